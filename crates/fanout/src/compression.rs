@@ -142,7 +142,10 @@ impl Prepare for Contexts {
         self.counters_of(broadcast).publications.add(1);
         let policy = self.settings.policies.of(broadcast);
         let channel = match policy {
-            CompressionPolicy::Context => self.find(broadcast.channel()),
+            // What one connection receives is no part of the history that all have.
+            CompressionPolicy::Context if broadcast.receiver().is_none() => {
+                self.find(broadcast.channel())
+            }
             _ => None,
         };
         Box::new(match channel {

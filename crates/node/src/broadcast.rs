@@ -33,6 +33,7 @@ pub struct Broadcast {
     encode_ns: AtomicU64,
     prepared: Option<Prepared>,
     excluded: Option<ClientId>,
+    receiver: Option<ClientId>,
     delta: Delta,
     /// Set for [`DeliveryClass::Latest`](fanwire_broker::DeliveryClass::Latest).
     latest: Option<Arc<DeliveryOptions>>,
@@ -75,7 +76,7 @@ impl Broadcast {
     ) -> Self {
         let published_ms = std::mem::take(&mut publication.time);
         let (messages, encode_ns) = Default::default();
-        let (prepared, excluded, delta, latest, batch, deltas) = Default::default();
+        let (prepared, excluded, receiver, delta, latest, batch, deltas) = Default::default();
         Self {
             channel,
             namespace,
@@ -87,6 +88,7 @@ impl Broadcast {
             encode_ns,
             prepared,
             excluded,
+            receiver,
             delta,
             latest,
             batch,
@@ -209,6 +211,16 @@ impl Broadcast {
     /// Excludes one connection. Call before the broadcast is shared.
     pub fn exclude(&mut self, client: Option<ClientId>) {
         self.excluded = client;
+    }
+
+    /// The only connection that receives the publication; `None` = all subscribers.
+    pub fn receiver(&self) -> Option<ClientId> {
+        self.receiver
+    }
+
+    /// Only this connection receives it, or all. Call before the broadcast is shared.
+    pub fn deliver_only_to(&mut self, client: Option<ClientId>) {
+        self.receiver = client;
     }
 
     /// Allows deltas. Call before the broadcast is shared.

@@ -6,7 +6,7 @@
 use std::sync::{Arc, OnceLock};
 
 use fanwire_auth::OptionsError;
-use fanwire_broker::{Change, Deliver, DeliverOptions, DeliveryClass};
+use fanwire_broker::{Change, ClientId, Deliver, DeliverOptions, DeliveryClass};
 use fanwire_protocol::{ClientInfo, Publication};
 use parking_lot::RwLock;
 
@@ -91,12 +91,16 @@ impl BroadcastRouter {
             inbox.push(notice.clone());
         }
     }
-}
 
-impl Deliver for BroadcastRouter {
-    /// The first publication of a stream carries its epoch, for clients that subscribed before there was one
-    /// (protocol §10).
-    fn deliver(&self, channel: &str, mut publication: Publication, options: DeliverOptions) {
+    /// Sends a publication to the shards with subscribers of its channel, for all of them or for one connection. The first
+    /// publication of a stream carries its epoch, for clients that subscribed before there was one (protocol §10).
+    pub(crate) fn deliver_to(
+        &self,
+        receiver: Option<ClientId>,
+        channel: &str,
+        mut publication: Publication,
+        options: DeliverOptions,
+    ) {
         let Some(listeners) = self.registry.listeners(channel) else {
             return; // no subscriber here: nothing is encoded
         };
@@ -107,13 +111,16 @@ impl Deliver for BroadcastRouter {
         }
         let mut broadcast = Broadcast::new(channel, namespace, publication, epoch, accepted_at);
         broadcast.exclude(exclude);
+        broadcast.deliver_only_to(receiver);
         broadcast.allow_delta(delta);
         let delivery = self.deliveries[usize::from(namespace.0)].get();
         let delivery = delivery.expect("a namespace is set before its id is used");
         if class.unwrap_or(delivery.class) == DeliveryClass::Latest {
             broadcast.may_be_replaced(Arc::clone(delivery));
         }
-        broadcast.batch(delivery.batch);
+        if receiver.is_none() {
+            broadcast.batch(delivery.batch);
+        }
         if let Some(prepare) = self.prepare.get() {
             broadcast.prepare(prepare.as_ref());
         }
@@ -122,6 +129,12 @@ impl Deliver for BroadcastRouter {
         for shard in shards {
             inboxes[usize::from(shard.0)].push(Notice::Broadcast(Arc::clone(&broadcast)));
         }
+    }
+}
+
+impl Deliver for BroadcastRouter {
+    fn deliver(&self, channel: &str, publication: Publication, options: DeliverOptions) {
+        self.deliver_to(None, channel, publication, options);
     }
 
     fn deliver_join_leave(&self, channel: &str, change: Change, info: ClientInfo) {

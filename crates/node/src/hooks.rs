@@ -134,8 +134,8 @@ pub enum Rejection {
 /// What a client did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientReport {
-    /// A subscription began: the client gets what is published from now on.
-    Subscribed { client: ClientInfo, channel: Arc<str> },
+    /// A subscription began, with this data of the client's request: the client gets what is published from now on.
+    Subscribed { client: ClientInfo, channel: Arc<str>, data: Bytes },
     /// A subscription ended, also when its connection ended.
     Unsubscribed { client: ClientInfo, channel: Arc<str> },
     /// The connection of a connected client ended; 3000 if the client closed it, or its network.

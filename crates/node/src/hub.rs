@@ -102,6 +102,9 @@ impl Hub {
     pub fn notice(&mut self, notice: Notice, now: Instant, out: &mut impl Outbox) {
         self.now = Some(now);
         match notice {
+            Notice::Broadcast(broadcast) if broadcast.receiver().is_some() => {
+                self.deliver_to_receiver(&broadcast, now, out);
+            }
             Notice::Broadcast(broadcast) => match broadcast.batch_options() {
                 Some(options) => self.batches.push(&broadcast, options, now),
                 None => self.broadcast(&broadcast, now, out),

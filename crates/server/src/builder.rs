@@ -5,19 +5,20 @@
 
 use std::net::TcpListener;
 
-use crate::{Hooks, config::Config};
+use crate::{Hooks, Rooms, config::Config};
 
 /// A server that is about to start.
 pub struct Builder {
     pub(crate) config: Config,
     pub(crate) listener: Option<TcpListener>,
     pub(crate) hooks: Hooks,
+    pub(crate) rooms: Option<Rooms>,
 }
 
 impl Builder {
     /// A server with this configuration.
     pub fn new(config: Config) -> Self {
-        Self { config, listener: None, hooks: Hooks::new() }
+        Self { config, listener: None, hooks: Hooks::new(), rooms: None }
     }
 
     /// Clients connect to `listener`; `http_server.address` and `port` are ignored.
@@ -28,5 +29,10 @@ impl Builder {
     /// Sets the hooks.
     pub fn hooks(self, hooks: Hooks) -> Self {
         Self { hooks, ..self }
+    }
+
+    /// Subscribers of the channels of these rooms are their players.
+    pub fn rooms(self, rooms: &Rooms) -> Self {
+        Self { rooms: Some(rooms.clone()), ..self }
     }
 }

@@ -15,6 +15,8 @@ use fanwire_node::hooks::{
 use fanwire_protocol::{ClientInfo, Disconnect};
 use tokio::{runtime::Handle as Runtime, time};
 
+use crate::Rooms;
+
 /// What a hook decides. `Ok(None)` = nothing: the server continues as without the hook.
 pub type Decision<Grant> = Result<Option<Grant>, Rejection>;
 
@@ -142,13 +144,14 @@ impl Hooks {
         self
     }
 
-    /// The functions that a node calls; the hooks run on the current runtime.
-    pub(crate) fn into_node_hooks(self) -> NodeHooks {
+    /// The functions that a node calls, for these hooks and for rooms; the hooks run on the current runtime.
+    pub(crate) fn into_node_hooks(self, rooms: Option<&Rooms>) -> NodeHooks {
         let caller = Caller { runtime: Runtime::current(), time_limit: self.time_limit };
         let mut hooks = NodeHooks::default();
         for addition in self.additions {
             addition(&mut hooks, caller.clone());
         }
+        rooms.iter().for_each(|rooms| rooms.extend(&mut hooks));
         hooks
     }
 }

@@ -30,6 +30,7 @@ mod jwks;
 mod metrics;
 mod readiness;
 mod refusals;
+mod rooms;
 mod server;
 mod tls;
 
@@ -40,6 +41,7 @@ pub use fanwire_brokers as brokers;
 pub use fanwire_config as config;
 pub use fanwire_node as node;
 pub use fanwire_protocol as protocol;
+pub use fanwire_room as room;
 pub use fanwire_shard as shard;
 pub use fanwire_ws as ws;
 
@@ -58,4 +60,5 @@ pub use fanwire_node::{
 pub use fanwire_protocol::{ClientInfo, Disconnect, Error, ErrorCode, Publication};
 pub use handle::Handle;
 pub use hooks::{Decision, DisconnectEvent, Hook, Hooks};
+pub use rooms::{RoomError, RoomOptions, RoomStats, Rooms};
 pub use server::{Server, StartError};

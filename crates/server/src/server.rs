@@ -107,14 +107,15 @@ impl Server {
     }
 
     async fn start_with(builder: Builder) -> Result<Self, StartError> {
-        let Builder { config, listener, hooks } = builder;
+        let Builder { config, listener, hooks, rooms } = builder;
         enable_profiles(&config);
         let descriptors = descriptors::raise();
         let (public, internal) = bind(&config, listener).await?;
         let addresses = Addresses::of(&config, &public, internal.as_ref());
         let fetchers = fetchers(&config)?;
         let (engine, node) = Engine::start(&config).await?;
-        node.hook(hooks.into_node_hooks());
+        node.hook(hooks.into_node_hooks(rooms.as_ref()));
+        rooms.iter().for_each(|rooms| rooms.attach(&node));
         if let Some([of_token, of_subscription]) = fetchers {
             node.fetch_keys_with(of_token, of_subscription);
         }

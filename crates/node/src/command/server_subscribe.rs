@@ -59,6 +59,7 @@ fn pending_channel(
         only_recovered: false,
         mode: RecoveryMode::Stream,
         data: command.data.clone(),
+        requested_data: Default::default(),
     };
     Ok((subscribe::begin(context, namespace, parameters, 0), lifetime))
 }

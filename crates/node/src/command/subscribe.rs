@@ -59,6 +59,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubscribeRequest
         only_recovered: request.flag & ONLY_RECOVERED != 0,
         mode: namespace.force_recovery_mode,
         data: permit.data,
+        requested_data: request.data.clone(),
     };
     let channels = vec![begin(context, namespace, parameters, 0)];
     Ok(CommandStep::Enter(Box::new(PendingSubscribe::new(

@@ -100,6 +100,23 @@ impl Hub {
         more
     }
 
+    /// Delivers a broadcast to its receiver, if that is subscribed on this shard, after the publications that wait for a batch.
+    pub(super) fn deliver_to_receiver(
+        &mut self,
+        broadcast: &Arc<Broadcast>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        let batch = self.batches.take(broadcast.channel());
+        self.broadcast_all(&batch, now, out);
+        let index = broadcast.receiver().and_then(|client| self.session_table.index_of(client));
+        let Some(index) = index else { return };
+        let place = self.session_table.place_of(index, broadcast.channel());
+        if let (Some(key), Some(place)) = (self.session_table.key_at(index), place) {
+            self.deliver_buffered(key, vec![(place, Arc::clone(broadcast))], out);
+        }
+    }
+
     /// Delivers publications that were buffered while the session subscribed. Returns whether the session continues.
     fn deliver_buffered(
         &mut self,

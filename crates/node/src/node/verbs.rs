@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use fanwire_broker::{
-    Answer, DeliveryClass, Position, PresenceStats, PublishOptions, Retention, StreamSlice,
+    Answer, ClientId, DeliverOptions, DeliveryClass, Position, PresenceStats, PublishOptions,
+    Retention, StreamSlice,
 };
 use fanwire_protocol::{
     ClientInfo, Disconnect, ErrorCode, Publication, StreamPosition, UnsubscribeCode,
@@ -79,6 +80,26 @@ impl Node {
             Ok(retention) => self.publish_checked(channel, publication, &options, retention, now),
             Err(error) => Answer::now(Err(error)),
         }
+    }
+
+    /// Sends a publication to one subscriber of a channel, if it is connected to this node. It is not stored and has no offset.
+    ///
+    /// # Errors
+    /// 102 unknown namespace; 107 impossible name, data of another format than the namespace demands.
+    pub fn publish_to(
+        &self,
+        client: ClientId,
+        channel: &str,
+        publication: Publication,
+        class: Option<DeliveryClass>,
+        now: Instant,
+    ) -> Result<(), ErrorCode> {
+        let settings = self.settings();
+        let namespace = settings.channels.resolve_trusted(channel)?;
+        check_data(namespace.publication_data_format, &publication.data)?;
+        let options = DeliverOptions { class, ..DeliverOptions::new(now) };
+        self.router.deliver_to(Some(client), channel, publication, options);
+        Ok(())
     }
 
     /// Reads the history of a channel for the server API.

@@ -52,6 +52,8 @@ pub(crate) struct PendingChannel {
     pub(crate) was_recovering: bool,
     /// Application data for the result.
     pub(crate) data: Bytes,
+    /// Data of the client's request, for reports.
+    pub(crate) requested_data: Bytes,
     pub(crate) slice: Option<Result<StreamSlice, ErrorCode>>,
     pub(crate) appeared: Option<Result<(), ErrorCode>>,
     /// Both answers arrived, and a worker encodes the result.

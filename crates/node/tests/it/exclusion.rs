@@ -1,14 +1,18 @@
-//! Publications that leave one connection out: `exclude_publisher` of a namespace, `exclude_client` of the server API.
+//! Publications that leave one connection out (`exclude_publisher` of a namespace, `exclude_client` of the server API), and
+//! publications for one connection.
 //! In: dialogues → out: who receives a publication, and that positions and recovery do not notice an exclusion.
 //! Uses: `world`, `script`, the options of `history.rs`. Never: the API's own parsing (tested in its crate).
 //! Change here: tests of exclusion. That it allocates nothing per subscriber is tested in `memory.rs`.
 
+use std::time::Duration;
+
 use fanwire_broker::ClientId;
 use fanwire_node::Options;
+use fanwire_protocol::{ErrorCode, Publication};
 
 use crate::history::with_history;
 use crate::script::play_in_both;
-use crate::world::options;
+use crate::world::{World, options};
 
 fn excluding() -> Options {
     options(|options| options.channel.without_namespace.exclude_publisher = true)
@@ -137,7 +141,7 @@ fn who_is_spared_is_not_disconnected_for_data_it_could_not_have_read() {
         api > a boom
         ada x 3506 inappropriate protocol
     "#;
-    crate::world::World::new(options(|_| {})).play(script);
+    World::new(options(|_| {})).play(script);
 }
 
 #[test]
@@ -147,4 +151,40 @@ fn only_what_a_client_is_told_as_its_id_is_one() {
     for wrong in ["", "42", "5f1b0f4c3a8e4b529d1c0c1f7d1f4a11", &id[1..], &id.replace('5', "g")] {
         assert_eq!(ClientId::parse(wrong), None, "{wrong}");
     }
+}
+
+#[test]
+fn a_publication_for_one_client_reaches_that_client_alone() {
+    let mut world = World::new(options(|options| {
+        options.channel.without_namespace.allowed_delta_types = vec!["fossil".into()];
+        options.channel.without_namespace.delivery.batch.max_delay = Duration::from_secs(9); // ended by the next publication for one client
+    }));
+    world.play(
+        r#"ada opens
+           ada > {"id":1,"connect":{}}\n{"id":2,"subscribe":{"channel":"a","delta":"fossil"}}
+           ada < {"id":1,"connect":{"client":"ada","version":"test","ping":25,"pong":true}}
+           ada < {"id":2,"subscribe":{"delta":true}}
+           bob opens
+           bob > {"id":1,"connect":{}}\n{"id":2,"subscribe":{"channel":"a"}}
+           bob < {"id":1,"connect":{"client":"bob","version":"test","ping":25,"pong":true}}
+           bob < {"id":2,"subscribe":{}}
+           api > a 1"#,
+    );
+    let now = world.now;
+    let publish = |world: &World, client, channel, data: &'static str| {
+        let publication = Publication { data: data.into(), ..Publication::default() };
+        world.node.publish_to(client, channel, publication, None, now)
+    };
+    let ada = ClientId::parse(world.id("ada")).expect("an id");
+    assert_eq!(publish(&world, ada, "a", "2"), Ok(()));
+    assert_eq!(publish(&world, ada, "b", "3"), Ok(()), "no subscriber, no effect");
+    assert_eq!(publish(&world, ClientId::from_bytes([0; 16]), "a", "4"), Ok(()));
+    assert_eq!(publish(&world, ada, "unknown:a", "5"), Err(ErrorCode::UNKNOWN_CHANNEL));
+    assert_eq!(publish(&world, ada, "a", ""), Err(ErrorCode::BAD_REQUEST));
+    world.settle();
+    world.play(
+        r#"ada < {"push":{"channel":"a","pub":{"data":"1"}}}
+           ada < {"push":{"channel":"a","pub":{"data":"2"}}}
+           bob < {"push":{"channel":"a","pub":{"data":1}}}"#,
+    );
 }

@@ -282,7 +282,9 @@ fn a_client_that_refreshes_against_a_refresh_hook_ends() {
 fn reports_follow_each_client_in_order() {
     let reports = Arc::<Mutex<Vec<String>>>::default();
     let line = |report: ClientReport| match report {
-        ClientReport::Subscribed { client, channel } => format!("{} + {channel}", client.user),
+        ClientReport::Subscribed { client, channel, data } => {
+            format!("{} + {channel} {}", client.user, String::from_utf8_lossy(&data))
+        }
         ClientReport::Unsubscribed { client, channel } => format!("{} - {channel}", client.user),
         ClientReport::Disconnected { client, disconnect } => {
             format!("{} x {disconnect}", client.user)
@@ -302,7 +304,7 @@ fn reports_follow_each_client_in_order() {
     for name in ["ada", "bob"] {
         let (user, client) = (name.len(), name);
         world.say(client, &format!(r#"{{"id":1,"connect":{{"data":{user}}}}}"#));
-        world.say(client, r#"{"id":2,"subscribe":{"channel":"a"}}"#);
+        world.say(client, r#"{"id":2,"subscribe":{"channel":"a","data":[1]}}"#);
     }
     world.say("ada", r#"{"id":3,"unsubscribe":{"channel":"a"}}"#);
     world.close("bob");
@@ -310,8 +312,8 @@ fn reports_follow_each_client_in_order() {
     world.say("ada", r#"{"id":0,"subscribe":{"channel":"a"}}"#);
     let reports = reports.lock().expect("one thread");
     let expected = [
-        "3 + a",
-        "3 + a",
+        "3 + a [1]",
+        "3 + a [1]",
         "3 - a",
         "3 - a",
         "3 x connection closed (3000)",

@@ -17,6 +17,7 @@ mod hooks;
 mod jwks;
 mod limits;
 mod pressure;
+mod rooms;
 mod route;
 mod shutdown;
 mod stream;

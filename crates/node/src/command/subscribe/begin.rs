@@ -40,8 +40,16 @@ pub(in crate::command) fn begin(
         }
         false => Some(Ok(())),
     };
-    let SubscribeParameters { server_side, terms, tracking, delta, visibility, data, .. } =
-        parameters;
+    let SubscribeParameters {
+        server_side,
+        terms,
+        tracking,
+        delta,
+        visibility,
+        data,
+        requested_data,
+        ..
+    } = parameters;
     let (held_from, buffered) = (0, BufferedMessages::default());
     PendingChannel {
         channel,
@@ -54,6 +62,7 @@ pub(in crate::command) fn begin(
         claimed,
         was_recovering,
         data,
+        requested_data,
         slice,
         appeared,
         large: None,

@@ -134,7 +134,15 @@ fn add_subscription(
     missed: usize,
 ) {
     let PendingChannel {
-        channel, server_side, terms, tracking, delta, visibility, buffered, ..
+        channel,
+        server_side,
+        terms,
+        tracking,
+        delta,
+        visibility,
+        requested_data,
+        buffered,
+        ..
     } = pending_channel;
     let BufferedMessages { broadcasts, is_doubted } = buffered;
     let (node, index) = (context.node, context.key.index);
@@ -177,7 +185,7 @@ fn add_subscription(
     if let Some(report) = &node.hooks().report {
         let session = context.session();
         let client = session.client_info(Some(&session.subscriptions[place]));
-        report(ClientReport::Subscribed { client, channel });
+        report(ClientReport::Subscribed { client, channel, data: requested_data });
     }
 }
 

@@ -33,6 +33,8 @@ pub(in crate::command) struct SubscribeParameters<'a> {
     /// How it recovers.
     pub(in crate::command) mode: RecoveryMode,
     pub(in crate::command) data: Bytes,
+    /// Data of the client's request, for reports.
+    pub(in crate::command) requested_data: Bytes,
 }
 
 impl Tracking {

@@ -1,0 +1,225 @@
+//! Recordings: the commands of a room with their ticks, to run a simulation again, byte for byte.
+//! In: the commands of each tick → out: a log; in: a log and a fresh simulation → out: the messages of every tick.
+//! Uses `room`, checksums of crc32fast. Never: files; the caller writes and reads the bytes.
+//! Change here: the format of recordings, with a new version number.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::{Command, OutgoingMessage, PlayerId, Room, Simulation};
+
+/// Writes a recording into memory.
+///
+/// Format: the 8 bytes [`MAGIC`], the nanoseconds of a tick as u64, then records of length (u32), CRC-32 (u32) and body, all
+/// little-endian. A body has the number of the tick and the count of its commands; a body without commands is the end.
+/// Numbers in bodies are LEB128.
+#[derive(Clone, Debug)]
+pub struct RecordingWriter {
+    log: Vec<u8>,
+    body: Vec<u8>,
+}
+
+/// Why a recording cannot be replayed, or not to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordingError {
+    /// It does not begin as a recording of this version.
+    NotARecording,
+    /// It ends without its end; ticks up to this one were replayed.
+    Cut { after: u64 },
+    /// A record has the wrong checksum or contents; ticks up to this one were replayed.
+    Damaged { after: u64 },
+}
+
+/// The first bytes of a recording; the last one is the version of the format.
+pub const MAGIC: &[u8; 8] = b"FWROOM\0\x01";
+
+impl RecordingWriter {
+    /// A recording of a room whose ticks advance by `duration`.
+    pub fn new(duration: Duration) -> Self {
+        let mut log = MAGIC.to_vec();
+        let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        log.extend_from_slice(&ns.to_le_bytes());
+        Self { log, body: Vec::new() }
+    }
+
+    /// Records the commands that a tick will apply. Ticks without commands need no call.
+    pub fn record(&mut self, tick: u64, commands: &[Command]) {
+        if !commands.is_empty() {
+            self.write(tick, commands);
+        }
+    }
+
+    /// Records the end, after the last tick.
+    pub fn finish(&mut self, last_tick: u64) {
+        self.write(last_tick, &[]);
+    }
+
+    /// Takes the bytes that were written since the last call.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.log)
+    }
+
+    fn write(&mut self, tick: u64, commands: &[Command]) {
+        self.body.clear();
+        number(tick, &mut self.body);
+        number(commands.len() as u64, &mut self.body);
+        commands.iter().for_each(|command| write_command(command, &mut self.body));
+        let length = u32::try_from(self.body.len()).expect("a queue has limits below 4 GiB");
+        self.log.extend_from_slice(&length.to_le_bytes());
+        self.log.extend_from_slice(&crc32fast::hash(&self.body).to_le_bytes());
+        self.log.extend_from_slice(&self.body);
+    }
+}
+
+/// Runs a simulation again with the commands of a recording. `see` gets the number and the messages of each tick.
+///
+/// # Errors
+/// See [`RecordingError`]; the ticks before the error were run.
+pub fn replay<S: Simulation>(
+    recording: &[u8],
+    simulation: S,
+    mut see: impl FnMut(u64, &[OutgoingMessage]),
+) -> Result<Room<S>, RecordingError> {
+    let mut rest = recording.strip_prefix(MAGIC).ok_or(RecordingError::NotARecording)?;
+    let ns = take::<8>(&mut rest).ok_or(RecordingError::NotARecording)?;
+    let mut room = Room::new(simulation, Duration::from_nanos(u64::from_le_bytes(ns)));
+    let mut run = |room: &mut Room<S>, commands| {
+        let tick = room.ticks() + 1;
+        see(tick, room.tick(commands));
+    };
+    loop {
+        let (tick, commands) = next_record(&mut rest, room.ticks())?;
+        let is_end = commands.is_empty();
+        let without_commands = if is_end { tick } else { tick - 1 };
+        while room.ticks() < without_commands {
+            run(&mut room, Vec::new());
+        }
+        if is_end {
+            return Ok(room);
+        }
+        run(&mut room, commands);
+    }
+}
+
+/// Reads a record: its tick and commands, none at the end.
+fn next_record(rest: &mut &[u8], after: u64) -> Result<(u64, Vec<Command>), RecordingError> {
+    let cut = RecordingError::Cut { after };
+    let length = u32::from_le_bytes(take::<4>(rest).ok_or(cut)?) as usize;
+    let crc = u32::from_le_bytes(take::<4>(rest).ok_or(cut)?);
+    let (mut body, later) = rest.split_at_checked(length).ok_or(cut)?;
+    *rest = later;
+    let damaged = RecordingError::Damaged { after };
+    if crc32fast::hash(body) != crc {
+        return Err(damaged);
+    }
+    let tick = read_number(&mut body).ok_or(damaged)?;
+    let count = read_number(&mut body).ok_or(damaged)?;
+    let commands: Option<Vec<_>> = (0..count).map(|_| read_command(&mut body)).collect();
+    let is_later = tick > after || count == 0 && tick == after;
+    match commands {
+        Some(commands) if body.is_empty() && is_later => Ok((tick, commands)),
+        _ => Err(damaged),
+    }
+}
+
+const JOIN: u8 = 0;
+const LEAVE: u8 = 1;
+const INPUT: u8 = 2;
+/// An input with a sequence number.
+const NUMBERED_INPUT: u8 = 3;
+
+fn write_command(command: &Command, out: &mut Vec<u8>) {
+    match command {
+        Command::Join { player, user, data } => {
+            out.push(JOIN);
+            number(player.0.into(), out);
+            text(user.as_bytes(), out);
+            text(data, out);
+        }
+        Command::Leave { player } => {
+            out.push(LEAVE);
+            number(player.0.into(), out);
+        }
+        Command::Input { player, sequence, data } => {
+            out.push(if sequence.is_some() { NUMBERED_INPUT } else { INPUT });
+            number(player.0.into(), out);
+            sequence.iter().for_each(|sequence| number((*sequence).into(), out));
+            text(data, out);
+        }
+    }
+}
+
+fn read_command(body: &mut &[u8]) -> Option<Command> {
+    let [tag] = take::<1>(body)?;
+    let player = PlayerId(read_number(body)?.try_into().ok()?);
+    Some(match tag {
+        JOIN => {
+            let user = str::from_utf8(read_text(body)?).ok()?.to_owned();
+            Command::Join { player, user, data: Bytes::copy_from_slice(read_text(body)?) }
+        }
+        LEAVE => Command::Leave { player },
+        INPUT | NUMBERED_INPUT => {
+            let sequence = match tag {
+                NUMBERED_INPUT => Some(read_number(body)?.try_into().ok()?),
+                _ => None,
+            };
+            Command::Input { player, sequence, data: Bytes::copy_from_slice(read_text(body)?) }
+        }
+        _ => return None,
+    })
+}
+
+fn number(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+fn read_number(body: &mut &[u8]) -> Option<u64> {
+    let mut value = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let [byte] = take::<1>(body)?;
+        value |= u64::from(byte & 0x7f).checked_shl(shift)?;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+fn text(bytes: &[u8], out: &mut Vec<u8>) {
+    number(bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
+}
+
+fn read_text<'a>(body: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = usize::try_from(read_number(body)?).ok()?;
+    let (text, rest) = body.split_at_checked(length)?;
+    *body = rest;
+    Some(text)
+}
+
+fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, rest) = bytes.split_first_chunk::<N>()?;
+    *bytes = rest;
+    Some(*taken)
+}
+
+impl fmt::Display for RecordingError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotARecording => out.write_str("not a recording of this version"),
+            Self::Cut { after } => write!(out, "the recording ends after tick {after}"),
+            Self::Damaged { after } => write!(out, "the recording is damaged after tick {after}"),
+        }
+    }
+}
+
+impl std::error::Error for RecordingError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+//! Rooms of a running server: simulations whose players are the subscribers of a channel.
+//! In: simulations, joins, leaves and inputs from the node's hooks → out: publications after each tick.
+//! Uses `fanwire_room` for what a tick does, the pool of `rooms::pool` for when. Never: sockets.
+//! Changed here: how rooms are opened and closed, and how clients become players. One room's tick: `rooms/running.rs`.
+
+mod pool;
+mod running;
+
+use std::{
+    fmt,
+    num::NonZeroU32,
+    sync::{Arc, OnceLock, Weak},
+};
+
+use fanwire_broker::Answer;
+use fanwire_cluster::ConnectionSelector;
+use fanwire_node::{
+    Node,
+    hooks::{ClientReport, Hooks as NodeHooks, PublishEvent, PublishGrant, Rejection},
+};
+use fanwire_protocol::ErrorCode;
+use fanwire_room::{InputLimits, Overrun, Refused, Simulation};
+use hashbrown::HashMap;
+use parking_lot::RwLock;
+
+use self::{
+    pool::Pool,
+    running::{RoomState, RunningRoom},
+};
+
+pub use self::running::RoomStats;
+
+/// The rooms of a server. Cheap to clone; any thread may use it.
+///
+/// Give it to [`Builder::rooms`](crate::Builder::rooms), then open rooms, before or after the server starts. A client that
+/// subscribes to the channel of a room becomes a player; its permission to subscribe is the same as for any channel. What it
+/// publishes there is an input, and is not published. When its subscription or its connection ends, the player leaves.
+///
+/// Players of a room are connected to this node; with several nodes, a balancer has to bring the players of a room together.
+#[derive(Clone)]
+pub struct Rooms(Arc<RoomTable>);
+
+struct RoomTable {
+    /// By channel.
+    rooms: RwLock<HashMap<Box<str>, Arc<RoomState>>>,
+    pool: Pool,
+    /// The node's hooks refer to these rooms.
+    node: OnceLock<Weak<Node>>,
+}
+
+/// The options of one room.
+#[derive(Clone, Debug)]
+pub struct RoomOptions {
+    /// The channel whose subscribers are the players.
+    pub channel: String,
+    pub ticks_per_second: NonZeroU32,
+    pub overrun: Overrun,
+    pub inputs: InputLimits,
+    /// Keep a recording, for [`Rooms::take_recording`].
+    pub records: bool,
+}
+
+/// Why a room was not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RoomError {
+    /// There is a room with this channel already.
+    Exists,
+}
+
+impl RoomOptions {
+    /// 60 ticks per second; a tick that is late by a period or more is left out.
+    pub fn new(channel: impl Into<String>) -> Self {
+        Self {
+            channel: channel.into(),
+            ticks_per_second: NonZeroU32::new(60).expect("not 0"),
+            overrun: Overrun::Skip,
+            inputs: InputLimits::default(),
+            records: false,
+        }
+    }
+}
+
+impl Rooms {
+    /// No rooms yet, and `threads` that run their ticks, at least one. They end with the last clone of this value.
+    pub fn new(threads: usize) -> Self {
+        let (rooms, node) = Default::default();
+        Self(Arc::new(RoomTable { rooms, pool: Pool::start(threads.max(1)), node }))
+    }
+
+    /// Opens a room. Its first tick is due after one period.
+    ///
+    /// # Errors
+    /// [`RoomError::Exists`].
+    pub fn open<S: Simulation + Send + 'static>(
+        &self,
+        options: RoomOptions,
+        simulation: S,
+    ) -> Result<(), RoomError> {
+        let channel = Box::from(options.channel.as_str());
+        let mut rooms = self.0.rooms.write();
+        if rooms.contains_key(&channel) {
+            return Err(RoomError::Exists);
+        }
+        let state = Arc::new(RoomState::new::<S>(&options));
+        rooms.insert(channel, Arc::clone(&state));
+        drop(rooms);
+        let shared = Arc::downgrade(&self.0);
+        self.0.pool.add(RunningRoom::new(state, simulation, &options, shared));
+        Ok(())
+    }
+
+    /// Closes a room after the tick that may be running. Its players stay connected and are unsubscribed with code 2000.
+    /// Returns whether there was one.
+    pub fn close(&self, channel: &str) -> bool {
+        self.0.end(channel)
+    }
+
+    /// Counts and times of a room since its start; `None` without such a room.
+    pub fn stats(&self, channel: &str) -> Option<RoomStats> {
+        self.0.find(channel).map(|state| state.stats())
+    }
+
+    /// Takes what the recording of a room contains since the last call; empty without one. The bytes of all calls together
+    /// are the recording, see [`replay`](fanwire_room::replay). Take them now and then, because they wait in memory.
+    pub fn take_recording(&self, channel: &str) -> Vec<u8> {
+        self.0.find(channel).map_or_else(Vec::new, |state| state.take_recording())
+    }
+
+    /// Rooms send their messages through `node` from now on, and its hooks find their players.
+    ///
+    /// # Panics
+    /// If they belong to a server already.
+    pub(crate) fn attach(&self, node: &Arc<Node>) {
+        assert!(self.0.node.set(Arc::downgrade(node)).is_ok(), "rooms belong to one server");
+    }
+
+    /// Adds what rooms need to the hooks of a program.
+    pub(crate) fn extend(&self, hooks: &mut NodeHooks) {
+        let (shared, other) = (Arc::clone(&self.0), hooks.publish.take());
+        hooks.publish = Some(Box::new(move |event: PublishEvent| {
+            if let Some(room) = shared.find(&event.channel) {
+                return Answer::now(match room.input(&event.client.client, event.data) {
+                    Ok(()) => Ok(Some(PublishGrant::Processed)),
+                    Err(refused) => Err(Rejection::Error(code_of(refused).into())),
+                });
+            }
+            other.as_ref().map_or_else(|| Answer::now(Ok(None)), |hook| hook(event))
+        }));
+        let (shared, other) = (Arc::clone(&self.0), hooks.report.take());
+        hooks.report = Some(Box::new(move |report: ClientReport| {
+            shared.report(&report);
+            other.iter().for_each(|other| other(report.clone()));
+        }));
+    }
+}
+
+impl RoomTable {
+    fn find(&self, channel: &str) -> Option<Arc<RoomState>> {
+        self.rooms.read().get(channel).map(Arc::clone)
+    }
+
+    fn node(&self) -> Option<Arc<Node>> {
+        self.node.get().and_then(Weak::upgrade)
+    }
+
+    fn report(&self, report: &ClientReport) {
+        match report {
+            ClientReport::Subscribed { client, channel, data } => {
+                let Some(room) = self.find(channel) else { return };
+                if let Err(ended) = room.join(client, data.clone()) {
+                    self.unsubscribe([ended], channel);
+                }
+            }
+            ClientReport::Unsubscribed { client, channel } => {
+                self.find(channel).iter().for_each(|room| room.leave(&client.client));
+            }
+            ClientReport::Disconnected { .. } => {}
+        }
+    }
+
+    /// Removes a room and unsubscribes its players. Returns whether there was one.
+    fn end(&self, channel: &str) -> bool {
+        let Some(state) = self.rooms.write().remove(channel) else { return false };
+        self.unsubscribe(state.end(), channel);
+        true
+    }
+
+    fn unsubscribe(&self, players: impl IntoIterator<Item = ConnectionSelector>, channel: &str) {
+        let Some(node) = self.node() else { return };
+        for player in players {
+            // The shards of this node have the command, also when another node was not reached.
+            drop(node.unsubscribe(player, Some(channel)));
+        }
+    }
+}
+
+/// The code that the client gets for a refused input.
+fn code_of(refused: Refused) -> ErrorCode {
+    match refused {
+        Refused::NotJoined => ErrorCode::PERMISSION_DENIED,
+        Refused::JoinedAlready => ErrorCode::ALREADY_SUBSCRIBED,
+        Refused::TooLong | Refused::UnknownKind => ErrorCode::BAD_REQUEST,
+        Refused::RateExceeded | Refused::QueueFull => ErrorCode::TOO_MANY_REQUESTS,
+    }
+}
+
+impl fmt::Display for RoomError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exists => out.write_str("there is a room with this channel"),
+        }
+    }
+}
+
+impl std::error::Error for RoomError {}

@@ -1,0 +1,313 @@
+//! One room while it runs: its commands, its ticks, and the publication of its messages.
+//! In: joins, leaves and inputs on any thread; ticks on a thread of the pool → out: publications through the node.
+//! Uses `fanwire_room` for the rules; a lock for the commands, which no tick holds. Never: waits.
+//! Changed here: what is measured of a tick, and what happens when a simulation panics or falls behind.
+
+use std::{
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Weak},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use fanwire_broker::{ClientId, DeliveryClass, PublishOptions};
+use fanwire_cluster::ConnectionSelector;
+use fanwire_node::Node;
+use fanwire_protocol::{ClientInfo, Publication};
+use fanwire_room::{
+    Command, CommandQueue, InputCounts, InputKind, OutgoingMessage, PlayerId, RecordingWriter,
+    Refused, Room, Schedule, Simulation,
+};
+use fanwire_shard::counters::{BOUNDS, CallHistogram};
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+
+use super::{RoomOptions, RoomTable};
+
+/// The part of a room that the threads of the server share.
+pub(super) struct RoomState {
+    channel: Box<str>,
+    started: Instant,
+    kind: fn(&[u8]) -> InputKind,
+    entrance: Mutex<Entrance>,
+    counters: Mutex<RoomStats>,
+    tick_times: CallHistogram,
+    recording: Mutex<Vec<u8>>,
+}
+
+struct Entrance {
+    queue: CommandQueue,
+    players: HashMap<PlayerId, Player>,
+    has_ended: bool,
+}
+
+struct Player {
+    client: ClientId,
+    selector: ConnectionSelector,
+}
+
+/// Counts and times of a room since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RoomStats {
+    pub players: usize,
+    pub ticks: u64,
+    /// Ticks that were late by a period or more.
+    pub overruns: u64,
+    /// From the commands of a tick to the publication of its last message: the times that 50, 95 and 99 of 100 ticks did not
+    /// exceed, rounded up to a power of two of microseconds.
+    pub tick_p50: Duration,
+    pub tick_p95: Duration,
+    pub tick_p99: Duration,
+    /// Commands that wait for the next tick.
+    pub waiting: usize,
+    pub inputs: InputCounts,
+    /// Messages of the simulation, and their bytes, before each is sent to its receivers.
+    pub messages: u64,
+    pub bytes: u64,
+    /// Messages that could not be published: invalid ones, or an engine that does not answer.
+    pub failed_messages: u64,
+}
+
+/// The part of a room that its ticks own.
+pub(super) struct RunningRoom {
+    state: Arc<RoomState>,
+    room: Box<dyn Tick>,
+    schedule: Schedule,
+    recorder: Option<RecordingWriter>,
+    shared: Weak<RoomTable>,
+    /// The commands of the last tick, for their capacity.
+    spare: Vec<Command>,
+    warned_at: Option<Instant>,
+}
+
+/// A room of any simulation.
+trait Tick: Send {
+    fn tick(&mut self, commands: &mut Vec<Command>) -> &[OutgoingMessage];
+    fn ticks(&self) -> u64;
+}
+
+impl<S: Simulation + Send> Tick for Room<S> {
+    fn tick(&mut self, commands: &mut Vec<Command>) -> &[OutgoingMessage] {
+        Room::tick(self, commands.drain(..))
+    }
+
+    fn ticks(&self) -> u64 {
+        Room::ticks(self)
+    }
+}
+
+impl RoomState {
+    pub(super) fn new<S: Simulation>(options: &RoomOptions) -> Self {
+        let entrance = Entrance {
+            queue: CommandQueue::new(options.inputs),
+            players: HashMap::new(),
+            has_ended: false,
+        };
+        let (counters, tick_times, recording) = Default::default();
+        Self {
+            channel: options.channel.as_str().into(),
+            started: Instant::now(),
+            kind: S::kind,
+            entrance: Mutex::new(entrance),
+            counters,
+            tick_times,
+            recording,
+        }
+    }
+
+    /// A client becomes a player. Without effect if it is one.
+    ///
+    /// # Errors
+    /// The room has ended; returns the client that must be unsubscribed.
+    pub(super) fn join(&self, info: &ClientInfo, data: Bytes) -> Result<(), ConnectionSelector> {
+        let selector = ConnectionSelector {
+            user: info.user.clone(),
+            client: info.client.clone(),
+            ..ConnectionSelector::default()
+        };
+        let mut entrance = self.entrance.lock();
+        if entrance.has_ended {
+            return Err(selector);
+        }
+        let Some(client) = ClientId::parse(&info.client) else { return Ok(()) };
+        if let Ok(player) = entrance.queue.join(&info.client, &info.user, data) {
+            entrance.players.insert(player, Player { client, selector });
+        }
+        Ok(())
+    }
+
+    pub(super) fn leave(&self, client: &str) {
+        let mut entrance = self.entrance.lock();
+        if let Some(player) = entrance.queue.leave(client) {
+            entrance.players.remove(&player);
+        }
+    }
+
+    /// # Errors
+    /// See [`Refused`].
+    pub(super) fn input(&self, client: &str, data: Bytes) -> Result<(), Refused> {
+        let (kind, now) = ((self.kind)(&data), self.started.elapsed());
+        self.entrance.lock().queue.input(client, kind, data, now)
+    }
+
+    /// No tick begins after this call. Returns the players.
+    pub(super) fn end(&self) -> Vec<ConnectionSelector> {
+        let mut entrance = self.entrance.lock();
+        entrance.has_ended = true;
+        entrance.players.drain().map(|(_, player)| player.selector).collect()
+    }
+
+    /// Takes the commands that wait; `None` when the room has ended.
+    fn drain(&self, spare: Vec<Command>) -> Option<Vec<Command>> {
+        let mut entrance = self.entrance.lock();
+        if entrance.has_ended { None } else { Some(entrance.queue.drain(spare)) }
+    }
+
+    pub(super) fn take_recording(&self) -> Vec<u8> {
+        mem::take(&mut self.recording.lock())
+    }
+
+    pub(super) fn stats(&self) -> RoomStats {
+        let [tick_p50, tick_p95, tick_p99] = [50, 95, 99].map(|share| self.tick_time(share));
+        let entrance = self.entrance.lock();
+        RoomStats {
+            players: entrance.players.len(),
+            waiting: entrance.queue.waiting(),
+            inputs: entrance.queue.counts(),
+            tick_p50,
+            tick_p95,
+            tick_p99,
+            ..*self.counters.lock()
+        }
+    }
+
+    /// The time that so many of 100 ticks did not exceed.
+    fn tick_time(&self, share: u64) -> Duration {
+        let (counts, _) = self.tick_times.snapshot();
+        let wanted = (counts.iter().sum::<u64>() * share).div_ceil(100);
+        let mut seen = 0;
+        for (bucket, count) in counts.iter().enumerate() {
+            seen += count;
+            if seen >= wanted {
+                return Duration::from_micros(CallHistogram::bound_us(bucket.min(BOUNDS - 1)));
+            }
+        }
+        Duration::ZERO
+    }
+}
+
+impl RunningRoom {
+    pub(super) fn new<S: Simulation + Send + 'static>(
+        state: Arc<RoomState>,
+        simulation: S,
+        options: &RoomOptions,
+        shared: Weak<RoomTable>,
+    ) -> Self {
+        let schedule = Schedule::new(options.ticks_per_second, options.overrun);
+        let period = schedule.period();
+        Self {
+            state,
+            room: Box::new(Room::new(simulation, period)),
+            schedule,
+            recorder: options.records.then(|| RecordingWriter::new(period)),
+            shared,
+            spare: Vec::new(),
+            warned_at: None,
+        }
+    }
+
+    /// When the next tick is due.
+    pub(super) fn due(&self) -> Instant {
+        self.state.started + self.schedule.next()
+    }
+
+    /// Runs the ticks that are due. Returns when the next one is; `None` when the room has ended.
+    pub(super) fn run(&mut self, now: Instant) -> Option<Instant> {
+        let due = self.schedule.due(now.saturating_duration_since(self.state.started));
+        for _ in 0..due.run {
+            let Some(commands) = self.state.drain(mem::take(&mut self.spare)) else {
+                return self.end();
+            };
+            let shared = self.shared.upgrade()?;
+            let node = shared.node();
+            let ticked = catch_unwind(AssertUnwindSafe(|| self.tick(commands, node.as_deref())));
+            if ticked.is_err() {
+                let channel = &self.state.channel;
+                tracing::error!(%channel, tick = self.room.ticks(), "the simulation of a room panicked: the room ends");
+                shared.end(channel);
+                return self.end();
+            }
+        }
+        self.state.counters.lock().overruns = self.schedule.overruns();
+        if due.run > 1 || due.skipped > 0 {
+            self.warn_of_overruns(now);
+        }
+        Some(self.due())
+    }
+
+    fn tick(&mut self, mut commands: Vec<Command>, node: Option<&Node>) {
+        let started = Instant::now();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record(self.room.ticks() + 1, &commands);
+            self.state.recording.lock().extend(recorder.take());
+        }
+        let messages = self.room.tick(&mut commands);
+        let mut failed = 0;
+        for message in messages {
+            let is_published = node.is_none_or(|node| self.state.publish(node, message, started));
+            failed += u64::from(!is_published);
+        }
+        let mut counters = self.state.counters.lock();
+        counters.ticks += 1;
+        counters.messages += messages.len() as u64;
+        counters.bytes += messages.iter().map(|message| message.data.len() as u64).sum::<u64>();
+        counters.failed_messages += failed;
+        drop(counters);
+        self.spare = commands;
+        self.state.tick_times.observe(started.elapsed());
+    }
+
+    /// A line once a minute, with the counts since the start.
+    fn warn_of_overruns(&mut self, now: Instant) {
+        if self.warned_at.is_some_and(|at| now.saturating_duration_since(at) < WARNING_INTERVAL) {
+            return;
+        }
+        self.warned_at = Some(now);
+        let RoomStats { ticks, overruns, tick_p99, players, .. } = self.state.stats();
+        let channel = &self.state.channel;
+        tracing::warn!(%channel, ticks, overruns, ?tick_p99, players, "a room falls behind: its ticks take too long, or the machine is busy");
+    }
+
+    /// Ends the recording.
+    fn end(&mut self) -> Option<Instant> {
+        if let Some(mut recorder) = self.recorder.take() {
+            recorder.finish(self.room.ticks());
+            self.state.recording.lock().extend(recorder.take());
+        }
+        None
+    }
+}
+
+impl RoomState {
+    /// Publishes a message. Returns false if it could not be published; an engine that answers later is not waited for.
+    fn publish(&self, node: &Node, message: &OutgoingMessage, now: Instant) -> bool {
+        let class = if message.is_latest { DeliveryClass::Latest } else { DeliveryClass::Reliable };
+        let publication = Publication { data: message.data.clone(), ..Publication::default() };
+        let Some(player) = message.to else {
+            let options = PublishOptions { delivery: Some(class), ..PublishOptions::default() };
+            return match node.publish(&self.channel, publication, options, now).ready() {
+                Ok(result) => result.is_ok(),
+                Err(_pending) => true,
+            };
+        };
+        let client = self.entrance.lock().players.get(&player).map(|player| player.client);
+        // A player that left since the commands of this tick gets nothing.
+        client.is_none_or(|client| {
+            node.publish_to(client, &self.channel, publication, Some(class), now).is_ok()
+        })
+    }
+}
+
+/// Between two warnings of one room.
+const WARNING_INTERVAL: Duration = Duration::from_secs(60);
