@@ -170,9 +170,10 @@ fn can_change(name: &str) -> bool {
     }
 }
 
-/// How publications wait, for slow clients or for others, is stored with the channels that have subscribers.
+/// How publications wait, for slow clients or for others, is stored with the channels that have subscribers; so are the tiles of
+/// viewers.
 fn is_fixed_in_namespace(key: &str) -> bool {
-    key.starts_with("delivery") || key.starts_with("batch_")
+    key.starts_with("delivery") || key.starts_with("batch_") || key.starts_with("area_")
 }
 
 /// Keys that commands, handshakes and API requests read when they begin. All others are built into connections, shards,

@@ -16,6 +16,7 @@ use fanwire_protocol::{Encoding, Publication, encode_publication};
 
 use crate::channel::NamespaceId;
 use crate::options::{BatchOptions, DeliveryOptions};
+use crate::tiles::public_channel;
 use deltas::Deltas;
 
 /// A publication shared by all its receivers. Immutable, except that each empty slot is filled once.
@@ -96,7 +97,7 @@ impl Broadcast {
         }
     }
 
-    /// The channel, shared with the registry and the hubs.
+    /// The channel, shared with the registry and the hubs; for a tile, with a name that clients do not see.
     pub fn channel(&self) -> &Arc<str> {
         &self.channel
     }
@@ -138,7 +139,7 @@ impl Broadcast {
     /// Encodes a form of the push, and adds the time it took. For that metric the clock is read here; it decides nothing.
     fn encode(&self, encoding: Encoding, publication: &Publication) -> Option<Bytes> {
         let started = Instant::now();
-        let message = encode_publication(encoding, &self.channel, publication);
+        let message = encode_publication(encoding, public_channel(&self.channel), publication);
         let ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.encode_ns.fetch_add(ns, Relaxed);
         message

@@ -14,6 +14,7 @@ use regex::Regex;
 
 use self::personal::Personal;
 use crate::options::{ChannelOptions, Namespace};
+use crate::tiles::is_tile;
 
 pub(crate) use build::ids;
 pub use permission::{
@@ -90,7 +91,7 @@ impl Channels {
         let name = self.split(channel);
         let rules = self.rules(name.namespace).ok_or(ErrorCode::UNKNOWN_CHANNEL)?;
         let valid = match &rules.channel_regex {
-            Some(regex) => regex.is_match(name.rest),
+            Some(regex) => regex.is_match(name.rest) && !is_tile(channel),
             None => channel.is_ascii(),
         };
         if valid { Ok(&rules.namespace) } else { Err(ErrorCode::BAD_REQUEST) }

@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use fanwire_area::ViewChange;
 use fanwire_auth::{ChannelGrant, Overrides};
 use fanwire_broker::{Abandoned, Answer};
 use fanwire_cluster::Renewal;
@@ -136,6 +137,8 @@ pub enum Rejection {
 pub enum ClientReport {
     /// A subscription began, with this data of the client's request: the client gets what is published from now on.
     Subscribed { client: ClientInfo, channel: Arc<str>, data: Bytes },
+    /// The view of a subscriber of a channel with places touches other tiles.
+    ViewChanged { client: ClientInfo, channel: Arc<str>, change: ViewChange },
     /// A subscription ended, also when its connection ended.
     Unsubscribed { client: ClientInfo, channel: Arc<str> },
     /// The connection of a connected client ended; 3000 if the client closed it, or its network.

@@ -11,6 +11,7 @@ mod receive;
 mod refusals;
 mod resume;
 mod timers;
+mod views;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use crate::notice::Notice;
 use crate::outbox::Outbox;
 use crate::registry::ShardId;
 use crate::session::{ConnectionKey, Hello};
-use crate::session_table::{Left, SessionTable};
+use crate::session_table::SessionTable;
 use crate::settings::NodeSettings;
 use batches::Batches;
 
@@ -131,6 +132,7 @@ impl Hub {
                 self.subscribe_target(&target, &command, now, out);
             }
             Notice::Refresh { target, renewal } => self.refresh_target(&target, &renewal, now, out),
+            Notice::View { client, channel, view } => self.set_view(client, &channel, view, out),
             Notice::ClockStep => self.session_table.reschedule(&self.node),
             Notice::Supersede { user } => self.supersede(&user, out),
         }
@@ -260,7 +262,10 @@ impl Hub {
         let Some(encoding) = self.session_table.session(key).map(|session| session.encoding) else {
             return;
         };
-        let Left { channel, last } = self.session_table.leave(&self.node, key.index, place);
+        let Some(channel) = self.session_table.channel_at(key.index, place) else { return };
+        self.end_view(key, &channel, out);
+        let Some(place) = self.session_table.place_of(key.index, &channel) else { return };
+        let last = self.session_table.leave(&self.node, key.index, place);
         out.ended(key.index, place as u32, last);
         self.counters().server_unsubscribes.add(1);
         self.scratch.clear();

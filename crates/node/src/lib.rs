@@ -97,9 +97,11 @@ mod session;
 mod session_table;
 mod settings;
 mod subscribers;
+mod tiles;
 mod validate;
 mod wheel;
 
+pub use fanwire_area as area;
 pub use fanwire_auth as auth;
 pub use fanwire_broker as broker;
 pub use fanwire_protocol as protocol;

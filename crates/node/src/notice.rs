@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use fanwire_area::View;
+use fanwire_broker::ClientId;
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 
 use crate::broadcast::Broadcast;
@@ -48,6 +50,8 @@ pub enum Notice {
     Refresh { target: ConnectionSelector, renewal: Renewal },
     /// Close the connections of a user except the newest.
     Supersede { user: Arc<str> },
+    /// What a subscriber of a channel with places sees from now on.
+    View { client: ClientId, channel: Arc<str>, view: View },
     /// The system clock stepped: expiry timers must be set again.
     ClockStep,
     /// End the subscriptions of `target` to `channel`, or to all channels when it is `None`.

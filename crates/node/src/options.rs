@@ -3,6 +3,7 @@
 //! May use: regex (to compile, not to match), `fanwire_auth` (to parse keys). Never reads files, environment or a clock.
 //! Defaults and limits are changed here; key names, types and help texts live in the server's config table.
 
+mod areas;
 mod choice;
 mod delivery;
 mod namespace;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use fanwire_auth::{OptionsError, TokenOptions};
 
+pub use areas::AreaOptions;
 pub use choice::{CompressionPolicy, DataFormat, RecoveryMode, SubscriptionType};
 pub use delivery::{BatchOptions, DeliveryOptions};
 pub use namespace::Namespace;

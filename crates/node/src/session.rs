@@ -63,7 +63,7 @@ pub(crate) struct Session {
     pub(crate) id: Uuid,
     /// `conn_info`; empty = none.
     pub(crate) info: Bytes,
-    /// At most `client.channel_limit`.
+    /// At most `client.channel_limit`, and the tiles in view.
     pub(crate) subscriptions: SmallVec<[Subscription; 1]>,
     /// Unix second at which the credentials expire, or `NO_EXPIRY`.
     pub(crate) expire_at: u64,
@@ -92,6 +92,8 @@ pub(crate) struct Subscription {
     pub(crate) channel: u32,
     /// Index in the channel's list of subscribers.
     pub(crate) place: u32,
+    /// Of a tile in the view of another subscription; the client does not see it.
+    pub(crate) is_tile: bool,
     /// Made by the server (token or `connect.subs`), not by a subscribe command.
     pub(crate) server_side: bool,
     /// It ends when it misses a publication; the channel's `PositionTracker` has its position.
@@ -143,6 +145,11 @@ impl Session {
             pong_by: Moment::NEVER,
             grants_hash: 0,
         }
+    }
+
+    /// How many channels the client is subscribed to.
+    pub(crate) fn channel_count(&self) -> usize {
+        self.subscriptions.iter().filter(|subscription| !subscription.is_tile).count()
     }
 
     /// Whether its connect succeeded.

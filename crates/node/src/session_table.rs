@@ -3,6 +3,8 @@
 //! Uses: `session`, `subscribers`, `pending`, `wheel`, the node's registry. Never: encodes, sends, decides.
 //! Change here: what changes together when a session or a subscription comes or goes. Rules live in `command/`.
 
+mod views;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,6 +25,8 @@ use crate::subscribers::{
     Clients, DeltaState, Deltas, PositionTracker, Subscriber, Subscribers, Users,
 };
 use crate::wheel::Wheel;
+pub(crate) use views::EndedPlace;
+use views::Views;
 
 /// The tables of one shard.
 ///
@@ -48,19 +52,14 @@ pub(crate) struct SessionTable {
     nobody: Arc<str>,
     limits: Limits,
     pending: PendingCommands,
+    views: Views,
 }
 
 /// The initial state of a subscription.
 pub(crate) struct NewSubscription {
     pub(crate) server_side: bool,
+    pub(crate) is_tile: bool,
     pub(crate) terms: Option<Box<Terms>>,
-}
-
-/// The result of ending a subscription.
-pub(crate) struct Left {
-    pub(crate) channel: Arc<str>,
-    /// The place of the subscription that moved to the place of the ended one; the same place if none moved.
-    pub(crate) last: u32,
 }
 
 impl SessionTable {
@@ -78,6 +77,7 @@ impl SessionTable {
             nobody: "".into(),
             limits: Limits::default(),
             pending: PendingCommands::default(),
+            views: Views::default(),
         }
     }
 
@@ -136,7 +136,7 @@ impl SessionTable {
         new_subscription: NewSubscription,
     ) -> usize {
         debug_assert!(self.place_of(index, channel).is_none(), "a second subscription");
-        let NewSubscription { server_side, terms } = new_subscription;
+        let NewSubscription { server_side, is_tile, terms } = new_subscription;
         let session = self.sessions[index as usize].as_mut().expect(LIVES);
         let own_place = session.subscriptions.len() as u32;
         let is_filtered = terms.as_ref().is_some_and(|terms| terms.filter.is_some());
@@ -151,6 +151,7 @@ impl SessionTable {
             channel,
             place,
             server_side,
+            is_tile,
             positioned: false,
             recovers: false,
             present: false,
@@ -159,7 +160,7 @@ impl SessionTable {
             terms,
         };
         session.subscriptions.push(subscription);
-        self.counters.subscriptions.add(1);
+        self.counters.subscriptions.add(u64::from(!is_tile));
         own_place as usize
     }
 
@@ -308,8 +309,9 @@ impl SessionTable {
         }
     }
 
-    /// Ends the subscription at `place` of a session. The session's last subscription moves to that place.
-    pub(crate) fn leave(&mut self, node: &Node, index: u32, place: usize) -> Left {
+    /// Ends the subscription at `place` of a session. Its last subscription moves to that place; returns where that was, the
+    /// same place if none moved.
+    pub(crate) fn leave(&mut self, node: &Node, index: u32, place: usize) -> u32 {
         let session = self.sessions[index as usize].as_mut().expect(LIVES);
         let encoding = session.encoding;
         let ended = session.subscriptions.swap_remove(place);
@@ -318,7 +320,7 @@ impl SessionTable {
             self.subscribers.moved(moved.channel, moved.place, place as u32);
         }
         let channel = Arc::clone(&self.subscribers.audience(ended.channel).channel);
-        if let Some(report) = &node.hooks().report {
+        if let Some(report) = node.hooks().report.as_ref().filter(|_| !ended.is_tile) {
             let client =
                 self.sessions[index as usize].as_ref().expect(LIVES).client_info(Some(&ended));
             report(ClientReport::Unsubscribed { client, channel: Arc::clone(&channel) });
@@ -345,8 +347,8 @@ impl SessionTable {
             let info = self.expect_session(index).client_info(Some(&ended));
             node.announce(&channel, Change::Leave, info);
         }
-        self.counters.subscriptions.subtract(1);
-        Left { channel, last }
+        self.counters.subscriptions.subtract(u64::from(!ended.is_tile));
+        last
     }
 
     /// Removes a session from all tables, because of `disconnect`. Idempotent; false when it was gone.
@@ -365,6 +367,7 @@ impl SessionTable {
         }
         self.wheel.clear(key.index);
         self.limits.forget(key.index);
+        self.views.forget(key.index);
         self.renewals.clear(key.index);
         let session = self.sessions[key.index as usize].take().expect(LIVES);
         self.counters.sessions.subtract(1);
@@ -390,6 +393,12 @@ impl SessionTable {
             }
             node.leave(&pending_channel.channel, self.shard);
         }
+    }
+
+    /// The channel of the subscription at `place` of a session.
+    pub(crate) fn channel_at(&self, index: u32, place: usize) -> Option<Arc<str>> {
+        let subscription = self.at(index)?.subscriptions.get(place)?;
+        Some(Arc::clone(&self.subscribers.audience(subscription.channel).channel))
     }
 
     /// The place of a session's subscription to a channel. Scans the shorter of the two lists.

@@ -1,6 +1,6 @@
 //! Rooms: a simulation with players that advances at a fixed rate, as values without threads, sockets and clocks.
 //! In: joins, leaves and inputs of clients, and the time → out: the messages of each tick.
-//! Uses `bytes` and checksums. Never: IO, clocks; `fanwire` runs rooms on threads and sends their messages.
+//! Uses `fanwire_area`, `bytes` and checksums. Never: IO, clocks; `fanwire` runs rooms on threads and sends their messages.
 //! Change here: the list of modules. `simulation.rs` is the interface for users.
 //!
 //! A simulation in which players push a ball along a line, with steering of which only the newest counts:
@@ -46,9 +46,12 @@
 //! for push in ["99", "2"] {
 //!     queue.input("client-1", Ball::kind(push.as_bytes()), push.into(), Duration::ZERO).expect("a player");
 //! }
-//! let messages = room.tick(queue.drain(Vec::new()));
-//! assert_eq!(messages[0].data, r#"{"joined":1,"user":"ada"}"#);
-//! assert_eq!(messages[1].data, r#"{"position":0.5}"#);
+//! let outputs = room.tick(queue.drain(Vec::new()));
+//! let texts: Vec<_> = outputs.iter().map(|output| match output {
+//!     RoomOutput::Message(message) => &message.data,
+//!     RoomOutput::View(..) => unreachable!("the line has no views"),
+//! }).collect();
+//! assert_eq!(texts, [r#"{"joined":1,"user":"ada"}"#, r#"{"position":0.5}"#]);
 //! ```
 #![forbid(unsafe_code)]
 
@@ -61,9 +64,12 @@ mod schedule;
 mod simulation;
 
 pub use changed_objects::ChangedObjects;
+pub use fanwire_area as area;
 pub use queue::{Command, CommandQueue, InputCounts, InputLimits, KINDS_MAX, Refused};
 pub use rate::InputRate;
 pub use recording::{MAGIC, RecordingError, RecordingWriter, replay};
 pub use room::Room;
 pub use schedule::{Due, Overrun, Schedule};
-pub use simulation::{InputKind, OutgoingMessage, PlayerId, RoomContext, Simulation};
+pub use simulation::{
+    InputKind, OutgoingMessage, PlayerId, Receivers, RoomContext, RoomOutput, Simulation,
+};

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use fanwire_area::ViewChange;
 use hashbrown::HashMap;
 
 use crate::rate::{InputRate, TokenBucket};
@@ -14,9 +15,24 @@ use crate::{InputKind, PlayerId};
 /// A command of a client, as a simulation receives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    Join { player: PlayerId, user: String, data: Bytes },
-    Leave { player: PlayerId },
-    Input { player: PlayerId, sequence: Option<u32>, data: Bytes },
+    Join {
+        player: PlayerId,
+        user: String,
+        data: Bytes,
+    },
+    Leave {
+        player: PlayerId,
+    },
+    Input {
+        player: PlayerId,
+        sequence: Option<u32>,
+        data: Bytes,
+    },
+    /// The player sees other tiles.
+    View {
+        player: PlayerId,
+        change: ViewChange,
+    },
 }
 
 /// Limits of the inputs of a room.
@@ -26,7 +42,7 @@ pub struct InputLimits {
     pub rate: InputRate,
     /// Bytes of one input.
     pub bytes_max: usize,
-    /// Commands that wait for a tick, except joins and leaves, of which there are at most as many as connections.
+    /// Inputs that wait for a tick. Joins and leaves have no limit, because there are at most as many as connections.
     pub waiting_max: usize,
 }
 
@@ -132,6 +148,13 @@ impl CommandQueue {
         let player = self.players.remove(client)?.player;
         self.commands.push(Command::Leave { player });
         Some(player)
+    }
+
+    /// The view of a client touches other tiles. Without effect for a client that is no player.
+    pub fn view(&mut self, client: &str, change: ViewChange) {
+        if let Some(Inputs { player, .. }) = self.players.get(client) {
+            self.commands.push(Command::View { player: *player, change });
+        }
     }
 
     /// A client sends an input, at this time since the start of the room.

@@ -1,5 +1,5 @@
 //! Recordings: the commands of a room with their ticks, to run a simulation again, byte for byte.
-//! In: the commands of each tick → out: a log; in: a log and a fresh simulation → out: the messages of every tick.
+//! In: the commands of each tick → out: a log; in: a log and a fresh simulation → out: the outputs of every tick.
 //! Uses `room`, checksums of crc32fast. Never: files; the caller writes and reads the bytes.
 //! Change here: the format of recordings, with a new version number.
 
@@ -7,8 +7,9 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
+use fanwire_area::{Tile, ViewChange};
 
-use crate::{Command, OutgoingMessage, PlayerId, Room, Simulation};
+use crate::{Command, PlayerId, Room, RoomOutput, Simulation};
 
 /// Writes a recording into memory.
 ///
@@ -73,14 +74,14 @@ impl RecordingWriter {
     }
 }
 
-/// Runs a simulation again with the commands of a recording. `see` gets the number and the messages of each tick.
+/// Runs a simulation again with the commands of a recording. `see` gets the number and the outputs of each tick.
 ///
 /// # Errors
 /// See [`RecordingError`]; the ticks before the error were run.
 pub fn replay<S: Simulation>(
     recording: &[u8],
     simulation: S,
-    mut see: impl FnMut(u64, &[OutgoingMessage]),
+    mut see: impl FnMut(u64, &[RoomOutput]),
 ) -> Result<Room<S>, RecordingError> {
     let mut rest = recording.strip_prefix(MAGIC).ok_or(RecordingError::NotARecording)?;
     let ns = take::<8>(&mut rest).ok_or(RecordingError::NotARecording)?;
@@ -129,6 +130,7 @@ const LEAVE: u8 = 1;
 const INPUT: u8 = 2;
 /// An input with a sequence number.
 const NUMBERED_INPUT: u8 = 3;
+const VIEW: u8 = 4;
 
 fn write_command(command: &Command, out: &mut Vec<u8>) {
     match command {
@@ -147,6 +149,12 @@ fn write_command(command: &Command, out: &mut Vec<u8>) {
             number(player.0.into(), out);
             sequence.iter().for_each(|sequence| number((*sequence).into(), out));
             text(data, out);
+        }
+        Command::View { player, change } => {
+            out.push(VIEW);
+            number(player.0.into(), out);
+            tiles(&change.entered, out);
+            tiles(&change.left, out);
         }
     }
 }
@@ -167,8 +175,25 @@ fn read_command(body: &mut &[u8]) -> Option<Command> {
             };
             Command::Input { player, sequence, data: Bytes::copy_from_slice(read_text(body)?) }
         }
+        VIEW => {
+            let change = ViewChange { entered: read_tiles(body)?, left: read_tiles(body)? };
+            Command::View { player, change }
+        }
         _ => return None,
     })
+}
+
+fn tiles(tiles: &[Tile], out: &mut Vec<u8>) {
+    number(tiles.len() as u64, out);
+    for part in tiles.iter().flat_map(|tile| [tile.x, tile.y, tile.layer]) {
+        out.extend_from_slice(&part.to_le_bytes());
+    }
+}
+
+fn read_tiles(body: &mut &[u8]) -> Option<Vec<Tile>> {
+    let count = read_number(body)?;
+    let mut part = || take::<4>(body).map(i32::from_le_bytes);
+    (0..count).map(|_| Some(Tile { x: part()?, y: part()?, layer: part()? })).collect()
 }
 
 fn number(mut value: u64, out: &mut Vec<u8>) {

@@ -5,9 +5,10 @@
 
 use std::time::Duration;
 
+use fanwire_area::ViewChange;
 use hashbrown::HashMap;
 
-use crate::{Command, OutgoingMessage, PlayerId, RoomContext, Simulation};
+use crate::{Command, PlayerId, RoomContext, RoomOutput, Simulation};
 
 /// A simulation, its players, and the number of its ticks.
 #[derive(Debug)]
@@ -17,25 +18,28 @@ pub struct Room<S> {
     tick: u64,
     /// The last applied sequence number of each player.
     players: HashMap<PlayerId, Option<u32>>,
-    messages: Vec<OutgoingMessage>,
+    view_changes: Vec<(PlayerId, ViewChange)>,
+    outputs: Vec<RoomOutput>,
 }
 
 impl<S: Simulation> Room<S> {
     /// A room before its first tick. Each tick advances by `duration`.
     pub fn new(simulation: S, duration: Duration) -> Self {
-        Self { simulation, duration, tick: 0, players: HashMap::new(), messages: Vec::new() }
+        let (players, view_changes, outputs) = Default::default();
+        Self { simulation, duration, tick: 0, players, view_changes, outputs }
     }
 
     /// Applies the commands in order, then advances by one tick. Returns what the simulation sent.
     ///
     /// A panic of the simulation passes through; the room is of no use after it.
-    pub fn tick(&mut self, commands: impl IntoIterator<Item = Command>) -> &[OutgoingMessage] {
+    pub fn tick(&mut self, commands: impl IntoIterator<Item = Command>) -> &[RoomOutput] {
         self.tick += 1;
-        self.messages.clear();
+        self.outputs.clear();
+        self.view_changes.clear();
         commands.into_iter().for_each(|command| self.apply(command));
-        let Self { simulation, duration, tick, players, messages } = self;
-        simulation.tick(&mut RoomContext { tick: *tick, duration: *duration, players, messages });
-        &self.messages
+        let (simulation, mut context) = self.parts();
+        simulation.tick(&mut context);
+        &self.outputs
     }
 
     fn apply(&mut self, command: Command) {
@@ -45,17 +49,23 @@ impl<S: Simulation> Room<S> {
             Command::Input { player, sequence: Some(sequence), .. } => {
                 self.players.insert(*player, Some(*sequence));
             }
-            Command::Input { .. } => {}
+            Command::Input { .. } | Command::View { .. } => {}
         }
-        let Self { simulation, duration, tick, players, messages } = self;
-        let mut context = RoomContext { tick: *tick, duration: *duration, players, messages };
+        let (simulation, mut context) = self.parts();
         match command {
             Command::Join { player, user, data } => {
                 simulation.join(player, &user, &data, &mut context);
             }
             Command::Leave { player } => simulation.leave(player, &mut context),
             Command::Input { player, data, .. } => simulation.input(player, &data, &mut context),
+            Command::View { player, change } => self.view_changes.push((player, change)),
         }
+    }
+
+    fn parts(&mut self) -> (&mut S, RoomContext<'_>) {
+        let Self { simulation, duration, tick, players, view_changes, outputs } = self;
+        let (tick, duration) = (*tick, *duration);
+        (simulation, RoomContext { tick, duration, players, view_changes, outputs })
     }
 
     /// How many ticks have run.

@@ -1,11 +1,12 @@
 //! The interface between a room and the simulation that it runs.
-//! In: joins, leaves, inputs and ticks → out: messages to all players or to one, in the order of the calls.
+//! In: joins, leaves, inputs and ticks → out: messages to all players, to one or to those that see a tile, in the order of the calls.
 //! Uses values only. Never: a clock, threads, random numbers; the simulation gets everything it may depend on.
 //! Change here: what a simulation receives, and what it may send.
 
 use std::time::Duration;
 
 use bytes::Bytes;
+use fanwire_area::{Objects, Tile, View, ViewChange};
 use hashbrown::HashMap;
 
 /// A simulation: one owner of a state that advances at a fixed rate.
@@ -48,14 +49,30 @@ pub struct InputKind {
     pub sequence: Option<u32>,
 }
 
+/// What a simulation wants to happen outside of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RoomOutput {
+    Message(OutgoingMessage),
+    /// The player sees this part of the world from now on.
+    View(PlayerId, View),
+}
+
 /// A message of a simulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutgoingMessage {
-    /// `None` = all players.
-    pub to: Option<PlayerId>,
+    pub to: Receivers,
     /// A newer message takes its place while it waits for a client that is too slow. Otherwise it is queued.
     pub is_latest: bool,
     pub data: Bytes,
+}
+
+/// The players that receive a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Receivers {
+    All,
+    Player(PlayerId),
+    /// Those whose view touches the tile.
+    Tile(Tile),
 }
 
 /// What a simulation may see and do during a call.
@@ -65,7 +82,9 @@ pub struct RoomContext<'a> {
     pub(crate) duration: Duration,
     /// The last applied sequence number of each player.
     pub(crate) players: &'a HashMap<PlayerId, Option<u32>>,
-    pub(crate) messages: &'a mut Vec<OutgoingMessage>,
+    /// Changes of views since the tick before.
+    pub(crate) view_changes: &'a [(PlayerId, ViewChange)],
+    pub(crate) outputs: &'a mut Vec<RoomOutput>,
 }
 
 impl RoomContext<'_> {
@@ -91,25 +110,54 @@ impl RoomContext<'_> {
 
     /// Sends state to all players: while it waits for a slow client, a newer state takes its place.
     pub fn latest(&mut self, data: impl Into<Bytes>) {
-        self.send(None, true, data);
+        self.send(Receivers::All, true, data);
     }
 
     /// Sends an event to all players: none is left out for a client that stays connected.
     pub fn reliable(&mut self, data: impl Into<Bytes>) {
-        self.send(None, false, data);
+        self.send(Receivers::All, false, data);
     }
 
     /// Sends state to one player.
     pub fn latest_to(&mut self, player: PlayerId, data: impl Into<Bytes>) {
-        self.send(Some(player), true, data);
+        self.send(Receivers::Player(player), true, data);
     }
 
     /// Sends an event to one player.
     pub fn reliable_to(&mut self, player: PlayerId, data: impl Into<Bytes>) {
-        self.send(Some(player), false, data);
+        self.send(Receivers::Player(player), false, data);
     }
 
-    fn send(&mut self, to: Option<PlayerId>, is_latest: bool, data: impl Into<Bytes>) {
-        self.messages.push(OutgoingMessage { to, is_latest, data: data.into() });
+    /// Sends state to the players whose view touches a tile. Needs a channel with places.
+    pub fn latest_in(&mut self, tile: Tile, data: impl Into<Bytes>) {
+        self.send(Receivers::Tile(tile), true, data);
+    }
+
+    /// Sends an event to the players whose view touches a tile. Needs a channel with places.
+    pub fn reliable_in(&mut self, tile: Tile, data: impl Into<Bytes>) {
+        self.send(Receivers::Tile(tile), false, data);
+    }
+
+    /// Sets what a player sees of a channel with places. A view with more tiles than `area_tiles_max` changes nothing.
+    pub fn set_view(&mut self, player: PlayerId, view: View) {
+        self.outputs.push(RoomOutput::View(player, view));
+    }
+
+    /// Sends what changed of the objects to the players whose view touches their tiles, and to each player whose view changed what
+    /// it left and the objects of the tiles that it entered. Call it once per tick.
+    pub fn publish_objects(&mut self, objects: &mut Objects) {
+        for (tile, text) in objects.update() {
+            self.reliable_in(tile, text);
+        }
+        for (player, change) in self.view_changes {
+            for text in objects.change_of_view(change) {
+                self.reliable_to(*player, text);
+            }
+        }
+    }
+
+    fn send(&mut self, to: Receivers, is_latest: bool, data: impl Into<Bytes>) {
+        let message = OutgoingMessage { to, is_latest, data: data.into() };
+        self.outputs.push(RoomOutput::Message(message));
     }
 }

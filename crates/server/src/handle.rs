@@ -6,10 +6,13 @@
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use bytes::Bytes;
-use fanwire_broker::{Answer, Position, PresenceStats, PublishOptions, StreamSlice};
+use fanwire_broker::{Answer, ClientId, Position, PresenceStats, PublishOptions, StreamSlice};
 use fanwire_cluster::{ConnectionSelector, ServerSubscription};
 use fanwire_fanout::Shards;
-use fanwire_node::{Counts, Node, Page};
+use fanwire_node::{
+    Counts, Node, Page,
+    area::{Place, View},
+};
 use fanwire_protocol::{ClientInfo, Disconnect, ErrorCode, Publication};
 
 use crate::shard::INBOX_BYTES_MAX;
@@ -55,6 +58,34 @@ impl Handle {
             return Answer::now(Err(ErrorCode::TOO_MANY_REQUESTS));
         }
         self.node.publish(channel, publication, options, Instant::now())
+    }
+
+    /// Publishes at a place of a channel with places (`area_tile_size`): to the subscribers whose view touches its tile.
+    ///
+    /// # Errors
+    /// Those of [`publish_with`](Self::publish_with); 107 for an impossible place, or a channel without places.
+    pub fn publish_at(
+        &self,
+        place: Place,
+        channel: &str,
+        data: impl Into<Bytes>,
+    ) -> Answer<Position, ErrorCode> {
+        if self.shards.backlog_bytes() > INBOX_BYTES_MAX {
+            return Answer::now(Err(ErrorCode::TOO_MANY_REQUESTS));
+        }
+        let publication = Publication { data: data.into(), ..Publication::default() };
+        let options = PublishOptions::default();
+        self.node.publish_at(place, channel, publication, options, Instant::now())
+    }
+
+    /// Sets what a subscriber of a channel with places sees, by its client id, if it is connected to this node. Its shard does that
+    /// soon after the call.
+    ///
+    /// # Errors
+    /// 102 unknown namespace; 107 impossible name, client id or view, or a channel without places.
+    pub fn set_view(&self, client: &str, channel: &str, view: View) -> Result<(), ErrorCode> {
+        let client = ClientId::parse(client).ok_or(ErrorCode::BAD_REQUEST)?;
+        self.node.set_view(client, channel, view)
     }
 
     /// Returns a page of the channel's stream.

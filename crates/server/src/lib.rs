@@ -62,3 +62,8 @@ pub use handle::Handle;
 pub use hooks::{Decision, DisconnectEvent, Hook, Hooks};
 pub use rooms::{RoomError, RoomOptions, RoomStats, Rooms};
 pub use server::{Server, StartError};
+
+/// The code of the page is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rooms.md")]
+struct RoomsPage;

@@ -175,6 +175,10 @@ impl RoomTable {
             ClientReport::Unsubscribed { client, channel } => {
                 self.find(channel).iter().for_each(|room| room.leave(&client.client));
             }
+            ClientReport::ViewChanged { client, channel, change } => {
+                let room = self.find(channel);
+                room.iter().for_each(|room| room.view(&client.client, change.clone()));
+            }
             ClientReport::Disconnected { .. } => {}
         }
     }

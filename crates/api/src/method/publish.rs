@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use fanwire_broker::{ClientId, DeliveryClass, Position, PublishOptions};
+use fanwire_node::area::Place;
 use fanwire_node::protocol::Publication;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,22 @@ pub struct PublishRequest {
     #[serde(deserialize_with = "or_default")]
     #[schemars(regex(pattern = json::DELIVERY))]
     pub delivery: String,
+    /// Fanwire only: where it happens, in a channel with places (`area_tile_size`): only subscribers whose view touches the tile of
+    /// the place receive it. Without a place all subscribers do.
+    #[serde(deserialize_with = "or_default")]
+    pub place: Option<PlaceInChannel>,
+}
+
+/// A point of a channel with places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PlaceInChannel {
+    /// In the unit of `area_tile_size`.
+    pub x: f64,
+    /// In the unit of `area_tile_size`.
+    pub y: f64,
+    /// A world may have several layers, such as floors.
+    pub layer: i32,
 }
 
 /// The position of the publication; without history both fields are empty, and absent in JSON.
@@ -77,7 +94,8 @@ impl Api {
     ///
     /// # Errors
     /// 107 without a channel, with invalid base64, an invalid `exclude_client` or `delivery`, data of a format that the
-    /// channel does not allow, or `latest` where subscribers rely on every publication; 102 for an unknown namespace.
+    /// channel does not allow, `latest` where subscribers rely on every publication, or a `place` in a channel without places; 102
+    /// for an unknown namespace.
     pub async fn publish(&self, request: PublishRequest) -> Result<PublishResult, ApiError> {
         self.measure_async(Method::Publish, async |now| {
             if request.channel.is_empty() {
@@ -97,7 +115,15 @@ impl Api {
                 exclude_client: client_id(&request.exclude_client)?,
                 delivery: delivery_class(&request.delivery)?,
             };
-            Ok(self.node.publish(&request.channel, publication, options, now).await?.into())
+            let (node, channel) = (&self.node, &request.channel);
+            let published = match request.place {
+                Some(PlaceInChannel { x, y, layer }) => {
+                    let place = Place { x, y, layer };
+                    node.publish_at(place, channel, publication, options, now)
+                }
+                None => node.publish(channel, publication, options, now),
+            };
+            Ok(published.await?.into())
         })
         .await
     }

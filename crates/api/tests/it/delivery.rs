@@ -154,3 +154,32 @@ async fn an_unknown_delivery_and_latest_in_a_stream_are_107_and_nothing_is_publi
     }
     assert_eq!(harness.messages_of(0).len(), 2);
 }
+
+#[tokio::test]
+async fn a_place_selects_the_viewers_of_its_tile_and_impossible_ones_are_107() {
+    let mut harness = Harness::new();
+    harness.subscriber(0, "42", &["a"]);
+    let view = r#"{"view":{"x":5,"y":5,"radius":3}}"#;
+    let subscribe = format!(r#"{{"id":9,"subscribe":{{"channel":"world:w","data":{view}}}}}"#);
+    assert_eq!(harness.command(0, &subscribe), [r#"{"id":9,"subscribe":{}}"#]);
+    for (place, data) in [
+        (r#"{"x":9,"y":1}"#, 1),
+        (r#"{"x":11,"y":1}"#, 2),
+        (r#"{"x":1,"layer":1}"#, 3),
+        ("null", 4),
+    ] {
+        let request = format!(r#"{{"channel":"world:w","data":{data},"place":{place}}}"#);
+        assert_eq!(harness.post("/api/publish", request).await, ok(r#"{"result":{}}"#), "{place}");
+    }
+    let messages =
+        [1, 4].map(|data| format!(r#"{{"push":{{"channel":"world:w","pub":{{"data":{data}}}}}}}"#));
+    assert_eq!(harness.messages_of(0), messages);
+    for (channel, place) in
+        [("world:w", r#"{"x":1e300}"#), ("a", "{}"), ("world:w", "7"), ("world:w", r#"{"x":"1"}"#)]
+    {
+        let request = format!(r#"{{"channel":"{channel}","data":1,"place":{place}}}"#);
+        let answer = harness.post("/api/publish", request).await;
+        assert!(answer.status == 400 || answer.body.contains("107"), "{place}: {}", answer.body);
+    }
+    assert!(harness.messages_of(0).is_empty());
+}

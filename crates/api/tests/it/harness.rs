@@ -15,7 +15,7 @@ use axum::body::Body;
 use axum::routing::post;
 use fanwire_api::http::HttpApi;
 use fanwire_api::{Api, ApiOptions};
-use fanwire_node::options::{DataFormat, Namespace, Options};
+use fanwire_node::options::{AreaOptions, DataFormat, Namespace, Options};
 use fanwire_node::protocol::{Disconnect, Encoding};
 use fanwire_node::{Broadcast, ConnectionKey, DeltaMode, Hello, Hub, Inbox, Node, Notice, Outbox};
 use http::{Request, StatusCode};
@@ -228,6 +228,10 @@ pub(crate) fn node_options() -> Options {
             ..namespace("kept", DataFormat::Binary)
         },
         Namespace { presence: true, ..namespace("here", DataFormat::Unset) },
+        Namespace {
+            areas: AreaOptions { tile_size: 10, tiles_max: 9 },
+            ..namespace("world", DataFormat::Unset)
+        },
         Namespace { allow_positioning: true, ..namespace("stream", DataFormat::Unset) },
     ];
     options

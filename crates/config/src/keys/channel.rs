@@ -122,6 +122,10 @@ rows! { NAMESPACE: Namespace;
         "Delivers publications of a channel together when the first has waited so long; 0s delivers each at once.";
     "batch_flush_latest", SWITCH, "false" => [delivery.batch.flush_latest],
         "Of the publications that would be delivered together, delivers only the newest; not where subscribers recover a stream or have a position.";
+    "area_tile_size", integer(0, 1_000_000_000), "0" => [areas.tile_size],
+        "Fanwire only: publications with a place reach the subscribers whose view touches its tile, a square of this size; 0 for no places, which recovery, positions and deltas need.";
+    "area_tiles_max", integer(1, 10_000), "64" => [areas.tiles_max],
+        "Fanwire only: most tiles that one view of a channel with places may touch, its margin included.";
     "publication_data_format", DATA_FORMAT, "" => (|namespace, value| namespace.publication_data_format = data_format(value)),
         "What publications must hold: json, json_object or binary (anything); empty as channel.publication_data_format.";
 }

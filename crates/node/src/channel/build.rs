@@ -150,6 +150,7 @@ fn mistakes_of(
     let checks = [
         check_delta_types(&namespace, prefix_key),
         check_delivery(&namespace, prefix_key),
+        check_areas(&namespace, prefix_key),
         rate("publish_rate_", namespace.publish_rate),
         rate("subscribe_rate_", namespace.subscribe_rate),
         compile(prefix_key, "channel_regex", &namespace.channel_regex).map(drop),
@@ -179,6 +180,26 @@ fn check_delivery(namespace: &Namespace, prefix_key: &str) -> Result<(), Options
                         because a replaced publication would be a gap; \
                         latest goes with force_recovery_mode cache";
         return Err(OptionsError::value(format!("{prefix_key}.delivery"), "latest", expected));
+    }
+    Ok(())
+}
+
+/// A viewer has no position in a stream of which it receives parts, and no base for a delta.
+fn check_areas(namespace: &Namespace, prefix_key: &str) -> Result<(), OptionsError> {
+    let Namespace { areas, .. } = namespace;
+    if areas.tiles_max == 0 {
+        let key = format!("{prefix_key}.area_tiles_max");
+        return Err(OptionsError::value(key, 0, "at least 1"));
+    }
+    let needs_all = namespace.promises_every_publication()
+        || namespace.force_recovery
+        || namespace.allow_recovery
+        || !namespace.allowed_delta_types.is_empty();
+    if areas.tile_size > 0 && needs_all {
+        let key = format!("{prefix_key}.area_tile_size");
+        let expected = "0 where subscribers may recover, have a position or get deltas, because a \
+                        viewer receives a part of the publications";
+        return Err(OptionsError::value(key, areas.tile_size, expected));
     }
     Ok(())
 }

@@ -215,6 +215,7 @@ fn begin(
         only_recovered: false,
         mode: namespace.force_recovery_mode,
         data: grant.data,
+        view: None,
         requested_data: requested.map(|request| request.data.clone()).unwrap_or_default(),
     };
     subscribe::begin(context, namespace, parameters, number)

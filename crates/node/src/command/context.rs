@@ -29,7 +29,7 @@ use crate::pending::{
 };
 use crate::refusal::{Consequence, Refusal, Refused};
 use crate::session::{ConnectionKey, Phase, Session};
-use crate::session_table::SessionTable;
+use crate::session_table::{EndedPlace, SessionTable};
 use crate::settings::NodeSettings;
 use crate::subscribers::CatchUp;
 
@@ -65,8 +65,8 @@ pub(crate) struct Backlog {
     pub(crate) deliveries: Vec<(usize, Arc<Broadcast>)>,
     /// Subscriptions that lost their position during the wait.
     pub(crate) lost: Vec<usize>,
-    /// The place of a subscription that ended, and of the one that moved there.
-    pub(crate) ended: Option<(u32, u32)>,
+    /// Subscriptions that ended, one after the other.
+    pub(crate) ended: Vec<EndedPlace>,
     /// Bytes of payloads that were searched for patches.
     pub(crate) compared: usize,
     /// The command was refused, and is to be logged.

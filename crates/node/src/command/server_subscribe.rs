@@ -30,7 +30,7 @@ pub(super) fn begin(
     if context.place_of(&subscription.channel).is_some() {
         return Ok(None);
     }
-    if context.session().subscriptions.len() >= context.settings.options.client.channel_limit {
+    if context.session().channel_count() >= context.settings.options.client.channel_limit {
         return Err(Disconnect::CHANNEL_LIMIT);
     }
     Ok(pending_channel(context, subscription).ok().map(|(pending_channel, lifetime)| {
@@ -60,6 +60,7 @@ fn pending_channel(
         mode: RecoveryMode::Stream,
         data: command.data.clone(),
         requested_data: Default::default(),
+        view: None,
     };
     Ok((subscribe::begin(context, namespace, parameters, 0), lifetime))
 }

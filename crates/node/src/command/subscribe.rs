@@ -4,6 +4,7 @@
 //! Change here: order and answers of the checks. Permission rules live in `channel/permission.rs`.
 
 use bytes::Bytes;
+use fanwire_area::{AreaError, Grid, View};
 use fanwire_auth::{Overrides, SubscriptionClaims};
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
@@ -46,6 +47,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubscribeRequest
     }
     let invalid = |error| Refusal::error(error, "the tags filter is invalid or too large");
     let filter = request.tf.as_ref().map(Filter::new).transpose().map_err(invalid)?.map(Box::new);
+    let view = first_view(namespace, &request.data)?;
     let tracking = Tracking::of(context, namespace, permit.overrides, Some(&request));
     let parameters = SubscribeParameters {
         channel: &request.channel,
@@ -60,6 +62,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubscribeRequest
         mode: namespace.force_recovery_mode,
         data: permit.data,
         requested_data: request.data.clone(),
+        view,
     };
     let channels = vec![begin(context, namespace, parameters, 0)];
     Ok(CommandStep::Enter(Box::new(PendingSubscribe::new(
@@ -117,7 +120,7 @@ fn check_request(context: &CommandContext<'_>, request: &SubscribeRequest) -> Re
     if context.place_of(&request.channel).is_some() {
         return Err(ErrorCode::ALREADY_SUBSCRIBED.into());
     }
-    if context.session().subscriptions.len() >= context.settings.options.client.channel_limit {
+    if context.session().channel_count() >= context.settings.options.client.channel_limit {
         return Err(ErrorCode::LIMIT_EXCEEDED.into());
     }
     Ok(())
@@ -177,6 +180,15 @@ fn by_rules(
             Ok(Permit { info, data, expire_at, overrides })
         }
     }
+}
+
+/// The view in the data of a subscribe to a channel with places.
+fn first_view(namespace: &Namespace, data: &[u8]) -> Result<Option<Box<(Grid, View)>>, Refusal> {
+    let Some(grid) = namespace.grid() else { return Ok(None) };
+    let invalid = |error: AreaError| Refusal::error(ErrorCode::BAD_REQUEST, error.to_string());
+    let Some(view) = View::in_data(data).map_err(invalid)? else { return Ok(None) };
+    grid.change(&view, &[]).map_err(invalid)?;
+    Ok(Some(Box::new((grid, view))))
 }
 
 /// Bit of `flag`: error 112 instead of a subscription that was not recovered (protocol §4).

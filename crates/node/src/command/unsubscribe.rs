@@ -9,9 +9,11 @@ use super::{CommandContext, Done, named};
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: UnsubscribeRequest) -> Done {
     named(&request.channel)?;
+    let (node, index) = (context.node, context.key.index);
+    context.backlog.ended = context.session_table.end_view(node, index, &request.channel);
     if let Some(place) = context.place_of(&request.channel) {
-        let left = context.session_table.leave(context.node, context.key.index, place);
-        context.backlog.ended = Some((place as u32, left.last));
+        let last = context.session_table.leave(node, index, place);
+        context.backlog.ended.push((place as u32, last));
     }
     Ok(Reply { unsubscribe: Some(UnsubscribeResult {}), ..Reply::default() })
 }

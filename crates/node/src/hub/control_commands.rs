@@ -77,9 +77,10 @@ impl Hub {
         code: UnsubscribeCode,
         out: &mut impl Outbox,
     ) {
-        let count =
-            self.session_table.session(key).map_or(0, |session| session.subscriptions.len());
-        for place in (0..count).rev() {
+        let last = |session: &Session| {
+            session.subscriptions.iter().rposition(|subscription| !subscription.is_tile)
+        };
+        while let Some(place) = self.session_table.session(key).and_then(last) {
             self.end_subscription(key, place, code, out);
         }
     }

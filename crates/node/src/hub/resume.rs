@@ -69,7 +69,7 @@ impl Hub {
         out: &mut impl Outbox,
     ) -> usize {
         let mut bytes = backlog.compared;
-        if let Some((place, last)) = backlog.ended {
+        for (place, last) in backlog.ended {
             out.ended(key.index, place, last);
         }
         if let Some(refused) = backlog.refused {

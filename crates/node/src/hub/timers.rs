@@ -3,6 +3,7 @@
 //! Uses: `session_table`, `session` deadlines. Never: clocks; a timer that fires early is set again.
 //! Change here: what happens at a deadline. `Session::deadline` computes deadlines.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use fanwire_cluster::ConnectionSelector;
@@ -13,7 +14,7 @@ use crate::clock::Moment;
 use crate::hooks::{RefreshEvent, Rejection};
 use crate::notice::Notice;
 use crate::outbox::Outbox;
-use crate::session::{ConnectionKey, Phase, closing};
+use crate::session::{ConnectionKey, Phase, Session, Subscription, closing};
 
 impl Hub {
     pub(super) fn fire(&mut self, index: u32, now: Moment, out: &mut impl Outbox) {
@@ -92,15 +93,13 @@ impl Hub {
         out: &mut impl Outbox,
     ) {
         let delay = self.node.options().client.expired_sub_close_delay;
-        let mut place =
-            self.session_table.session(key).map_or(0, |session| session.subscriptions.len());
-        while place > 0 {
-            place -= 1; // from the end, because the last one moves into a freed place
-            let Some(session) = self.session_table.session(key) else { return };
-            let expire_at = session.subscriptions[place].expire_at();
-            if closing(self.node.clock(), expire_at, delay) <= now {
-                self.end_subscription(key, place, UnsubscribeCode::SUBSCRIPTION_EXPIRED, out);
-            }
+        let node = Arc::clone(&self.node);
+        let has_expired = |subscription: &Subscription| {
+            closing(node.clock(), subscription.expire_at(), delay) <= now
+        };
+        let last = |session: &Session| session.subscriptions.iter().rposition(has_expired);
+        while let Some(place) = self.session_table.session(key).and_then(last) {
+            self.end_subscription(key, place, UnsubscribeCode::SUBSCRIPTION_EXPIRED, out);
         }
     }
 

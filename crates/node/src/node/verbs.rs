@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use fanwire_area::{Place, Tile, View};
 use fanwire_broker::{
     Answer, ClientId, DeliverOptions, DeliveryClass, Position, PresenceStats, PublishOptions,
     Retention, StreamSlice,
@@ -20,6 +21,7 @@ use super::backends::temporary;
 use crate::channel::check_data;
 use crate::glob::Glob;
 use crate::notice::Notice;
+use crate::tiles::{is_tile, tile_channel};
 use fanwire_cluster::ConnectionSelector;
 use fanwire_cluster::ControlCommand;
 
@@ -80,6 +82,70 @@ impl Node {
             Ok(retention) => self.publish_checked(channel, publication, &options, retention, now),
             Err(error) => Answer::now(Err(error)),
         }
+    }
+
+    /// Publishes at a place of a channel with places: to the subscribers whose view touches the tile of the place.
+    ///
+    /// # Errors
+    /// Those of [`publish`](Self::publish); 107 for an impossible place, or a channel without places.
+    pub fn publish_at(
+        &self,
+        place: Place,
+        channel: &str,
+        publication: Publication,
+        options: PublishOptions,
+        now: Instant,
+    ) -> Answer<Position, ErrorCode> {
+        let settings = self.settings();
+        let tile = settings.channels.resolve_trusted(channel).and_then(|namespace| {
+            let grid = namespace.grid().ok_or(ErrorCode::BAD_REQUEST)?;
+            grid.tile_of(place).map_err(|_| ErrorCode::BAD_REQUEST)
+        });
+        match tile {
+            Ok(tile) => self.publish_in(tile, channel, publication, options, now),
+            Err(error) => Answer::now(Err(error)),
+        }
+    }
+
+    /// Publishes in a tile of a channel with places: to the subscribers whose view touches it.
+    ///
+    /// # Errors
+    /// Those of [`publish`](Self::publish); 107 for a channel without places.
+    pub fn publish_in(
+        &self,
+        tile: Tile,
+        channel: &str,
+        publication: Publication,
+        options: PublishOptions,
+        now: Instant,
+    ) -> Answer<Position, ErrorCode> {
+        let settings = self.settings();
+        let checked = settings.channels.resolve_trusted(channel).and_then(|namespace| {
+            namespace.grid().ok_or(ErrorCode::BAD_REQUEST)?;
+            check_data(namespace.publication_data_format, &publication.data)?;
+            Ok(namespace.retention())
+        });
+        match checked {
+            Ok(retention) => {
+                let channel = tile_channel(channel, tile);
+                self.publish_checked(&channel, publication, &options, retention, now)
+            }
+            Err(error) => Answer::now(Err(error)),
+        }
+    }
+
+    /// Sets what a subscriber of a channel with places sees, if it is connected to this node.
+    ///
+    /// # Errors
+    /// 102 unknown namespace; 107 impossible name or view, or a channel without places.
+    pub fn set_view(&self, client: ClientId, channel: &str, view: View) -> Result<(), ErrorCode> {
+        let settings = self.settings();
+        let grid = settings.channels.resolve_trusted(channel)?.grid();
+        let grid = grid.ok_or(ErrorCode::BAD_REQUEST)?;
+        grid.change(&view, &[]).map_err(|_| ErrorCode::BAD_REQUEST)?;
+        let notice = Notice::View { client, channel: channel.into(), view };
+        self.router.send_to_shards(channel, &notice);
+        Ok(())
     }
 
     /// Sends a publication to one subscriber of a channel, if it is connected to this node. It is not stored and has no offset.
@@ -232,7 +298,7 @@ impl Node {
         let glob = Glob::new(pattern).ok_or(ErrorCode::BAD_REQUEST)?;
         let mut found = BTreeMap::new();
         self.registry.each_channel(|channel, subscribers| {
-            if glob.matches(channel) {
+            if glob.matches(channel) && !is_tile(channel) {
                 found.insert(channel.to_owned(), subscribers);
             }
         });

@@ -5,9 +5,13 @@
 
 use std::time::Duration;
 
+use fanwire_area::Grid;
 use fanwire_broker::Retention;
 
-use super::{CompressionPolicy, DataFormat, DeliveryOptions, Rate, RecoveryMode, SubscriptionType};
+use super::{
+    AreaOptions, CompressionPolicy, DataFormat, DeliveryOptions, Rate, RecoveryMode,
+    SubscriptionType,
+};
 
 /// Rules for the channels of one namespace (`channel.namespaces[NAME].*`), everything off by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,6 +89,8 @@ pub struct Namespace {
     pub compression: CompressionPolicy,
     /// What happens to publications for connections that take no bytes.
     pub delivery: DeliveryOptions,
+    /// Whether its channels have places, and their tiles.
+    pub areas: AreaOptions,
 }
 
 impl Namespace {
@@ -106,6 +112,12 @@ impl Namespace {
         let recovers = self.force_recovery || self.allow_recovery;
         let is_positioned = self.force_positioning || self.allow_positioning;
         is_positioned || recovers && self.force_recovery_mode == RecoveryMode::Stream
+    }
+
+    /// The tiles of its channels, if they have places.
+    pub(crate) fn grid(&self) -> Option<Grid> {
+        let AreaOptions { tile_size, tiles_max } = self.areas;
+        (tile_size > 0).then(|| Grid::new(tile_size, tiles_max))
     }
 
     /// How long publications are kept. Complete in a namespace from [`crate::channel::Channels::resolve`].

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use fanwire_area::{Grid, View};
 use fanwire_broker::{Position, StreamSlice};
 use fanwire_protocol::{ErrorCode, SubscribeResult};
 
@@ -54,6 +55,8 @@ pub(crate) struct PendingChannel {
     pub(crate) data: Bytes,
     /// Data of the client's request, for reports.
     pub(crate) requested_data: Bytes,
+    /// What it sees first of a channel with places.
+    pub(crate) view: Option<Box<(Grid, View)>>,
     pub(crate) slice: Option<Result<StreamSlice, ErrorCode>>,
     pub(crate) appeared: Option<Result<(), ErrorCode>>,
     /// Both answers arrived, and a worker encodes the result.

@@ -78,7 +78,11 @@ fn join(
     terms: Option<Box<Terms>>,
 ) -> usize {
     let channel = node.join(channel, session_table.shard());
-    session_table.add_subscription(index, &channel, NewSubscription { server_side: false, terms })
+    session_table.add_subscription(
+        index,
+        &channel,
+        NewSubscription { server_side: false, is_tile: false, terms },
+    )
 }
 
 fn filter() -> Box<Filter> {

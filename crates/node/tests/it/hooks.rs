@@ -285,6 +285,7 @@ fn reports_follow_each_client_in_order() {
         ClientReport::Subscribed { client, channel, data } => {
             format!("{} + {channel} {}", client.user, String::from_utf8_lossy(&data))
         }
+        ClientReport::ViewChanged { .. } => unreachable!("no views"),
         ClientReport::Unsubscribed { client, channel } => format!("{} - {channel}", client.user),
         ClientReport::Disconnected { client, disconnect } => {
             format!("{} x {disconnect}", client.user)

@@ -6,6 +6,7 @@
 
 mod any_bytes;
 mod api;
+mod areas;
 mod batches;
 mod churn;
 mod cluster;

@@ -5,16 +5,24 @@
 
 use std::collections::BTreeMap;
 
+use fanwire_area::{Grid, Objects, Place, Shape, View};
 use proptest::prelude::*;
 
 use super::*;
 use crate::{CommandQueue, InputKind, InputLimits, RoomContext};
 
 /// Sends what depends on every byte that it received so far.
-#[derive(Default)]
 struct Checksums {
     players: BTreeMap<PlayerId, u32>,
     all: u32,
+    objects: Objects,
+}
+
+impl Default for Checksums {
+    fn default() -> Self {
+        let (players, all) = Default::default();
+        Self { players, all, objects: Objects::new(Grid::new(10, 9)) }
+    }
 }
 
 impl Checksums {
@@ -39,7 +47,12 @@ impl Simulation for Checksums {
 
     fn input(&mut self, player: PlayerId, input: &[u8], context: &mut RoomContext<'_>) {
         self.mix(player, input);
+        let place = Place { x: input.len() as f64, ..Place::default() };
+        self.objects.put(player.0.into(), place, self.all.to_string()).expect("a place");
         if let Some(sequence) = context.sequence(player) {
+            let (x, y) = (f64::from(sequence % 100), 0.0);
+            let shape = Shape::Circle { radius: 5.0 };
+            context.set_view(player, View { x, y, layer: 0, shape, margin: 0.0 });
             context.latest_to(player, sequence.to_string());
         }
     }
@@ -47,6 +60,7 @@ impl Simulation for Checksums {
     fn tick(&mut self, context: &mut RoomContext<'_>) {
         self.all = self.all.wrapping_add(context.tick() as u32);
         context.latest(self.all.to_string());
+        context.publish_objects(&mut self.objects);
     }
 }
 
@@ -63,8 +77,18 @@ impl Random {
 
 const DURATION: Duration = Duration::from_nanos(16_666_666);
 
+fn random_change(random: &mut Random) -> ViewChange {
+    let mut tiles = || -> Vec<_> {
+        let part = |random: &mut Random| random.below(1 << 32) as i32;
+        (0..random.below(3))
+            .map(|_| Tile { x: part(random), y: part(random), layer: part(random) })
+            .collect()
+    };
+    ViewChange { entered: tiles(), left: tiles() }
+}
+
 /// Runs a room with random players and returns its recording and its messages.
-fn recorded(ticks: u64, players: u64, seed: u64) -> (Vec<u8>, Vec<Vec<OutgoingMessage>>) {
+fn recorded(ticks: u64, players: u64, seed: u64) -> (Vec<u8>, Vec<Vec<RoomOutput>>) {
     let mut random = Random(seed);
     let mut queue = CommandQueue::new(InputLimits::default());
     let mut room = Room::new(Checksums::default(), DURATION);
@@ -77,9 +101,14 @@ fn recorded(ticks: u64, players: u64, seed: u64) -> (Vec<u8>, Vec<Vec<OutgoingMe
             let kind = InputKind { kind: 0, newest_wins: random.below(2) == 0, sequence };
             let input = vec![random.below(256) as u8; random.below(40) as usize];
             let now = DURATION * u32::try_from(tick).expect("a short test");
+            let change = random_change(&mut random);
             let is_accepted = match random.below(20) {
                 0 => queue.join(&client, "ada ✓", input.into()).is_ok(),
                 1 => queue.leave(&client).is_some(),
+                2 => {
+                    queue.view(&client, change);
+                    false
+                }
                 _ => queue.input(&client, kind, input.into(), now).is_ok(),
             };
             accepted += u64::from(is_accepted);

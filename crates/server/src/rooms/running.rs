@@ -16,8 +16,8 @@ use fanwire_cluster::ConnectionSelector;
 use fanwire_node::Node;
 use fanwire_protocol::{ClientInfo, Publication};
 use fanwire_room::{
-    Command, CommandQueue, InputCounts, InputKind, OutgoingMessage, PlayerId, RecordingWriter,
-    Refused, Room, Schedule, Simulation,
+    Command, CommandQueue, InputCounts, InputKind, PlayerId, Receivers, RecordingWriter, Refused,
+    Room, RoomOutput, Schedule, Simulation, area::ViewChange,
 };
 use fanwire_shard::counters::{BOUNDS, CallHistogram};
 use hashbrown::HashMap;
@@ -65,8 +65,8 @@ pub struct RoomStats {
     /// Messages of the simulation, and their bytes, before each is sent to its receivers.
     pub messages: u64,
     pub bytes: u64,
-    /// Messages that could not be published: invalid ones, or an engine that does not answer.
-    pub failed_messages: u64,
+    /// Messages that could not be published and impossible views.
+    pub failed_outputs: u64,
 }
 
 /// The part of a room that its ticks own.
@@ -83,12 +83,12 @@ pub(super) struct RunningRoom {
 
 /// A room of any simulation.
 trait Tick: Send {
-    fn tick(&mut self, commands: &mut Vec<Command>) -> &[OutgoingMessage];
+    fn tick(&mut self, commands: &mut Vec<Command>) -> &[RoomOutput];
     fn ticks(&self) -> u64;
 }
 
 impl<S: Simulation + Send> Tick for Room<S> {
-    fn tick(&mut self, commands: &mut Vec<Command>) -> &[OutgoingMessage] {
+    fn tick(&mut self, commands: &mut Vec<Command>) -> &[RoomOutput] {
         Room::tick(self, commands.drain(..))
     }
 
@@ -142,6 +142,10 @@ impl RoomState {
         if let Some(player) = entrance.queue.leave(client) {
             entrance.players.remove(&player);
         }
+    }
+
+    pub(super) fn view(&self, client: &str, change: ViewChange) {
+        self.entrance.lock().queue.view(client, change);
     }
 
     /// # Errors
@@ -252,17 +256,20 @@ impl RunningRoom {
             recorder.record(self.room.ticks() + 1, &commands);
             self.state.recording.lock().extend(recorder.take());
         }
-        let messages = self.room.tick(&mut commands);
-        let mut failed = 0;
-        for message in messages {
-            let is_published = node.is_none_or(|node| self.state.publish(node, message, started));
-            failed += u64::from(!is_published);
+        let (mut messages, mut bytes, mut failed) = (0, 0, 0);
+        for output in self.room.tick(&mut commands) {
+            if let RoomOutput::Message(message) = output {
+                messages += 1;
+                bytes += message.data.len() as u64;
+            }
+            let is_done = node.is_none_or(|node| self.state.carry_out(node, output, started));
+            failed += u64::from(!is_done);
         }
         let mut counters = self.state.counters.lock();
         counters.ticks += 1;
-        counters.messages += messages.len() as u64;
-        counters.bytes += messages.iter().map(|message| message.data.len() as u64).sum::<u64>();
-        counters.failed_messages += failed;
+        counters.messages += messages;
+        counters.bytes += bytes;
+        counters.failed_outputs += failed;
         drop(counters);
         self.spare = commands;
         self.state.tick_times.observe(started.elapsed());
@@ -290,22 +297,36 @@ impl RunningRoom {
 }
 
 impl RoomState {
-    /// Publishes a message. Returns false if it could not be published; an engine that answers later is not waited for.
-    fn publish(&self, node: &Node, message: &OutgoingMessage, now: Instant) -> bool {
-        let class = if message.is_latest { DeliveryClass::Latest } else { DeliveryClass::Reliable };
-        let publication = Publication { data: message.data.clone(), ..Publication::default() };
-        let Some(player) = message.to else {
-            let options = PublishOptions { delivery: Some(class), ..PublishOptions::default() };
-            return match node.publish(&self.channel, publication, options, now).ready() {
-                Ok(result) => result.is_ok(),
-                Err(_pending) => true,
-            };
+    /// Publishes a message or sets a view. Returns false if that is impossible; an engine that answers later is not waited for.
+    /// A player that left since the commands of this tick gets nothing.
+    fn carry_out(&self, node: &Node, output: &RoomOutput, now: Instant) -> bool {
+        let message = match output {
+            RoomOutput::Message(message) => message,
+            RoomOutput::View(player, view) => {
+                return self
+                    .client(*player)
+                    .is_none_or(|client| node.set_view(client, &self.channel, *view).is_ok());
+            }
         };
-        let client = self.entrance.lock().players.get(&player).map(|player| player.client);
-        // A player that left since the commands of this tick gets nothing.
-        client.is_none_or(|client| {
-            node.publish_to(client, &self.channel, publication, Some(class), now).is_ok()
-        })
+        let class = if message.is_latest { DeliveryClass::Latest } else { DeliveryClass::Reliable };
+        let options = PublishOptions { delivery: Some(class), ..PublishOptions::default() };
+        let publication = Publication { data: message.data.clone(), ..Publication::default() };
+        let published = match message.to {
+            Receivers::All => node.publish(&self.channel, publication, options, now),
+            Receivers::Tile(tile) => {
+                node.publish_in(tile, &self.channel, publication, options, now)
+            }
+            Receivers::Player(player) => {
+                return self.client(player).is_none_or(|client| {
+                    node.publish_to(client, &self.channel, publication, Some(class), now).is_ok()
+                });
+            }
+        };
+        published.ready().map_or(true, |result| result.is_ok())
+    }
+
+    fn client(&self, player: PlayerId) -> Option<ClientId> {
+        self.entrance.lock().players.get(&player).map(|player| player.client)
     }
 }
 

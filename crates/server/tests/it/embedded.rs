@@ -7,9 +7,11 @@ use std::{net::TcpListener, thread, time::Duration};
 
 use fanwire::{
     Builder, ConnectionSelector, DeliveryClass, Disconnect, EmbeddedServer, ErrorCode, Page,
-    Publication, PublishOptions, ServerSubscription, StartError, config::Config,
+    Publication, PublishOptions, ServerSubscription, StartError,
+    config::Config,
+    node::area::{Place, Shape, View},
 };
-use tokio::runtime::Runtime;
+use tokio::{runtime::Runtime, time::timeout};
 
 use crate::client::Client;
 
@@ -177,4 +179,37 @@ fn an_address_in_use_is_an_error() {
     let mut config = config();
     config.http_server.port = taken.local_addr().expect("an address").port();
     assert!(matches!(EmbeddedServer::start(config), Err(StartError::Bind { .. })));
+}
+
+#[test]
+fn a_program_moves_views_and_publishes_at_places() {
+    let mut config = config();
+    let namespace = &mut config.node.channel.without_namespace;
+    namespace.areas.tile_size = 10;
+    let server = EmbeddedServer::start(config).expect("a free port is free");
+    let (handle, clients) = (server.handle(), clients());
+    let mut client = clients.block_on(Client::subscribed(server.address(), "", "a"));
+    let members = handle.presence("a").wait().expect("members");
+    let view = View { x: 5.0, y: 5.0, layer: 0, shape: Shape::Circle { radius: 1.0 }, margin: 0.0 };
+    handle.set_view(&members[0].client, "a", view).expect("a view");
+    let push = clients.block_on(async {
+        loop {
+            for (x, data) in [(15.0, "1"), (5.0, "2")] {
+                handle
+                    .publish_at(Place { x, y: 5.0, layer: 0 }, "a", data)
+                    .await
+                    .expect("published");
+            }
+            // The shard of the client may not have handled the view before these.
+            if let Ok(push) = timeout(Duration::from_millis(20), client.next_text()).await {
+                return push;
+            }
+        }
+    });
+    assert!(
+        !push.contains("\"data\":1") && push.contains(r#""channel":"a","pub":{"data":2"#),
+        "{push}"
+    );
+    assert_eq!(handle.set_view("nobody", "a", view), Err(ErrorCode::BAD_REQUEST));
+    server.shutdown();
 }

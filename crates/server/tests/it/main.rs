@@ -4,6 +4,7 @@
 //! Changed here: only the list. One module per concern.
 #![forbid(unsafe_code)]
 
+mod areas;
 mod client;
 mod connections;
 mod context;

@@ -12,7 +12,9 @@ use std::{
 use fanwire::{
     Builder, EmbeddedServer, RoomError, RoomOptions, Rooms,
     config::Config,
-    room::{InputKind, InputLimits, InputRate, PlayerId, RoomContext, Simulation, replay},
+    room::{
+        InputKind, InputLimits, InputRate, PlayerId, RoomContext, RoomOutput, Simulation, replay,
+    },
 };
 use tokio::runtime::Runtime;
 
@@ -129,7 +131,7 @@ fn players_join_send_inputs_and_leave() {
     });
     let stats = rooms.stats("a").expect("a room");
     assert_eq!((stats.players, stats.inputs.accepted, stats.inputs.refused), (1, 2, 2));
-    assert!(stats.ticks > 0 && stats.tick_p50 <= stats.tick_p99 && stats.failed_messages == 0);
+    assert!(stats.ticks > 0 && stats.tick_p50 <= stats.tick_p99 && stats.failed_outputs == 0);
     assert!(rooms.close("a") && !rooms.close("a") && rooms.stats("a").is_none());
     server.shutdown();
 }
@@ -215,7 +217,10 @@ fn a_recording_of_a_room_replays() {
     recording.extend(rooms.take_recording("a"));
     let mut states = Vec::new();
     let end = replay(&recording, Sums::default(), |_, messages| {
-        states.extend(messages.iter().filter(|one| one.is_latest).map(|one| one.data.clone()));
+        states.extend(messages.iter().filter_map(|output| match output {
+            RoomOutput::Message(message) if message.is_latest => Some(message.data.clone()),
+            _ => None,
+        }));
     });
     let error = end.map(drop).expect_err("the room has not ended");
     assert!(error.to_string().starts_with("the recording ends after tick"), "{error}");

@@ -48,6 +48,7 @@ pub(in crate::command) fn begin(
         visibility,
         data,
         requested_data,
+        view,
         ..
     } = parameters;
     let (held_from, buffered) = (0, BufferedMessages::default());
@@ -63,6 +64,7 @@ pub(in crate::command) fn begin(
         was_recovering,
         data,
         requested_data,
+        view,
         slice,
         appeared,
         large: None,

@@ -3,6 +3,8 @@
 //! Uses: the session table, patches for missed publications. Never: permissions.
 //! Change here: the order in which a subscription becomes visible. `recover.rs` evaluates the answers.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use fanwire_broker::Position;
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeResult};
@@ -141,6 +143,7 @@ fn add_subscription(
         delta,
         visibility,
         requested_data,
+        view,
         buffered,
         ..
     } = pending_channel;
@@ -149,7 +152,7 @@ fn add_subscription(
     let place = context.session_table.add_subscription(
         index,
         &channel,
-        NewSubscription { server_side, terms },
+        NewSubscription { server_side, is_tile: false, terms },
     );
     let caught_up = match tracking.positioned {
         true => CatchUp::from(top, broadcasts),
@@ -185,7 +188,15 @@ fn add_subscription(
     if let Some(report) = &node.hooks().report {
         let session = context.session();
         let client = session.client_info(Some(&session.subscriptions[place]));
-        report(ClientReport::Subscribed { client, channel, data: requested_data });
+        report(ClientReport::Subscribed {
+            client,
+            channel: Arc::clone(&channel),
+            data: requested_data,
+        });
+    }
+    if let Some(view) = view {
+        // It was checked when the subscribe began, and a new viewer leaves no tile.
+        let _ = context.session_table.set_view(node, index, &channel, *view);
     }
 }
 

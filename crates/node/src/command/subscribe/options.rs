@@ -4,6 +4,7 @@
 //! Change here: which requested options a client gets.
 
 use bytes::Bytes;
+use fanwire_area::{Grid, View};
 use fanwire_auth::Overrides;
 use fanwire_protocol::SubscribeRequest;
 
@@ -35,6 +36,8 @@ pub(in crate::command) struct SubscribeParameters<'a> {
     pub(in crate::command) data: Bytes,
     /// Data of the client's request, for reports.
     pub(in crate::command) requested_data: Bytes,
+    /// What it sees first of a channel with places.
+    pub(in crate::command) view: Option<Box<(Grid, View)>>,
 }
 
 impl Tracking {

@@ -1,0 +1,35 @@
+//! Errors of places, views and objects.
+//! In: nothing. Out: the errors and their texts.
+//! Uses the standard library only. Never: codes of a protocol.
+//! Change here: the texts.
+
+use std::fmt;
+
+/// Why a place or a view was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AreaError {
+    /// A place that is not finite or too far from the origin.
+    Place,
+    /// A view that lacks a member, is not finite, has a negative size, or is too far from the origin.
+    View,
+    /// A view that touches more tiles than the limit, its margin included.
+    TooManyTiles,
+    /// A tile has as many objects as [`OBJECTS_PER_TILE_MAX`](crate::OBJECTS_PER_TILE_MAX).
+    TileFull,
+}
+
+impl fmt::Display for AreaError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Place => "the place is not finite, or too far from the origin",
+            Self::View => {
+                "the view needs finite x and y and either width and height or radius, none below 0, and not too far from the \
+                 origin"
+            }
+            Self::TooManyTiles => "the view touches more tiles than area_tiles_max",
+            Self::TileFull => "the tile has as many objects as it may have",
+        })
+    }
+}
+
+impl std::error::Error for AreaError {}

@@ -1,0 +1,223 @@
+//! The objects of a world by tile, and the texts that keep clients up to date.
+//! In: places and states of objects during a tick → out: one text for each tile that changed, made once for all its viewers.
+//! Uses `grid`. Never: viewers; whoever sends a text to the viewers of its tile knows them.
+//! Change here: the form of the texts, and the rules by which clients apply them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use hashbrown::HashMap;
+
+use crate::{AreaError, Grid, Place, Tile, ViewChange};
+
+/// The objects of a world.
+///
+/// Clients keep the tiles that they have and, for each object, its state and its tile. They apply three kinds of JSON texts:
+///
+/// - `{"tile":"3,-2,0","full":true,"set":{"7":STATE}}`: the client has the tile from now on; it removes the objects of that tile
+///   and sets these.
+/// - `{"tile":"3,-2,0","set":{"7":STATE},"moved":{"8":"4,-2,0"},"removed":[9]}`: ignored if the client does not have the tile.
+///   It sets the objects of `set`, each with its state and this tile. It removes those of `removed` whose tile is this one. Those of
+///   `moved` whose tile is this one get the named tile if the client has that, and else are removed.
+/// - `{"left":["3,-2,0"]}`: the client no longer has these tiles; it removes their objects.
+///
+/// Texts of the second kind go to all viewers of a tile in the order of the ticks. Full texts and `left` go to a viewer whose view
+/// changed, after the texts of the tick, so that a viewer has exactly the objects of its tiles after each tick.
+///
+/// A tick costs time for the objects that changed and the tiles that have any, however large the world is.
+#[derive(Clone, Debug)]
+pub struct Objects {
+    grid: Grid,
+    objects: HashMap<u64, PlacedObject>,
+    tiles: HashMap<Tile, TileObjects>,
+    /// Objects that changed since the last update, in the order of their first change.
+    changed: Vec<u64>,
+    /// Where they were then; `None` for new ones.
+    origins: HashMap<u64, Option<Tile>>,
+}
+
+#[derive(Clone, Debug)]
+struct PlacedObject {
+    tile: Tile,
+    /// JSON.
+    state: Bytes,
+}
+
+#[derive(Clone, Debug, Default)]
+struct TileObjects {
+    ids: BTreeSet<u64>,
+    /// The full text, until something changes.
+    full: Option<Bytes>,
+}
+
+/// The changes of one tile in a tick, as parts of its text.
+#[derive(Default)]
+struct TileText {
+    set: String,
+    moved: String,
+    removed: String,
+}
+
+/// Objects in one tile. Its full text has all of them.
+pub const OBJECTS_PER_TILE_MAX: usize = 10_000;
+
+impl Objects {
+    /// No objects, in a world with these tiles.
+    pub fn new(grid: Grid) -> Self {
+        let (objects, tiles, changed, origins) = Default::default();
+        Self { grid, objects, tiles, changed, origins }
+    }
+
+    /// Puts an object at a place, with a JSON state. The same state in the same tile changes nothing.
+    ///
+    /// # Errors
+    /// [`AreaError::Place`], [`AreaError::TileFull`]; the object stays where it is.
+    pub fn put(&mut self, id: u64, place: Place, state: impl Into<Bytes>) -> Result<(), AreaError> {
+        let (tile, state) = (self.grid.tile_of(place)?, state.into());
+        let old = self.objects.get(&id);
+        let origin = old.map(|old| old.tile);
+        if old.is_some_and(|old| old.tile == tile && old.state == state) {
+            return Ok(());
+        }
+        if origin != Some(tile) {
+            let objects = self.tiles.entry(tile).or_default();
+            if objects.ids.len() >= OBJECTS_PER_TILE_MAX {
+                return Err(AreaError::TileFull);
+            }
+            objects.ids.insert(id);
+            origin.iter().for_each(|origin| self.take_out(id, *origin));
+        }
+        self.touch(id, origin);
+        self.forget_full(tile);
+        self.objects.insert(id, PlacedObject { tile, state });
+        Ok(())
+    }
+
+    /// Removes an object, if there is one.
+    pub fn remove(&mut self, id: u64) {
+        if let Some(PlacedObject { tile, .. }) = self.objects.remove(&id) {
+            self.touch(id, Some(tile));
+            self.take_out(id, tile);
+        }
+    }
+
+    /// The texts of the tiles that changed since the last call, each for the viewers of its tile.
+    pub fn update(&mut self) -> Vec<(Tile, Bytes)> {
+        let mut texts = TileTexts::default();
+        for id in self.changed.drain(..) {
+            let origin = self.origins.remove(&id).flatten();
+            let now = self.objects.get(&id);
+            match (origin, now) {
+                (Some(origin), Some(now)) if origin != now.tile => {
+                    member(&mut texts.of(origin).moved, id, &format!("\"{}\"", now.tile));
+                }
+                (Some(origin), None) => element(&mut texts.of(origin).removed, id),
+                _ => {}
+            }
+            if let Some(now) = now {
+                member(&mut texts.of(now.tile).set, id, &String::from_utf8_lossy(&now.state));
+            }
+        }
+        texts.0.into_iter().map(|(tile, text)| (tile, text.finish(tile))).collect()
+    }
+
+    /// The text with all objects of a tile as of now, for a viewer that enters it. Made once until something changes. Call it after
+    /// [`update`](Self::update).
+    pub fn full(&mut self, tile: Tile) -> Bytes {
+        let Self { objects, tiles, .. } = self;
+        let make = |ids: &BTreeSet<u64>| {
+            let mut set = String::new();
+            for id in ids {
+                member(&mut set, *id, &String::from_utf8_lossy(&objects[id].state));
+            }
+            format!(r#"{{"tile":"{tile}","full":true,"set":{{{set}}}}}"#).into()
+        };
+        match tiles.get_mut(&tile) {
+            Some(TileObjects { ids, full }) => full.get_or_insert_with(|| make(ids)).clone(),
+            None => make(&BTreeSet::new()),
+        }
+    }
+
+    /// The texts for a viewer whose view changed: what it left, then the full text of each tile that it entered.
+    pub fn change_of_view(&mut self, change: &ViewChange) -> Vec<Bytes> {
+        let mut texts = Vec::with_capacity(change.entered.len() + 1);
+        if !change.left.is_empty() {
+            let left: Vec<_> = change.left.iter().map(|tile| format!("\"{tile}\"")).collect();
+            texts.push(format!(r#"{{"left":[{}]}}"#, left.join(",")).into());
+        }
+        texts.extend(change.entered.iter().map(|tile| self.full(*tile)));
+        texts
+    }
+
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// Marks an object as changed, which was in `origin` before.
+    fn touch(&mut self, id: u64, origin: Option<Tile>) {
+        let changed = &mut self.changed;
+        self.origins.entry(id).or_insert_with(|| {
+            changed.push(id);
+            origin
+        });
+    }
+
+    fn take_out(&mut self, id: u64, tile: Tile) {
+        let Some(objects) = self.tiles.get_mut(&tile) else { return };
+        objects.ids.remove(&id);
+        objects.full = None;
+        if objects.ids.is_empty() {
+            self.tiles.remove(&tile);
+        }
+    }
+
+    fn forget_full(&mut self, tile: Tile) {
+        self.tiles.entry(tile).or_default().full = None;
+    }
+}
+
+/// The texts of the tiles that changed, in the order of tiles.
+#[derive(Default)]
+struct TileTexts(BTreeMap<Tile, TileText>);
+
+impl TileTexts {
+    fn of(&mut self, tile: Tile) -> &mut TileText {
+        self.0.entry(tile).or_default()
+    }
+}
+
+impl TileText {
+    fn finish(&self, tile: Tile) -> Bytes {
+        let Self { set, moved, removed } = self;
+        let mut text = format!(r#"{{"tile":"{tile}""#);
+        for (name, begin, contents, end) in
+            [("set", '{', set, '}'), ("moved", '{', moved, '}'), ("removed", '[', removed, ']')]
+        {
+            if !contents.is_empty() {
+                let _ = write!(text, r#","{name}":{begin}{contents}{end}"#); // never fails
+            }
+        }
+        text.push('}');
+        text.into()
+    }
+}
+
+/// Adds a member of a JSON object.
+fn member(text: &mut String, id: u64, value: &str) {
+    let comma = if text.is_empty() { "" } else { "," };
+    let _ = write!(text, r#"{comma}"{id}":{value}"#); // never fails
+}
+
+/// Adds an element of a JSON array.
+fn element(text: &mut String, id: u64) {
+    let comma = if text.is_empty() { "" } else { "," };
+    let _ = write!(text, "{comma}{id}"); // never fails
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,19 @@
+//! Places in the channels of one namespace (`area_tile_size`, `area_tiles_max`).
+//! In: values from the configuration table → out: the same data.
+//! May use: nothing. Never checks anything: that is `channel/build.rs`.
+//! Defaults are changed here; the geometry is in `fanwire_area`.
+
+/// The tiles of channels with places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AreaOptions {
+    /// Length of a side of a tile; 0 = channels have no places.
+    pub tile_size: u32,
+    /// Tiles that one view may touch, its margin included, at least 1.
+    pub tiles_max: usize,
+}
+
+impl Default for AreaOptions {
+    fn default() -> Self {
+        Self { tile_size: 0, tiles_max: 64 }
+    }
+}
