@@ -42,6 +42,21 @@ pub struct ViewChange {
 /// Greatest number of a tile in each direction; beyond it a world has no places.
 const TILE_NUMBER_MAX: f64 = (1 << 30) as f64;
 
+impl ViewChange {
+    /// Adds a later change. A tile that was left and entered again counts as entered, one that was entered and left as left.
+    pub fn follow(&mut self, later: Self) {
+        self.entered.retain(|tile| !later.left.contains(tile));
+        self.left.retain(|tile| !later.entered.contains(tile));
+        for (tiles, more) in [(&mut self.entered, later.entered), (&mut self.left, later.left)] {
+            for tile in more {
+                if !tiles.contains(&tile) {
+                    tiles.push(tile);
+                }
+            }
+        }
+    }
+}
+
 impl Grid {
     /// A grid with square tiles of this size, at least 1, and views of at most `tiles_max` tiles.
     pub fn new(tile_size: u32, tiles_max: usize) -> Self {

@@ -20,7 +20,7 @@ use crate::{AreaError, Grid, Place, Tile, ViewChange};
 /// - `{"tile":"3,-2,0","set":{"7":STATE},"moved":{"8":"4,-2,0"},"removed":[9]}`: ignored if the client does not have the tile.
 ///   It sets the objects of `set`, each with its state and this tile. It removes those of `removed` whose tile is this one. Those of
 ///   `moved` whose tile is this one get the named tile if the client has that, and else are removed.
-/// - `{"left":["3,-2,0"]}`: the client no longer has these tiles; it removes their objects.
+/// - `{"left":["3,-2,0"]}`: the client no longer has these tiles, if it had them; it removes their objects.
 ///
 /// Texts of the second kind go to all viewers of a tile in the order of the ticks. Full texts and `left` go to a viewer whose view
 /// changed, after the texts of the tick, so that a viewer has exactly the objects of its tiles after each tick.

@@ -8,7 +8,7 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use fanwire_room::{CommandQueue, RoomContext, InputKind, InputLimits, PlayerId, Room, Simulation};
+//! use fanwire_room::{CommandQueue, RoomContext, InputKind, InputLimits, PlayerId, Room, RoomOutput, Simulation};
 //!
 //! #[derive(Default)]
 //! struct Ball {

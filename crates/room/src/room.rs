@@ -3,6 +3,7 @@
 //! Uses `simulation`, `queue`. Never: a clock, threads, sockets.
 //! Change here: the order of a tick. When ticks are due: `schedule.rs`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fanwire_area::ViewChange;
@@ -18,7 +19,8 @@ pub struct Room<S> {
     tick: u64,
     /// The last applied sequence number of each player.
     players: HashMap<PlayerId, Option<u32>>,
-    view_changes: Vec<(PlayerId, ViewChange)>,
+    /// Since the simulation published its objects.
+    view_changes: BTreeMap<PlayerId, ViewChange>,
     outputs: Vec<RoomOutput>,
 }
 
@@ -35,7 +37,6 @@ impl<S: Simulation> Room<S> {
     pub fn tick(&mut self, commands: impl IntoIterator<Item = Command>) -> &[RoomOutput] {
         self.tick += 1;
         self.outputs.clear();
-        self.view_changes.clear();
         commands.into_iter().for_each(|command| self.apply(command));
         let (simulation, mut context) = self.parts();
         simulation.tick(&mut context);
@@ -45,7 +46,10 @@ impl<S: Simulation> Room<S> {
     fn apply(&mut self, command: Command) {
         match &command {
             Command::Join { player, .. } => drop(self.players.insert(*player, None)),
-            Command::Leave { player } => drop(self.players.remove(player)),
+            Command::Leave { player } => {
+                self.players.remove(player);
+                self.view_changes.remove(player);
+            }
             Command::Input { player, sequence: Some(sequence), .. } => {
                 self.players.insert(*player, Some(*sequence));
             }
@@ -58,7 +62,9 @@ impl<S: Simulation> Room<S> {
             }
             Command::Leave { player } => simulation.leave(player, &mut context),
             Command::Input { player, data, .. } => simulation.input(player, &data, &mut context),
-            Command::View { player, change } => self.view_changes.push((player, change)),
+            Command::View { player, change } => {
+                self.view_changes.entry(player).or_default().follow(change);
+            }
         }
     }
 

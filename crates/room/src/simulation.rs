@@ -3,6 +3,7 @@
 //! Uses values only. Never: a clock, threads, random numbers; the simulation gets everything it may depend on.
 //! Change here: what a simulation receives, and what it may send.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -82,8 +83,8 @@ pub struct RoomContext<'a> {
     pub(crate) duration: Duration,
     /// The last applied sequence number of each player.
     pub(crate) players: &'a HashMap<PlayerId, Option<u32>>,
-    /// Changes of views since the tick before.
-    pub(crate) view_changes: &'a [(PlayerId, ViewChange)],
+    /// Changes of views since the objects were published.
+    pub(crate) view_changes: &'a mut BTreeMap<PlayerId, ViewChange>,
     pub(crate) outputs: &'a mut Vec<RoomOutput>,
 }
 
@@ -144,14 +145,14 @@ impl RoomContext<'_> {
     }
 
     /// Sends what changed of the objects to the players whose view touches their tiles, and to each player whose view changed what
-    /// it left and the objects of the tiles that it entered. Call it once per tick.
+    /// it left and the objects of the tiles that it entered. Call it in each tick, or in every nth one.
     pub fn publish_objects(&mut self, objects: &mut Objects) {
         for (tile, text) in objects.update() {
             self.reliable_in(tile, text);
         }
-        for (player, change) in self.view_changes {
-            for text in objects.change_of_view(change) {
-                self.reliable_to(*player, text);
+        for (player, change) in std::mem::take(self.view_changes) {
+            for text in objects.change_of_view(&change) {
+                self.reliable_to(player, text);
             }
         }
     }

@@ -271,6 +271,7 @@ fn node_suite(house: &House, folder: &str) -> Result<Tally> {
     node.env("FANWIRE_DELTAS", deltas(house));
     if folder == "browser" {
         node.env("CHROMIUM", machine::chromium()?);
+        node.env("FANWIRE_WORLD", built(house, "debug/world")?);
         return Ok(Tally::of_node(&watch(&mut node)?));
     }
     let tally = Tally::of_node(&watch(&mut node)?);

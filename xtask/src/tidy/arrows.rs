@@ -180,6 +180,7 @@ const HOUSE: &[Room] = &[
         level: 7,
         may_use: &["fanwire-load", "fanwire-profile", "fanwire-server", "fanwire-tune"],
     },
+    Room { name: "fanwire-example-world", level: 7, may_use: &["fanwire-server"] },
     Room {
         name: "fanwire-bench",
         level: 7,

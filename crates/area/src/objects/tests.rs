@@ -78,7 +78,7 @@ impl Client {
         let text: Value = serde_json::from_slice(text).expect("JSON");
         for tile in text["left"].as_array().into_iter().flatten() {
             let tile = tile.as_str().expect("a tile");
-            assert!(self.tiles.remove(tile), "left a tile that it does not have");
+            self.tiles.remove(tile);
             self.objects.retain(|_, (_, of)| of != tile);
         }
         let Some(tile) = text["tile"].as_str() else { return };
@@ -115,8 +115,8 @@ struct Viewer {
     client: Client,
     /// Those whose texts it receives.
     tiles: Vec<Tile>,
-    /// Changes since the last tick.
-    changes: Vec<ViewChange>,
+    /// Since the last tick in which it was sent.
+    change: ViewChange,
 }
 
 #[derive(Clone, Debug)]
@@ -146,13 +146,13 @@ impl Viewer {
         let change = GRID_10().change(&view, &self.tiles).expect("a small view");
         self.tiles.retain(|tile| !change.left.contains(tile));
         self.tiles.extend(&change.entered);
-        self.changes.push(change);
+        self.change.follow(change);
     }
 }
 
 fn tick(objects: &mut Objects, viewers: &mut [Viewer], look: Option<(usize, f64, f64)>) {
-    let changes: Vec<Vec<_>> =
-        viewers.iter_mut().map(|viewer| std::mem::take(&mut viewer.changes)).collect();
+    let changes: Vec<_> =
+        viewers.iter_mut().map(|viewer| std::mem::take(&mut viewer.change)).collect();
     let texts = objects.update();
     for (number, (tile, text)) in texts.iter().enumerate() {
         if let Some((viewer, x, y)) = look.filter(|_| number == texts.len() / 2) {
@@ -162,10 +162,8 @@ fn tick(objects: &mut Objects, viewers: &mut [Viewer], look: Option<(usize, f64,
             viewer.client.apply(text);
         }
     }
-    for (viewer, changes) in viewers.iter_mut().zip(changes) {
-        for change in changes {
-            objects.change_of_view(&change).iter().for_each(|text| viewer.client.apply(text));
-        }
+    for (viewer, change) in viewers.iter_mut().zip(changes) {
+        objects.change_of_view(&change).iter().for_each(|text| viewer.client.apply(text));
     }
 }
 

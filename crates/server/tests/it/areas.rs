@@ -141,7 +141,7 @@ impl Seen {
         }
         for tile in data["left"].as_array().into_iter().flatten() {
             let tile = tile.as_str().expect("a tile");
-            assert!(self.tiles.remove(tile), "left a tile that it does not have");
+            self.tiles.remove(tile);
             self.objects.retain(|_, (_, of)| of != tile);
         }
         let Some(tile) = data["tile"].as_str() else { return };

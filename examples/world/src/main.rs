@@ -1,0 +1,75 @@
+//! A world of bots and players, simulated 60 times a second, in one page of the browser.
+//! In: `world [PORT]` → out: a page at http://127.0.0.1:PORT, 8080 by default; 0 = any free port.
+//! Uses `fanwire` as a library. Never: a rule of the server.
+//! Change here: the options of server and room. The rules of the world are in `world.rs`, the page is `assets/index.html`.
+#![forbid(unsafe_code)]
+
+mod page;
+mod world;
+
+use std::{error::Error, net::TcpListener, num::NonZeroU32, thread, time::Duration};
+
+use fanwire::{
+    Builder, EmbeddedServer, RoomOptions, Rooms,
+    config::Config,
+    node::options::{AreaOptions, Namespace},
+};
+
+use crate::world::{TILE_SIZE, World};
+
+/// The channel whose subscribers are the players.
+const CHANNEL: &str = "world";
+/// The channel of the panel.
+const PANEL: &str = "panel";
+const BOTS: u64 = 3000;
+const TICKS_PER_SECOND: NonZeroU32 = NonZeroU32::new(60).expect("not 0");
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let port: u16 = std::env::args().nth(1).map_or(Ok(8080), |port| port.parse())?;
+    let listener = TcpListener::bind(("127.0.0.1", port))?;
+    let rooms = Rooms::new(1);
+    let server = Builder::new(config()).rooms(&rooms).start_embedded()?;
+    let ticks_per_second = TICKS_PER_SECOND;
+    let options = RoomOptions { ticks_per_second, ..RoomOptions::new(CHANNEL) };
+    rooms.open(options, World::new(BOTS))?;
+    println!("a world at http://{}", listener.local_addr()?);
+    let websocket = format!("ws://{}/connection/websocket", server.address());
+    thread::spawn(move || publish_panel(&server, &rooms));
+    page::serve(&listener, &websocket);
+    Ok(())
+}
+
+fn config() -> Config {
+    let mut config = Config::default();
+    config.http_server.address = "127.0.0.1".to_owned();
+    config.http_server.port = 0; // the page names it
+    config.client.allowed_origins = vec!["http://127.0.0.1:*".to_owned()];
+    config.demo.enabled = true; // its figures are those of the panel
+    config.node.client.allow_anonymous_connect_without_token = true;
+    config.node.channel.without_namespace = Namespace {
+        allow_subscribe_for_client: true,
+        allow_subscribe_for_anonymous: true,
+        areas: AreaOptions { tile_size: TILE_SIZE, tiles_max: 64 },
+        ..Namespace::default()
+    };
+    config
+}
+
+/// Publishes the figures of the panel once a second.
+fn publish_panel(server: &EmbeddedServer, rooms: &Rooms) {
+    let (handle, address) = (server.handle(), server.address());
+    loop {
+        thread::sleep(Duration::from_secs(1));
+        let Some(room) = rooms.stats(CHANNEL) else { return };
+        let sent = page::fetch(address, "/stats.json").unwrap_or_else(|_| "null".to_owned());
+        let panel = format!(
+            r#"{{"players":{},"ticks":{},"overruns":{},"p50_us":{},"p99_us":{},"sent":{sent}}}"#,
+            room.players,
+            room.ticks,
+            room.overruns,
+            room.tick_p50.as_micros(),
+            room.tick_p99.as_micros(),
+        );
+        drop(handle.publish(PANEL, panel));
+    }
+}
