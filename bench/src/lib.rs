@@ -19,6 +19,7 @@ pub mod names;
 pub mod presence;
 pub mod rate;
 pub mod redis;
+pub mod room;
 pub mod setup;
 pub mod stats;
 pub mod stream;

@@ -6,7 +6,8 @@
 
 use clap::{Parser, Subcommand};
 use fanwire_bench::{
-    awake, bare, broadcast, churn, corpus, fanout, hot, idle, keys, names, presence, rate, stream,
+    awake, bare, broadcast, churn, corpus, fanout, hot, idle, keys, names, presence, rate, room,
+    stream,
 };
 use std::process::ExitCode;
 
@@ -30,6 +31,8 @@ enum Scenario {
     Hot(hot::Hot),
     Stream(stream::Stream),
     Names(names::Names),
+    Room(room::Room),
+    RoomServer(room::server::RoomServer),
     Keys(keys::Keys),
     Bare(bare::Bare),
     Spin(awake::Spin),
@@ -47,6 +50,8 @@ fn main() -> anyhow::Result<ExitCode> {
         Scenario::Hot(hot) => hot.run()?,
         Scenario::Stream(stream) => stream.run()?,
         Scenario::Names(names) => names.run()?,
+        Scenario::Room(room) => room.run()?,
+        Scenario::RoomServer(server) => server.run().map(|()| true)?,
         Scenario::Keys(keys) => keys.run()?,
         Scenario::Bare(bare) => bare.run().map(|()| true)?,
         Scenario::Spin(spin) => spin.run().map(|()| true)?,

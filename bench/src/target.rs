@@ -21,14 +21,31 @@ pub struct Target {
 
 impl Target {
     /// The bare send loop: this program once more.
+    ///
+    /// # Errors
+    /// It does not start.
     pub fn bare(core: usize) -> Result<Self> {
+        Self::this_program(core, "bare", &[])
+    }
+
+    /// A program with a room: this program once more.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn room(core: usize, arguments: &[String]) -> Result<Self> {
+        Self::this_program(core, "room-server", arguments)
+    }
+
+    /// The child prints its address first, and may end when its standard input does.
+    fn this_program(core: usize, subcommand: &str, arguments: &[String]) -> Result<Self> {
         let program = std::env::current_exe()?;
-        let mut child =
-            command_on(Some(core), &program).arg("bare").stdout(Stdio::piped()).spawn()?;
+        let mut command = command_on(Some(core), &program);
+        command.arg(subcommand).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn()?;
         let mut first_line = String::new();
         let stdout = child.stdout.take().context("the pipe was asked for")?;
         BufReader::new(stdout).read_line(&mut first_line)?;
-        let address = first_line.trim().parse().context("the bare loop prints its address")?;
+        let address = first_line.trim().parse().context("the child prints its address")?;
         Ok(Self { child, address, folder: None })
     }
 
