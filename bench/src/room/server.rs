@@ -119,12 +119,12 @@ impl Simulation for State {
     fn leave(&mut self, _: PlayerId, _: &mut RoomContext<'_>) {}
 
     /// The microsecond at which it was sent; 0 asks for a report.
-    fn input(&mut self, _: PlayerId, input: &[u8], context: &mut RoomContext<'_>) {
+    fn input(&mut self, player: PlayerId, input: &[u8], context: &mut RoomContext<'_>) {
         self.has_begun = true;
         let sent: u64 = str::from_utf8(input).ok().and_then(|at| at.parse().ok()).unwrap_or(0);
         if sent == 0 {
             let report = self.report();
-            context.reliable(format!(r#"{{"report":{report}}}"#));
+            context.reliable_to(player, format!(r#"{{"report":{report}}}"#));
         } else {
             self.input_lags.push(unix_us().saturating_sub(sent));
         }
