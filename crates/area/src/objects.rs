@@ -3,7 +3,7 @@
 //! Uses `grid`. Never: viewers; whoever sends a text to the viewers of its tile knows them.
 //! Change here: the form of the texts, and the rules by which clients apply them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use bytes::Bytes;
@@ -25,7 +25,7 @@ use crate::{AreaError, Grid, Place, Tile, ViewChange};
 /// Texts of the second kind go to all viewers of a tile in the order of the ticks. Full texts and `left` go to a viewer whose view
 /// changed, after the texts of the tick, so that a viewer has exactly the objects of its tiles after each tick.
 ///
-/// A tick costs time for the objects that changed and the tiles that have any, however large the world is.
+/// A tick costs time for the objects that changed, and bytes for those in tiles that have viewers, however large the world is.
 #[derive(Clone, Debug)]
 pub struct Objects {
     grid: Grid,
@@ -102,24 +102,30 @@ impl Objects {
         }
     }
 
-    /// The texts of the tiles that changed since the last call, each for the viewers of its tile.
-    pub fn update(&mut self) -> Vec<(Tile, Bytes)> {
-        let mut texts = TileTexts::default();
+    /// The texts of the tiles that changed since the last call and have viewers, each for the viewers of its tile; in the order of
+    /// tiles.
+    pub fn update(&mut self, has_viewers: impl Fn(Tile) -> bool) -> Vec<(Tile, Bytes)> {
+        let mut texts = HashMap::<Tile, TileText>::new();
         for id in self.changed.drain(..) {
-            let origin = self.origins.remove(&id).flatten();
+            let origin = self.origins.remove(&id).flatten().filter(|tile| has_viewers(*tile));
             let now = self.objects.get(&id);
             match (origin, now) {
                 (Some(origin), Some(now)) if origin != now.tile => {
-                    member(&mut texts.of(origin).moved, id, &format!("\"{}\"", now.tile));
+                    let moved = &mut texts.entry(origin).or_default().moved;
+                    member(moved, id, &format!("\"{}\"", now.tile));
                 }
-                (Some(origin), None) => element(&mut texts.of(origin).removed, id),
+                (Some(origin), None) => element(&mut texts.entry(origin).or_default().removed, id),
                 _ => {}
             }
-            if let Some(now) = now {
-                member(&mut texts.of(now.tile).set, id, &String::from_utf8_lossy(&now.state));
+            if let Some(now) = now.filter(|now| has_viewers(now.tile)) {
+                let set = &mut texts.entry(now.tile).or_default().set;
+                member(set, id, &String::from_utf8_lossy(&now.state));
             }
         }
-        texts.0.into_iter().map(|(tile, text)| (tile, text.finish(tile))).collect()
+        let texts = texts.into_iter().map(|(tile, text)| (tile, text.finish(tile)));
+        let mut texts: Vec<_> = texts.collect();
+        texts.sort_unstable_by_key(|(tile, _)| *tile);
+        texts
     }
 
     /// The text with all objects of a tile as of now, for a viewer that enters it. Made once until something changes. Call it after
@@ -178,16 +184,6 @@ impl Objects {
 
     fn forget_full(&mut self, tile: Tile) {
         self.tiles.entry(tile).or_default().full = None;
-    }
-}
-
-/// The texts of the tiles that changed, in the order of tiles.
-#[derive(Default)]
-struct TileTexts(BTreeMap<Tile, TileText>);
-
-impl TileTexts {
-    fn of(&mut self, tile: Tile) -> &mut TileText {
-        self.0.entry(tile).or_default()
     }
 }
 

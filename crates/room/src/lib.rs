@@ -56,6 +56,7 @@
 #![forbid(unsafe_code)]
 
 mod changed_objects;
+mod players;
 mod queue;
 mod rate;
 mod recording;

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fanwire_area::ViewChange;
-use hashbrown::HashMap;
 
+use crate::players::Players;
 use crate::{Command, PlayerId, RoomContext, RoomOutput, Simulation};
 
 /// A simulation, its players, and the number of its ticks.
@@ -17,8 +17,7 @@ pub struct Room<S> {
     simulation: S,
     duration: Duration,
     tick: u64,
-    /// The last applied sequence number of each player.
-    players: HashMap<PlayerId, Option<u32>>,
+    players: Players,
     /// Since the simulation published its objects.
     view_changes: BTreeMap<PlayerId, ViewChange>,
     outputs: Vec<RoomOutput>,
@@ -45,15 +44,16 @@ impl<S: Simulation> Room<S> {
 
     fn apply(&mut self, command: Command) {
         match &command {
-            Command::Join { player, .. } => drop(self.players.insert(*player, None)),
+            Command::Join { player, .. } => self.players.join(*player),
             Command::Leave { player } => {
-                self.players.remove(player);
+                self.players.leave(*player);
                 self.view_changes.remove(player);
             }
             Command::Input { player, sequence: Some(sequence), .. } => {
-                self.players.insert(*player, Some(*sequence));
+                self.players.applied(*player, *sequence);
             }
-            Command::Input { .. } | Command::View { .. } => {}
+            Command::View { player, change } => self.players.look(*player, change),
+            Command::Input { .. } => {}
         }
         let (simulation, mut context) = self.parts();
         match command {

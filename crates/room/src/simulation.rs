@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fanwire_area::{Objects, Tile, View, ViewChange};
-use hashbrown::HashMap;
 
+use crate::players::Players;
 /// A simulation: one owner of a state that advances at a fixed rate.
 ///
 /// A room calls these methods one at a time: in each tick first for all commands that arrived since the tick before, in their
@@ -81,8 +81,7 @@ pub enum Receivers {
 pub struct RoomContext<'a> {
     pub(crate) tick: u64,
     pub(crate) duration: Duration,
-    /// The last applied sequence number of each player.
-    pub(crate) players: &'a HashMap<PlayerId, Option<u32>>,
+    pub(crate) players: &'a Players,
     /// Changes of views since the objects were published.
     pub(crate) view_changes: &'a mut BTreeMap<PlayerId, ViewChange>,
     pub(crate) outputs: &'a mut Vec<RoomOutput>,
@@ -101,12 +100,12 @@ impl RoomContext<'_> {
 
     /// How many players there are.
     pub fn player_count(&self) -> usize {
-        self.players.len()
+        self.players.count()
     }
 
     /// The sequence number of the last input of a player that was applied, to be sent back to its client.
     pub fn sequence(&self, player: PlayerId) -> Option<u32> {
-        self.players.get(&player).copied().flatten()
+        self.players.sequence(player)
     }
 
     /// Sends state to all players: while it waits for a slow client, a newer state takes its place.
@@ -147,7 +146,8 @@ impl RoomContext<'_> {
     /// Sends what changed of the objects to the players whose view touches their tiles, and to each player whose view changed what
     /// it left and the objects of the tiles that it entered. Call it in each tick, or in every nth one.
     pub fn publish_objects(&mut self, objects: &mut Objects) {
-        for (tile, text) in objects.update() {
+        let players = self.players;
+        for (tile, text) in objects.update(|tile| players.see(tile)) {
             self.reliable_in(tile, text);
         }
         for (player, change) in std::mem::take(self.view_changes) {

@@ -3,6 +3,8 @@
 //! Uses proptest, a client that follows the rules of `Objects`.
 //! Change here: tests of the texts. Tiles of views are tested in `grid`.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -16,7 +18,7 @@ fn at(x: f64, y: f64) -> Place {
 }
 
 fn texts(objects: &mut Objects) -> Vec<String> {
-    let texts = objects.update().into_iter();
+    let texts = objects.update(|_| true).into_iter();
     texts.map(|(_, text)| String::from_utf8(text.to_vec()).expect("text")).collect()
 }
 
@@ -59,7 +61,7 @@ fn a_full_tile_and_impossible_places_refuse_one_object_only() {
     assert_eq!(objects.put(1_000_000, at(1.0, 1.0), "2"), Err(AreaError::TileFull));
     assert_eq!(objects.put(1_000_000, at(f64::NAN, 1.0), "2"), Err(AreaError::Place));
     objects.put(5, at(1.0, 2.0), "2").expect("it is in the tile already");
-    objects.update();
+    objects.update(|_| true);
     let tile = Tile { x: 1, y: 0, layer: 0 };
     assert_eq!(objects.full(tile), r#"{"tile":"1,0,0","full":true,"set":{"1000000":1}}"#);
     assert_eq!(objects.len(), OBJECTS_PER_TILE_MAX + 1);
@@ -153,7 +155,8 @@ impl Viewer {
 fn tick(objects: &mut Objects, viewers: &mut [Viewer], look: Option<(usize, f64, f64)>) {
     let changes: Vec<_> =
         viewers.iter_mut().map(|viewer| std::mem::take(&mut viewer.change)).collect();
-    let texts = objects.update();
+    let seen: BTreeSet<Tile> = viewers.iter().flat_map(|viewer| viewer.tiles.clone()).collect();
+    let texts = objects.update(|tile| seen.contains(&tile));
     for (number, (tile, text)) in texts.iter().enumerate() {
         if let Some((viewer, x, y)) = look.filter(|_| number == texts.len() / 2) {
             viewers[viewer].look(x, y, 8.0);
