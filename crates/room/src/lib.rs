@@ -66,11 +66,10 @@ mod simulation;
 
 pub use changed_objects::ChangedObjects;
 pub use fanwire_area as area;
+pub use players::PlayerId;
 pub use queue::{Command, CommandQueue, InputCounts, InputLimits, KINDS_MAX, Refused};
 pub use rate::InputRate;
 pub use recording::{MAGIC, RecordingError, RecordingWriter, replay};
 pub use room::Room;
 pub use schedule::{Due, Overrun, Schedule};
-pub use simulation::{
-    InputKind, OutgoingMessage, PlayerId, Receivers, RoomContext, RoomOutput, Simulation,
-};
+pub use simulation::{InputKind, OutgoingMessage, Receivers, RoomContext, RoomOutput, Simulation};

@@ -6,7 +6,9 @@
 use fanwire_area::{Tile, ViewChange};
 use hashbrown::HashMap;
 
-use crate::PlayerId;
+/// Identifies a player of a room from its join to its leave. Ids begin with 1 and are not used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PlayerId(pub u32);
 
 /// The players, and how many of them see each tile.
 #[derive(Debug, Default)]

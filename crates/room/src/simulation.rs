@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use fanwire_area::{Objects, Tile, View, ViewChange};
 
-use crate::players::Players;
+use crate::players::{PlayerId, Players};
 /// A simulation: one owner of a state that advances at a fixed rate.
 ///
 /// A room calls these methods one at a time: in each tick first for all commands that arrived since the tick before, in their
@@ -34,10 +34,6 @@ pub trait Simulation {
     /// Advances by [`RoomContext::duration`].
     fn tick(&mut self, context: &mut RoomContext<'_>);
 }
-
-/// Identifies a player of a room from its join to its leave. Ids begin with 1 and are not used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PlayerId(pub u32);
 
 /// How an input counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
