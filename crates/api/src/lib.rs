@@ -34,6 +34,7 @@ pub use method::presence_stats::{PresenceStatsRequest, PresenceStatsResult};
 pub use method::publish::{PublishRequest, PublishResult};
 pub use method::refresh::{RefreshRequest, RefreshResult};
 pub use method::rpc::{RpcRequest, RpcResult};
+pub use method::set_view::{SetViewRequest, SetViewResult};
 pub use method::subscribe::{BoolValue, SubscribeOverride, SubscribeRequest, SubscribeResult};
 pub use method::unsubscribe::{UnsubscribeRequest, UnsubscribeResult};
 pub use method::unsupported::UnsupportedRequest;

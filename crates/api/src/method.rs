@@ -15,6 +15,7 @@ pub(crate) mod presence_stats;
 pub(crate) mod publish;
 pub(crate) mod refresh;
 pub(crate) mod rpc;
+pub(crate) mod set_view;
 pub(crate) mod subscribe;
 pub(crate) mod unsubscribe;
 pub(crate) mod unsupported;
@@ -37,6 +38,7 @@ use presence_stats::{PresenceStatsRequest, PresenceStatsResult};
 use publish::{PublishRequest, PublishResult};
 use refresh::{RefreshRequest, RefreshResult};
 use rpc::{RpcRequest, RpcResult};
+use set_view::{SetViewRequest, SetViewResult};
 use subscribe::{SubscribeRequest, SubscribeResult};
 use unsubscribe::{UnsubscribeRequest, UnsubscribeResult};
 use unsupported::UnsupportedRequest;
@@ -137,6 +139,8 @@ methods! {
             "Subscribes the connections of a user to a channel.";
         Refresh = refresh(RefreshRequest) -> RefreshResult,
             "Changes the expiry of a user's connections, or closes them as expired.";
+        SetView = set_view(SetViewRequest) -> SetViewResult,
+            "Sets what a client sees of a channel with places.";
         Batch = batch(BatchRequest) -> BatchReply,
             "Runs several commands; each has its own result or error.";
     }

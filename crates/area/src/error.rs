@@ -18,9 +18,10 @@ pub enum AreaError {
     TileFull,
 }
 
-impl fmt::Display for AreaError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
+impl AreaError {
+    /// What is wrong, and what would be right.
+    pub fn text(self) -> &'static str {
+        match self {
             Self::Place => "the place is not finite, or too far from the origin",
             Self::View => {
                 "the view needs finite x and y and either width and height or radius, none below 0, and not too far from the \
@@ -28,7 +29,13 @@ impl fmt::Display for AreaError {
             }
             Self::TooManyTiles => "the view touches more tiles than area_tiles_max",
             Self::TileFull => "the tile has as many objects as it may have",
-        })
+        }
+    }
+}
+
+impl fmt::Display for AreaError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.text())
     }
 }
 

@@ -59,6 +59,24 @@ impl View {
         data.view.map(Self::try_from).transpose()
     }
 
+    /// Reads such a view by itself.
+    ///
+    /// # Errors
+    /// [`AreaError::View`].
+    pub fn from_json(view: &[u8]) -> Result<Self, AreaError> {
+        serde_json::from_slice::<Json>(view).map_err(|_| AreaError::View)?.try_into()
+    }
+
+    /// The text that [`from_json`](Self::from_json) reads.
+    pub fn to_json(&self) -> String {
+        let Self { x, y, layer, shape, margin } = self;
+        let shape = match shape {
+            Shape::Rectangle { width, height } => format!(r#""width":{width},"height":{height}"#),
+            Shape::Circle { radius } => format!(r#""radius":{radius}"#),
+        };
+        format!(r#"{{"x":{x},"y":{y},"layer":{layer},{shape},"margin":{margin}}}"#)
+    }
+
     /// Whether all numbers are finite and no size is negative.
     pub(crate) fn is_possible(&self) -> bool {
         let sizes = match self.shape {

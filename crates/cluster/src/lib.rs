@@ -21,8 +21,8 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 pub use control::{ConnectionSelector, Renewal, ServerSubscribe, ServerSubscription};
-pub use message::ControlCommand;
 use message::NodeMessage;
+pub use message::{ControlCommand, ViewCommand};
 pub use message::{Metrics, NodeState};
 use unacknowledged::{ReceivedCommands, SettledPromise, UnacknowledgedCommands};
 

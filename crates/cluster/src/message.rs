@@ -18,7 +18,7 @@ pub(crate) struct NodeMessage {
     /// Uid of the sender.
     #[prost(string, tag = "1")]
     pub from: String,
-    #[prost(oneof = "ControlCommand", tags = "2, 3, 4, 5, 6, 7, 8, 9")]
+    #[prost(oneof = "ControlCommand", tags = "2, 3, 4, 5, 6, 7, 8, 9, 11")]
     pub command: Option<ControlCommand>,
     /// Sequence number of a control command, which is repeated until every node has it, counted by its sender from 1;
     /// 0 for other messages.
@@ -45,6 +45,9 @@ pub enum ControlCommand {
     Subscribe(SubscribeCommand),
     #[prost(message, tag = "9")]
     Refresh(RefreshCommand),
+    /// Tag 10 is the number of the message.
+    #[prost(message, tag = "11")]
+    View(ViewCommand),
 }
 
 /// State of a node, sent every 3 s.
@@ -108,6 +111,18 @@ pub struct UnsubscribeCommand {
     /// `None` = all channels.
     #[prost(string, optional, tag = "2")]
     channel: Option<String>,
+}
+
+/// `Node::set_view_on_every_node` of another node.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct ViewCommand {
+    #[prost(string, tag = "1")]
+    pub client: String,
+    #[prost(string, tag = "2")]
+    pub channel: String,
+    /// JSON.
+    #[prost(string, tag = "3")]
+    pub view: String,
 }
 
 /// `Node::subscribe` of another node.

@@ -183,3 +183,34 @@ async fn a_place_selects_the_viewers_of_its_tile_and_impossible_ones_are_107() {
     }
     assert!(harness.messages_of(0).is_empty());
 }
+
+#[tokio::test]
+async fn set_view_moves_what_a_client_sees_and_impossible_ones_are_107() {
+    let mut harness = Harness::new();
+    let client = harness.subscriber(0, "42", &["world:w"]);
+    let set = |view: &str| format!(r#"{{"client":"{client}","channel":"world:w","view":{view}}}"#);
+    let answer = harness.post("/api/set_view", set(r#"{"x":25,"y":5,"radius":3}"#)).await;
+    assert_eq!(answer, ok(r#"{"result":{}}"#));
+    assert!(harness.messages_of(0).is_empty());
+    for (x, data) in [(5, 1), (25, 2)] {
+        let place = format!(r#"{{"channel":"world:w","data":{data},"place":{{"x":{x},"y":5}}}}"#);
+        assert_eq!(harness.post("/api/publish", place).await, ok(r#"{"result":{}}"#));
+    }
+    let expected = [r#"{"push":{"channel":"world:w","pub":{"data":2}}}"#];
+    assert_eq!(harness.messages_of(0), expected);
+    let bad_request = r#"{"error":{"code":107,"message":"bad request"}}"#;
+    let wrong = [
+        set("{}"),
+        set("null"),
+        set(r#"{"x":1,"y":2,"radius":-1}"#),
+        set(r#"{"x":1,"y":2,"radius":1000}"#),
+        r#"{"client":"42","channel":"world:w","view":{"x":1,"y":2,"radius":1}}"#.to_owned(),
+        format!(r#"{{"client":"{client}","channel":"a","view":{{"x":1,"y":2,"radius":1}}}}"#),
+        format!(r#"{{"client":"{client}","view":{{"x":1,"y":2,"radius":1}}}}"#),
+        "{}".to_owned(),
+    ];
+    for request in wrong {
+        let answer = harness.post("/api/set_view", request.clone()).await;
+        assert_eq!(answer, ok(bad_request), "{request}");
+    }
+}

@@ -81,6 +81,9 @@ fn views_are_read_from_data() {
     let view =
         View::in_data(br#" {"view":{"x":1,"y":2,"width":3,"height":4,"layer":5},"name":"ada"}"#);
     assert_eq!(view, Ok(Some(View { layer: 5, ..rectangle(1.0, 2.0, 3.0, 4.0) })));
+    for view in [circle(-1.5, 1e9, 0.1, 7.0), View { layer: -5, ..rectangle(1.0, 2.0, 3.0, 4.0) }] {
+        assert_eq!(View::from_json(view.to_json().as_bytes()), Ok(view));
+    }
     for without in ["", "7", "[]", r#"{"name":"ada"}"#, r#"{"view":null}"#] {
         assert_eq!(View::in_data(without.as_bytes()), Ok(None), "{without}");
     }

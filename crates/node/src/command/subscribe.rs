@@ -185,7 +185,7 @@ fn by_rules(
 /// The view in the data of a subscribe to a channel with places.
 fn first_view(namespace: &Namespace, data: &[u8]) -> Result<Option<Box<(Grid, View)>>, Refusal> {
     let Some(grid) = namespace.grid() else { return Ok(None) };
-    let invalid = |error: AreaError| Refusal::error(ErrorCode::BAD_REQUEST, error.to_string());
+    let invalid = |error: AreaError| Refusal::error(ErrorCode::BAD_REQUEST, error.text());
     let Some(view) = View::in_data(data).map_err(invalid)? else { return Ok(None) };
     grid.change(&view, &[]).map_err(invalid)?;
     Ok(Some(Box::new((grid, view))))

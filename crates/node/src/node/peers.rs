@@ -6,12 +6,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use fanwire_broker::Bus;
+use fanwire_area::View;
+use fanwire_broker::{Bus, ClientId};
 
 use super::{Counts, Node};
 use crate::notice::Notice;
 use fanwire_cluster::ServerSubscribe;
-use fanwire_cluster::{ControlCommand, NodeState, Task};
+use fanwire_cluster::{ControlCommand, NodeState, Task, ViewCommand};
 
 impl Node {
     /// The id of this node among the others.
@@ -72,6 +73,13 @@ impl Node {
             ControlCommand::Refresh(command) => {
                 let (target, renewal) = command.into_parts();
                 self.router.send_to_all_shards(&Notice::Refresh { target, renewal });
+            }
+            ControlCommand::View(ViewCommand { client, channel, view }) => {
+                let client = ClientId::parse(&client);
+                if let (Some(client), Ok(view)) = (client, View::from_json(view.as_bytes())) {
+                    // The calling node has checked it.
+                    let _ = self.set_view(client, &channel, view);
+                }
             }
             ControlCommand::State(_)
             | ControlCommand::Leaving(_)

@@ -23,7 +23,7 @@ use crate::glob::Glob;
 use crate::notice::Notice;
 use crate::tiles::{is_tile, tile_channel};
 use fanwire_cluster::ConnectionSelector;
-use fanwire_cluster::ControlCommand;
+use fanwire_cluster::{ControlCommand, ViewCommand};
 
 /// A page of history, as requested by clients and the server API (protocol §18).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -146,6 +146,26 @@ impl Node {
         let notice = Notice::View { client, channel: channel.into(), view };
         self.router.send_to_shards(channel, &notice);
         Ok(())
+    }
+
+    /// As [`set_view`](Self::set_view), for a client that may be connected to any node.
+    ///
+    /// # Errors
+    /// As there; 100 when the command did not reach all nodes. This node has it by then.
+    pub fn set_view_on_every_node(
+        &self,
+        client: ClientId,
+        channel: &str,
+        view: View,
+    ) -> Answer<(), ErrorCode> {
+        if let Err(error) = self.set_view(client, channel, view) {
+            return Answer::now(Err(error));
+        }
+        self.cluster.command(ControlCommand::View(ViewCommand {
+            client: client.to_string(),
+            channel: channel.to_owned(),
+            view: view.to_json(),
+        }))
     }
 
     /// Sends a publication to one subscriber of a channel, if it is connected to this node. It is not stored and has no offset.

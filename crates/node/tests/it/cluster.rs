@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fanwire_auth::Overrides;
-use fanwire_broker::{Answer, BrokerError, Bus};
+use fanwire_broker::{Answer, BrokerError, Bus, ClientId, PublishOptions};
+use fanwire_node::area::{Place, Shape, View};
 use fanwire_node::{
     ConnectionSelector, Meters, Node, Reading, ReadingKind, Renewal, ServerSubscription,
 };
-use fanwire_protocol::{Disconnect, ErrorCode};
+use fanwire_protocol::{Disconnect, ErrorCode, Publication};
 
 use crate::script::hello;
 use crate::world::{UNIX, World, options};
@@ -57,7 +58,10 @@ fn cluster(names: &[&str]) -> Vec<World> {
 fn cluster_on(ether: &Ether, names: &[&str]) -> Vec<World> {
     let worlds: Vec<_> = (names.iter())
         .map(|name| {
-            let mut world = World::new(options(|options| options.name = (*name).to_owned()));
+            let mut world = World::new(options(|options| {
+                options.name = (*name).to_owned();
+                options.channel.without_namespace.areas.tile_size = 10;
+            }));
             ether.add(&world.node);
             world.connected(name, hello(""));
             world.say(name, r#"{"id":2,"subscribe":{"channel":"news"}}"#);
@@ -247,4 +251,27 @@ fn a_node_that_goes_is_not_waited_for() {
     let survey = world.node.channels("", world.now);
     assert_eq!(survey.wait(), Ok([("news".to_owned(), 1)].into()));
     assert_eq!(world.node.nodes(world.now).len(), 1);
+}
+
+#[test]
+fn a_view_is_moved_from_any_node() {
+    let mut nodes = cluster(&["red", "blue"]);
+    let client = ClientId::parse(nodes[1].id("blue")).expect("an id");
+    let shape = Shape::Circle { radius: 1.0 };
+    let view = View { x: 15.0, y: 5.0, layer: 0, shape, margin: 0.0 };
+    nodes[0].node.set_view_on_every_node(client, "news", view).wait().expect("sent");
+    nodes[1].settle();
+    for (x, data) in [(5.0, "1"), (15.0, "2")] {
+        let publication = Publication { data: data.into(), ..Publication::default() };
+        let (place, now) = (Place { x, y: 5.0, layer: 0 }, nodes[1].now);
+        let options = PublishOptions::default();
+        nodes[1].node.publish_at(place, "news", publication, options, now).wait().expect("a place");
+    }
+    nodes[1].settle();
+    let expected = r#"{"push":{"channel":"news","pub":{"data":2}}}"#;
+    assert_eq!(nodes[1].heard("blue").as_deref(), Some(expected));
+    assert_eq!(nodes[1].heard("blue"), None);
+    let wrong = View { x: f64::NAN, ..view };
+    let result = nodes[0].node.set_view_on_every_node(client, "news", wrong).wait();
+    assert_eq!(result, Err(ErrorCode::BAD_REQUEST));
 }
