@@ -4,6 +4,7 @@
 //! Change here which scenarios exist; each lives in the module of its name.
 #![forbid(unsafe_code)]
 
+pub mod areas;
 pub mod awake;
 pub mod bare;
 pub mod broadcast;

@@ -6,8 +6,8 @@
 
 use clap::{Parser, Subcommand};
 use fanwire_bench::{
-    awake, bare, broadcast, churn, corpus, fanout, hot, idle, keys, names, presence, rate, room,
-    stream,
+    areas, awake, bare, broadcast, churn, corpus, fanout, hot, idle, keys, names, presence, rate,
+    room, stream,
 };
 use std::process::ExitCode;
 
@@ -32,6 +32,8 @@ enum Scenario {
     Stream(stream::Stream),
     Names(names::Names),
     Room(room::Room),
+    Areas(areas::Areas),
+    AreaServer(areas::server::AreaServer),
     RoomServer(room::server::RoomServer),
     Keys(keys::Keys),
     Bare(bare::Bare),
@@ -51,6 +53,8 @@ fn main() -> anyhow::Result<ExitCode> {
         Scenario::Stream(stream) => stream.run()?,
         Scenario::Names(names) => names.run()?,
         Scenario::Room(room) => room.run()?,
+        Scenario::Areas(areas) => areas.run()?,
+        Scenario::AreaServer(server) => server.run().map(|()| true)?,
         Scenario::RoomServer(server) => server.run().map(|()| true)?,
         Scenario::Keys(keys) => keys.run()?,
         Scenario::Bare(bare) => bare.run().map(|()| true)?,
