@@ -1,5 +1,5 @@
 //! Scenario `areas`: viewers of nine tiles each in worlds of several sizes, next to a bare loop that sends as much to each.
-//! In: viewers, sizes of the world → out: CPU of the server, bytes per viewer and tick, beside what the visible changes need.
+//! In: viewers, sizes of the world → out: CPU of the server, bytes per viewer and tick, next to what the visible changes need.
 //! Uses `areas::server` in a process of its own on the server's core, `generator` for the viewers.
 //! Change here what is compared and shown; what the world does lives in `areas::server`.
 
