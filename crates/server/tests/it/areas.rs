@@ -118,8 +118,8 @@ impl Simulation for Walk {
             }
         }
         context.publish_objects(&mut self.objects);
-        // The last views are in the hub after the tick that set them, and their reports in a tick after that.
-        if self.ticks == TICKS + 100 {
+        // Shards set the last views soon after the tick that moved them, and report them to a later tick: two seconds are enough.
+        if self.ticks == TICKS + 400 {
             *self.result.lock() = self.end.clone();
             context.reliable(r#"{"end":true}"#);
         }
