@@ -7,6 +7,7 @@ mod compression;
 mod delivery;
 mod engine;
 mod process;
+mod rooms;
 mod shard;
 mod writer;
 
@@ -22,7 +23,7 @@ use parking_lot::Mutex;
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, registry::Registry};
 
 use self::writer::{Labels, MetricsWriter, Readings, ScrapeWriter};
-use crate::{engine::Engine, refusals::Refusals};
+use crate::{engine::Engine, refusals::Refusals, rooms::Rooms};
 use fanwire_fanout::{BacklogCounters, Contexts, RealtimeCounters, Shards};
 use fanwire_shard::counters::Traffic;
 
@@ -49,6 +50,7 @@ pub struct Sources {
     pub api: Arc<Api>,
     pub engine: Engine,
     pub refusals: Arc<Refusals>,
+    pub rooms: Option<Rooms>,
 }
 
 impl Sources {
@@ -143,6 +145,9 @@ impl Scrape {
         compression::write(&self.0.contexts, &names, writer)?;
         delivery::write(&self.0.backlogs(), &names, writer)?;
         engine::write(&self.0.engine, &self.0.node, writer)?;
+        if let Some(rooms) = &self.0.rooms {
+            rooms::write(&rooms.totals(), writer)?;
+        }
         self.api(writer)
     }
 

@@ -21,7 +21,7 @@ use fanwire_node::{
 use fanwire_protocol::ErrorCode;
 use fanwire_room::{InputLimits, Overrun, Refused, Simulation};
 use hashbrown::HashMap;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use self::{
     pool::Pool,
@@ -44,8 +44,17 @@ struct RoomTable {
     /// By channel.
     rooms: RwLock<HashMap<Box<str>, Arc<RoomState>>>,
     pool: Pool,
+    /// Counts of the rooms that have ended.
+    ended: Mutex<RoomStats>,
     /// The node's hooks refer to these rooms.
     node: OnceLock<Weak<Node>>,
+}
+
+/// The figures of all rooms together.
+pub(crate) struct RoomTotals {
+    pub(crate) rooms: usize,
+    /// Without the times of ticks.
+    pub(crate) stats: RoomStats,
 }
 
 /// The options of one room.
@@ -84,8 +93,9 @@ impl RoomOptions {
 impl Rooms {
     /// No rooms yet, and `threads` that run their ticks, at least one. They end with the last clone of this value.
     pub fn new(threads: usize) -> Self {
-        let (rooms, node) = Default::default();
-        Self(Arc::new(RoomTable { rooms, pool: Pool::start(threads.max(1)), node }))
+        let (rooms, ended, node) = Default::default();
+        let pool = Pool::start(threads.max(1));
+        Self(Arc::new(RoomTable { rooms, pool, ended, node }))
     }
 
     /// Opens a room. Its first tick is due after one period.
@@ -119,6 +129,14 @@ impl Rooms {
     /// Counts and times of a room since its start; `None` without such a room.
     pub fn stats(&self, channel: &str) -> Option<RoomStats> {
         self.0.find(channel).map(|state| state.stats())
+    }
+
+    /// Sums over all rooms, with the counts of those that have ended.
+    pub(crate) fn totals(&self) -> RoomTotals {
+        let rooms: Vec<_> = self.0.rooms.read().values().map(Arc::clone).collect();
+        let mut stats = *self.0.ended.lock();
+        rooms.iter().for_each(|room| stats.add(&room.stats()));
+        RoomTotals { rooms: rooms.len(), stats }
     }
 
     /// Takes what the recording of a room contains since the last call; empty without one. The bytes of all calls together
@@ -187,6 +205,7 @@ impl RoomTable {
     fn end(&self, channel: &str) -> bool {
         let Some(state) = self.rooms.write().remove(channel) else { return false };
         self.unsubscribe(state.end(), channel);
+        self.ended.lock().add(&RoomStats { waiting: 0, ..state.stats() });
         true
     }
 

@@ -19,7 +19,7 @@ use fanwire_ws::extension;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::MissedTickBehavior};
 
 use crate::{
-    Builder, Handle,
+    Builder, Handle, Hooks, Rooms,
     config::{Config, TlsOptions},
     descriptors,
     engine::{Engine, EngineError},
@@ -114,8 +114,7 @@ impl Server {
         let addresses = Addresses::of(&config, &public, internal.as_ref());
         let fetchers = fetchers(&config)?;
         let (engine, node) = Engine::start(&config).await?;
-        node.hook(hooks.into_node_hooks(rooms.as_ref()));
-        rooms.iter().for_each(|rooms| rooms.attach(&node));
+        attach(&node, hooks, rooms.as_ref());
         if let Some([of_token, of_subscription]) = fetchers {
             node.fetch_keys_with(of_token, of_subscription);
         }
@@ -134,6 +133,7 @@ impl Server {
             api: api.clone(),
             engine: engine.clone(),
             refusals: refusals.clone(),
+            rooms,
         };
         let metrics = Arc::new(Metrics::new(sources));
         let readiness = Arc::<Readiness>::default();
@@ -312,6 +312,12 @@ async fn observe(shards: Arc<Shards>, readiness: Arc<Readiness>) {
         let turns = shards.counters().iter().map(|counters| counters.turns.value());
         readiness.observe(turns.zip(shards.inboxes().iter().map(|inbox| inbox.bytes() > 0)));
     }
+}
+
+/// Gives a node the hooks of the program, and rooms their node.
+fn attach(node: &Arc<Node>, hooks: Hooks, rooms: Option<&Rooms>) {
+    node.hook(hooks.into_node_hooks(rooms));
+    rooms.into_iter().for_each(|rooms| rooms.attach(node));
 }
 
 /// The fetchers of JWKS documents for both kinds of tokens; `None` if no endpoint is configured.

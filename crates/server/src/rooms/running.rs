@@ -69,6 +69,22 @@ pub struct RoomStats {
     pub failed_outputs: u64,
 }
 
+impl RoomStats {
+    /// Adds the counts of another room, without the times of its ticks.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.players += other.players;
+        self.waiting += other.waiting;
+        self.ticks += other.ticks;
+        self.overruns += other.overruns;
+        self.inputs.accepted += other.inputs.accepted;
+        self.inputs.replaced += other.inputs.replaced;
+        self.inputs.refused += other.inputs.refused;
+        self.messages += other.messages;
+        self.bytes += other.bytes;
+        self.failed_outputs += other.failed_outputs;
+    }
+}
+
 /// The part of a room that its ticks own.
 pub(super) struct RunningRoom {
     state: Arc<RoomState>,

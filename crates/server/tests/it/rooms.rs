@@ -18,7 +18,7 @@ use fanwire::{
 };
 use tokio::runtime::Runtime;
 
-use crate::client::Client;
+use crate::client::{Client, fetch};
 
 /// Sends each input to all, and the sum of all inputs as state.
 #[derive(Default)]
@@ -68,6 +68,7 @@ fn server(rooms: &Rooms) -> EmbeddedServer {
     config.http_server.address = "127.0.0.1".to_owned();
     config.http_server.port = 0;
     config.node.client.insecure = true;
+    config.prometheus.enabled = true;
     config.shards = 2;
     config.shutdown_timeout = Duration::from_millis(500); // some clients do not answer the close
     Builder::new(config).rooms(rooms).start_embedded().expect("a free port is free")
@@ -143,7 +144,8 @@ fn a_room_that_panics_ends_alone_and_its_players_are_unsubscribed() {
         rooms.open(options(channel, 100), Sums::default()).expect("a new channel");
     }
     let server = server(&rooms);
-    Runtime::new().expect("a runtime").block_on(async {
+    let runtime = Runtime::new().expect("a runtime");
+    runtime.block_on(async {
         let mut ada = player(&server, "a").await;
         let mut bob = player(&server, "b").await;
         until(&mut bob, "welcome").await;
@@ -154,6 +156,10 @@ fn a_room_that_panics_ends_alone_and_its_players_are_unsubscribed() {
         until(&mut bob, r#"{"sum":1}"#).await;
     });
     assert!(rooms.stats("a").is_none() && rooms.stats("b").is_some());
+    let metrics = runtime.block_on(fetch(server.address(), "/metrics"));
+    for line in ["fanwire_rooms 1", "fanwire_room_inputs_total 2"] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
     rooms.open(options("a", 100), Sums::default()).expect("the channel is free again");
     server.shutdown();
 }
