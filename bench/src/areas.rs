@@ -34,6 +34,8 @@ pub struct Areas {
 struct Outcome {
     /// CPU seconds of the server per second.
     cpu_share: f64,
+    /// Those of the thread that moves the objects and makes the texts of tiles, once for all viewers.
+    world_share: f64,
     /// On the wire, per viewer and tick.
     bytes: f64,
     /// Of the members of `set`, `moved` and `removed`, per viewer and tick: what the visible changes alone need.
@@ -52,15 +54,17 @@ impl Areas {
             let bare = self.bare(raw.change_bytes as usize)?;
             let context = self.measure(objects, true)?;
             println!(
-                "{objects:>9} {:>8.1} {:>9.1} {:>9.1} {:>10.0} {:>10.0} {:>10.0} {:>10.2} {:>10.2}",
+                "{objects:>9} {:>8.1} {:>9.1} {:>8.1} {:>9.1} {:>10.0} {:>10.0} {:>10.0} {:>10.2} {:>10.2} {:>12.2}",
                 bare * 100.0,
                 raw.cpu_share * 100.0,
+                raw.world_share * 100.0,
                 context.cpu_share * 100.0,
                 raw.change_bytes,
                 raw.bytes,
                 context.bytes,
                 raw.bytes / raw.change_bytes,
                 raw.cpu_share / bare,
+                (raw.cpu_share - raw.world_share) / bare,
             );
         }
         Ok(true)
@@ -83,12 +87,15 @@ impl Areas {
         read(&mut generator, &mut seen, Duration::from_secs(3))?;
         let (bytes, changes) = (generator.bytes_received(), seen.bytes);
         let meter = Meter::start(target.pid(), self.setup.server_core)?;
+        let world = machine::thread_cpu_seconds(target.pid(), WORLD_THREAD)?;
         read(&mut generator, &mut seen, Duration::from_secs_f64(self.seconds))?;
+        let world = machine::thread_cpu_seconds(target.pid(), WORLD_THREAD)? - world;
         let usage = meter.stop()?;
         let ticks = usage.wall_seconds * f64::from(TICKS_PER_SECOND);
         let each = |bytes: u64| bytes as f64 / ticks / self.viewers as f64;
         Ok(Outcome {
             cpu_share: usage.cpu_seconds / usage.wall_seconds,
+            world_share: world / usage.wall_seconds,
             bytes: each(generator.bytes_received() - bytes),
             change_bytes: each(seen.bytes - changes),
         })
@@ -146,6 +153,8 @@ impl PublicationHandler for Changes {
     }
 }
 
-const HEADER: &str = "  objects   bare %     raw %  context %    changes  raw bytes  ctx bytes  raw/needs   CPU/bare";
+const HEADER: &str = "  objects   bare %     raw %  world %  context %    changes  raw bytes  ctx bytes  raw/needs   CPU/bare  shards/bare";
+/// Runs the ticks of rooms.
+const WORLD_THREAD: &str = "fanwire-room";
 const REPLY: &[u8] = b"{\"id\":";
 const TEXT_HEAD_BYTES: usize = 18;

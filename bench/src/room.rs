@@ -20,6 +20,7 @@ use fanwire_load::generator::{Generator, Profile, PublicationHandler, StallTimer
 use fanwire_load::machine::{self, Meter};
 use server::{CHANNEL, unix_us};
 
+mod colyseus;
 pub mod server;
 
 /// A room at a fixed rate with players that all get one state and send inputs.
@@ -41,6 +42,9 @@ pub struct Room {
     seconds: f64,
     #[arg(long, default_value_t = 3)]
     rounds: usize,
+    /// Measure Colyseus, too, with the programs in bench/colyseus.
+    #[arg(long)]
+    colyseus: bool,
     #[command(flatten)]
     setup: Setup,
 }
@@ -98,6 +102,9 @@ impl Room {
                 ratio(|outcome| outcome.bytes_per_player),
                 tick_p99 / 1e3 / of(Contender::Bare, |outcome| outcome.last_p50_ms),
             );
+        }
+        if self.colyseus {
+            colyseus::run(&self)?;
         }
         Ok(true)
     }

@@ -20,6 +20,7 @@ use fanwire_node::{
 };
 use fanwire_protocol::ErrorCode;
 use fanwire_room::{InputLimits, Overrun, Refused, Simulation};
+use fanwire_shard::counters::CallHistogram;
 use hashbrown::HashMap;
 use parking_lot::{Mutex, RwLock};
 
@@ -55,6 +56,8 @@ pub(crate) struct RoomTotals {
     pub(crate) rooms: usize,
     /// Without the times of ticks.
     pub(crate) stats: RoomStats,
+    /// By thread.
+    pub(crate) tick_times: Vec<Arc<CallHistogram>>,
 }
 
 /// The options of one room.
@@ -136,7 +139,8 @@ impl Rooms {
         let rooms: Vec<_> = self.0.rooms.read().values().map(Arc::clone).collect();
         let mut stats = *self.0.ended.lock();
         rooms.iter().for_each(|room| stats.add(&room.stats()));
-        RoomTotals { rooms: rooms.len(), stats }
+        let tick_times = self.0.pool.tick_times().to_vec();
+        RoomTotals { rooms: rooms.len(), stats, tick_times }
     }
 
     /// Takes what the recording of a room contains since the last call; empty without one. The bytes of all calls together

@@ -35,7 +35,6 @@ function settings({ address }) {
         history_ttl: '300s',
         force_recovery: true,
       },
-      namespaces: [{ name: 'world', allow_subscribe_for_client: true, area_tile_size: 10 }],
     },
   };
 }
@@ -224,26 +223,6 @@ describe('several nodes', () => {
     assert.equal((await subscribed).recovered, true);
     await eventually(() => missed.length === 4, 'what was missed');
     assert.deepEqual(missed, upTo(4, 2));
-  });
-
-  test('a viewer gets what other nodes publish in its tiles, and its view moves from any node', async (t) => {
-    const [here, there] = nodes;
-    const client = someone(t, there);
-    const { client: id } = await connect(client);
-    const view = (x) => ({ x, y: 5, radius: 1 });
-    const { publications } = await subscribe(client, 'world:1', { data: { view: view(5) } });
-    const received = () => publications.items.map(({ data }) => data);
-    const publish = (x, data) => here.api('publish', { channel: 'world:1', data, place: { x, y: 5 } });
-    // A node subscribes to a tile in Redis when its first viewer enters it.
-    const published = (x, data) =>
-      eventually(async () => (await publish(x, data), received().includes(data)), `${data} at ${x}`);
-    await published(5, 'first');
-    await here.api('set_view', { client: id, channel: 'world:1', view: view(25) });
-    await published(25, 'moved');
-    await publish(5, 'left');
-    await publish(15, 'never in view');
-    await published(25, 'end');
-    assert.deepEqual([...new Set(received())], ['first', 'moved', 'end']);
   });
 
   test('an idempotency key counts on all nodes', async () => {

@@ -1,15 +1,18 @@
-//! The metrics of rooms: players, ticks, late ticks, inputs and messages of all rooms together.
+//! The metrics of rooms: players, ticks and their times, late ticks, inputs and messages of all rooms together.
 //! In: the totals of rooms → out: rows for the writer; none for a server without rooms.
-//! Uses the writer alone; no metric is per room, so the number of series stays bounded.
+//! Uses the writer and the sum of histograms; no metric is per room, so the number of series stays bounded.
 //! Changed here: names and help. `Rooms::stats` has the figures of one room.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
-use super::writer::MetricsWriter;
+use super::{
+    shard::{HistogramSum, histogram},
+    writer::MetricsWriter,
+};
 use crate::rooms::RoomTotals;
 
 pub(super) fn write(totals: &RoomTotals, writer: &mut impl MetricsWriter) -> fmt::Result {
-    let RoomTotals { rooms, stats } = totals;
+    let RoomTotals { rooms, stats, tick_times } = totals;
     writer.gauge("rooms", "Open rooms", *rooms)?;
     writer.gauge("room_players", "Players of all rooms", stats.players)?;
     writer.gauge("room_waiting_commands", "Commands that wait for a tick", stats.waiting)?;
@@ -33,5 +36,7 @@ pub(super) fn write(totals: &RoomTotals, writer: &mut impl MetricsWriter) -> fmt
     for (name, help, count) in counts {
         writer.counters(name, help, [([], count)])?;
     }
-    Ok(())
+    let sum = HistogramSum::of(tick_times.iter().map(Arc::as_ref));
+    let help = "From the commands of a tick to the publication of its last message";
+    histogram(writer, "room_tick_duration_seconds", help, &[([], sum)])
 }

@@ -5,12 +5,17 @@
 
 use std::{cmp::Ordering, collections::BinaryHeap, sync::Arc, thread, time::Instant};
 
+use fanwire_shard::counters::CallHistogram;
 use parking_lot::{Condvar, Mutex};
 
 use super::running::RunningRoom;
 
 /// A pool of threads. They end after their current tick when it is dropped.
-pub(super) struct Pool(Arc<DueRooms>);
+pub(super) struct Pool {
+    rooms: Arc<DueRooms>,
+    /// Of each thread, which alone writes it.
+    tick_times: Vec<Arc<CallHistogram>>,
+}
 
 #[derive(Default)]
 struct DueRooms {
@@ -32,26 +37,31 @@ struct Waiting {
 
 impl Pool {
     pub(super) fn start(threads: usize) -> Self {
-        let queue = Arc::<DueRooms>::default();
-        for _ in 0..threads {
-            let queue = Arc::clone(&queue);
-            let started =
-                thread::Builder::new().name("fanwire-room".to_owned()).spawn(move || queue.run());
-            started.expect("the system has threads for rooms");
+        let rooms = Arc::<DueRooms>::default();
+        let tick_times: Vec<_> = (0..threads).map(|_| Arc::<CallHistogram>::default()).collect();
+        for times in &tick_times {
+            let (rooms, times) = (Arc::clone(&rooms), Arc::clone(times));
+            let thread = thread::Builder::new().name("fanwire-room".to_owned());
+            thread.spawn(move || rooms.run(&times)).expect("the system has threads for rooms");
         }
-        Self(queue)
+        Self { rooms, tick_times }
+    }
+
+    /// The times of all ticks, by thread.
+    pub(super) fn tick_times(&self) -> &[Arc<CallHistogram>] {
+        &self.tick_times
     }
 
     pub(super) fn add(&self, room: RunningRoom) {
         let room = Box::new(room);
-        self.0.put(Waiting { due: room.due(), room });
+        self.rooms.put(Waiting { due: room.due(), room });
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.0.state.lock().has_ended = true;
-        self.0.changed.notify_all();
+        self.rooms.state.lock().has_ended = true;
+        self.rooms.changed.notify_all();
     }
 }
 
@@ -61,9 +71,9 @@ impl DueRooms {
         self.changed.notify_one();
     }
 
-    fn run(&self) {
+    fn run(&self, tick_times: &CallHistogram) {
         while let Some(mut room) = self.take_due() {
-            if let Some(due) = room.run(Instant::now()) {
+            if let Some(due) = room.run(Instant::now(), tick_times) {
                 self.put(Waiting { due, room });
             }
         }

@@ -242,8 +242,8 @@ impl RunningRoom {
         self.state.started + self.schedule.next()
     }
 
-    /// Runs the ticks that are due. Returns when the next one is; `None` when the room has ended.
-    pub(super) fn run(&mut self, now: Instant) -> Option<Instant> {
+    /// Runs the ticks that are due, and adds their times. Returns when the next one is; `None` when the room has ended.
+    pub(super) fn run(&mut self, now: Instant, tick_times: &CallHistogram) -> Option<Instant> {
         let due = self.schedule.due(now.saturating_duration_since(self.state.started));
         for _ in 0..due.run {
             let Some(commands) = self.state.drain(mem::take(&mut self.spare)) else {
@@ -251,7 +251,12 @@ impl RunningRoom {
             };
             let shared = self.shared.upgrade()?;
             let node = shared.node();
-            let ticked = catch_unwind(AssertUnwindSafe(|| self.tick(commands, node.as_deref())));
+            let started = Instant::now();
+            let tick = || self.tick(commands, node.as_deref(), started);
+            let ticked = catch_unwind(AssertUnwindSafe(tick));
+            for times in [tick_times, &self.state.tick_times] {
+                times.observe(started.elapsed());
+            }
             if ticked.is_err() {
                 let channel = &self.state.channel;
                 tracing::error!(%channel, tick = self.room.ticks(), "the simulation of a room panicked: the room ends");
@@ -266,8 +271,7 @@ impl RunningRoom {
         Some(self.due())
     }
 
-    fn tick(&mut self, mut commands: Vec<Command>, node: Option<&Node>) {
-        let started = Instant::now();
+    fn tick(&mut self, mut commands: Vec<Command>, node: Option<&Node>, started: Instant) {
         if let Some(recorder) = &mut self.recorder {
             recorder.record(self.room.ticks() + 1, &commands);
             self.state.recording.lock().extend(recorder.take());
@@ -288,7 +292,6 @@ impl RunningRoom {
         counters.failed_outputs += failed;
         drop(counters);
         self.spare = commands;
-        self.state.tick_times.observe(started.elapsed());
     }
 
     /// A line once a minute, with the counts since the start.

@@ -52,6 +52,7 @@ impl Simulation for Sums {
                 let end = Instant::now() + Duration::from_millis(300);
                 while Instant::now() < end {}
             }
+            "\"large\"" => context.latest(format!("\"{}\"", "x".repeat(LARGE))),
             _ => self.sum += text.parse::<i64>().unwrap_or(0),
         }
         let sequence = context.sequence(player).map_or("null".to_owned(), |one| one.to_string());
@@ -63,8 +64,12 @@ impl Simulation for Sums {
     }
 }
 
+/// Bytes of a state that is larger than the queue of a client.
+const LARGE: usize = 1 << 20;
+
 fn server(rooms: &Rooms) -> EmbeddedServer {
     let mut config = Config::default();
+    config.node.client.queue_max_size = LARGE / 2;
     config.http_server.address = "127.0.0.1".to_owned();
     config.http_server.port = 0;
     config.node.client.insecure = true;
@@ -157,7 +162,11 @@ fn a_room_that_panics_ends_alone_and_its_players_are_unsubscribed() {
     });
     assert!(rooms.stats("a").is_none() && rooms.stats("b").is_some());
     let metrics = runtime.block_on(fetch(server.address(), "/metrics"));
-    for line in ["fanwire_rooms 1", "fanwire_room_inputs_total 2"] {
+    for line in [
+        "fanwire_rooms 1",
+        "fanwire_room_inputs_total 2",
+        "fanwire_room_tick_duration_seconds_count ",
+    ] {
         assert!(metrics.contains(line), "{line}: {metrics}");
     }
     rooms.open(options("a", 100), Sums::default()).expect("the channel is free again");
@@ -182,6 +191,29 @@ fn a_slow_tick_delays_its_own_room_and_is_counted() {
     });
     let stats = rooms.stats("a").expect("a room");
     assert!(stats.overruns > 0 && stats.tick_p99 > Duration::ZERO, "{stats:?}");
+    server.shutdown();
+}
+
+#[test]
+fn a_state_larger_than_the_queue_arrives_whole_and_other_rooms_go_on() {
+    let rooms = Rooms::new(1);
+    for channel in ["a", "b"] {
+        rooms.open(options(channel, 100), Sums::default()).expect("a new channel");
+    }
+    let server = server(&rooms);
+    Runtime::new().expect("a runtime").block_on(async {
+        let (mut ada, mut eve) = (player(&server, "a").await, player(&server, "a").await);
+        let mut bob = player(&server, "b").await;
+        until(&mut eve, "welcome").await;
+        publish(&mut ada, "a", "\"large\"").await;
+        for player in [&mut ada, &mut eve] {
+            let large = until(player, "xxx").await;
+            assert!(large.len() > LARGE);
+            until(player, r#"{"sum":0}"#).await;
+        }
+        publish(&mut bob, "b", "7").await;
+        until(&mut bob, r#"{"sum":7}"#).await;
+    });
     server.shutdown();
 }
 
