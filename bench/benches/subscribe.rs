@@ -1,24 +1,30 @@
-//! Criterion benches of entering a channel: plainly, with a position, and with publications that were missed.
-//! In: one connected client, a channel with ten stored publications → out: time per subscribe and unsubscribe.
+//! Criterion benches of entering a channel: plainly, with a position, with publications that were missed, and a view that moves.
+//! In: one connected client, a channel with ten stored publications → out: time per subscribe and unsubscribe, per crossing.
 //! Uses the node without sockets; its outbox only counts bytes.
 //! Change here what a subscriber asks for; fan-out is measured by the scenarios of `fanwire-bench`.
 #![forbid(unsafe_code)]
 
 use std::hint::black_box;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use fanwire_broker::PublishOptions;
-use fanwire_node::options::Namespace;
+use fanwire::room::area::{Shape, View};
+use fanwire_broker::{ClientId, PublishOptions};
+use fanwire_node::options::{AreaOptions, Namespace};
 use fanwire_node::{
     Broadcast, ConnectionKey, DeltaMode, Hello, Hub, Inbox, Node, Notice, Options, Outbox,
 };
 use fanwire_protocol::{Disconnect, Encoding, Publication, encode_publication};
+use serde_json::Value;
 
 /// A trade tick.
 const BYTES: usize = 270;
 const STORED: u64 = 10;
+/// Units of a tile's side.
+const TILE: u32 = 10;
 const KEY: ConnectionKey = ConnectionKey { index: 0, generation: 1 };
 
 /// A shard without publications while it is timed.
@@ -28,13 +34,16 @@ impl Inbox for Quiet {
     fn push(&self, _notice: Notice) {}
 }
 
-/// An outbox that counts the bytes of replies.
+/// An outbox that counts the bytes of replies and keeps the first.
 #[derive(Default)]
-struct Count(u64);
+struct Count(u64, Vec<u8>);
 
 impl Outbox for Count {
     fn send(&mut self, _connection: ConnectionKey, message: &[u8]) {
         self.0 += message.len() as u64;
+        if self.1.is_empty() {
+            self.1.extend(message);
+        }
     }
 
     fn deliver(&mut self, _connection: u32, _place: u32, _: &Arc<Broadcast>, _: DeltaMode) {}
@@ -62,10 +71,17 @@ fn publication(number: u64) -> Publication {
 }
 
 /// A hub with one connected client.
-fn hub(now: Instant) -> Hub {
+fn hub(now: Instant, out: &mut Count) -> Hub {
     let mut options = Options::default();
     options.client.insecure = true;
-    options.channel.namespaces = vec![namespace("plain", false), namespace("kept", true)];
+    options.channel.namespaces = vec![
+        namespace("plain", false),
+        namespace("kept", true),
+        Namespace {
+            areas: AreaOptions { tile_size: TILE, tiles_max: 64 },
+            ..namespace("world", false)
+        },
+    ];
     let node = Node::starting_at(options, now, 0).expect("the options are good");
     for number in 0..STORED {
         let publication = publication(number);
@@ -77,7 +93,7 @@ fn hub(now: Instant) -> Hub {
     let encoding = Encoding::Json;
     let hello = Hello { encoding, frame_ping: true, transport: "websocket", user: None };
     hub.open(KEY, hello, now);
-    hub.receive(KEY, br#"{"id":1,"connect":{}}"#, now, &mut Count::default());
+    hub.receive(KEY, br#"{"id":1,"connect":{}}"#, now, out);
     hub
 }
 
@@ -94,7 +110,9 @@ fn subscribe(criterion: &mut Criterion) {
     for (name, channel, wish) in rows {
         let subscribe = format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"{wish}}}}}"#);
         let unsubscribe = format!(r#"{{"id":3,"unsubscribe":{{"channel":"{channel}"}}}}"#);
-        let (mut hub, mut out) = (hub(now), Count::default());
+        let mut out = Count::default();
+        let mut hub = hub(now, &mut out);
+        out.0 = 0;
         hub.receive(KEY, subscribe.as_bytes(), now, &mut out);
         hub.receive(KEY, unsubscribe.as_bytes(), now, &mut out);
         group.throughput(Throughput::Bytes(out.0));
@@ -117,5 +135,50 @@ fn subscribe(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, subscribe);
+/// A viewer of nine tiles crosses a border: three tiles enter and three leave its view. Next to one send to a socket.
+fn crossing(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("crossing");
+    let (now, mut out) = (Instant::now(), Count::default());
+    let mut hub = hub(now, &mut out);
+    let connected: Value = serde_json::from_slice(&out.1).expect("a reply");
+    let client = connected["connect"]["client"].as_str().and_then(ClientId::parse);
+    let client = client.expect("a client id");
+    hub.receive(KEY, br#"{"id":2,"subscribe":{"channel":"world:a"}}"#, now, &mut out);
+    let tile = f64::from(TILE);
+    let mut view = View {
+        x: tile * 1.5,
+        y: tile * 1.5,
+        layer: 0,
+        shape: Shape::Rectangle { width: tile * 2.0, height: tile * 2.0 },
+        margin: 0.0,
+    };
+    let channel = Arc::<str>::from("world:a");
+    group.bench_function("view", |bencher| {
+        bencher.iter(|| {
+            view.x += tile;
+            let channel = Arc::clone(&channel);
+            hub.notice(Notice::View { client, channel, view }, now, &mut out);
+        });
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("a bound socket");
+    let mut sender = TcpStream::connect(address).expect("a listening socket");
+    let (mut receiver, _) = listener.accept().expect("a connection");
+    let mut message = [b'x'; BYTES];
+    group.bench_function("send", |bencher| {
+        bencher.iter_custom(|times| {
+            let mut taken = Duration::ZERO;
+            for _ in 0..times {
+                let started = Instant::now();
+                sender.write_all(&message).expect("an open socket");
+                taken += started.elapsed();
+                receiver.read_exact(&mut message).expect("an open socket");
+            }
+            taken
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, subscribe, crossing);
 criterion_main!(benches);
