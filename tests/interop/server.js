@@ -76,6 +76,13 @@ export async function start(settings = {}) {
   return new Server(process, await firstAddress(process), API_KEY);
 }
 
+/** Starts a server with the text of a configuration file, on a free port. */
+export async function startWith(text, apiKey) {
+  const place = { FANWIRE_HTTP_SERVER_ADDRESS: '127.0.0.1', FANWIRE_HTTP_SERVER_PORT: '0' };
+  const process = launch(['serve', '--config', 'fanwire.yaml'], {}, place, { 'fanwire.yaml': text });
+  return new Server(process, await firstAddress(process), apiKey);
+}
+
 /** Starts the program as a newcomer does, without arguments; only the port is left to the system. */
 export async function startBare() {
   const process = launch([], {}, { FANWIRE_HTTP_SERVER_PORT: '0' });
@@ -181,10 +188,11 @@ const COMMON_SETTINGS = {
   websocket: { compression_verify: true },
 };
 
-/** Starts the program in a new folder with `settings` in its config.json, and keeps what it prints. */
-function launch(programArguments, settings, environment = {}) {
+/** Starts the program in a new folder with `settings` in its config.json and further files, and keeps what it prints. */
+function launch(programArguments, settings, environment = {}, files = {}) {
   const folder = mkdtempSync(path.join(tmpdir(), 'fanwire-'));
   writeFileSync(path.join(folder, 'config.json'), JSON.stringify(settings, null, 2));
+  for (const [name, text] of Object.entries(files)) writeFileSync(path.join(folder, name), text);
   const env = { ...process.env, ...environment };
   const child = inCharge(spawn(PROGRAM, programArguments, { stdio: ['ignore', 'pipe', 'pipe'], cwd: folder, env }));
   const lines = [];

@@ -1,0 +1,115 @@
+// The recipes of the documentation: configuration, backend and client of each page, run as they stand there.
+// In: fenced blocks with a file name of docs/recipes/*.md → out: what the programs print.
+// May use Node and the SDK from npm; never a program of its own.
+// What a page promises besides is tested in the other suites.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { EventEmitter } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+import { inCharge } from '../children.js';
+import { Log, startWith, token } from '../server.js';
+
+const MODULES = fileURLToPath(new URL('../node_modules', import.meta.url));
+/** Node.js before 22 has no WebSocket of its own. */
+const WEBSOCKET = "import WebSocket from 'ws'; globalThis.WebSocket ??= WebSocket;\n";
+
+/** A page with its server: writes its files into a folder and starts its programs there. */
+class Recipe {
+  static async open(t, page, apiKey) {
+    const text = readFileSync(new URL(`../../../docs/recipes/${page}`, import.meta.url), 'utf8');
+    const found = [...text.matchAll(/^```\w+ (\S+)\n(.*?)^```$/gms)].map(([, name, block]) => [name, block]);
+    const files = Object.fromEntries(found);
+    assert.deepEqual(Object.keys(files), ['fanwire.yaml', 'backend.mjs', 'client.mjs']);
+    const recipe = Object.assign(new Recipe(), { t, server: await startWith(files['fanwire.yaml'], apiKey) });
+    t.after(() => recipe.server.stop());
+    recipe.folder = mkdtempSync(path.join(tmpdir(), 'fanwire-recipe-'));
+    t.after(() => rmSync(recipe.folder, { recursive: true }));
+    for (const [name, block] of Object.entries(files)) writeFileSync(path.join(recipe.folder, name), block);
+    writeFileSync(path.join(recipe.folder, 'websocket.mjs'), WEBSOCKET);
+    symlinkSync(MODULES, path.join(recipe.folder, 'node_modules'));
+    return recipe;
+  }
+
+  /** Starts a program of the page; `lines` has what it prints. */
+  start(file, programArguments = [], environment = {}) {
+    const child = inCharge(
+      spawn(process.execPath, ['--import', './websocket.mjs', file, ...programArguments], {
+        cwd: this.folder,
+        env: { ...process.env, FANWIRE_URL: this.server.http, WEBSOCKET_URL: this.server.websocket, ...environment },
+        stdio: ['pipe', 'pipe', 'inherit'],
+      }),
+    );
+    this.t.after(() => child.kill('SIGKILL'));
+    const emitter = new EventEmitter();
+    const lines = new Log(emitter, 'line');
+    createInterface({ input: child.stdout }).on('line', (line) => emitter.emit('line', line));
+    const printed = (pattern) => lines.find((line) => pattern.test(line), `${file} prints ${pattern}`);
+    return { child, lines, printed, write: (text) => child.stdin.write(`${text}\n`) };
+  }
+}
+
+test('chat: members talk, scroll back, and one is kicked out', async (t) => {
+  const recipe = await Recipe.open(t, 'chat.md');
+  const backend = recipe.start('backend.mjs', [], { PORT: '0' });
+  const address = `http://127.0.0.1:${(await backend.printed(/^backend on port/)).split(' ').at(-1)}`;
+  const enter = (user, channel) => recipe.start('client.mjs', [user, channel], { BACKEND_URL: address });
+
+  const alice = enter('alice', 'room:board');
+  await alice.printed(/^here: alice$/);
+  alice.write('hello');
+  await alice.printed(/^alice: hello$/);
+  const bob = enter('bob', 'room:board');
+  await bob.printed(/^here: alice, bob$/);
+  await bob.printed(/^before: alice hello$/);
+  await alice.printed(/^bob joined$/);
+  bob.write('good morning');
+  await alice.printed(/^bob: good morning$/);
+
+  const eve = enter('eve', 'room:board');
+  await eve.printed(/^out: 1 /);
+  const lobby = enter('eve', 'chat:lobby');
+  await lobby.printed(/^here: eve$/);
+
+  const kick = (user) =>
+    fetch(`${address}/kick`, {
+      method: 'POST',
+      headers: { 'X-User': user },
+      body: JSON.stringify({ channel: 'room:board', member: 'bob' }),
+    });
+  assert.equal((await kick('eve')).status, 403);
+  assert.equal((await kick('alice')).status, 200);
+  await bob.printed(/^out: 2000 /);
+  await alice.printed(/^bob left$/);
+  const again = enter('bob', 'room:board');
+  await again.printed(/^out: 1 /);
+});
+
+test('live scores: who comes late has the current state', async (t) => {
+  const recipe = await Recipe.open(t, 'live-scores.md');
+  const before = recipe.start('backend.mjs', [], { UPDATES: '7' });
+  await before.printed(/^published 7$/);
+  const late = recipe.start('client.mjs');
+  await late.printed(/^1' 0:0$/);
+  assert.deepEqual(late.lines.items, ["1' 0:0"]);
+  recipe.start('backend.mjs', [], { UPDATES: '110' });
+  await late.printed(/^16' 1:0$/);
+});
+
+test('a game: players steer, see themselves move, and get every event', async (t) => {
+  const recipe = await Recipe.open(t, 'game.md');
+  recipe.start('backend.mjs');
+  const key = { secret: 'change-me-to-32-random-bytes-or-more' };
+  const [alice, bob] = ['alice', 'bob'].map((sub) => recipe.start('client.mjs', [sub, token({ sub }, key)]));
+  for (const player of [alice, bob]) {
+    await player.printed(/^tick \d+: x \d+, input [1-9]\d* of \d+$/);
+    await player.printed(/^goal alice$/);
+    await player.printed(/^goal bob$/);
+  }
+});
