@@ -83,6 +83,11 @@ export async function startWith(text, apiKey) {
   return new Server(process, await firstAddress(process), apiKey);
 }
 
+/** What `check-config --strict` says of the text of a configuration file. */
+export function check(text) {
+  return run(['check-config', '--strict', 'fanwire.yaml'], {}, { 'fanwire.yaml': text });
+}
+
 /** Starts the program as a newcomer does, without arguments; only the port is left to the system. */
 export async function startBare() {
   const process = launch([], {}, { FANWIRE_HTTP_SERVER_PORT: '0' });
@@ -96,9 +101,9 @@ export function refusal(settings) {
   return run(['serve', '--config', 'config.json'], merge(COMMON_SETTINGS, settings));
 }
 
-/** Runs the program to its end in a folder with `settings` in config.json: exit code and output. */
-export async function run(programArguments, settings = {}) {
-  const { child, lines, folder } = launch(programArguments, settings);
+/** Runs the program to its end in a folder with `settings` in config.json and further files: exit code and output. */
+export async function run(programArguments, settings = {}, files = {}) {
+  const { child, lines, folder } = launch(programArguments, settings, {}, files);
   try {
     const [code] = await within(once(child, 'close'), `end of fanwire ${programArguments.join(' ')}`);
     return { code, text: lines.join('\n') };

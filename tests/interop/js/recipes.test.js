@@ -14,7 +14,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 import { inCharge } from '../children.js';
-import { Log, startWith, token } from '../server.js';
+import { Log, check, startWith, token } from '../server.js';
 
 const MODULES = fileURLToPath(new URL('../node_modules', import.meta.url));
 /** Node.js before 22 has no WebSocket of its own. */
@@ -27,6 +27,8 @@ class Recipe {
     const found = [...text.matchAll(/^```\w+ (\S+)\n(.*?)^```$/gms)].map(([, name, block]) => [name, block]);
     const files = Object.fromEntries(found);
     assert.deepEqual(Object.keys(files), ['fanwire.yaml', 'backend.mjs', 'client.mjs']);
+    const { code, text: said } = await check(files['fanwire.yaml']);
+    assert.ok(code === 0 && !said.includes('warning:'), said);
     const recipe = Object.assign(new Recipe(), { t, server: await startWith(files['fanwire.yaml'], apiKey) });
     t.after(() => recipe.server.stop());
     recipe.folder = mkdtempSync(path.join(tmpdir(), 'fanwire-recipe-'));
