@@ -1,5 +1,5 @@
-// Programs in the documentation, run as they stand there.
-// In: fenced blocks with the word `run` of docs/tokens.md → out: tokens that the server accepts.
+// Programs in the documentation, run as they stand there, and the table of permissions next to the keys of the server.
+// In: fenced blocks with the word `run` of docs/tokens.md → out: tokens that the server accepts; docs/concepts.md has every permission.
 // May use Node, Python and Go; never a program of its own.
 // What a page promises besides its programs is tested in the other suites.
 
@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 
-import { TOKEN_SECRET, start } from '../server.js';
+import { TOKEN_SECRET, run, start } from '../server.js';
 import { ENCODINGS, connect, sdk } from './clients.js';
 
 /** How a block of a language is run: the name of its file, and the command. */
@@ -46,4 +46,13 @@ test('each program of docs/tokens.md signs a token with which a client connects'
       assert.equal(users, 1);
     });
   }
+});
+
+test('docs/concepts.md has every permission that a namespace or a client can have', async () => {
+  const { code, text } = await run(['config-doc']);
+  assert.equal(code, 0);
+  const page = readFileSync(new URL('../../../docs/concepts.md', import.meta.url), 'utf8');
+  const keys = [...text.matchAll(/`(?:client|channel\.without_namespace)\.((?:dis)?allow_\w+)`/g)].map(([, key]) => key);
+  assert.ok(keys.length > 15, String(keys));
+  assert.deepEqual(keys.filter((key) => !page.includes(key)), []);
 });
