@@ -20,6 +20,7 @@ pub mod names;
 pub mod presence;
 pub mod rate;
 pub mod redis;
+pub mod refusals;
 pub mod room;
 pub mod setup;
 pub mod stats;

@@ -7,7 +7,7 @@
 use clap::{Parser, Subcommand};
 use fanwire_bench::{
     areas, awake, bare, broadcast, churn, corpus, fanout, hot, idle, keys, names, presence, rate,
-    room, stream,
+    refusals, room, stream,
 };
 use std::process::ExitCode;
 
@@ -29,6 +29,7 @@ enum Scenario {
     Broadcast(broadcast::Broadcast),
     Rate(rate::Rate),
     Hot(hot::Hot),
+    Refusals(refusals::Refusals),
     Stream(stream::Stream),
     Names(names::Names),
     Room(room::Room),
@@ -50,6 +51,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Scenario::Broadcast(broadcast) => broadcast.run()?,
         Scenario::Rate(rate) => rate.run()?,
         Scenario::Hot(hot) => hot.run()?,
+        Scenario::Refusals(refusals) => refusals.run()?,
         Scenario::Stream(stream) => stream.run()?,
         Scenario::Names(names) => names.run()?,
         Scenario::Room(room) => room.run()?,

@@ -136,6 +136,11 @@ impl Target {
         lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
     }
 
+    /// Lines that the server has written so far.
+    pub fn log_lines(&self) -> usize {
+        self.log().lines().count()
+    }
+
     fn log(&self) -> String {
         let log = self.folder.as_ref().map(|folder| fs::read_to_string(folder.join("log")));
         log.and_then(Result::ok).unwrap_or_default()

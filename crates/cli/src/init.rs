@@ -3,13 +3,13 @@
 //! Uses `fanwire::config` to read the file back, `token` to sign. Never: an existing file without `--force`.
 //! The namespaces and clients of the jobs are in `init/job.rs`; how to write a file is changed here.
 
-use std::fs::{File, OpenOptions, Permissions};
-use std::io::{ErrorKind, Write as _};
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use fanwire::config::{Config, FileError, Format, load};
 use fanwire::example;
 use rand::distr::{Alphanumeric, SampleString};
@@ -68,33 +68,37 @@ fn converted(path: &Path, yaml: String) -> Result<String> {
     }
 }
 
-/// Writes a file that only its owner can read.
+/// Writes a file that only its owner can read: all of it, or nothing of it.
 fn write(path: &Path, text: &str, force: bool) -> Result<()> {
-    let mut file = open(path, force)?;
-    // The mode of a file that existed is another one.
-    let restricted = file.set_permissions(Permissions::from_mode(OWNER_ONLY));
-    restricted
-        .and_then(|()| file.write_all(text.as_bytes()))
-        .with_context(|| format!("{} cannot be written", path.display()))
-}
-
-fn open(path: &Path, force: bool) -> Result<File> {
     if path.is_dir() {
         return Err(is_a_folder(path));
     }
-    let mut options = OpenOptions::new();
-    options.write(true).mode(OWNER_ONLY);
-    if force {
-        options.create(true).truncate(true);
-    } else {
-        options.create_new(true);
+    if !force && path.exists() {
+        return Err(exists(path));
     }
-    match options.open(path) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            bail!("{} exists; name another file, or replace it with --force", path.display())
+    let new = path.with_added_extension("new");
+    let written = write_new(&new, text).and_then(|()| {
+        // A link fails where a file has come in the meantime.
+        if force { fs::rename(&new, path) } else { fs::hard_link(&new, path) }
+    });
+    if !force || written.is_err() {
+        let _ = fs::remove_file(&new); // there is nothing better to do with an error
+    }
+    match written {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.exists() => {
+            Err(exists(path))
         }
-        opened => opened.with_context(|| format!("{} cannot be written", path.display())),
+        written => written.with_context(|| format!("{} cannot be written", path.display())),
     }
+}
+
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(OWNER_ONLY).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+fn exists(path: &Path) -> anyhow::Error {
+    anyhow!("{} exists; name another file, or replace it with --force", path.display())
 }
 
 fn is_a_folder(path: &Path) -> anyhow::Error {

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
@@ -192,13 +193,25 @@ fn an_error_of_the_log_does_not_stop_the_server() {
 
 #[test]
 fn lines_that_cannot_be_written_to_the_log_file_go_to_stderr() {
-    let (mut child, _) = start_with(&["--log.file=/dev/full"], Stdio::piped());
-    let mut log = child.stderr.take().expect("stderr is a pipe");
+    let (mut child, lines) = start_with(&["--log.file=/dev/full"], Stdio::piped());
+    let address = lines[0].rsplit(' ').next().expect("the address ends the line");
+    let log = BufReader::new(child.stderr.take().expect("stderr is a pipe"));
+    let text = Arc::<Mutex<String>>::default();
+    let copy = Arc::clone(&text);
+    let reader = std::thread::spawn(move || {
+        for line in log.lines() {
+            *copy.lock().expect("no panic") += &(line.expect("text") + "\n");
+        }
+    });
+    send("-USR1", &child);
+    request_until(&mut child, address, || text.lock().expect("no panic").contains("reopened"));
     assert_eq!(stop(child), Some(0));
-    let mut lines = String::new();
-    log.read_to_string(&mut lines).expect("text");
+    reader.join().expect("no panic");
+    let lines = text.lock().expect("no panic");
     assert!(lines.lines().all(|line| line.starts_with('{')), "{lines}");
-    assert!(lines.contains("listening") && lines.contains("stopping"), "{lines}");
+    for message in ["listening", "log.file was reopened", "stopping"] {
+        assert!(lines.contains(message), "{message}: {lines}");
+    }
 }
 
 #[test]

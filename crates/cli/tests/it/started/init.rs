@@ -173,6 +173,27 @@ fn a_file_that_exists_is_kept_unless_it_is_to_be_replaced() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
+/// `ulimit -f 0` lets no file grow, as a full disk does.
+#[test]
+fn on_a_full_disk_nothing_is_written_and_an_old_file_is_kept() {
+    let folder = Folder::new("full");
+    let (path, other) = (folder.write("old.yaml", "mine"), format!("{}/new.yaml", folder.path()));
+    for arguments in [vec![path.as_str(), "--force"], vec![other.as_str()]] {
+        let limited = r#"trap "" XFSZ; ulimit -f 0; exec "$0" init "$@""#;
+        let mut shell = Command::new("sh");
+        shell.args(["-c", limited, env!("CARGO_BIN_EXE_fanwire")]).args(&arguments);
+        let output = shell.output().expect("there is a shell");
+        let error = String::from_utf8(output.stderr).expect("text");
+        let expected = format!("fanwire: {} cannot be written: File too large", arguments[0]);
+        assert_eq!((output.status.code(), output.stdout), (Some(1), Vec::new()), "{error}");
+        assert!(error.starts_with(&expected) && error.lines().count() == 1, "{error}");
+    }
+    let left = std::fs::read_dir(folder.path()).expect("it is there");
+    let left: Vec<_> = left.map(|entry| entry.expect("readable").file_name()).collect();
+    assert_eq!(left, ["old.yaml"]);
+    assert_eq!(std::fs::read_to_string(path).expect("it is there"), "mine");
+}
+
 #[test]
 fn what_cannot_be_a_file_is_one_line_and_a_code() {
     let folder = Folder::new("is a folder");
