@@ -83,9 +83,11 @@ export async function startWith(text, apiKey) {
   return new Server(process, await firstAddress(process), apiKey);
 }
 
-/** What `check-config --strict` says of the text of a configuration file. */
+/** What `check-config --strict` says of the text of a configuration file, without the variables of these suites. */
 export function check(text) {
-  return run(['check-config', '--strict', 'fanwire.yaml'], {}, { 'fanwire.yaml': text });
+  const own = Object.keys(process.env).filter((name) => name.startsWith('FANWIRE'));
+  const environment = Object.fromEntries(own.map((name) => [name, undefined]));
+  return run(['check-config', '--strict', 'fanwire.yaml'], {}, { 'fanwire.yaml': text }, environment);
 }
 
 /** Starts the program as a newcomer does, without arguments; only the port is left to the system. */
@@ -102,8 +104,8 @@ export function refusal(settings) {
 }
 
 /** Runs the program to its end in a folder with `settings` in config.json and further files: exit code and output. */
-export async function run(programArguments, settings = {}, files = {}) {
-  const { child, lines, folder } = launch(programArguments, settings, {}, files);
+export async function run(programArguments, settings = {}, files = {}, environment = {}) {
+  const { child, lines, folder } = launch(programArguments, settings, environment, files);
   try {
     const [code] = await within(once(child, 'close'), `end of fanwire ${programArguments.join(' ')}`);
     return { code, text: lines.join('\n') };
