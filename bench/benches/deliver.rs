@@ -58,7 +58,13 @@ fn hub(filtered: u32, excludes: bool, now: Instant) -> (Hub, Notice) {
     for index in 0..SUBSCRIBERS {
         let key = ConnectionKey { index, generation: 1 };
         let encoding = Encoding::Json;
-        let hello = Hello { encoding, frame_ping: true, transport: "websocket", user: None };
+        let hello = Hello {
+            encoding,
+            frame_ping: true,
+            transport: "websocket",
+            is_emulated: false,
+            user: None,
+        };
         hub.open(key, hello, now);
         hub.receive(key, br#"{"id":1,"connect":{}}"#, now, &mut out);
         let subscribe: &[u8] = match index < filtered {

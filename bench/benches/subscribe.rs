@@ -91,7 +91,13 @@ fn hub(now: Instant, out: &mut Count) -> Hub {
     let shard = node.attach(Arc::new(Quiet));
     let mut hub = Hub::new(node, shard);
     let encoding = Encoding::Json;
-    let hello = Hello { encoding, frame_ping: true, transport: "websocket", user: None };
+    let hello = Hello {
+        encoding,
+        frame_ping: true,
+        transport: "websocket",
+        is_emulated: false,
+        user: None,
+    };
     hub.open(KEY, hello, now);
     hub.receive(KEY, br#"{"id":1,"connect":{}}"#, now, out);
     hub

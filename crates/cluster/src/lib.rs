@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 
 pub use control::{ConnectionSelector, Renewal, ServerSubscribe, ServerSubscription};
 use message::NodeMessage;
-pub use message::{ControlCommand, ViewCommand};
+pub use message::{ControlCommand, EmulationCommand, ViewCommand};
 pub use message::{Metrics, NodeState};
 use unacknowledged::{ReceivedCommands, SettledPromise, UnacknowledgedCommands};
 
@@ -252,6 +252,14 @@ impl Cluster {
             Some(to),
             ControlCommand::SurveyChannels(message::SurveyChannels { survey, channels }),
         ));
+    }
+
+    /// Sends commands of a client to the node that has its session. Returns the number of nodes with this uid.
+    ///
+    /// # Errors
+    /// The bus did not accept them.
+    pub fn emulate(&self, to: &str, command: EmulationCommand) -> Answer<usize> {
+        self.send(Some(to), ControlCommand::Emulation(command))
     }
 
     /// Asks every other node for its channels and adds them to `own`: complete, or an error.

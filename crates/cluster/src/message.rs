@@ -18,7 +18,7 @@ pub(crate) struct NodeMessage {
     /// Uid of the sender.
     #[prost(string, tag = "1")]
     pub from: String,
-    #[prost(oneof = "ControlCommand", tags = "2, 3, 4, 5, 6, 7, 8, 9, 11")]
+    #[prost(oneof = "ControlCommand", tags = "2, 3, 4, 5, 6, 7, 8, 9, 11, 12")]
     pub command: Option<ControlCommand>,
     /// Sequence number of a control command, which is repeated until every node has it, counted by its sender from 1;
     /// 0 for other messages.
@@ -48,6 +48,8 @@ pub enum ControlCommand {
     /// Tag 10 is the number of the message.
     #[prost(message, tag = "11")]
     View(ViewCommand),
+    #[prost(message, tag = "12")]
+    Emulation(EmulationCommand),
 }
 
 /// State of a node, sent every 3 s.
@@ -123,6 +125,15 @@ pub struct ViewCommand {
     /// JSON.
     #[prost(string, tag = "3")]
     pub view: String,
+}
+
+/// Commands of a client of the receiving node that came to another node (client protocol §24).
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct EmulationCommand {
+    #[prost(string, tag = "1")]
+    pub session: String,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub data: Bytes,
 }
 
 /// `Node::subscribe` of another node.

@@ -47,6 +47,9 @@ pub struct Config {
     pub node: fanwire_node::options::Options,
     pub websocket: WebsocketOptions,
     pub http_api: HttpApiOptions,
+    pub http_stream: StreamOptions,
+    pub sse: StreamOptions,
+    pub emulation: EmulationOptions,
     pub health: EndpointOptions,
     pub prometheus: EndpointOptions,
     pub swagger: EndpointOptions,
@@ -248,6 +251,23 @@ pub struct HttpApiOptions {
     pub api: fanwire_api::ApiOptions,
 }
 
+/// `http_stream.*` and `sse.*`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StreamOptions {
+    pub enabled: bool,
+    pub handler_prefix: String,
+    /// Bytes; longer → 413.
+    pub max_request_body_size: usize,
+}
+
+/// `emulation.*`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EmulationOptions {
+    pub handler_prefix: String,
+    /// Bytes; longer → 413.
+    pub max_request_body_size: usize,
+}
+
 /// One HTTP endpoint that can be switched on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndpointOptions {
@@ -358,6 +378,9 @@ impl Config {
             node: fanwire_node::options::Options::default(),
             websocket: WebsocketOptions::default(),
             http_api: HttpApiOptions::default(),
+            http_stream: StreamOptions::default(),
+            sse: StreamOptions::default(),
+            emulation: EmulationOptions::default(),
             health: EndpointOptions::default(),
             prometheus: EndpointOptions::default(),
             swagger: EndpointOptions::default(),

@@ -12,4 +12,6 @@ pub use clock::unix_ms;
 pub use compression::{
     ContextSettings, Contexts, DeliveryKind, GAPS_MAX, NamespaceCounters, Policies,
 };
-pub use realtime::{BacklogCounters, EncodeWorker, Realtime, RealtimeCounters, ShardInbox, Shards};
+pub use realtime::{
+    BacklogCounters, EncodeWorker, Realtime, RealtimeCounters, ShardInbox, Shards, last_message,
+};

@@ -15,7 +15,9 @@ use fanwire_node::{
     Broadcast, ConnectionKey, DeltaMode, EncodeJob, Hello, Hub, HubCounters, Inbox, Node, Notice,
     Outbox, ShardId,
 };
-use fanwire_protocol::{Disconnect, Encoding, MESSAGES_PER_FRAME_MAX, join};
+use fanwire_protocol::{
+    Disconnect, Encoding, MESSAGES_PER_FRAME_MAX, encode_disconnect_push, join,
+};
 
 pub use self::backlog::BacklogCounters;
 use self::backlog::{Backlogs, Waiting};
@@ -275,7 +277,7 @@ impl Outbox for HubWriter<'_> {
 
     fn recovered(&mut self, connection: ConnectionKey, place: u32, channel: &str) {
         debug_assert_eq!(self.batch.connection, Some(connection));
-        let Some(PeerFormat { is_binary, compression: Compression::Context { .. } }) =
+        let Some(PeerFormat { is_binary, compression: Compression::Context { .. }, .. }) =
             self.out.format(connection.index)
         else {
             return;
@@ -372,6 +374,13 @@ impl Outbox for HubWriter<'_> {
             code => self.out.close(key, code, &disconnect.reason),
         }
     }
+}
+
+/// The message with which a connection without close frames ends.
+pub fn last_message(is_binary: bool, code: u16, reason: &str) -> Vec<u8> {
+    let mut message = Vec::new();
+    encode_disconnect_push(encoding(is_binary), code, reason, &mut message);
+    message
 }
 
 /// A limit for the bytes of a message, in any form: as a JSON text, quotes are escaped.

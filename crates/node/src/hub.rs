@@ -132,6 +132,9 @@ impl Hub {
                 self.subscribe_target(&target, &command, now, out);
             }
             Notice::Refresh { target, renewal } => self.refresh_target(&target, &renewal, now, out),
+            Notice::Commands { client, secret, data } => {
+                self.receive_emulated(client, secret, &data, now, out);
+            }
             Notice::View { client, channel, view } => self.set_view(client, &channel, view, out),
             Notice::ClockStep => self.session_table.reschedule(&self.node),
             Notice::Supersede { user } => self.supersede(&user, out),

@@ -52,7 +52,7 @@
 //!
 //! let key = ConnectionKey { index: 0, generation: 0 };
 //! let (encoding, frame_ping, user) = (Encoding::Json, false, None);
-//! hub.open(key, Hello { encoding, frame_ping, transport: "websocket", user }, now);
+//! hub.open(key, Hello { encoding, frame_ping, transport: "websocket", is_emulated: false, user }, now);
 //! hub.receive(key, br#"{"id":1,"connect":{}}"#, now, &mut written);
 //! hub.receive(key, br#"{"id":2,"subscribe":{"channel":"news"}}"#, now, &mut written);
 //! assert_eq!(written.0[1], r#"{"id":2,"subscribe":{}}"#);

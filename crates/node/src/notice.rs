@@ -5,9 +5,11 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use fanwire_area::View;
 use fanwire_broker::ClientId;
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
+use uuid::Uuid;
 
 use crate::broadcast::Broadcast;
 use crate::join_leave::JoinLeave;
@@ -52,6 +54,8 @@ pub enum Notice {
     Supersede { user: Arc<str> },
     /// What a subscriber of a channel with places sees from now on.
     View { client: ClientId, channel: Arc<str>, view: View },
+    /// Commands of a client whose transport does not carry any (protocol §24).
+    Commands { client: ClientId, secret: Uuid, data: Bytes },
     /// The system clock stepped: expiry timers must be set again.
     ClockStep,
     /// End the subscriptions of `target` to `channel`, or to all channels when it is `None`.
@@ -67,6 +71,7 @@ impl Notice {
             Self::JoinLeave(join_leave) => join_leave.payload_bytes(),
             Self::Subscribe { command, .. } => command.subscription().bytes(),
             Self::Refresh { renewal, .. } => renewal.info.len(),
+            Self::Commands { data, .. } => data.len(),
             _ => 0,
         }
     }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use fanwire_broker::ClientId;
 use fanwire_protocol::{ClientInfo, Encoding};
 use smallvec::SmallVec;
-use uuid::Uuid;
+use uuid::{Builder, Uuid};
 
 use crate::clock::{Clock, Moment};
 use crate::filter::Filter;
@@ -33,6 +33,8 @@ pub struct Hello {
     pub frame_ping: bool,
     /// Transport name as reported to backends (protocol §24), for one `websocket`.
     pub transport: &'static str,
+    /// Its commands come in requests of their own (protocol §24), which name its secret session id.
+    pub is_emulated: bool,
     /// User id from `client.user_id_http_header`, when the request carried it.
     pub user: Option<String>,
 }
@@ -55,6 +57,8 @@ pub(crate) struct Session {
     pub(crate) awaits_pong: bool,
     /// The shell does not read it now.
     pub(crate) is_held: bool,
+    /// The secret part of its session id, when its commands come in requests of their own.
+    pub(crate) secret: Option<Box<Uuid>>,
     /// User id from the shell until connect, when the request carried one.
     pub(crate) header_user: Option<Box<str>>,
     /// "" until connect.
@@ -110,6 +114,11 @@ pub(crate) struct Subscription {
     pub(crate) terms: Option<Box<Terms>>,
 }
 
+/// An id that cannot be guessed.
+pub(crate) fn random_id() -> Uuid {
+    Builder::from_random_bytes(rand::random()).into_uuid()
+}
+
 /// Attributes of a subscription from its token, and its filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
@@ -135,6 +144,7 @@ impl Session {
             frame_ping: hello.frame_ping,
             awaits_pong: false,
             is_held: false,
+            secret: hello.is_emulated.then(|| Box::new(random_id())),
             header_user: hello.user.map(Into::into),
             user: nobody,
             id: Uuid::nil(),
@@ -160,6 +170,12 @@ impl Session {
     /// The client id as text, as on the wire.
     pub(crate) fn client(&self) -> String {
         self.id.to_string()
+    }
+
+    /// The session id that a client sends with commands in requests of their own; "" for others.
+    pub(crate) fn session_id(&self) -> String {
+        let id = |secret: &Uuid| format!("{}.{secret}", self.id);
+        self.secret.as_deref().map(id).unwrap_or_default()
     }
 
     /// The publisher of a publication, as other clients see it; `subscription` when it is subscribed to the channel.

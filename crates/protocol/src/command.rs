@@ -9,9 +9,9 @@ use crate::encoding::Encoding;
 use crate::error::DecodeError;
 use crate::json;
 use crate::message::{
-    Command, ConnectRequest, HistoryRequest, PresenceRequest, PresenceStatsRequest, PublishRequest,
-    RefreshRequest, RpcRequest, SendRequest, SubRefreshRequest, SubscribeRequest,
-    UnsubscribeRequest,
+    Command, ConnectRequest, EmulationRequest, HistoryRequest, PresenceRequest,
+    PresenceStatsRequest, PublishRequest, RefreshRequest, RpcRequest, SendRequest,
+    SubRefreshRequest, SubscribeRequest, UnsubscribeRequest,
 };
 
 /// The commands of one WebSocket message, in order. After an error it is over.
@@ -53,6 +53,19 @@ impl<'a> Commands<'a> {
         let (message, after) = split_prefixed(rest)?;
         self.rest = (!after.is_empty()).then_some(after);
         Command::decode(message).map_err(DecodeError::Protobuf)
+    }
+}
+
+impl EmulationRequest {
+    /// Reads the body of a request with the commands of a session (client protocol §24).
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn read(encoding: Encoding, body: &[u8]) -> Result<Self, DecodeError> {
+        match encoding {
+            Encoding::Json => json::read(body),
+            Encoding::Protobuf => Self::decode(body).map_err(DecodeError::Protobuf),
+        }
     }
 }
 

@@ -31,7 +31,8 @@ pub use json::without_halves;
 pub use message::*;
 pub use publication::{encode_publication, has_json};
 pub use reply::{
-    encode_join_push, encode_leave_push, encode_refresh_push, encode_reply, encode_unsubscribe_push,
+    encode_disconnect_push, encode_join_push, encode_leave_push, encode_refresh_push, encode_reply,
+    encode_unsubscribe_push,
 };
 pub use scan::{is_json, is_json_object};
 pub use span::publication_in_push;

@@ -8,7 +8,9 @@ use prost::Message as _;
 use crate::encoding::Encoding;
 use crate::error::NotJson;
 use crate::json;
-use crate::message::{ClientInfo, ConnectResult, Join, Leave, Push, Refresh, Reply, Unsubscribe};
+use crate::message::{
+    ClientInfo, ConnectResult, Disconnect, Join, Leave, Push, Refresh, Reply, Unsubscribe,
+};
 use crate::protobuf::{
     field_length, number_length, put_head, put_number, put_text, put_varint, text_length,
 };
@@ -85,6 +87,14 @@ pub fn encode_unsubscribe_push(
 /// Appends a push: the connection now expires in `ttl` seconds, or never.
 pub fn encode_refresh_push(encoding: Encoding, refresh: Refresh, out: &mut Vec<u8>) {
     let push = Push { refresh: Some(refresh), ..Push::default() };
+    encode_push(encoding, push, out).expect("no payload inside");
+}
+
+/// Appends a push: the connection ends, for transports without close codes.
+pub fn encode_disconnect_push(encoding: Encoding, code: u16, reason: &str, out: &mut Vec<u8>) {
+    let (code, reason) = (code.into(), reason.to_owned());
+    let disconnect = Some(Disconnect { code, reason, ..Disconnect::default() });
+    let push = Push { disconnect, ..Push::default() };
     encode_push(encoding, push, out).expect("no payload inside");
 }
 

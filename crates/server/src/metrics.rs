@@ -25,7 +25,7 @@ use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, regis
 use self::writer::{Labels, MetricsWriter, Readings, ScrapeWriter};
 use crate::{engine::Engine, refusals::Refusals, rooms::Rooms};
 use fanwire_fanout::{BacklogCounters, Contexts, RealtimeCounters, Shards};
-use fanwire_shard::counters::Traffic;
+use fanwire_shard::{Transport, counters::Traffic};
 
 /// The sources of all metrics and the registry that encodes them.
 pub struct Metrics {
@@ -203,13 +203,16 @@ impl Scrape {
             ("transport_wire_bytes_sent", "Bytes sent on sockets", |t| t.wire_bytes_out.value()),
         ];
         for (name, help, read) in rows {
-            let sum = |kind: usize| -> u64 {
-                self.0.shards.counters().iter().map(|counters| read(&counters.traffic[kind])).sum()
-            };
-            let label = |encoding: &str| {
-                [("transport", "websocket".to_owned()), ("encoding", encoding.to_owned())]
-            };
-            writer.counters(name, help, [(label("json"), sum(0)), (label("protobuf"), sum(1))])?;
+            let rows = Transport::ALL.into_iter().flat_map(|transport| {
+                [("json", false), ("protobuf", true)].map(|(encoding, is_binary)| {
+                    let transport_name = ("transport", transport.name().to_owned());
+                    let labels = [transport_name, ("encoding", encoding.to_owned())];
+                    let shards = self.0.shards.counters().iter();
+                    let sum = shards.map(|counters| read(counters.of(transport, is_binary))).sum();
+                    (labels, sum)
+                })
+            });
+            writer.counters(name, help, rows)?;
         }
         Ok(())
     }

@@ -146,6 +146,7 @@ impl Server {
         let admission = admission(&config, limits.clone(), descriptors, refusals);
         let parts = routes::Parts {
             endpoint: endpoint(&config, shards.clone(), decode_failures, admission),
+            node: node.clone(),
             api: api.clone(),
             metrics,
             engine,
@@ -153,13 +154,8 @@ impl Server {
             demo_curl: demo_curl(&config, addresses.api),
         };
         let (stop, stopped) = watch::channel(false);
-        let http = tokio::spawn(serve(
-            public,
-            internal,
-            routes::services(&config, parts),
-            descriptors,
-            stopped,
-        ));
+        let services = routes::services(&config, parts);
+        let http = tokio::spawn(serve(public, internal, services, descriptors, stopped));
         Ok(Self {
             addresses,
             node,
@@ -393,6 +389,7 @@ fn settings(
         shards: if config.shards == 0 { cores() } else { config.shards },
         queue_bytes_max: config.node.client.queue_max_size,
         slow_close: (Disconnect::SLOW.code, "slow"),
+        last_message: fanwire_fanout::last_message,
         write_timeout: websocket.write_timeout,
         write_delay: config.client.write_delay,
         reply_without_queue: config.client.reply_without_queue,

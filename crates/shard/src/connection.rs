@@ -4,11 +4,12 @@
 //! Changed here: the parts of a connection, and its phases.
 
 use fanwire_deflate::Shadow;
-use fanwire_ws::{Compression, Reader};
+use fanwire_ws::{Compression, Reader, frame};
 use mio::net::TcpStream;
 
 use super::{
-    decode_failures::Peer, dedicated::Context, inbox::Permit, queue::Queue, window::PeerWindow,
+    decode_failures::Peer, dedicated::Context, inbox::Permit, queue::Queue, transport::Transport,
+    window::PeerWindow,
 };
 
 /// Identifies one connection of one shard. `index` is its slab slot and is reused; `generation` differs for each use.
@@ -49,6 +50,7 @@ pub(super) struct Connection {
     pub(super) dedicated: Option<Box<Context>>,
     /// With `ShardSettings::compression_verify`, from the first compressed message on.
     pub(super) shadow: Option<Box<Shadow>>,
+    pub(super) transport: Transport,
     pub(super) is_binary: bool,
     /// In the list of connections to flush at the end of this turn.
     pub(super) is_dirty: bool,
@@ -68,10 +70,11 @@ pub(super) struct Connection {
     pub(super) is_waiting: bool,
 }
 
-/// The encoding and compression of a peer. Peers of equal format get the same frame, if it refers to nothing.
+/// Encoding, transport and compression of a peer. Peers of equal format get the same frame, if it refers to nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PeerFormat {
     pub is_binary: bool,
+    pub transport: Transport,
     pub compression: Compression,
 }
 
@@ -114,6 +117,7 @@ impl Connection {
             window: PeerWindow::default(),
             dedicated: None,
             shadow: None,
+            transport: Transport::default(),
             is_binary: false,
             is_dirty: false,
             is_delayed: false,
@@ -131,7 +135,13 @@ impl Connection {
     }
 
     pub(super) fn format(&self) -> PeerFormat {
-        PeerFormat { is_binary: self.is_binary, compression: self.compression }
+        let Self { is_binary, transport, compression, .. } = *self;
+        PeerFormat { is_binary, transport, compression }
+    }
+
+    /// Whether a frame for this connection is a compressed WebSocket message.
+    pub(super) fn is_compressed(&self, frame: &[u8]) -> bool {
+        frame::is_compressed(frame) && self.transport == Transport::WebSocket
     }
 
     /// Adds the connection, at `index`, to the list of those to flush later, unless it is flushed before that.

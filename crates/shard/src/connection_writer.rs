@@ -25,6 +25,7 @@ use super::{
     counters::ShardCounters,
     framer::Framer,
     queue::{Frame, Lists, WireFrame},
+    transport::Transport,
     window::{EmbeddedPublication, PeerWindow},
 };
 use joined::JoinedFrames;
@@ -133,7 +134,10 @@ impl ConnectionWriter {
 
     /// Makes the frame of a message for the connection at `index` alone.
     fn frame(&mut self, index: u32, is_binary: bool, payload: &[u8]) -> Option<Frame> {
-        let compression = self.connections.get(index as usize)?.compression;
+        let PeerFormat { transport, compression, .. } = self.format(index)?;
+        if transport != Transport::WebSocket {
+            return Some(self.framer.in_body(transport, is_binary, payload).into());
+        }
         let opcode = if is_binary { Opcode::Binary } else { Opcode::Text };
         let is_worth_it = self.framer.compresses_for_one(payload);
         Some(match compression {
@@ -196,7 +200,7 @@ impl ConnectionWriter {
         let is_usual = connection.phase == Phase::Open
             && connection.format() == format
             && connection.queue.takes(frame.len(), self.settings.queue_bytes_max)
-            && !(self.settings.compression_verify && frame::is_compressed(frame));
+            && !(self.settings.compression_verify && connection.is_compressed(frame));
         if is_usual {
             let advance_window = |window: &mut PeerWindow| window.queued(message_bytes, &[]);
             self.put(index, frame, message_bytes, WritePolicy::Immediate, advance_window);
@@ -234,10 +238,11 @@ impl ConnectionWriter {
         }
         let bytes = frame.bytes().len();
         let takes = connection.queue.takes(bytes, self.settings.queue_bytes_max);
+        let verifies = self.settings.compression_verify && connection.is_compressed(frame.bytes());
         if !takes && !self.make_room(index, bytes) {
             return;
         }
-        if self.settings.compression_verify && frame::is_compressed(frame.bytes()) {
+        if verifies {
             let frame = self.verified(index, frame, message);
             return self.put(index, &frame, message.len(), write_policy, advance_window);
         }
@@ -256,10 +261,10 @@ impl ConnectionWriter {
         advance_window: impl FnOnce(&mut PeerWindow),
     ) {
         let connection = &mut self.connections[index as usize];
-        if frame::is_compressed(frame.bytes()) {
+        if connection.is_compressed(frame.bytes()) {
             advance_window(&mut connection.window);
         }
-        self.counters.of(connection.is_binary).message_out(message_bytes);
+        self.counters.of(connection.transport, connection.is_binary).message_out(message_bytes);
         let is_delayed = !self.settings.write_delay.is_zero()
             && (write_policy == WritePolicy::Immediate || !self.settings.reply_without_queue);
         let is_immediate = write_policy == WritePolicy::Immediate && self.is_last && !is_delayed;
@@ -438,7 +443,8 @@ impl ConnectionWriter {
         false
     }
 
-    fn append(&mut self, index: u32, frame: Frame) {
+    /// Queues bytes that are no message, such as a control frame.
+    pub(crate) fn append(&mut self, index: u32, frame: Frame) {
         let connection = &mut self.connections[index as usize];
         connection.queue.push(frame, &mut self.lists);
         connection.mark_dirty(index, &mut self.dirty);

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use fanwire_telemetry::Counter;
 
+use super::transport::Transport;
+
 /// Durations in powers of two: bucket `i` counts durations up to `2^i` times `FIRST_US` µs, the last one all longer ones.
 #[derive(Default, Debug)]
 pub struct Histogram<const FIRST_US: u64 = 50> {
@@ -51,7 +53,7 @@ pub struct ShardCounters {
     pub opened: Counter,
     pub closed: Counter,
     /// Text connections (JSON) and binary ones (Protobuf), see [`ShardCounters::of`].
-    pub traffic: [Traffic; 2],
+    pub traffic: [Traffic; 6],
     pub writes: Counter,
     pub closes_out: Counter,
     pub protocol_failures: Counter,
@@ -74,7 +76,7 @@ pub struct ShardCounters {
     pub publish_latency: Histogram,
 }
 
-/// Messages and bytes of the connections of one encoding.
+/// Messages and bytes of the connections of one transport and encoding.
 #[derive(Default, Debug)]
 pub struct Traffic {
     pub messages_in: Counter,
@@ -96,7 +98,7 @@ impl Traffic {
 }
 
 impl ShardCounters {
-    pub fn of(&self, is_binary: bool) -> &Traffic {
-        &self.traffic[usize::from(is_binary)]
+    pub fn of(&self, transport: Transport, is_binary: bool) -> &Traffic {
+        &self.traffic[transport as usize * 2 + usize::from(is_binary)]
     }
 }

@@ -6,6 +6,8 @@
 use fanwire_deflate::{Compressor, Dedicated, Scratch};
 use fanwire_ws::{Opcode, frame};
 
+use super::transport::Transport;
+
 /// The frame encoder of one shard; its buffers are used again for each message.
 pub struct Framer {
     compressor: Compressor,
@@ -49,6 +51,13 @@ impl Framer {
         }
         self.clear();
         frame::encode(opcode, false, message, &mut self.frame);
+        &self.frame
+    }
+
+    /// The bytes of `message` in a response body, valid until the next call.
+    pub fn in_body(&mut self, transport: Transport, is_binary: bool, message: &[u8]) -> &[u8] {
+        self.clear();
+        transport.encode(is_binary, message, &mut self.frame);
         &self.frame
     }
 

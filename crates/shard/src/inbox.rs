@@ -16,13 +16,15 @@ use std::{
 use fanwire_ws::Compression;
 use parking_lot::Mutex;
 
-use super::{INBOX_BYTES_MAX, decode_failures::Peer};
+use super::{INBOX_BYTES_MAX, decode_failures::Peer, transport::Transport};
 
 /// A socket whose handshake is done, to be opened on a shard.
 pub struct Arrival<H> {
     pub socket: TcpStream,
     /// Bytes that the peer sent after its handshake.
     pub early: Vec<u8>,
+    /// `None` for a WebSocket.
+    pub response: Option<OpenResponse>,
     /// Messages to this peer are sent as binary frames.
     pub is_binary: bool,
     pub compression: Compression,
@@ -32,6 +34,16 @@ pub struct Arrival<H> {
     pub hello: H,
     /// Counts the connection while it exists.
     pub permit: Permit,
+}
+
+/// A response whose body ends with the connection.
+pub struct OpenResponse {
+    /// Not [`Transport::WebSocket`].
+    pub transport: Transport,
+    /// Status, headers and the first bytes of the body, which are sent before any message.
+    pub head: Vec<u8>,
+    /// The message in the request, which is received first; none if empty.
+    pub message: Vec<u8>,
 }
 
 pub enum ShardMessage<N, H> {

@@ -17,6 +17,7 @@ mod queue;
 mod stop;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod transport;
 mod turn;
 mod window;
 
@@ -43,8 +44,9 @@ pub use dedicated::DedicatedSettings;
 pub use fanwire_ws::{Compression, Limits, Opcode};
 pub use framer::Framer;
 use inbox::Inboxes;
-pub use inbox::{Arrival, Inbox, Permit, ShardMessage, Stop};
+pub use inbox::{Arrival, Inbox, OpenResponse, Permit, ShardMessage, Stop};
 pub use queue::{BorrowedFrame, Frame};
+pub use transport::Transport;
 pub use window::EmbeddedPublication;
 
 /// Settings of all shards of a server.
@@ -56,6 +58,8 @@ pub struct ShardSettings {
     pub queue_bytes_max: usize,
     /// Close code and reason of a slow connection.
     pub slow_close: (u16, &'static str),
+    /// Makes the last message of a connection that has no close frames, in binary or in text, of a code and a reason.
+    pub last_message: fn(bool, u16, &str) -> Vec<u8>,
     /// The longest time that a blocked socket may take no bytes.
     pub write_timeout: Duration,
     /// Messages of a connection wait so long for others that are written with them; zero writes at the end of a turn.
@@ -84,6 +88,7 @@ impl Default for ShardSettings {
             shards: 1,
             queue_bytes_max: 1 << 20,
             slow_close: (1008, "slow"),
+            last_message: |_, code, reason| format!("{code} {reason}").into_bytes(),
             write_timeout: Duration::from_secs(1),
             write_delay: Duration::ZERO,
             reply_without_queue: false,

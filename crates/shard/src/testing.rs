@@ -52,6 +52,7 @@ impl<A: Application> TestShard<A> {
         self.0.open(Arrival {
             socket,
             early,
+            response: None,
             is_binary: false,
             compression,
             may_inflate: false,

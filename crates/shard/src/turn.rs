@@ -16,11 +16,12 @@ use mio::{Events, Interest, Poll, Token, event::Source};
 
 use super::{
     application::{Application, ReceivedMessage},
-    connection::{Connection, Phase, SlotKey},
+    connection::{Connection, PeerFormat, Phase, SlotKey},
     connection_writer::ConnectionWriter,
     counters::is_sampled,
-    inbox::{Arrival, Inboxes, ShardMessage, Weighed},
+    inbox::{Arrival, Inboxes, OpenResponse, ShardMessage, Weighed},
     stop::Stopping,
+    transport::Transport,
 };
 use share::Share;
 
@@ -293,14 +294,38 @@ impl<A: Application> Turn<A> {
         );
         connection.is_binary = arrival.is_binary;
         connection.peer = arrival.peer;
+        let transport = arrival.response.as_ref().map_or(Transport::WebSocket, |it| it.transport);
+        connection.transport = transport;
         entry.insert(connection);
         self.out.counters.opened.add(1);
         self.application.open(key, arrival.hello, self.out.now, &mut self.out);
+        if let Some(response) = arrival.response {
+            self.begin_response(key, arrival.is_binary, response);
+        }
         let mut early = arrival.early;
-        self.out.counters.of(arrival.is_binary).wire_bytes_in.add(early.len() as u64);
+        let traffic = self.out.counters.of(transport, arrival.is_binary);
+        traffic.wire_bytes_in.add(early.len() as u64);
         self.feed(key, &mut early, &mut Share::default());
         // Bytes that arrived before the registration raise no event.
         self.read(key.index, false);
+    }
+
+    /// Sends the head of a response, and receives the message in its request.
+    fn begin_response(&mut self, key: SlotKey, is_binary: bool, response: OpenResponse) {
+        let OpenResponse { head, message, .. } = response;
+        self.out.append(key.index, head.into());
+        if message.is_empty() {
+            return;
+        }
+        let text;
+        let event = if is_binary {
+            Event::Binary(&message)
+        } else {
+            text = String::from_utf8_lossy(&message);
+            Event::Text(&text)
+        };
+        handle(&mut self.application, &mut self.out, key, event, &mut Share::default());
+        self.report_closed();
     }
 
     /// Reads a connection within its share of one turn; `to_the_end` also looks for the end of the stream.
@@ -334,7 +359,8 @@ impl<A: Application> Turn<A> {
             match connection.socket.read(buffer) {
                 Ok(0) => self.out.peer_ended(key),
                 Ok(count) => {
-                    self.out.counters.of(connection.is_binary).wire_bytes_in.add(count as u64);
+                    let PeerFormat { transport, is_binary, .. } = connection.format();
+                    self.out.counters.of(transport, is_binary).wire_bytes_in.add(count as u64);
                     share.read(count);
                     self.feed(key, &mut buffer[..count], &mut share);
                     let connection = self.out.connections.get(index as usize);
@@ -360,8 +386,9 @@ impl<A: Application> Turn<A> {
     /// answer pings go on.
     fn feed(&mut self, key: SlotKey, bytes: &mut [u8], share: &mut Share) {
         let Some(connection) = self.out.connections.get_mut(key.index as usize) else { return };
-        if !matches!(connection.phase, Phase::Open | Phase::Closing) {
-            return;
+        let is_websocket = connection.transport == Transport::WebSocket;
+        if !is_websocket || !matches!(connection.phase, Phase::Open | Phase::Closing) {
+            return; // what follows a request is discarded
         }
         let mut reader = std::mem::take(&mut connection.reader);
         let mut commands = 0;
@@ -422,7 +449,8 @@ fn handle<A: Application>(
     if !out.is_open(key) {
         return 0;
     }
-    let traffic = out.counters.of(out.format(key.index).is_some_and(|peer| peer.is_binary));
+    let Some(PeerFormat { transport, is_binary, .. }) = out.format(key.index) else { return 0 };
+    let traffic = out.counters.of(transport, is_binary);
     let started = is_sampled(&traffic.messages_in).then(Instant::now);
     traffic.messages_in.add(1);
     traffic.payload_bytes_in.add(message.bytes().len() as u64);

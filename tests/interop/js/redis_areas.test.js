@@ -93,13 +93,17 @@ async function viewer(t, number, below) {
   const one = {
     id,
     expected: [],
+    /** Stands elsewhere, with a tile in view that was not: when its probe arrives, its node has the new view. */
     stand(below) {
-      // Its edges are never those of tiles.
-      const half = [3, 8][below(2)];
-      this.view = { x: below(TILE * TILES) + 0.5, y: below(TILE * TILES) + 0.5, width: 2 * half, height: 2 * half };
+      const before = new Set(one.view ? one.tiles().map(String) : []);
+      do {
+        // Its edges are never those of tiles.
+        const half = [3, 8][below(2)];
+        one.view = { x: below(TILE * TILES) + 0.5, y: below(TILE * TILES) + 0.5, width: 2 * half, height: 2 * half };
+      } while (one.tiles().every((tile) => before.has(String(tile))));
     },
     tiles() {
-      const { x, y, width } = this.view;
+      const { x, y, width } = one.view;
       const range = (at) => {
         const [first, last] = [Math.floor((at - width / 2) / TILE), Math.floor((at + width / 2) / TILE)];
         return Array.from({ length: last - first + 1 }, (_, index) => first + index);

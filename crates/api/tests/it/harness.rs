@@ -126,8 +126,13 @@ impl Harness {
         let now = Instant::now();
         let key = ConnectionKey { index, generation: 0 };
         let user = (!user.is_empty()).then(|| user.to_owned());
-        let hello =
-            Hello { encoding: Encoding::Json, frame_ping: false, transport: "websocket", user };
+        let hello = Hello {
+            encoding: Encoding::Json,
+            frame_ping: false,
+            transport: "websocket",
+            is_emulated: false,
+            user,
+        };
         let Shard { hub, messages } = self.shard.get_mut().expect("no panics");
         hub.open(key, hello, now);
         hub.receive(key, br#"{"id":1,"connect":{}}"#, now, messages);
@@ -154,7 +159,13 @@ impl Harness {
     pub(crate) fn open(&mut self, index: u32) {
         let key = ConnectionKey { index, generation: 0 };
         let transport = "websocket";
-        let hello = Hello { encoding: Encoding::Json, frame_ping: false, transport, user: None };
+        let hello = Hello {
+            encoding: Encoding::Json,
+            frame_ping: false,
+            transport,
+            is_emulated: false,
+            user: None,
+        };
         self.shard.get_mut().expect("no panics").hub.open(key, hello, Instant::now());
     }
 

@@ -138,6 +138,22 @@ rows! { SERVER: Config;
         "Removes the HTTP server API.";
     "http_api.external", SWITCH, "false" => [http_api.external],
         "Leaves the server API on http_server.port when http_server.internal_port is another one.";
+    "http_stream.enabled", SWITCH, "false" => [http_stream.enabled],
+        "Serves HTTP streaming, for clients whose network has no WebSocket.";
+    "http_stream.handler_prefix", PATH, "/connection/http_stream" => [http_stream.handler_prefix],
+        "Path of the HTTP streaming endpoint.";
+    "http_stream.max_request_body_size", BYTES, "65536" => [http_stream.max_request_body_size],
+        "Longest request of the HTTP streaming endpoint in bytes; a longer one gets 413.";
+    "sse.enabled", SWITCH, "false" => [sse.enabled],
+        "Serves Server-Sent Events, for clients whose network has no WebSocket.";
+    "sse.handler_prefix", PATH, "/connection/sse" => [sse.handler_prefix],
+        "Path of the endpoint of Server-Sent Events.";
+    "sse.max_request_body_size", BYTES, "65536" => [sse.max_request_body_size],
+        "Longest request of that endpoint in bytes; a longer one gets 413.";
+    "emulation.handler_prefix", PATH, "/emulation" => [emulation.handler_prefix],
+        "Path on which clients of HTTP streaming and Server-Sent Events send their commands.";
+    "emulation.max_request_body_size", BYTES, "65536" => [emulation.max_request_body_size],
+        "Longest request of that path in bytes; a longer one gets 413.";
     "http_api.handler_prefix", PATH, "/api" => [http_api.api.handler_prefix],
         "Path in front of the method names of the server API.";
     "http_api.key", SECRET, "" => [http_api.api.key],

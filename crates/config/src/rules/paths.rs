@@ -28,6 +28,20 @@ fn claims(config: &Config) -> Vec<(&'static str, String)> {
     if !config.websocket.disabled {
         claims.push(("websocket.handler_prefix", below(&config.websocket.handler_prefix, "")));
     }
+    let emulation = config.http_stream.enabled || config.sse.enabled;
+    for (key, is_served, prefix) in [
+        (
+            "http_stream.handler_prefix",
+            config.http_stream.enabled,
+            &config.http_stream.handler_prefix,
+        ),
+        ("sse.handler_prefix", config.sse.enabled, &config.sse.handler_prefix),
+        ("emulation.handler_prefix", emulation, &config.emulation.handler_prefix),
+    ] {
+        if is_served {
+            claims.push((key, below(prefix, "")));
+        }
+    }
     if !config.http_api.disabled {
         let prefix = &config.http_api.api.handler_prefix;
         let names = fanwire_api::Method::ALL.iter().map(|method| method.name()).chain([""]);

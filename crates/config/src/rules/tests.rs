@@ -55,6 +55,8 @@ fn two_endpoints_at_one_path_are_an_error() {
         found(&[("health.handler_prefix", "/metrics"), ("prometheus.enabled", "false")]).len(),
         0
     );
+    let sse = |enabled| found(&[("sse.enabled", enabled), ("sse.handler_prefix", "/emulation/")]);
+    assert_eq!((sse("true").len(), sse("false").len()), (1, 0));
 }
 
 #[test]

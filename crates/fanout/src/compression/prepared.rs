@@ -16,7 +16,7 @@ use super::channel::{Channel, EncodingHistory};
 pub(crate) struct PreparedBroadcast {
     policy: CompressionPolicy,
     frames: [OnceLock<Bytes>; FrameVariant::PLAIN],
-    /// The other variants; allocated for the first subscriber that agreed to deltas.
+    /// The other variants; allocated for the first subscriber that agreed to deltas, or has another transport.
     delta_frames: OnceLock<Box<[OnceLock<Bytes>; FrameVariant::COUNT - FrameVariant::PLAIN]>>,
     context: Option<(Arc<Channel>, [Option<Publication>; 2])>,
 }
@@ -26,13 +26,23 @@ pub(crate) struct PreparedBroadcast {
 pub(crate) struct FrameVariant {
     pub(crate) encoding: Encoding,
     pub(crate) delta_mode: DeltaMode,
-    pub(crate) compressed: bool,
+    pub(crate) form: FrameForm,
+}
+
+/// The bytes around a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum FrameForm {
+    Raw,
+    Compressed,
+    /// In the body of a response.
+    HttpStream,
+    EventStream,
 }
 
 impl FrameVariant {
     /// Number of variants.
-    pub(crate) const COUNT: usize = 10;
-    /// The first this many variants are without deltas.
+    pub(crate) const COUNT: usize = 20;
+    /// The first this many variants are WebSocket frames without deltas.
     const PLAIN: usize = 4;
 
     /// Dense index below [`COUNT`](Self::COUNT).
@@ -44,7 +54,12 @@ impl FrameVariant {
             (DeltaMode::Patch, Encoding::Json) => 3,
             (DeltaMode::Patch, Encoding::Protobuf) => 4,
         };
-        pair * 2 + usize::from(self.compressed)
+        match self.form {
+            FrameForm::Raw => pair * 2,
+            FrameForm::Compressed => pair * 2 + 1,
+            FrameForm::HttpStream => 10 + pair,
+            FrameForm::EventStream => 15 + pair,
+        }
     }
 }
 

@@ -17,8 +17,8 @@ use fanwire_protocol::Encoding;
 use fanwire_ws::frame;
 
 use self::context::{InContext, PendingReceiver};
-use crate::compression::{Contexts, DeliveryKind, FrameVariant, PreparedBroadcast};
-use fanwire_shard::{Compression, ConnectionWriter, Frame, Opcode, PeerFormat};
+use crate::compression::{Contexts, DeliveryKind, FrameForm, FrameVariant, PreparedBroadcast};
+use fanwire_shard::{Compression, ConnectionWriter, Frame, Opcode, PeerFormat, Transport};
 
 /// A shard's frames of one broadcast; empty between broadcasts.
 pub(super) struct Frames {
@@ -63,7 +63,7 @@ struct Delivery<'a> {
     place: u32,
     encoding: Encoding,
     delta_mode: DeltaMode,
-    compression: Compression,
+    format: PeerFormat,
     broadcast: &'a Broadcast,
     message: &'a Bytes,
 }
@@ -105,7 +105,7 @@ impl Frames {
             {
                 stats.deliveries += 1;
             } else if self.policy == CompressionPolicy::Context
-                && let Some(PeerFormat { is_binary, compression }) = out.format(connection)
+                && let Some(PeerFormat { is_binary, compression, .. }) = out.format(connection)
                 && matches!(compression, Compression::Context { .. })
             {
                 let receiver = PendingReceiver::new(connection, place, compression);
@@ -129,13 +129,14 @@ impl Frames {
         out: &mut ConnectionWriter,
     ) {
         self.begin(broadcast);
-        let Some(PeerFormat { is_binary, compression }) = out.format(connection) else { return };
+        let Some(format) = out.format(connection) else { return };
+        let PeerFormat { is_binary, compression, .. } = format;
         let encoding = encoding(is_binary);
         let message = broadcast
             .message_in(delta_mode, encoding)
             .expect("the hub delivers in forms that exist");
         let delivery =
-            Delivery { connection, place, encoding, delta_mode, compression, broadcast, message };
+            Delivery { connection, place, encoding, delta_mode, format, broadcast, message };
         match (compression, self.policy) {
             // A standalone frame must not enter the window of a peer whose own compressor does not see it: the
             // compressor would then refer to wrong bytes.
@@ -201,7 +202,8 @@ impl Frames {
     fn count_missed(&mut self, broadcast: &Broadcast) {
         let missed = std::mem::take(&mut self.missed);
         for (encoding, _) in Encoding::ALL.into_iter().zip(missed).filter(|(_, missed)| *missed) {
-            let variant = FrameVariant { encoding, delta_mode: DeltaMode::Plain, compressed: true };
+            let form = FrameForm::Compressed;
+            let variant = FrameVariant { encoding, delta_mode: DeltaMode::Plain, form };
             if let Some(history) = prepared_of(broadcast).history(encoding)
                 && let Some((_, stats)) = &self.shared[variant.index()]
             {
@@ -241,10 +243,16 @@ impl Frames {
         publication: Option<&Publication>,
         out: &mut ConnectionWriter,
     ) {
-        let Delivery { connection, place, encoding, delta_mode, compression, message, .. } =
-            *delivery;
-        let compressed = may_compress && compression.takes(message.len());
-        let variant = FrameVariant { encoding, delta_mode, compressed };
+        let Delivery { connection, place, encoding, delta_mode, format, message, .. } = *delivery;
+        let form = match format.transport {
+            Transport::HttpStream => FrameForm::HttpStream,
+            Transport::EventStream => FrameForm::EventStream,
+            Transport::WebSocket if may_compress && format.compression.takes(message.len()) => {
+                FrameForm::Compressed
+            }
+            Transport::WebSocket => FrameForm::Raw,
+        };
+        let variant = FrameVariant { encoding, delta_mode, form };
         if self.shared[variant.index()].is_none() {
             self.share(variant, delivery, out);
         }
@@ -257,8 +265,7 @@ impl Frames {
             None => out.push(connection, frame, message),
         }
         if publication.is_none() && delta_mode == DeltaMode::Plain {
-            let is_binary = encoding == Encoding::Protobuf;
-            self.last_plain = Some((PeerFormat { is_binary, compression }, variant.index()));
+            self.last_plain = Some((format, variant.index()));
         }
     }
 
@@ -272,13 +279,21 @@ impl Frames {
         let frame = prepared_of(delivery.broadcast).frame(variant, || {
             let started = Instant::now();
             let (opcode, message) = (opcode(variant.encoding), delivery.message);
-            let frame =
-                Bytes::copy_from_slice(out.framer().frame(opcode, variant.compressed, message));
+            let PeerFormat { is_binary, transport, .. } = delivery.format;
+            let is_compressed = variant.form == FrameForm::Compressed;
+            let framer = out.framer();
+            let frame = Bytes::copy_from_slice(match transport {
+                Transport::WebSocket => framer.frame(opcode, is_compressed, message),
+                _ => framer.in_body(transport, is_binary, message),
+            });
             self.spent += started.elapsed();
             frame
         });
-        let kind =
-            if frame::is_compressed(frame) { DeliveryKind::Standalone } else { DeliveryKind::Raw };
+        let kind = if variant.form == FrameForm::Compressed && frame::is_compressed(frame) {
+            DeliveryKind::Standalone
+        } else {
+            DeliveryKind::Raw
+        };
         let (frame_bytes, message_bytes) = (frame.len(), delivery.message.len());
         let stats = FrameStats { frame_bytes, kind, depth: None, message_bytes, deliveries: 0 };
         self.shared[variant.index()] = Some((Frame::from(&frame[..]), stats));

@@ -141,7 +141,13 @@ fn a_pong_counts_as_no_command() {
 }
 
 fn hello() -> Hello {
-    Hello { encoding: Encoding::Json, frame_ping: false, transport: "websocket", user: None }
+    Hello {
+        encoding: Encoding::Json,
+        frame_ping: false,
+        transport: "websocket",
+        is_emulated: false,
+        user: None,
+    }
 }
 
 fn settings() -> ShardSettings {

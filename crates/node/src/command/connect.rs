@@ -12,7 +12,6 @@ use fanwire_auth::ChannelGrant;
 use fanwire_protocol::{
     ConnectRequest, ConnectResult, Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult,
 };
-use uuid::Builder;
 
 use super::credentials::{self, Credentials, Grants};
 use super::hook::Asked;
@@ -25,8 +24,7 @@ use crate::pending::{
     ConnectTerms, PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility,
 };
 use crate::refusal::Refusal;
-use crate::session::Lifetime;
-use crate::session::{NO_EXPIRY, Terms};
+use crate::session::{Lifetime, NO_EXPIRY, Terms, random_id};
 
 /// All checks run before the session is connected.
 pub(super) fn handle(context: &mut CommandContext<'_>, request: ConnectRequest) -> Begun {
@@ -176,7 +174,7 @@ fn introduce(context: &mut CommandContext<'_>, user: &str, info: Bytes) {
 fn identify(context: &mut CommandContext<'_>) {
     let session = context.session_mut();
     if session.id.is_nil() {
-        session.id = Builder::from_random_bytes(rand::random()).into_uuid();
+        session.id = random_id();
     }
 }
 
@@ -229,8 +227,12 @@ fn result(
     let lifetime = terms.lifetime.refreshed_by_client(context);
     let (options, session) = (&context.settings.options, context.session());
     let time = context.node.clock().unix_ms(context.now).try_into().unwrap_or(i64::MAX);
+    let session_id = session.session_id();
+    let node = if session_id.is_empty() { "" } else { context.node.uid() };
     ConnectResult {
         client: session.client(),
+        node: node.to_owned(),
+        session: session_id,
         version: options.version.clone(),
         expires: lifetime.expires(),
         ttl: lifetime.ttl(context),

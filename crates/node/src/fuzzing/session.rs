@@ -80,7 +80,13 @@ impl Harness {
         let mut harness = Self { node, hub, mailbox, shell, now };
         for (who, encoding) in encodings.into_iter().enumerate() {
             let frame_ping = settings & 0x80 != 0;
-            let hello = Hello { encoding, frame_ping, transport: "websocket", user: None };
+            let hello = Hello {
+                encoding,
+                frame_ping,
+                transport: "websocket",
+                is_emulated: false,
+                user: None,
+            };
             harness.hub.open(key(who), hello, now);
         }
         harness

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use fanwire_broker::ClientId;
 use fanwire_protocol::{Commands, Encoding};
+use uuid::Uuid;
 
 use super::Hub;
 use crate::command::NO_COMMAND;
@@ -70,6 +72,25 @@ impl Hub {
             }
         }
         done
+    }
+
+    /// Processes commands that came in a request of their own. Without effect for a client that is not connected to this
+    /// shard, or has another secret.
+    pub(super) fn receive_emulated(
+        &mut self,
+        client: ClientId,
+        secret: Uuid,
+        data: &Bytes,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        let (_, session_table) = self.parts();
+        let Some(index) = session_table.index_of(client) else { return };
+        let session = session_table.at(index).expect("an index of a session");
+        if session.secret.as_deref() == Some(&secret) {
+            let key = ConnectionKey { index, generation: session.generation };
+            self.receive_frame(key, data, |rest| data.slice_ref(rest), now, out);
+        }
     }
 
     /// After [`COMMANDS_AT_ONCE`] commands a session waits until the shard has handled the messages that are in its

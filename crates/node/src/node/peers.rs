@@ -6,13 +6,17 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use bytes::Bytes;
 use fanwire_area::View;
-use fanwire_broker::{Bus, ClientId};
+use fanwire_broker::{Answer, Bus, ClientId};
+use fanwire_protocol::ErrorCode;
+use uuid::Uuid;
 
+use super::backends::temporary;
 use super::{Counts, Node};
 use crate::notice::Notice;
 use fanwire_cluster::ServerSubscribe;
-use fanwire_cluster::{ControlCommand, NodeState, Task, ViewCommand};
+use fanwire_cluster::{ControlCommand, EmulationCommand, NodeState, Task, ViewCommand};
 
 impl Node {
     /// The id of this node among the others.
@@ -81,12 +85,40 @@ impl Node {
                     let _ = self.set_view(client, &channel, view);
                 }
             }
+            ControlCommand::Emulation(EmulationCommand { session, data }) => {
+                self.receive_emulated(&session, data);
+            }
             ControlCommand::State(_)
             | ControlCommand::Leaving(_)
             | ControlCommand::Survey(_)
             | ControlCommand::SurveyChannels(_) => {
                 unreachable!("the cluster keeps these to itself")
             }
+        }
+    }
+
+    /// Passes on commands of a client whose transport does not carry any to the node that has its session (protocol §24).
+    /// Returns whether there is such a node; it ignores an unknown session.
+    ///
+    /// # Errors
+    /// 100 when the other node could not be reached.
+    pub fn emulate(&self, node: &str, session: &str, data: Bytes) -> Answer<bool, ErrorCode> {
+        if node == self.uid() {
+            self.receive_emulated(session, data);
+            return Answer::now(Ok(true));
+        }
+        let command = EmulationCommand { session: session.to_owned(), data };
+        let sent = self.cluster.emulate(node, command);
+        sent.map(|nodes| nodes.map(|nodes| nodes > 0)).map_err(temporary)
+    }
+
+    fn receive_emulated(&self, session: &str, data: Bytes) {
+        let parts = session.split_once('.');
+        let ids = parts.and_then(|(client, secret)| {
+            Some((ClientId::parse(client)?, Uuid::try_parse(secret).ok()?))
+        });
+        if let Some((client, secret)) = ids {
+            self.router.send_to_all_shards(&Notice::Commands { client, secret, data });
         }
     }
 

@@ -57,7 +57,7 @@ impl SessionTable {
 }
 
 fn hello(encoding: Encoding) -> Hello {
-    Hello { encoding, frame_ping: false, transport: "websocket", user: None }
+    Hello { encoding, frame_ping: false, transport: "websocket", is_emulated: false, user: None }
 }
 
 fn key(index: u32) -> ConnectionKey {

@@ -183,8 +183,13 @@ pub(crate) fn play_in_both(options: &Options, script: &str) {
 }
 
 pub(crate) fn hello(words: &str) -> Hello {
-    let mut hello =
-        Hello { encoding: Encoding::Json, frame_ping: false, transport: "websocket", user: None };
+    let mut hello = Hello {
+        encoding: Encoding::Json,
+        frame_ping: false,
+        transport: "websocket",
+        is_emulated: false,
+        user: None,
+    };
     let mut words = words.split_whitespace();
     while let Some(word) = words.next() {
         match word {

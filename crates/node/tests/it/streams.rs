@@ -59,7 +59,13 @@ impl Real {
         let (channel, epochs, heard) = Default::default();
         let mut real = Self { node, now, shards, channel, epochs, published: 0, heard };
         for (who, encoding) in CLIENTS.into_iter().enumerate() {
-            let hello = Hello { encoding, frame_ping: false, transport: "websocket", user: None };
+            let hello = Hello {
+                encoding,
+                frame_ping: false,
+                transport: "websocket",
+                is_emulated: false,
+                user: None,
+            };
             real.shards[shard_of(who)].hub.open(key(who), hello, now);
             real.say(who, r#"{"id":1,"connect":{}}"#);
         }

@@ -73,15 +73,8 @@ impl Admission {
         now: Instant,
         permit: impl FnOnce(usize) -> Option<P>,
     ) -> Result<P, Refusal> {
+        self.check_origin(headers, peer, now)?;
         let limits = Arc::clone(&self.limits.read());
-        let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or("?"));
-        if let Some(patterns) = &limits.allowed_origins
-            && !origin::is_allowed(origin, patterns)
-            && !(self.allows_own_origin && is_own(origin, headers))
-        {
-            self.refuse_request(Cause::Origin, WRONG_ORIGIN, headers, peer, now);
-            return Err((StatusCode::FORBIDDEN, WRONG_ORIGIN));
-        }
         if !limits.rate.allows(now) {
             self.refuse(Cause::Rate, now, TOO_MANY_AT_ONCE);
             return Err((
@@ -95,6 +88,28 @@ impl Admission {
             self.refuse(cause, now, if is_limit { FULL } else { OUT_OF_DESCRIPTORS });
             (StatusCode::SERVICE_UNAVAILABLE, "this node has reached its connection limit")
         })
+    }
+
+    /// Checks the origin of a request.
+    ///
+    /// # Errors
+    /// 403 and its text.
+    pub(super) fn check_origin(
+        &self,
+        headers: &HeaderMap,
+        peer: Option<SocketAddr>,
+        now: Instant,
+    ) -> Result<(), Refusal> {
+        let limits = Arc::clone(&self.limits.read());
+        let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or("?"));
+        if let Some(patterns) = &limits.allowed_origins
+            && !origin::is_allowed(origin, patterns)
+            && !(self.allows_own_origin && is_own(origin, headers))
+        {
+            self.refuse_request(Cause::Origin, WRONG_ORIGIN, headers, peer, now);
+            return Err((StatusCode::FORBIDDEN, WRONG_ORIGIN));
+        }
+        Ok(())
     }
 
     /// The maximum number of connections (0 = no limit), and the cause of refusals above it.

@@ -123,9 +123,14 @@ impl ApiService {
 
     /// Returns when the shards have caught up.
     pub(super) async fn wait_for_shards(&self) {
-        while self.shards.backlog_bytes() > INBOX_BYTES_MAX {
-            sleep(BACKLOG_PAUSE).await;
-        }
+        wait_for_shards(&self.shards).await;
+    }
+}
+
+/// Returns when the shards have caught up.
+pub(super) async fn wait_for_shards(shards: &Shards) {
+    while shards.backlog_bytes() > INBOX_BYTES_MAX {
+        sleep(BACKLOG_PAUSE).await;
     }
 }
 

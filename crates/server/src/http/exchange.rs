@@ -1,9 +1,11 @@
 //! The state of the request on one HTTP connection, shared between hyper's service and the socket wrapper (RFC 9112 §9.3).
-//! In: requests, pieces of their bodies, statuses → out: whether a request is in flight, or not read completely; a refused upgrade.
+//! In: requests, pieces of their bodies, statuses → out: whether a request is in flight, or not read completely; a refused upgrade;
+//! what takes the socket over.
 //! Uses atomics, and a lock that only the task of the connection takes; never a socket, never time.
 //! Changed here: when a request counts as read. `timeout_stream` and `listener` act on it.
 
 use std::{
+    net::TcpStream,
     pin::Pin,
     sync::{
         Arc,
@@ -29,7 +31,11 @@ pub(super) struct Exchange {
     is_unread: AtomicBool,
     is_in_head: AtomicBool,
     refused: Mutex<Option<OnUpgrade>>,
+    taker: Mutex<Option<SocketTaker>>,
 }
+
+/// Takes the socket of a connection out of HTTP, in the middle of a request whose response it sends itself.
+pub(super) type SocketTaker = Box<dyn FnOnce(TcpStream) + Send>;
 
 /// Marks a request as in flight until it is dropped. Then no time limit of the connection applies; the body has its own.
 pub(super) struct InFlightRequest {
@@ -62,13 +68,27 @@ impl Exchange {
         self.is_in_head.store(false, Relaxed);
         self.is_unread.store(!request.body().is_end_stream(), Relaxed);
         let upgrade = request.extensions().get::<OnUpgrade>().cloned();
-        let request = request.map(|body| TrackedBody { body, exchange: Arc::clone(self) });
+        let mut request = request.map(|body| TrackedBody { body, exchange: Arc::clone(self) });
+        request.extensions_mut().insert(Arc::clone(self));
         (request, InFlightRequest { exchange: Arc::clone(self), upgrade })
     }
 
     /// The upgrade future of the last upgrade request that got another status than 101.
     pub(super) fn refused_upgrade(&self) -> Option<OnUpgrade> {
         self.refused.lock().take()
+    }
+
+    /// Gives the socket of this connection to `taker` as soon as the service waits.
+    pub(super) fn hand_over(&self, taker: SocketTaker) {
+        *self.taker.lock() = Some(taker);
+    }
+
+    pub(super) fn has_taker(&self) -> bool {
+        self.taker.lock().is_some()
+    }
+
+    pub(super) fn take_taker(&self) -> Option<SocketTaker> {
+        self.taker.lock().take()
     }
 
     /// Whether a head has begun and is not complete.

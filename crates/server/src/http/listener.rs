@@ -8,7 +8,7 @@ use std::{
     future::{Future, poll_fn},
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    pin::pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::Poll,
     time::{Duration, Instant},
@@ -182,8 +182,10 @@ async fn serve_connection(
         .half_close(true)
         .serve_connection(TokioIo::new(socket), service)
         .with_upgrades();
-    if let Err(error) = serve_until_stop(connection, stop).await {
-        tracing::debug!(%error, %peer, "HTTP connection ended early");
+    match serve_until_stop(connection, stop, &exchange).await {
+        Ok(None) => {}
+        Ok(Some(socket)) => return hand_over(socket, &exchange),
+        Err(error) => tracing::debug!(%error, %peer, "HTTP connection ended early"),
     }
     // After an upgrade request hyper releases the socket instead of closing it, for every status.
     if let Some(refused) = exchange.refused_upgrade()
@@ -194,36 +196,57 @@ async fn serve_connection(
     }
 }
 
-/// Serves a connection to its end, or to the end of its request in flight once `stop` is true.
+/// Gives a socket to the service that asked for it.
+fn hand_over(socket: TimeoutStream<TcpStream>, exchange: &Exchange) {
+    if let (Some(taker), Ok(socket)) = (exchange.take_taker(), socket.into_socket().into_std()) {
+        taker(socket);
+    }
+}
+
+/// Serves a connection to its end, or to the end of its request in flight once `stop` is true. Returns the socket when a
+/// service wants to send the response by itself.
 async fn serve_until_stop<S, B>(
-    connection: UpgradeableConnection<TokioIo<TimeoutStream<TcpStream>>, S>,
+    mut connection: UpgradeableConnection<TokioIo<TimeoutStream<TcpStream>>, S>,
     mut stop: watch::Receiver<bool>,
-) -> hyper::Result<()>
+    exchange: &Exchange,
+) -> hyper::Result<Option<TimeoutStream<TcpStream>>>
 where
     S: HttpService<Incoming, ResBody = B, Error = Infallible>,
     B: Body + 'static,
     B::Error: Into<BoxError>,
 {
-    tokio::pin!(connection);
     let stop_state = stop.clone();
     let mut stopped = pin!(stop_requested(&mut stop));
     let mut is_listening = false;
     let served = poll_fn(|context| {
-        if let Poll::Ready(result) = connection.as_mut().poll(context) {
-            return Poll::Ready(Some(result));
+        if let Poll::Ready(result) = Pin::new(&mut connection).poll(context) {
+            return Poll::Ready(Served::Ended(result));
+        }
+        if exchange.has_taker() {
+            return Poll::Ready(Served::HandOver);
         }
         // `stopped` wakes this task after its first poll; until it changes, `has_changed` is cheaper than another poll.
         if is_listening && stop_state.has_changed().is_ok_and(|changed| !changed) {
             return Poll::Pending;
         }
         is_listening = true;
-        stopped.as_mut().poll(context).map(|()| None)
+        stopped.as_mut().poll(context).map(|()| Served::Stop)
     });
-    if let Some(result) = served.await {
-        return result;
+    match served.await {
+        Served::Ended(result) => result.map(|()| None),
+        Served::HandOver => Ok(connection.into_parts().map(|parts| parts.io.into_inner())),
+        Served::Stop => {
+            Pin::new(&mut connection).graceful_shutdown();
+            connection.await.map(|()| None)
+        }
     }
-    connection.as_mut().graceful_shutdown();
-    connection.await
+}
+
+/// Why a connection is no longer served.
+enum Served {
+    Ended(hyper::Result<()>),
+    HandOver,
+    Stop,
 }
 
 /// Returns when `stop` is true or its sender was dropped.

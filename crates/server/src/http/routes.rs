@@ -14,7 +14,7 @@ use axum::{
     routing::{any, get},
 };
 use fanwire_api::{Api, http::HttpApi};
-use fanwire_node::Hello;
+use fanwire_node::{Hello, Node};
 use fanwire_protocol::Encoding;
 use fanwire_telemetry::LogThrottle;
 use serde::Serialize;
@@ -22,9 +22,12 @@ use serde::Serialize;
 use super::{
     api_service::ApiService,
     debug,
+    emulation::{self, EmulationEndpoint},
+    response_stream::{self, StreamEndpoint},
     root_service::RootService,
     upgrade::{ConnectionSetup, Endpoint},
 };
+use crate::shard::Transport;
 use crate::{config::Config, engine::Engine, metrics::Metrics, readiness::Readiness};
 use fanwire_fanout::Realtime;
 
@@ -35,6 +38,7 @@ const PROTOBUF: &str = Encoding::Protobuf.subprotocol();
 /// The parts of a server that handlers use.
 pub struct Parts {
     pub endpoint: Endpoint<Realtime>,
+    pub node: Arc<Node>,
     pub api: Arc<Api>,
     pub metrics: Arc<Metrics>,
     pub engine: Engine,
@@ -105,16 +109,40 @@ async fn refuse_route(
 
 fn clients(config: &Config, parts: Parts) -> Router {
     let mut router = Router::new();
+    let realtime = Arc::new(RealtimeEndpoint {
+        endpoint: parts.endpoint,
+        user_id_header: config.client.user_id_http_header.clone(),
+    });
     if !config.websocket.disabled {
-        let endpoint = Arc::new(RealtimeEndpoint {
-            endpoint: parts.endpoint,
-            user_id_header: config.client.user_id_http_header.clone(),
-        });
-        router =
-            router.route(&config.websocket.handler_prefix, any(websocket).with_state(endpoint));
+        let websocket = any(websocket).with_state(Arc::clone(&realtime));
+        router = router.route(&config.websocket.handler_prefix, websocket);
     }
+    router = router.merge(streams(config, realtime, parts.node));
     if config.demo.enabled {
         router = router.merge(demo(config, parts.metrics, &parts.demo_curl));
+    }
+    router
+}
+
+/// HTTP streams and event streams, and the path of their commands.
+fn streams(config: &Config, realtime: Arc<RealtimeEndpoint>, node: Arc<Node>) -> Router {
+    let mut router = Router::new();
+    let kinds =
+        [(Transport::HttpStream, &config.http_stream), (Transport::EventStream, &config.sse)];
+    for (transport, options) in kinds.into_iter().filter(|(_, options)| options.enabled) {
+        let endpoint = Arc::new(StreamEndpoint {
+            realtime: Arc::clone(&realtime),
+            transport,
+            body_bytes_max: options.max_request_body_size,
+        });
+        let serve = any(response_stream::serve).with_state(endpoint);
+        router = router.route(&options.handler_prefix, serve);
+    }
+    if config.http_stream.enabled || config.sse.enabled {
+        let body_bytes_max = config.emulation.max_request_body_size;
+        let endpoint = Arc::new(EmulationEndpoint { realtime, node, body_bytes_max });
+        let serve = any(emulation::serve).with_state(endpoint);
+        router = router.route(&config.emulation.handler_prefix, serve);
     }
     router
 }
@@ -146,9 +174,9 @@ fn pages(config: &Config, parts: &Parts) -> Router {
     router
 }
 
-struct RealtimeEndpoint {
-    endpoint: Endpoint<Realtime>,
-    user_id_header: String,
+pub(super) struct RealtimeEndpoint {
+    pub(super) endpoint: Endpoint<Realtime>,
+    pub(super) user_id_header: String,
 }
 
 /// Query options of the real-time endpoint (client protocol §1). Unknown ones are ignored; of a repeated one the first counts.
@@ -175,6 +203,7 @@ async fn websocket(State(realtime): State<Arc<RealtimeEndpoint>>, request: Reque
             encoding: if is_binary { Encoding::Protobuf } else { Encoding::Json },
             frame_ping: query.is("cf_ws_frame_ping_pong", "true"),
             transport: "websocket",
+            is_emulated: false,
             user: user_of(request, &realtime.user_id_header),
         };
         ConnectionSetup { hello, is_binary }
@@ -182,7 +211,7 @@ async fn websocket(State(realtime): State<Arc<RealtimeEndpoint>>, request: Reque
 }
 
 /// The user in the trusted header. `None` if it is empty or repeated, because then a client may have sent one of them.
-fn user_of(request: &Request<Body>, header: &str) -> Option<String> {
+pub(super) fn user_of(request: &Request<Body>, header: &str) -> Option<String> {
     if header.is_empty() {
         return None;
     }

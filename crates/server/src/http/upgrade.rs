@@ -111,13 +111,13 @@ impl<A: Application> Endpoint<A> {
 }
 
 /// Identifies a peer across connections: by address, user agent and forwarded address.
-fn peer(request: &Request<Body>) -> Peer {
+pub(super) fn peer(request: &Request<Body>) -> Peer {
     let address = address(request).map(|address| address.ip());
     let identifying = [header::USER_AGENT, FORWARDED_FOR].map(|name| request.headers().get(name));
     Peer::of(&(address, identifying))
 }
 
-fn address(request: &Request<Body>) -> Option<SocketAddr> {
+pub(super) fn address(request: &Request<Body>) -> Option<SocketAddr> {
     request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0)
 }
 
@@ -147,6 +147,7 @@ fn move_to_shard<A: Application>(
         Ok(socket) => shards.open(Arrival {
             socket,
             early: parts.read_buf.to_vec(),
+            response: None,
             is_binary: pending.is_binary,
             compression: pending.compression,
             may_inflate: pending.may_inflate,

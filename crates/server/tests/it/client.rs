@@ -150,6 +150,19 @@ impl Client {
         panic!("the stream ended without a close frame");
     }
 
+    /// What comes up to the first `end` and with it, in a response that goes on; bytes that are no text are replaced.
+    pub(crate) async fn text_until(&mut self, end: &str) -> String {
+        loop {
+            let found = self.buffer.windows(end.len()).position(|part| part == end.as_bytes());
+            if let Some(at) = found {
+                let text = self.buffer.drain(..at + end.len()).collect::<Vec<_>>();
+                return String::from_utf8_lossy(&text).into_owned();
+            }
+            let so_far = String::from_utf8_lossy(&self.buffer).into_owned();
+            assert!(self.fill().await, "the stream ended after {so_far}");
+        }
+    }
+
     /// Everything up to the end of the stream, as text.
     pub(crate) async fn text_to_the_end(mut self) -> String {
         while self.fill().await {}

@@ -185,6 +185,7 @@ impl Shard {
         self.shards.open(Arrival {
             socket,
             early: Vec::new(),
+            response: None,
             is_binary: false,
             compression: Compression::Raw,
             may_inflate: false,

@@ -22,4 +22,5 @@ mod rooms;
 mod route;
 mod shutdown;
 mod stream;
+mod streams;
 mod traffic;

@@ -214,6 +214,7 @@ fn open(shards: &Shards<Poster>) -> TcpStream {
     shards.open(Arrival {
         socket,
         early: Vec::new(),
+        response: None,
         is_binary: false,
         compression: Compression::Raw,
         may_inflate: false,

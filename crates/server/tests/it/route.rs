@@ -116,7 +116,7 @@ fn key(index: u32) -> ConnectionKey {
 }
 
 fn hello(encoding: Encoding) -> Hello {
-    Hello { encoding, frame_ping: false, transport: "websocket", user: None }
+    Hello { encoding, frame_ping: false, transport: "websocket", is_emulated: false, user: None }
 }
 
 fn masked(payload: &[u8]) -> Vec<u8> {

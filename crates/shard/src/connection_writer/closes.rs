@@ -1,4 +1,5 @@
-//! The end of connections: by us, by the peer, by an error; with or without a close frame (RFC 6455 §5.5.1, §7).
+//! The end of connections: by us, by the peer, by an error; with or without a close frame (RFC 6455 §5.5.1, §7), or with a
+//! last message where there are no frames.
 //! In: a call, or an event of the peer → out: a close frame in the queue and the connection's next phase.
 //! Uses the queues and timers of `ConnectionWriter`; never writes a socket and never calls the application.
 //! Changed here: the order of closing. When queued bytes are written is decided in `connection_writer::flush`.
@@ -8,7 +9,8 @@ use std::time::Duration;
 use fanwire_ws::{Opcode, frame};
 
 use super::{ConnectionWriter, any};
-use crate::connection::{CloseCause, Connection, Phase, SlotKey};
+use crate::connection::{CloseCause, Connection, PeerFormat, Phase, SlotKey};
+use crate::transport::Transport;
 
 impl ConnectionWriter {
     /// Closes a connection: sends the queued frames, then a close frame (RFC 6455 §5.5.1).
@@ -96,9 +98,18 @@ impl ConnectionWriter {
 
     fn send_close(&mut self, key: SlotKey, code: u16, reason: &str, phase: Phase, end: CloseCause) {
         let Some(connection) = self.open(key) else { return };
+        let PeerFormat { transport, is_binary, .. } = connection.format();
+        let is_websocket = transport == Transport::WebSocket;
+        // A response body has no closing handshake.
+        let phase = if is_websocket { phase } else { Phase::Done };
         let was = std::mem::replace(&mut connection.phase, phase);
         let mut close = Vec::new();
-        frame::encode_close(code, reason, &mut close);
+        if is_websocket {
+            frame::encode_close(code, reason, &mut close);
+        } else {
+            let message = (self.settings.last_message)(is_binary, code, reason);
+            transport.encode(is_binary, &message, &mut close);
+        }
         self.append(key.index, close.into());
         self.close_deadlines.push_back((self.now + CLOSE_TIMEOUT, key));
         self.counters.closes_out.add(1);

@@ -91,7 +91,10 @@ impl ConnectionWriter {
         if let Some(started) = started {
             self.counters.write_time.observe(started.elapsed());
         }
-        self.counters.of(connection.is_binary).wire_bytes_out.add(written as u64);
+        self.counters
+            .of(connection.transport, connection.is_binary)
+            .wire_bytes_out
+            .add(written as u64);
         match result {
             Ok(()) => {
                 self.counters.writes.add(1);
@@ -122,7 +125,10 @@ impl ConnectionWriter {
         if let Some(started) = started {
             self.counters.write_time.observe(started.elapsed());
         }
-        self.counters.of(connection.is_binary).wire_bytes_out.add(sent as u64);
+        self.counters
+            .of(connection.transport, connection.is_binary)
+            .wire_bytes_out
+            .add(sent as u64);
         if sent == bytes.len() {
             self.counters.writes.add(1);
             return;

@@ -20,7 +20,7 @@ fn behind_the_last_letter_a_publication_leaves_at_once() {
     assert_eq!(read(&mut peer), [0x81, 3, b'o', b'n', b'e']);
     out.flush();
     assert_eq!(out.counters.writes.value(), 1);
-    assert_eq!(out.counters.of(false).wire_bytes_out.value(), 5);
+    assert_eq!(out.counters.of(Transport::WebSocket, false).wire_bytes_out.value(), 5);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn what_the_socket_does_not_take_waits_and_nothing_overtakes_it() {
     }
     assert_eq!(received.len(), 10 + large.len() + 5);
     assert_eq!(received[received.len() - 5..], [0x81, 3, b't', b'w', b'o']);
-    let counted = out.counters.of(false).wire_bytes_out.value();
+    let counted = out.counters.of(Transport::WebSocket, false).wire_bytes_out.value();
     assert_eq!(counted, received.len() as u64, "what left in part counts, too");
 }
 

@@ -59,6 +59,7 @@ fn arrival<H>(socket: TcpStream, early: Vec<u8>, hello: H) -> Arrival<H> {
     Arrival {
         socket,
         early,
+        response: None,
         is_binary: false,
         compression: Compression::Raw,
         may_inflate: false,

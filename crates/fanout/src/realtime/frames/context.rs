@@ -17,7 +17,7 @@ use hashbrown::HashMap;
 
 use super::{Delivery, FrameStats, Frames, opcode, prepared_of};
 use crate::compression::{DeliveryKind, EncodingHistory};
-use fanwire_shard::{BorrowedFrame, Compression, ConnectionWriter, Frame};
+use fanwire_shard::{BorrowedFrame, Compression, ConnectionWriter, Frame, PeerFormat, Transport};
 
 /// The frames made so far, and the next receivers.
 #[derive(Default)]
@@ -242,7 +242,9 @@ fn delivery<'a>(
     let PendingReceiver { connection, place, compression, .. } = *receiver;
     let (delta_mode, message) =
         (DeltaMode::Plain, broadcast.message_in(DeltaMode::Plain, encoding)?);
-    Some(Delivery { connection, place, encoding, delta_mode, compression, broadcast, message })
+    let (is_binary, transport) = (encoding == Encoding::Protobuf, Transport::WebSocket);
+    let format = PeerFormat { is_binary, transport, compression };
+    Some(Delivery { connection, place, encoding, delta_mode, format, broadcast, message })
 }
 
 /// Receivers whose frames are made before the first of them is written. With 16, game states to five channels each take

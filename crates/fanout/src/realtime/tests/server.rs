@@ -71,8 +71,13 @@ impl Server {
         set_socket_send_buffer_size(&socket, SOCKET_BYTES).expect("a socket");
         set_socket_recv_buffer_size(&peer, SOCKET_BYTES).expect("a socket");
         let frame = frame(commands);
-        let hello =
-            Hello { encoding: Encoding::Json, frame_ping: false, transport: "websocket", user };
+        let hello = Hello {
+            encoding: Encoding::Json,
+            frame_ping: false,
+            transport: "websocket",
+            is_emulated: false,
+            user,
+        };
         self.shard.open(socket, frame, compression, hello);
         self.peers.push(peer);
         self.take_turn();

@@ -14,7 +14,13 @@ use crate::session::{ConnectionKey, Hello, Phase};
 
 fn session(index: u32, phase: Phase) -> Option<Session> {
     let encoding = Encoding::Json;
-    let hello = Hello { encoding, frame_ping: true, transport: "websocket", user: None };
+    let hello = Hello {
+        encoding,
+        frame_ping: true,
+        transport: "websocket",
+        is_emulated: false,
+        user: None,
+    };
     let now = Instant::now();
     let stale_at = Clock::new(now, 0).moment(now + Duration::from_secs(25));
     let key = ConnectionKey { index, generation: 1 };

@@ -53,7 +53,13 @@ impl Harness {
         let number = self.clients.len();
         let (shard, key) =
             (number % 2, ConnectionKey { index: number as u32 / 2, generation: number as u32 });
-        let hello = Hello { encoding, frame_ping: false, transport: "websocket", user: None };
+        let hello = Hello {
+            encoding,
+            frame_ping: false,
+            transport: "websocket",
+            is_emulated: false,
+            user: None,
+        };
         self.shards[shard].hub.open(key, hello, self.now);
         let (id, subscribed, has_agreed, base, position, heard) = Default::default();
         self.clients.push(Client {

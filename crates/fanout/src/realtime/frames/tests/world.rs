@@ -168,7 +168,13 @@ impl World {
         let (peer, _) = self.listener.accept().expect("a peer is waiting");
         let key = self.out.open_for_test(peer, plan.is_binary, plan.compression);
         let encoding = if plan.is_binary { Encoding::Protobuf } else { Encoding::Json };
-        let hello = Hello { encoding, frame_ping: true, transport: "websocket", user: None };
+        let hello = Hello {
+            encoding,
+            frame_ping: true,
+            transport: "websocket",
+            is_emulated: false,
+            user: None,
+        };
         self.realtime.open(key, hello, Instant::now(), &mut self.out);
         let window_bits = plan.compression.window_bits().unwrap_or(15);
         let (channels, expected, stream) = Default::default();

@@ -1,0 +1,47 @@
+//! Cross-origin requests of real-time endpoints that scripts call with `fetch` or `EventSource` (WHATWG Fetch §3.2).
+//! In: the headers of a request whose origin was accepted → out: headers of the response; answers to preflights.
+//! Uses nothing; never checks an origin, which `admission` does.
+//! Changed here: what a page of another origin may do.
+
+use axum::{
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+
+/// The headers with which a browser lets a page of another origin read the response; none without an origin.
+pub(super) fn headers(request: &HeaderMap) -> Vec<(HeaderName, &str)> {
+    let text = |name| request.get(name).and_then(|value| value.to_str().ok());
+    let Some(origin) = text(header::ORIGIN) else { return Vec::new() };
+    let mut headers = vec![
+        (header::ACCESS_CONTROL_ALLOW_ORIGIN, origin),
+        (header::ACCESS_CONTROL_ALLOW_CREDENTIALS, "true"),
+    ];
+    let asked = text(header::ACCESS_CONTROL_REQUEST_HEADERS);
+    let asked = asked.filter(|asked| !asked.is_empty() && *asked != "null");
+    headers.extend(asked.map(|asked| (header::ACCESS_CONTROL_ALLOW_HEADERS, asked)));
+    headers
+}
+
+/// Adds these headers, unless the response is the refusal of the origin.
+pub(super) fn allow(mut response: Response, request: &HeaderMap) -> Response {
+    if response.status() != StatusCode::FORBIDDEN {
+        for (name, value) in headers(request) {
+            let value = HeaderValue::from_str(value).expect("the value of a header");
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}
+
+/// The answer to a preflight of an endpoint for POST.
+pub(super) fn preflight() -> Response {
+    let headers = [
+        (header::ACCESS_CONTROL_MAX_AGE, "300"),
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "POST, OPTIONS"),
+    ];
+    (StatusCode::NO_CONTENT, headers).into_response()
+}
+
+pub(super) fn refuse_method(allowed: &'static str) -> Response {
+    (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, allowed)]).into_response()
+}

@@ -1,0 +1,69 @@
+//! How messages are framed on a connection: WebSocket frames, or the body of a response that does not end.
+//! In: a message → out: its bytes in the body of an HTTP stream or an event stream; those of WebSocket are made by `ws`.
+//! Uses nothing; a message in JSON has no line feed in itself, so one in its bytes separates two messages.
+//! Changed here: the bytes around a message. Which connection has which transport is decided by the HTTP side.
+
+/// The transport of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Transport {
+    #[default]
+    WebSocket,
+    /// A response body: JSON messages that end in line feeds, or Protobuf messages behind their lengths.
+    HttpStream,
+    /// Server-Sent Events, JSON only: an event for each message (WHATWG HTML §9.2).
+    EventStream,
+}
+
+impl Transport {
+    pub const ALL: [Self; 3] = [Self::WebSocket, Self::HttpStream, Self::EventStream];
+
+    /// The name as backends and metrics see it (protocol §24).
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WebSocket => "websocket",
+            Self::HttpStream => "http_stream",
+            Self::EventStream => "sse",
+        }
+    }
+
+    /// Appends `message`, which may be several joined ones, as it is sent in a response body.
+    ///
+    /// # Panics
+    /// With [`Transport::WebSocket`].
+    pub(crate) fn encode(self, is_binary: bool, message: &[u8], into: &mut Vec<u8>) {
+        match self {
+            Self::WebSocket => unreachable!("WebSocket frames are made by the framer"),
+            Self::HttpStream => {
+                into.extend_from_slice(message);
+                if !is_binary {
+                    into.push(b'\n');
+                }
+            }
+            Self::EventStream => {
+                for line in message.split(|byte| *byte == b'\n') {
+                    into.extend_from_slice(b"data: ");
+                    into.extend_from_slice(line);
+                    into.extend_from_slice(b"\n\n");
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Transport;
+
+    #[test]
+    fn messages_are_lines_events_or_bytes() {
+        let encoded = |transport: Transport, is_binary, message: &[u8]| {
+            let mut bytes = Vec::new();
+            transport.encode(is_binary, message, &mut bytes);
+            String::from_utf8(bytes).expect("text")
+        };
+        assert_eq!(encoded(Transport::HttpStream, false, b"{\"id\":1}\n{}"), "{\"id\":1}\n{}\n");
+        assert_eq!(encoded(Transport::HttpStream, true, b"\x02ab"), "\x02ab");
+        let events = encoded(Transport::EventStream, false, b"{\"id\":1}\n{}");
+        assert_eq!(events, "data: {\"id\":1}\n\ndata: {}\n\n");
+    }
+}

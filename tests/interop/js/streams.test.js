@@ -1,0 +1,181 @@
+// HTTP streaming and Server-Sent Events with npm centrifuge, forced and as fallback where no WebSocket gets through.
+// In: servers with `http_stream` and `sse` → out: what the SDK reports over these transports.
+// May use the SDK, npm eventsource, and plain HTTP for what an SDK does not do.
+// Framing is tested in crates/shard, statuses and limits in crates/server/tests/it/streams.rs.
+
+import assert from 'node:assert/strict';
+import http from 'node:http';
+import { once } from 'node:events';
+import { after, before, describe, test } from 'node:test';
+
+import { EventSource } from 'eventsource';
+import WebSocket from 'ws';
+
+import { startRedis } from '../redis.js';
+import { eventually, start, token } from '../server.js';
+import { ENCODINGS, connect, next, subscribe } from './clients.js';
+
+const [JSON_SDK, PROTOBUF_SDK] = ENCODINGS;
+const SETTINGS = {
+  http_stream: { enabled: true },
+  sse: { enabled: true },
+  client: { ping_interval: '2s', pong_timeout: '1s' },
+  channel: {
+    without_namespace: {
+      allow_subscribe_for_client: true,
+      allow_publish_for_subscriber: true,
+      presence: true,
+      allow_presence_for_subscriber: true,
+      history_size: 100,
+      history_ttl: '60s',
+      force_recovery: true,
+    },
+  },
+};
+
+const KINDS = [
+  { transport: 'http_stream', encoding: JSON_SDK },
+  { transport: 'http_stream', encoding: PROTOBUF_SDK },
+  { transport: 'sse', encoding: JSON_SDK },
+];
+
+/** An SDK client that tries these transports in order. `uplink` is the server that gets its commands. */
+function client(t, server, { transport, encoding }, { uplink = server, user = '42', endpoints } = {}) {
+  const own = [{ transport, endpoint: `${server.http}/connection/${transport}` }];
+  const made = new encoding.Centrifuge(endpoints ?? own, {
+    emulationEndpoint: `${uplink.http}/emulation`,
+    websocket: WebSocket,
+    eventsource: EventSource,
+    fetch,
+    readableStream: ReadableStream,
+    minReconnectDelay: 50,
+    maxReconnectDelay: 200,
+    token: token({ sub: user }),
+  });
+  t.after(() => made.disconnect());
+  return made;
+}
+
+const numbers = (publications, encoding) => publications.items.map(({ data }) => encoding.value(data).n);
+
+describe('one server', () => {
+  let server;
+  before(async () => (server = await start(SETTINGS)));
+  after(() => server?.stop());
+
+  for (const kind of KINDS) {
+    const { transport, encoding } = kind;
+    const channel = `${transport} ${encoding.name}`.replace(' ', '_');
+
+    test(`${transport}, ${encoding.name}: subscribe, publish, presence, pings and disconnect`, async (t) => {
+      const one = client(t, server, kind);
+      const connected = await connect(one);
+      assert.equal(connected.transport, transport);
+      const { subscription, publications } = await subscribe(one, channel);
+      await subscription.publish(encoding.payload({ n: 1 }));
+      for (let n = 2; n <= 50; n += 1) await server.api('publish', { channel, data: { n } });
+      await publications.count(50);
+      assert.deepEqual(numbers(publications, encoding), Array.from({ length: 50 }, (_, index) => index + 1));
+      assert.equal(Object.keys((await subscription.presence()).clients).length, 1);
+      let lost = false;
+      one.on('connecting', () => (lost = true));
+      await new Promise((resolve) => setTimeout(resolve, 5_000)); // two pings, answered through the uplink
+      assert.ok(!lost, 'pongs of the uplink keep the stream alive');
+      const disconnected = next(one, 'disconnected');
+      await server.api('disconnect', { user: '42', disconnect: { code: 4500, reason: 'enough' } });
+      assert.deepEqual(await disconnected, { code: 4500, reason: 'enough' });
+      await eventually(async () => (await server.connections()) === 0, 'the end of the connection');
+    });
+
+    test(`${transport}, ${encoding.name}: a client that comes back recovers what it missed`, async (t) => {
+      const one = client(t, server, kind, { user: '43' });
+      await connect(one);
+      const { publications } = await subscribe(one, `again_${channel}`);
+      const publish = (n) => server.api('publish', { channel: `again_${channel}`, data: { n } });
+      await publish(1);
+      await publications.count(1);
+      const connecting = next(one, 'connecting');
+      await server.api('disconnect', { user: '43', disconnect: { code: 3000, reason: 'again' } });
+      await connecting;
+      await publish(2);
+      await publications.count(2);
+      assert.deepEqual(numbers(publications, encoding), [1, 2]);
+    });
+  }
+
+  test('behind a proxy that refuses Upgrade the SDK falls back, to each of them', async (t) => {
+    const proxy = await withoutUpgrade(t, server);
+    for (const kind of [KINDS[0], KINDS[2]]) {
+      const endpoints = [
+        { transport: 'websocket', endpoint: `${proxy.http.replace('http', 'ws')}/connection/websocket` },
+        { transport: kind.transport, endpoint: `${proxy.http}/connection/${kind.transport}` },
+      ];
+      const one = client(t, server, kind, { uplink: proxy, endpoints });
+      assert.equal((await connect(one)).transport, kind.transport);
+      const { subscription, publications } = await subscribe(one, 'fallback');
+      await subscription.publish({ n: 1 });
+      await publications.find(({ data }) => data.n === 1, 'its own publication');
+    }
+  });
+
+  test('a hundred commands at once are all answered', async (t) => {
+    const one = client(t, server, KINDS[0]);
+    await connect(one);
+    const { subscription } = await subscribe(one, 'many');
+    const results = await Promise.all(Array.from({ length: 100 }, (_, n) => subscription.publish({ n })));
+    assert.equal(results.length, 100);
+  });
+
+  test('a client whose stream is cut is gone', async (t) => {
+    const one = client(t, server, KINDS[0], { user: '44' });
+    await connect(one);
+    await subscribe(one, 'cut');
+    const members = async () => Object.keys((await server.api('presence', { channel: 'cut' })).presence).length;
+    assert.equal(await members(), 1);
+    one.disconnect();
+    await eventually(async () => (await members()) === 0, 'its leave');
+  });
+});
+
+test('on two nodes with one Redis any node takes the commands', async (t) => {
+  const redis = await startRedis();
+  t.after(() => redis.stop());
+  const settings = { ...SETTINGS, engine: { type: 'redis', redis: { address: redis.address } } };
+  const nodes = await Promise.all([start(settings), start(settings)]);
+  for (const node of nodes) {
+    t.after(() => node.stop());
+    await eventually(async () => (await node.api('info')).nodes.length === 2, 'both nodes to know each other');
+  }
+  for (const kind of KINDS) {
+    const { encoding } = kind;
+    const one = client(t, nodes[0], kind, { uplink: nodes[1] });
+    await connect(one);
+    const channel = `nodes_${kind.transport}_${encoding.name}`;
+    const { subscription, publications } = await subscribe(one, channel);
+    await subscription.publish(encoding.payload({ n: 1 }));
+    await publications.count(1);
+    assert.deepEqual(numbers(publications, encoding), [1]);
+  }
+});
+
+/** A proxy that passes on everything but upgrades, which it refuses with 403. */
+async function withoutUpgrade(t, server) {
+  const [host, port] = server.host.split(':');
+  const proxy = http.createServer((request, response) => {
+    const onwards = http.request({ host, port, path: request.url, method: request.method, headers: request.headers });
+    onwards.on('response', (answer) => {
+      response.writeHead(answer.statusCode, answer.headers);
+      response.flushHeaders();
+      answer.pipe(response);
+    });
+    onwards.on('error', () => response.destroy());
+    response.on('close', () => onwards.destroy());
+    request.pipe(onwards);
+  });
+  proxy.on('upgrade', (request, socket) => socket.end('HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n'));
+  proxy.listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  t.after(() => proxy.closeAllConnections());
+  t.after(() => proxy.close());
+  return { http: `http://127.0.0.1:${proxy.address().port}` };
+}
