@@ -52,6 +52,9 @@ pub struct Fanout {
     /// Compare publications through a Redis of the run's own to those in memory.
     #[arg(long, conflicts_with_all = ["compression", "compare_compression", "noise"])]
     compare_engines: bool,
+    /// Subscribers of Fanwire read event streams.
+    #[arg(long, conflicts_with_all = ["compression", "compare_compression", "noise", "compare_engines"])]
+    event_streams: bool,
     /// Compare Fanwire to another build of it, with `--compression` both in context.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["compare_compression", "noise", "compare_engines"])]
     against: Option<PathBuf>,
@@ -86,6 +89,8 @@ pub enum Contender {
     Other {
         compression: bool,
     },
+    /// Fanwire with subscribers of event streams.
+    EventStreams,
     /// Fanwire without compression, whose publications come back to it through Redis.
     Redis,
 }
@@ -151,6 +156,7 @@ impl Fanout {
                 let compression = self.compression;
                 [Contender::Other { compression }, fanwire(compression)]
             }
+            _ if self.event_streams => [Contender::Bare, Contender::EventStreams],
             _ => [Contender::Bare, fanwire(self.compression)],
         }
     }
@@ -236,6 +242,7 @@ impl fmt::Display for Contender {
             Contender::Other { .. } => "other build",
             Contender::Fanwire { compression: false } => "fanwire",
             Contender::Fanwire { compression: true } => "fanwire, compressed",
+            Contender::EventStreams => "fanwire, SSE",
             Contender::Redis => "fanwire, Redis",
         })
     }

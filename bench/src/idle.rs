@@ -7,11 +7,12 @@ use anyhow::{Result, bail};
 use clap::Args;
 use std::time::{Duration, Instant};
 
+use crate::fanout::round::event_streams;
 use crate::setup::Setup;
 use crate::stats::{grouped, slope};
 use crate::target::Target;
 use fanwire_load::generator::messages::Encoding;
-use fanwire_load::generator::{Generator, Profile, PublicationHandler};
+use fanwire_load::generator::{ConnectTarget, Generator, Profile, PublicationHandler};
 use fanwire_load::machine::{self, Meter};
 
 /// Server memory per idle connection (slope of resident memory) and CPU per connection with pings on.
@@ -23,6 +24,9 @@ pub struct Idle {
     /// Do not offer permessage-deflate.
     #[arg(long)]
     no_compression: bool,
+    /// Event streams instead of WebSockets; without pings, so --seconds 0 is set.
+    #[arg(long)]
+    event_streams: bool,
     /// One channel per connection instead of one for all.
     #[arg(long)]
     own_channels: bool,
@@ -53,13 +57,17 @@ impl Idle {
             );
         }
         self.setup.pin_generator()?;
-        let target = Target::fanwire(&self.setup.binary()?, Some(self.setup.server_core))?;
+        let settings = if self.event_streams { event_streams() } else { serde_json::json!({}) };
+        let core = Some(self.setup.server_core);
+        let target = Target::with_settings(&self.setup.binary()?, core, settings)?;
         let measured = self.measure(&target);
         measured.map_err(|error| error.context(format!("server log:\n{}", target.log_tail())))
     }
 
     fn measure(&self, target: &Target) -> Result<bool> {
         let mut generator = Generator::new(false)?;
+        let event_stream = self.event_streams;
+        generator.set_endpoint(ConnectTarget { event_stream, ..ConnectTarget::default() });
         let compression = if self.no_compression { "not offered" } else { "negotiated" };
         let channels = if self.own_channels { "a channel each" } else { "one channel" };
         println!("idle: one subscription per connection, {channels}, compression {compression}\n");
@@ -92,7 +100,7 @@ impl Idle {
     }
 
     fn cpu_with_pings(&self, target: &Target, generator: &mut Generator) -> Result<f64> {
-        if self.seconds == 0.0 {
+        if self.seconds == 0.0 || self.event_streams {
             return Ok(0.0);
         }
         rest(generator, FIRST_PING_MAX)?;

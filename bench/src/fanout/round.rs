@@ -14,7 +14,7 @@ use crate::stats::{median, percentile};
 use crate::target::Target;
 use fanwire_load::generator::messages::Encoding;
 use fanwire_load::generator::publisher::Publisher;
-use fanwire_load::generator::{Generator, Profile, StallTimer};
+use fanwire_load::generator::{ConnectTarget, Generator, Profile, StallTimer};
 use fanwire_load::machine::{self, Meter, Usage};
 
 /// What all rounds of a run have in common.
@@ -94,6 +94,7 @@ impl Round<'_> {
         };
         let target = match (contender, &redis) {
             (Contender::Bare, _) => Target::bare(self.server_core)?,
+            (Contender::EventStreams, _) => Target::with_settings(binary, core, event_streams())?,
             (_, None) => Target::fanwire(binary, core)?,
             (_, Some(redis)) => Target::with_engine(binary, core, channel, redis.engine())?,
         };
@@ -110,6 +111,8 @@ impl Round<'_> {
         redis: Option<RedisServer>,
     ) -> Result<Run<'_>> {
         let mut generator = Generator::new(false)?;
+        let event_stream = contender == Contender::EventStreams;
+        generator.set_endpoint(ConnectTarget { event_stream, ..ConnectTarget::default() });
         let (address, registry) = (target.address(), generator.registry());
         let publisher = match contender {
             Contender::Bare => Publisher::bare(address, registry)?,
@@ -138,7 +141,7 @@ impl Round<'_> {
     fn profile(&self, contender: Contender, channels: &[usize]) -> Profile {
         let compression = match contender {
             Contender::Fanwire { compression } | Contender::Other { compression } => compression,
-            Contender::Bare | Contender::Redis => false,
+            Contender::Bare | Contender::Redis | Contender::EventStreams => false,
         };
         Profile {
             plain: contender == Contender::Bare,
@@ -235,6 +238,11 @@ impl Run<'_> {
         }
         Ok(())
     }
+}
+
+/// Without pings, to which these subscribers have no answer.
+pub fn event_streams() -> serde_json::Value {
+    serde_json::json!({ "sse": { "enabled": true }, "client": { "ping_interval": "1h" } })
 }
 
 /// For what is no subscriber.

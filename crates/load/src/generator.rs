@@ -15,6 +15,7 @@ use connection::{ClientConnection, GeneratorState};
 use messages::Encoding;
 
 pub mod connection;
+pub mod events;
 pub mod frame;
 pub mod handshake;
 pub mod inflate;
@@ -43,11 +44,13 @@ pub struct ConnectTarget {
     pub path: Option<String>,
     /// The token of the connect command.
     pub token: Option<String>,
+    /// As Server-Sent Events, in JSON and without answers to pings; then `path` is that of Fanwire.
+    pub event_stream: bool,
 }
 
 impl Default for ConnectTarget {
     fn default() -> Self {
-        Self { host: "localhost".to_owned(), path: None, token: None }
+        Self { host: "localhost".to_owned(), path: None, token: None, event_stream: false }
     }
 }
 

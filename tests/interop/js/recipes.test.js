@@ -52,7 +52,7 @@ class Recipe {
     const emitter = new EventEmitter();
     const lines = new Log(emitter, 'line');
     createInterface({ input: child.stdout }).on('line', (line) => emitter.emit('line', line));
-    const printed = (pattern) => lines.find((line) => pattern.test(line), `${file} prints ${pattern}`);
+    const printed = (pattern) => lines.find((line) => pattern.test(line), `${file} prints ${pattern}`, 30_000);
     return { child, lines, printed, write: (text) => child.stdin.write(`${text}\n`) };
   }
 }

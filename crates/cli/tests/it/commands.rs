@@ -18,7 +18,7 @@ fn check_config_reports_a_good_file_as_fine() {
 
 #[test]
 fn check_config_lists_warnings_and_succeeds() {
-    let text = "[client]\ninsecur = true\nallow_anonymous_connect_without_token = true\n[sse]\nenabled = true\n";
+    let text = "[client]\ninsecur = true\nallow_anonymous_connect_without_token = true\n[uni_sse]\nenabled = true\n";
     let path = file("warnings.toml", text);
     let (code, out, _) = run(&["check-config", &path]);
     assert_eq!(code, 0);
@@ -26,8 +26,8 @@ fn check_config_lists_warnings_and_succeeds() {
         out,
         format!(
             "warning: {path}: client.insecur is not a known key, did you mean client.insecure?\n\
-             warning: {path}: sse.enabled is not supported yet. Server-Sent Events; whoever asks for them \
-             gets 404, SDKs must be told to use WebSocket.\n\
+             warning: {path}: uni_sse.enabled is not supported yet. Unidirectional Server-Sent Events; whoever asks for them \
+             gets 404.\n\
              {path}: the server would start, with 2 warnings\n"
         )
     );

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use mio::net::TcpStream;
 use std::io::Write;
 
+use super::events;
 use super::frame::{self, ServerFrame};
 use super::handshake::{self, Agreement};
 use super::inflate::Inflater;
@@ -18,6 +19,7 @@ pub struct ClientConnection {
     encoding: Encoding,
     phase: ConnectionPhase,
     window: Window,
+    is_event_stream: bool,
     /// The start of a frame whose end has not come yet; nearly always empty.
     partial: Vec<u8>,
 }
@@ -54,17 +56,25 @@ impl ClientConnection {
             encoding: profile.encoding,
             phase: ConnectionPhase::Live,
             window: Window::Absent,
+            is_event_stream: state.endpoint.event_stream && !profile.plain,
             partial: Vec::new(),
         };
         if profile.plain {
             state.subscribed += 1;
             return Ok(connection);
         }
-        let ConnectTarget { host, path, token } = &state.endpoint;
+        let ConnectTarget { host, path, token, event_stream } = &state.endpoint;
+        let commands = profile.encoding.commands(token.as_deref(), &profile.channels);
+        if *event_stream {
+            let wanted = commands.split(|byte| *byte == b'\n').count() as u32;
+            connection.phase = ConnectionPhase::Requesting { wanted };
+            let request = events::request(host, &commands);
+            connection.stream.write_all(&request).context("sending the request")?;
+            return Ok(connection);
+        }
         let path = path.as_deref().unwrap_or(profile.encoding.path());
         let request = handshake::request(host, path, profile.compression);
         connection.stream.write_all(&request).context("sending the upgrade request")?;
-        let commands = profile.encoding.commands(token.as_deref(), &profile.channels);
         connection.phase = ConnectionPhase::Upgrading { commands };
         Ok(connection)
     }
@@ -101,6 +111,9 @@ impl ClientConnection {
         handler: &mut impl PublicationHandler,
     ) -> Result<usize> {
         let mut rest = bytes;
+        if self.is_event_stream {
+            return self.take_events(index, bytes, state, handler);
+        }
         if let ConnectionPhase::Upgrading { .. } = self.phase {
             let Some((agreement, length)) = handshake::answer(rest)? else { return Ok(0) };
             rest = &rest[length..];
@@ -115,6 +128,26 @@ impl ClientConnection {
                 frame::CLOSE => return Err(closed(frame.payload).into()),
                 other => bail!("a frame with opcode {other}"),
             }
+        }
+        Ok(bytes.len() - rest.len())
+    }
+
+    fn take_events(
+        &mut self,
+        index: usize,
+        bytes: &[u8],
+        state: &mut GeneratorState,
+        handler: &mut impl PublicationHandler,
+    ) -> Result<usize> {
+        let mut rest = bytes;
+        if let ConnectionPhase::Requesting { wanted } = self.phase {
+            let Some(length) = events::head(rest)? else { return Ok(0) };
+            rest = &rest[length..];
+            self.phase = ConnectionPhase::Replying { replied: 0, wanted };
+        }
+        while let Some((message, length)) = events::front(rest)? {
+            rest = &rest[length..];
+            self.messages(index, message, state, handler)?;
         }
         Ok(bytes.len() - rest.len())
     }
@@ -210,7 +243,7 @@ impl ClientConnection {
 
     /// Ends the connection in order; an error of the socket changes nothing.
     pub fn close(&mut self, state: &mut GeneratorState) {
-        if !self.has_failed() {
+        if !self.has_failed() && !self.is_event_stream {
             let _ = self.send(frame::CLOSE, &NORMAL_CLOSURE.to_be_bytes(), state);
         }
         self.fail(state);
@@ -236,6 +269,9 @@ impl ClientConnection {
 
     fn pong(&mut self, state: &mut GeneratorState) -> Result<()> {
         state.pings += 1;
+        if self.is_event_stream {
+            return Ok(()); // an answer would be a request of its own
+        }
         self.send(self.encoding.opcode(), self.encoding.pong(), state)
     }
 
@@ -247,8 +283,17 @@ impl ClientConnection {
 }
 
 enum ConnectionPhase {
-    Upgrading { commands: Vec<u8> },
-    Replying { replied: u32, wanted: u32 },
+    /// Of an event stream.
+    Requesting {
+        wanted: u32,
+    },
+    Upgrading {
+        commands: Vec<u8>,
+    },
+    Replying {
+        replied: u32,
+        wanted: u32,
+    },
     Live,
     Failed,
 }
