@@ -261,7 +261,7 @@ channel:
              let it sign subscription tokens.",
             "warning: fanwire.yaml: broker.redis is not supported yet. Settings of the Redis broker.",
             "warning: fanwire.yaml: uni_sse.enabled is not supported yet. Unidirectional Server-Sent Events; \
-             whoever asks for them gets 404.",
+             requests for them get 404.",
             "warning: fanwire.yaml: channel.without_namespace.sub_refresh_proxy_enabled is not \
              supported yet. Asks the backend before a subscription expires; clients must bring a new token.",
             "warning: fanwire.yaml: channel.namespaces[chat].sub_refresh_proxy_enabled is not \

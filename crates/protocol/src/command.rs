@@ -1,4 +1,4 @@
-//! Splits one WebSocket message of a client into commands (client protocol §2, §5.3).
+//! Splits one message of a client into commands (client protocol §2, §5.3), and reads requests that carry some (§24).
 //! In: the bytes of a message. Out: its [`Command`]s one by one, each as an id and a [`Request`].
 //! Uses serde_json and prost; never answers, never stores anything between messages.
 //! Framing of input and dispatch order change here; the JSON rules of fields live in `json`.

@@ -26,8 +26,8 @@ fn check_config_lists_warnings_and_succeeds() {
         out,
         format!(
             "warning: {path}: client.insecur is not a known key, did you mean client.insecure?\n\
-             warning: {path}: uni_sse.enabled is not supported yet. Unidirectional Server-Sent Events; whoever asks for them \
-             gets 404.\n\
+             warning: {path}: uni_sse.enabled is not supported yet. Unidirectional Server-Sent Events; requests for them \
+             get 404.\n\
              {path}: the server would start, with 2 warnings\n"
         )
     );

@@ -1,4 +1,4 @@
-//! One subscriber: upgrade, connect and subscribe, then publications and pings (RFC 6455, client protocol v2).
+//! One subscriber, of a WebSocket or an event stream: connect and subscribe, then publications and pings (RFC 6455, client protocol v2).
 //! In: bytes of its socket as they came → out: each message to the handler, pongs to the socket.
 //! Uses the other rooms of `generator`; the only write is a short one to its own socket.
 //! Change here the sequence of a connection; polling and opening many of them lives in `generator`.
@@ -110,10 +110,10 @@ impl ClientConnection {
         state: &mut GeneratorState,
         handler: &mut impl PublicationHandler,
     ) -> Result<usize> {
-        let mut rest = bytes;
         if self.is_event_stream {
             return self.take_events(index, bytes, state, handler);
         }
+        let mut rest = bytes;
         if let ConnectionPhase::Upgrading { .. } = self.phase {
             let Some((agreement, length)) = handshake::answer(rest)? else { return Ok(0) };
             rest = &rest[length..];

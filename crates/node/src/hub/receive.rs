@@ -1,4 +1,4 @@
-//! One WebSocket message of a session: its commands in order, each to completion (protocol §5: life cycle, order, ids).
+//! One message of a session, from its connection or from a request of its own: its commands in order, each to completion (protocol §5: life cycle, order, ids).
 //! In: the bytes of a message → out: replies in order, or one disconnect; commands behind a pending one are kept.
 //! Uses: `fanwire_protocol::Commands`, the commands, the pending ones. Never: rules of a single command.
 //! Change here: how many commands of a connection run at once. `resume.rs` continues after a wait.

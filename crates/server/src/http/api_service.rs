@@ -167,7 +167,7 @@ const BUSY: &str = "the server is overloaded, the request was not executed\n";
 const LATE: &str = "timed out reading the request\n";
 
 /// Limit for receiving the body of an API request (Centrifugo: 30 s), and for the wait before it.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A shard drains its whole inbox in a few milliseconds.
 const BACKLOG_PAUSE: Duration = Duration::from_millis(1);

@@ -12,9 +12,10 @@ use axum::{
 };
 use fanwire_node::Node;
 use fanwire_protocol::{EmulationRequest, Encoding};
+use tokio::time::timeout;
 
 use super::{
-    api_service::wait_for_shards,
+    api_service::{REQUEST_TIMEOUT, wait_for_shards},
     cors,
     response_stream::{Refusal, is_octet_stream, read, refuse},
     routes::RealtimeEndpoint,
@@ -54,8 +55,14 @@ impl EmulationEndpoint {
         let Ok(EmulationRequest { node, session, data }) = request else {
             return Err(refuse(StatusCode::BAD_REQUEST, "expected session, node and data"));
         };
-        wait_for_shards(&endpoint.shards).await;
-        match self.node.emulate(&node, &session, data).await {
+        let passed_on = timeout(REQUEST_TIMEOUT, async {
+            wait_for_shards(&endpoint.shards).await;
+            self.node.emulate(&node, &session, data).await
+        });
+        let Ok(passed_on) = passed_on.await else {
+            return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "this node is behind"));
+        };
+        match passed_on {
             Ok(true) => Ok(StatusCode::NO_CONTENT),
             Ok(false) => Err(refuse(StatusCode::NOT_FOUND, "there is no such node")),
             Err(_) => Err(refuse(StatusCode::INTERNAL_SERVER_ERROR, "the node was not reached")),

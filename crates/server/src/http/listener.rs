@@ -218,6 +218,7 @@ where
     let stop_state = stop.clone();
     let mut stopped = pin!(stop_requested(&mut stop));
     let mut is_listening = false;
+    let mut has_stopped = false;
     let served = poll_fn(|context| {
         if let Poll::Ready(result) = Pin::new(&mut connection).poll(context) {
             return Poll::Ready(Served::Ended(result));
@@ -225,20 +226,25 @@ where
         if exchange.has_taker() {
             return Poll::Ready(Served::HandOver);
         }
+        if has_stopped {
+            return Poll::Pending;
+        }
         // `stopped` wakes this task after its first poll; until it changes, `has_changed` is cheaper than another poll.
         if is_listening && stop_state.has_changed().is_ok_and(|changed| !changed) {
             return Poll::Pending;
         }
         is_listening = true;
-        stopped.as_mut().poll(context).map(|()| Served::Stop)
+        if stopped.as_mut().poll(context).is_pending() {
+            return Poll::Pending;
+        }
+        has_stopped = true;
+        Pin::new(&mut connection).graceful_shutdown();
+        context.waker().wake_by_ref(); // the connection may end now
+        Poll::Pending
     });
     match served.await {
         Served::Ended(result) => result.map(|()| None),
         Served::HandOver => Ok(connection.into_parts().map(|parts| parts.io.into_inner())),
-        Served::Stop => {
-            Pin::new(&mut connection).graceful_shutdown();
-            connection.await.map(|()| None)
-        }
     }
 }
 
@@ -246,7 +252,6 @@ where
 enum Served {
     Ended(hyper::Result<()>),
     HandOver,
-    Stop,
 }
 
 /// Returns when `stop` is true or its sender was dropped.

@@ -1,7 +1,7 @@
-//! The routes: the real-time endpoint, the API, and the operator's pages.
+//! The routes: the real-time endpoints, the API, and the operator's pages.
 //! In: the configuration and the parts of a running server → out: one root_service, or one for clients and one for the rest.
 //! Uses axum; never contains behaviour of an endpoint beyond a few lines.
-//! Changed here: paths and their handlers. The handshake lives in `upgrade`, API methods in `api`.
+//! Changed here: paths and their handlers. The handshake lives in `upgrade`, streams in `response_stream`, API methods in `api`.
 
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
