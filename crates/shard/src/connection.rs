@@ -8,7 +8,11 @@ use fanwire_ws::{Compression, Reader, frame};
 use mio::net::TcpStream;
 
 use super::{
-    decode_failures::Peer, dedicated::Context, inbox::Permit, queue::Queue, transport::Transport,
+    decode_failures::Peer,
+    dedicated::Context,
+    inbox::Permit,
+    queue::Queue,
+    transport::{Framing, Transport},
     window::PeerWindow,
 };
 
@@ -141,7 +145,7 @@ impl Connection {
 
     /// Whether a frame for this connection is a compressed WebSocket message.
     pub(super) fn is_compressed(&self, frame: &[u8]) -> bool {
-        frame::is_compressed(frame) && self.transport == Transport::WebSocket
+        frame::is_compressed(frame) && self.transport.framing() == Framing::WebSocket
     }
 
     /// Adds the connection, at `index`, to the list of those to flush later, unless it is flushed before that.

@@ -25,7 +25,7 @@ use super::{
     counters::ShardCounters,
     framer::Framer,
     queue::{Frame, Lists, WireFrame},
-    transport::Transport,
+    transport::Framing,
     window::{EmbeddedPublication, PeerWindow},
 };
 use joined::JoinedFrames;
@@ -135,7 +135,7 @@ impl ConnectionWriter {
     /// Makes the frame of a message for the connection at `index` alone.
     fn frame(&mut self, index: u32, is_binary: bool, payload: &[u8]) -> Option<Frame> {
         let PeerFormat { transport, compression, .. } = self.format(index)?;
-        if transport != Transport::WebSocket {
+        if transport.framing() != Framing::WebSocket {
             return Some(self.framer.in_body(transport, is_binary, payload).into());
         }
         let opcode = if is_binary { Opcode::Binary } else { Opcode::Text };

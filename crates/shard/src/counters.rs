@@ -53,7 +53,7 @@ pub struct ShardCounters {
     pub opened: Counter,
     pub closed: Counter,
     /// Text connections (JSON) and binary ones (Protobuf), see [`ShardCounters::of`].
-    pub traffic: [Traffic; 6],
+    pub traffic: [Traffic; 2 * Transport::ALL.len()],
     pub writes: Counter,
     pub closes_out: Counter,
     pub protocol_failures: Counter,

@@ -46,7 +46,7 @@ pub use framer::Framer;
 use inbox::Inboxes;
 pub use inbox::{Arrival, Inbox, OpenResponse, Permit, ShardMessage, Stop};
 pub use queue::{BorrowedFrame, Frame};
-pub use transport::Transport;
+pub use transport::{Framing, Transport};
 pub use window::EmbeddedPublication;
 
 /// Settings of all shards of a server.

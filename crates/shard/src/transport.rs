@@ -14,8 +14,27 @@ pub enum Transport {
     EventStream,
 }
 
+/// The bytes around the messages of a transport.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Framing {
+    /// WebSocket frames, made by `ws`.
+    WebSocket,
+    /// A response body: JSON messages that end in line feeds, or Protobuf messages behind their lengths.
+    Lines,
+    /// A response body: an event for each JSON message.
+    Events,
+}
+
 impl Transport {
     pub const ALL: [Self; 3] = [Self::WebSocket, Self::HttpStream, Self::EventStream];
+
+    pub fn framing(self) -> Framing {
+        match self {
+            Self::WebSocket => Framing::WebSocket,
+            Self::HttpStream => Framing::Lines,
+            Self::EventStream => Framing::Events,
+        }
+    }
 
     /// The name as backends and metrics see it (protocol §24).
     pub fn name(self) -> &'static str {
@@ -29,17 +48,17 @@ impl Transport {
     /// Appends `message`, which may be several joined ones, as it is sent in a response body.
     ///
     /// # Panics
-    /// With [`Transport::WebSocket`].
+    /// With [`Framing::WebSocket`].
     pub(crate) fn encode(self, is_binary: bool, message: &[u8], into: &mut Vec<u8>) {
-        match self {
-            Self::WebSocket => unreachable!("WebSocket frames are made by the framer"),
-            Self::HttpStream => {
+        match self.framing() {
+            Framing::WebSocket => unreachable!("WebSocket frames are made by the framer"),
+            Framing::Lines => {
                 into.extend_from_slice(message);
                 if !is_binary {
                     into.push(b'\n');
                 }
             }
-            Self::EventStream => {
+            Framing::Events => {
                 for line in message.split(|byte| *byte == b'\n') {
                     into.extend_from_slice(b"data: ");
                     into.extend_from_slice(line);

@@ -21,7 +21,7 @@ use super::{
     counters::is_sampled,
     inbox::{Arrival, Inboxes, OpenResponse, ShardMessage, Weighed},
     stop::Stopping,
-    transport::Transport,
+    transport::{Framing, Transport},
 };
 use share::Share;
 
@@ -386,7 +386,7 @@ impl<A: Application> Turn<A> {
     /// answer pings go on.
     fn feed(&mut self, key: SlotKey, bytes: &mut [u8], share: &mut Share) {
         let Some(connection) = self.out.connections.get_mut(key.index as usize) else { return };
-        let is_websocket = connection.transport == Transport::WebSocket;
+        let is_websocket = connection.transport.framing() == Framing::WebSocket;
         if !is_websocket || !matches!(connection.phase, Phase::Open | Phase::Closing) {
             return; // what follows a request is discarded
         }

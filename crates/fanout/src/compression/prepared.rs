@@ -35,8 +35,8 @@ pub(crate) enum FrameForm {
     Raw,
     Compressed,
     /// In the body of a response.
-    HttpStream,
-    EventStream,
+    Line,
+    Event,
 }
 
 impl FrameVariant {
@@ -57,8 +57,8 @@ impl FrameVariant {
         match self.form {
             FrameForm::Raw => pair * 2,
             FrameForm::Compressed => pair * 2 + 1,
-            FrameForm::HttpStream => 10 + pair,
-            FrameForm::EventStream => 15 + pair,
+            FrameForm::Line => 10 + pair,
+            FrameForm::Event => 15 + pair,
         }
     }
 }

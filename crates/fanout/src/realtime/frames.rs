@@ -18,7 +18,7 @@ use fanwire_ws::frame;
 
 use self::context::{InContext, PendingReceiver};
 use crate::compression::{Contexts, DeliveryKind, FrameForm, FrameVariant, PreparedBroadcast};
-use fanwire_shard::{Compression, ConnectionWriter, Frame, Opcode, PeerFormat, Transport};
+use fanwire_shard::{Compression, ConnectionWriter, Frame, Framing, Opcode, PeerFormat};
 
 /// A shard's frames of one broadcast; empty between broadcasts.
 pub(super) struct Frames {
@@ -244,13 +244,13 @@ impl Frames {
         out: &mut ConnectionWriter,
     ) {
         let Delivery { connection, place, encoding, delta_mode, format, message, .. } = *delivery;
-        let form = match format.transport {
-            Transport::HttpStream => FrameForm::HttpStream,
-            Transport::EventStream => FrameForm::EventStream,
-            Transport::WebSocket if may_compress && format.compression.takes(message.len()) => {
+        let form = match format.transport.framing() {
+            Framing::Lines => FrameForm::Line,
+            Framing::Events => FrameForm::Event,
+            Framing::WebSocket if may_compress && format.compression.takes(message.len()) => {
                 FrameForm::Compressed
             }
-            Transport::WebSocket => FrameForm::Raw,
+            Framing::WebSocket => FrameForm::Raw,
         };
         let variant = FrameVariant { encoding, delta_mode, form };
         if self.shared[variant.index()].is_none() {
@@ -282,8 +282,8 @@ impl Frames {
             let PeerFormat { is_binary, transport, .. } = delivery.format;
             let is_compressed = variant.form == FrameForm::Compressed;
             let framer = out.framer();
-            let frame = Bytes::copy_from_slice(match transport {
-                Transport::WebSocket => framer.frame(opcode, is_compressed, message),
+            let frame = Bytes::copy_from_slice(match transport.framing() {
+                Framing::WebSocket => framer.frame(opcode, is_compressed, message),
                 _ => framer.in_body(transport, is_binary, message),
             });
             self.spent += started.elapsed();

@@ -10,7 +10,7 @@ use fanwire_ws::{Opcode, frame};
 
 use super::{ConnectionWriter, any};
 use crate::connection::{CloseCause, Connection, PeerFormat, Phase, SlotKey};
-use crate::transport::Transport;
+use crate::transport::Framing;
 
 impl ConnectionWriter {
     /// Closes a connection: sends the queued frames, then a close frame (RFC 6455 §5.5.1).
@@ -99,7 +99,7 @@ impl ConnectionWriter {
     fn send_close(&mut self, key: SlotKey, code: u16, reason: &str, phase: Phase, end: CloseCause) {
         let Some(connection) = self.open(key) else { return };
         let PeerFormat { transport, is_binary, .. } = connection.format();
-        let is_websocket = transport == Transport::WebSocket;
+        let is_websocket = transport.framing() == Framing::WebSocket;
         // A response body has no closing handshake.
         let phase = if is_websocket { phase } else { Phase::Done };
         let was = std::mem::replace(&mut connection.phase, phase);
