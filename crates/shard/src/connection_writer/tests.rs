@@ -10,6 +10,7 @@ use std::{
 };
 
 use super::*;
+use crate::Transport;
 
 #[test]
 fn behind_the_last_letter_a_publication_leaves_at_once() {
