@@ -1,5 +1,5 @@
 //! The bare send loop: one epoll loop, one send(2) of one frame per socket per publication, and nothing else.
-//! In: a control connection that names a payload length per publication → out: that frame to every other connection.
+//! In: a control connection that names a payload length per publication → out: that frame to every other connection; the answer to an upgrade.
 //! Uses mio only. It is the limit that Fanwire is measured against, so nothing may be added to it.
 //! Change nothing here that makes it slower; the other side of the measurement lives in `fanout`.
 
@@ -30,6 +30,7 @@ impl Bare {
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
         let mut limit = Loop { poll, listener, control: None, subscribers: Vec::new() };
         let mut events = Events::with_capacity(1024);
+        let mut buffer = vec![0; READ_BYTES_MAX];
         let mut controlled = true;
         while controlled {
             limit.poll.poll(&mut events, None)?;
@@ -37,8 +38,14 @@ impl Bare {
                 match event.token() {
                     LISTENER => limit.accept()?,
                     CONTROL => controlled = limit.command()?,
-                    Token(index) if event.is_writable() => limit.subscribers[index].flush()?,
-                    _ => {}
+                    Token(index) => {
+                        if event.is_readable() {
+                            limit.subscribers[index].upgrade(&mut buffer)?;
+                        }
+                        if event.is_writable() {
+                            limit.subscribers[index].flush()?;
+                        }
+                    }
                 }
             }
         }
@@ -109,6 +116,19 @@ struct Subscriber {
 }
 
 impl Subscriber {
+    /// Answers a whole upgrade request, if one has come. The answer is a constant, that of the generator's key.
+    fn upgrade(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        let length = match self.stream.read(buffer) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+            length => length?,
+        };
+        let request = &buffer[..length];
+        if request.starts_with(b"GET ") && request.ends_with(b"\r\n\r\n") {
+            self.send(UPGRADED.as_bytes())?;
+        }
+        Ok(())
+    }
+
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {
         let sent = match self.queue.is_empty() {
             true => send(&mut self.stream, frame)?,
@@ -135,5 +155,8 @@ fn send(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
     }
 }
 
+const UPGRADED: &str = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+     Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+const READ_BYTES_MAX: usize = 64 << 10;
 const LISTENER: Token = Token(usize::MAX - 1);
 const CONTROL: Token = Token(usize::MAX - 2);

@@ -10,6 +10,7 @@ pub mod bare;
 pub mod broadcast;
 pub mod caller;
 pub mod churn;
+pub mod connects;
 pub mod corpus;
 pub mod fanout;
 pub mod hot;

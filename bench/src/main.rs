@@ -6,8 +6,8 @@
 
 use clap::{Parser, Subcommand};
 use fanwire_bench::{
-    areas, awake, bare, broadcast, churn, corpus, fanout, hot, idle, keys, names, presence, rate,
-    refusals, room, stream,
+    areas, awake, bare, broadcast, churn, connects, corpus, fanout, hot, idle, keys, names,
+    presence, rate, refusals, room, stream,
 };
 use std::process::ExitCode;
 
@@ -23,6 +23,7 @@ struct Arguments {
 enum Scenario {
     Fanout(fanout::Fanout),
     Idle(idle::Idle),
+    Connects(connects::Connects),
     Corpus(corpus::Corpus),
     Churn(churn::Churn),
     Presence(presence::Presence),
@@ -45,6 +46,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let passed = match Arguments::parse().scenario {
         Scenario::Fanout(fanout) => fanout.run()?,
         Scenario::Idle(idle) => idle.run()?,
+        Scenario::Connects(connects) => connects.run()?,
         Scenario::Corpus(corpus) => corpus.run()?,
         Scenario::Churn(churn) => churn.run()?,
         Scenario::Presence(presence) => presence.run()?,

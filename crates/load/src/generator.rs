@@ -46,11 +46,14 @@ pub struct ConnectTarget {
     pub token: Option<String>,
     /// As Server-Sent Events, in JSON and without answers to pings; then `path` is that of Fanwire.
     pub event_stream: bool,
+    /// The upgrade and no command.
+    pub upgrade_only: bool,
 }
 
 impl Default for ConnectTarget {
     fn default() -> Self {
-        Self { host: "localhost".to_owned(), path: None, token: None, event_stream: false }
+        let host = "localhost".to_owned();
+        Self { host, path: None, token: None, event_stream: false, upgrade_only: false }
     }
 }
 
@@ -99,6 +102,8 @@ pub struct Generator {
     source: u8,
     /// The kernel's receive buffer of each connection; `None` = its default.
     receive_buffer: Option<usize>,
+    /// Connections that [`open_some`](Self::open_some) opens at a time.
+    opening_max: usize,
 }
 
 impl Generator {
@@ -114,6 +119,7 @@ impl Generator {
             idle: Duration::ZERO,
             source: 1,
             receive_buffer: None,
+            opening_max: OPENING_MAX,
         })
     }
 
@@ -128,6 +134,11 @@ impl Generator {
     /// Connects its subscribers to `endpoint`.
     pub fn set_endpoint(&mut self, endpoint: ConnectTarget) {
         self.state.endpoint = endpoint;
+    }
+
+    /// Opens so many connections at a time, in place of 100.
+    pub fn set_opening_max(&mut self, opening_max: usize) {
+        self.opening_max = opening_max;
     }
 
     /// Where publishers register; their tokens are `PUBLISHER_TOKEN` and up.
@@ -174,7 +185,7 @@ impl Generator {
         Ok(())
     }
 
-    /// Begins to open subscribers until there are `goal`, of which at most 100 are being opened at a time; `profile`
+    /// Begins to open subscribers until there are `goal`, of which at most 100, or as set, are being opened at a time; `profile`
     /// says what the subscriber of a number asks for.
     ///
     /// # Errors
@@ -186,7 +197,7 @@ impl Generator {
         profile: impl Fn(usize) -> Profile,
     ) -> Result<()> {
         let opening = self.connections.len() - self.state.subscribed;
-        for _ in opening..OPENING_MAX.min(opening + goal - self.connections.len()) {
+        for _ in opening..self.opening_max.min(opening + goal - self.connections.len()) {
             let number = self.connections.len();
             let connection = self.connection(number, address, &profile(number))?;
             self.connections.push(connection);

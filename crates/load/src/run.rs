@@ -99,7 +99,7 @@ impl<'a> Load<'a> {
             host: plan.server.host.clone(),
             path: Some(plan.server.path.clone()),
             token: plan.token.clone(),
-            event_stream: false,
+            ..ConnectTarget::default()
         };
         let generator = |group| -> Result<Generator> {
             let mut generator = match group {

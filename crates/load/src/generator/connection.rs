@@ -63,8 +63,12 @@ impl ClientConnection {
             state.subscribed += 1;
             return Ok(connection);
         }
-        let ConnectTarget { host, path, token, event_stream } = &state.endpoint;
-        let commands = profile.encoding.commands(token.as_deref(), &profile.channels);
+        let ConnectTarget { host, path, token, event_stream, upgrade_only } = &state.endpoint;
+        let commands = if *upgrade_only {
+            Vec::new()
+        } else {
+            profile.encoding.commands(token.as_deref(), &profile.channels)
+        };
         if *event_stream {
             let wanted = commands.split(|byte| *byte == b'\n').count() as u32;
             connection.phase = ConnectionPhase::Requesting { wanted };
@@ -163,6 +167,11 @@ impl ClientConnection {
         else {
             unreachable!("only an upgrading connection is upgraded");
         };
+        if commands.is_empty() {
+            self.phase = ConnectionPhase::Live;
+            state.subscribed += 1;
+            return Ok(());
+        }
         let mut rest = &commands[..];
         while self.encoding.next_message(&mut rest)?.is_some() {
             let ConnectionPhase::Replying { wanted, .. } = &mut self.phase else {

@@ -1,0 +1,224 @@
+//! Scenario `connects`: CPU of a new connection with a subscription, beside an upgrade by the bare loop; and a storm of clients.
+//! In: numbers of clients → out: µs of server CPU per connect and the ratio; in a storm, how long it takes and what others see.
+//! Uses `target` and `generator`; the bare loop answers an upgrade with a constant and does nothing else.
+//! Change here what is compared and shown; the upgrade of the bare loop lives in `bare`.
+
+use anyhow::{Context, Result};
+use clap::Args;
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::fanout::made_up_payloads;
+use crate::fanout::schedule::Ledger;
+use crate::setup::Setup;
+use crate::stats::{grouped, median, percentile, verdict};
+use crate::target::{API_KEY, Target};
+use fanwire_load::generator::messages::Encoding;
+use fanwire_load::generator::publisher::{Publisher, publish_request};
+use fanwire_load::generator::{ConnectTarget, Deliveries, Generator, Profile, StallTimer};
+use fanwire_load::machine::{self, Meter};
+
+/// CPU per connect with a subscription, beside the bare loop's upgrade; `--storm` lets clients return at once.
+#[derive(Args)]
+pub struct Connects {
+    /// Measured connects of each contender in each round.
+    #[arg(long, default_value_t = 5_000)]
+    connects: usize,
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Offer permessage-deflate.
+    #[arg(long)]
+    compression: bool,
+    /// Instead: so many subscribed clients are lost and return at once, while 100 others receive publications.
+    #[arg(long, value_name = "CLIENTS", num_args = 0..=1, default_missing_value = "19000")]
+    storm: Option<usize>,
+    /// Another build of Fanwire in place of the bare loop.
+    #[arg(long, value_name = "FILE")]
+    against: Option<std::path::PathBuf>,
+    /// Fail when the median of the ratios is above this.
+    #[arg(long)]
+    bar: Option<f64>,
+    #[command(flatten)]
+    setup: Setup,
+}
+
+impl Connects {
+    /// True when the bar is met or none was set.
+    ///
+    /// # Errors
+    /// A server that does not start, or refuses a client.
+    pub fn run(self) -> Result<bool> {
+        machine::raise_descriptor_limit();
+        self.setup.pin_generator()?;
+        let binary = self.setup.binary()?;
+        match self.storm {
+            Some(clients) => self.storm(&binary, clients),
+            None => self.compare(&binary),
+        }
+    }
+
+    fn compare(&self, binary: &Path) -> Result<bool> {
+        let core = self.setup.server_core;
+        let first = self.against.as_ref().map_or("bare upgrade", |_| "before");
+        println!(
+            "connects: {} each, {} rounds; server on core {core}\n\nround  contender       µs CPU/connect  connects/s  others %",
+            grouped(self.connects as f64),
+            self.rounds
+        );
+        let mut ratios = Vec::new();
+        for number in 1..=self.rounds {
+            let before = match &self.against {
+                None => self.measure(&Target::bare(core)?, true, (number, first))?,
+                Some(before) => {
+                    self.measure(&Target::fanwire(before, Some(core))?, false, (number, first))?
+                }
+            };
+            let target = Target::fanwire(binary, Some(core))?;
+            let now = self.measure(&target, false, (number, "fanwire"))?;
+            ratios.push(now / before);
+        }
+        let ratio = median(ratios);
+        let passed = self.bar.is_none_or(|bar| ratio <= bar);
+        println!("\nratio fanwire / {first}: {ratio:.2}{}", verdict(self.bar, passed));
+        Ok(passed)
+    }
+
+    /// µs of CPU for one connect.
+    fn measure(
+        &self,
+        target: &Target,
+        upgrade_only: bool,
+        (round, name): (usize, &str),
+    ) -> Result<f64> {
+        // The first connection of the bare loop is its control connection.
+        let _control = upgrade_only.then(|| TcpStream::connect(target.address())).transpose()?;
+        let mut generator = Generator::new(false)?;
+        generator.set_endpoint(ConnectTarget { upgrade_only, ..ConnectTarget::default() });
+        let profile = self.profile("connects");
+        generator.open(target.address(), WARM_UP, &profile)?;
+        let meter = Meter::start(target.pid(), self.setup.server_core)?;
+        generator.open(target.address(), self.connects, &profile)?;
+        let usage = meter.stop()?;
+        let cpu_us = usage.cpu_seconds * 1e6 / self.connects as f64;
+        println!(
+            "{round:>5}  {name:<14} {cpu_us:>15.1} {:>11} {:>9.1}",
+            grouped(self.connects as f64 / usage.wall_seconds),
+            100.0 * usage.others_share()
+        );
+        Ok(cpu_us)
+    }
+
+    fn profile(&self, channel: &str) -> Profile {
+        let (plain, encoding, compression) = (false, Encoding::Json, self.compression);
+        Profile { plain, encoding, compression, channels: vec![channel.to_owned()] }
+    }
+
+    /// Reports how long it takes until all are subscribed again, and the latencies of the others before and during it.
+    fn storm(&self, binary: &Path, clients: usize) -> Result<bool> {
+        let target = Target::fanwire(binary, Some(self.setup.server_core))?;
+        let mut crowd = Generator::new(false)?;
+        crowd.open(target.address(), clients, &self.profile("crowd"))?;
+        let mut others = Generator::new(false)?;
+        others.open(target.address(), OTHERS, &self.profile("others"))?;
+        let payload = &made_up_payloads(200)[0];
+        let field = format!("\"data\":{payload}");
+        let mut run = Storm {
+            publisher: Publisher::http(target.address(), 4, others.registry())?,
+            others,
+            ledger: Ledger::new(vec![vec![0]; OTHERS]),
+            request: publish_request("others", &field, API_KEY),
+            next: Instant::now(),
+        };
+        run.calm(QUIET)?;
+        let before = run.take_latencies();
+        drop(crowd);
+        let started = Instant::now();
+        let mut crowd = Generator::new(false)?;
+        crowd.set_opening_max(clients);
+        let profile = self.profile("crowd");
+        let mut progress = StallTimer::default();
+        let mut opened = 0;
+        while crowd.subscribed() < clients {
+            // In small steps, so that this thread serves the others as well.
+            opened = clients.min(opened + OPENED_AT_ONCE);
+            crowd.open_some(target.address(), opened, |_| profile.clone())?;
+            crowd.turn(Some(Duration::ZERO), &mut Deliveries::default())?;
+            run.turn()?;
+            let subscribed = crowd.subscribed();
+            progress.check(subscribed as u64, || format!("{subscribed} of {clients} returned"))?;
+        }
+        let took = started.elapsed();
+        let during = run.take_latencies();
+        run.finish()?;
+        println!(
+            "storm: {} clients lost and subscribed again in {:.2} s ({} per second)",
+            grouped(clients as f64),
+            took.as_secs_f64(),
+            grouped(clients as f64 / took.as_secs_f64())
+        );
+        for (name, latencies) in [("before", before), ("during", during)] {
+            let [p50, p99] = [0.5, 0.99].map(|share| percentile(&latencies, share));
+            println!(
+                "others {name}: p50 {p50:.2} ms, p99 {p99:.2} ms of {} deliveries",
+                latencies.len()
+            );
+        }
+        Ok(true)
+    }
+}
+
+/// Subscribers that stay, and their publications at planned times.
+struct Storm {
+    others: Generator,
+    publisher: Publisher,
+    ledger: Ledger,
+    request: Vec<u8>,
+    next: Instant,
+}
+
+impl Storm {
+    fn calm(&mut self, time: Duration) -> Result<()> {
+        let until = Instant::now() + time;
+        self.next = Instant::now();
+        while Instant::now() < until {
+            self.turn()?;
+        }
+        Ok(())
+    }
+
+    /// Publishes what is due and takes what has arrived.
+    fn turn(&mut self) -> Result<()> {
+        if Instant::now() >= self.next && self.publisher.has_free_lane() {
+            self.ledger.published(0, self.next);
+            self.publisher.publish(&self.request).context("publishing to the others")?;
+            self.next += PERIOD;
+        }
+        if self.others.turn(Some(Duration::ZERO), &mut self.ledger)? {
+            self.publisher.receive()?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let mut progress = StallTimer::default();
+        while !self.ledger.open.is_empty() {
+            self.others.turn(Some(Duration::from_millis(10)), &mut self.ledger)?;
+            progress.check(self.ledger.deliveries, || self.ledger.missing())?;
+        }
+        Ok(())
+    }
+
+    fn take_latencies(&mut self) -> Vec<f64> {
+        std::mem::take(&mut self.ledger.latencies_ms)
+    }
+}
+
+const WARM_UP: usize = 200;
+/// Subscribers that stay connected during a storm.
+const OTHERS: usize = 100;
+/// Between two publications to them.
+const PERIOD: Duration = Duration::from_millis(20);
+/// Measured without a storm.
+const QUIET: Duration = Duration::from_secs(3);
+const OPENED_AT_ONCE: usize = 50;
