@@ -1,4 +1,4 @@
-//! Scenario `connects`: CPU of a new connection with a subscription, beside an upgrade by the bare loop; and a storm of clients.
+//! Scenario `connects`: CPU of a new connection with a subscription, next to an upgrade by the bare loop; and a storm of clients.
 //! In: numbers of clients → out: µs of server CPU per connect and the ratio; in a storm, how long it takes and what others see.
 //! Uses `target` and `generator`; the bare loop answers an upgrade with a constant and does nothing else.
 //! Change here what is compared and shown; the upgrade of the bare loop lives in `bare`.
@@ -19,7 +19,7 @@ use fanwire_load::generator::publisher::{Publisher, publish_request};
 use fanwire_load::generator::{ConnectTarget, Deliveries, Generator, Profile, StallTimer};
 use fanwire_load::machine::{self, Meter};
 
-/// CPU per connect with a subscription, beside the bare loop's upgrade; `--storm` lets clients return at once.
+/// CPU per connect with a subscription, next to the bare loop's upgrade; `--storm` lets clients return at once.
 #[derive(Args)]
 pub struct Connects {
     /// Measured connects of each contender in each round.

@@ -56,7 +56,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let listener = listener::bind(address)?;
     println!("echo on ws://{}", listener.local_addr()?);
     let (_stop, stopped) = tokio::sync::watch::channel(false);
-    let service = RootService { api_service: None, router, local_hosts_only: false };
+    let service = RootService::pages(router);
     listener::serve(listener, service, listener::HTTP_CONNECTIONS_MAX, stopped).await;
     Ok(())
 }

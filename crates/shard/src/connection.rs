@@ -10,7 +10,7 @@ use mio::net::TcpStream;
 use super::{
     decode_failures::Peer,
     dedicated::Context,
-    inbox::Permit,
+    opening::Permit,
     queue::Queue,
     transport::{Framing, Transport},
     window::PeerWindow,

@@ -13,10 +13,9 @@ use std::{
     time::Duration,
 };
 
-use fanwire_ws::Compression;
 use parking_lot::Mutex;
 
-use super::{INBOX_BYTES_MAX, decode_failures::Peer, transport::Transport};
+use super::{INBOX_BYTES_MAX, handshake::Handshake, opening::Opening, transport::Transport};
 
 /// A socket whose handshake is done, to be opened on a shard.
 pub struct Arrival<H> {
@@ -25,15 +24,7 @@ pub struct Arrival<H> {
     pub early: Vec<u8>,
     /// `None` for a WebSocket.
     pub response: Option<OpenResponse>,
-    /// Messages to this peer are sent as binary frames.
-    pub is_binary: bool,
-    pub compression: Compression,
-    /// permessage-deflate was agreed, so the peer may send compressed messages.
-    pub may_inflate: bool,
-    pub peer: Peer,
-    pub hello: H,
-    /// Counts the connection while it exists.
-    pub permit: Permit,
+    pub opening: Opening<H>,
 }
 
 /// A response whose body ends with the connection.
@@ -47,6 +38,8 @@ pub struct OpenResponse {
 }
 
 pub enum ShardMessage<N, H> {
+    /// A nonblocking socket whose request has not been read.
+    Accept(TcpStream, Box<dyn Handshake<H>>),
     Open(Box<Arrival<H>>),
     Notice(N),
     /// Closes all connections and ends the thread.
@@ -91,8 +84,17 @@ impl<N, H> Inbox<N, H> {
     /// message: publishers check [`INBOX_BYTES_MAX`] before. After the shard has ended the message is dropped, and the
     /// socket of an arrival closes.
     pub fn push(&self, message: ShardMessage<N, H>, bytes: usize) {
+        let _after_the_end = self.offer(message, bytes);
+    }
+
+    /// As [`Inbox::push`], but returns the message if the shard has ended.
+    pub(super) fn offer(
+        &self,
+        message: ShardMessage<N, H>,
+        bytes: usize,
+    ) -> Result<(), ShardMessage<N, H>> {
         let mut messages = self.shared.messages.lock();
-        let Some(waiting) = messages.as_mut() else { return };
+        let Some(waiting) = messages.as_mut() else { return Err(message) };
         waiting.push_back((message, bytes));
         self.shared.bytes.fetch_add(bytes, Relaxed);
         let was_empty = waiting.len() == 1;
@@ -101,6 +103,7 @@ impl<N, H> Inbox<N, H> {
             // An eventfd write fails only when its counter is full, and then the shard is already awake.
             let _ = self.shared.waker.wake();
         }
+        Ok(())
     }
 
     /// Swaps the inbox for the empty `taken`, whose storage is used again. Taken messages count in `bytes` until they
@@ -162,26 +165,5 @@ pub(super) fn backlog_bytes<N, H>(inboxes: &[Inbox<N, H>]) -> usize {
 impl<N, H> Clone for Inbox<N, H> {
     fn clone(&self) -> Self {
         Self { shared: self.shared.clone() }
-    }
-}
-
-/// One counted connection; dropping it decrements the count.
-pub struct Permit(Arc<AtomicUsize>);
-
-impl Permit {
-    /// Increments the count, unless it is `max` already (0 = no limit).
-    pub fn acquire(count: &Arc<AtomicUsize>, max: usize) -> Option<Self> {
-        let before = count.fetch_add(1, Relaxed);
-        if max > 0 && before >= max {
-            count.fetch_sub(1, Relaxed);
-            return None;
-        }
-        Some(Self(count.clone()))
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
     }
 }

@@ -12,7 +12,9 @@ pub mod counters;
 mod decode_failures;
 mod dedicated;
 mod framer;
+mod handshake;
 mod inbox;
+mod opening;
 mod queue;
 mod stop;
 #[cfg(any(test, feature = "testing"))]
@@ -43,8 +45,10 @@ pub use decode_failures::{DecodeFailures, Peer};
 pub use dedicated::DedicatedSettings;
 pub use fanwire_ws::{Compression, Limits, Opcode};
 pub use framer::Framer;
+pub use handshake::{Handshake, HandshakeOutcome};
 use inbox::Inboxes;
-pub use inbox::{Arrival, Inbox, OpenResponse, Permit, ShardMessage, Stop};
+pub use inbox::{Arrival, Inbox, OpenResponse, ShardMessage, Stop};
+pub use opening::{Opening, Permit};
 pub use queue::{BorrowedFrame, Frame};
 pub use transport::{Framing, Transport};
 pub use window::EmbeddedPublication;
@@ -188,6 +192,20 @@ impl<A: Application> Shards<A> {
     pub fn open(&self, arrival: Arrival<A::Hello>) {
         let shard = self.next.fetch_add(1, Relaxed) % self.inboxes.len();
         self.inboxes[shard].push(ShardMessage::Open(Box::new(arrival)), 0);
+    }
+
+    /// Lets the next shard, round robin, read the request of a nonblocking socket. While the shards stop, another
+    /// server gets it at once.
+    pub fn accept(&self, socket: TcpStream, handshake: Box<dyn Handshake<A::Hello>>) {
+        if self.are_stopping() {
+            return handshake.decline(socket);
+        }
+        let shard = self.next.fetch_add(1, Relaxed) % self.inboxes.len();
+        let message = ShardMessage::Accept(socket, handshake);
+        if let Err(ShardMessage::Accept(socket, handshake)) = self.inboxes[shard].offer(message, 0)
+        {
+            handshake.decline(socket);
+        }
     }
 
     /// From now on [`are_stopping`](Self::are_stopping), before [`stop`](Self::stop) is called where it may block.

@@ -13,8 +13,8 @@ use crate::counters::ShardCounters;
 use crate::inbox::Inboxes;
 use crate::turn::{Turn, WAKER};
 use crate::{
-    Application, Arrival, Compression, ConnectionWriter, Inbox, Limits, Peer, Permit, ShardMessage,
-    ShardSettings, Stop, prepare,
+    Application, Arrival, Compression, ConnectionWriter, Inbox, Limits, Opening, Peer, Permit,
+    ShardMessage, ShardSettings, Stop, prepare,
 };
 
 /// One shard without a thread.
@@ -53,12 +53,14 @@ impl<A: Application> TestShard<A> {
             socket,
             early,
             response: None,
-            is_binary: false,
-            compression,
-            may_inflate: false,
-            peer: Peer::default(),
-            hello,
-            permit: Permit::acquire(&Arc::default(), 0).expect("no limit"),
+            opening: Opening {
+                is_binary: false,
+                compression,
+                may_inflate: false,
+                peer: Peer::default(),
+                hello,
+                permit: Permit::acquire(&Arc::default(), 0).expect("no limit"),
+            },
         });
     }
 

@@ -12,14 +12,16 @@ use std::{
 };
 
 use fanwire_ws::{Event, Input, Limits, Pool, Reader};
-use mio::{Events, Interest, Poll, Token, event::Source};
+use mio::{Events, Interest, Poll, Registry, Token};
 
 use super::{
     application::{Application, ReceivedMessage},
     connection::{Connection, PeerFormat, Phase, SlotKey},
     connection_writer::ConnectionWriter,
     counters::is_sampled,
+    handshake::{Handshakes, Opened},
     inbox::{Arrival, Inboxes, OpenResponse, ShardMessage, Weighed},
+    opening::Opening,
     stop::Stopping,
     transport::{Framing, Transport},
 };
@@ -39,6 +41,7 @@ pub(super) struct Turn<A: Application> {
     unread: VecDeque<SlotKey>,
     /// Connections that sent commands while some shard lagged; read again when no shard lags.
     held: Vec<SlotKey>,
+    handshakes: Handshakes<A::Hello>,
     generation: u32,
     stopping: Option<Stopping>,
 }
@@ -62,6 +65,7 @@ impl<A: Application> Turn<A> {
             buffer: vec![0; READ_BYTES].into(),
             unread: VecDeque::new(),
             held: Vec::new(),
+            handshakes: Handshakes::default(),
             generation: 0,
             stopping: None,
         }
@@ -127,6 +131,10 @@ impl<A: Application> Turn<A> {
         let read_until = self.out.now + READS_TIME;
         self.read_pending(read_until);
         for event in events.iter().filter(|event| event.token() != WAKER) {
+            if let Some(slot) = Handshakes::<A::Hello>::slot(event.token()) {
+                self.shake_hands(slot);
+                continue;
+            }
             let index = event.token().0 as u32;
             if event.is_writable() {
                 self.out.writable(index);
@@ -206,7 +214,8 @@ impl<A: Application> Turn<A> {
 
     fn next_deadline(&self) -> Option<Instant> {
         let stopping = self.stopping.as_ref().map(|stopping| stopping.next_deadline(self.out.now));
-        [self.application.next_deadline(), self.out.next_deadline(), stopping]
+        let handshakes = self.handshakes.next_deadline();
+        [self.application.next_deadline(), self.out.next_deadline(), stopping, handshakes]
             .into_iter()
             .flatten()
             .min()
@@ -215,6 +224,7 @@ impl<A: Application> Turn<A> {
     fn advance(&mut self) {
         let now = self.out.now;
         self.out.advance();
+        self.handshakes.advance(self.poll.registry(), now);
         if self.application.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.application.advance(now, &mut self.out);
         }
@@ -256,12 +266,22 @@ impl<A: Application> Turn<A> {
 
     pub(super) fn serve(&mut self, message: ShardMessage<A::Notice, A::Hello>) {
         match message {
+            ShardMessage::Accept(socket, handshake) if self.stopping.is_some() => {
+                handshake.decline(socket);
+            }
+            ShardMessage::Accept(socket, handshake) => {
+                let (registry, now) = (self.poll.registry(), self.out.now);
+                if let Some(slot) = self.handshakes.insert(socket, handshake, registry, now) {
+                    self.shake_hands(slot);
+                }
+            }
             ShardMessage::Open(arrival) => self.open(*arrival),
             ShardMessage::Notice(notice) => {
                 self.application.notice(notice, self.out.now, &mut self.out);
                 self.report_closed();
             }
             ShardMessage::Stop(stop) => {
+                self.handshakes.decline_all(self.poll.registry());
                 self.stopping.get_or_insert_with(|| Stopping::new(&self.out, stop));
             }
         }
@@ -275,39 +295,62 @@ impl<A: Application> Turn<A> {
         }
     }
 
+    /// Looks at the first bytes of an accepted socket, which may make it a WebSocket.
+    fn shake_hands(&mut self, slot: usize) {
+        let (registry, now) = (self.poll.registry(), self.out.now);
+        let opened = self.handshakes.receive(slot, &mut self.buffer, registry, now);
+        let Some(Opened { socket, response, opening }) = opened else { return };
+        let reregister = |registry: &Registry, socket: &mut mio::net::TcpStream, token| {
+            registry.reregister(socket, token, Interest::READABLE | Interest::WRITABLE)
+        };
+        // Bytes behind the request raise an event under the new token.
+        if let Some(key) = self.begin(socket, Transport::WebSocket, opening, reregister) {
+            self.out.append(key.index, response.into());
+        }
+    }
+
     pub(super) fn open(&mut self, arrival: Arrival<A::Hello>) {
-        let mut socket = mio::net::TcpStream::from_std(arrival.socket);
-        let entry = self.out.connections.vacant_entry();
-        let index = entry.key();
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        if socket.register(self.poll.registry(), Token(index), interest).is_err() {
-            return; // Out of kernel memory for one more watch: the peer sees its connection end.
+        let Arrival { socket, mut early, response, opening } = arrival;
+        let is_binary = opening.is_binary;
+        let transport = response.as_ref().map_or(Transport::WebSocket, |it| it.transport);
+        let register = |registry: &Registry, socket: &mut mio::net::TcpStream, token| {
+            registry.register(socket, token, Interest::READABLE | Interest::WRITABLE)
+        };
+        let socket = mio::net::TcpStream::from_std(socket);
+        let Some(key) = self.begin(socket, transport, opening, register) else { return };
+        if let Some(response) = response {
+            self.begin_response(key, is_binary, response);
         }
-        self.generation = self.generation.wrapping_add(1);
-        let key = SlotKey { index: index as u32, generation: self.generation };
-        let mut connection = Connection::new(
-            socket,
-            self.generation,
-            arrival.may_inflate,
-            arrival.compression,
-            arrival.permit,
-        );
-        connection.is_binary = arrival.is_binary;
-        connection.peer = arrival.peer;
-        let transport = arrival.response.as_ref().map_or(Transport::WebSocket, |it| it.transport);
-        connection.transport = transport;
-        entry.insert(connection);
-        self.out.counters.opened.add(1);
-        self.application.open(key, arrival.hello, self.out.now, &mut self.out);
-        if let Some(response) = arrival.response {
-            self.begin_response(key, arrival.is_binary, response);
-        }
-        let mut early = arrival.early;
-        let traffic = self.out.counters.of(transport, arrival.is_binary);
+        let traffic = self.out.counters.of(transport, is_binary);
         traffic.wire_bytes_in.add(early.len() as u64);
         self.feed(key, &mut early, &mut Share::default());
         // Bytes that arrived before the registration raise no event.
         self.read(key.index, false);
+    }
+
+    /// Makes a connection of a socket, which `register` registers.
+    fn begin(
+        &mut self,
+        mut socket: mio::net::TcpStream,
+        transport: Transport,
+        opening: Opening<A::Hello>,
+        register: impl FnOnce(&Registry, &mut mio::net::TcpStream, Token) -> io::Result<()>,
+    ) -> Option<SlotKey> {
+        let entry = self.out.connections.vacant_entry();
+        let index = entry.key();
+        // An error is the lack of kernel memory for one more watch: the peer sees its connection end.
+        register(self.poll.registry(), &mut socket, Token(index)).ok()?;
+        self.generation = self.generation.wrapping_add(1);
+        let key = SlotKey { index: index as u32, generation: self.generation };
+        let Opening { is_binary, compression, may_inflate, peer, hello, permit } = opening;
+        let mut connection =
+            Connection::new(socket, self.generation, may_inflate, compression, permit);
+        (connection.is_binary, connection.peer) = (is_binary, peer);
+        connection.transport = transport;
+        entry.insert(connection);
+        self.out.counters.opened.add(1);
+        self.application.open(key, hello, self.out.now, &mut self.out);
+        Some(key)
     }
 
     /// Sends the head of a response, and receives the message in its request.

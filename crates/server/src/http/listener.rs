@@ -7,7 +7,10 @@ use std::{
     convert::Infallible,
     future::{Future, poll_fn},
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{
+        IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener as StdListener, TcpStream as StdStream,
+    },
+    os::fd::OwnedFd,
     pin::{Pin, pin},
     sync::Arc,
     task::Poll,
@@ -25,8 +28,9 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use rustix::io::Errno;
 use tokio::{
-    io::AsyncWriteExt,
+    io::{AsyncWriteExt, Interest},
     net::{TcpListener, TcpStream},
+    runtime::Handle,
     sync::{Semaphore, watch},
 };
 
@@ -65,13 +69,17 @@ pub async fn serve(
     stop: watch::Receiver<bool>,
 ) {
     let slots = ConnectionSlots::new(slots.min(HTTP_CONNECTIONS_MAX));
+    let queue = match AcceptQueue::new(listener) {
+        Ok(queue) => queue,
+        Err(error) => return tracing::error!(%error, "cannot accept connections"),
+    };
     let root_service = Arc::new(root_service);
     let mut stopped = stop.clone();
     tokio::select! {
-        () = accept(&listener, &root_service, &slots, &stop) => {}
+        () = accept(&queue, &root_service, &slots, &stop) => {}
         () = stop_requested(&mut stopped) => {}
     }
-    drop(listener);
+    drop(queue);
     let all = u32::try_from(slots.all).expect("at most HTTP_CONNECTIONS_MAX");
     let _timed_out = tokio::time::timeout(FINISH_TIME, slots.free.acquire_many(all)).await;
 }
@@ -107,8 +115,43 @@ impl ConnectionSlots {
     }
 }
 
+/// Accepts sockets without registering them anywhere: a shard or the HTTP runtime does.
+struct AcceptQueue {
+    listener: StdListener,
+    /// The same socket. tokio's own listener registers what it accepts, and of its types this one waits for readiness alone.
+    readiness: TcpStream,
+}
+
+impl AcceptQueue {
+    fn new(listener: TcpListener) -> io::Result<Self> {
+        let listener = listener.into_std()?;
+        // With Nagle's algorithm the end of a long response waits for the acknowledgement of earlier segments. Accepted
+        // sockets have the options of their listener.
+        socket2::SockRef::from(&listener).set_tcp_nodelay(true)?;
+        let readiness = StdStream::from(OwnedFd::from(listener.try_clone()?));
+        Ok(Self { listener, readiness: TcpStream::from_std(readiness)? })
+    }
+
+    /// The next socket, which is nonblocking, and its peer.
+    async fn accept(&self) -> io::Result<(StdStream, SocketAddr)> {
+        match self.try_accept() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                tokio::time::sleep(BATCH_TIME).await;
+                self.readiness.async_io(Interest::READABLE, || self.try_accept()).await
+            }
+            accepted => accepted,
+        }
+    }
+
+    fn try_accept(&self) -> io::Result<(StdStream, SocketAddr)> {
+        let (socket, peer) = self.listener.accept()?;
+        socket.set_nonblocking(true)?;
+        Ok((socket, peer))
+    }
+}
+
 async fn accept(
-    listener: &TcpListener,
+    queue: &AcceptQueue,
     root_service: &Arc<RootService>,
     slots: &ConnectionSlots,
     stop: &watch::Receiver<bool>,
@@ -116,16 +159,21 @@ async fn accept(
     let log_throttle = LogThrottle::default();
     loop {
         let slot = slots.free.clone().acquire_owned().await.expect("the semaphore is never closed");
-        match listener.accept().await {
+        match queue.accept().await {
             Ok((socket, peer)) => {
-                // With Nagle's algorithm the end of a long response waits for the acknowledgement of earlier segments.
-                let _ = socket.set_nodelay(true);
-                let (root_service, stop) = (root_service.clone(), stop.clone());
+                let (service, stop) = (root_service.clone(), stop.clone());
                 let timeouts = slots.timeouts();
-                tokio::spawn(async move {
-                    serve_connection(socket, peer, root_service, stop, timeouts).await;
-                    drop(slot);
-                });
+                let runtime = Handle::current();
+                let http = move |socket| {
+                    runtime.spawn(async move {
+                        serve_connection(socket, peer, service, stop, timeouts).await;
+                        drop(slot);
+                    });
+                };
+                match &root_service.first_requests {
+                    Some(first_requests) => first_requests.accept(socket, peer, Box::new(http)),
+                    None => http(socket),
+                }
             }
             // The peer closed while it was in the backlog; a pause would not help.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -155,12 +203,14 @@ fn accept_error(error: &io::Error) -> &'static str {
 }
 
 async fn serve_connection(
-    socket: TcpStream,
+    socket: StdStream,
     peer: SocketAddr,
     root_service: Arc<RootService>,
     stop: watch::Receiver<bool>,
     timeouts: Timeouts,
 ) {
+    // An error is the lack of kernel memory for one more watch: the peer sees its connection end.
+    let Ok(socket) = TcpStream::from_std(socket) else { return };
     let exchange = Arc::<Exchange>::default();
     let socket = TimeoutStream::new(socket, timeouts, Arc::clone(&exchange));
     let service = service_fn({
@@ -294,6 +344,10 @@ const HEADER_BYTES_MAX: usize = 16 * 1024;
 
 /// Time for requests in flight to finish when the server stops; a partly received head counts too.
 const FINISH_TIME: Duration = Duration::from_secs(5);
+
+/// After the queue was empty, sockets gather for this time: each wake-up of the thread costs as much as an accept. The first
+/// socket after a pause does not wait. `fanwire-bench connects` shows what it saves.
+const BATCH_TIME: Duration = Duration::from_millis(1);
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 

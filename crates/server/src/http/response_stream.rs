@@ -25,9 +25,9 @@ use super::{
     cors,
     exchange::Exchange,
     routes::{RealtimeEndpoint, user_of},
-    upgrade::{Endpoint, address, peer},
+    upgrade::{Endpoint, address_of, peer_of},
 };
-use crate::shard::{self, Application, Arrival, Compression, OpenResponse, Transport};
+use crate::shard::{self, Application, Arrival, Compression, OpenResponse, Opening, Transport};
 
 /// A response instead of the stream.
 pub(super) type Refusal = Box<Response>;
@@ -63,7 +63,7 @@ impl StreamEndpoint {
         if endpoint.shards.are_stopping() {
             return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "this node is stopping"));
         }
-        let address = address(&request);
+        let address = address_of(request.extensions());
         let (parts, body) = request.into_parts();
         let permit = |max| endpoint.shards.permit(max);
         let permit = endpoint.admission.admit(&parts.headers, address, Instant::now(), permit);
@@ -85,14 +85,14 @@ impl StreamEndpoint {
             frame_ping: false,
             transport: self.transport.name(),
             is_emulated: true,
-            user: user_of(&request, &self.realtime.user_id_header),
+            user: user_of(request.headers(), &self.realtime.user_id_header),
         };
         let response = OpenResponse {
             transport: self.transport,
             head: self.head(request.headers()),
             message: message.into(),
         };
-        let peer = peer(&request);
+        let peer = peer_of(request.headers(), address);
         let shards = Arc::clone(&endpoint.shards);
         exchange.hand_over(Box::new(move |socket: TcpStream| {
             if let Err(error) = shard::prepare(&socket) {
@@ -103,12 +103,14 @@ impl StreamEndpoint {
                 socket,
                 early: Vec::new(),
                 response: Some(response),
-                is_binary,
-                compression: Compression::Raw,
-                may_inflate: false,
-                peer,
-                hello,
-                permit,
+                opening: Opening {
+                    is_binary,
+                    compression: Compression::Raw,
+                    may_inflate: false,
+                    peer,
+                    hello,
+                    permit,
+                },
             });
         }));
         // The task of the connection takes its socket now, and drops this future.
@@ -145,8 +147,11 @@ impl<A: Application> Endpoint<A> {
     /// # Errors
     /// 403.
     pub(super) fn check_origin(&self, request: &Request) -> Result<(), Refusal> {
-        let checked =
-            self.admission.check_origin(request.headers(), address(request), Instant::now());
+        let checked = self.admission.check_origin(
+            request.headers(),
+            address_of(request.extensions()),
+            Instant::now(),
+        );
         checked.map_err(|(status, text)| refuse(status, text))
     }
 

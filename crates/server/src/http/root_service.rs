@@ -16,13 +16,15 @@ use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use tower::util::ServiceExt;
 
-use super::{api_service::ApiService, exchange::TrackedBody, host};
+use super::{api_service::ApiService, exchange::TrackedBody, first_request::FirstRequests, host};
 
 /// The service of one listener.
 pub struct RootService {
     /// The server API, if this listener serves it.
     pub api_service: Option<Arc<ApiService>>,
     pub router: Router,
+    /// The upgrades that shards read without hyper.
+    pub first_requests: Option<Arc<FirstRequests>>,
     /// Refuse a `Host` other than `localhost` and IP addresses.
     pub local_hosts_only: bool,
 }
@@ -31,6 +33,11 @@ pub struct RootService {
 pub(super) type Content = Either<Full<Bytes>, Body>;
 
 impl RootService {
+    /// The pages of `router` alone.
+    pub fn pages(router: Router) -> Self {
+        Self { api_service: None, router, first_requests: None, local_hosts_only: false }
+    }
+
     /// Serves a request of `peer`.
     pub(super) async fn answer(
         &self,

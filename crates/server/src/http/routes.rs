@@ -7,9 +7,9 @@ use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
 use axum::{
     Json, Router,
-    body::{Body, Bytes},
+    body::Bytes,
     extract::{ConnectInfo, Query, Request, State},
-    http::{StatusCode, header},
+    http::{HeaderMap, StatusCode, Uri, header, request},
     response::{Html, IntoResponse, Response},
     routing::{any, get},
 };
@@ -23,6 +23,7 @@ use super::{
     api_service::ApiService,
     debug,
     emulation::{self, EmulationEndpoint},
+    first_request::FirstRequests,
     response_stream::{self, StreamEndpoint},
     root_service::RootService,
     upgrade::{ConnectionSetup, Endpoint},
@@ -58,18 +59,27 @@ pub struct Services {
 pub fn services(config: &Config, parts: Parts) -> Services {
     let api = (!config.http_api.disabled).then(|| api_service(&parts));
     let pages = pages(config, &parts);
-    let public = clients(config, parts);
+    let realtime = Arc::new(RealtimeEndpoint {
+        endpoint: parts.endpoint,
+        user_id_header: config.client.user_id_http_header.clone(),
+    });
+    let first_requests = first_requests(config, &realtime);
+    let parts =
+        ClientParts { node: parts.node, metrics: parts.metrics, demo_curl: parts.demo_curl };
+    let public = clients(config, realtime, parts);
     let root_service = |router, api_service| RootService {
         local_hosts_only: config.development,
         ..with_api(router, api_service)
     };
+    let for_clients =
+        |router, api_service| RootService { first_requests, ..root_service(router, api_service) };
     if !config.http_server.is_split() {
-        return Services { public: root_service(public.merge(pages), api), internal: None };
+        return Services { public: for_clients(public.merge(pages), api), internal: None };
     }
     let (public_api, internal_api) =
         if config.http_api.external { (api, None) } else { (None, api) };
     Services {
-        public: root_service(public, public_api),
+        public: for_clients(public, public_api),
         internal: Some(root_service(pages, internal_api)),
     }
 }
@@ -88,7 +98,7 @@ fn api_service(parts: &Parts) -> ApiService {
 /// methods get 405.
 fn with_api(router: Router, api_service: Option<ApiService>) -> RootService {
     let Some(api_service) = api_service.map(Arc::new) else {
-        return RootService { api_service: None, router, local_hosts_only: false };
+        return RootService::pages(router);
     };
     let refuse = any(refuse_route).with_state(api_service.clone());
     let router = api_service.http_api.paths().fold(router, |router, path| {
@@ -96,7 +106,7 @@ fn with_api(router: Router, api_service: Option<ApiService>) -> RootService {
         router.route(&path.replace('{', "{{").replace('}', "}}"), refuse.clone())
     });
     let router = router.fallback_service(refuse);
-    RootService { api_service: Some(api_service), router, local_hosts_only: false }
+    RootService { api_service: Some(api_service), ..RootService::pages(router) }
 }
 
 async fn refuse_route(
@@ -107,12 +117,26 @@ async fn refuse_route(
     api_service.refuse_route(request.method(), request.uri().path(), peer)
 }
 
-fn clients(config: &Config, parts: Parts) -> Router {
+/// The upgrades that shards read.
+fn first_requests(config: &Config, realtime: &Arc<RealtimeEndpoint>) -> Option<Arc<FirstRequests>> {
+    (!config.websocket.disabled).then(|| {
+        Arc::new(FirstRequests {
+            realtime: Arc::clone(realtime),
+            path: config.websocket.handler_prefix.clone(),
+            local_hosts_only: config.development,
+        })
+    })
+}
+
+/// The parts that pages and endpoints for clients use.
+struct ClientParts {
+    node: Arc<Node>,
+    metrics: Arc<Metrics>,
+    demo_curl: String,
+}
+
+fn clients(config: &Config, realtime: Arc<RealtimeEndpoint>, parts: ClientParts) -> Router {
     let mut router = Router::new();
-    let realtime = Arc::new(RealtimeEndpoint {
-        endpoint: parts.endpoint,
-        user_id_header: config.client.user_id_http_header.clone(),
-    });
     if !config.websocket.disabled {
         let websocket = any(websocket).with_state(Arc::clone(&realtime));
         router = router.route(&config.websocket.handler_prefix, websocket);
@@ -183,8 +207,8 @@ pub(super) struct RealtimeEndpoint {
 struct ConnectQuery(Vec<(String, String)>);
 
 impl ConnectQuery {
-    fn of(request: &Request) -> Self {
-        Self(Query::try_from_uri(request.uri()).map(|Query(options)| options).unwrap_or_default())
+    fn of(uri: &Uri) -> Self {
+        Self(Query::try_from_uri(uri).map(|Query(options)| options).unwrap_or_default())
     }
 
     fn is(&self, name: &str, value: &str) -> bool {
@@ -193,8 +217,17 @@ impl ConnectQuery {
 }
 
 async fn websocket(State(realtime): State<Arc<RealtimeEndpoint>>, request: Request) -> Response {
-    let query = ConnectQuery::of(&request);
-    realtime.endpoint.upgrade(request, |request, subprotocol| {
+    realtime.endpoint.upgrade(request, |head, subprotocol| realtime.websocket(head, subprotocol))
+}
+
+impl RealtimeEndpoint {
+    /// How the session of a WebSocket begins.
+    pub(super) fn websocket(
+        &self,
+        head: &request::Parts,
+        subprotocol: Option<&'static str>,
+    ) -> ConnectionSetup<Hello> {
+        let query = ConnectQuery::of(&head.uri);
         let is_binary = match subprotocol {
             Some(chosen) => chosen == PROTOBUF,
             None => query.is("format", "protobuf") || query.is("cf_protocol", "protobuf"),
@@ -204,18 +237,18 @@ async fn websocket(State(realtime): State<Arc<RealtimeEndpoint>>, request: Reque
             frame_ping: query.is("cf_ws_frame_ping_pong", "true"),
             transport: "websocket",
             is_emulated: false,
-            user: user_of(request, &realtime.user_id_header),
+            user: user_of(&head.headers, &self.user_id_header),
         };
         ConnectionSetup { hello, is_binary }
-    })
+    }
 }
 
 /// The user in the trusted header. `None` if it is empty or repeated, because then a client may have sent one of them.
-pub(super) fn user_of(request: &Request<Body>, header: &str) -> Option<String> {
+pub(super) fn user_of(headers: &HeaderMap, header: &str) -> Option<String> {
     if header.is_empty() {
         return None;
     }
-    let mut values = request.headers().get_all(header).iter();
+    let mut values = headers.get_all(header).iter();
     let (value, None) = (values.next()?, values.next()) else { return None };
     value.to_str().ok().filter(|user| !user.is_empty()).map(str::to_owned)
 }

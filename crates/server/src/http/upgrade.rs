@@ -8,7 +8,7 @@ use std::{net::SocketAddr, sync::Arc, time::Instant};
 use axum::{
     body::{Body, HttpBody},
     extract::ConnectInfo,
-    http::{HeaderMap, Request, Response, StatusCode, Version, header},
+    http::{Extensions, HeaderMap, Request, Response, StatusCode, Version, header, request},
 };
 use fanwire_ws::{
     Compression,
@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 
 use super::{admission::Admission, timeout_stream::TimeoutStream};
 use crate::refusals::Cause;
-use crate::shard::{self, Application, Arrival, DecodeFailures, Peer, Permit, Shards};
+use crate::shard::{self, Application, Arrival, DecodeFailures, Opening, Peer, Shards};
 
 /// One WebSocket endpoint in front of the shards of an application.
 pub struct Endpoint<A: Application> {
@@ -44,52 +44,71 @@ pub struct ConnectionSetup<H> {
     pub is_binary: bool,
 }
 
+/// A handshake that is accepted.
+pub(super) struct Upgrade<H> {
+    pub(super) opening: Opening<H>,
+    /// 101, without a body.
+    pub(super) response: Response<()>,
+}
+
 impl<A: Application> Endpoint<A> {
     /// Serves one request. `setup` is called with the head of the request and the chosen subprotocol.
     pub fn upgrade(
         &self,
         mut request: Request<Body>,
-        setup: impl FnOnce(&Request<Body>, Option<&'static str>) -> ConnectionSetup<A::Hello>,
+        setup: impl FnOnce(&request::Parts, Option<&'static str>) -> ConnectionSetup<A::Hello>,
     ) -> Response<Body> {
-        let accept = match check(&request) {
-            Ok(accept) => accept,
-            Err(error) => {
-                self.admission.refuse_request(
-                    Cause::Malformed,
-                    &error.to_string(),
-                    request.headers(),
-                    address(&request),
-                    Instant::now(),
-                );
-                return refuse_handshake(&error);
+        let on_upgrade = hyper::upgrade::on(&mut request);
+        let (head, body) = request.into_parts();
+        let address = address_of(&head.extensions);
+        match self.decide(&head, !body.is_end_stream(), address, setup) {
+            Err(refusal) => refusal.map(Body::from),
+            Ok(Upgrade { opening, response }) => {
+                let shards = self.shards.clone();
+                tokio::spawn(async move {
+                    match on_upgrade.await {
+                        Ok(upgraded) => move_to_shard(&shards, upgraded, opening),
+                        Err(error) => tracing::debug!(%error, "a peer left during its handshake"),
+                    }
+                });
+                response.map(|()| Body::empty())
             }
-        };
+        }
+    }
+
+    /// Checks a request and the limits on new clients.
+    ///
+    /// # Errors
+    /// The response of a refusal.
+    pub(super) fn decide(
+        &self,
+        head: &request::Parts,
+        has_body: bool,
+        address: Option<SocketAddr>,
+        setup: impl FnOnce(&request::Parts, Option<&'static str>) -> ConnectionSetup<A::Hello>,
+    ) -> Result<Upgrade<A::Hello>, Box<Response<String>>> {
+        let headers = &head.headers;
+        let accept = check(head, has_body).map_err(|error| {
+            let text = error.to_string();
+            let now = Instant::now();
+            self.admission.refuse_request(Cause::Malformed, &text, headers, address, now);
+            Box::new(refuse_handshake(&error))
+        })?;
         if self.shards.are_stopping() {
-            return refuse_and_close(StatusCode::SERVICE_UNAVAILABLE, STOPPING);
+            return Err(Box::new(refuse_and_close(StatusCode::SERVICE_UNAVAILABLE, STOPPING)));
         }
         let permit = |max| self.shards.permit(max);
-        let (headers, address) = (request.headers(), address(&request));
-        let permit = match self.admission.admit(headers, address, Instant::now(), permit) {
-            Ok(permit) => permit,
-            Err((status, text)) => return refuse_and_close(status, text),
-        };
-        let offers = values(request.headers(), header::SEC_WEBSOCKET_PROTOCOL);
+        let permit = self.admission.admit(headers, address, Instant::now(), permit);
+        let permit = permit.map_err(|(status, text)| Box::new(refuse_and_close(status, text)))?;
+        let offers = values(headers, header::SEC_WEBSOCKET_PROTOCOL);
         let subprotocol = handshake::choose_subprotocol(offers, self.subprotocols);
-        let agreement = self.negotiate(request.headers());
-        let peer = peer(&request);
+        let agreement = self.negotiate(headers);
+        let peer = peer_of(headers, address);
         let compression = self.compression_of(agreement, peer);
-        let ConnectionSetup { hello, is_binary } = setup(&request, subprotocol);
-        let on_upgrade = hyper::upgrade::on(&mut request);
-        let shards = self.shards.clone();
+        let ConnectionSetup { hello, is_binary } = setup(head, subprotocol);
         let may_inflate = agreement.is_some();
-        let pending = PendingUpgrade { hello, is_binary, compression, may_inflate, peer, permit };
-        tokio::spawn(async move {
-            match on_upgrade.await {
-                Ok(upgraded) => move_to_shard(&shards, upgraded, pending),
-                Err(error) => tracing::debug!(%error, "a peer left during its handshake"),
-            }
-        });
-        switch(&accept, subprotocol, agreement)
+        let opening = Opening { is_binary, compression, may_inflate, peer, hello, permit };
+        Ok(Upgrade { opening, response: switch(&accept, subprotocol, agreement) })
     }
 
     fn negotiate(&self, headers: &HeaderMap) -> Option<Agreement> {
@@ -111,32 +130,21 @@ impl<A: Application> Endpoint<A> {
 }
 
 /// Identifies a peer across connections: by address, user agent and forwarded address.
-pub(super) fn peer(request: &Request<Body>) -> Peer {
-    let address = address(request).map(|address| address.ip());
-    let identifying = [header::USER_AGENT, FORWARDED_FOR].map(|name| request.headers().get(name));
-    Peer::of(&(address, identifying))
+pub(super) fn peer_of(headers: &HeaderMap, address: Option<SocketAddr>) -> Peer {
+    let identifying = [header::USER_AGENT, FORWARDED_FOR].map(|name| headers.get(name));
+    Peer::of(&(address.map(|address| address.ip()), identifying))
 }
 
-pub(super) fn address(request: &Request<Body>) -> Option<SocketAddr> {
-    request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0)
+pub(super) fn address_of(extensions: &Extensions) -> Option<SocketAddr> {
+    extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0)
 }
 
 const FORWARDED_FOR: header::HeaderName = header::HeaderName::from_static("x-forwarded-for");
 
-/// The result of a handshake, kept until its socket can move to a shard.
-struct PendingUpgrade<H> {
-    hello: H,
-    is_binary: bool,
-    compression: Compression,
-    may_inflate: bool,
-    peer: Peer,
-    permit: Permit,
-}
-
 fn move_to_shard<A: Application>(
     shards: &Shards<A>,
     upgraded: hyper::upgrade::Upgraded,
-    pending: PendingUpgrade<A::Hello>,
+    opening: Opening<A::Hello>,
 ) {
     let Ok(parts) = upgraded.downcast::<TokioIo<TimeoutStream<TcpStream>>>() else {
         tracing::error!("an upgraded connection is not a TCP socket");
@@ -144,24 +152,16 @@ fn move_to_shard<A: Application>(
     };
     let socket = parts.io.into_inner().into_socket().into_std();
     match socket.and_then(|socket| shard::prepare(&socket).map(|()| socket)) {
-        Ok(socket) => shards.open(Arrival {
-            socket,
-            early: parts.read_buf.to_vec(),
-            response: None,
-            is_binary: pending.is_binary,
-            compression: pending.compression,
-            may_inflate: pending.may_inflate,
-            peer: pending.peer,
-            hello: pending.hello,
-            permit: pending.permit,
-        }),
+        Ok(socket) => {
+            shards.open(Arrival { socket, early: parts.read_buf.to_vec(), response: None, opening })
+        }
         Err(error) => tracing::debug!(%error, "a peer left before its socket moved to a shard"),
     }
 }
 
-fn check(request: &Request<Body>) -> Result<String, handshake::HandshakeError> {
+fn check(head: &request::Parts, has_body: bool) -> Result<String, handshake::HandshakeError> {
     // List headers may be split over several lines (RFC 9110 §5.3): Upgrade and Connection are lists.
-    let joined = |name| values(request.headers(), name).collect::<Vec<_>>().join(", ");
+    let joined = |name| values(&head.headers, name).collect::<Vec<_>>().join(", ");
     let joined = [
         header::UPGRADE,
         header::CONNECTION,
@@ -172,9 +172,9 @@ fn check(request: &Request<Body>) -> Result<String, handshake::HandshakeError> {
     let [upgrade, connection, key, version] =
         joined.each_ref().map(|value| (!value.is_empty()).then_some(value.as_str()));
     handshake::check(&handshake::Request {
-        method: request.method().as_str(),
-        http_1_1_or_newer: request.version() >= Version::HTTP_11,
-        has_body: !request.body().is_end_stream(),
+        method: head.method.as_str(),
+        http_1_1_or_newer: head.version >= Version::HTTP_11,
+        has_body,
         upgrade,
         connection,
         key,
@@ -186,7 +186,7 @@ fn values(headers: &HeaderMap, name: header::HeaderName) -> impl Iterator<Item =
     headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok())
 }
 
-fn switch(accept: &str, subprotocol: Option<&str>, agreement: Option<Agreement>) -> Response<Body> {
+fn switch(accept: &str, subprotocol: Option<&str>, agreement: Option<Agreement>) -> Response<()> {
     let mut response = Response::builder()
         .status(StatusCode::SWITCHING_PROTOCOLS)
         .header(header::UPGRADE, "websocket")
@@ -198,10 +198,10 @@ fn switch(accept: &str, subprotocol: Option<&str>, agreement: Option<Agreement>)
     if let Some(agreement) = agreement {
         response = response.header(header::SEC_WEBSOCKET_EXTENSIONS, agreement.response());
     }
-    response.body(Body::empty()).expect("every header value is made of printable ASCII")
+    response.body(()).expect("every header value is made of printable ASCII")
 }
 
-fn refuse_handshake(error: &handshake::HandshakeError) -> Response<Body> {
+fn refuse_handshake(error: &handshake::HandshakeError) -> Response<String> {
     let status =
         StatusCode::from_u16(error.status()).expect("a status of the handshake's own table");
     let mut response = refuse(status, error.to_string());
@@ -212,7 +212,7 @@ fn refuse_handshake(error: &handshake::HandshakeError) -> Response<Body> {
 }
 
 /// Refuses and closes the connection: it would keep a slot and a descriptor, or delay the shutdown.
-fn refuse_and_close(status: StatusCode, text: &'static str) -> Response<Body> {
+fn refuse_and_close(status: StatusCode, text: &'static str) -> Response<String> {
     let mut refusal = refuse(status, text);
     let close = header::HeaderValue::from_static("close");
     refusal.headers_mut().insert(header::CONNECTION, close);
@@ -221,11 +221,11 @@ fn refuse_and_close(status: StatusCode, text: &'static str) -> Response<Body> {
 
 const STOPPING: &str = "this node is stopping, connect to another one";
 
-fn refuse(status: StatusCode, text: impl Into<String>) -> Response<Body> {
+fn refuse(status: StatusCode, text: impl Into<String>) -> Response<String> {
     let mut text = text.into();
     text.push('\n');
     let response = Response::builder()
         .status(status)
         .header(header::CONTENT_TYPE, "text/plain; charset=utf-8");
-    response.body(Body::from(text)).expect("static headers are valid")
+    response.body(text).expect("static headers are valid")
 }

@@ -14,8 +14,8 @@ use std::{
 };
 
 use fanwire::shard::{
-    Application, Arrival, CloseCause, Compression, ConnectionWriter, Peer, ReceivedMessage,
-    ShardMessage, ShardSettings, Shards, SlotKey, prepare,
+    Application, Arrival, CloseCause, Compression, ConnectionWriter, Opening, Peer,
+    ReceivedMessage, ShardMessage, ShardSettings, Shards, SlotKey, prepare,
 };
 use parking_lot::Mutex;
 
@@ -186,12 +186,14 @@ impl Shard {
             socket,
             early: Vec::new(),
             response: None,
-            is_binary: false,
-            compression: Compression::Raw,
-            may_inflate: false,
-            peer: Peer::default(),
-            hello: (),
-            permit: self.shards.permit(0).expect("no limit"),
+            opening: Opening {
+                is_binary: false,
+                compression: Compression::Raw,
+                may_inflate: false,
+                peer: Peer::default(),
+                hello: (),
+                permit: self.shards.permit(0).expect("no limit"),
+            },
         });
         ours
     }

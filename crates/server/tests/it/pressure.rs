@@ -14,8 +14,8 @@ use std::{
 };
 
 use fanwire::shard::{
-    Application, Arrival, CloseCause, Compression, ConnectionWriter, INBOX_BYTES_MAX, Inbox, Peer,
-    ReceivedMessage, ShardMessage, ShardSettings, Shards, SlotKey, Stop, prepare,
+    Application, Arrival, CloseCause, Compression, ConnectionWriter, INBOX_BYTES_MAX, Inbox,
+    Opening, Peer, ReceivedMessage, ShardMessage, ShardSettings, Shards, SlotKey, Stop, prepare,
 };
 use parking_lot::Mutex;
 
@@ -215,12 +215,14 @@ fn open(shards: &Shards<Poster>) -> TcpStream {
         socket,
         early: Vec::new(),
         response: None,
-        is_binary: false,
-        compression: Compression::Raw,
-        may_inflate: false,
-        peer: Peer::default(),
-        hello: (),
-        permit: shards.permit(0).expect("no limit"),
+        opening: Opening {
+            is_binary: false,
+            compression: Compression::Raw,
+            may_inflate: false,
+            peer: Peer::default(),
+            hello: (),
+            permit: shards.permit(0).expect("no limit"),
+        },
     });
     ours
 }

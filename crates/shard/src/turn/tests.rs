@@ -60,12 +60,14 @@ fn arrival<H>(socket: TcpStream, early: Vec<u8>, hello: H) -> Arrival<H> {
         socket,
         early,
         response: None,
-        is_binary: false,
-        compression: Compression::Raw,
-        may_inflate: false,
-        peer: Peer::default(),
-        hello,
-        permit: Permit::acquire(&Arc::default(), 0).expect("no limit"),
+        opening: Opening {
+            is_binary: false,
+            compression: Compression::Raw,
+            may_inflate: false,
+            peer: Peer::default(),
+            hello,
+            permit: Permit::acquire(&Arc::default(), 0).expect("no limit"),
+        },
     }
 }
 

@@ -33,13 +33,13 @@ fn peers_get_less_time_while_slots_are_scarce() {
 }
 
 /// Both ends of a connection.
-fn pair() -> (TcpStream, net::TcpStream, SocketAddr) {
+fn pair() -> (net::TcpStream, net::TcpStream, SocketAddr) {
     let listener = net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let address = listener.local_addr().expect("it is bound");
     let theirs = net::TcpStream::connect(address).expect("a listener");
     let (ours, peer) = listener.accept().expect("a connection");
     ours.set_nonblocking(true).expect("a socket");
-    (TcpStream::from_std(ours).expect("a socket"), theirs, peer)
+    (ours, theirs, peer)
 }
 
 /// The seconds until the connection of a peer that sends only these bytes ends, and the response.
@@ -47,11 +47,7 @@ async fn exchange(bytes: &[u8], then: impl FnOnce(&net::TcpStream)) -> (u64, Str
     let (ours, mut theirs, peer) = pair();
     theirs.write_all(bytes).expect("room in the socket");
     then(&theirs);
-    let root_service = RootService {
-        api_service: None,
-        router: Router::new().route("/", get("hello")),
-        local_hosts_only: false,
-    };
+    let root_service = RootService::pages(Router::new().route("/", get("hello")));
     let (_stop, stopped) = watch::channel(false);
     let start = Instant::now();
     serve_connection(
@@ -87,7 +83,7 @@ async fn answered(slots: usize) -> String {
     let seconds = move || async move { start.elapsed().as_secs().to_string() };
     let router = Router::new().route("/", get(seconds));
     let (stop, stopped) = watch::channel(false);
-    let root_service = RootService { api_service: None, router, local_hosts_only: false };
+    let root_service = RootService::pages(router);
     let stopping = async {
         sleep(IDLE_TIMEOUT).await;
         stop.send(true).expect("a listener");
@@ -125,11 +121,7 @@ async fn a_peer_that_closed_its_sending_side_gets_its_response() {
 async fn an_idle_connection_is_closed_when_the_server_stops() {
     let (ours, mut theirs, peer) = pair();
     theirs.write_all(REQUEST).expect("room in the socket");
-    let root_service = RootService {
-        api_service: None,
-        router: Router::new().route("/", get("hello")),
-        local_hosts_only: false,
-    };
+    let root_service = RootService::pages(Router::new().route("/", get("hello")));
     let (stop, stopped) = watch::channel(false);
     let start = Instant::now();
     let speaking = serve_connection(

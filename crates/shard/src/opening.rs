@@ -1,0 +1,47 @@
+//! What a handshake decided about a new connection, and the count of connections.
+//! In: the decision of a handshake → out: how its connection begins; a permit that counts it while it exists.
+//! Uses one atomic counter; never a socket.
+//! Changed here: what a connection knows from its handshake. The limit of connections is set where permits are asked for.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+use fanwire_ws::Compression;
+
+use super::decode_failures::Peer;
+
+/// What a handshake decided about a new connection.
+pub struct Opening<H> {
+    /// Messages to this peer are sent as binary frames.
+    pub is_binary: bool,
+    pub compression: Compression,
+    /// permessage-deflate was agreed, so the peer may send compressed messages.
+    pub may_inflate: bool,
+    pub peer: Peer,
+    pub hello: H,
+    /// Counts the connection while it exists.
+    pub permit: Permit,
+}
+
+/// One counted connection; dropping it decrements the count.
+pub struct Permit(Arc<AtomicUsize>);
+
+impl Permit {
+    /// Increments the count, unless it is `max` already (0 = no limit).
+    pub fn acquire(count: &Arc<AtomicUsize>, max: usize) -> Option<Self> {
+        let before = count.fetch_add(1, Relaxed);
+        if max > 0 && before >= max {
+            count.fetch_sub(1, Relaxed);
+            return None;
+        }
+        Some(Self(count.clone()))
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
