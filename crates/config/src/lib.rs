@@ -79,6 +79,8 @@ pub struct HttpServerOptions {
     pub internal_address: String,
     /// Their port, a number as text; "" = `port`.
     pub internal_port: String,
+    /// Serve HTTP/2 without TLS to clients.
+    pub h2c_external: bool,
 }
 
 impl HttpServerOptions {

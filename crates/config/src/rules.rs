@@ -33,6 +33,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         somebody_can_connect(config).into_iter().filter(|_| !is_client_broken).collect(),
         open_to_others(config).into_iter().collect(),
         open_api(config).into_iter().collect(),
+        cleartext_http2(config).into_iter().collect(),
         personal_channels_of_others(config).into_iter().collect(),
         origins::are_origins(config),
         secrets::are_long(config),
@@ -123,6 +124,13 @@ fn open_api(config: &Config) -> Found {
                       only where something else guards it";
         (Severity::Warning, "http_api.insecure", reason.to_owned())
     })
+}
+
+/// Proxies that speak HTTP/2 to the external port would otherwise reach the API through it.
+fn cleartext_http2(config: &Config) -> Found {
+    let is_wrong = config.http_server.h2c_external && !config.http_server.is_split();
+    let reason = "http_server.h2c_external needs a port of its own for operators and backends: set http_server.internal_port";
+    is_wrong.then(|| (Severity::Error, "http_server.h2c_external", reason.to_owned()))
 }
 
 /// With user-limited channels the name `#42` decides; without them the permission of the namespace does.

@@ -62,6 +62,18 @@ pub fn check(request: &Request<'_>) -> Result<String, HandshakeError> {
     }
 }
 
+/// Checks an extended CONNECT for a WebSocket in a stream of HTTP/2, which has no key (RFC 8441 §5); `version` is
+/// `Sec-WebSocket-Version`.
+///
+/// # Errors
+/// Another version.
+pub fn check_extended_connect(version: Option<&str>) -> Result<(), HandshakeError> {
+    match version.map(list::trim) {
+        Some("13") => Ok(()),
+        found => Err(HandshakeError::Version { found: found.map(excerpt) }),
+    }
+}
+
 /// The first subprotocol of the client's list that is in `known` (RFC 6455 §4.2.2).
 ///
 /// `offers` are the values of `Sec-WebSocket-Protocol` in order, the client's first choice first.

@@ -20,7 +20,6 @@ not_yet! { NOT_YET;
     "http_server.tls_external", SWITCH, "false", Feature, "TLS on the external port only.";
     "http_server.internal_tls", BLOCK, "", Refused, "TLS on the internal port; put a TLS proxy in front, or it would speak plain text.";
     "http_server.http3.enabled", SWITCH, "false", Feature, "HTTP/3 on the same port.";
-    "http_server.h2c_external", SWITCH, "false", Feature, "HTTP/2 without TLS.";
     "engine.redis.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; Redis is a server.";
     "engine.redis.sentinel_tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; a Sentinel is a server.";
     "engine.redis.replica_client", BLOCK, "", Tuning, "Reads from replicas; Fanwire reads from the master.";

@@ -22,6 +22,8 @@ rows! { SERVER: Config;
         "Address of server API, health, metrics, swagger and profiles, where that is not http_server.address.";
     "http_server.internal_port", PORT_TEXT, "" => [http_server.internal_port],
         "Port of server API, health, metrics, swagger and profiles, where that is not http_server.port.";
+    "http_server.h2c_external", SWITCH, "false" => [http_server.h2c_external],
+        "Serves HTTP/2 without TLS on http_server.port as well, to clients and proxies that begin with it; it needs an internal port.";
     "log.level", LOG_LEVEL, "info" => [log.level],
         "Least important log lines that are written.";
     "log.file", TEXT, "" => [log.file],

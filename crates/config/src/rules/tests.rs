@@ -40,6 +40,15 @@ fn what_the_node_refuses_names_the_namespace_and_its_source() {
 }
 
 #[test]
+fn http2_without_tls_needs_an_internal_port() {
+    let errors = |port| {
+        let flags = [("http_server.h2c_external", "true"), ("http_server.internal_port", port)];
+        found(&flags).into_iter().filter(|line| line.contains("h2c_external needs")).count()
+    };
+    assert_eq!([errors("8000"), errors("9000")], [1, 0]);
+}
+
+#[test]
 fn two_endpoints_at_one_path_are_an_error() {
     assert_eq!(
         found(&[("health.handler_prefix", "/metrics")]),

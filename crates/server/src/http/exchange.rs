@@ -49,6 +49,11 @@ pub(super) struct TrackedBody<B> {
     exchange: Arc<Exchange>,
 }
 
+/// A request whose connection has no such state, because its requests come in streams of their own (HTTP/2).
+pub(super) fn untracked<B>(request: Request<B>) -> Request<TrackedBody<B>> {
+    request.map(|body| TrackedBody { body, exchange: Arc::default() })
+}
+
 impl Exchange {
     /// Must be called when bytes arrive and no request is in flight. They begin a head, unless the previous request was
     /// not read completely.

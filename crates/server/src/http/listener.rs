@@ -36,6 +36,7 @@ use tokio::{
 
 use super::{
     exchange::Exchange,
+    http2,
     root_service::RootService,
     timeout_stream::{LingerLimits, TimeoutStream, Timeouts},
 };
@@ -211,6 +212,9 @@ async fn serve_connection(
 ) {
     // An error is the lack of kernel memory for one more watch: the peer sees its connection end.
     let Ok(socket) = TcpStream::from_std(socket) else { return };
+    if root_service.http2_cleartext && begins_http2(&socket, timeouts.head).await {
+        return http2::serve(socket, peer, root_service, http2::stop_requested(stop)).await;
+    }
     let exchange = Arc::<Exchange>::default();
     let socket = TimeoutStream::new(socket, timeouts, Arc::clone(&exchange));
     let service = service_fn({
@@ -244,6 +248,22 @@ async fn serve_connection(
         // An error means that the peer closed already.
         let _ = TokioIo::new(upgraded).shutdown().await;
     }
+}
+
+/// Whether the first bytes are the preface of HTTP/2. They stay in the socket.
+async fn begins_http2(socket: &TcpStream, limit: Duration) -> bool {
+    let mut bytes = [0; http2::PREFACE.len()];
+    let begins = async {
+        // Four bytes tell: no method of HTTP/1.1 is "PRI" (RFC 9113 §3.4).
+        while let Ok(length @ 1..) = socket.peek(&mut bytes).await {
+            if length >= 4 || !http2::PREFACE.starts_with(&bytes[..length]) {
+                return http2::PREFACE.starts_with(&bytes[..length]);
+            }
+            tokio::time::sleep(PEEK_PAUSE).await;
+        }
+        false
+    };
+    tokio::time::timeout(limit, begins).await.unwrap_or(false)
 }
 
 /// Gives a socket to the service that asked for it.
@@ -348,6 +368,9 @@ const FINISH_TIME: Duration = Duration::from_secs(5);
 /// After the queue was empty, sockets gather for this time: each wake-up of the thread costs as much as an accept. The first
 /// socket after a pause does not wait. `fanwire-bench connects` shows what it saves.
 const BATCH_TIME: Duration = Duration::from_millis(1);
+
+/// Between looks at a socket that has received one to three bytes.
+const PEEK_PAUSE: Duration = Duration::from_millis(10);
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 

@@ -25,6 +25,8 @@ pub struct RootService {
     pub router: Router,
     /// The upgrades that shards read without hyper.
     pub first_requests: Option<Arc<FirstRequests>>,
+    /// Serve HTTP/2 without TLS to clients that begin with its preface (RFC 9113 §3.3).
+    pub http2_cleartext: bool,
     /// Refuse a `Host` other than `localhost` and IP addresses.
     pub local_hosts_only: bool,
 }
@@ -35,7 +37,13 @@ pub(super) type Content = Either<Full<Bytes>, Body>;
 impl RootService {
     /// The pages of `router` alone.
     pub fn pages(router: Router) -> Self {
-        Self { api_service: None, router, first_requests: None, local_hosts_only: false }
+        Self {
+            api_service: None,
+            router,
+            first_requests: None,
+            http2_cleartext: false,
+            local_hosts_only: false,
+        }
     }
 
     /// Serves a request of `peer`.

@@ -71,8 +71,11 @@ pub fn services(config: &Config, parts: Parts) -> Services {
         local_hosts_only: config.development,
         ..with_api(router, api_service)
     };
-    let for_clients =
-        |router, api_service| RootService { first_requests, ..root_service(router, api_service) };
+    let for_clients = |router, api_service| RootService {
+        first_requests,
+        http2_cleartext: config.http_server.h2c_external,
+        ..root_service(router, api_service)
+    };
     if !config.http_server.is_split() {
         return Services { public: for_clients(public.merge(pages), api), internal: None };
     }

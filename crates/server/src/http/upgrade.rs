@@ -8,17 +8,20 @@ use std::{net::SocketAddr, sync::Arc, time::Instant};
 use axum::{
     body::{Body, HttpBody},
     extract::ConnectInfo,
-    http::{Extensions, HeaderMap, Request, Response, StatusCode, Version, header, request},
+    http::{
+        Extensions, HeaderMap, Method, Request, Response, StatusCode, Version, header, request,
+    },
 };
 use fanwire_ws::{
     Compression,
     extension::{self, Agreement},
     handshake,
 };
+use hyper::ext::Protocol;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use super::{admission::Admission, timeout_stream::TimeoutStream};
+use super::{admission::Admission, http2, timeout_stream::TimeoutStream};
 use crate::refusals::Cause;
 use crate::shard::{self, Application, Arrival, DecodeFailures, Opening, Peer, Shards};
 
@@ -47,7 +50,7 @@ pub struct ConnectionSetup<H> {
 /// A handshake that is accepted.
 pub(super) struct Upgrade<H> {
     pub(super) opening: Opening<H>,
-    /// 101, without a body.
+    /// 101, or 200 in HTTP/2, without a body.
     pub(super) response: Response<()>,
 }
 
@@ -60,13 +63,16 @@ impl<A: Application> Endpoint<A> {
     ) -> Response<Body> {
         let on_upgrade = hyper::upgrade::on(&mut request);
         let (head, body) = request.into_parts();
-        let address = address_of(&head.extensions);
+        let (address, is_stream) = (address_of(&head.extensions), is_extended_connect(&head));
         match self.decide(&head, !body.is_end_stream(), address, setup) {
             Err(refusal) => refusal.map(Body::from),
             Ok(Upgrade { opening, response }) => {
                 let shards = self.shards.clone();
                 tokio::spawn(async move {
                     match on_upgrade.await {
+                        Ok(upgraded) if is_stream => {
+                            copy_to_shard(&shards, upgraded, opening).await
+                        }
                         Ok(upgraded) => move_to_shard(&shards, upgraded, opening),
                         Err(error) => tracing::debug!(%error, "a peer left during its handshake"),
                     }
@@ -88,7 +94,12 @@ impl<A: Application> Endpoint<A> {
         setup: impl FnOnce(&request::Parts, Option<&'static str>) -> ConnectionSetup<A::Hello>,
     ) -> Result<Upgrade<A::Hello>, Box<Response<String>>> {
         let headers = &head.headers;
-        let accept = check(head, has_body).map_err(|error| {
+        let handshake = if is_extended_connect(head) {
+            check_extended_connect(head)
+        } else {
+            check(head, has_body).map(Some)
+        };
+        let accept = handshake.map_err(|error| {
             let text = error.to_string();
             let now = Instant::now();
             self.admission.refuse_request(Cause::Malformed, &text, headers, address, now);
@@ -108,7 +119,7 @@ impl<A: Application> Endpoint<A> {
         let ConnectionSetup { hello, is_binary } = setup(head, subprotocol);
         let may_inflate = agreement.is_some();
         let opening = Opening { is_binary, compression, may_inflate, peer, hello, permit };
-        Ok(Upgrade { opening, response: switch(&accept, subprotocol, agreement) })
+        Ok(Upgrade { opening, response: switch(accept.as_deref(), subprotocol, agreement) })
     }
 
     fn negotiate(&self, headers: &HeaderMap) -> Option<Agreement> {
@@ -141,6 +152,21 @@ pub(super) fn address_of(extensions: &Extensions) -> Option<SocketAddr> {
 
 const FORWARDED_FOR: header::HeaderName = header::HeaderName::from_static("x-forwarded-for");
 
+/// Opens a WebSocket in a stream of HTTP/2 on a shard, and copies until it ends.
+async fn copy_to_shard<A: Application>(
+    shards: &Shards<A>,
+    upgraded: hyper::upgrade::Upgraded,
+    opening: Opening<A::Hello>,
+) {
+    match http2::socket_pair() {
+        Ok((socket, other)) => {
+            shards.open(Arrival { socket, early: Vec::new(), response: None, opening });
+            http2::copy(other, upgraded).await;
+        }
+        Err(error) => tracing::warn!(%error, "no sockets for a WebSocket in a stream of HTTP/2"),
+    }
+}
+
 fn move_to_shard<A: Application>(
     shards: &Shards<A>,
     upgraded: hyper::upgrade::Upgraded,
@@ -157,6 +183,19 @@ fn move_to_shard<A: Application>(
         }
         Err(error) => tracing::debug!(%error, "a peer left before its socket moved to a shard"),
     }
+}
+
+/// Whether the request opens a WebSocket in a stream of HTTP/2 (RFC 8441 §4).
+fn is_extended_connect(head: &request::Parts) -> bool {
+    let protocol = head.extensions.get::<Protocol>();
+    head.method == Method::CONNECT && protocol.is_some_and(|it| it.as_str() == "websocket")
+}
+
+fn check_extended_connect(
+    head: &request::Parts,
+) -> Result<Option<String>, handshake::HandshakeError> {
+    let version = values(&head.headers, header::SEC_WEBSOCKET_VERSION).next();
+    handshake::check_extended_connect(version).map(|()| None)
 }
 
 fn check(head: &request::Parts, has_body: bool) -> Result<String, handshake::HandshakeError> {
@@ -186,12 +225,20 @@ fn values(headers: &HeaderMap, name: header::HeaderName) -> impl Iterator<Item =
     headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok())
 }
 
-fn switch(accept: &str, subprotocol: Option<&str>, agreement: Option<Agreement>) -> Response<()> {
-    let mut response = Response::builder()
-        .status(StatusCode::SWITCHING_PROTOCOLS)
-        .header(header::UPGRADE, "websocket")
-        .header(header::CONNECTION, "Upgrade")
-        .header(header::SEC_WEBSOCKET_ACCEPT, accept);
+/// The response that begins a WebSocket. `accept` is `None` in HTTP/2 (RFC 8441 §5).
+fn switch(
+    accept: Option<&str>,
+    subprotocol: Option<&str>,
+    agreement: Option<Agreement>,
+) -> Response<()> {
+    let mut response = Response::builder();
+    if let Some(accept) = accept {
+        response = response
+            .status(StatusCode::SWITCHING_PROTOCOLS)
+            .header(header::UPGRADE, "websocket")
+            .header(header::CONNECTION, "Upgrade")
+            .header(header::SEC_WEBSOCKET_ACCEPT, accept);
+    }
     if let Some(subprotocol) = subprotocol {
         response = response.header(header::SEC_WEBSOCKET_PROTOCOL, subprotocol);
     }

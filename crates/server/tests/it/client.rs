@@ -42,6 +42,11 @@ pub(crate) async fn start(change: impl FnOnce(&mut Config)) -> Server {
 }
 
 impl Client {
+    /// A client whose handshake is done.
+    pub(crate) fn over(socket: TcpStream) -> Self {
+        Self { socket, response: String::new(), buffer: Vec::new() }
+    }
+
     /// Opens a WebSocket; `headers` are more header lines, each with its CRLF.
     pub(crate) async fn open(address: SocketAddr, headers: &str) -> Self {
         let client = Self::request(

@@ -15,6 +15,7 @@ mod endpoints;
 mod fairness;
 mod handshake;
 mod hooks;
+mod http2;
 mod jwks;
 mod limits;
 mod pressure;

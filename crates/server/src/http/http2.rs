@@ -1,0 +1,186 @@
+//! HTTP/2 on a connection (RFC 9113), and WebSockets in its streams (RFC 8441).
+//! In: a byte stream that begins with the preface → out: served requests; WebSockets on shards, through a pair of sockets.
+//! Uses hyper; never the sockets of HTTP/1.1 connections, which `listener` serves.
+//! Changed here: limits of HTTP/2. The checks of a handshake live in `upgrade`; the cost of a stream is in docs/decisions/0016.
+
+use std::{
+    convert::Infallible,
+    future::Future,
+    io,
+    mem::MaybeUninit,
+    net::{SocketAddr, TcpStream},
+    os::{fd::OwnedFd, unix::net::UnixStream as StdUnixStream},
+    pin::{Pin, pin},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use axum::http::{HeaderValue, Request, header};
+use hyper::{body::Incoming, server::conn::http2, service::service_fn, upgrade::Upgraded};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf, WriteHalf},
+    net::{UnixStream, unix::OwnedReadHalf, unix::OwnedWriteHalf},
+    sync::watch,
+    time::sleep,
+};
+
+use super::{exchange::untracked, root_service::RootService};
+
+/// The bytes with which a client with prior knowledge begins (RFC 9113 §3.4), as far as no HTTP/1.1 request begins.
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0";
+
+/// Serves a connection until it ends, is idle for long, or its last request after `stop` is answered.
+pub(super) async fn serve<S>(
+    socket: S,
+    peer: SocketAddr,
+    root_service: Arc<RootService>,
+    stop: impl Future<Output = ()>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let requests = Arc::<AtomicU64>::default();
+    let service = service_fn({
+        let requests = Arc::clone(&requests);
+        move |request: Request<Incoming>| {
+            requests.fetch_add(1, Relaxed);
+            let (root_service, request) =
+                (Arc::clone(&root_service), untracked(with_host(request)));
+            async move { Ok::<_, Infallible>(root_service.answer(request, peer).await) }
+        }
+    });
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .enable_connect_protocol()
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(HEADER_BYTES_MAX)
+        .max_send_buf_size(SEND_BUFFER_BYTES)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PONG_TIMEOUT);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(socket), service));
+    let result = tokio::select! {
+        result = connection.as_mut() => result,
+        () = async { tokio::select! { () = stop => {}, () = idle(&requests) => {} } } => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = result {
+        tracing::debug!(%error, %peer, "HTTP/2 connection ended early");
+    }
+}
+
+/// Returns when no request has come for [`IDLE_TIMEOUT`]. Streams that are open then are served to their end.
+async fn idle(requests: &AtomicU64) {
+    let mut before = None;
+    loop {
+        let now = requests.load(Relaxed);
+        if before.replace(now) == Some(now) {
+            return;
+        }
+        sleep(IDLE_TIMEOUT).await;
+    }
+}
+
+/// The request with its authority as `Host`, as an intermediary does (RFC 9113 §8.3.1), for the checks of all versions.
+fn with_host<B>(mut request: Request<B>) -> Request<B> {
+    let authority = request.uri().authority().map(|authority| authority.as_str());
+    if !request.headers().contains_key(header::HOST)
+        && let Some(host) = authority.and_then(|authority| HeaderValue::from_str(authority).ok())
+    {
+        request.headers_mut().insert(header::HOST, host);
+    }
+    request
+}
+
+/// A pair of connected sockets: one for a shard, the other for a task that copies.
+pub(super) fn socket_pair() -> io::Result<(TcpStream, UnixStream)> {
+    let (shards, tasks) = StdUnixStream::pair()?;
+    shards.set_nonblocking(true)?;
+    tasks.set_nonblocking(true)?;
+    // A shard reads and writes the descriptor and asks for no property of TCP, except the address for its log lines.
+    Ok((TcpStream::from(OwnedFd::from(shards)), UnixStream::from_std(tasks)?))
+}
+
+/// Copies between a shard's socket and the stream of a WebSocket until the shard closes. Nothing is allocated while both are
+/// silent.
+pub(super) async fn copy(socket: UnixStream, upgraded: Upgraded) {
+    let (mut from_peer, to_peer) = tokio::io::split(TokioIo::new(upgraded));
+    let (from_shard, to_shard) = socket.into_split();
+    let up = async {
+        copy_up(&mut from_peer, to_shard).await;
+        std::future::pending::<()>().await; // the shard closes its end
+    };
+    tokio::select! {
+        () = copy_down(from_shard, to_peer) => {}
+        () = up => {}
+    }
+}
+
+async fn copy_down(from_shard: OwnedReadHalf, mut to_peer: WriteHalf<TokioIo<Upgraded>>) {
+    while from_shard.readable().await.is_ok() {
+        let bytes = match read_now(&from_shard) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            Ok(bytes) if !bytes.is_empty() => bytes,
+            Ok(_) | Err(_) => break,
+        };
+        if to_peer.write_all(&bytes).await.is_err() || to_peer.flush().await.is_err() {
+            return;
+        }
+    }
+    let _ = to_peer.shutdown().await;
+}
+
+/// What a readable socket has; empty at its end.
+fn read_now(socket: &OwnedReadHalf) -> io::Result<Vec<u8>> {
+    let mut space = [0; COPIED_BYTES];
+    let length = socket.try_read(&mut space)?;
+    Ok(space[..length].to_vec())
+}
+
+async fn copy_up(mut from_peer: impl AsyncRead + Unpin, mut to_shard: OwnedWriteHalf) {
+    loop {
+        let read = std::future::poll_fn(|context| {
+            let mut space = [MaybeUninit::uninit(); COPIED_BYTES];
+            let mut buffer = ReadBuf::uninit(&mut space);
+            let polled = Pin::new(&mut from_peer).poll_read(context, &mut buffer);
+            polled.map_ok(|()| buffer.filled().to_vec())
+        });
+        match read.await {
+            Ok(bytes) if !bytes.is_empty() => {
+                if to_shard.write_all(&bytes).await.is_err() {
+                    return;
+                }
+            }
+            Ok(_) | Err(_) => return, // dropping the half closes it
+        }
+    }
+}
+
+/// Returns when `stop` is true or its sender was dropped.
+pub(super) async fn stop_requested(mut stop: watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// Concurrent streams of one connection: a WebSocket is one of them (RFC 9113 §5.1.2 asks for 100 at least).
+const STREAMS_MAX: u32 = 256;
+
+/// As for HTTP/1.1.
+const HEADER_BYTES_MAX: u32 = 16 * 1024;
+
+/// Bytes of one stream that wait for the peer's window; then its task waits, and the shard's queue counts.
+const SEND_BUFFER_BYTES: usize = 64 * 1024;
+
+/// Finds peers that are gone without a word.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const PONG_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// As for HTTP/1.1.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(180);
+
+/// The most that is copied at a time.
+const COPIED_BYTES: usize = 16 * 1024;

@@ -1,0 +1,234 @@
+//! HTTP/2: requests, and WebSockets in its streams (RFC 9113, RFC 8441).
+//! In: a server with `http_server.h2c_external`, hyper's client → out: responses, frames, and the ends of both.
+//! Uses the test client behind a copy of the stream; never TLS.
+//! Changed here: expectations of `http::http2`.
+
+use std::net::SocketAddr;
+
+use axum::body::Body;
+use fanwire::{Server, config::Config};
+use http::{Method, Request, StatusCode, Version};
+use http_body_util::BodyExt;
+use hyper::{client::conn::http2::SendRequest, ext::Protocol};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::{
+    io::{AsyncWriteExt, copy_bidirectional},
+    net::{TcpListener, TcpStream},
+};
+
+use crate::client::{Client, publish, start};
+
+fn cleartext(config: &mut Config) {
+    config.http_server.h2c_external = true;
+    config.http_server.internal_address = "127.0.0.2".to_owned();
+    config.http_server.internal_port = "0".to_owned();
+    config.http_api.external = true;
+}
+
+/// A connection of hyper's client.
+async fn connect(server: &Server) -> SendRequest<Body> {
+    let socket = TcpStream::connect(server.address()).await.expect("the server listens");
+    let handshake = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+    let (sender, connection) = handshake.handshake(TokioIo::new(socket)).await.expect("HTTP/2");
+    tokio::spawn(connection);
+    sender
+}
+
+fn request(address: SocketAddr, method: Method, path: &str) -> http::request::Builder {
+    let uri = format!("http://{address}{path}");
+    Request::builder().version(Version::HTTP_2).method(method).uri(uri)
+}
+
+/// An extended CONNECT with these headers; a client of its stream if it is accepted.
+async fn websocket(
+    sender: &mut SendRequest<Body>,
+    address: SocketAddr,
+    headers: &[(&str, &str)],
+) -> Result<Client, StatusCode> {
+    let mut request = request(address, Method::CONNECT, "/connection/websocket")
+        .extension(Protocol::from_static("websocket"));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    sender.ready().await.expect("a connection");
+    let request = request.body(Body::empty()).expect("a request");
+    let mut response = sender.send_request(request).await.expect("a response");
+    if response.status() != StatusCode::OK {
+        return Err(response.status());
+    }
+    assert!(!response.headers().contains_key("sec-websocket-accept"));
+    let upgraded = hyper::upgrade::on(&mut response).await.expect("a stream");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    let (ours, theirs) = tokio::join!(TcpStream::connect(address), listener.accept());
+    let (mut theirs, _) = theirs.expect("it has come");
+    tokio::spawn(async move {
+        let _ = copy_bidirectional(&mut TokioIo::new(upgraded), &mut theirs).await;
+    });
+    Ok(Client::over(ours.expect("it listens")))
+}
+
+const VERSION: (&str, &str) = ("sec-websocket-version", "13");
+
+async fn subscribe(client: &mut Client, channel: &str) {
+    let commands = format!(
+        "{{\"id\":1,\"connect\":{{}}}}\n{{\"id\":2,\"subscribe\":{{\"channel\":\"{channel}\"}}}}"
+    );
+    client.text(&commands).await;
+    assert!(client.next_text().await.contains("\"id\":2"));
+}
+
+#[tokio::test]
+async fn the_api_answers_in_a_stream() {
+    let server = start(cleartext).await;
+    let mut sender = connect(&server).await;
+    for number in 0..3 {
+        let call = request(server.address(), Method::POST, "/api/publish")
+            .header("x-api-key", "key")
+            .body(Body::from(r#"{"channel":"a","data":{}}"#));
+        sender.ready().await.expect("a connection");
+        let response = sender.send_request(call.expect("a request")).await.expect("a response");
+        assert_eq!(
+            (response.version(), response.status()),
+            (Version::HTTP_2, StatusCode::OK),
+            "{number}"
+        );
+        let body = response.into_body().collect().await.expect("a body").to_bytes();
+        assert_eq!(body, "{\"result\":{}}");
+    }
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn streams_of_one_connection_are_websockets_of_their_own() {
+    let server = start(cleartext).await;
+    let mut sender = connect(&server).await;
+    let mut clients = Vec::new();
+    for number in 0..20 {
+        let client = websocket(&mut sender, server.address(), &[VERSION]).await;
+        let mut client = client.expect("it is accepted");
+        subscribe(&mut client, if number % 2 == 0 { "even" } else { "odd" }).await;
+        clients.push(client);
+    }
+    publish(server.address(), "even", "{\"n\":1}").await;
+    for client in clients.iter_mut().step_by(2) {
+        assert!(client.next_text().await.contains("\"data\":{\"n\":1}"));
+    }
+    // One that leaves takes no other with it.
+    drop(clients.remove(0));
+    publish(server.address(), "odd", "{\"n\":2}").await;
+    for client in clients.iter_mut().step_by(2) {
+        assert!(client.next_text().await.contains("\"data\":{\"n\":2}"));
+    }
+    let last = clients.pop().expect("one is left");
+    drop(sender);
+    let closing = tokio::spawn(async move {
+        let mut last = last;
+        last.closed().await.0
+    });
+    server.shutdown().await;
+    assert_eq!(closing.await.expect("a close frame"), 3001);
+}
+
+#[tokio::test]
+async fn compression_is_agreed_and_large_messages_pass_both_ways() {
+    let server = start(|config| {
+        cleartext(config);
+        config.websocket.message_size_limit = 1 << 20;
+    })
+    .await;
+    let mut sender = connect(&server).await;
+    let offer = ("sec-websocket-extensions", "permessage-deflate");
+    let client = websocket(&mut sender, server.address(), &[VERSION, offer]).await;
+    let mut client = client.expect("it is accepted");
+    subscribe(&mut client, "a").await;
+    let text = "0123456789abcdef".repeat(20_000);
+    client
+        .text(&format!("{{\"id\":3,\"publish\":{{\"channel\":\"a\",\"data\":\"{text}\"}}}}"))
+        .await;
+    let mut received = String::new();
+    while !received.contains("\"id\":3") || !received.contains(&text) {
+        received.push_str(&client.next_text().await);
+    }
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn wrong_requests_are_refused_in_their_stream_alone() {
+    let server = start(|config| {
+        cleartext(config);
+        config.client.allowed_origins = vec!["https://good.example".to_owned()];
+    })
+    .await;
+    let mut sender = connect(&server).await;
+    for (headers, status) in [
+        (&[][..], 426),
+        (&[("sec-websocket-version", "12")], 426),
+        (&[VERSION, ("origin", "https://bad.example")], 403),
+    ] {
+        let refused = websocket(&mut sender, server.address(), headers).await;
+        assert_eq!(refused.err().expect("refused"), status, "{headers:?}");
+    }
+    let headers = [VERSION, ("origin", "https://good.example")];
+    let client = websocket(&mut sender, server.address(), &headers).await;
+    subscribe(&mut client.expect("it is accepted"), "a").await;
+    let get = request(server.address(), Method::GET, "/connection/websocket").body(Body::empty());
+    let response = sender.send_request(get.expect("a request")).await.expect("a response");
+    assert_eq!(response.status(), 426);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_slow_and_others_go_on() {
+    let server = start(|config| {
+        cleartext(config);
+        config.prometheus.enabled = true;
+        config.node.client.queue_max_size = 100_000;
+    })
+    .await;
+    let mut sender = connect(&server).await;
+    // Its connection has windows of 64 KiB, so that the server cannot send more.
+    let mut small = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+    small.initial_stream_window_size(65_535).initial_connection_window_size(65_535);
+    let socket = TcpStream::connect(server.address()).await.expect("the server listens");
+    let (mut stalled, connection) = small.handshake(TokioIo::new(socket)).await.expect("HTTP/2");
+    tokio::spawn(connection);
+    let open = request(server.address(), Method::CONNECT, "/connection/websocket")
+        .extension(Protocol::from_static("websocket"))
+        .header(VERSION.0, VERSION.1)
+        .body(Body::empty());
+    stalled.ready().await.expect("a connection");
+    let mut response = stalled.send_request(open.expect("a request")).await.expect("a response");
+    let upgraded = hyper::upgrade::on(&mut response).await.expect("a stream");
+    let mut upgraded = TokioIo::new(upgraded);
+    let commands = b"{\"id\":1,\"connect\":{}}\n{\"id\":2,\"subscribe\":{\"channel\":\"a\"}}";
+    let frame = [&[0x81, 0x80 | commands.len() as u8, 0, 0, 0, 0], &commands[..]].concat();
+    upgraded.write_all(&frame).await.expect("an open stream");
+    let client = websocket(&mut sender, server.address(), &[VERSION]).await;
+    let mut client = client.expect("it is accepted");
+    subscribe(&mut client, "a").await;
+    let data = format!("\"{}\"", "x".repeat(40_000));
+    for _ in 0..60 {
+        publish(server.address(), "a", &data).await;
+        assert!(client.next_text().await.contains("xxxx"));
+    }
+    crate::client::metrics_when(server.internal_address(), |metrics| {
+        metrics.lines().any(|line| line.contains("code=\"3008\"") && line.ends_with(" 1"))
+    })
+    .await;
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn other_versions_are_served_on_the_same_port() {
+    let server = start(cleartext).await;
+    let mut client = Client::subscribed(server.address(), "", "a").await;
+    publish(server.address(), "a", "{}").await;
+    assert!(client.next_text().await.contains("\"pub\""));
+    for wrong in ["PRI", "PRI * HTTP/1.1\r\n\r\n", "PRIZE"] {
+        let mut socket = TcpStream::connect(server.address()).await.expect("the server listens");
+        socket.write_all(wrong.as_bytes()).await.expect("open");
+        drop(socket);
+    }
+    server.shutdown().await;
+}
