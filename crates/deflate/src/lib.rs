@@ -23,6 +23,7 @@
 
 mod bits;
 mod block;
+mod checksum;
 mod dedicated;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -40,6 +41,7 @@ mod tables;
 mod token;
 mod window;
 
+pub use checksum::{Checksum, Segment};
 pub use dedicated::{Dedicated, Scratch};
 pub use inflate::{InflateError, Inflater};
 pub use shadow::{Mismatch, Shadow};
