@@ -37,6 +37,7 @@ mod prefix;
 mod shadow;
 mod standalone;
 mod strategy;
+mod stream;
 mod tables;
 mod token;
 mod window;
@@ -47,6 +48,7 @@ pub use inflate::{InflateError, Inflater};
 pub use shadow::{Mismatch, Shadow};
 pub use standalone::Compressor;
 pub use strategy::Strategy;
+pub use stream::{Coding, Envelope, end_stream, write_uncompressed};
 
 /// The end of every sync flush; RFC 7692 §7.2.1 removes it from a payload and §7.2.2 appends it again.
 pub const FLUSH_TAIL: [u8; 4] = [0x00, 0x00, 0xff, 0xff];
