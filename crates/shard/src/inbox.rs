@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use fanwire_deflate::Coding;
 use fanwire_ws::Compression;
 use parking_lot::Mutex;
 
@@ -40,7 +41,9 @@ pub struct Arrival<H> {
 pub struct OpenResponse {
     /// Not [`Transport::WebSocket`].
     pub transport: Transport,
-    /// Status, headers and the first bytes of the body, which are sent before any message.
+    /// The coding of the whole body; [`Arrival::compression`] is `Raw` and does not count.
+    pub coding: Option<Coding>,
+    /// Status and headers, which are sent before any message.
     pub head: Vec<u8>,
     /// The message in the request, which is received first; none if empty.
     pub message: Vec<u8>,

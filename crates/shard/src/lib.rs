@@ -41,13 +41,14 @@ pub use counters::Histogram;
 use counters::ShardCounters;
 pub use decode_failures::{DecodeFailures, Peer};
 pub use dedicated::DedicatedSettings;
+pub use fanwire_deflate::Coding;
 pub use fanwire_ws::{Compression, Limits, Opcode};
 pub use framer::Framer;
 use inbox::Inboxes;
 pub use inbox::{Arrival, Inbox, OpenResponse, Permit, ShardMessage, Stop};
 pub use queue::{BorrowedFrame, Frame};
 pub use transport::{Framing, Transport};
-pub use window::EmbeddedPublication;
+pub use window::{EmbeddedPublication, StreamMessage};
 
 /// Settings of all shards of a server.
 #[derive(Clone, Debug)]

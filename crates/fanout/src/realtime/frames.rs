@@ -101,7 +101,7 @@ impl Frames {
         for (connection, place) in receivers {
             if let Some((format, variant)) = self.last_plain
                 && let Some((frame, stats)) = &mut self.shared[variant]
-                && out.push_if_same_format(connection, format, frame, stats.message_bytes)
+                && out.push_if_same_format(connection, format, frame, stats.message_bytes, None)
             {
                 stats.deliveries += 1;
             } else if self.policy == CompressionPolicy::Context
@@ -260,9 +260,9 @@ impl Frames {
         stats.deliveries += 1;
         match publication {
             Some(publication) => {
-                out.push_publication(connection, place, frame, message, publication);
+                out.push_publication(connection, place, frame, message, publication, None);
             }
-            None => out.push(connection, frame, message),
+            None => out.push(connection, frame, message, None),
         }
         if publication.is_none() && delta_mode == DeltaMode::Plain {
             self.last_plain = Some((format, variant.index()));

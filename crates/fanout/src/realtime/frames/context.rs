@@ -160,7 +160,7 @@ impl Frames {
         stats.deliveries += 1;
         let frame = BorrowedFrame { bytes: &bytes[at.clone()], copy };
         let PendingReceiver { connection, place, .. } = *receiver;
-        out.push_publication(connection, place, &frame, delivery.message, publication);
+        out.push_publication(connection, place, &frame, delivery.message, publication, None);
     }
 }
 
