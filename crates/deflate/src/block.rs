@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use crate::FLUSH_TAIL;
 use crate::bits::{BitWriter, SLACK_BYTES};
 use crate::header::DynamicHeader;
 use crate::huffman;
@@ -12,7 +13,7 @@ use crate::tables::{
     Code, Codes, DISTANCES, END_OF_BLOCK, LITERALS, STATIC, distance_extra, distance_symbol,
     length_extra,
 };
-use crate::token::{Gaps, SOURCES_MAX, Sequence, runs};
+use crate::token::{Gaps, SOURCES_MAX, Sequence, Token, runs};
 
 /// The form and codes of a block. Stays valid for any gaps if it was made for them.
 #[derive(Clone)]
@@ -214,16 +215,20 @@ impl Plan {
 
     /// The number of bits before the first symbol.
     pub(crate) fn head_bits(&self) -> u32 {
-        if let Self::Dynamic(dynamic) = self { 3 + dynamic.header.cost() } else { 3 }
+        if let Self::Dynamic(dynamic) = self {
+            HEAD_BITS + dynamic.header.cost()
+        } else {
+            HEAD_BITS
+        }
     }
 
     /// Writes the bits before the first symbol of a block that has codes.
     pub(crate) fn write_head(&self, writer: &mut BitWriter<'_>) {
         match self {
-            Self::Stored => writer.put(0, 3),
-            Self::Fixed => writer.put(FIXED_HEAD, 3),
+            Self::Stored => writer.put(STORED_HEAD, HEAD_BITS),
+            Self::Fixed => writer.put(FIXED_HEAD, HEAD_BITS),
             Self::Dynamic(dynamic) => {
-                writer.put(0b10 << 1, 3);
+                writer.put(DYNAMIC_HEAD, HEAD_BITS);
                 dynamic.header.write(writer);
             }
         }
@@ -240,7 +245,7 @@ impl Plan {
         self.write_head(writer);
         match self.codes() {
             Some(codes) => write_sequences(sequences, message, codes, gaps, writer),
-            None => write_stored(message, writer),
+            None => write_stored_rest(message, writer),
         }
     }
 }
@@ -315,12 +320,47 @@ pub(crate) fn room(bytes: usize, block: usize) -> usize {
     bytes + (bytes / block + 1) * 6 + 2 + SLACK_BYTES
 }
 
-/// Writes a stored block after the three bits of its head.
-fn write_stored(plaintext: &[u8], writer: &mut BitWriter<'_>) {
+/// Writes a sync flush with its tail, as streams contain it.
+pub(crate) fn write_sync_flush(writer: &mut BitWriter<'_>) {
+    write_flush(writer);
+    writer.bytes(&FLUSH_TAIL);
+}
+
+/// Begins a block with the static codes.
+pub(crate) fn write_fixed_head(writer: &mut BitWriter<'_>) {
+    writer.put(FIXED_HEAD, HEAD_BITS);
+}
+
+/// Writes literals with the static codes.
+pub(crate) fn write_fixed(literals: &[u8], writer: &mut BitWriter<'_>) {
+    let codes = literals.iter().map(|byte| STATIC.literals[usize::from(*byte)]);
+    writer.put_all(codes.map(|code| (code.bits(), code.count())));
+}
+
+/// Writes a copy of 3 to 258 bytes with the static codes.
+pub(crate) fn write_fixed_copy(length: usize, distance: usize, writer: &mut BitWriter<'_>) {
+    let copy = Token::copy(length, distance);
+    writer.put_all(std::iter::once(token_bits(copy, &STATIC, &Gaps::NONE)));
+}
+
+/// Ends a block with the static codes.
+pub(crate) fn write_fixed_end(writer: &mut BitWriter<'_>) {
+    let end = STATIC.literals[END_OF_BLOCK];
+    writer.put(end.bits(), end.count());
+}
+
+/// Writes the rest of a stored block, after its head.
+fn write_stored_rest(plaintext: &[u8], writer: &mut BitWriter<'_>) {
     writer.align();
     let len = plaintext.len() as u16;
     writer.put(u64::from(len) | u64::from(!len) << 16, 32);
     writer.bytes(plaintext);
+}
+
+/// Writes a stored block of at most 65535 bytes.
+pub(crate) fn write_stored(plaintext: &[u8], writer: &mut BitWriter<'_>) {
+    writer.put(STORED_HEAD, HEAD_BITS);
+    write_stored_rest(plaintext, writer);
 }
 
 /// Header and alignment, seven bits in the worst case.
@@ -340,18 +380,24 @@ fn write_sequences(
             let code = codes.literals[usize::from(*byte)];
             (code.bits(), code.count())
         });
-        let entry = token.entry();
-        let code = codes.literals[entry as usize & 0x1ff];
-        let mut bits = code.bits() | u64::from(entry >> 24) << code.count();
-        let mut count = code.count() + (entry >> 16 & 0xff);
-        if token.is_copy() {
-            let (symbol, extra, value) = distance_symbol(token.distance(gaps));
-            let code = codes.distances[symbol];
-            bits |= code.bits() << count | value << (count + code.count());
-            count += code.count() + extra;
-        }
-        literals.chain([(bits, count)])
+        literals.chain([token_bits(token, codes, gaps)])
     }));
+}
+
+/// The bits of a token and their number, at most 48.
+#[inline(always)] // once per token
+fn token_bits(token: Token, codes: &Codes, gaps: &Gaps) -> (u64, u32) {
+    let entry = token.entry();
+    let code = codes.literals[entry as usize & 0x1ff];
+    let mut bits = code.bits() | u64::from(entry >> 24) << code.count();
+    let mut count = code.count() + (entry >> 16 & 0xff);
+    if token.is_copy() {
+        let (symbol, extra, value) = distance_symbol(token.distance(gaps));
+        let code = codes.distances[symbol];
+        bits |= code.bits() << count | value << (count + code.count());
+        count += code.count() + extra;
+    }
+    (bits, count)
 }
 
 /// The lower bound of bits for any code, rounded down, and the number of symbols that occur.
@@ -425,8 +471,11 @@ const LOG2: [u32; LOGARITHMS] = {
 const LOGARITHMS: usize = 128;
 const LOG_BITS: u32 = 8;
 
-/// The three bits before a block with the static codes.
+/// The bits of BFINAL, which is 0, and BTYPE (RFC 1951 §3.2.3).
+pub(crate) const HEAD_BITS: u32 = 3;
+const STORED_HEAD: u64 = 0b00 << 1;
 pub(crate) const FIXED_HEAD: u64 = 0b01 << 1;
+const DYNAMIC_HEAD: u64 = 0b10 << 1;
 
 /// The valid distance symbols.
 const POSSIBLE: u32 = (1 << 30) - 1;

@@ -6,6 +6,7 @@
 mod history;
 mod parse;
 mod publication;
+mod stream;
 mod trial;
 mod window;
 

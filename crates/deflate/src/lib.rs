@@ -23,6 +23,7 @@
 
 mod bits;
 mod block;
+mod checksum;
 mod dedicated;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -36,15 +37,18 @@ mod prefix;
 mod shadow;
 mod standalone;
 mod strategy;
+mod stream;
 mod tables;
 mod token;
 mod window;
 
+pub use checksum::{Checksum, Segment};
 pub use dedicated::{Dedicated, Scratch};
 pub use inflate::{InflateError, Inflater};
 pub use shadow::{Mismatch, Shadow};
 pub use standalone::Compressor;
 pub use strategy::Strategy;
+pub use stream::{Coding, Envelope, end_stream, write_uncompressed};
 
 /// The end of every sync flush; RFC 7692 §7.2.1 removes it from a payload and §7.2.2 appends it again.
 pub const FLUSH_TAIL: [u8; 4] = [0x00, 0x00, 0xff, 0xff];

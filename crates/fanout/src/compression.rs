@@ -23,7 +23,7 @@ pub(crate) use channel::EncodingHistory;
 pub use counters::{DeliveryKind, NamespaceCounters};
 use fanwire_shard::Budget;
 pub use policies::Policies;
-pub(crate) use prepared::{FrameForm, FrameVariant, PreparedBroadcast};
+pub(crate) use prepared::{FrameForm, FrameVariant, PreparedBroadcast, StreamVariant};
 
 /// Settings of the compression of publications, for the whole node.
 #[derive(Debug)]

@@ -82,6 +82,13 @@ pub struct PeerFormat {
     pub compression: Compression,
 }
 
+impl PeerFormat {
+    /// Whether the peer gets a response whose body is compressed as a whole.
+    pub fn is_compressed_stream(self) -> bool {
+        self.transport.framing() != Framing::WebSocket && self.compression != Compression::Raw
+    }
+}
+
 /// ```text
 /// Open ──we close──► Closing ──peer's close or end──► Done ──queue empty──► (dropped)
 ///  │ ╰──peer closes────────────────────────────────────╯
@@ -143,9 +150,18 @@ impl Connection {
         PeerFormat { is_binary, transport, compression }
     }
 
-    /// Whether a frame for this connection is a compressed WebSocket message.
+    /// Whether a frame of a message for this connection enters the peer's window.
+    #[inline]
     pub(super) fn is_compressed(&self, frame: &[u8]) -> bool {
-        frame::is_compressed(frame) && self.transport.framing() == Framing::WebSocket
+        match self.transport.framing() {
+            Framing::WebSocket => frame::is_compressed(frame),
+            Framing::Lines | Framing::Events => self.compression != Compression::Raw,
+        }
+    }
+
+    /// Whether the connection is a response whose body is compressed as a whole.
+    pub(super) fn is_compressed_stream(&self) -> bool {
+        self.format().is_compressed_stream()
     }
 
     /// Adds the connection, at `index`, to the list of those to flush later, unless it is flushed before that.

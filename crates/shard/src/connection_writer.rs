@@ -3,16 +3,17 @@
 //! Uses the slab of connections, the queues and the compressor; never reads a socket and never calls the application.
 //! Changed here: the queues and their limit. Ends live in `closes`, writing in `flush`, the turn in `shard::turn`.
 
+mod body;
 mod closes;
 mod flush;
 mod joined;
 #[cfg(any(test, feature = "testing"))]
 mod testing;
 
-use std::{collections::VecDeque, net::SocketAddr, sync::Arc, time::Instant};
+use std::{collections::VecDeque, iter, net::SocketAddr, sync::Arc, time::Instant};
 
 use fanwire_deflate::{
-    Shadow,
+    Checksum, Mismatch, Shadow,
     gap::{Publication, Reference},
 };
 use fanwire_ws::{Compression, Opcode, frame};
@@ -26,7 +27,7 @@ use super::{
     framer::Framer,
     queue::{Frame, Lists, WireFrame},
     transport::Framing,
-    window::{EmbeddedPublication, PeerWindow},
+    window::{EmbeddedPublication, PeerWindow, StreamMessage},
 };
 use joined::JoinedFrames;
 
@@ -37,6 +38,14 @@ enum WritePolicy {
     Immediate,
     /// At the end of the turn.
     EndOfTurn,
+}
+
+/// The frame of a message for one connection, and what its window contains behind it if the frame is compressed.
+struct OwnFrame {
+    frame: Frame,
+    plaintext_bytes: usize,
+    /// Of a compressed stream.
+    checksum: Option<Checksum>,
 }
 
 /// All connections of a shard, for writing.
@@ -109,10 +118,17 @@ impl ConnectionWriter {
         payload: &[u8],
         embedded: &[EmbeddedPublication],
     ) {
-        let Some(is_binary) = self.open(key).map(|connection| connection.is_binary) else { return };
-        if let Some(frame) = self.frame(key.index, is_binary, payload) {
-            let advance_window = |window: &mut PeerWindow| window.queued(payload.len(), embedded);
-            self.queue(key.index, &frame, payload, WritePolicy::EndOfTurn, advance_window);
+        let Some(PeerFormat { is_binary, transport, .. }) =
+            self.open(key).map(|connection| connection.format())
+        else {
+            return;
+        };
+        if let Some(own) = self.frame(key.index, is_binary, payload) {
+            let embedded = embedded.iter().map(|publication| EmbeddedPublication {
+                at: transport.framing().position(payload, publication.at),
+                ..*publication
+            });
+            self.queue_own(key.index, own, payload, embedded);
         }
     }
 
@@ -125,22 +141,21 @@ impl ConnectionWriter {
 
     /// As [`ConnectionWriter::send_as`], to the connection at `index`. Returns the size of the frame in bytes.
     pub fn send_at(&mut self, index: u32, is_binary: bool, payload: &[u8]) -> usize {
-        let Some(frame) = self.frame(index, is_binary, payload) else { return 0 };
-        let frame_bytes = frame.len();
-        let advance_window = |window: &mut PeerWindow| window.queued(payload.len(), &[]);
-        self.queue(index, &frame, payload, WritePolicy::EndOfTurn, advance_window);
+        let Some(own) = self.frame(index, is_binary, payload) else { return 0 };
+        let frame_bytes = own.frame.len();
+        self.queue_own(index, own, payload, iter::empty());
         frame_bytes
     }
 
     /// Makes the frame of a message for the connection at `index` alone.
-    fn frame(&mut self, index: u32, is_binary: bool, payload: &[u8]) -> Option<Frame> {
+    fn frame(&mut self, index: u32, is_binary: bool, payload: &[u8]) -> Option<OwnFrame> {
         let PeerFormat { transport, compression, .. } = self.format(index)?;
         if transport.framing() != Framing::WebSocket {
-            return Some(self.framer.in_body(transport, is_binary, payload).into());
+            return Some(self.in_own_body(index, is_binary, payload));
         }
         let opcode = if is_binary { Opcode::Binary } else { Opcode::Text };
         let is_worth_it = self.framer.compresses_for_one(payload);
-        Some(match compression {
+        let frame = match compression {
             Compression::Dedicated { window_bits } if is_worth_it => {
                 self.dedicated(index, window_bits, opcode, payload)
             }
@@ -148,7 +163,22 @@ impl ConnectionWriter {
                 let may_compress = is_worth_it && compression.takes(payload.len());
                 self.framer.frame(opcode, may_compress, payload).into()
             }
-        })
+        };
+        Some(OwnFrame { frame, plaintext_bytes: payload.len(), checksum: None })
+    }
+
+    /// Queues a message for the connection at `index` alone.
+    fn queue_own(
+        &mut self,
+        index: u32,
+        own: OwnFrame,
+        payload: &[u8],
+        embedded: impl Iterator<Item = EmbeddedPublication>,
+    ) {
+        let OwnFrame { frame, plaintext_bytes, checksum } = own;
+        let advance_window =
+            |window: &mut PeerWindow| window.queued(plaintext_bytes, embedded, checksum);
+        self.queue(index, &frame, payload, WritePolicy::EndOfTurn, advance_window);
     }
 
     /// Makes frames that many connections can share.
@@ -167,7 +197,9 @@ impl ConnectionWriter {
     ) -> Reference {
         let connection = self.connections.get(index as usize);
         connection.map_or(Reference::ALONE, |connection| {
-            connection.window.reference(place, publication, window_bits)
+            let framing = connection.transport.framing();
+            let prefix_bytes = framing.envelope(connection.is_binary).prefix.len();
+            connection.window.reference(place, publication, window_bits, prefix_bytes)
         })
     }
 
@@ -180,9 +212,15 @@ impl ConnectionWriter {
 
     /// Queues a frame of `message` that is raw or refers to nothing, for the connection at `index`. It is written at
     /// the end of the turn, or at once behind the turn's last message. Above the queue limit the connection ends as
-    /// slow (3008).
-    pub fn push(&mut self, index: u32, frame: &Frame, message: &[u8]) {
-        let advance_window = |window: &mut PeerWindow| window.queued(message.len(), &[]);
+    /// slow (3008). `stream` is set if the connection is a compressed stream.
+    pub fn push(
+        &mut self,
+        index: u32,
+        frame: &Frame,
+        message: &[u8],
+        stream: Option<&StreamMessage>,
+    ) {
+        let advance_window = |window: &mut PeerWindow| window.queued_shared(message.len(), stream);
         self.queue(index, frame, message, WritePolicy::Immediate, advance_window);
     }
 
@@ -195,6 +233,7 @@ impl ConnectionWriter {
         format: PeerFormat,
         frame: &Frame,
         message_bytes: usize,
+        stream: Option<&StreamMessage>,
     ) -> bool {
         let Some(connection) = self.connections.get(index as usize) else { return false };
         let is_usual = connection.phase == Phase::Open
@@ -202,7 +241,8 @@ impl ConnectionWriter {
             && connection.queue.takes(frame.len(), self.settings.queue_bytes_max)
             && !(self.settings.compression_verify && connection.is_compressed(frame));
         if is_usual {
-            let advance_window = |window: &mut PeerWindow| window.queued(message_bytes, &[]);
+            let advance_window =
+                |window: &mut PeerWindow| window.queued_shared(message_bytes, stream);
             self.put(index, frame, message_bytes, WritePolicy::Immediate, advance_window);
         }
         is_usual
@@ -217,9 +257,10 @@ impl ConnectionWriter {
         frame: &impl WireFrame,
         message: &[u8],
         publication: &Publication,
+        stream: Option<&StreamMessage>,
     ) {
         let advance_window =
-            |window: &mut PeerWindow| window.queued_publication(place, publication);
+            |window: &mut PeerWindow| window.queued_publication(place, publication, stream);
         self.queue(index, frame, message, WritePolicy::Immediate, advance_window);
     }
 
@@ -285,17 +326,24 @@ impl ConnectionWriter {
     fn verified(&mut self, index: u32, frame: &impl WireFrame, message: &[u8]) -> Frame {
         let bytes = frame.bytes();
         let connection = &mut self.connections[index as usize];
+        if connection.is_compressed_stream() {
+            return self.verified_in_body(index, frame.shared(), message);
+        }
         let window_bits = connection.compression.window_bits().unwrap_or(WINDOW_BITS_MAX);
         let shadow = connection.shadow.get_or_insert_with(|| Box::new(Shadow::new(window_bits)));
         let Err(mismatch) = shadow.check(frame::payload(bytes), message) else {
             return frame.shared();
         };
+        connection.compression = Compression::Raw;
+        self.note_mismatch(mismatch);
+        let opcode = frame::opcode(bytes).expect("a frame of ours");
+        self.framer.frame(opcode, false, message).into()
+    }
+
+    fn note_mismatch(&self, mismatch: Mismatch) {
         tracing::error!(%mismatch, "a compressed frame was wrong and goes out uncompressed: a bug");
         debug_assert!(false, "a compressed frame was wrong: {mismatch}");
         self.counters.verify_failures.add(1);
-        connection.compression = Compression::Raw;
-        let opcode = frame::opcode(bytes).expect("a frame of ours");
-        self.framer.frame(opcode, false, message).into()
     }
 
     /// The frame of a message in the connection's own context; the first such message allocates it. Without memory for

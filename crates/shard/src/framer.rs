@@ -3,7 +3,7 @@
 //! Uses `ws` for the header and `deflate` for the body; knows no connection.
 //! Changed here: which messages are compressed. The application decides which connection gets which frame.
 
-use fanwire_deflate::{Compressor, Dedicated, Scratch};
+use fanwire_deflate::{Compressor, Dedicated, FLUSH_TAIL, Scratch, write_uncompressed};
 use fanwire_ws::{Opcode, frame};
 
 use super::transport::Transport;
@@ -15,6 +15,7 @@ pub struct Framer {
     compression_min_bytes: usize,
     compressed: Vec<u8>,
     frame: Vec<u8>,
+    plaintext: Vec<u8>,
 }
 
 impl Framer {
@@ -25,6 +26,7 @@ impl Framer {
             compression_min_bytes,
             compressed: Vec::new(),
             frame: Vec::new(),
+            plaintext: Vec::new(),
         }
     }
 
@@ -61,6 +63,31 @@ impl Framer {
         &self.frame
     }
 
+    /// The bytes of `message` in a compressed stream, valid until the next call; without compression if it is short or
+    /// not `may_compress`.
+    pub fn in_stream(
+        &mut self,
+        transport: Transport,
+        is_binary: bool,
+        may_compress: bool,
+        message: &[u8],
+    ) -> &[u8] {
+        self.clear();
+        transport.encode(is_binary, message, &mut self.plaintext);
+        if may_compress && self.compresses(message) {
+            self.compressor.standalone(&self.plaintext, &mut self.frame);
+            self.frame.extend_from_slice(&FLUSH_TAIL);
+        } else {
+            write_uncompressed(&self.plaintext, &mut self.frame);
+        }
+        &self.frame
+    }
+
+    /// What the result of [`in_stream`](Self::in_stream) contains: the message and the bytes around it.
+    pub(super) fn plaintext(&self) -> &[u8] {
+        &self.plaintext
+    }
+
     /// The frame of `message` in the context of `dedicated`, which then contains the message, whatever its size.
     pub(super) fn dedicated(
         &mut self,
@@ -74,7 +101,7 @@ impl Framer {
     }
 
     fn clear(&mut self) {
-        for buffer in [&mut self.compressed, &mut self.frame] {
+        for buffer in [&mut self.compressed, &mut self.frame, &mut self.plaintext] {
             buffer.clear();
             buffer.shrink_to(KEPT_BYTES);
         }

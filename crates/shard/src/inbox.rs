@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use fanwire_deflate::Coding;
 use parking_lot::Mutex;
 
 use super::{INBOX_BYTES_MAX, handshake::Handshake, opening::Opening, transport::Transport};
@@ -31,7 +32,9 @@ pub struct Arrival<H> {
 pub struct OpenResponse {
     /// Not [`Transport::WebSocket`].
     pub transport: Transport,
-    /// Status, headers and the first bytes of the body, which are sent before any message.
+    /// The coding of the whole body; [`Arrival::compression`] is `Raw` and does not count.
+    pub coding: Option<Coding>,
+    /// Status and headers, which are sent before any message.
     pub head: Vec<u8>,
     /// The message in the request, which is received first; none if empty.
     pub message: Vec<u8>,

@@ -43,6 +43,7 @@ pub use counters::Histogram;
 use counters::ShardCounters;
 pub use decode_failures::{DecodeFailures, Peer};
 pub use dedicated::DedicatedSettings;
+pub use fanwire_deflate::Coding;
 pub use fanwire_ws::{Compression, Limits, Opcode};
 pub use framer::Framer;
 pub use handshake::{Handshake, HandshakeOutcome};
@@ -51,7 +52,7 @@ pub use inbox::{Arrival, Inbox, OpenResponse, ShardMessage, Stop};
 pub use opening::{Opening, Permit};
 pub use queue::{BorrowedFrame, Frame};
 pub use transport::{Framing, Transport};
-pub use window::EmbeddedPublication;
+pub use window::{EmbeddedPublication, StreamMessage};
 
 /// Settings of all shards of a server.
 #[derive(Clone, Debug)]

@@ -1,7 +1,9 @@
 //! How messages are framed on a connection: WebSocket frames, or the body of a response that does not end.
 //! In: a message → out: its bytes in the body of an HTTP stream or an event stream; those of WebSocket are made by `ws`.
-//! Uses nothing; a message in JSON has no line feed in itself, so one in its bytes separates two messages.
+//! Uses the envelope of `deflate`; a message in JSON has no line feed in itself, so one in its bytes separates two messages.
 //! Changed here: the bytes around a message. Which connection has which transport is decided by the HTTP side.
+
+use fanwire_deflate::Envelope;
 
 /// The transport of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -52,26 +54,63 @@ impl Transport {
     pub(crate) fn encode(self, is_binary: bool, message: &[u8], into: &mut Vec<u8>) {
         match self.framing() {
             Framing::WebSocket => unreachable!("WebSocket frames are made by the framer"),
-            Framing::Lines => {
-                into.extend_from_slice(message);
-                if !is_binary {
-                    into.push(b'\n');
-                }
-            }
+            Framing::Lines => into.extend_from_slice(message),
             Framing::Events => {
-                for line in message.split(|byte| *byte == b'\n') {
-                    into.extend_from_slice(b"data: ");
+                let Envelope { prefix, suffix } = EVENT;
+                let mut lines = message.split(|byte| *byte == b'\n').peekable();
+                while let Some(line) = lines.next() {
+                    into.extend_from_slice(prefix);
                     into.extend_from_slice(line);
-                    into.extend_from_slice(b"\n\n");
+                    if lines.peek().is_some() {
+                        into.extend_from_slice(suffix);
+                    }
                 }
             }
+        }
+        into.extend_from_slice(self.framing().envelope(is_binary).suffix);
+    }
+}
+
+impl Framing {
+    /// The bytes around a message in a response body.
+    #[inline]
+    pub fn envelope(self, is_binary: bool) -> Envelope {
+        match self {
+            Self::Lines if !is_binary => LINE,
+            Self::Events => EVENT,
+            Self::WebSocket | Self::Lines => Envelope::NONE,
+        }
+    }
+
+    /// The first bytes of a response body, before any message.
+    pub(crate) fn first_bytes(self) -> &'static [u8] {
+        match self {
+            Self::Events => b"\r\n", // makes proxies and browsers begin the stream
+            Self::WebSocket | Self::Lines => b"",
+        }
+    }
+
+    /// Where byte `at` of `message` is in the bytes that are sent.
+    pub(crate) fn position(self, message: &[u8], at: usize) -> usize {
+        match self {
+            Self::Events => {
+                let line_feeds = message[..at].iter().filter(|byte| **byte == b'\n').count();
+                EVENT.prefix.len() + at + line_feeds * (EVENT.bytes() - 1)
+            }
+            Self::WebSocket | Self::Lines => at,
         }
     }
 }
 
+/// A JSON message that ends in a line feed.
+const LINE: Envelope = Envelope { prefix: b"", suffix: b"\n" };
+
+/// WHATWG HTML §9.2.6.
+const EVENT: Envelope = Envelope { prefix: b"data: ", suffix: b"\n\n" };
+
 #[cfg(test)]
 mod tests {
-    use super::Transport;
+    use super::{Framing, Transport};
 
     #[test]
     fn messages_are_lines_events_or_bytes() {
@@ -84,5 +123,19 @@ mod tests {
         assert_eq!(encoded(Transport::HttpStream, true, b"\x02ab"), "\x02ab");
         let events = encoded(Transport::EventStream, false, b"{\"id\":1}\n{}");
         assert_eq!(events, "data: {\"id\":1}\n\ndata: {}\n\n");
+    }
+
+    #[test]
+    fn bytes_of_a_message_are_found_in_what_is_sent() {
+        let messages = b"first\nsecond\nlast one";
+        for transport in [Transport::HttpStream, Transport::EventStream] {
+            let mut sent = Vec::new();
+            transport.encode(false, messages, &mut sent);
+            for at in (0..messages.len()).filter(|at| messages[*at] != b'\n') {
+                let position = transport.framing().position(messages, at);
+                assert_eq!(sent[position], messages[at], "{transport:?}, byte {at}");
+            }
+        }
+        assert_eq!(Framing::WebSocket.position(messages, 7), 7);
     }
 }

@@ -355,8 +355,8 @@ impl<A: Application> Turn<A> {
 
     /// Sends the head of a response, and receives the message in its request.
     fn begin_response(&mut self, key: SlotKey, is_binary: bool, response: OpenResponse) {
-        let OpenResponse { head, message, .. } = response;
-        self.out.append(key.index, head.into());
+        let OpenResponse { coding, head, message, .. } = response;
+        self.out.begin_body(key, coding, head);
         if message.is_empty() {
             return;
         }

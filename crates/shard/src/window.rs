@@ -1,10 +1,14 @@
 //! The state of one peer's window, so far as references need it (RFC 7692 §7.1.1.1).
-//! In: compressed messages in the order in which they are queued → out: the reference that a publication's frame may use.
+//! In: compressed messages in the order in which they are queued → out: the reference that a publication's frame may use, the
+//! checksum of a compressed stream.
 //! Uses `deflate::gap`; never queues, never compresses.
 //! Changed here: the state per connection and subscription. Only `ConnectionWriter` changes it, with every frame it queues.
 
 use fanwire_deflate::gap::{Counter, EmbeddedPart, Publication, Reference, SubscriptionWindow};
+use fanwire_deflate::{Checksum, Envelope, Segment};
 use smallvec::SmallVec;
+
+use super::transport::Framing;
 
 /// A publication embedded in another message, such as a reply; the channel's next publication may refer to it.
 #[derive(Clone, Copy, Debug)]
@@ -16,10 +20,29 @@ pub struct EmbeddedPublication {
     pub embedded_part: EmbeddedPart,
 }
 
+/// A message that compressed streams of one framing share, with the bytes around it.
+#[derive(Clone, Debug)]
+pub struct StreamMessage {
+    prefix_bytes: usize,
+    suffix_bytes: usize,
+    segment: Segment,
+}
+
+impl StreamMessage {
+    /// Reads the message once, for all streams. It has no line feed if it is JSON.
+    pub fn new(framing: Framing, is_binary: bool, message: &[u8]) -> Self {
+        let Envelope { prefix, suffix } = framing.envelope(is_binary);
+        let segment = Segment::new(&[prefix, message, suffix]);
+        Self { prefix_bytes: prefix.len(), suffix_bytes: suffix.len(), segment }
+    }
+}
+
 /// Positions in the window of one peer; empty until the first publication in context.
 #[derive(Default)]
 pub(super) struct PeerWindow {
     counter: Counter,
+    /// Of all plaintext of a compressed stream; `None` for WebSocket, and after queued bytes of a stream were dropped.
+    checksum: Option<Checksum>,
     /// By place of the subscription. An old entry of an ended subscription does no harm: sequence numbers of
     /// publications are unique, so it does not match another channel.
     subscriptions: SmallVec<[SubscriptionWindow; 1]>,
@@ -27,32 +50,86 @@ pub(super) struct PeerWindow {
 
 impl PeerWindow {
     /// The reference that the frame of `publication` may use, for the subscription at `place` and a window of
-    /// `window_bits`.
+    /// `window_bits`, behind a prefix of `prefix_bytes`.
     pub(super) fn reference(
         &self,
         place: u32,
         publication: &Publication,
         window_bits: u8,
+        prefix_bytes: usize,
     ) -> Reference {
         let subscription = self.subscriptions.get(place as usize).copied().unwrap_or_default();
-        subscription.reference(publication, self.counter, window_bits)
+        let mut counter = self.counter;
+        counter.advance(prefix_bytes);
+        subscription.reference(publication, counter, window_bits)
     }
 
-    /// Records a queued compressed message of `message_bytes` that is in no history, and the publications embedded in
-    /// it.
-    pub(super) fn queued(&mut self, message_bytes: usize, embedded: &[EmbeddedPublication]) {
-        for publication in embedded {
-            let EmbeddedPublication { place, at, embedded_part } = *publication;
+    /// Records the plaintext that a compressed stream begins with, and its checksum.
+    pub(super) fn begin_stream(&mut self, plaintext_bytes: usize, checksum: Checksum) {
+        self.counter.advance(plaintext_bytes);
+        self.checksum = Some(checksum);
+    }
+
+    /// Queued bytes of a compressed stream were dropped, so it has no checksum any more.
+    pub(super) fn lost(&mut self) {
+        self.checksum = None;
+    }
+
+    /// The checksum of a compressed stream.
+    pub(super) fn checksum(&self) -> Option<Checksum> {
+        self.checksum
+    }
+
+    /// Plaintext bytes of all compressed messages.
+    pub(super) fn plaintext_bytes(&self) -> u64 {
+        self.counter.bytes()
+    }
+
+    /// Records a queued compressed message for this peer alone, of `plaintext_bytes`, the publications embedded in it, and
+    /// the checksum of a stream behind it.
+    pub(super) fn queued(
+        &mut self,
+        plaintext_bytes: usize,
+        embedded: impl Iterator<Item = EmbeddedPublication>,
+        checksum: Option<Checksum>,
+    ) {
+        for EmbeddedPublication { place, at, embedded_part } in embedded {
             let counter = self.counter;
             self.subscription_mut(place).embedded(embedded_part, at, counter);
         }
-        self.counter.advance(message_bytes);
+        self.counter.advance(plaintext_bytes);
+        self.checksum = checksum;
     }
 
-    /// Records a queued compressed publication for the subscription at `place`.
-    pub(super) fn queued_publication(&mut self, place: u32, publication: &Publication) {
+    /// Records a queued compressed message of `message_bytes` that is in no history; `stream` is set for a stream.
+    #[inline]
+    pub(super) fn queued_shared(&mut self, message_bytes: usize, stream: Option<&StreamMessage>) {
+        debug_assert_eq!(self.checksum.is_some(), stream.is_some());
+        match stream {
+            None => self.counter.advance(message_bytes),
+            Some(StreamMessage { segment, .. }) => {
+                self.counter.advance(segment.bytes() as usize);
+                self.append(segment);
+            }
+        }
+    }
+
+    /// Records a queued compressed publication for the subscription at `place`; `stream` is set for a stream.
+    pub(super) fn queued_publication(
+        &mut self,
+        place: u32,
+        publication: &Publication,
+        stream: Option<&StreamMessage>,
+    ) {
         let mut counter = self.counter;
+        if let Some(stream) = stream {
+            counter.advance(stream.prefix_bytes);
+        }
         self.subscription_mut(place).queued(publication, &mut counter);
+        if let Some(stream) = stream {
+            counter.advance(stream.suffix_bytes);
+            self.append(&stream.segment);
+        }
         self.counter = counter;
     }
 
@@ -64,6 +141,10 @@ impl PeerWindow {
         } else if let Some(subscription) = subscription {
             *self.subscription_mut(to) = subscription;
         }
+    }
+
+    fn append(&mut self, segment: &Segment) {
+        self.checksum = self.checksum.map(|checksum| checksum.with_segment(segment));
     }
 
     fn subscription_mut(&mut self, place: u32) -> &mut SubscriptionWindow {

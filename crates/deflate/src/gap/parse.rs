@@ -3,22 +3,24 @@
 //! Immutable; allocates only in the making.
 //! Change here: the work for each gap. Which codes are chosen is `block`.
 
+use std::iter::once;
+
 use crate::bits::{BITS_MAX, BitWriter, SLACK_BYTES};
-use crate::block::{FIXED_HEAD, Histogram, Plan, room, write_flush};
-use crate::tables::{Code, Codes, DISTANCES, STATIC, distance_symbol};
+use crate::block::{FIXED_HEAD, HEAD_BITS, Histogram, Plan, room, write_flush};
+use crate::tables::{Code, Codes, DISTANCES, END_OF_BLOCK, STATIC, distance_symbol};
 use crate::token::{Gaps, Sequence, Token, runs};
 
 /// One publication parsed against some of the publications before it.
-pub struct Parse(Box<ParseBody>);
+pub struct Parse(pub(super) Box<ParseBody>);
 
-enum ParseBody {
+pub(super) enum ParseBody {
     /// The same payload for every peer.
     Payload(Box<[u8]>),
     /// All bits are fixed except those of distances to other publications.
     Steps(Steps),
 }
 
-struct Steps {
+pub(super) struct Steps {
     steps: Vec<Step>,
     /// The distinct distances, as copies that have them; the first one means none.
     ///
@@ -26,12 +28,12 @@ struct Steps {
     distances: Vec<Token>,
     /// Codes of distances, if they were made for the message.
     codes: Option<Box<[Code; DISTANCES]>>,
-    room: usize,
+    pub(super) room: usize,
 }
 
 /// The unit of output: some bits, and perhaps a distance after them.
 #[derive(Clone, Copy, Default)]
-struct Step {
+pub(super) struct Step {
     /// Bits of the block's head, of literals and of lengths.
     bits: u64,
     count: u32,
@@ -71,7 +73,10 @@ impl Parse {
     pub fn emit(&self, gaps: &[u32], out: &mut Vec<u8>) {
         match &*self.0 {
             ParseBody::Payload(payload) => out.extend_from_slice(payload),
-            ParseBody::Steps(steps) => append(out, steps.room, |writer| steps.write(gaps, writer)),
+            ParseBody::Steps(steps) => append(out, steps.room, |writer| {
+                steps.write(gaps, writer);
+                write_flush(writer);
+            }),
         }
     }
 
@@ -79,6 +84,7 @@ impl Parse {
         let mut payload = Vec::new();
         append(&mut payload, room(message.len(), message.len().max(1)), |writer| {
             plan.write(sequences, message, &Gaps::NONE, writer);
+            write_flush(writer);
         });
         Self(ParseBody::Payload(payload.into()).into())
     }
@@ -97,18 +103,47 @@ impl Steps {
         assembly.finish(plan)
     }
 
-    fn write(&self, gaps: &[u32], writer: &mut BitWriter<'_>) {
+    /// Writes the whole block.
+    pub(super) fn write(&self, gaps: &[u32], writer: &mut BitWriter<'_>) {
+        self.write_steps(self.steps.iter().copied(), gaps, writer);
+    }
+
+    /// Whether the block has the static codes.
+    pub(super) fn is_fixed(&self) -> bool {
+        self.codes.is_none()
+    }
+
+    /// Writes the symbols of a [fixed](Self::is_fixed) block without its head and its end.
+    pub(super) fn write_symbols(&self, gaps: &[u32], writer: &mut BitWriter<'_>) {
+        let (first, rest) = self.steps.split_first().expect("a block has a head and an end");
+        let steps = once(first.without_head());
+        match rest.split_last() {
+            Some((last, middle)) => {
+                let steps = steps.chain(middle.iter().copied()).chain([last.without_end()]);
+                self.write_steps(steps, gaps, writer);
+            }
+            None => self.write_steps(steps.map(|step| step.without_end()), gaps, writer),
+        }
+    }
+
+    #[inline(always)] // for each kind of iterators
+    fn write_steps(
+        &self,
+        steps: impl Iterator<Item = Step>,
+        gaps: &[u32],
+        writer: &mut BitWriter<'_>,
+    ) {
         let gaps = Gaps::new(gaps);
         let mut few = [Pattern::default(); PATTERNS];
         if self.distances.len() <= PATTERNS {
             self.fill(&mut few[..self.distances.len()], &gaps);
             // The remainder avoids a bounds check: an eighth less time.
-            let pattern = |step: &Step| few[step.distance as usize % PATTERNS];
-            writer.put_all(self.steps.iter().map(|step| step.with(pattern(step))));
+            let pattern = |step: Step| few[step.distance as usize % PATTERNS];
+            writer.put_all(steps.map(|step| step.with(pattern(step))));
         } else {
             let mut many = vec![Pattern::default(); self.distances.len()];
             self.fill(&mut many, &gaps);
-            writer.put_all(self.steps.iter().map(|step| step.with(many[step.distance as usize])));
+            writer.put_all(steps.map(|step| step.with(many[step.distance as usize])));
         }
     }
 
@@ -122,9 +157,20 @@ impl Steps {
 }
 
 impl Step {
+    /// Of a fixed block.
+    fn without_head(self) -> Self {
+        Self { bits: self.bits >> HEAD_BITS, count: self.count - HEAD_BITS, ..self }
+    }
+
+    /// Of a fixed block, whose end is zeros.
+    fn without_end(self) -> Self {
+        let end = STATIC.literals[END_OF_BLOCK];
+        Self { count: self.count - end.count(), ..self }
+    }
+
     /// Its bits and their number, with the pattern of its distance.
     #[inline(always)] // once per step
-    fn with(&self, pattern: Pattern) -> (u64, u32) {
+    fn with(self, pattern: Pattern) -> (u64, u32) {
         (self.bits | u64::from(pattern.bits) << self.count, self.count + pattern.count)
     }
 }
@@ -248,13 +294,12 @@ impl<'a> Assembly<'a> {
     }
 }
 
-/// Appends a message of one block, which `write` writes, to `out`.
-fn append(out: &mut Vec<u8>, room: usize, write: impl FnOnce(&mut BitWriter<'_>)) {
+/// Appends a message, which `write` writes, to `out`.
+pub(super) fn append(out: &mut Vec<u8>, room: usize, write: impl FnOnce(&mut BitWriter<'_>)) {
     let start = out.len();
     out.resize(start + room, 0);
     let mut writer = BitWriter::new(&mut out[start..]);
     write(&mut writer);
-    write_flush(&mut writer);
     let len = writer.finish();
     out.truncate(start + len);
 }

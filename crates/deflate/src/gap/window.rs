@@ -21,6 +21,11 @@ impl Counter {
     pub fn advance(&mut self, message_bytes: usize) {
         self.0 += message_bytes as u64;
     }
+
+    /// Plaintext bytes so far.
+    pub fn bytes(self) -> u64 {
+        self.0
+    }
 }
 
 /// A part of a channel's newest publication, embedded in another message.

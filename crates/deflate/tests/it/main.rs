@@ -13,3 +13,4 @@ mod fan_out;
 mod limits;
 mod messages;
 mod puff;
+mod streams;

@@ -10,6 +10,8 @@ use fanwire_deflate::gap::{Depth, Publication};
 use fanwire_node::{DeltaMode, options::CompressionPolicy};
 use fanwire_protocol::Encoding;
 
+use fanwire_shard::{Framing, PeerFormat, StreamMessage};
+
 use super::channel::{Channel, EncodingHistory};
 
 /// The parts of a broadcast that are prepared once for all shards.
@@ -17,7 +19,9 @@ pub(crate) struct PreparedBroadcast {
     policy: CompressionPolicy,
     frames: [OnceLock<Bytes>; FrameVariant::PLAIN],
     /// The other variants; allocated for the first subscriber that agreed to deltas, or has another transport.
-    delta_frames: OnceLock<Box<[OnceLock<Bytes>; FrameVariant::COUNT - FrameVariant::PLAIN]>>,
+    delta_frames: OnceLock<Box<[OnceLock<Bytes>]>>,
+    /// What the message adds to compressed streams; allocated for the first subscriber with one.
+    stream_messages: OnceLock<Box<[OnceLock<StreamMessage>; StreamVariant::COUNT]>>,
     context: Option<(Arc<Channel>, [Option<Publication>; 2])>,
 }
 
@@ -37,37 +41,94 @@ pub(crate) enum FrameForm {
     /// In the body of a response.
     Line,
     Event,
+    /// In a compressed body.
+    CompressedLine,
+    CompressedEvent,
+    /// In a compressed body, but without compression.
+    UncompressedLine,
+    UncompressedEvent,
+}
+
+/// The properties that determine the plaintext of a message in a compressed stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StreamVariant {
+    pub(crate) encoding: Encoding,
+    pub(crate) delta_mode: DeltaMode,
+    pub(crate) framing: Framing,
+}
+
+impl FrameForm {
+    /// The form for a peer; compressed if the message is to be and the peer takes that.
+    pub(crate) fn of(format: PeerFormat, compresses: bool) -> Self {
+        let is_stream = format.is_compressed_stream();
+        match (format.transport.framing(), compresses) {
+            (Framing::WebSocket, true) => Self::Compressed,
+            (Framing::WebSocket, false) => Self::Raw,
+            (Framing::Lines, _) if !is_stream => Self::Line,
+            (Framing::Lines, true) => Self::CompressedLine,
+            (Framing::Lines, false) => Self::UncompressedLine,
+            (Framing::Events, _) if !is_stream => Self::Event,
+            (Framing::Events, true) => Self::CompressedEvent,
+            (Framing::Events, false) => Self::UncompressedEvent,
+        }
+    }
+
+    /// The forms in which a message that is long enough is compressed.
+    pub(crate) const COMPRESSED: [Self; 3] =
+        [Self::Compressed, Self::CompressedLine, Self::CompressedEvent];
+
+    pub(crate) fn is_compressed(self) -> bool {
+        Self::COMPRESSED.contains(&self)
+    }
 }
 
 impl FrameVariant {
     /// Number of variants.
-    pub(crate) const COUNT: usize = 20;
+    pub(crate) const COUNT: usize = 40;
     /// The first this many variants are WebSocket frames without deltas.
     const PLAIN: usize = 4;
 
     /// Dense index below [`COUNT`](Self::COUNT).
     pub(crate) fn index(self) -> usize {
-        let pair = match (self.delta_mode, self.encoding) {
-            (DeltaMode::Plain, Encoding::Json) => 0,
-            (DeltaMode::Plain | DeltaMode::Full, Encoding::Protobuf) => 1,
-            (DeltaMode::Full, Encoding::Json) => 2,
-            (DeltaMode::Patch, Encoding::Json) => 3,
-            (DeltaMode::Patch, Encoding::Protobuf) => 4,
-        };
+        let pair = pair(self.delta_mode, self.encoding);
         match self.form {
             FrameForm::Raw => pair * 2,
             FrameForm::Compressed => pair * 2 + 1,
             FrameForm::Line => 10 + pair,
             FrameForm::Event => 15 + pair,
+            FrameForm::CompressedLine => 20 + pair,
+            FrameForm::CompressedEvent => 25 + pair,
+            FrameForm::UncompressedLine => 30 + pair,
+            FrameForm::UncompressedEvent => 35 + pair,
         }
+    }
+}
+
+impl StreamVariant {
+    const COUNT: usize = 10;
+
+    fn index(self) -> usize {
+        let pair = pair(self.delta_mode, self.encoding);
+        if self.framing == Framing::Events { 5 + pair } else { pair }
+    }
+}
+
+/// The message itself, below 5.
+fn pair(delta_mode: DeltaMode, encoding: Encoding) -> usize {
+    match (delta_mode, encoding) {
+        (DeltaMode::Plain, Encoding::Json) => 0,
+        (DeltaMode::Plain | DeltaMode::Full, Encoding::Protobuf) => 1,
+        (DeltaMode::Full, Encoding::Json) => 2,
+        (DeltaMode::Patch, Encoding::Json) => 3,
+        (DeltaMode::Patch, Encoding::Protobuf) => 4,
     }
 }
 
 impl PreparedBroadcast {
     /// For a channel without a history.
     pub(super) fn new(policy: CompressionPolicy) -> Self {
-        let (frames, delta_frames) = Default::default();
-        Self { policy, frames, delta_frames, context: None }
+        let (frames, delta_frames, stream_messages) = Default::default();
+        Self { policy, frames, delta_frames, stream_messages, context: None }
     }
 
     /// For a channel whose history holds the message in the encodings that have a publication.
@@ -93,9 +154,22 @@ impl PreparedBroadcast {
     pub(crate) fn frame(&self, variant: FrameVariant, make: impl FnOnce() -> Bytes) -> &Bytes {
         let slot = match variant.index().checked_sub(FrameVariant::PLAIN) {
             None => &self.frames[variant.index()],
-            Some(index) => &self.delta_frames.get_or_init(Box::default)[index],
+            Some(index) => {
+                let slots = FrameVariant::COUNT - FrameVariant::PLAIN;
+                let make = || (0..slots).map(|_| OnceLock::new()).collect();
+                &self.delta_frames.get_or_init(make)[index]
+            }
         };
         slot.get_or_init(make)
+    }
+
+    /// Returns what a message adds to compressed streams; the first call makes it with `make`.
+    pub(crate) fn stream_message(
+        &self,
+        variant: StreamVariant,
+        make: impl FnOnce() -> StreamMessage,
+    ) -> &StreamMessage {
+        self.stream_messages.get_or_init(Box::default)[variant.index()].get_or_init(make)
     }
 
     /// The publication in the channel's history of one encoding, and that history.

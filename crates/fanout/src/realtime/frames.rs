@@ -16,9 +16,13 @@ use fanwire_node::{Broadcast, DeltaMode, options::CompressionPolicy};
 use fanwire_protocol::Encoding;
 use fanwire_ws::frame;
 
-use self::context::{InContext, PendingReceiver};
-use crate::compression::{Contexts, DeliveryKind, FrameForm, FrameVariant, PreparedBroadcast};
-use fanwire_shard::{Compression, ConnectionWriter, Frame, Framing, Opcode, PeerFormat};
+use self::context::{Form, InContext, PendingReceiver};
+use crate::compression::{
+    Contexts, DeliveryKind, FrameForm, FrameVariant, PreparedBroadcast, StreamVariant,
+};
+use fanwire_shard::{
+    Compression, ConnectionWriter, Frame, Framing, Opcode, PeerFormat, StreamMessage,
+};
 
 /// A shard's frames of one broadcast; empty between broadcasts.
 pub(super) struct Frames {
@@ -29,8 +33,13 @@ pub(super) struct Frames {
     /// Frames that refer to nothing, by variant: copied once per shard out of the slots that all shards share, so that
     /// delivering one touches no memory of another core.
     shared: [Option<(Frame, FrameStats)>; FrameVariant::COUNT],
-    /// The format of the last peer that got the plain publication, and the index of the shared frame for this format.
-    last_plain: Option<(PeerFormat, usize)>,
+    /// The indices of the shared frames that exist.
+    made: Vec<usize>,
+    /// What the message adds to compressed streams, copied for the same reason.
+    stream_messages: Vec<(StreamVariant, StreamMessage)>,
+    /// The format of the last peer that got the plain publication, the index of the shared frame for this format, and that
+    /// of the stream message.
+    last_plain: Option<(PeerFormat, usize, Option<usize>)>,
     dedicated: Dedicated,
     in_context: InContext,
     /// By encoding: a subscriber in context got a frame without context because there was no history.
@@ -74,7 +83,9 @@ impl Frames {
             contexts,
             broadcast: None,
             policy: CompressionPolicy::Off,
-            shared: Default::default(),
+            shared: std::array::from_fn(|_| None),
+            made: Vec::new(),
+            stream_messages: Vec::new(),
             last_plain: None,
             dedicated: Dedicated::default(),
             in_context: InContext::default(),
@@ -99,23 +110,24 @@ impl Frames {
     ) {
         self.begin(broadcast);
         for (connection, place) in receivers {
-            if let Some((format, variant)) = self.last_plain
+            if let Some((format, variant, stream)) = self.last_plain
                 && let Some((frame, stats)) = &mut self.shared[variant]
-                && out.push_if_same_format(connection, format, frame, stats.message_bytes)
+                && let stream = stream.map(|index| &self.stream_messages[index].1)
+                && out.push_if_same_format(connection, format, frame, stats.message_bytes, stream)
             {
                 stats.deliveries += 1;
             } else if self.policy == CompressionPolicy::Context
-                && let Some(PeerFormat { is_binary, compression, .. }) = out.format(connection)
-                && matches!(compression, Compression::Context { .. })
+                && let Some(format) = out.format(connection)
+                && matches!(format.compression, Compression::Context { .. })
             {
-                let receiver = PendingReceiver::new(connection, place, compression);
-                self.deliver_later(receiver, encoding(is_binary), broadcast, out);
+                let receiver = PendingReceiver::new(connection, place, format);
+                self.deliver_later(receiver, broadcast, out);
             } else {
                 self.deliver(connection, place, broadcast, DeltaMode::Plain, out);
             }
         }
-        for encoding in Encoding::ALL {
-            self.deliver_pending(encoding, broadcast, out);
+        for form in Form::all() {
+            self.deliver_pending(form, broadcast, out);
         }
     }
 
@@ -158,9 +170,9 @@ impl Frames {
             (Compression::Context { .. }, CompressionPolicy::Context)
                 if delta_mode == DeltaMode::Plain =>
             {
-                let receiver = PendingReceiver::new(connection, place, compression);
-                self.deliver_later(receiver, encoding, broadcast, out);
-                self.deliver_pending(encoding, broadcast, out);
+                let receiver = PendingReceiver::new(connection, place, format);
+                self.deliver_later(receiver, broadcast, out);
+                self.deliver_pending(Form::of(format), broadcast, out);
             }
             (_, _) => self.deliver_alone(&delivery, true, None, out),
         }
@@ -195,6 +207,7 @@ impl Frames {
             prepared.delivered(&depths);
         }
         self.last_plain = None;
+        self.stream_messages.clear();
     }
 
     /// Records for a missing history how many deliveries it would have served. Approximate: receivers that did not
@@ -202,12 +215,12 @@ impl Frames {
     fn count_missed(&mut self, broadcast: &Broadcast) {
         let missed = std::mem::take(&mut self.missed);
         for (encoding, _) in Encoding::ALL.into_iter().zip(missed).filter(|(_, missed)| *missed) {
-            let form = FrameForm::Compressed;
-            let variant = FrameVariant { encoding, delta_mode: DeltaMode::Plain, form };
-            if let Some(history) = prepared_of(broadcast).history(encoding)
-                && let Some((_, stats)) = &self.shared[variant.index()]
-            {
-                history.missed(stats.deliveries);
+            let Some(history) = prepared_of(broadcast).history(encoding) else { continue };
+            for form in FrameForm::COMPRESSED {
+                let variant = FrameVariant { encoding, delta_mode: DeltaMode::Plain, form };
+                if let Some((_, stats)) = &self.shared[variant.index()] {
+                    history.missed(stats.deliveries);
+                }
             }
         }
     }
@@ -218,7 +231,8 @@ impl Frames {
         let counters = self.contexts.counters_of(broadcast);
         let mut kinds = [(0, 0, 0); DeliveryKind::COUNT];
         let mut depths = [[0; Depth::COUNT]; 2];
-        let shared = self.shared.iter_mut().filter_map(Option::take).map(|(_, stats)| stats);
+        let shared = self.made.drain(..).filter_map(|index| self.shared[index].take());
+        let shared = shared.map(|(_, stats)| stats);
         for stats in self.in_context.drain().chain(shared) {
             let (deliveries, message_bytes, frame_bytes) = &mut kinds[stats.kind.index()];
             *deliveries += stats.deliveries;
@@ -244,29 +258,42 @@ impl Frames {
         out: &mut ConnectionWriter,
     ) {
         let Delivery { connection, place, encoding, delta_mode, format, message, .. } = *delivery;
-        let form = match format.transport.framing() {
-            Framing::Lines => FrameForm::Line,
-            Framing::Events => FrameForm::Event,
-            Framing::WebSocket if may_compress && format.compression.takes(message.len()) => {
-                FrameForm::Compressed
-            }
-            Framing::WebSocket => FrameForm::Raw,
-        };
+        let form = FrameForm::of(format, may_compress && format.compression.takes(message.len()));
         let variant = FrameVariant { encoding, delta_mode, form };
         if self.shared[variant.index()].is_none() {
             self.share(variant, delivery, out);
         }
+        let index = self.stream_message(delivery);
+        let stream = index.map(|index| &self.stream_messages[index].1);
         let Some((frame, stats)) = &mut self.shared[variant.index()] else { return };
         stats.deliveries += 1;
         match publication {
             Some(publication) => {
-                out.push_publication(connection, place, frame, message, publication);
+                out.push_publication(connection, place, frame, message, publication, stream);
             }
-            None => out.push(connection, frame, message),
+            None => out.push(connection, frame, message, stream),
         }
         if publication.is_none() && delta_mode == DeltaMode::Plain {
-            self.last_plain = Some((format, variant.index()));
+            self.last_plain = Some((format, variant.index(), index));
         }
+    }
+
+    /// The index of what the message adds to the compressed stream of the receiver; `None` for other receivers. The first
+    /// shard reads the message.
+    fn stream_message(&mut self, delivery: &Delivery<'_>) -> Option<usize> {
+        let Delivery { encoding, delta_mode, format, broadcast, message, .. } = *delivery;
+        if !format.is_compressed_stream() {
+            return None;
+        }
+        let framing = format.transport.framing();
+        let variant = StreamVariant { encoding, delta_mode, framing };
+        let known = self.stream_messages.iter().position(|(known, _)| *known == variant);
+        Some(known.unwrap_or_else(|| {
+            let make = || StreamMessage::new(framing, format.is_binary, message);
+            let made = prepared_of(broadcast).stream_message(variant, make).clone();
+            self.stream_messages.push((variant, made));
+            self.stream_messages.len() - 1
+        }))
     }
 
     /// Copies a frame that refers to nothing from the slot that all shards share; the first shard makes it.
@@ -280,23 +307,27 @@ impl Frames {
             let started = Instant::now();
             let (opcode, message) = (opcode(variant.encoding), delivery.message);
             let PeerFormat { is_binary, transport, .. } = delivery.format;
-            let is_compressed = variant.form == FrameForm::Compressed;
+            let is_compressed = variant.form.is_compressed();
             let framer = out.framer();
             let frame = Bytes::copy_from_slice(match transport.framing() {
                 Framing::WebSocket => framer.frame(opcode, is_compressed, message),
+                _ if delivery.format.is_compressed_stream() => {
+                    framer.in_stream(transport, is_binary, is_compressed, message)
+                }
                 _ => framer.in_body(transport, is_binary, message),
             });
             self.spent += started.elapsed();
             frame
         });
-        let kind = if variant.form == FrameForm::Compressed && frame::is_compressed(frame) {
-            DeliveryKind::Standalone
-        } else {
-            DeliveryKind::Raw
+        let is_compressed = match variant.form {
+            FrameForm::Compressed => frame::is_compressed(frame),
+            form => form.is_compressed() && out.framer().compresses(delivery.message),
         };
+        let kind = if is_compressed { DeliveryKind::Standalone } else { DeliveryKind::Raw };
         let (frame_bytes, message_bytes) = (frame.len(), delivery.message.len());
         let stats = FrameStats { frame_bytes, kind, depth: None, message_bytes, deliveries: 0 };
         self.shared[variant.index()] = Some((Frame::from(&frame[..]), stats));
+        self.made.push(variant.index());
     }
 
     /// Records, once per broadcast, that the channel should have a history.

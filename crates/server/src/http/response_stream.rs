@@ -89,6 +89,7 @@ impl StreamEndpoint {
         };
         let response = OpenResponse {
             transport: self.transport,
+            coding: None,
             head: self.head(request.headers()),
             message: message.into(),
         };
@@ -125,7 +126,7 @@ impl StreamEndpoint {
         }
     }
 
-    /// Status, headers and the first bytes of the body. The body ends with the connection, which every version of HTTP/1
+    /// Status and headers. The body ends with the connection, which every version of HTTP/1
     /// knows (RFC 9112 §6.3), so that no byte is spent on chunks.
     fn head(&self, headers: &HeaderMap) -> Vec<u8> {
         let mut head = String::from(HEAD);
@@ -136,9 +137,6 @@ impl StreamEndpoint {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
         head.push_str("\r\n");
-        if self.transport == Transport::EventStream {
-            head.push_str("\r\n"); // makes proxies and browsers begin the stream
-        }
         head.into_bytes()
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use fanwire_ws::{Opcode, frame};
 
 use super::{ConnectionWriter, any};
-use crate::connection::{CloseCause, Connection, PeerFormat, Phase, SlotKey};
+use crate::connection::{CloseCause, Connection, Phase, SlotKey};
 use crate::transport::Framing;
 
 impl ConnectionWriter {
@@ -41,7 +41,11 @@ impl ConnectionWriter {
         // In other phases this would drop a queued close frame.
         let is_open = |connection: &&mut Connection| connection.phase == Phase::Open;
         let Some(connection) = any(&mut self.connections, key).filter(is_open) else { return };
+        let queued_bytes = connection.queue.bytes();
         connection.queue.drop_unwritten(&mut self.lists);
+        if connection.queue.bytes() < queued_bytes {
+            connection.window.lost();
+        }
         self.send_close(key, code, reason, Phase::Closing, end);
     }
 
@@ -98,19 +102,18 @@ impl ConnectionWriter {
 
     fn send_close(&mut self, key: SlotKey, code: u16, reason: &str, phase: Phase, end: CloseCause) {
         let Some(connection) = self.open(key) else { return };
-        let PeerFormat { transport, is_binary, .. } = connection.format();
-        let is_websocket = transport.framing() == Framing::WebSocket;
+        let is_websocket = connection.transport.framing() == Framing::WebSocket;
         // A response body has no closing handshake.
         let phase = if is_websocket { phase } else { Phase::Done };
         let was = std::mem::replace(&mut connection.phase, phase);
-        let mut close = Vec::new();
-        if is_websocket {
+        let close = if is_websocket {
+            let mut close = Vec::new();
             frame::encode_close(code, reason, &mut close);
+            close.into()
         } else {
-            let message = (self.settings.last_message)(is_binary, code, reason);
-            transport.encode(is_binary, &message, &mut close);
-        }
-        self.append(key.index, close.into());
+            self.last_in_body(key.index, code, reason)
+        };
+        self.append(key.index, close);
         self.close_deadlines.push_back((self.now + CLOSE_TIMEOUT, key));
         self.counters.closes_out.add(1);
         self.note_closed(key, was, end);

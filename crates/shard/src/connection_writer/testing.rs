@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::ConnectionWriter;
 use crate::connection::Connection;
 use crate::counters::ShardCounters;
-use crate::{Compression, Permit, ShardSettings, SlotKey, prepare};
+use crate::{Coding, Compression, Permit, ShardSettings, SlotKey, Transport, prepare};
 
 impl ConnectionWriter {
     /// A `ConnectionWriter` without a shard.
@@ -33,6 +33,24 @@ impl ConnectionWriter {
             Connection::new(mio::net::TcpStream::from_std(socket), 1, false, compression, permit);
         connection.is_binary = is_binary;
         SlotKey { index: self.connections.insert(connection) as u32, generation: 1 }
+    }
+
+    /// Opens a response on a socket of the test, with `head` before its body.
+    ///
+    /// # Panics
+    /// If the socket is closed.
+    pub fn open_body_for_test(
+        &mut self,
+        socket: TcpStream,
+        transport: Transport,
+        is_binary: bool,
+        coding: Option<Coding>,
+        head: &[u8],
+    ) -> SlotKey {
+        let key = self.open_for_test(socket, is_binary, Compression::Raw);
+        self.connections[key.index as usize].transport = transport;
+        self.begin_body(key, coding, head.to_vec());
+        key
     }
 
     /// The turn sets this before it serves the last message of its inbox.

@@ -112,7 +112,7 @@ fn what_is_meant_for_one_connection_leaves_at_the_end_of_the_turn() {
 
 fn publish(out: &mut ConnectionWriter, key: SlotKey, message: &[u8]) {
     let frame = Frame::from(out.framer().frame(Opcode::Text, false, message));
-    out.push(key.index, &frame, message);
+    out.push(key.index, &frame, message, None);
 }
 
 fn connected() -> (ConnectionWriter, SlotKey, TcpStream) {

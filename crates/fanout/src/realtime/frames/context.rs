@@ -9,15 +9,16 @@ use std::{
     time::{Duration, Instant},
 };
 
+use fanwire_deflate::Envelope;
 use fanwire_deflate::gap::{Depth, Parse, Publication, Reference};
 use fanwire_node::{Broadcast, DeltaMode};
 use fanwire_protocol::Encoding;
 use fanwire_ws::frame;
 use hashbrown::HashMap;
 
-use super::{Delivery, FrameStats, Frames, opcode, prepared_of};
+use super::{Delivery, FrameStats, Frames, encoding, opcode, prepared_of};
 use crate::compression::{DeliveryKind, EncodingHistory};
-use fanwire_shard::{BorrowedFrame, Compression, ConnectionWriter, Frame, PeerFormat, Transport};
+use fanwire_shard::{BorrowedFrame, Compression, ConnectionWriter, Frame, Framing, PeerFormat};
 
 /// The frames made so far, and the next receivers.
 #[derive(Default)]
@@ -25,15 +26,59 @@ pub(super) struct InContext {
     /// One for each distinct reference; their bytes are one after the other in `bytes`.
     frames: Vec<(EmittedFrame, FrameStats)>,
     bytes: Vec<u8>,
-    /// Indices in `frames`, by reference and encoding; `last` is the one found last and is compared first.
-    indices: HashMap<(Reference, Encoding), usize>,
-    last: Option<(Reference, Encoding, usize)>,
-    /// By encoding, at most [`TOGETHER`] and no connection twice. `connections` repeats their connections alone, in one
+    /// Indices in `frames`, by reference and form; `last` is the one found last and is compared first.
+    indices: HashMap<(Reference, Form), usize>,
+    last: Option<(Reference, Form, usize)>,
+    /// By form, at most [`TOGETHER`] and no connection twice. `connections` repeats their connections alone, in one
     /// block of memory, because each further receiver is searched for among them.
-    pending: [Vec<PendingReceiver>; 2],
-    connections: [Vec<u32>; 2],
+    pending: [Vec<PendingReceiver>; Form::COUNT],
+    connections: [Vec<u32>; Form::COUNT],
     /// Time that the timed frames took, one of each [`TIMED`].
     timed: Duration,
+}
+
+/// Encoding and framing of peers in context; with equal references they get the same frame. A dense index below
+/// [`COUNT`](Self::COUNT).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Form(u8);
+
+impl Form {
+    const COUNT: usize = 6;
+
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        (0..Self::COUNT as u8).map(Self)
+    }
+
+    pub(super) fn of(format: PeerFormat) -> Self {
+        let framing = match format.transport.framing() {
+            Framing::WebSocket => 0,
+            Framing::Lines => 1,
+            Framing::Events => 2,
+        };
+        Self(framing * 2 + u8::from(format.is_binary))
+    }
+
+    fn is_binary(self) -> bool {
+        self.0 % 2 == 1
+    }
+
+    fn encoding(self) -> Encoding {
+        encoding(self.is_binary())
+    }
+
+    fn framing(self) -> Framing {
+        [Framing::WebSocket, Framing::Lines, Framing::Events][self.index() / 2]
+    }
+
+    fn index(self) -> usize {
+        self.0.into()
+    }
+
+    /// Whether a frame of this reference is made by a parse; other frames are the same for all peers of a format.
+    fn is_parsed(self, reference: Reference) -> bool {
+        let stands_alone = matches!(reference.depth(), Depth::Alone | Depth::AloneWithin(_));
+        !stands_alone || self.framing().envelope(self.is_binary()) == Envelope::NONE
+    }
 }
 
 /// The range of a frame's bytes, and the copy for queues if one needed it.
@@ -46,14 +91,14 @@ struct EmittedFrame {
 pub(super) struct PendingReceiver {
     pub(super) connection: u32,
     pub(super) place: u32,
-    pub(super) compression: Compression,
+    pub(super) format: PeerFormat,
     reference: Reference,
     frame: Option<usize>,
 }
 
 impl PendingReceiver {
-    pub(super) fn new(connection: u32, place: u32, compression: Compression) -> Self {
-        Self { connection, place, compression, reference: Reference::ALONE, frame: None }
+    pub(super) fn new(connection: u32, place: u32, format: PeerFormat) -> Self {
+        Self { connection, place, format, reference: Reference::ALONE, frame: None }
     }
 }
 
@@ -62,59 +107,63 @@ impl Frames {
     pub(super) fn deliver_later(
         &mut self,
         receiver: PendingReceiver,
-        encoding: Encoding,
         broadcast: &Broadcast,
         out: &mut ConnectionWriter,
     ) {
-        let connections = &self.in_context.connections[encoding.index()];
+        let form = Form::of(receiver.format);
+        let connections = &self.in_context.connections[form.index()];
         if connections.len() == TOGETHER || connections.contains(&receiver.connection) {
-            self.deliver_pending(encoding, broadcast, out);
+            self.deliver_pending(form, broadcast, out);
         }
-        self.in_context.connections[encoding.index()].push(receiver.connection);
-        self.in_context.pending[encoding.index()].push(receiver);
+        self.in_context.connections[form.index()].push(receiver.connection);
+        self.in_context.pending[form.index()].push(receiver);
     }
 
     /// Queues the broadcast for the pending receivers. It looks at all their windows, then makes all missing frames,
     /// and then writes, because a write evicts the data of the frames from the cache.
     pub(super) fn deliver_pending(
         &mut self,
-        encoding: Encoding,
+        form: Form,
         broadcast: &Broadcast,
         out: &mut ConnectionWriter,
     ) {
-        let mut pending = std::mem::take(&mut self.in_context.pending[encoding.index()]);
-        match prepared_of(broadcast).publication(encoding) {
+        if self.in_context.pending[form.index()].is_empty() {
+            return;
+        }
+        let mut pending = std::mem::take(&mut self.in_context.pending[form.index()]);
+        match prepared_of(broadcast).publication(form.encoding()) {
             Some((publication, history)) => {
-                self.prepare(&mut pending, broadcast, encoding, publication, history, out);
+                self.prepare(&mut pending, broadcast, form, publication, history, out);
                 for receiver in &pending {
-                    self.push(receiver, broadcast, encoding, publication, out);
+                    self.push(receiver, broadcast, publication, out);
                 }
             }
             None => {
                 for receiver in &pending {
-                    let Some(delivery) = delivery(receiver, broadcast, encoding) else { break };
+                    let Some(delivery) = delivery(receiver, broadcast) else { break };
                     self.note_missed(&delivery, out);
                     self.deliver_alone(&delivery, true, None, out);
                 }
             }
         }
         pending.clear();
-        self.in_context.pending[encoding.index()] = pending;
-        self.in_context.connections[encoding.index()].clear();
+        self.in_context.pending[form.index()] = pending;
+        self.in_context.connections[form.index()].clear();
     }
 
-    /// Finds or makes the frame of each receiver; none if the history no longer holds the publication.
+    /// Finds or makes the frame of each receiver; none if the history no longer holds the publication, or if the frame is
+    /// the same for all peers of a format.
     fn prepare(
         &mut self,
         pending: &mut [PendingReceiver],
         broadcast: &Broadcast,
-        encoding: Encoding,
+        form: Form,
         publication: &Publication,
         history: &EncodingHistory,
         out: &ConnectionWriter,
     ) {
         for receiver in &mut *pending {
-            if let Compression::Context { window_bits } = receiver.compression {
+            if let Compression::Context { window_bits } = receiver.format.compression {
                 let PendingReceiver { connection, place, .. } = *receiver;
                 receiver.reference = out.reference(connection, place, publication, window_bits);
             }
@@ -124,20 +173,20 @@ impl Frames {
         let in_context = &mut self.in_context;
         for receiver in pending {
             let mut reference = receiver.reference;
-            receiver.frame = in_context.find(reference, encoding);
+            receiver.frame = in_context.find(reference, form);
             if receiver.frame.is_none() {
                 let stands_alone =
                     matches!(reference.depth(), Depth::Alone | Depth::AloneWithin(_));
                 if in_context.frames.len() >= gaps_max && !stands_alone {
                     counters.gaps_refused.add(1);
                     reference = Reference::ALONE;
-                    receiver.frame = in_context.find(reference, encoding);
+                    receiver.frame = in_context.find(reference, form);
                 }
             }
-            if receiver.frame.is_none() {
+            if receiver.frame.is_none() && form.is_parsed(reference) {
                 let parse = history.parse(publication, reference.depth(), counters);
-                receiver.frame = parse
-                    .map(|parse| in_context.make(reference, encoding, parse, publication.bytes()));
+                let bytes = publication.bytes();
+                receiver.frame = parse.and_then(|it| in_context.make(reference, form, it, bytes));
             }
         }
     }
@@ -146,21 +195,21 @@ impl Frames {
         &mut self,
         receiver: &PendingReceiver,
         broadcast: &Broadcast,
-        encoding: Encoding,
         publication: &Publication,
         out: &mut ConnectionWriter,
     ) {
-        let Some(delivery) = delivery(receiver, broadcast, encoding) else { return };
+        let Some(delivery) = delivery(receiver, broadcast) else { return };
         let Some(index) = receiver.frame else {
-            // The history no longer holds the publication, so nothing can be parsed against it.
             return self.deliver_alone(&delivery, true, Some(publication), out);
         };
+        let stream = self.stream_message(&delivery);
+        let stream = stream.map(|index| &self.stream_messages[index].1);
         let InContext { frames, bytes, .. } = &mut self.in_context;
         let (EmittedFrame { at, copy }, stats) = &mut frames[index];
         stats.deliveries += 1;
         let frame = BorrowedFrame { bytes: &bytes[at.clone()], copy };
         let PendingReceiver { connection, place, .. } = *receiver;
-        out.push_publication(connection, place, &frame, delivery.message, publication);
+        out.push_publication(connection, place, &frame, delivery.message, publication, stream);
     }
 }
 
@@ -181,37 +230,51 @@ impl InContext {
         self.frames.drain(..).map(|(_, stats)| stats)
     }
 
-    fn find(&mut self, reference: Reference, encoding: Encoding) -> Option<usize> {
+    fn find(&mut self, reference: Reference, form: Form) -> Option<usize> {
         if let Some((last, of, index)) = self.last
             && last == reference
-            && of == encoding
+            && of == form
         {
             return Some(index);
         }
-        let index = *self.indices.get(&(reference, encoding))?;
-        self.last = Some((reference, encoding, index));
+        let index = *self.indices.get(&(reference, form))?;
+        self.last = Some((reference, form, index));
         Some(index)
     }
 
-    /// Makes the frame of a message of `message_bytes`. Returns its index.
+    /// Makes the frame of a message of `message_bytes`. Returns its index; `None` if the parse is the same for all peers
+    /// of a format that has bytes around each message.
     fn make(
         &mut self,
         reference: Reference,
-        encoding: Encoding,
+        form: Form,
         parse: &Parse,
         message_bytes: usize,
-    ) -> usize {
+    ) -> Option<usize> {
         let index = self.frames.len();
         let started = index.is_multiple_of(TIMED).then(Instant::now);
-        let payload_at = self.bytes.len() + frame::HEADER_BYTES_MAX;
-        self.bytes.resize(payload_at, 0);
-        parse.emit(reference.gaps(), &mut self.bytes);
-        let at = frame::encode_before(opcode(encoding), true, payload_at, &mut self.bytes)
-            ..self.bytes.len();
+        let at = match form.framing() {
+            Framing::WebSocket => {
+                let payload_at = self.bytes.len() + frame::HEADER_BYTES_MAX;
+                self.bytes.resize(payload_at, 0);
+                parse.emit(reference.gaps(), &mut self.bytes);
+                let opcode = opcode(form.encoding());
+                frame::encode_before(opcode, true, payload_at, &mut self.bytes)
+            }
+            framing => {
+                let at = self.bytes.len();
+                let envelope = framing.envelope(form.is_binary());
+                if !parse.emit_in_stream(envelope, &reference, &mut self.bytes) {
+                    return None;
+                }
+                at
+            }
+        };
+        let at = at..self.bytes.len();
         let stats = FrameStats {
             frame_bytes: at.len(),
             kind: kind(&reference),
-            depth: Some((reference.depth(), encoding)),
+            depth: Some((reference.depth(), form.encoding())),
             message_bytes,
             deliveries: 0,
         };
@@ -219,9 +282,9 @@ impl InContext {
         if let Some(started) = started {
             self.timed += started.elapsed();
         }
-        self.indices.insert((reference, encoding), index);
-        self.last = Some((reference, encoding, index));
-        index
+        self.indices.insert((reference, form), index);
+        self.last = Some((reference, form, index));
+        Some(index)
     }
 }
 
@@ -234,16 +297,10 @@ fn kind(reference: &Reference) -> DeliveryKind {
     }
 }
 
-fn delivery<'a>(
-    receiver: &PendingReceiver,
-    broadcast: &'a Broadcast,
-    encoding: Encoding,
-) -> Option<Delivery<'a>> {
-    let PendingReceiver { connection, place, compression, .. } = *receiver;
-    let (delta_mode, message) =
-        (DeltaMode::Plain, broadcast.message_in(DeltaMode::Plain, encoding)?);
-    let (is_binary, transport) = (encoding == Encoding::Protobuf, Transport::WebSocket);
-    let format = PeerFormat { is_binary, transport, compression };
+fn delivery<'a>(receiver: &PendingReceiver, broadcast: &'a Broadcast) -> Option<Delivery<'a>> {
+    let PendingReceiver { connection, place, format, .. } = *receiver;
+    let (encoding, delta_mode) = (encoding(format.is_binary), DeltaMode::Plain);
+    let message = broadcast.message_in(delta_mode, encoding)?;
     Some(Delivery { connection, place, encoding, delta_mode, format, broadcast, message })
 }
 

@@ -3,6 +3,7 @@
 //! Uses real sockets, and zlib-rs and stock zlib as clients, each with the window it agreed to; never a server thread.
 //! Changed here: the steps of a client. Which frame it gets is decided in `frames`.
 
+mod body;
 mod reader;
 mod world;
 
@@ -10,13 +11,14 @@ use proptest::{collection::vec, prelude::*};
 
 use self::world::{Plan, Step, World};
 use crate::compression::{DeliveryKind, GAPS_MAX, NamespaceCounters};
-use fanwire_shard::Compression;
+use fanwire_shard::{Coding, Compression, Transport};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn every_client_reads_every_message_of_its_channels_in_order(
         clients in vec(plan(), 1..8),
+        bodies in vec((plan(), body()), 0..5),
         memory in prop_oneof![Just(0usize), Just(20_000), Just(1 << 20)],
         gaps_max in prop_oneof![Just(1usize), Just(2), Just(GAPS_MAX)],
         verify in any::<bool>(),
@@ -24,6 +26,9 @@ proptest! {
     ) {
         let mut world = World::verifying(memory, gaps_max, verify);
         clients.iter().for_each(|plan| world.open(plan));
+        for (plan, (transport, coding)) in &bodies {
+            world.open_body(plan, *transport, *coding);
+        }
         steps.iter().for_each(|step| world.take(step));
         world.check();
     }
@@ -49,6 +54,35 @@ fn one_channel_of_slowly_changing_state_goes_out_in_context() {
     assert_eq!(counters.deliveries(DeliveryKind::Standalone), 2 * 2);
     assert_eq!(counters.deliveries(DeliveryKind::Run(0)), 98 * 2);
     assert!(counters.frame_bytes() * 10 < counters.message_bytes());
+}
+
+#[test]
+fn compressed_bodies_take_part_in_context() {
+    let mut world = World::new(1 << 20, GAPS_MAX);
+    let plan = |is_binary| Plan {
+        with_deltas: false,
+        is_binary,
+        compression: Compression::Raw,
+        channels: vec![true],
+    };
+    for coding in [Coding::Gzip, Coding::Deflate, Coding::Gzip] {
+        world.open_body(&plan(false), Transport::EventStream, Some(coding));
+        world.open_body(&plan(false), Transport::HttpStream, Some(coding));
+        world.open_body(&plan(true), Transport::HttpStream, Some(coding));
+    }
+    for seed in 0..100 {
+        world.take(&Step::Publish { channel: 0, seed, rows: 30 });
+    }
+    let counters = &world.contexts.counters()[0];
+    assert_eq!(counters.deliveries(DeliveryKind::Standalone), 2 * 9);
+    // With bytes around messages no run is unbroken; Protobuf has none.
+    let several = sent(counters, "several") + counters.deliveries(DeliveryKind::Newest);
+    assert_eq!(several, 98 * 6);
+    assert_eq!(counters.deliveries(DeliveryKind::Run(0)), 98 * 3);
+    assert!(counters.frame_bytes() * 10 < counters.message_bytes());
+    let emits = counters.emits();
+    assert!(emits <= 99 * 3, "gzip and zlib share frames: {emits}");
+    world.check();
 }
 
 #[test]
@@ -204,8 +238,13 @@ fn a_channel_that_is_not_to_be_compressed_goes_out_raw() {
         compression: CONTEXT,
         channels: vec![false; 5],
     });
-    world.subscribe(0, "off:news");
-    world.subscribe(0, "standalone:news");
+    let (with_deltas, is_binary, compression) = (false, false, Compression::Raw);
+    let plan = Plan { with_deltas, is_binary, compression, channels: vec![] };
+    world.open_body(&plan, Transport::EventStream, Some(Coding::Gzip));
+    for client in 0..2 {
+        world.subscribe(client, "off:news");
+        world.subscribe(client, "standalone:news");
+    }
     for seed in 0..10 {
         world.publish("off:news", seed, 30);
         world.publish("standalone:news", seed, 30);
@@ -215,14 +254,14 @@ fn a_channel_that_is_not_to_be_compressed_goes_out_raw() {
     assert_eq!((off.publications(), standalone.publications()), (10, 10));
     assert_eq!(
         (off.deliveries(DeliveryKind::Raw), off.deliveries(DeliveryKind::Standalone)),
-        (10, 0)
+        (2 * 10, 0)
     );
     assert_eq!(
         (
             standalone.deliveries(DeliveryKind::Standalone),
             standalone.deliveries(DeliveryKind::Run(0))
         ),
-        (10, 0)
+        (2 * 10, 0)
     );
 }
 
@@ -304,6 +343,15 @@ fn plan() -> impl Strategy<Value = Plan> {
     )
 }
 
+/// A response; its events are always in JSON.
+fn body() -> impl Strategy<Value = (Transport, Option<Coding>)> {
+    let coding = [None, Some(Coding::Gzip), Some(Coding::Gzip), Some(Coding::Deflate)];
+    (any::<bool>(), prop::sample::select(coding.to_vec())).prop_map(|(is_event_stream, coding)| {
+        let transports = [Transport::HttpStream, Transport::EventStream];
+        (transports[usize::from(is_event_stream)], coding)
+    })
+}
+
 fn step() -> impl Strategy<Value = Step> {
     let rows = prop_oneof![8 => 1..60usize, 1 => 300..2_000usize];
     prop_oneof![
@@ -315,6 +363,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..8usize, 0..CHANNELS).prop_map(|(client, channel)| Step::Toggle { client, channel }),
         3 => (0..8usize, 0..8u64).prop_map(|(client, behind)| Step::Return { client, behind }),
         1 => plan().prop_map(Step::Open),
+        1 => (plan(), body()).prop_map(|(plan, body)| Step::OpenBody(plan, body)),
         1 => Just(Step::Sweep),
     ]
 }

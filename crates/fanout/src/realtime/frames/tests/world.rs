@@ -21,16 +21,18 @@ use fanwire_protocol::{Encoding, Publication, encode_publication};
 use flate2::Decompress;
 use parking_lot::Mutex;
 
+use super::body::{Body, with_length};
 use super::{CHANNELS, reader::Reader};
 use crate::{
     compression::{ContextSettings, Contexts, Policies},
     realtime::{
-        EncodeWorker, Realtime,
+        EncodeWorker, Realtime, last_message,
         testing::{frames, inflate},
     },
 };
 use fanwire_shard::{
-    Application, Budget, Compression, ConnectionWriter, ReceivedMessage, ShardSettings, SlotKey,
+    Application, Budget, Coding, Compression, ConnectionWriter, ReceivedMessage, ShardSettings,
+    SlotKey, Transport,
 };
 
 #[derive(Clone, Debug)]
@@ -70,6 +72,8 @@ pub(super) enum Step {
         behind: u64,
     },
     Open(Plan),
+    /// Opens a response with this body.
+    OpenBody(Plan, (Transport, Option<Coding>)),
     Sweep,
 }
 
@@ -102,6 +106,8 @@ struct Client {
     /// The messages that it must get; `None` is a reply, whose content is not compared.
     expected: Vec<Option<Vec<u8>>>,
     stream: Vec<u8>,
+    /// Of a response, whose bytes are not in `stream`.
+    body: Option<Body>,
     window_bits: u8,
     with_deltas: bool,
 }
@@ -152,6 +158,7 @@ impl World {
             compression_min_bytes: 64,
             compression_verify: verify,
             queue_bytes_max: 1 << 26,
+            last_message,
             ..ShardSettings::default()
         };
         settings.dedicated.memory = memory;
@@ -162,12 +169,28 @@ impl World {
     }
 
     pub(super) fn open(&mut self, plan: &Plan) {
+        self.open_as(plan, None);
+    }
+
+    /// Opens a response; the compression of the plan does not count.
+    pub(super) fn open_body(&mut self, plan: &Plan, transport: Transport, coding: Option<Coding>) {
+        self.open_as(plan, Some((transport, coding)));
+    }
+
+    fn open_as(&mut self, plan: &Plan, body: Option<(Transport, Option<Coding>)>) {
         let address = self.listener.local_addr().expect("bound");
         let socket = TcpStream::connect(address).expect("listening");
         socket.set_nonblocking(true).expect("a socket");
         let (peer, _) = self.listener.accept().expect("a peer is waiting");
-        let key = self.out.open_for_test(peer, plan.is_binary, plan.compression);
-        let encoding = if plan.is_binary { Encoding::Protobuf } else { Encoding::Json };
+        let events = body.is_some_and(|(transport, _)| transport == Transport::EventStream);
+        let is_binary = plan.is_binary && !events;
+        let key = match body {
+            None => self.out.open_for_test(peer, is_binary, plan.compression),
+            Some((transport, coding)) => {
+                self.out.open_body_for_test(peer, transport, is_binary, coding, b"")
+            }
+        };
+        let encoding = if is_binary { Encoding::Protobuf } else { Encoding::Json };
         let hello = Hello {
             encoding,
             frame_ping: true,
@@ -179,9 +202,18 @@ impl World {
         let window_bits = plan.compression.window_bits().unwrap_or(15);
         let (channels, expected, stream) = Default::default();
         let with_deltas = plan.with_deltas;
-        let client =
-            Client { key, encoding, socket, channels, expected, stream, window_bits, with_deltas };
-        self.clients.push(client);
+        let body = body.map(|(transport, coding)| Body::new(transport, encoding, coding));
+        self.clients.push(Client {
+            key,
+            encoding,
+            socket,
+            channels,
+            expected,
+            stream,
+            body,
+            window_bits,
+            with_deltas,
+        });
         let number = self.clients.len() - 1;
         self.command(number, "{\"id\":1,\"connect\":{}}", b"\x04\x08\x01\x22\x00");
         for (channel, is_member) in plan.channels.iter().enumerate() {
@@ -208,6 +240,7 @@ impl World {
             }
             Step::Return { client, behind } => self.return_to(client % self.clients.len(), *behind),
             Step::Open(plan) => self.open(plan),
+            Step::OpenBody(plan, (transport, coding)) => self.open_body(plan, *transport, *coding),
             Step::Sweep => self.contexts.sweep(|channel| self.node.has_listeners(channel)),
         }
     }
@@ -358,9 +391,12 @@ impl World {
     /// A reply to one client, of about this size; compressed if it is long enough.
     fn reply(&mut self, client: usize, bytes: usize) {
         let client = &mut self.clients[client];
-        let message = "reply ".repeat(bytes / 6 + 1);
-        self.out.send(client.key, message.as_bytes());
-        client.expected.push(Some(message.into_bytes()));
+        let mut message = "reply ".repeat(bytes / 6 + 1).into_bytes();
+        if client.body.is_some() && client.encoding == Encoding::Protobuf {
+            message = with_length(&message);
+        }
+        self.out.send(client.key, &message);
+        client.expected.push(Some(message));
         self.flush();
     }
 
@@ -386,7 +422,8 @@ impl World {
         self.out.flush_for_test();
     }
 
-    /// Checks that every client got all of its messages and that no frame is left. Returns how many deltas they got.
+    /// Checks that every client got all of its messages and that no frame is left; bodies are ended for that. Returns how
+    /// many deltas they got.
     pub(super) fn check(&mut self) -> usize {
         let mut deltas = 0;
         assert_eq!(
@@ -394,10 +431,20 @@ impl World {
             0,
             "held back by verification"
         );
+        for client in self.clients.iter_mut().filter(|client| client.body.is_some()) {
+            self.out.close(client.key, 3000, "end");
+            let is_binary = client.encoding == Encoding::Protobuf;
+            client.expected.push(Some(last_message(is_binary, 3000, "end")));
+        }
         while self.out.is_busy_for_test() {
             self.flush();
         }
+        self.flush();
         for client in &mut self.clients {
+            if let Some(body) = &client.body {
+                deltas += client.check_body(body);
+                continue;
+            }
             let expected: usize = client.expected.len();
             while frames(&client.stream).count() < expected {
                 client.read();
@@ -413,12 +460,36 @@ impl Client {
         let mut buffer = [0; 1 << 16];
         loop {
             match self.socket.read(&mut buffer) {
+                Ok(0) if self.body.is_some() => return,
                 Ok(0) => panic!("the connection was closed"),
-                Ok(count) => self.stream.extend_from_slice(&buffer[..count]),
+                Ok(count) => match &mut self.body {
+                    Some(body) => body.receive(&buffer[..count]),
+                    None => self.stream.extend_from_slice(&buffer[..count]),
+                },
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) => panic!("{error}"),
             }
         }
+    }
+
+    /// As [`check`](Self::check), for a response.
+    fn check_body(&self, body: &Body) -> usize {
+        assert!(body.is_complete(), "the trailer");
+        let (mut reader, mut deltas) = (Reader::default(), 0);
+        let mut expected = self.expected.iter().flatten();
+        for message in body.messages() {
+            let (message, is_delta) = self.read_by(&mut reader, message);
+            deltas += usize::from(is_delta);
+            let expected = expected.next().expect("nothing more than expected");
+            assert_eq!(String::from_utf8_lossy(&message), String::from_utf8_lossy(expected));
+        }
+        assert!(expected.next().is_none(), "everything that was expected");
+        deltas
+    }
+
+    /// A message without deltas, and whether it was one.
+    fn read_by(&self, reader: &mut Reader, message: Vec<u8>) -> (Vec<u8>, bool) {
+        if self.with_deltas { reader.read(self.encoding, message) } else { (message, false) }
     }
 
     /// Reads the stream as a client does, with one inflater that is never reset. Returns how many deltas there were.
@@ -437,11 +508,7 @@ impl Client {
             }
             match expected.next().expect("nothing more than expected") {
                 Some(expected) => {
-                    let (message, is_delta) = if self.with_deltas {
-                        reader.read(self.encoding, message)
-                    } else {
-                        (message, false)
-                    };
+                    let (message, is_delta) = self.read_by(&mut reader, message);
                     deltas += usize::from(is_delta);
                     assert_eq!(String::from_utf8_lossy(&message), String::from_utf8_lossy(expected))
                 }
