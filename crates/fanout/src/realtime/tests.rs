@@ -7,7 +7,7 @@ use std::{io::Read, net::TcpListener, time::Duration};
 
 use allocation_counter::measure;
 use fanwire_broker::PublishOptions;
-use fanwire_node::Options;
+use fanwire_node::{Options, Uplink};
 use fanwire_protocol::Publication;
 use parking_lot::Mutex;
 
@@ -145,7 +145,7 @@ fn hello() -> Hello {
         encoding: Encoding::Json,
         frame_ping: false,
         transport: "websocket",
-        is_emulated: false,
+        uplink: Uplink::Connection,
         user: None,
     }
 }

@@ -17,7 +17,7 @@ use axum::{
     http::{HeaderMap, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use fanwire_node::Hello;
+use fanwire_node::{Hello, Uplink};
 use fanwire_protocol::Encoding;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
@@ -84,7 +84,7 @@ impl StreamEndpoint {
             encoding,
             frame_ping: false,
             transport: self.transport.name(),
-            is_emulated: true,
+            uplink: Uplink::Requests,
             user: user_of(&request, &self.realtime.user_id_header),
         };
         let response = OpenResponse {

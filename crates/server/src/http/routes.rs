@@ -14,7 +14,7 @@ use axum::{
     routing::{any, get},
 };
 use fanwire_api::{Api, http::HttpApi};
-use fanwire_node::{Hello, Node};
+use fanwire_node::{Hello, Node, Uplink};
 use fanwire_protocol::Encoding;
 use fanwire_telemetry::LogThrottle;
 use serde::Serialize;
@@ -203,7 +203,7 @@ async fn websocket(State(realtime): State<Arc<RealtimeEndpoint>>, request: Reque
             encoding: if is_binary { Encoding::Protobuf } else { Encoding::Json },
             frame_ping: query.is("cf_ws_frame_ping_pong", "true"),
             transport: "websocket",
-            is_emulated: false,
+            uplink: Uplink::Connection,
             user: user_of(request, &realtime.user_id_header),
         };
         ConnectionSetup { hello, is_binary }

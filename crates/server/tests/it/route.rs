@@ -10,7 +10,7 @@ use std::{
 
 use fanwire::{
     node::{
-        Broadcast, ConnectionKey, DeltaMode, Hello, Hub, Inbox, Node, Notice, Options, Outbox,
+        Broadcast, ConnectionKey, DeltaMode, Hello, Hub, Inbox, Node, Notice, Options, Outbox, Uplink,
         ShardId,
     },
     protocol::{Disconnect, Encoding},
@@ -116,7 +116,7 @@ fn key(index: u32) -> ConnectionKey {
 }
 
 fn hello(encoding: Encoding) -> Hello {
-    Hello { encoding, frame_ping: false, transport: "websocket", is_emulated: false, user: None }
+    Hello { encoding, frame_ping: false, transport: "websocket", uplink: Uplink::Connection, user: None }
 }
 
 fn masked(payload: &[u8]) -> Vec<u8> {

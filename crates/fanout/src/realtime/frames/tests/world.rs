@@ -14,7 +14,7 @@ use std::{
 use fanwire_broker::{Position, PublishOptions};
 use fanwire_deflate::Shadow;
 use fanwire_node::{
-    Broadcast, DeltaMode, Hello, Inbox, Node, Notice, Options,
+    Broadcast, DeltaMode, Hello, Inbox, Node, Notice, Options, Uplink,
     options::{CompressionPolicy, Namespace, RecoveryMode},
 };
 use fanwire_protocol::{Encoding, Publication, encode_publication};
@@ -172,7 +172,7 @@ impl World {
             encoding,
             frame_ping: true,
             transport: "websocket",
-            is_emulated: false,
+            uplink: Uplink::Connection,
             user: None,
         };
         self.realtime.open(key, hello, Instant::now(), &mut self.out);
