@@ -109,7 +109,7 @@ pub(super) fn finish(
 }
 
 /// The channels of the token and the personal channel, which must be valid, and those of `connect.subs` that the user
-/// may subscribe to.
+/// may subscribe to. Where a hook decides about a subscribe, it decides about a command only.
 fn server_side_channels(
     context: &CommandContext<'_>,
     user: &str,
@@ -131,6 +131,7 @@ fn server_side_channels(
         }
     }
     let who = Who { user, insecure: context.insecure() };
+    let asks_hook = context.node.hooks().subscribe.is_some();
     for channel in requested.keys() {
         if channels.contains_key(channel) {
             continue;
@@ -143,7 +144,9 @@ fn server_side_channels(
             }
             Ok(_) | Err(_) => continue,
         };
-        if rules.may_subscribe(who, channel, namespace, false) == SubscribeDecision::Allowed {
+        let is_of_hook = asks_hook && rules.allowed_users(channel, namespace).is_none();
+        let decision = rules.may_subscribe(who, channel, namespace, false);
+        if decision == SubscribeDecision::Allowed && !is_of_hook {
             channels.entry(channel.clone()).or_default();
         }
     }

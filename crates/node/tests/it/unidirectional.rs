@@ -225,6 +225,20 @@ fn a_hook_decides_and_its_errors_are_disconnects_too() {
 }
 
 #[test]
+fn channels_of_the_subscribe_hook_are_not_granted_on_request() {
+    let mut options = options(|_| {});
+    options.channel.without_namespace.allow_user_limited_channels = true;
+    let mut world = World::new(options);
+    let refuse = |_| Answer::now(Err(Rejection::Failed("not asked at connect".into())));
+    world.node.hook(Hooks { subscribe: Some(Box::new(refuse)), ..Hooks::default() });
+    world.play(
+        r##"ada opens uni as 42
+           ada > {"subs":{"a":{},"b#42":{}}}
+           ada < {"push":{"connect":{"client":"ada","version":"test","subs":{"b#42":{}},"ping":25,"session":"S","node":"N"}}}"##,
+    );
+}
+
+#[test]
 fn a_request_waits_for_a_hook_and_is_read_once() {
     let mut world = World::new(guarded(|_| {}));
     let (promise, answer) = Answer::<Option<ConnectGrant>, Rejection>::later();
