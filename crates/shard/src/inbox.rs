@@ -23,7 +23,7 @@ pub struct Arrival<H> {
     pub socket: TcpStream,
     /// Bytes that the peer sent after its handshake.
     pub early: Vec<u8>,
-    /// `None` for a WebSocket.
+    /// `None` for a [`Transport::WebSocket`].
     pub response: Option<OpenResponse>,
     /// Messages to this peer are sent as binary frames.
     pub is_binary: bool,
@@ -36,11 +36,12 @@ pub struct Arrival<H> {
     pub permit: Permit,
 }
 
-/// A response whose body ends with the connection.
+/// A response whose body ends with the connection, or a unidirectional WebSocket.
 pub struct OpenResponse {
     /// Not [`Transport::WebSocket`].
     pub transport: Transport,
-    /// Status, headers and the first bytes of the body, which are sent before any message.
+    /// Status, headers and the first bytes of the body, which are sent before any message; empty if they were sent already,
+    /// or the application sends them ([`ConnectionWriter::begin_response`](super::ConnectionWriter::begin_response)).
     pub head: Vec<u8>,
     /// The message in the request, which is received first; none if empty.
     pub message: Vec<u8>,

@@ -13,8 +13,8 @@ use crate::counters::ShardCounters;
 use crate::inbox::Inboxes;
 use crate::turn::{Turn, WAKER};
 use crate::{
-    Application, Arrival, Compression, ConnectionWriter, Inbox, Limits, Peer, Permit, ShardMessage,
-    ShardSettings, Stop, prepare,
+    Application, Arrival, Compression, ConnectionWriter, Inbox, InputLimits, Peer, Permit,
+    ShardMessage, ShardSettings, Stop, prepare,
 };
 
 /// One shard without a thread.
@@ -34,7 +34,7 @@ impl<A: Application> TestShard<A> {
         let application = make(inbox.clone());
         let inboxes = Inboxes { all: vec![inbox], own: 0 };
         let out = ConnectionWriter::for_test(settings);
-        Self(Turn::new(application, out, poll, inboxes, Limits::default()))
+        Self(Turn::new(application, out, poll, inboxes, InputLimits::default()))
     }
 
     /// Opens a connection whose peer has sent `early` already.

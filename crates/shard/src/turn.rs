@@ -11,10 +11,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fanwire_ws::{Event, Input, Limits, Pool, Reader};
+use fanwire_ws::{Event, Input, Pool, Reader};
 use mio::{Events, Interest, Poll, Token, event::Source};
 
 use super::{
+    InputLimits,
     application::{Application, ReceivedMessage},
     connection::{Connection, PeerFormat, Phase, SlotKey},
     connection_writer::ConnectionWriter,
@@ -33,7 +34,7 @@ pub(super) struct Turn<A: Application> {
     /// Messages taken from the inbox and not served yet.
     messages: VecDeque<Weighed<A::Notice, A::Hello>>,
     pool: Pool,
-    limits: Limits,
+    limits: InputLimits,
     buffer: Box<[u8]>,
     /// Connections with more input than their share of a turn; the longest wait first.
     unread: VecDeque<SlotKey>,
@@ -49,7 +50,7 @@ impl<A: Application> Turn<A> {
         out: ConnectionWriter,
         poll: Poll,
         inboxes: Inboxes<A::Notice, A::Hello>,
-        limits: Limits,
+        limits: InputLimits,
     ) -> Self {
         Self {
             application,
@@ -313,7 +314,9 @@ impl<A: Application> Turn<A> {
     /// Sends the head of a response, and receives the message in its request.
     fn begin_response(&mut self, key: SlotKey, is_binary: bool, response: OpenResponse) {
         let OpenResponse { head, message, .. } = response;
-        self.out.append(key.index, head.into());
+        if !head.is_empty() {
+            self.out.append(key.index, head.into());
+        }
         if message.is_empty() {
             return;
         }
@@ -390,11 +393,12 @@ impl<A: Application> Turn<A> {
         if !is_websocket || !matches!(connection.phase, Phase::Open | Phase::Closing) {
             return; // what follows a request is discarded
         }
+        let limits = self.limits.of(connection.transport);
         let mut reader = std::mem::take(&mut connection.reader);
         let mut commands = 0;
         let mut input = Input::new(bytes);
         loop {
-            match reader.receive(&mut input, &mut self.pool, &self.limits) {
+            match reader.receive(&mut input, &mut self.pool, limits) {
                 Ok(None) => break,
                 Ok(Some(event)) => {
                     commands += handle(&mut self.application, &mut self.out, key, event, share);

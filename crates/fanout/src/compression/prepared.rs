@@ -30,18 +30,24 @@ pub(crate) struct FrameVariant {
 }
 
 /// The bytes around a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum FrameForm {
     Raw,
     Compressed,
     /// In the body of a response.
     Line,
     Event,
+    /// The same for unidirectional clients, with the push alone ([`bare_push`](fanwire_protocol::bare_push)). These have
+    /// JSON and no deltas.
+    BareRaw,
+    BareCompressed,
+    BareLine,
+    BareEvent,
 }
 
 impl FrameVariant {
     /// Number of variants.
-    pub(crate) const COUNT: usize = 20;
+    pub(crate) const COUNT: usize = 24;
     /// The first this many variants are WebSocket frames without deltas.
     const PLAIN: usize = 4;
 
@@ -54,11 +60,16 @@ impl FrameVariant {
             (DeltaMode::Patch, Encoding::Json) => 3,
             (DeltaMode::Patch, Encoding::Protobuf) => 4,
         };
+        debug_assert!(pair == 0 || self.form < FrameForm::BareRaw, "bare pushes are plain JSON");
         match self.form {
             FrameForm::Raw => pair * 2,
             FrameForm::Compressed => pair * 2 + 1,
             FrameForm::Line => 10 + pair,
             FrameForm::Event => 15 + pair,
+            FrameForm::BareRaw => 20,
+            FrameForm::BareCompressed => 21,
+            FrameForm::BareLine => 22,
+            FrameForm::BareEvent => 23,
         }
     }
 }

@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use fanwire_deflate::gap::{Depth, Publication};
 use fanwire_node::{Broadcast, DeltaMode, options::CompressionPolicy};
-use fanwire_protocol::Encoding;
+use fanwire_protocol::{Encoding, bare_push};
 use fanwire_ws::frame;
 
 use self::context::{InContext, PendingReceiver};
@@ -65,7 +65,7 @@ struct Delivery<'a> {
     delta_mode: DeltaMode,
     format: PeerFormat,
     broadcast: &'a Broadcast,
-    message: &'a Bytes,
+    message: &'a [u8],
 }
 
 impl Frames {
@@ -135,6 +135,11 @@ impl Frames {
         let message = broadcast
             .message_in(delta_mode, encoding)
             .expect("the hub delivers in forms that exist");
+        let message = if format.transport.is_unidirectional() {
+            bare_push(encoding, message).expect("a publication is a push")
+        } else {
+            message
+        };
         let delivery =
             Delivery { connection, place, encoding, delta_mode, format, broadcast, message };
         match (compression, self.policy) {
@@ -244,14 +249,7 @@ impl Frames {
         out: &mut ConnectionWriter,
     ) {
         let Delivery { connection, place, encoding, delta_mode, format, message, .. } = *delivery;
-        let form = match format.transport.framing() {
-            Framing::Lines => FrameForm::Line,
-            Framing::Events => FrameForm::Event,
-            Framing::WebSocket if may_compress && format.compression.takes(message.len()) => {
-                FrameForm::Compressed
-            }
-            Framing::WebSocket => FrameForm::Raw,
-        };
+        let form = form(format, may_compress && format.compression.takes(message.len()));
         let variant = FrameVariant { encoding, delta_mode, form };
         if self.shared[variant.index()].is_none() {
             self.share(variant, delivery, out);
@@ -276,12 +274,13 @@ impl Frames {
         delivery: &Delivery<'_>,
         out: &mut ConnectionWriter,
     ) {
+        let is_compressed =
+            matches!(variant.form, FrameForm::Compressed | FrameForm::BareCompressed);
         let frame = prepared_of(delivery.broadcast).frame(variant, || {
             let started = Instant::now();
             let (opcode, message) = (opcode(variant.encoding), delivery.message);
             let PeerFormat { is_binary, transport, .. } = delivery.format;
-            let is_compressed = variant.form == FrameForm::Compressed;
-            let framer = out.framer();
+            let framer = out.framer_of(transport);
             let frame = Bytes::copy_from_slice(match transport.framing() {
                 Framing::WebSocket => framer.frame(opcode, is_compressed, message),
                 _ => framer.in_body(transport, is_binary, message),
@@ -289,7 +288,7 @@ impl Frames {
             self.spent += started.elapsed();
             frame
         });
-        let kind = if variant.form == FrameForm::Compressed && frame::is_compressed(frame) {
+        let kind = if is_compressed && frame::is_compressed(frame) {
             DeliveryKind::Standalone
         } else {
             DeliveryKind::Raw
@@ -311,6 +310,20 @@ impl Frames {
             Some(history) => history.want(),
             None => self.contexts.want(broadcast, encoding),
         }
+    }
+}
+
+/// The form of a frame for such peers, `compressed` or not where the transport has a choice.
+fn form(format: PeerFormat, compressed: bool) -> FrameForm {
+    match (format.transport.framing(), format.transport.is_unidirectional()) {
+        (Framing::WebSocket, false) if compressed => FrameForm::Compressed,
+        (Framing::WebSocket, false) => FrameForm::Raw,
+        (Framing::WebSocket, true) if compressed => FrameForm::BareCompressed,
+        (Framing::WebSocket, true) => FrameForm::BareRaw,
+        (Framing::Lines, false) => FrameForm::Line,
+        (Framing::Lines, true) => FrameForm::BareLine,
+        (Framing::Events, false) => FrameForm::Event,
+        (Framing::Events, true) => FrameForm::BareEvent,
     }
 }
 

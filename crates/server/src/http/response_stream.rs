@@ -107,7 +107,7 @@ impl StreamEndpoint {
                 compression: Compression::Raw,
                 may_inflate: false,
                 peer,
-                hello,
+                hello: hello.into(),
                 permit,
             });
         }));

@@ -206,7 +206,7 @@ async fn websocket(State(realtime): State<Arc<RealtimeEndpoint>>, request: Reque
             uplink: Uplink::Connection,
             user: user_of(request, &realtime.user_id_header),
         };
-        ConnectionSetup { hello, is_binary }
+        ConnectionSetup { hello: hello.into(), is_binary }
     })
 }
 

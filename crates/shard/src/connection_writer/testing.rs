@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::ConnectionWriter;
 use crate::connection::Connection;
 use crate::counters::ShardCounters;
-use crate::{Compression, Permit, ShardSettings, SlotKey, prepare};
+use crate::{Compression, Permit, ShardSettings, SlotKey, Transport, prepare};
 
 impl ConnectionWriter {
     /// A `ConnectionWriter` without a shard.
@@ -33,6 +33,14 @@ impl ConnectionWriter {
             Connection::new(mio::net::TcpStream::from_std(socket), 1, false, compression, permit);
         connection.is_binary = is_binary;
         SlotKey { index: self.connections.insert(connection) as u32, generation: 1 }
+    }
+
+    /// The transport that the connection had been opened with.
+    ///
+    /// # Panics
+    /// If the connection is gone.
+    pub fn set_transport_for_test(&mut self, key: SlotKey, transport: Transport) {
+        self.any(key).expect("an open connection").transport = transport;
     }
 
     /// The turn sets this before it serves the last message of its inbox.

@@ -78,7 +78,7 @@ impl Server {
             uplink: Uplink::Connection,
             user,
         };
-        self.shard.open(socket, frame, compression, hello);
+        self.shard.open(socket, frame, compression, hello.into());
         self.peers.push(peer);
         self.take_turn();
     }

@@ -175,7 +175,7 @@ impl World {
             uplink: Uplink::Connection,
             user: None,
         };
-        self.realtime.open(key, hello, Instant::now(), &mut self.out);
+        self.realtime.open(key, hello.into(), Instant::now(), &mut self.out);
         let window_bits = plan.compression.window_bits().unwrap_or(15);
         let (channels, expected, stream) = Default::default();
         let with_deltas = plan.with_deltas;
