@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use fanwire_node::{
-    Broadcast, ConnectionKey, DeltaMode, Hello, Hub, Inbox, Node, Notice, Options, Outbox,
+    Broadcast, ConnectionKey, DeltaMode, Hello, Hub, Inbox, Node, Notice, Options, Outbox, Uplink,
 };
 use fanwire_protocol::{Disconnect, Encoding};
 
@@ -62,7 +62,7 @@ fn hub(filtered: u32, excludes: bool, now: Instant) -> (Hub, Notice) {
             encoding,
             frame_ping: true,
             transport: "websocket",
-            is_emulated: false,
+            uplink: Uplink::Connection,
             user: None,
         };
         hub.open(key, hello, now);

@@ -15,7 +15,7 @@ use fanwire::room::area::{Shape, View};
 use fanwire_broker::{ClientId, PublishOptions};
 use fanwire_node::options::{AreaOptions, Namespace};
 use fanwire_node::{
-    Broadcast, ConnectionKey, DeltaMode, Hello, Hub, Inbox, Node, Notice, Options, Outbox,
+    Broadcast, ConnectionKey, DeltaMode, Hello, Hub, Inbox, Node, Notice, Options, Outbox, Uplink,
 };
 use fanwire_protocol::{Disconnect, Encoding, Publication, encode_publication};
 use serde_json::Value;
@@ -95,7 +95,7 @@ fn hub(now: Instant, out: &mut Count) -> Hub {
         encoding,
         frame_ping: true,
         transport: "websocket",
-        is_emulated: false,
+        uplink: Uplink::Connection,
         user: None,
     };
     hub.open(KEY, hello, now);

@@ -391,6 +391,6 @@ fn value_name(kind: &Kind) -> &'static str {
         Kind::Path => "PATH",
         Kind::PortText => "PORT",
         Kind::List => "LIST",
-        Kind::Block | Kind::Objects => "JSON",
+        Kind::Block | Kind::Objects | Kind::Transforms(_) => "JSON",
     }
 }

@@ -16,7 +16,10 @@ pub(crate) fn apply(settings: &Settings, findings: &mut Vec<Finding>) -> Config 
     let mut config = Config::blank();
     config.development = settings.development;
     let place = Place { values: &settings.values, stored: "", shown: "" };
-    for table in [keys::server::SERVER, keys::client::CLIENT, keys::channel::CHANNEL] {
+    let unidirectional = keys::unidirectional::UNIDIRECTIONAL;
+    for table in
+        [keys::server::SERVER, unidirectional, keys::client::CLIENT, keys::channel::CHANNEL]
+    {
         place.fill(table, &mut config, findings);
     }
     place.judge(keys::not_yet::NOT_YET, findings);

@@ -88,8 +88,8 @@ pub(crate) fn is_section(name: &str) -> bool {
 }
 
 static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
-    let rows = keys::server::SERVER.iter().chain(keys::client::CLIENT);
-    let rows = rows.chain(keys::channel::CHANNEL).map(|row| &row.key);
+    let rows = keys::server::SERVER.iter().chain(keys::unidirectional::UNIDIRECTIONAL);
+    let rows = rows.chain(keys::client::CLIENT).chain(keys::channel::CHANNEL).map(|row| &row.key);
     let plain = |key: &'static Key| Entry { name: key.name.to_owned(), key };
     let within =
         |key: &'static Key| Entry { name: format!("{WITHOUT_NAMESPACE}.{}", key.name), key };

@@ -74,6 +74,7 @@ pub fn words(kind: &Kind) -> String {
         Kind::List => "list of texts".to_owned(),
         Kind::Block => "section".to_owned(),
         Kind::Objects => "list of sections".to_owned(),
+        Kind::Transforms(_) => format!("`{kind}`"),
     }
 }
 

@@ -10,6 +10,7 @@ use fanwire_auth::Secret;
 use serde_json::Value as Json;
 
 use super::duration;
+use super::transforms::Transforms;
 
 #[cfg(test)]
 mod tests;
@@ -75,6 +76,8 @@ pub enum Kind {
     Block,
     /// A list of objects; JSON in the environment.
     Objects,
+    /// A list of rows that say what codes become; JSON in the environment.
+    Transforms(Transforms),
 }
 
 /// A value that obeys its key's kind and limits.
@@ -126,6 +129,9 @@ impl Kind {
             (Kind::Objects, Json::Array(items)) if items.iter().all(Json::is_object) => {
                 Ok(Value::Tree(json.clone()))
             }
+            (Kind::Transforms(transforms), json) if transforms.take(json) => {
+                Ok(Value::Tree(json.clone()))
+            }
             _ => Err(self.wrong_type(json)),
         }
     }
@@ -149,9 +155,9 @@ impl Kind {
                 Ok(items @ Json::Array(_)) => items,
                 _ => text.split_whitespace().map(|item| Json::String(item.into())).collect(),
             },
-            Kind::Block | Kind::Objects => match (self, text) {
+            Kind::Block | Kind::Objects | Kind::Transforms(_) => match (self, text) {
                 (Kind::Block, "") => Json::Object(serde_json::Map::new()),
-                (Kind::Objects, "") => Json::Array(Vec::new()),
+                (_, "") => Json::Array(Vec::new()),
                 _ => match serde_json::from_str(text) {
                     Ok(json) => json,
                     Err(_) => return Err(Misfit::Type(format!("{self}, as JSON"))),
@@ -251,6 +257,7 @@ impl fmt::Display for Kind {
             Kind::List => f.write_str("a list of texts"),
             Kind::Block => f.write_str("a section of keys"),
             Kind::Objects => f.write_str("a list of sections"),
+            Kind::Transforms(transforms) => transforms.fmt(f),
         }
     }
 }

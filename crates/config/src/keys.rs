@@ -11,6 +11,7 @@ pub(crate) mod channel;
 pub(crate) mod client;
 pub(crate) mod not_yet;
 pub(crate) mod server;
+pub(crate) mod unidirectional;
 
 /// Keys written above namespaces and without a place of their own in `Config`: their values become namespaces.
 pub(crate) const NAMESPACES: &str = "channel.namespaces";

@@ -25,6 +25,7 @@ mod reload;
 mod renamed;
 mod rules;
 mod settings;
+mod transforms;
 
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ pub use finding::{Finding, Problem, Severity, Source};
 pub use key::{Key, Kind, Misfit, Support, Value, Weight};
 pub use reload::{LoadedConfig, Reload};
 pub use renamed::renamed;
+pub use transforms::{ConnectCodeResponse, StatusAndBody, Transforms};
 
 /// Everything a server is told at start. `Config::default()` is what an empty file gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +52,9 @@ pub struct Config {
     pub http_stream: StreamOptions,
     pub sse: StreamOptions,
     pub emulation: EmulationOptions,
+    pub uni_websocket: UniWebsocketOptions,
+    pub uni_sse: UniStreamOptions,
+    pub uni_http_stream: UniStreamOptions,
     pub health: EndpointOptions,
     pub prometheus: EndpointOptions,
     pub swagger: EndpointOptions,
@@ -270,6 +275,50 @@ pub struct EmulationOptions {
     pub max_request_body_size: usize,
 }
 
+/// `uni_websocket.*`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UniWebsocketOptions {
+    pub enabled: bool,
+    pub handler_prefix: String,
+    /// Answer offers of permessage-deflate.
+    pub compression: bool,
+    /// Bytes; shorter messages go out uncompressed.
+    pub compression_min_size: usize,
+    /// 1 (fastest) to 9 (smallest).
+    pub compression_level: u8,
+    /// Bytes of one incoming message on the wire; longer → close 1009.
+    pub message_size_limit: usize,
+    /// Bytes of one incoming message after inflating; 0 = ten times `message_size_limit`.
+    pub decompressed_message_size_limit: usize,
+    /// How long a write may make no progress before the connection is closed.
+    pub write_timeout: Duration,
+    /// Pushes for one connection that leave together are one message.
+    pub join_push_messages: bool,
+    /// Connections end without a disconnect push.
+    pub disable_disconnect_push: bool,
+    /// Connections end without a close frame.
+    pub disable_closing_handshake: bool,
+}
+
+/// `uni_sse.*` and `uni_http_stream.*`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UniStreamOptions {
+    pub enabled: bool,
+    pub handler_prefix: String,
+    /// Bytes; longer → 413.
+    pub max_request_body_size: usize,
+    pub connect_code_to_http_response: ConnectResponseOptions,
+}
+
+/// `connect_code_to_http_response.*`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConnectResponseOptions {
+    /// The response begins when connect is decided; a refused one has a status.
+    pub enabled: bool,
+    /// Codes without a row get 500.
+    pub transforms: Vec<ConnectCodeResponse>,
+}
+
 /// One HTTP endpoint that can be switched on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndpointOptions {
@@ -383,6 +432,9 @@ impl Config {
             http_stream: StreamOptions::default(),
             sse: StreamOptions::default(),
             emulation: EmulationOptions::default(),
+            uni_websocket: UniWebsocketOptions::default(),
+            uni_sse: UniStreamOptions::default(),
+            uni_http_stream: UniStreamOptions::default(),
             health: EndpointOptions::default(),
             prometheus: EndpointOptions::default(),
             swagger: EndpointOptions::default(),

@@ -178,13 +178,15 @@ fn is_fixed_in_namespace(key: &str) -> bool {
 
 /// Keys that commands, handshakes and API requests read when they begin. All others are built into connections, shards,
 /// listeners or the engine at the start.
-const CAN_CHANGE: [&str; 44] = [
+const CAN_CHANGE: [&str; 46] = [
     "channel.history_meta_ttl",
     "channel.max_length",
     "channel.publication_data_format",
     "client.allow_anonymous_connect_without_token",
     "client.allowed_origins",
     "client.channel_limit",
+    "client.connect_code_to_unidirectional_disconnect.enabled",
+    "client.connect_code_to_unidirectional_disconnect.transforms",
     "client.connect_include_server_time",
     "client.connection_limit",
     "client.connection_rate_limit",

@@ -14,6 +14,7 @@ mod origins;
 mod paths;
 mod redis;
 mod secrets;
+mod unidirectional;
 
 #[cfg(test)]
 mod tests;
@@ -39,6 +40,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         secrets::are_long(config),
         redis::addresses(config),
         redis::wait(config).into_iter().collect(),
+        unidirectional::statuses(config),
     ];
     let relations = relations.into_iter().flatten();
     let relations = relations.map(|(severity, key, reason)| (severity, key.to_owned(), reason));

@@ -241,7 +241,7 @@ client: {allow_anonymous_connect_without_token: true, concurrency: 8}
 broker: {enabled: true, redis: {address: 'redis://localhost:6379'}}
 http_server: {tls: {enabled: true, cert_pem: server.crt}}
 admin: {enabled: false, password: secret}
-uni_sse: {enabled: true}
+uni_grpc: {enabled: true}
 channel:
   without_namespace: {sub_refresh_proxy_enabled: true}
   namespaces:
@@ -260,8 +260,7 @@ channel:
              yet and cannot be left out. Asks the backend at subscribe; its decision would be skipped, \
              let it sign subscription tokens.",
             "warning: fanwire.yaml: broker.redis is not supported yet. Settings of the Redis broker.",
-            "warning: fanwire.yaml: uni_sse.enabled is not supported yet. Unidirectional Server-Sent Events; \
-             requests for them get 404.",
+            "warning: fanwire.yaml: uni_grpc.enabled is not supported yet. Unidirectional gRPC; nothing listens for it.",
             "warning: fanwire.yaml: channel.without_namespace.sub_refresh_proxy_enabled is not \
              supported yet. Asks the backend before a subscription expires; clients must bring a new token.",
             "warning: fanwire.yaml: channel.namespaces[chat].sub_refresh_proxy_enabled is not \

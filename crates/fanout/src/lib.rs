@@ -13,5 +13,6 @@ pub use compression::{
     ContextSettings, Contexts, DeliveryKind, GAPS_MAX, NamespaceCounters, Policies,
 };
 pub use realtime::{
-    BacklogCounters, EncodeWorker, Realtime, RealtimeCounters, ShardInbox, Shards, last_message,
+    BacklogCounters, ConnectRefusal, EncodeWorker, Opening, PendingResponse, Realtime,
+    RealtimeCounters, ShardInbox, Shards, last_message,
 };

@@ -6,28 +6,31 @@
 mod backlog;
 mod encode_worker;
 mod frames;
+mod response;
 #[cfg(test)]
 mod testing;
 
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use fanwire_node::{
-    Broadcast, ConnectionKey, DeltaMode, EncodeJob, Hello, Hub, HubCounters, Inbox, Node, Notice,
-    Outbox, ShardId,
+    Broadcast, ConnectionKey, DeltaMode, EncodeJob, Hub, HubCounters, Inbox, Node, Notice, Outbox,
+    ShardId,
 };
 use fanwire_protocol::{
-    Disconnect, Encoding, MESSAGES_PER_FRAME_MAX, encode_disconnect_push, join,
+    Disconnect, Encoding, MESSAGES_PER_FRAME_MAX, bare_push, encode_disconnect_push, join,
 };
 
 pub use self::backlog::BacklogCounters;
 use self::backlog::{Backlogs, Waiting};
 pub use self::encode_worker::EncodeWorker;
 use self::frames::Frames;
+use self::response::PendingResponses;
+pub use self::response::{ConnectRefusal, Opening, PendingResponse};
 use crate::clock::unix_ms;
 use crate::compression::{Contexts, PreparedBroadcast};
 use fanwire_shard::{
     Application, CloseCause, Compression, ConnectionWriter, EmbeddedPublication, PeerFormat,
-    ReceivedMessage, SlotKey,
+    ReceivedMessage, SlotKey, Transport,
 };
 
 /// One shard's hub, with the frames of the broadcast it is delivering.
@@ -40,6 +43,8 @@ pub struct Realtime {
     /// Receivers of the broadcast that is being delivered that need not wait; empty in between.
     ready: Vec<(u32, u32)>,
     encode_worker: EncodeWorker,
+    responses: PendingResponses,
+    joins_pushes: bool,
 }
 
 /// The counters of one shard's application.
@@ -54,7 +59,7 @@ pub struct RealtimeCounters {
 pub type Shards = fanwire_shard::Shards<Realtime>;
 
 /// The inbox of a shard, as `node` uses it.
-pub struct ShardInbox(pub fanwire_shard::Inbox<Notice, Hello>);
+pub struct ShardInbox(pub fanwire_shard::Inbox<Notice, Opening>);
 
 impl Inbox for ShardInbox {
     fn push(&self, notice: Notice) {
@@ -86,7 +91,16 @@ impl Realtime {
         let frames = Frames::new(contexts);
         let hub = Hub::new(node.clone(), shard);
         let (batch, ready) = Default::default();
-        Self { node, hub, batch, frames, backlogs, ready, encode_worker }
+        let responses = PendingResponses::default();
+        let joins_pushes = false;
+        Self { node, hub, batch, frames, backlogs, ready, encode_worker, responses, joins_pushes }
+    }
+
+    /// Whether pushes for one unidirectional WebSocket that leave together are joined in one message
+    /// (`uni_websocket.join_push_messages`).
+    pub fn join_pushes(mut self, joins_pushes: bool) -> Self {
+        self.joins_pushes = joins_pushes;
+        self
     }
 
     pub fn counters(&self) -> RealtimeCounters {
@@ -99,9 +113,18 @@ impl Realtime {
         out: &mut ConnectionWriter,
         step: impl FnOnce(&mut Hub, &mut HubWriter<'_>) -> T,
     ) -> T {
-        let Self { hub, batch, frames, backlogs, ready, encode_worker, .. } = self;
-        let mut connection_writer =
-            HubWriter { out, batch, frames, backlogs, ready, encode_worker };
+        let Self { hub, batch, frames, backlogs, ready, encode_worker, responses, .. } = self;
+        let joins_pushes = self.joins_pushes;
+        let mut connection_writer = HubWriter {
+            out,
+            batch,
+            frames,
+            backlogs,
+            ready,
+            encode_worker,
+            responses,
+            joins_pushes,
+        };
         let result = step(hub, &mut connection_writer);
         connection_writer.send_batch();
         self.frames.finish();
@@ -111,14 +134,15 @@ impl Realtime {
 
 impl Application for Realtime {
     type Notice = Notice;
-    type Hello = Hello;
+    type Hello = Opening;
 
     fn turn(&mut self, now: Instant) {
         self.node.synchronise(now, unix_ms());
     }
 
-    fn open(&mut self, key: SlotKey, hello: Hello, now: Instant, _out: &mut ConnectionWriter) {
-        self.hub.open(connection(key), hello, now);
+    fn open(&mut self, key: SlotKey, opening: Opening, now: Instant, _out: &mut ConnectionWriter) {
+        self.responses.open(key.index, opening.response);
+        self.hub.open(connection(key), opening.hello, now);
     }
 
     fn receive(
@@ -177,6 +201,7 @@ impl Application for Realtime {
 
     fn close(&mut self, key: SlotKey, end: CloseCause, now: Instant, out: &ConnectionWriter) {
         self.backlogs.remove(key.index);
+        self.responses.close(key.index);
         let (index, key) = (key.index, connection(key));
         let disconnect = match end {
             CloseCause::Slow => Disconnect::SLOW,
@@ -210,6 +235,8 @@ struct HubWriter<'a> {
     backlogs: &'a mut Backlogs,
     ready: &'a mut Vec<(u32, u32)>,
     encode_worker: &'a EncodeWorker,
+    responses: &'a mut PendingResponses,
+    joins_pushes: bool,
 }
 
 impl HubWriter<'_> {
@@ -261,14 +288,26 @@ impl HubWriter<'_> {
 
 impl Outbox for HubWriter<'_> {
     fn send(&mut self, connection: ConnectionKey, message: &[u8]) {
-        if self.batch.connection != Some(connection)
-            || self.batch.messages == MESSAGES_PER_FRAME_MAX
-        {
+        if let Some(head) = self.responses.begin(connection.index) {
+            self.out.begin_response(key(connection), head);
+        }
+        let format = self.out.format(connection.index);
+        let transport = format.map_or(Transport::WebSocket, |peer| peer.transport);
+        let encoding = encoding(format.is_some_and(|peer| peer.is_binary));
+        let message = if transport.is_unidirectional() {
+            bare_push(encoding, message).expect("such a session receives only pushes")
+        } else {
+            message
+        };
+        let messages_max = match transport {
+            Transport::UniWebSocket if !self.joins_pushes => 1,
+            _ => MESSAGES_PER_FRAME_MAX,
+        };
+        if self.batch.connection != Some(connection) || self.batch.messages >= messages_max {
             self.send_batch();
             self.batch.connection = Some(connection);
         } else {
-            let format = self.out.format(connection.index);
-            join(encoding(format.is_some_and(|peer| peer.is_binary)), &mut self.batch.bytes);
+            join(encoding, &mut self.batch.bytes);
         }
         self.batch.last = self.batch.bytes.len();
         self.batch.bytes.extend_from_slice(message);
@@ -360,7 +399,24 @@ impl Outbox for HubWriter<'_> {
         self.out.release(key(connection));
     }
 
+    fn refuse(
+        &mut self,
+        connection: ConnectionKey,
+        code: u32,
+        text: &str,
+        disconnect: &Disconnect,
+    ) {
+        match self.responses.refuse(connection.index, code, text) {
+            Some(response) => self.out.refuse(key(connection), response),
+            None => self.disconnect(connection, disconnect),
+        }
+    }
+
     fn disconnect(&mut self, connection: ConnectionKey, disconnect: &Disconnect) {
+        let Disconnect { code, reason } = disconnect;
+        if let Some(response) = self.responses.refuse(connection.index, (*code).into(), reason) {
+            return self.out.refuse(key(connection), response);
+        }
         self.send_batch();
         let reliable = self.backlogs.remove(connection.index);
         self.deliver_reliable(connection.index, reliable);
@@ -376,10 +432,13 @@ impl Outbox for HubWriter<'_> {
     }
 }
 
-/// The message with which a connection without close frames ends.
-pub fn last_message(is_binary: bool, code: u16, reason: &str) -> Vec<u8> {
-    let mut message = Vec::new();
-    encode_disconnect_push(encoding(is_binary), code, reason, &mut message);
+/// The message with which a connection without close frames ends, or a unidirectional one.
+pub fn last_message(format: PeerFormat, code: u16, reason: &str) -> Vec<u8> {
+    let (encoding, mut message) = (encoding(format.is_binary), Vec::new());
+    encode_disconnect_push(encoding, code, reason, &mut message);
+    if format.transport.is_unidirectional() {
+        message = bare_push(encoding, &message).expect("it is a push").to_vec();
+    }
     message
 }
 

@@ -14,6 +14,7 @@ use fanwire_protocol::{
 };
 
 use crate::delta::{self, Saved, payload_bytes};
+use crate::session::Uplink;
 
 /// Work that a hub offloads, because doing it in a turn would delay all connections of the shard.
 ///
@@ -40,7 +41,7 @@ pub(crate) enum ReplySource {
     /// Publications recovered by a subscribe; with deltas or without.
     Missed(Box<SubscribeResult>, bool),
     /// Publications recovered by the server-side subscriptions of a connect.
-    Connect(Box<ConnectResult>),
+    Connect(Box<ConnectResult>, Uplink),
     /// Publications recovered by a subscription that the server API made.
     Ordered(Arc<str>, Box<SubscribeResult>),
 }
@@ -97,7 +98,7 @@ impl ReplySource {
             Self::Missed(result, _) | Self::Ordered(_, result) => {
                 return are_large([&result.publications]);
             }
-            Self::Connect(result) => {
+            Self::Connect(result, _) => {
                 return are_large(result.subs.values().map(|result| &result.publications));
             }
         };
@@ -110,7 +111,7 @@ impl ReplySource {
             Self::Members(members) => return size_of_val(&members[..]),
             Self::StreamSlice(slice) => slice.publications.len(),
             Self::Missed(result, _) | Self::Ordered(_, result) => result.publications.len(),
-            Self::Connect(result) => {
+            Self::Connect(result, _) => {
                 result.subs.values().map(|result| result.publications.len()).sum()
             }
         };
@@ -135,7 +136,7 @@ impl ReplySource {
             Self::Missed(result, _) | Self::Ordered(_, result) => {
                 payload_bytes(&result.publications)
             }
-            Self::Connect(result) => {
+            Self::Connect(result, _) => {
                 result.subs.values().map(|result| payload_bytes(&result.publications)).sum()
             }
         }
@@ -155,10 +156,20 @@ impl ReplySource {
                 Reply { history: Some(history), ..Reply::default() }
             }
             Self::Missed(result, _) => Reply { subscribe: Some(*result), ..Reply::default() },
-            Self::Connect(result) => Reply { connect: Some(*result), ..Reply::default() },
+            Self::Connect(result, uplink) => connect_reply(*result, uplink),
             Self::Ordered(channel, result) => return pushes(&channel, *result),
         };
         (reply, Vec::new())
+    }
+}
+
+/// A connect result as its client receives it: as the reply to its command, or as the first push.
+pub(crate) fn connect_reply(result: ConnectResult, uplink: Uplink) -> Reply {
+    match uplink {
+        Uplink::Connection | Uplink::Requests => {
+            Reply { connect: Some(result), ..Reply::default() }
+        }
+        Uplink::None => Reply { push: Some(result.into()), ..Reply::default() },
     }
 }
 

@@ -11,6 +11,7 @@ mod receive;
 mod refusals;
 mod resume;
 mod timers;
+mod unidirectional;
 mod views;
 
 use std::net::SocketAddr;
@@ -279,7 +280,10 @@ impl Hub {
 
 /// Whether a reply contains recovered publications.
 fn has_recovered(reply: &Reply) -> bool {
-    let of_connect = reply.connect.iter().flat_map(|connect| connect.subs.values());
+    let pushed = reply.push.as_ref().and_then(|push| push.connect.as_ref());
+    let of_connect = reply.connect.iter().map(|connect| &connect.subs);
+    let of_connect =
+        of_connect.chain(pushed.map(|connect| &connect.subs)).flat_map(|it| it.values());
     reply.subscribe.iter().chain(of_connect).any(|result| !result.publications.is_empty())
 }
 

@@ -11,6 +11,7 @@ mod namespace;
 use std::time::Duration;
 
 use fanwire_auth::{OptionsError, TokenOptions};
+use fanwire_protocol::Disconnect;
 
 pub use areas::AreaOptions;
 pub use choice::{CompressionPolicy, DataFormat, RecoveryMode, SubscriptionType};
@@ -82,6 +83,16 @@ pub struct ClientOptions {
     pub token: TokenOptions,
     /// Some when `subscription_token.enabled`: a separate key set for subscription tokens.
     pub subscription_token: Option<TokenOptions>,
+    /// Disconnects of unidirectional clients for errors of connect; those without a row have a built-in one.
+    pub connect_code_to_unidirectional_disconnect: Vec<ConnectCodeTransform>,
+}
+
+/// `client.connect_code_to_unidirectional_disconnect.transforms[]`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectCodeTransform {
+    /// Of the error.
+    pub code: u32,
+    pub to: Disconnect,
 }
 
 /// `client.subscribe_to_user_personal_channel.*`: a channel of the server for every user, such as `#42`.
@@ -199,6 +210,7 @@ impl Default for ClientOptions {
             insecure_skip_token_signature_verify: false,
             token: TokenOptions::default(),
             subscription_token: None,
+            connect_code_to_unidirectional_disconnect: Vec::new(),
         }
     }
 }

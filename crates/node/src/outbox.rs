@@ -67,6 +67,19 @@ pub trait Outbox {
     /// Closes with this code. The hub has removed the session; everything sent before is still flushed.
     fn disconnect(&mut self, connection: ConnectionKey, disconnect: &Disconnect);
 
+    /// The connect request of a unidirectional client was refused with `code`, an error or a disconnect, and `text`. The
+    /// hub has removed the session. A shell whose response to that request has not begun may answer with a status;
+    /// otherwise the client is disconnected.
+    fn refuse(
+        &mut self,
+        connection: ConnectionKey,
+        _code: u32,
+        _text: &str,
+        disconnect: &Disconnect,
+    ) {
+        self.disconnect(connection, disconnect);
+    }
+
     /// A command of this connection waits: the shell should stop reading its socket until [`release`](Self::release).
     /// The hub keeps what still arrives, so a shell may ignore this.
     fn hold(&mut self, _connection: ConnectionKey) {}

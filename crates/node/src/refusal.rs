@@ -212,7 +212,7 @@ const HOOK_ERROR_CODE: &str = "a hook returned an error with code 0";
 const HOOK_CLOSE_CODE: &str = "a hook returned a code that no close frame may have";
 
 /// RFC 6455 §5.5: 125 bytes of payload, of which the code takes two.
-const REASON_BYTES_MAX: usize = 123;
+pub(crate) const REASON_BYTES_MAX: usize = 123;
 
 /// The end of a cause that is longer.
 const CUT: &str = "…";

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fanwire_broker::ClientId;
-use fanwire_protocol::{ClientInfo, Encoding};
+use fanwire_protocol::{ClientInfo, Commands, Encoding};
 use smallvec::SmallVec;
 use uuid::{Builder, Uuid};
 
@@ -29,14 +29,36 @@ pub struct ConnectionKey {
 #[derive(Clone, Debug)]
 pub struct Hello {
     pub encoding: Encoding,
-    /// Keepalive by native WebSocket pings: the connect result then has neither `ping` nor `pong` (protocol §1).
+    /// Keepalive by native WebSocket pings: the connect result then has neither `ping` nor `pong` (protocol §1). With
+    /// [`Uplink::None`] in addition to those of the protocol (§25).
     pub frame_ping: bool,
     /// Transport name as reported to backends (protocol §24), for one `websocket`.
     pub transport: &'static str,
-    /// Its commands come in requests of their own (protocol §24), which name its secret session id.
-    pub is_emulated: bool,
+    pub uplink: Uplink,
     /// User id from `client.user_id_http_header`, when the request carried it.
     pub user: Option<String>,
+}
+
+/// How the commands of a client reach its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uplink {
+    /// On its connection.
+    Connection,
+    /// In requests of their own (protocol §24), which name its secret session id.
+    Requests,
+    /// Not at all (protocol §25): its first message is a connect request, and what it receives are pushes, which the shell
+    /// sends bare ([`bare_push`](fanwire_protocol::bare_push)).
+    None,
+}
+
+impl Uplink {
+    /// The commands in a message of the client.
+    pub(crate) fn commands(self, encoding: Encoding, message: &[u8]) -> Commands<'_> {
+        match self {
+            Self::Connection | Self::Requests => Commands::new(encoding, message),
+            Self::None => Commands::of_connect_request(encoding, message),
+        }
+    }
 }
 
 /// An expiry time.
@@ -53,11 +75,12 @@ pub(crate) struct Session {
     pub(crate) phase: Phase,
     pub(crate) encoding: Encoding,
     pub(crate) frame_ping: bool,
+    pub(crate) uplink: Uplink,
     /// A ping was sent and its pong is outstanding. Only one may be (protocol §6).
     pub(crate) awaits_pong: bool,
     /// The shell does not read it now.
     pub(crate) is_held: bool,
-    /// The secret part of its session id, when its commands come in requests of their own.
+    /// The secret part of its session id; none where commands come on its connection.
     pub(crate) secret: Option<Box<Uuid>>,
     /// User id from the shell until connect, when the request carried one.
     pub(crate) header_user: Option<Box<str>>,
@@ -142,9 +165,10 @@ impl Session {
             phase: Phase::Open,
             encoding: hello.encoding,
             frame_ping: hello.frame_ping,
+            uplink: hello.uplink,
             awaits_pong: false,
             is_held: false,
-            secret: hello.is_emulated.then(|| Box::new(random_id())),
+            secret: (hello.uplink != Uplink::Connection).then(|| Box::new(random_id())),
             header_user: hello.user.map(Into::into),
             user: nobody,
             id: Uuid::nil(),
@@ -172,7 +196,8 @@ impl Session {
         self.id.to_string()
     }
 
-    /// The session id that a client sends with commands in requests of their own; "" for others.
+    /// The session id, which a client sends with commands in requests of their own, and the server API can name; "" where
+    /// commands come on the connection.
     pub(crate) fn session_id(&self) -> String {
         let id = |secret: &Uuid| format!("{}.{secret}", self.id);
         self.secret.as_deref().map(id).unwrap_or_default()

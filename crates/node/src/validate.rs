@@ -8,7 +8,11 @@ use std::time::Duration;
 use fanwire_auth::{OptionsError, Verifier};
 
 use crate::channel::Channels;
-use crate::options::{ChannelOptions, ClientOptions, Options, PersonalChannelOptions, RpcOptions};
+use crate::options::{
+    ChannelOptions, ClientOptions, ConnectCodeTransform, Options, PersonalChannelOptions,
+    RpcOptions,
+};
+use crate::refusal::REASON_BYTES_MAX;
 
 impl Options {
     /// Checks everything that types cannot: limits, names, patterns and keys.
@@ -41,11 +45,31 @@ fn client(client: &ClientOptions) -> Vec<OptionsError> {
         client.refusal_rate.check("client.rate_limit.refusal."),
     ];
     let mut found: Vec<_> = checks.into_iter().filter_map(Result::err).collect();
+    found.extend(connect_codes(client).err());
     found.extend(Verifier::mistakes(&client.token, "client.token"));
     if let Some(token) = &client.subscription_token {
         found.extend(Verifier::mistakes(token, "client.subscription_token"));
     }
     found
+}
+
+/// The codes of errors, and of disconnects that clients understand as such.
+fn connect_codes(client: &ClientOptions) -> Result<(), OptionsError> {
+    const KEY: &str = "client.connect_code_to_unidirectional_disconnect.transforms";
+    for ConnectCodeTransform { code, to } in &client.connect_code_to_unidirectional_disconnect {
+        if *code == 0 {
+            return Err(OptionsError::value(KEY, "code: 0", "codes of errors, which are above 0"));
+        }
+        if !(3000..=4999).contains(&to.code) {
+            let found = format!("to.code: {}", to.code);
+            return Err(OptionsError::value(KEY, found, "codes of disconnects, 3000 to 4999"));
+        }
+        if to.reason.len() > REASON_BYTES_MAX {
+            let found = format!("to.reason: {}", to.reason);
+            return Err(OptionsError::value(KEY, found, "reasons of at most 123 bytes"));
+        }
+    }
+    Ok(())
 }
 
 fn pong_timeout(client: &ClientOptions) -> Result<(), OptionsError> {

@@ -1,4 +1,4 @@
-//! Splits one message of a client into commands (client protocol §2, §5.3), and reads requests that carry some (§24).
+//! Splits one message of a client into commands (client protocol §2, §5.3), and reads requests with others (§24, §25).
 //! In: the bytes of a message. Out: its [`Command`]s one by one, each as an id and a [`Request`].
 //! Uses serde_json and prost; never answers, never stores anything between messages.
 //! Framing of input and dispatch order change here; the JSON rules of fields live in `json`.
@@ -20,12 +20,19 @@ pub struct Commands<'a> {
     encoding: Encoding,
     /// What is left; `None` after the last command or an error.
     rest: Option<&'a [u8]>,
+    /// The whole message is one connect request.
+    is_connect: bool,
 }
 
 impl<'a> Commands<'a> {
     /// Starts on one whole message. Payloads are copied out of it, each with one allocation.
     pub fn new(encoding: Encoding, frame: &'a [u8]) -> Self {
-        Self { encoding, rest: Some(frame) }
+        Self { encoding, rest: Some(frame), is_connect: false }
+    }
+
+    /// The one command of a unidirectional client: a message that is a connect request (client protocol §25). It has no id.
+    pub fn of_connect_request(encoding: Encoding, message: &'a [u8]) -> Self {
+        Self { encoding, rest: Some(message), is_connect: true }
     }
 
     /// The rest of the message, to be read later.
@@ -56,6 +63,20 @@ impl<'a> Commands<'a> {
     }
 }
 
+impl ConnectRequest {
+    /// Reads the first message of a unidirectional client (client protocol §25). In JSON, `null` is an empty request.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn read(encoding: Encoding, message: &[u8]) -> Result<Self, DecodeError> {
+        match encoding {
+            Encoding::Json if message.trim_ascii() == b"null" => Ok(Self::default()),
+            Encoding::Json => json::read(message),
+            Encoding::Protobuf => Self::decode(message).map_err(DecodeError::Protobuf),
+        }
+    }
+}
+
 impl EmulationRequest {
     /// Reads the body of a request with the commands of a session (client protocol §24).
     ///
@@ -75,6 +96,8 @@ impl Iterator for Commands<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         let rest = self.rest.take()?;
         let command = match self.encoding {
+            encoding if self.is_connect => ConnectRequest::read(encoding, rest)
+                .map(|request| Command { connect: Some(request), ..Command::default() }),
             Encoding::Json => self.next_json(rest),
             Encoding::Protobuf => self.next_protobuf(rest),
         };

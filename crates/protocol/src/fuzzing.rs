@@ -11,8 +11,9 @@ use serde::de::IgnoredAny;
 use serde_json::ser::Formatter;
 
 use crate::{
-    Command, Commands, Encoding, Publication, Push, Reply, SubscribeResult, encode_publication,
-    encode_reply, fossil, has_json, is_json, is_json_object, json, publication_in_push,
+    Command, Commands, Encoding, Publication, Push, Reply, SubscribeResult, bare_push,
+    encode_publication, encode_reply, fossil, has_json, is_json, is_json_object, json,
+    publication_in_push,
 };
 
 /// A client's message: decoding ends, and what was understood survives being written and read.
@@ -20,6 +21,8 @@ pub fn commands(frame: &[u8]) {
     for encoding in Encoding::ALL {
         let count = Commands::new(encoding, frame).map_while(Result::ok).map(command).count();
         assert!(count <= frame.len(), "every command takes at least a byte");
+        let connects = Commands::of_connect_request(encoding, frame).map(|it| it.map(command));
+        assert_eq!(connects.count(), 1, "one command or one error");
     }
 }
 
@@ -79,7 +82,22 @@ pub fn publication_push(channel: &str, publication: &Publication) {
     if let Some(message) = message {
         assert!(!message.contains(&b'\n'), "a raw newline would end the push");
     }
+    bare(&reply);
     quoted_publication(channel, publication);
+}
+
+/// The push of a message stands in it as it would stand alone.
+pub(crate) fn bare(message: &Reply) {
+    let push = message.push.as_ref().expect("a push");
+    let mut text = Vec::new();
+    if json::write(message, &mut text).is_ok() {
+        let mut alone = Vec::new();
+        json::write(push, &mut alone).expect("as in the message");
+        assert_eq!(bare_push(Encoding::Json, &text), Some(&*alone), "another push in JSON");
+    }
+    let bytes = message.encode_length_delimited_to_vec();
+    let alone = push.encode_to_vec();
+    assert_eq!(bare_push(Encoding::Protobuf, &bytes), Some(&*alone), "another push in Protobuf");
 }
 
 /// A publication has the same bytes in its push and in a subscribe result.

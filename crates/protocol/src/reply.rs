@@ -9,7 +9,7 @@ use crate::encoding::Encoding;
 use crate::error::NotJson;
 use crate::json;
 use crate::message::{
-    ClientInfo, ConnectResult, Disconnect, Join, Leave, Push, Refresh, Reply, Unsubscribe,
+    ClientInfo, Connect, ConnectResult, Disconnect, Join, Leave, Push, Refresh, Reply, Unsubscribe,
 };
 use crate::protobuf::{
     field_length, number_length, put_head, put_number, put_text, put_varint, text_length,
@@ -69,6 +69,17 @@ fn connect_body(connect: &ConnectResult) -> Vec<u8> {
         dict.encode(&mut out).expect(GROWS);
     }
     out
+}
+
+/// The first push of a unidirectional client, which sends no command that could have a reply (client protocol §25).
+impl From<ConnectResult> for Push {
+    fn from(result: ConnectResult) -> Self {
+        let ConnectResult { client, version, expires, ttl, data, subs, ping, pong, .. } = result;
+        let (session, node, time) = (result.session, result.node, result.time);
+        let connect =
+            Connect { client, version, data, subs, expires, ttl, ping, pong, session, node, time };
+        Self { connect: Some(connect), ..Self::default() }
+    }
 }
 
 /// Appends a push: the server ended the subscription of `channel`. Both must not be empty.

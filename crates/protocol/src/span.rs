@@ -1,13 +1,32 @@
-//! Where a publication stands in the message that pushes it (client protocol §4).
-//! In: an encoding and the bytes of a push. Out: the range of the publication, the same bytes as in a subscribe result.
-//! Uses the shape that `publication` writes; never decodes a publication, never searches a payload.
-//! The shape of a push changes in `publication`; where its publication is, is found here.
+//! Where a push stands in its message, and a publication in its push (client protocol §4, §25).
+//! In: an encoding and the bytes of a message. Out: the push as unidirectional transports send it; the range of the publication.
+//! Uses the shape that `reply` and `publication` write; never decodes a push, never searches a payload.
+//! The shape of a push changes in `publication` and `reply`; where its parts are, is found here.
 
 use std::ops::Range;
 
 use prost::decode_length_delimiter;
 
-use crate::encoding::Encoding;
+use crate::encoding::{Encoding, ping};
+
+/// The push in a message that has nothing else, without the envelope around it: the same bytes, so that a message encoded
+/// once serves bidirectional and unidirectional clients. In Protobuf also without its length. A ping is an empty push.
+///
+/// `None` when the message is neither a push nor a ping, as this crate writes them.
+pub fn bare_push(encoding: Encoding, message: &[u8]) -> Option<&[u8]> {
+    match encoding {
+        Encoding::Json if message == ping(encoding) => Some(message),
+        Encoding::Json => message.strip_prefix(PUSH_KEY)?.strip_suffix(b"}"),
+        Encoding::Protobuf => {
+            let mut rest = message;
+            if take_length(&mut rest)? != rest.len() {
+                return None;
+            }
+            let is_push = rest.is_empty() || take_field(PUSH, &mut rest)? == rest.len();
+            is_push.then_some(rest)
+        }
+    }
+}
 
 /// Where the publication is in a push that [`encode_publication`](crate::encode_publication) wrote:
 /// in JSON the whole object, in Protobuf the message without key and length.
@@ -51,6 +70,9 @@ fn take_field(key: u8, rest: &mut &[u8]) -> Option<usize> {
 fn take_length(rest: &mut &[u8]) -> Option<usize> {
     decode_length_delimiter(rest).ok()
 }
+
+/// The envelope of a push in JSON, up to the push.
+const PUSH_KEY: &[u8] = b"{\"push\":";
 
 const KEY: &[u8; 6] = b"\"pub\":";
 

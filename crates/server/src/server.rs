@@ -410,6 +410,7 @@ fn settings(
             limit => limit,
         },
         fragments_max: websocket.fragments_max,
+        uni_websocket: Default::default(),
     }
 }
 

@@ -10,7 +10,7 @@ use mio::net::TcpStream;
 use super::{
     decode_failures::Peer,
     dedicated::Context,
-    opening::Permit,
+    negotiated::Permit,
     queue::Queue,
     transport::{Framing, Transport},
     window::PeerWindow,

@@ -21,12 +21,12 @@ use rustix::net::sockopt::set_socket_send_buffer_size;
 use slab::Slab;
 
 use super::{
-    ShardSettings,
+    ShardSettings, UniWebSocketSettings,
     connection::{CloseCause, Connection, PeerFormat, Phase, SlotKey},
     counters::ShardCounters,
     framer::Framer,
     queue::{Frame, Lists, WireFrame},
-    transport::Framing,
+    transport::{Framing, Transport},
     window::{EmbeddedPublication, PeerWindow, StreamMessage},
 };
 use joined::JoinedFrames;
@@ -55,6 +55,8 @@ pub struct ConnectionWriter {
     pub(crate) counters: Arc<ShardCounters>,
     settings: ShardSettings,
     framer: Framer,
+    /// Of unidirectional WebSockets, which may be compressed otherwise; made for the first of their messages.
+    uni_framer: Option<Box<Framer>>,
     lists: Lists,
     joined: JoinedFrames,
     dirty: Vec<u32>,
@@ -70,8 +72,9 @@ pub struct ConnectionWriter {
     to_remove: Vec<u32>,
     /// Time limits for a peer's close frame, oldest first.
     close_deadlines: VecDeque<(Instant, SlotKey)>,
-    /// Time limits for progress of blocked sockets, oldest first, with the progress at the time of blocking.
-    write_deadlines: VecDeque<(Instant, SlotKey, u32)>,
+    /// Time limits for progress of blocked sockets, oldest first, with the progress at the time of blocking. Unidirectional
+    /// WebSockets, which have another `write_timeout`, are in the second list.
+    write_deadlines: [VecDeque<(Instant, SlotKey, u32)>; 2],
     latencies: Vec<Instant>,
     /// Connections that the next turn reads again.
     pub(super) released: Vec<SlotKey>,
@@ -86,6 +89,7 @@ impl ConnectionWriter {
             now: Instant::now(),
             counters,
             framer: Framer::new(settings.compression_level, settings.compression_min_bytes),
+            uni_framer: None,
             settings,
             lists: Lists::default(),
             joined: JoinedFrames::default(),
@@ -96,7 +100,7 @@ impl ConnectionWriter {
             closed: Vec::new(),
             to_remove: Vec::new(),
             close_deadlines: VecDeque::new(),
-            write_deadlines: VecDeque::new(),
+            write_deadlines: Default::default(),
             latencies: Vec::new(),
             released: Vec::new(),
             drained: Vec::new(),
@@ -154,14 +158,14 @@ impl ConnectionWriter {
             return Some(self.in_own_body(index, is_binary, payload));
         }
         let opcode = if is_binary { Opcode::Binary } else { Opcode::Text };
-        let is_worth_it = self.framer.compresses_for_one(payload);
+        let is_worth_it = self.framer_of(transport).compresses_for_one(payload);
         let frame = match compression {
             Compression::Dedicated { window_bits } if is_worth_it => {
                 self.dedicated(index, window_bits, opcode, payload)
             }
             _ => {
                 let may_compress = is_worth_it && compression.takes(payload.len());
-                self.framer.frame(opcode, may_compress, payload).into()
+                self.framer_of(transport).frame(opcode, may_compress, payload).into()
             }
         };
         Some(OwnFrame { frame, plaintext_bytes: payload.len(), checksum: None })
@@ -184,6 +188,17 @@ impl ConnectionWriter {
     /// Makes frames that many connections can share.
     pub fn framer(&mut self) -> &mut Framer {
         &mut self.framer
+    }
+
+    /// As [`ConnectionWriter::framer`], for connections with this transport.
+    pub fn framer_of(&mut self, transport: Transport) -> &mut Framer {
+        if transport != Transport::UniWebSocket {
+            return &mut self.framer;
+        }
+        let UniWebSocketSettings { compression_level, compression_min_bytes, .. } =
+            self.settings.uni_websocket;
+        let make = || Box::new(Framer::new(compression_level, compression_min_bytes));
+        self.uni_framer.get_or_insert_with(make)
     }
 
     /// The reference that the frame of `publication` may use, for the connection at `index` and its subscription at

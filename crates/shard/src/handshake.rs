@@ -13,7 +13,7 @@ use std::{
 use mio::{Interest, Registry, Token};
 use slab::Slab;
 
-use super::opening::Opening;
+use super::negotiated::Negotiated;
 
 /// Decides about the request of one accepted socket.
 pub trait Handshake<H>: Send {
@@ -27,7 +27,7 @@ pub trait Handshake<H>: Send {
 /// What happens with an accepted socket. `request_bytes` are taken from it before the response is sent.
 pub enum HandshakeOutcome<H> {
     /// It becomes a WebSocket.
-    Open { request_bytes: usize, response: Vec<u8>, opening: Opening<H> },
+    Open { request_bytes: usize, response: Vec<u8>, negotiated: Negotiated<H> },
     /// It closes after the response.
     Refuse { request_bytes: usize, response: Vec<u8> },
     /// Another server reads the request.
@@ -52,7 +52,7 @@ struct Pending<H> {
 pub(super) struct Opened<H> {
     pub(super) socket: mio::net::TcpStream,
     pub(super) response: Vec<u8>,
-    pub(super) opening: Opening<H>,
+    pub(super) negotiated: Negotiated<H>,
 }
 
 impl<H> Default for Handshakes<H> {
@@ -106,10 +106,10 @@ impl<H> Handshakes<H> {
             Ok(length) => length,
         };
         match pending.handshake.decide(&buffer[..length], now) {
-            HandshakeOutcome::Open { request_bytes, response, opening } => {
+            HandshakeOutcome::Open { request_bytes, response, negotiated } => {
                 let mut socket = self.pending.remove(slot).socket;
                 take(&mut socket, &mut buffer[..request_bytes]).ok()?;
-                Some(Opened { socket, response, opening })
+                Some(Opened { socket, response, negotiated })
             }
             HandshakeOutcome::Refuse { request_bytes, response } => {
                 let mut socket = self.pending.remove(slot).socket;

@@ -16,25 +16,26 @@ use std::{
 use fanwire_deflate::Coding;
 use parking_lot::Mutex;
 
-use super::{INBOX_BYTES_MAX, handshake::Handshake, opening::Opening, transport::Transport};
+use super::{INBOX_BYTES_MAX, handshake::Handshake, negotiated::Negotiated, transport::Transport};
 
 /// A socket whose handshake is done, to be opened on a shard.
 pub struct Arrival<H> {
     pub socket: TcpStream,
     /// Bytes that the peer sent after its handshake.
     pub early: Vec<u8>,
-    /// `None` for a WebSocket.
+    /// `None` for a [`Transport::WebSocket`].
     pub response: Option<OpenResponse>,
-    pub opening: Opening<H>,
+    pub negotiated: Negotiated<H>,
 }
 
-/// A response whose body ends with the connection.
+/// A response whose body ends with the connection, or a unidirectional WebSocket.
 pub struct OpenResponse {
     /// Not [`Transport::WebSocket`].
     pub transport: Transport,
-    /// The coding of the whole body; [`Arrival::compression`] is `Raw` and does not count.
+    /// The coding of the whole body; [`Negotiated::compression`] is `Raw` and does not count.
     pub coding: Option<Coding>,
-    /// Status and headers, which are sent before any message.
+    /// Status and headers, which are sent before any message; empty if they were sent already, or the application sends
+    /// them ([`ConnectionWriter::begin_response`](super::ConnectionWriter::begin_response)).
     pub head: Vec<u8>,
     /// The message in the request, which is received first; none if empty.
     pub message: Vec<u8>,

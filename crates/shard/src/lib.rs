@@ -14,13 +14,14 @@ mod dedicated;
 mod framer;
 mod handshake;
 mod inbox;
-mod opening;
+mod negotiated;
 mod queue;
 mod stop;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod transport;
 mod turn;
+mod uni_websocket;
 mod window;
 
 use std::{
@@ -49,9 +50,11 @@ pub use framer::Framer;
 pub use handshake::{Handshake, HandshakeOutcome};
 use inbox::Inboxes;
 pub use inbox::{Arrival, Inbox, OpenResponse, ShardMessage, Stop};
-pub use opening::{Opening, Permit};
+pub use negotiated::{Negotiated, Permit};
 pub use queue::{BorrowedFrame, Frame};
 pub use transport::{Framing, Transport};
+use uni_websocket::InputLimits;
+pub use uni_websocket::UniWebSocketSettings;
 pub use window::{EmbeddedPublication, StreamMessage};
 
 /// Settings of all shards of a server.
@@ -63,8 +66,8 @@ pub struct ShardSettings {
     pub queue_bytes_max: usize,
     /// Close code and reason of a slow connection.
     pub slow_close: (u16, &'static str),
-    /// Makes the last message of a connection that has no close frames, in binary or in text, of a code and a reason.
-    pub last_message: fn(bool, u16, &str) -> Vec<u8>,
+    /// Makes the last message to a peer, of a code and a reason, where no close frame is all that it gets.
+    pub last_message: fn(PeerFormat, u16, &str) -> Vec<u8>,
     /// The longest time that a blocked socket may take no bytes.
     pub write_timeout: Duration,
     /// Messages of a connection wait so long for others that are written with them; zero writes at the end of a turn.
@@ -84,6 +87,7 @@ pub struct ShardSettings {
     pub message_bytes_max: usize,
     pub inflated_bytes_max: usize,
     pub fragments_max: u32,
+    pub uni_websocket: UniWebSocketSettings,
 }
 
 impl Default for ShardSettings {
@@ -105,6 +109,7 @@ impl Default for ShardSettings {
             message_bytes_max: 64 << 10,
             inflated_bytes_max: 640 << 10,
             fragments_max: 1 << 16,
+            uni_websocket: UniWebSocketSettings::default(),
         }
     }
 }
@@ -243,13 +248,8 @@ fn run<A: Application>(
     poll: mio::Poll,
     inboxes: Inboxes<A::Notice, A::Hello>,
 ) {
-    let limits = Limits {
-        message_bytes_max: settings.message_bytes_max,
-        inflated_bytes_max: settings.inflated_bytes_max,
-        fragments_max: settings.fragments_max,
-    };
     let out = ConnectionWriter::new(settings.clone(), counters);
-    let turn = turn::Turn::new(application, out, poll, inboxes, limits);
+    let turn = turn::Turn::new(application, out, poll, inboxes, InputLimits::of_settings(settings));
     match std::panic::catch_unwind(AssertUnwindSafe(|| turn.run())) {
         Ok(Ok(())) => return,
         Ok(Err(error)) => tracing::error!(%error, "a shard ended: its poller failed"),

@@ -13,8 +13,8 @@ use crate::counters::ShardCounters;
 use crate::inbox::Inboxes;
 use crate::turn::{Turn, WAKER};
 use crate::{
-    Application, Arrival, Compression, ConnectionWriter, Inbox, Limits, Opening, Peer, Permit,
-    ShardMessage, ShardSettings, Stop, prepare,
+    Application, Arrival, Compression, ConnectionWriter, Inbox, InputLimits, Negotiated, Peer,
+    Permit, ShardMessage, ShardSettings, Stop, prepare,
 };
 
 /// One shard without a thread.
@@ -34,7 +34,7 @@ impl<A: Application> TestShard<A> {
         let application = make(inbox.clone());
         let inboxes = Inboxes { all: vec![inbox], own: 0 };
         let out = ConnectionWriter::for_test(settings);
-        Self(Turn::new(application, out, poll, inboxes, Limits::default()))
+        Self(Turn::new(application, out, poll, inboxes, InputLimits::default()))
     }
 
     /// Opens a connection whose peer has sent `early` already.
@@ -53,7 +53,7 @@ impl<A: Application> TestShard<A> {
             socket,
             early,
             response: None,
-            opening: Opening {
+            negotiated: Negotiated {
                 is_binary: false,
                 compression,
                 may_inflate: false,

@@ -14,6 +14,10 @@ pub enum Transport {
     HttpStream,
     /// Server-Sent Events, JSON only: an event for each message (WHATWG HTML §9.2).
     EventStream,
+    /// A WebSocket to a client that sends one message and receives any number.
+    UniWebSocket,
+    UniHttpStream,
+    UniEventStream,
 }
 
 /// The bytes around the messages of a transport.
@@ -28,13 +32,28 @@ pub enum Framing {
 }
 
 impl Transport {
-    pub const ALL: [Self; 3] = [Self::WebSocket, Self::HttpStream, Self::EventStream];
+    pub const ALL: [Self; 6] = [
+        Self::WebSocket,
+        Self::HttpStream,
+        Self::EventStream,
+        Self::UniWebSocket,
+        Self::UniHttpStream,
+        Self::UniEventStream,
+    ];
 
     pub fn framing(self) -> Framing {
         match self {
-            Self::WebSocket => Framing::WebSocket,
-            Self::HttpStream => Framing::Lines,
-            Self::EventStream => Framing::Events,
+            Self::WebSocket | Self::UniWebSocket => Framing::WebSocket,
+            Self::HttpStream | Self::UniHttpStream => Framing::Lines,
+            Self::EventStream | Self::UniEventStream => Framing::Events,
+        }
+    }
+
+    /// Whether its clients send one message only.
+    pub fn is_unidirectional(self) -> bool {
+        match self {
+            Self::WebSocket | Self::HttpStream | Self::EventStream => false,
+            Self::UniWebSocket | Self::UniHttpStream | Self::UniEventStream => true,
         }
     }
 
@@ -44,6 +63,9 @@ impl Transport {
             Self::WebSocket => "websocket",
             Self::HttpStream => "http_stream",
             Self::EventStream => "sse",
+            Self::UniWebSocket => "uni_websocket",
+            Self::UniHttpStream => "uni_http_stream",
+            Self::UniEventStream => "uni_sse",
         }
     }
 

@@ -11,17 +11,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fanwire_ws::{Event, Input, Limits, Pool, Reader};
+use fanwire_ws::{Event, Input, Pool, Reader};
 use mio::{Events, Interest, Poll, Registry, Token};
 
 use super::{
+    InputLimits,
     application::{Application, ReceivedMessage},
     connection::{Connection, PeerFormat, Phase, SlotKey},
     connection_writer::ConnectionWriter,
     counters::is_sampled,
     handshake::{Handshakes, Opened},
     inbox::{Arrival, Inboxes, OpenResponse, ShardMessage, Weighed},
-    opening::Opening,
+    negotiated::Negotiated,
     stop::Stopping,
     transport::{Framing, Transport},
 };
@@ -35,7 +36,7 @@ pub(super) struct Turn<A: Application> {
     /// Messages taken from the inbox and not served yet.
     messages: VecDeque<Weighed<A::Notice, A::Hello>>,
     pool: Pool,
-    limits: Limits,
+    limits: InputLimits,
     buffer: Box<[u8]>,
     /// Connections with more input than their share of a turn; the longest wait first.
     unread: VecDeque<SlotKey>,
@@ -52,7 +53,7 @@ impl<A: Application> Turn<A> {
         out: ConnectionWriter,
         poll: Poll,
         inboxes: Inboxes<A::Notice, A::Hello>,
-        limits: Limits,
+        limits: InputLimits,
     ) -> Self {
         Self {
             application,
@@ -299,25 +300,25 @@ impl<A: Application> Turn<A> {
     fn shake_hands(&mut self, slot: usize) {
         let (registry, now) = (self.poll.registry(), self.out.now);
         let opened = self.handshakes.receive(slot, &mut self.buffer, registry, now);
-        let Some(Opened { socket, response, opening }) = opened else { return };
+        let Some(Opened { socket, response, negotiated }) = opened else { return };
         let reregister = |registry: &Registry, socket: &mut mio::net::TcpStream, token| {
             registry.reregister(socket, token, Interest::READABLE | Interest::WRITABLE)
         };
         // Bytes behind the request raise an event under the new token.
-        if let Some(key) = self.begin(socket, Transport::WebSocket, opening, reregister) {
+        if let Some(key) = self.begin(socket, Transport::WebSocket, negotiated, reregister) {
             self.out.append(key.index, response.into());
         }
     }
 
     pub(super) fn open(&mut self, arrival: Arrival<A::Hello>) {
-        let Arrival { socket, mut early, response, opening } = arrival;
-        let is_binary = opening.is_binary;
+        let Arrival { socket, mut early, response, negotiated } = arrival;
+        let is_binary = negotiated.is_binary;
         let transport = response.as_ref().map_or(Transport::WebSocket, |it| it.transport);
         let register = |registry: &Registry, socket: &mut mio::net::TcpStream, token| {
             registry.register(socket, token, Interest::READABLE | Interest::WRITABLE)
         };
         let socket = mio::net::TcpStream::from_std(socket);
-        let Some(key) = self.begin(socket, transport, opening, register) else { return };
+        let Some(key) = self.begin(socket, transport, negotiated, register) else { return };
         if let Some(response) = response {
             self.begin_response(key, is_binary, response);
         }
@@ -333,7 +334,7 @@ impl<A: Application> Turn<A> {
         &mut self,
         mut socket: mio::net::TcpStream,
         transport: Transport,
-        opening: Opening<A::Hello>,
+        negotiated: Negotiated<A::Hello>,
         register: impl FnOnce(&Registry, &mut mio::net::TcpStream, Token) -> io::Result<()>,
     ) -> Option<SlotKey> {
         let entry = self.out.connections.vacant_entry();
@@ -342,7 +343,7 @@ impl<A: Application> Turn<A> {
         register(self.poll.registry(), &mut socket, Token(index)).ok()?;
         self.generation = self.generation.wrapping_add(1);
         let key = SlotKey { index: index as u32, generation: self.generation };
-        let Opening { is_binary, compression, may_inflate, peer, hello, permit } = opening;
+        let Negotiated { is_binary, compression, may_inflate, peer, hello, permit } = negotiated;
         let mut connection =
             Connection::new(socket, self.generation, may_inflate, compression, permit);
         (connection.is_binary, connection.peer) = (is_binary, peer);
@@ -356,7 +357,9 @@ impl<A: Application> Turn<A> {
     /// Sends the head of a response, and receives the message in its request.
     fn begin_response(&mut self, key: SlotKey, is_binary: bool, response: OpenResponse) {
         let OpenResponse { coding, head, message, .. } = response;
-        self.out.begin_body(key, coding, head);
+        if !head.is_empty() {
+            self.out.begin_body(key, coding, head);
+        }
         if message.is_empty() {
             return;
         }
@@ -433,11 +436,12 @@ impl<A: Application> Turn<A> {
         if !is_websocket || !matches!(connection.phase, Phase::Open | Phase::Closing) {
             return; // what follows a request is discarded
         }
+        let limits = self.limits.of(connection.transport);
         let mut reader = std::mem::take(&mut connection.reader);
         let mut commands = 0;
         let mut input = Input::new(bytes);
         loop {
-            match reader.receive(&mut input, &mut self.pool, &self.limits) {
+            match reader.receive(&mut input, &mut self.pool, limits) {
                 Ok(None) => break,
                 Ok(Some(event)) => {
                     commands += handle(&mut self.application, &mut self.out, key, event, share);

@@ -17,7 +17,9 @@ use fanwire_api::http::HttpApi;
 use fanwire_api::{Api, ApiOptions};
 use fanwire_node::options::{AreaOptions, DataFormat, Namespace, Options};
 use fanwire_node::protocol::{Disconnect, Encoding};
-use fanwire_node::{Broadcast, ConnectionKey, DeltaMode, Hello, Hub, Inbox, Node, Notice, Outbox};
+use fanwire_node::{
+    Broadcast, ConnectionKey, DeltaMode, Hello, Hub, Inbox, Node, Notice, Outbox, Uplink,
+};
 use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
 use tower::ServiceExt as _;
@@ -130,7 +132,7 @@ impl Harness {
             encoding: Encoding::Json,
             frame_ping: false,
             transport: "websocket",
-            is_emulated: false,
+            uplink: Uplink::Connection,
             user,
         };
         let Shard { hub, messages } = self.shard.get_mut().expect("no panics");
@@ -163,7 +165,7 @@ impl Harness {
             encoding: Encoding::Json,
             frame_ping: false,
             transport,
-            is_emulated: false,
+            uplink: Uplink::Connection,
             user: None,
         };
         self.shard.get_mut().expect("no panics").hub.open(key, hello, Instant::now());

@@ -12,7 +12,8 @@ use super::{
     duration, integer,
 };
 use crate::Config;
-use crate::key::{Land, Value, rows};
+use crate::key::{Kind, Land, Value, rows};
+use crate::transforms::{self, Transforms};
 
 rows! { CLIENT: Config;
     "client.allowed_origins", LIST, "" => [client.allowed_origins],
@@ -154,10 +155,23 @@ rows! { CLIENT: Config;
     // Last of its section: the rows above have filled the options that this one keeps or drops.
     "client.subscription_token.enabled", SWITCH, "false" => (enable_subscription_token),
         "Checks subscription tokens with the keys of this section instead of those of client.token.";
+    "client.connect_code_to_unidirectional_disconnect.transforms", DISCONNECTS, "" => (|config, value| config.node.client.connect_code_to_unidirectional_disconnect = transforms::disconnects(&value)),
+        "Disconnects of unidirectional clients by codes of errors of connect; others are 3005 for 109 and 110, 3013 for 111, 3507 for 103, and 3004.";
+    // Behind the row that it switches off.
+    "client.connect_code_to_unidirectional_disconnect.enabled", SWITCH, "false" => (enable_connect_codes),
+        "Obeys these transforms.";
     "rpc.ping.enabled", SWITCH, "false" => [node.rpc.ping],
         "Answers an RPC method by itself, so that clients can measure round trips.";
     "rpc.ping.method", TEXT, "ping" => [node.rpc.ping_method],
         "Name of that RPC method.";
+}
+
+const DISCONNECTS: Kind = Kind::Transforms(Transforms::Disconnects);
+
+fn enable_connect_codes(config: &mut Config, value: Value) {
+    if !bool::land(value) {
+        config.node.client.connect_code_to_unidirectional_disconnect.clear();
+    }
 }
 
 fn subscription(config: &mut Config) -> &mut TokenOptions {

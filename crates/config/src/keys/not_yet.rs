@@ -3,9 +3,7 @@
 //! Uses the kinds of `keys`. Never: fields of `Config`; a key that gets one moves to the table of its section.
 //! A weight is changed here: `Tuning` is noted, `Feature` is warned about, `Refused` stops the start.
 
-use super::{
-    BLOCK, BYTES, COUNT, COUNT_FROM_1, DELAY, OBJECTS, PORT, SECRET, SWITCH, TEXT, integer,
-};
+use super::{BLOCK, COUNT, COUNT_FROM_1, DELAY, OBJECTS, PORT, SECRET, SWITCH, TEXT};
 use crate::key::{Kind, not_yet};
 
 not_yet! { NOT_YET;
@@ -48,7 +46,6 @@ not_yet! { NOT_YET;
     "client.subscription_token.jwks.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; the JWKS endpoint is a server.";
     "client.proxy.connect", BLOCK, "", Refused, "Asks the backend at connect; its decision would be skipped, let clients in with tokens.";
     "client.proxy.refresh", BLOCK, "", Feature, "Asks the backend before a connection expires; clients must bring a new token.";
-    "client.connect_code_to_unidirectional_disconnect", BLOCK, "", Feature, "Other codes for unidirectional clients.";
 
     "channel.proxy.subscribe", BLOCK, "", Feature, "Backend that is asked at subscribe.";
     "channel.proxy.publish", BLOCK, "", Feature, "Backend that is asked at publish.";
@@ -77,28 +74,9 @@ not_yet! { NOT_YET;
     "webtransport.enabled", SWITCH, "false", Feature, "WebTransport; SDKs must be told to use WebSocket.";
     "webtransport.handler_prefix", TEXT, "/connection/webtransport", Tuning, "Path of the WebTransport endpoint.";
     "webtransport.message_size_limit", COUNT_FROM_1, "65536", Tuning, "Longest incoming message of WebTransport.";
-    "uni_websocket.enabled", SWITCH, "false", Feature, "Unidirectional WebSocket; requests for it get 404.";
-    "uni_websocket.handler_prefix", TEXT, "/connection/uni_websocket", Tuning, "Path of the unidirectional WebSocket endpoint.";
-    "uni_websocket.compression", SWITCH, "false", Tuning, "Compression of unidirectional WebSocket.";
-    "uni_websocket.compression_min_size", COUNT, "0", Tuning, "Shortest compressed message of unidirectional WebSocket.";
-    "uni_websocket.compression_level", integer(1, 9), "1", Tuning, "Compression effort of unidirectional WebSocket.";
-    "uni_websocket.read_buffer_size", COUNT, "0", Tuning, "Read buffer of unidirectional WebSocket.";
-    "uni_websocket.write_buffer_size", COUNT, "0", Tuning, "Write buffer of unidirectional WebSocket.";
-    "uni_websocket.use_write_buffer_pool", SWITCH, "false", Tuning, "Shares write buffers of unidirectional WebSocket.";
-    "uni_websocket.write_timeout", DELAY, "1s", Tuning, "Write timeout of unidirectional WebSocket.";
-    "uni_websocket.message_size_limit", BYTES, "65536", Tuning, "Longest incoming message of unidirectional WebSocket.";
-    "uni_websocket.decompressed_message_size_limit", COUNT, "0", Tuning, "Longest incoming message of unidirectional WebSocket after inflating.";
-    "uni_websocket.disable_closing_handshake", SWITCH, "false", Tuning, "Closes unidirectional WebSocket without a close frame.";
-    "uni_websocket.disable_disconnect_push", SWITCH, "false", Tuning, "Closes unidirectional WebSocket without a disconnect push.";
-    "uni_websocket.join_push_messages", SWITCH, "false", Tuning, "Joins pushes in one frame of unidirectional WebSocket.";
-    "uni_sse.enabled", SWITCH, "false", Feature, "Unidirectional Server-Sent Events; requests for them get 404.";
-    "uni_sse.handler_prefix", TEXT, "/connection/uni_sse", Tuning, "Path of unidirectional SSE.";
-    "uni_sse.max_request_body_size", BYTES, "65536", Tuning, "Longest request of unidirectional SSE.";
-    "uni_sse.connect_code_to_http_response", BLOCK, "", Tuning, "HTTP answers for connect errors of unidirectional SSE.";
-    "uni_http_stream.enabled", SWITCH, "false", Feature, "Unidirectional HTTP streaming; requests for it get 404.";
-    "uni_http_stream.handler_prefix", TEXT, "/connection/uni_http_stream", Tuning, "Path of unidirectional HTTP streaming.";
-    "uni_http_stream.max_request_body_size", BYTES, "65536", Tuning, "Longest request of unidirectional HTTP streaming.";
-    "uni_http_stream.connect_code_to_http_response", BLOCK, "", Tuning, "HTTP answers for connect errors of unidirectional HTTP streaming.";
+    "uni_websocket.read_buffer_size", COUNT, "0", Tuning, "Read buffer per connection; Fanwire keeps none.";
+    "uni_websocket.write_buffer_size", COUNT, "0", Tuning, "Write buffer per connection; Fanwire keeps none.";
+    "uni_websocket.use_write_buffer_pool", SWITCH, "false", Tuning, "Shares write buffers; Fanwire always does.";
     "uni_grpc.enabled", SWITCH, "false", Feature, "Unidirectional gRPC; nothing listens for it.";
     "uni_grpc.address", TEXT, "", Tuning, "Address of unidirectional gRPC.";
     "uni_grpc.port", PORT, "11000", Tuning, "Port of unidirectional gRPC.";

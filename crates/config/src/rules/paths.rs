@@ -37,6 +37,17 @@ fn claims(config: &Config) -> Vec<(&'static str, String)> {
         ),
         ("sse.handler_prefix", config.sse.enabled, &config.sse.handler_prefix),
         ("emulation.handler_prefix", emulation, &config.emulation.handler_prefix),
+        (
+            "uni_websocket.handler_prefix",
+            config.uni_websocket.enabled,
+            &config.uni_websocket.handler_prefix,
+        ),
+        ("uni_sse.handler_prefix", config.uni_sse.enabled, &config.uni_sse.handler_prefix),
+        (
+            "uni_http_stream.handler_prefix",
+            config.uni_http_stream.enabled,
+            &config.uni_http_stream.handler_prefix,
+        ),
     ] {
         if is_served {
             claims.push((key, below(prefix, "")));

@@ -66,6 +66,57 @@ fn two_endpoints_at_one_path_are_an_error() {
     );
     let sse = |enabled| found(&[("sse.enabled", enabled), ("sse.handler_prefix", "/emulation/")]);
     assert_eq!((sse("true").len(), sse("false").len()), (1, 0));
+    let uni = ["uni_websocket", "uni_sse", "uni_http_stream"].map(|name| {
+        let (enabled, path) = (format!("{name}.enabled"), format!("{name}.handler_prefix"));
+        found(&[(&enabled, "true"), (&path, "/connection/websocket")]).len()
+    });
+    assert_eq!(uni, [1; 3]);
+}
+
+#[test]
+fn codes_of_connect_become_disconnects_and_statuses_that_exist() {
+    let disconnects = "client.connect_code_to_unidirectional_disconnect";
+    let responses = "uni_sse.connect_code_to_http_response";
+    let of = |section: &str, enabled: &str, transforms: &str| {
+        let names = [format!("{section}.enabled"), format!("{section}.transforms")];
+        found(&[(&names[0], enabled), (&names[1], transforms), ("client.insecure", "true")])[0]
+            .clone()
+    };
+    let insecure = of(disconnects, "true", "[]");
+    assert!(insecure.contains("client.insecure is true"), "{insecure}");
+    for (section, transforms, expected) in [
+        (
+            disconnects,
+            r#"[{"code": 0, "to": {"code": 4000}}]"#,
+            "is \"code: 0\", expected codes of errors, which are above 0",
+        ),
+        (
+            disconnects,
+            r#"[{"code": 400}]"#,
+            "is \"to.code: 0\", expected codes of disconnects, 3000 to 4999",
+        ),
+        (
+            disconnects,
+            r#"[{"code": 400, "to": {"status_code": 401}}]"#,
+            "is \"[{\\\"code\\\": 400, \\\"to\\\": {\\\"status_code\\\": 401}}]\", expected a list of {\"code\", \"to\": {\"code\", \"reason\"}}",
+        ),
+        (
+            responses,
+            r#"[{"to": {"status_code": 401}}]"#,
+            "is \"code: 0\", expected codes of errors or disconnects, which are above 0",
+        ),
+        (
+            responses,
+            r#"[{"code": 109, "to": {"body": "x"}}]"#,
+            "is \"to.status_code: 0\", expected HTTP statuses from 200 to 599",
+        ),
+    ] {
+        let key = format!("{section}.transforms");
+        let expected = format!("error: flag --{key}: {key} {expected}");
+        assert_eq!(of(section, "true", transforms), expected);
+    }
+    let off = of(responses, "false", r#"[{"code": 109}]"#);
+    assert!(off.contains("client.insecure is true"), "{off}");
 }
 
 #[test]

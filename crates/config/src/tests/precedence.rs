@@ -57,6 +57,23 @@ fn an_empty_variable_is_a_text_and_otherwise_not_set() {
 }
 
 #[test]
+fn transforms_of_codes_are_lists_in_files_and_json_in_variables() {
+    let list = r#"[{"code": 109, "to": {"code": 4109, "reason": "old"}}]"#;
+    let file = json!({"client": {"connect_code_to_unidirectional_disconnect":
+        {"enabled": true, "transforms": [{"code": 109, "to": {"code": 4109, "reason": "old"}}]}}});
+    let section = "FANWIRE_CLIENT_CONNECT_CODE_TO_UNIDIRECTIONAL_DISCONNECT";
+    let (enabled, transforms) = (format!("{section}_ENABLED"), format!("{section}_TRANSFORMS"));
+    let codes = |config: Config| {
+        let transforms = config.node.client.connect_code_to_unidirectional_disconnect;
+        transforms.iter().map(|one| (one.code, one.to.code)).collect::<Vec<_>>()
+    };
+    assert_eq!(codes(config(Some(file.clone()), &[], &[])), [(109, 4109)]);
+    let on = &[(transforms.as_str(), list), (enabled.as_str(), "true")];
+    assert_eq!(codes(config(None, on, &[])), [(109, 4109)]);
+    assert_eq!(codes(config(Some(file), &[(&enabled, "false")], &[])), []);
+}
+
+#[test]
 fn lists_in_variables_are_separated_by_spaces() {
     let list = &[("FANWIRE_CLIENT_ALLOWED_ORIGINS", "https://a.example  https://b.example")];
     let config = config(Some(json!({})), list, &[]);

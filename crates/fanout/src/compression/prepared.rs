@@ -34,7 +34,7 @@ pub(crate) struct FrameVariant {
 }
 
 /// The bytes around a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum FrameForm {
     Raw,
     Compressed,
@@ -47,6 +47,12 @@ pub(crate) enum FrameForm {
     /// In a compressed body, but without compression.
     UncompressedLine,
     UncompressedEvent,
+    /// The same for unidirectional clients, with the push alone ([`bare_push`](fanwire_protocol::bare_push)). These have
+    /// JSON and no deltas.
+    BareRaw,
+    BareCompressed,
+    BareLine,
+    BareEvent,
 }
 
 /// The properties that determine the plaintext of a message in a compressed stream.
@@ -60,6 +66,14 @@ pub(crate) struct StreamVariant {
 impl FrameForm {
     /// The form for a peer; compressed if the message is to be and the peer takes that.
     pub(crate) fn of(format: PeerFormat, compresses: bool) -> Self {
+        if format.transport.is_unidirectional() {
+            return match format.transport.framing() {
+                Framing::WebSocket if compresses => Self::BareCompressed,
+                Framing::WebSocket => Self::BareRaw,
+                Framing::Lines => Self::BareLine,
+                Framing::Events => Self::BareEvent,
+            };
+        }
         let is_stream = format.is_compressed_stream();
         match (format.transport.framing(), compresses) {
             (Framing::WebSocket, true) => Self::Compressed,
@@ -73,24 +87,26 @@ impl FrameForm {
         }
     }
 
-    /// The forms in which a message that is long enough is compressed.
+    /// The forms in place of which there can be a frame in context.
     pub(crate) const COMPRESSED: [Self; 3] =
         [Self::Compressed, Self::CompressedLine, Self::CompressedEvent];
 
+    /// Whether a message that is long enough is compressed.
     pub(crate) fn is_compressed(self) -> bool {
-        Self::COMPRESSED.contains(&self)
+        self == Self::BareCompressed || Self::COMPRESSED.contains(&self)
     }
 }
 
 impl FrameVariant {
     /// Number of variants.
-    pub(crate) const COUNT: usize = 40;
+    pub(crate) const COUNT: usize = 44;
     /// The first this many variants are WebSocket frames without deltas.
     const PLAIN: usize = 4;
 
     /// Dense index below [`COUNT`](Self::COUNT).
     pub(crate) fn index(self) -> usize {
         let pair = pair(self.delta_mode, self.encoding);
+        debug_assert!(pair == 0 || self.form < FrameForm::BareRaw, "bare pushes are plain JSON");
         match self.form {
             FrameForm::Raw => pair * 2,
             FrameForm::Compressed => pair * 2 + 1,
@@ -100,6 +116,10 @@ impl FrameVariant {
             FrameForm::CompressedEvent => 25 + pair,
             FrameForm::UncompressedLine => 30 + pair,
             FrameForm::UncompressedEvent => 35 + pair,
+            FrameForm::BareRaw => 40,
+            FrameForm::BareCompressed => 41,
+            FrameForm::BareLine => 42,
+            FrameForm::BareEvent => 43,
         }
     }
 }

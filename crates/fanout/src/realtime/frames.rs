@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use fanwire_deflate::gap::{Depth, Publication};
 use fanwire_node::{Broadcast, DeltaMode, options::CompressionPolicy};
-use fanwire_protocol::Encoding;
+use fanwire_protocol::{Encoding, bare_push};
 use fanwire_ws::frame;
 
 use self::context::{Form, InContext, PendingReceiver};
@@ -74,7 +74,7 @@ struct Delivery<'a> {
     delta_mode: DeltaMode,
     format: PeerFormat,
     broadcast: &'a Broadcast,
-    message: &'a Bytes,
+    message: &'a [u8],
 }
 
 impl Frames {
@@ -147,6 +147,11 @@ impl Frames {
         let message = broadcast
             .message_in(delta_mode, encoding)
             .expect("the hub delivers in forms that exist");
+        let message = if format.transport.is_unidirectional() {
+            bare_push(encoding, message).expect("a publication is a push")
+        } else {
+            message
+        };
         let delivery =
             Delivery { connection, place, encoding, delta_mode, format, broadcast, message };
         match (compression, self.policy) {
@@ -303,12 +308,12 @@ impl Frames {
         delivery: &Delivery<'_>,
         out: &mut ConnectionWriter,
     ) {
+        let is_compressed = variant.form.is_compressed();
         let frame = prepared_of(delivery.broadcast).frame(variant, || {
             let started = Instant::now();
             let (opcode, message) = (opcode(variant.encoding), delivery.message);
             let PeerFormat { is_binary, transport, .. } = delivery.format;
-            let is_compressed = variant.form.is_compressed();
-            let framer = out.framer();
+            let framer = out.framer_of(transport);
             let frame = Bytes::copy_from_slice(match transport.framing() {
                 Framing::WebSocket => framer.frame(opcode, is_compressed, message),
                 _ if delivery.format.is_compressed_stream() => {
@@ -320,7 +325,7 @@ impl Frames {
             frame
         });
         let is_compressed = match variant.form {
-            FrameForm::Compressed => frame::is_compressed(frame),
+            FrameForm::Compressed | FrameForm::BareCompressed => frame::is_compressed(frame),
             form => form.is_compressed() && out.framer().compresses(delivery.message),
         };
         let kind = if is_compressed { DeliveryKind::Standalone } else { DeliveryKind::Raw };

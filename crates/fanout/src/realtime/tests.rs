@@ -7,7 +7,7 @@ use std::{io::Read, net::TcpListener, time::Duration};
 
 use allocation_counter::measure;
 use fanwire_broker::PublishOptions;
-use fanwire_node::Options;
+use fanwire_node::{Hello, Options, Uplink};
 use fanwire_protocol::Publication;
 use parking_lot::Mutex;
 
@@ -18,6 +18,7 @@ use fanwire_shard::{Budget, Compression, ShardSettings};
 mod disconnects;
 mod latest;
 mod server;
+mod unidirectional;
 mod wall_clock;
 
 #[derive(Default)]
@@ -62,7 +63,7 @@ fn allocations_per_broadcast(subscribers: usize, compression: Compression, delta
         peers.push(std::net::TcpStream::connect(address).expect("listening"));
         let (socket, _) = listener.accept().expect("a peer is waiting");
         let key = out.open_for_test(socket, false, compression);
-        realtime.open(key, hello(), now, &mut out);
+        realtime.open(key, hello().into(), now, &mut out);
         let commands = format!(
             r#"{{"id":1,"connect":{{}}}}
             {{"id":2,"subscribe":{{"channel":"a","delta":"{delta}"}}}}"#
@@ -127,7 +128,7 @@ fn a_pong_counts_as_no_command() {
         let (socket, _) = listener.accept().expect("a peer is waiting");
         let key = out.open_for_test(socket, encoding == Encoding::Protobuf, Compression::Raw);
         let now = Instant::now();
-        realtime.open(key, Hello { encoding, ..hello() }, now, &mut out);
+        realtime.open(key, Hello { encoding, ..hello() }.into(), now, &mut out);
         let done = realtime.receive(key, ReceivedMessage::Binary(message), now, &mut out);
         drop(peer);
         done
@@ -145,7 +146,7 @@ fn hello() -> Hello {
         encoding: Encoding::Json,
         frame_ping: false,
         transport: "websocket",
-        is_emulated: false,
+        uplink: Uplink::Connection,
         user: None,
     }
 }

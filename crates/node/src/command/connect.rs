@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use fanwire_auth::ChannelGrant;
 use fanwire_protocol::{
-    ConnectRequest, ConnectResult, Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult,
+    ConnectRequest, ConnectResult, Disconnect, ErrorCode, SubscribeRequest, SubscribeResult,
 };
 
 use super::credentials::{self, Credentials, Grants};
@@ -18,7 +18,7 @@ use super::hook::Asked;
 use super::subscribe::{self, Finished, Progress, SubscribeParameters};
 use super::{Begun, CommandContext, CommandStep};
 use crate::channel::{NamesOthers, SubscribeDecision, Who};
-use crate::encode_job::{Encoded, ReplySource};
+use crate::encode_job::{Encoded, ReplySource, connect_reply};
 use crate::hooks::{ConnectEvent, ConnectGrant, Decision};
 use crate::pending::{
     ConnectTerms, PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility,
@@ -85,6 +85,7 @@ pub(super) fn finish(
         .iter()
         .map(|pending_channel| pending_channel.channel.as_ref().to_owned())
         .collect();
+    let uplink = context.session().uplink;
     let welcome = |context: &CommandContext<'_>, results: Vec<_>| {
         result(context, terms, names.into_iter().zip(results).collect())
     };
@@ -92,12 +93,11 @@ pub(super) fn finish(
         .inspect_err(|_| context.node.exit(&user))?
     {
         Progress::Entered(results) => {
-            let connect = Some(welcome(context, results));
-            Finished::Reply(Reply { connect, ..Reply::default() })
+            Finished::Reply(connect_reply(welcome(context, results), uplink))
         }
         Progress::Large(results, channels) => {
             context.node.exit(&user); // it comes again with the reply
-            let found = ReplySource::Connect(Box::new(welcome(context, results)));
+            let found = ReplySource::Connect(Box::new(welcome(context, results)), uplink);
             return Ok(Finished::Large(found, channels));
         }
         Progress::Encoded(messages) => Finished::Encoded(messages),
@@ -109,7 +109,7 @@ pub(super) fn finish(
 }
 
 /// The channels of the token and the personal channel, which must be valid, and those of `connect.subs` that the user
-/// may subscribe to.
+/// may subscribe to. Where a hook decides about a subscribe, it decides about a command only.
 fn server_side_channels(
     context: &CommandContext<'_>,
     user: &str,
@@ -131,6 +131,7 @@ fn server_side_channels(
         }
     }
     let who = Who { user, insecure: context.insecure() };
+    let asks_hook = context.node.hooks().subscribe.is_some();
     for channel in requested.keys() {
         if channels.contains_key(channel) {
             continue;
@@ -143,7 +144,9 @@ fn server_side_channels(
             }
             Ok(_) | Err(_) => continue,
         };
-        if rules.may_subscribe(who, channel, namespace, false) == SubscribeDecision::Allowed {
+        let is_of_hook = asks_hook && rules.allowed_users(channel, namespace).is_none();
+        let decision = rules.may_subscribe(who, channel, namespace, false);
+        if decision == SubscribeDecision::Allowed && !is_of_hook {
             channels.entry(channel.clone()).or_default();
         }
     }
@@ -229,6 +232,7 @@ fn result(
     let time = context.node.clock().unix_ms(context.now).try_into().unwrap_or(i64::MAX);
     let session_id = session.session_id();
     let node = if session_id.is_empty() { "" } else { context.node.uid() };
+    let has_pings = !session.frame_ping || context.is_unidirectional();
     ConnectResult {
         client: session.client(),
         node: node.to_owned(),
@@ -238,8 +242,8 @@ fn result(
         ttl: lifetime.ttl(context),
         subs,
         data: terms.data.clone(),
-        ping: if session.frame_ping { 0 } else { whole_seconds(options.client.ping_interval) },
-        pong: !session.frame_ping,
+        ping: if has_pings { whole_seconds(options.client.ping_interval) } else { 0 },
+        pong: has_pings && !context.is_unidirectional(),
         time: if options.client.connect_include_server_time { time } else { 0 },
         ..ConnectResult::default()
     }

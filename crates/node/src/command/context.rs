@@ -9,7 +9,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use fanwire_auth::KeyLookup;
 use fanwire_broker::Answer;
-use fanwire_protocol::{Command, Commands, DecodeError, Disconnect, ErrorCode, Reply, Request};
+use fanwire_protocol::{Command, DecodeError, Disconnect, ErrorCode, Reply, Request};
 
 use super::subscribe::Finished;
 use super::{
@@ -28,7 +28,7 @@ use crate::pending::{
     Awaited, AwaitedResult, Outcome, Part, PendingSubscribe, SubscribeOrigin, Ticket,
 };
 use crate::refusal::{Consequence, Refusal, Refused};
-use crate::session::{ConnectionKey, Phase, Session};
+use crate::session::{ConnectionKey, Phase, Session, Uplink};
 use crate::session_table::{EndedPlace, SessionTable};
 use crate::settings::NodeSettings;
 use crate::subscribers::CatchUp;
@@ -148,7 +148,8 @@ impl<'a> CommandContext<'a> {
     ) -> Result<Option<Reply>, Disconnect> {
         let Ok(command) = command else {
             self.command = Some(CommandKind::Unknown);
-            return self.reply(0, Err(Refusal::disconnect(Disconnect::BAD_REQUEST, NO_COMMAND)));
+            let cause = if self.is_unidirectional() { NO_CONNECT_REQUEST } else { NO_COMMAND };
+            return self.reply(0, Err(Refusal::disconnect(Disconnect::BAD_REQUEST, cause)));
         };
         let (id, request) = command.into_request();
         let kind = CommandKind::from(&request);
@@ -180,7 +181,8 @@ impl<'a> CommandContext<'a> {
 
     /// Executes a kept command after the key of its token was fetched, or the fetch failed.
     pub(crate) fn begin_kept(&mut self, bytes: &Bytes) -> Result<Option<Reply>, Disconnect> {
-        let command = Commands::new(self.session().encoding, bytes).next();
+        let Session { encoding, uplink, .. } = *self.session();
+        let command = uplink.commands(encoding, bytes).next();
         let Some(Ok(command)) = command else { return Err(Disconnect::BAD_REQUEST) };
         let (id, request) = command.into_request();
         self.begin(id, request, || bytes.clone())
@@ -388,7 +390,8 @@ impl<'a> CommandContext<'a> {
     /// The life cycle of protocol §5.2–5.6: connect first, once, and nothing after a refused one; ids.
     fn check_order(&self, id: u32, request: &Request) -> Result<(), Refusal> {
         let is_connect = matches!(request, Request::Connect(_));
-        let may_lack_id = matches!(request, Request::Send(_) | Request::Pong);
+        let may_lack_id =
+            matches!(request, Request::Send(_) | Request::Pong) || self.is_unidirectional();
         let cause = match self.session().phase {
             Phase::Open if !is_connect => "the first command must be connect",
             Phase::Refused => "connect was refused",
@@ -437,6 +440,11 @@ impl<'a> CommandContext<'a> {
         self.session_table.session_mut(self.key).expect(LIVES)
     }
 
+    /// Whether the client sends nothing but its connect request.
+    pub(super) fn is_unidirectional(&self) -> bool {
+        self.session().uplink == Uplink::None
+    }
+
     pub(super) fn key_lookup(&self) -> Option<&KeyLookup> {
         self.key_lookup.as_ref()
     }
@@ -467,6 +475,7 @@ impl<'a> CommandContext<'a> {
 }
 
 const NO_COMMAND: &str = "the message is not a command in the JSON or Protobuf protocol";
+const NO_CONNECT_REQUEST: &str = "the first message is not a connect request in JSON or Protobuf";
 const UNKNOWN_COMMAND: &str = "the command has none of the known requests";
 
 const LIVES: &str = "a session lives as long as its context";

@@ -37,7 +37,10 @@ fn welcome(count: usize, data: &str) -> ReplySource {
     let publications = publications(count, data);
     let result = SubscribeResult { publications, ..Default::default() };
     let subs = ["a", "b"].map(|channel| (channel.to_owned(), result.clone())).into();
-    ReplySource::Connect(Box::new(ConnectResult { subs, ..ConnectResult::default() }))
+    ReplySource::Connect(
+        Box::new(ConnectResult { subs, ..ConnectResult::default() }),
+        Uplink::Connection,
+    )
 }
 
 fn ordered(count: usize, data: &str) -> ReplySource {

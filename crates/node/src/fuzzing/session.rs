@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fanwire_broker::{Answer, Bus};
-use fanwire_protocol::{Disconnect, Encoding, is_json};
+use fanwire_protocol::{Disconnect, Encoding, bare_push, is_json};
 use parking_lot::Mutex;
 
 use crate::options::{Namespace, Options};
-use crate::{Broadcast, ConnectionKey, Counts, DeltaMode, Hello, Hub, Inbox, Node, Notice, Outbox};
+use crate::{
+    Broadcast, ConnectionKey, Counts, DeltaMode, Hello, Hub, Inbox, Node, Notice, Outbox, Uplink,
+};
 
 /// Steps of two connections and another node, beginning at `now`: a session that is gone receives nothing, what is sent is
 /// well formed, and when all are gone nothing is left of them.
@@ -76,15 +78,20 @@ impl Harness {
             0 => Encoding::Json,
             _ => Encoding::Protobuf,
         });
-        let shell = Shell { encodings, are_open: [true; 2] };
+        let frame_ping = settings & 0x80 != 0;
+        // With native pings the second one is unidirectional, too.
+        let uplinks = [false, frame_ping].map(|is_unidirectional| match is_unidirectional {
+            true => Uplink::None,
+            false => Uplink::Connection,
+        });
+        let shell = Shell { encodings, uplinks, are_open: [true; 2] };
         let mut harness = Self { node, hub, mailbox, shell, now };
         for (who, encoding) in encodings.into_iter().enumerate() {
-            let frame_ping = settings & 0x80 != 0;
             let hello = Hello {
                 encoding,
                 frame_ping,
                 transport: "websocket",
-                is_emulated: false,
+                uplink: uplinks[who],
                 user: None,
             };
             harness.hub.open(key(who), hello, now);
@@ -133,6 +140,7 @@ impl Harness {
 /// What the hub sees of sockets.
 struct Shell {
     encodings: [Encoding; 2],
+    uplinks: [Uplink; 2],
     are_open: [bool; 2],
 }
 
@@ -144,6 +152,8 @@ impl Shell {
         if self.encodings[who] == Encoding::Json {
             assert!(is_json(message) && !message.contains(&b'\n'), "not one line of JSON");
         }
+        let bare = bare_push(self.encodings[who], message);
+        assert!(bare.is_some() || self.uplinks[who] != Uplink::None, "not a push");
     }
 }
 

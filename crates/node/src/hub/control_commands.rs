@@ -196,7 +196,7 @@ impl Hub {
 fn passes(target: &ConnectionSelector, session: &Session) -> bool {
     let mut buffer = uuid::Uuid::encode_buffer();
     let client: &str = session.id.hyphenated().encode_lower(&mut buffer);
-    target.session.is_empty()
+    (target.session.is_empty() || target.session == session.session_id())
         && (target.client.is_empty() || target.client == client)
         && !target.whitelist.iter().any(|spared| spared == client)
 }

@@ -17,7 +17,7 @@ use crate::notice::Notice;
 use crate::outbox::Outbox;
 use crate::pending::{Awaited, AwaitedResult, Deferred, Part};
 use crate::refusal::channel_of;
-use crate::session::{ConnectionKey, Phase};
+use crate::session::{ConnectionKey, Phase, Uplink};
 
 impl Hub {
     /// Processes one WebSocket message: its commands in order, each to completion.
@@ -37,13 +37,17 @@ impl Hub {
         out: &mut impl Outbox,
     ) -> usize {
         let (_, session_table) = self.parts();
-        let Some(encoding) = session_table.session(key).map(|session| session.encoding) else {
-            return 0;
-        };
+        let Some(session) = session_table.session(key) else { return 0 };
+        let (encoding, uplink) = (session.encoding, session.uplink);
+        if uplink == Uplink::None
+            && (session.phase != Phase::Open || session_table.pending().waits(key))
+        {
+            return 0; // only the first message of such a client is read
+        }
         if self.defer(key, || Deferred::Frame(keep(frame)), out) {
             return 0;
         }
-        let (mut commands, mut done) = (Commands::new(encoding, frame), 0);
+        let (mut commands, mut done) = (uplink.commands(encoding, frame), 0);
         let mut left = frame;
         while let Some(command) = commands.next() {
             let own = &left[..left.len() - commands.rest().len()];

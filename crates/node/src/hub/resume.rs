@@ -75,6 +75,9 @@ impl Hub {
         if let Some(refused) = backlog.refused {
             self.log_refused(key, &refused, out);
         }
+        if self.end_refused_connect(key, &outcome, out) {
+            return 0;
+        }
         match outcome {
             Ok(reply) => bytes += reply.map_or(0, |reply| self.send(key, &reply, out)),
             Err(disconnect) => {

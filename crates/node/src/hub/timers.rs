@@ -14,7 +14,7 @@ use crate::clock::Moment;
 use crate::hooks::{RefreshEvent, Rejection};
 use crate::notice::Notice;
 use crate::outbox::Outbox;
-use crate::session::{ConnectionKey, Phase, Session, Subscription, closing};
+use crate::session::{ConnectionKey, Phase, Session, Subscription, Uplink, closing};
 
 impl Hub {
     pub(super) fn fire(&mut self, index: u32, now: Moment, out: &mut impl Outbox) {
@@ -127,12 +127,14 @@ impl Hub {
         if session.beat_at > now {
             return;
         }
-        session.awaits_pong = true;
+        let is_unidirectional = session.uplink == Uplink::None;
+        session.awaits_pong = session.frame_ping || !is_unidirectional;
         session.pong_by = now.after(options.pong_timeout);
         session.beat_at = now.after(options.ping_interval);
         if session.frame_ping {
             out.ping(key);
-        } else {
+        }
+        if !session.frame_ping || is_unidirectional {
             out.send(key, ping(session.encoding));
         }
         session_table.counters().pings.add(1);

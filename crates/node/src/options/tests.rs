@@ -55,6 +55,35 @@ fn limits_of_zero_are_refused_by_name() {
 }
 
 #[test]
+fn codes_of_disconnects_for_errors_of_connect_are_checked() {
+    const KEY: &str = "client.connect_code_to_unidirectional_disconnect.transforms";
+    let transformed = |code, to: u16, reason: &'static str| {
+        let to = Disconnect { code: to, reason: reason.into() };
+        move |options: &mut Options| {
+            let transform = ConnectCodeTransform { code, to };
+            options.client.connect_code_to_unidirectional_disconnect = vec![transform];
+        }
+    };
+    let expected = format!("{KEY} is \"code: 0\", expected codes of errors, which are above 0");
+    assert_eq!(error(transformed(0, 4000, "")), expected);
+    for code in [0, 1000, 2999, 5000] {
+        let expected = "expected codes of disconnects, 3000 to 4999";
+        let expected = format!("{KEY} is \"to.code: {code}\", {expected}");
+        assert_eq!(error(transformed(400, code, "")), expected);
+    }
+    let long = error(transformed(400, 4000, LONG));
+    assert!(long.ends_with("\", expected reasons of at most 123 bytes"), "{long}");
+    let mut options = Options::default();
+    transformed(400, 4000, &LONG[1..])(&mut options);
+    assert_eq!(options.validate(), Ok(()));
+}
+
+const LONG: &str = match std::str::from_utf8(&[b'a'; 124]) {
+    Ok(text) => text,
+    Err(_) => unreachable!(),
+};
+
+#[test]
 fn enabled_rpc_ping_needs_a_method() {
     assert_eq!(
         error(|options| options.rpc = RpcOptions { ping: true, ping_method: String::new() }),

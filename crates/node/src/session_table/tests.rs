@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::filter::Filter;
 use crate::options::Options;
+use crate::session::Uplink;
 
 impl SessionTable {
     /// The invariants of the type, checked entry by entry.
@@ -57,7 +58,13 @@ impl SessionTable {
 }
 
 fn hello(encoding: Encoding) -> Hello {
-    Hello { encoding, frame_ping: false, transport: "websocket", is_emulated: false, user: None }
+    Hello {
+        encoding,
+        frame_ping: false,
+        transport: "websocket",
+        uplink: Uplink::Connection,
+        user: None,
+    }
 }
 
 fn key(index: u32) -> ConnectionKey {

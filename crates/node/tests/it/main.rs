@@ -41,4 +41,5 @@ mod subscribe;
 mod threads;
 mod tokens;
 mod turns;
+mod unidirectional;
 mod world;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fanwire_broker::{ClientId, PublishOptions};
-use fanwire_node::{Hello, Options};
+use fanwire_node::{Hello, Options, Uplink};
 use fanwire_protocol::{Encoding, Publication};
 
 use crate::world::World;
@@ -16,9 +16,10 @@ impl World {
     /// Plays a dialogue, in which one line is one event:
     ///
     /// ```text
-    /// ada opens                         (also: opens protobuf, opens frame_ping, opens as USER)
+    /// ada opens                         (also: opens protobuf, opens frame_ping, opens uni, opens as USER)
     /// ada > {"id":1,"connect":{}}       she says this; `$ada` stands for her client id, `\n` for a line break
-    /// ada < {"id":1,"connect":{}}       the next thing she receives; client ids read as names, epochs as E1, E2 …
+    /// ada < {"id":1,"connect":{}}       the next thing she receives; client ids read as names, epochs as E1, E2 …,
+    ///                                   her session id as S, the id of the node as N
     /// ada x 3501 bad request            the next thing is this disconnect, with or without a cause
     /// ada x 3501 bad request: no token  the next thing is this disconnect with this cause
     /// ada receives nothing                 there is nothing she has not read
@@ -84,6 +85,8 @@ impl World {
             }
             (_, "<") => {
                 let heard = self.heard(name).map(|heard| self.without_epochs(&heard));
+                let heard =
+                    heard.map(|heard| renamed(&renamed(&heard, SESSION_KEY, "S"), NODE_KEY, "N"));
                 assert_eq!(heard.as_deref(), Some(text), "at: {line}");
             }
             (_, "x") => {
@@ -172,6 +175,15 @@ impl World {
     }
 }
 
+/// The text with another value of the member `key`, if it has one.
+fn renamed(text: &str, key: &str, name: &str) -> String {
+    let Some((before, rest)) = text.split_once(key) else { return text.to_owned() };
+    let (_, after) = rest.split_once('"').expect("a text ends");
+    format!("{before}{key}{name}\"{after}")
+}
+
+const SESSION_KEY: &str = r#""session":""#;
+const NODE_KEY: &str = r#""node":""#;
 const EPOCH_KEY: &str = r#""epoch":""#;
 
 /// Plays one script in a fresh world for each encoding: `opens` means that encoding.
@@ -187,7 +199,7 @@ pub(crate) fn hello(words: &str) -> Hello {
         encoding: Encoding::Json,
         frame_ping: false,
         transport: "websocket",
-        is_emulated: false,
+        uplink: Uplink::Connection,
         user: None,
     };
     let mut words = words.split_whitespace();
@@ -196,6 +208,7 @@ pub(crate) fn hello(words: &str) -> Hello {
             "json" => hello.encoding = Encoding::Json,
             "protobuf" => hello.encoding = Encoding::Protobuf,
             "frame_ping" => hello.frame_ping = true,
+            "uni" => hello.uplink = Uplink::None,
             "as" => hello.user = words.next().map(str::to_owned),
             other => panic!("nobody opens {other}"),
         }

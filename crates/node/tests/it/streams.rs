@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_broker::{Position, PublishOptions};
 use fanwire_node::options::RecoveryMode;
-use fanwire_node::{ConnectionKey, Hello, Node, Page};
+use fanwire_node::{ConnectionKey, Hello, Node, Page, Uplink};
 use fanwire_protocol::{Encoding, ErrorCode, Publication, Reply, StreamPosition};
 use prost::Message as _;
 
@@ -63,7 +63,7 @@ impl Real {
                 encoding,
                 frame_ping: false,
                 transport: "websocket",
-                is_emulated: false,
+                uplink: Uplink::Connection,
                 user: None,
             };
             real.shards[shard_of(who)].hub.open(key(who), hello, now);

@@ -411,7 +411,8 @@ fn check_recovered(message: &str, connection: u32, told: Vec<(u32, String)>) {
     let reply: serde_json::Value = serde_json::from_str(message).unwrap_or_default();
     let missed =
         |result: &serde_json::Value| result["publications"].is_array() && result["delta"] != true;
-    let of_connect = reply["connect"]["subs"].as_object().into_iter().flatten();
+    let of_connect = [&reply, &reply["push"]].map(|it| it["connect"]["subs"].as_object());
+    let of_connect = of_connect.into_iter().flatten().flatten();
     let mut expect: Vec<_> = of_connect
         .filter(|(_, result)| missed(result))
         .map(|(channel, _)| (connection, channel.clone()))

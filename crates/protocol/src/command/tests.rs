@@ -14,6 +14,34 @@ fn the_first_example_of_the_protocol_is_a_connect() {
 }
 
 #[test]
+fn a_connect_request_alone_is_one_command_without_an_id() {
+    for (text, name) in [
+        (r#"{"name":"js","subs":{"a":{"recover":true,"offset":5}}}"#, "js"),
+        ("{}\n", ""),
+        (" null ", ""),
+    ] {
+        let mut commands = Commands::of_connect_request(Encoding::Json, text.as_bytes());
+        let (id, request) = commands.next().expect("one").expect(text).into_request();
+        let Request::Connect(request) = request else { panic!("{request:?}") };
+        assert_eq!((id, request.name.as_str()), (0, name));
+        assert!(commands.next().is_none());
+    }
+    let request = ConnectRequest { token: "t".into(), ..ConnectRequest::default() };
+    let read = ConnectRequest::read(Encoding::Protobuf, &request.encode_to_vec());
+    assert_eq!(read, Ok(request));
+    assert_eq!(ConnectRequest::read(Encoding::Protobuf, b""), Ok(ConnectRequest::default()));
+}
+
+#[test]
+fn what_is_no_connect_request_is_an_error() {
+    for text in ["", " ", "nothing", "[]", "5", "{}{}", "{}\n{}", r#"{"token":5}"#, "nulll"] {
+        let read = ConnectRequest::read(Encoding::Json, text.as_bytes());
+        assert!(read.is_err(), "{text}: {read:?}");
+    }
+    assert!(ConnectRequest::read(Encoding::Protobuf, b"\x0a\x05a").is_err());
+}
+
+#[test]
 fn json_commands_are_split_at_newlines_and_one_may_trail() {
     let frame = b"{\"id\":1}\n{\"id\":2}\r\n{}\n";
     assert_eq!(ids(Encoding::Json, frame), [Ok(1), Ok(2), Ok(0)]);

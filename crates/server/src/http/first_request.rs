@@ -13,7 +13,7 @@ use axum::{
     body::Bytes,
     http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri, Version, header, request},
 };
-use fanwire_node::Hello;
+use fanwire_fanout::Opening;
 use httparse::{EMPTY_HEADER, Status};
 
 use super::{host, routes::RealtimeEndpoint, upgrade::Upgrade};
@@ -67,17 +67,19 @@ struct FirstRequest {
     http: HttpFallback,
 }
 
-impl Handshake<Hello> for FirstRequest {
-    fn decide(&mut self, bytes: &[u8], _now: Instant) -> HandshakeOutcome<Hello> {
+impl Handshake<Opening> for FirstRequest {
+    fn decide(&mut self, bytes: &[u8], _now: Instant) -> HandshakeOutcome<Opening> {
         let FirstRequests { realtime, path, local_hosts_only } = &*self.endpoints;
         let Some((head, request_bytes)) = plain_upgrade(bytes, path, *local_hosts_only) else {
             return HandshakeOutcome::Decline;
         };
         let setup = |head: &request::Parts, subprotocol| realtime.websocket(head, subprotocol);
         match realtime.endpoint.decide(&head, false, Some(self.peer), setup) {
-            Ok(Upgrade { opening, response }) => {
-                HandshakeOutcome::Open { request_bytes, response: encode(&response, ""), opening }
-            }
+            Ok(Upgrade { negotiated, response }) => HandshakeOutcome::Open {
+                request_bytes,
+                response: encode(&response, ""),
+                negotiated,
+            },
             Err(refusal) => HandshakeOutcome::Refuse {
                 request_bytes,
                 response: encode(&refusal, refusal.body()),

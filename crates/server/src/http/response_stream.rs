@@ -17,7 +17,7 @@ use axum::{
     http::{HeaderMap, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use fanwire_node::Hello;
+use fanwire_node::{Hello, Uplink};
 use fanwire_protocol::Encoding;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
@@ -27,7 +27,7 @@ use super::{
     routes::{RealtimeEndpoint, user_of},
     upgrade::{Endpoint, address_of, peer_of},
 };
-use crate::shard::{self, Application, Arrival, Compression, OpenResponse, Opening, Transport};
+use crate::shard::{self, Application, Arrival, Compression, Negotiated, OpenResponse, Transport};
 
 /// A response instead of the stream.
 pub(super) type Refusal = Box<Response>;
@@ -84,7 +84,7 @@ impl StreamEndpoint {
             encoding,
             frame_ping: false,
             transport: self.transport.name(),
-            is_emulated: true,
+            uplink: Uplink::Requests,
             user: user_of(request.headers(), &self.realtime.user_id_header),
         };
         let response = OpenResponse {
@@ -104,12 +104,12 @@ impl StreamEndpoint {
                 socket,
                 early: Vec::new(),
                 response: Some(response),
-                opening: Opening {
+                negotiated: Negotiated {
                     is_binary,
                     compression: Compression::Raw,
                     may_inflate: false,
                     peer,
-                    hello,
+                    hello: hello.into(),
                     permit,
                 },
             });

@@ -14,7 +14,7 @@ use axum::{
     routing::{any, get},
 };
 use fanwire_api::{Api, http::HttpApi};
-use fanwire_node::{Hello, Node};
+use fanwire_node::{Hello, Node, Uplink};
 use fanwire_protocol::Encoding;
 use fanwire_telemetry::LogThrottle;
 use serde::Serialize;
@@ -30,7 +30,7 @@ use super::{
 };
 use crate::shard::Transport;
 use crate::{config::Config, engine::Engine, metrics::Metrics, readiness::Readiness};
-use fanwire_fanout::Realtime;
+use fanwire_fanout::{Opening, Realtime};
 
 /// Supported subprotocols (client protocol §1).
 pub const SUBPROTOCOLS: &[&str] = &[PROTOBUF, Encoding::Json.subprotocol()];
@@ -229,7 +229,7 @@ impl RealtimeEndpoint {
         &self,
         head: &request::Parts,
         subprotocol: Option<&'static str>,
-    ) -> ConnectionSetup<Hello> {
+    ) -> ConnectionSetup<Opening> {
         let query = ConnectQuery::of(&head.uri);
         let is_binary = match subprotocol {
             Some(chosen) => chosen == PROTOBUF,
@@ -239,10 +239,10 @@ impl RealtimeEndpoint {
             encoding: if is_binary { Encoding::Protobuf } else { Encoding::Json },
             frame_ping: query.is("cf_ws_frame_ping_pong", "true"),
             transport: "websocket",
-            is_emulated: false,
+            uplink: Uplink::Connection,
             user: user_of(&head.headers, &self.user_id_header),
         };
-        ConnectionSetup { hello, is_binary }
+        ConnectionSetup { hello: hello.into(), is_binary }
     }
 }
 

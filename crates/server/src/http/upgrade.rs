@@ -23,7 +23,7 @@ use tokio::net::TcpStream;
 
 use super::{admission::Admission, http2, timeout_stream::TimeoutStream};
 use crate::refusals::Cause;
-use crate::shard::{self, Application, Arrival, DecodeFailures, Opening, Peer, Shards};
+use crate::shard::{self, Application, Arrival, DecodeFailures, Negotiated, Peer, Shards};
 
 /// One WebSocket endpoint in front of the shards of an application.
 pub struct Endpoint<A: Application> {
@@ -49,7 +49,7 @@ pub struct ConnectionSetup<H> {
 
 /// A handshake that is accepted.
 pub(super) struct Upgrade<H> {
-    pub(super) opening: Opening<H>,
+    pub(super) negotiated: Negotiated<H>,
     /// 101, or 200 in HTTP/2, without a body.
     pub(super) response: Response<()>,
 }
@@ -66,14 +66,14 @@ impl<A: Application> Endpoint<A> {
         let (address, is_stream) = (address_of(&head.extensions), is_extended_connect(&head));
         match self.decide(&head, !body.is_end_stream(), address, setup) {
             Err(refusal) => refusal.map(Body::from),
-            Ok(Upgrade { opening, response }) => {
+            Ok(Upgrade { negotiated, response }) => {
                 let shards = self.shards.clone();
                 tokio::spawn(async move {
                     match on_upgrade.await {
                         Ok(upgraded) if is_stream => {
-                            copy_to_shard(&shards, upgraded, opening).await
+                            copy_to_shard(&shards, upgraded, negotiated).await
                         }
-                        Ok(upgraded) => move_to_shard(&shards, upgraded, opening),
+                        Ok(upgraded) => move_to_shard(&shards, upgraded, negotiated),
                         Err(error) => tracing::debug!(%error, "a peer left during its handshake"),
                     }
                 });
@@ -118,8 +118,8 @@ impl<A: Application> Endpoint<A> {
         let compression = self.compression_of(agreement, peer);
         let ConnectionSetup { hello, is_binary } = setup(head, subprotocol);
         let may_inflate = agreement.is_some();
-        let opening = Opening { is_binary, compression, may_inflate, peer, hello, permit };
-        Ok(Upgrade { opening, response: switch(accept.as_deref(), subprotocol, agreement) })
+        let negotiated = Negotiated { is_binary, compression, may_inflate, peer, hello, permit };
+        Ok(Upgrade { negotiated, response: switch(accept.as_deref(), subprotocol, agreement) })
     }
 
     fn negotiate(&self, headers: &HeaderMap) -> Option<Agreement> {
@@ -156,11 +156,11 @@ const FORWARDED_FOR: header::HeaderName = header::HeaderName::from_static("x-for
 async fn copy_to_shard<A: Application>(
     shards: &Shards<A>,
     upgraded: hyper::upgrade::Upgraded,
-    opening: Opening<A::Hello>,
+    negotiated: Negotiated<A::Hello>,
 ) {
     match http2::socket_pair() {
         Ok((socket, other)) => {
-            shards.open(Arrival { socket, early: Vec::new(), response: None, opening });
+            shards.open(Arrival { socket, early: Vec::new(), response: None, negotiated });
             http2::copy(other, upgraded).await;
         }
         Err(error) => tracing::warn!(%error, "no sockets for a WebSocket in a stream of HTTP/2"),
@@ -170,7 +170,7 @@ async fn copy_to_shard<A: Application>(
 fn move_to_shard<A: Application>(
     shards: &Shards<A>,
     upgraded: hyper::upgrade::Upgraded,
-    opening: Opening<A::Hello>,
+    negotiated: Negotiated<A::Hello>,
 ) {
     let Ok(parts) = upgraded.downcast::<TokioIo<TimeoutStream<TcpStream>>>() else {
         tracing::error!("an upgraded connection is not a TCP socket");
@@ -178,9 +178,12 @@ fn move_to_shard<A: Application>(
     };
     let socket = parts.io.into_inner().into_socket().into_std();
     match socket.and_then(|socket| shard::prepare(&socket).map(|()| socket)) {
-        Ok(socket) => {
-            shards.open(Arrival { socket, early: parts.read_buf.to_vec(), response: None, opening })
-        }
+        Ok(socket) => shards.open(Arrival {
+            socket,
+            early: parts.read_buf.to_vec(),
+            response: None,
+            negotiated,
+        }),
         Err(error) => tracing::debug!(%error, "a peer left before its socket moved to a shard"),
     }
 }

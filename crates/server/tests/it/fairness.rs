@@ -14,7 +14,7 @@ use std::{
 };
 
 use fanwire::shard::{
-    Application, Arrival, CloseCause, Compression, ConnectionWriter, Opening, Peer,
+    Application, Arrival, CloseCause, Compression, ConnectionWriter, Negotiated, Peer,
     ReceivedMessage, ShardMessage, ShardSettings, Shards, SlotKey, prepare,
 };
 use parking_lot::Mutex;
@@ -186,7 +186,7 @@ impl Shard {
             socket,
             early: Vec::new(),
             response: None,
-            opening: Opening {
+            negotiated: Negotiated {
                 is_binary: false,
                 compression: Compression::Raw,
                 may_inflate: false,

@@ -15,7 +15,7 @@ use std::{
 
 use fanwire::shard::{
     Application, Arrival, CloseCause, Compression, ConnectionWriter, INBOX_BYTES_MAX, Inbox,
-    Opening, Peer, ReceivedMessage, ShardMessage, ShardSettings, Shards, SlotKey, Stop, prepare,
+    Negotiated, Peer, ReceivedMessage, ShardMessage, ShardSettings, Shards, SlotKey, Stop, prepare,
 };
 use parking_lot::Mutex;
 
@@ -215,7 +215,7 @@ fn open(shards: &Shards<Poster>) -> TcpStream {
         socket,
         early: Vec::new(),
         response: None,
-        opening: Opening {
+        negotiated: Negotiated {
             is_binary: false,
             compression: Compression::Raw,
             may_inflate: false,

@@ -11,7 +11,7 @@ use std::{
 use fanwire::{
     node::{
         Broadcast, ConnectionKey, DeltaMode, Hello, Hub, Inbox, Node, Notice, Options, Outbox,
-        ShardId,
+        ShardId, Uplink,
     },
     protocol::{Disconnect, Encoding},
     ws::{Event, Input, Limits, Pool, Reader},
@@ -116,7 +116,13 @@ fn key(index: u32) -> ConnectionKey {
 }
 
 fn hello(encoding: Encoding) -> Hello {
-    Hello { encoding, frame_ping: false, transport: "websocket", is_emulated: false, user: None }
+    Hello {
+        encoding,
+        frame_ping: false,
+        transport: "websocket",
+        uplink: Uplink::Connection,
+        user: None,
+    }
 }
 
 fn masked(payload: &[u8]) -> Vec<u8> {

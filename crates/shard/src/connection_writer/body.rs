@@ -48,8 +48,9 @@ impl ConnectionWriter {
     /// the peer lacks them, and no checksum would be right.
     pub(super) fn last_in_body(&mut self, index: u32, code: u16, reason: &str) -> Frame {
         let connection = &self.connections[index as usize];
-        let PeerFormat { transport, is_binary, .. } = connection.format();
-        let message = (self.settings.last_message)(is_binary, code, reason);
+        let format = connection.format();
+        let PeerFormat { transport, is_binary, .. } = format;
+        let message = (self.settings.last_message)(format, code, reason);
         if !connection.is_compressed_stream() {
             return self.framer.in_body(transport, is_binary, &message).into();
         }

@@ -1,5 +1,5 @@
 //! The end of connections: by us, by the peer, by an error; with or without a close frame (RFC 6455 §5.5.1, §7), or with a
-//! last message where there are no frames.
+//! last message to peers that expect one. The begin of responses, which may be their end.
 //! In: a call, or an event of the peer → out: a close frame in the queue and the connection's next phase.
 //! Uses the queues and timers of `ConnectionWriter`; never writes a socket and never calls the application.
 //! Changed here: the order of closing. When queued bytes are written is decided in `connection_writer::flush`.
@@ -9,8 +9,9 @@ use std::time::Duration;
 use fanwire_ws::{Opcode, frame};
 
 use super::{ConnectionWriter, any};
-use crate::connection::{CloseCause, Connection, Phase, SlotKey};
-use crate::transport::Framing;
+use crate::connection::{CloseCause, Connection, PeerFormat, Phase, SlotKey};
+use crate::queue::Frame;
+use crate::transport::{Framing, Transport};
 
 impl ConnectionWriter {
     /// Closes a connection: sends the queued frames, then a close frame (RFC 6455 §5.5.1).
@@ -47,6 +48,20 @@ impl ConnectionWriter {
             connection.window.lost();
         }
         self.send_close(key, code, reason, Phase::Closing, end);
+    }
+
+    /// Sends the head of a response, for a connection that was opened without one.
+    pub fn begin_response(&mut self, key: SlotKey, head: Vec<u8>) {
+        if self.is_open(key) {
+            self.begin_body(key, None, head);
+        }
+    }
+
+    /// Sends a whole response in the place of a stream, and ends the connection.
+    pub fn refuse(&mut self, key: SlotKey, response: Vec<u8>) {
+        if self.is_open(key) {
+            self.end(key, response.into(), Phase::Done, CloseCause::Other);
+        }
     }
 
     /// Ends a connection without a close frame; queued frames are dropped.
@@ -101,19 +116,51 @@ impl ConnectionWriter {
     }
 
     fn send_close(&mut self, key: SlotKey, code: u16, reason: &str, phase: Phase, end: CloseCause) {
-        let Some(connection) = self.open(key) else { return };
-        let is_websocket = connection.transport.framing() == Framing::WebSocket;
-        // A response body has no closing handshake.
-        let phase = if is_websocket { phase } else { Phase::Done };
-        let was = std::mem::replace(&mut connection.phase, phase);
-        let close = if is_websocket {
-            let mut close = Vec::new();
-            frame::encode_close(code, reason, &mut close);
-            close.into()
+        let Some(format) = self.open(key).map(|connection| connection.format()) else { return };
+        let (bytes, phase) = if format.transport.framing() == Framing::WebSocket {
+            self.close_of(format, code, reason, phase)
         } else {
-            self.last_in_body(key.index, code, reason)
+            // A response body has no closing handshake.
+            (self.last_in_body(key.index, code, reason), Phase::Done)
         };
-        self.append(key.index, close);
+        self.end(key, bytes, phase, end);
+    }
+
+    /// What the peer of a WebSocket is sent at the end, and the phase behind it.
+    fn close_of(
+        &self,
+        format: PeerFormat,
+        code: u16,
+        reason: &str,
+        phase: Phase,
+    ) -> (Frame, Phase) {
+        let PeerFormat { transport, is_binary, .. } = format;
+        let mut bytes = Vec::new();
+        let last_message = || (self.settings.last_message)(format, code, reason);
+        // A peer that broke the protocol gets a close frame alone (RFC 6455 §7.1.7).
+        if transport == Transport::UniWebSocket && phase != Phase::Failed {
+            let settings = &self.settings.uni_websocket;
+            if settings.sends_last_message {
+                let opcode = if is_binary { Opcode::Binary } else { Opcode::Text };
+                frame::encode(opcode, false, &last_message(), &mut bytes);
+            }
+            if !settings.sends_close_frame {
+                return (bytes.into(), Phase::Done);
+            }
+        }
+        frame::encode_close(code, reason, &mut bytes);
+        (bytes.into(), phase)
+    }
+
+    /// Queues the last bytes of an open connection.
+    fn end(&mut self, key: SlotKey, bytes: Frame, phase: Phase, end: CloseCause) {
+        let Some(connection) = any(&mut self.connections, key) else { return };
+        let was = std::mem::replace(&mut connection.phase, phase);
+        if bytes.is_empty() {
+            connection.mark_dirty(key.index, &mut self.dirty);
+        } else {
+            self.append(key.index, bytes);
+        }
         self.close_deadlines.push_back((self.now + CLOSE_TIMEOUT, key));
         self.counters.closes_out.add(1);
         self.note_closed(key, was, end);

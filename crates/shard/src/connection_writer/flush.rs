@@ -3,7 +3,7 @@
 //! Uses sockets and the timers of `ConnectionWriter`; never makes a frame and never calls the application.
 //! Changed here: when bytes are written. The bytes are decided before they are queued.
 
-use std::{net::Shutdown, time::Instant};
+use std::{collections::VecDeque, net::Shutdown, time::Instant};
 
 use mio::net::TcpStream;
 use rustix::{io::Errno, net::SendFlags};
@@ -13,6 +13,7 @@ use crate::{
     connection::{CloseCause, Connection, Phase, SlotKey},
     counters::is_sampled,
     queue::{Lists, WireFrame},
+    transport::Transport,
 };
 
 impl ConnectionWriter {
@@ -69,18 +70,21 @@ impl ConnectionWriter {
             self.close_deadlines.pop_front();
             self.abort(key);
         }
-        while let Some((deadline, key, progress)) = self.write_deadlines.front().copied()
-            && deadline <= self.now
-        {
-            self.write_deadlines.pop_front();
-            self.check_write_deadline(key, progress);
+        for list in 0..self.write_deadlines.len() {
+            while let Some((deadline, key, progress)) = self.write_deadlines[list].front().copied()
+                && deadline <= self.now
+            {
+                self.write_deadlines[list].pop_front();
+                self.check_write_deadline(key, progress);
+            }
         }
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let close_deadline = self.close_deadlines.front().map(|(deadline, _)| *deadline);
-        let write_deadline = self.write_deadlines.front().map(|(deadline, ..)| *deadline);
-        close_deadline.into_iter().chain(write_deadline).chain(self.flush_at).min()
+        let write_deadlines = self.write_deadlines.iter().filter_map(VecDeque::front);
+        let write_deadlines = write_deadlines.map(|(deadline, ..)| *deadline);
+        close_deadline.into_iter().chain(write_deadlines).chain(self.flush_at).min()
     }
 
     pub(super) fn flush_one(&mut self, index: u32) {
@@ -145,11 +149,11 @@ impl ConnectionWriter {
             self.counters.blocked.add(1);
         }
         let key = connection.key(index);
-        self.write_deadlines.push_back((
-            self.now + self.settings.write_timeout,
-            key,
-            connection.progress,
-        ));
+        let (list, timeout) = match connection.transport {
+            Transport::UniWebSocket => (1, self.settings.uni_websocket.write_timeout),
+            _ => (0, self.settings.write_timeout),
+        };
+        self.write_deadlines[list].push_back((self.now + timeout, key, connection.progress));
         if connection.phase == Phase::Done {
             // Slow progress keeps an open connection alive, but not one that is closed.
             self.close_deadlines.push_back((self.now + CLOSE_TIMEOUT, key));

@@ -53,6 +53,14 @@ impl ConnectionWriter {
         key
     }
 
+    /// The transport that the connection had been opened with.
+    ///
+    /// # Panics
+    /// If the connection is gone.
+    pub fn set_transport_for_test(&mut self, key: SlotKey, transport: Transport) {
+        self.any(key).expect("an open connection").transport = transport;
+    }
+
     /// The turn sets this before it serves the last message of its inbox.
     pub fn serve_last_for_test(&mut self, is_last: bool) {
         self.is_last = is_last;

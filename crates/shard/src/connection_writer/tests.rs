@@ -110,6 +110,76 @@ fn what_is_meant_for_one_connection_leaves_at_the_end_of_the_turn() {
     assert_eq!(read(&mut peer), [0x81, 3, b'o', b'n', b'e']);
 }
 
+#[test]
+fn a_unidirectional_websocket_ends_with_a_message_and_a_close_frame_if_both_are_wanted() {
+    let (message, close) = (&b"\x81\x083001 bye"[..], &b"\x88\x05\x0b\xb9bye"[..]);
+    for (sends_last_message, sends_close_frame, expected) in [
+        (true, true, [message, close].concat()),
+        (false, true, close.to_vec()),
+        (true, false, message.to_vec()),
+        (false, false, Vec::new()),
+    ] {
+        let (mut out, key, mut peer) = connected_as(Transport::UniWebSocket);
+        out.settings.uni_websocket.sends_last_message = sends_last_message;
+        out.settings.uni_websocket.sends_close_frame = sends_close_frame;
+        publish(&mut out, key, b"one");
+        out.close(key, 3001, "bye");
+        out.flush();
+        let expected = [&b"\x81\x03one"[..], &expected].concat();
+        if sends_close_frame {
+            assert_eq!(read(&mut peer), expected, "and waits for the peer's close frame");
+        } else {
+            let mut received = Vec::new();
+            peer.read_to_end(&mut received).expect("the connection has ended");
+            assert_eq!(received, expected);
+        }
+        assert_eq!(out.closed, [(key, CloseCause::Other)]);
+    }
+}
+
+#[test]
+fn a_unidirectional_peer_that_breaks_the_protocol_gets_a_close_frame_alone() {
+    let (mut out, key, mut peer) = connected_as(Transport::UniWebSocket);
+    out.settings.uni_websocket.sends_close_frame = false;
+    out.fail(key, 1009, "long");
+    out.flush();
+    let mut received = Vec::new();
+    peer.read_to_end(&mut received).expect("a half-closed connection");
+    assert_eq!(received, b"\x88\x06\x03\xf1long");
+}
+
+#[test]
+fn a_unidirectional_websocket_has_a_write_timeout_of_its_own() {
+    let (mut out, key, _peer) = connected_as(Transport::UniWebSocket);
+    out.settings.uni_websocket.write_timeout = Duration::from_secs(3);
+    publish(&mut out, key, &vec![b'x'; 16 << 20]);
+    out.flush();
+    assert_eq!(out.next_deadline(), Some(out.now + Duration::from_secs(3)));
+    out.now += Duration::from_secs(2);
+    out.advance();
+    assert!(out.is_open(key));
+    out.now += Duration::from_secs(1);
+    out.advance();
+    assert_eq!(out.closed, [(key, CloseCause::WriteTimeout)]);
+}
+
+#[test]
+fn a_response_begins_when_the_application_says_or_is_replaced() {
+    let (mut out, key, mut peer) = connected_as(Transport::UniHttpStream);
+    out.begin_response(key, b"head\n".to_vec());
+    out.send(key, b"one");
+    out.flush();
+    assert_eq!(read(&mut peer), b"head\none\n");
+    let (mut out, key, mut peer) = connected_as(Transport::UniHttpStream);
+    out.refuse(key, b"401".to_vec());
+    out.send(key, b"one");
+    out.begin_response(key, b"head\n".to_vec());
+    out.flush();
+    let mut received = Vec::new();
+    peer.read_to_end(&mut received).expect("the connection has ended");
+    assert_eq!((received, &*out.closed), (b"401".to_vec(), &[(key, CloseCause::Other)][..]));
+}
+
 fn publish(out: &mut ConnectionWriter, key: SlotKey, message: &[u8]) {
     let frame = Frame::from(out.framer().frame(Opcode::Text, false, message));
     out.push(key.index, &frame, message, None);
@@ -122,6 +192,12 @@ fn connected() -> (ConnectionWriter, SlotKey, TcpStream) {
     peer.set_nonblocking(true).expect("a socket");
     let (socket, _) = listener.accept().expect("it has come");
     let key = out.open_for_test(socket, false, Compression::Raw);
+    (out, key, peer)
+}
+
+fn connected_as(transport: Transport) -> (ConnectionWriter, SlotKey, TcpStream) {
+    let (mut out, key, peer) = connected();
+    out.set_transport_for_test(key, transport);
     (out, key, peer)
 }
 

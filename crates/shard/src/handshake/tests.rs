@@ -32,7 +32,7 @@ impl Handshake<()> for Endings {
             None => HandshakeOutcome::Decline,
             Some((request_bytes, b'?')) => HandshakeOutcome::Refuse { request_bytes, response },
             Some((request_bytes, _)) => {
-                let opening = Opening {
+                let negotiated = Negotiated {
                     is_binary: false,
                     compression: Compression::Raw,
                     may_inflate: false,
@@ -40,7 +40,7 @@ impl Handshake<()> for Endings {
                     hello: (),
                     permit: Permit::acquire(&Arc::default(), 0).expect("no limit"),
                 };
-                HandshakeOutcome::Open { request_bytes, response, opening }
+                HandshakeOutcome::Open { request_bytes, response, negotiated }
             }
         }
     }

@@ -60,7 +60,7 @@ fn arrival<H>(socket: TcpStream, early: Vec<u8>, hello: H) -> Arrival<H> {
         socket,
         early,
         response: None,
-        opening: Opening {
+        negotiated: Negotiated {
             is_binary: false,
             compression: Compression::Raw,
             may_inflate: false,
@@ -76,7 +76,7 @@ fn turn() -> Turn<HoldingApplication> {
     let waker = mio::Waker::new(poll.registry(), WAKER).expect("a waker");
     let inboxes = Inboxes { all: vec![Inbox::new(waker)], own: 0 };
     let out = ConnectionWriter::for_test(ShardSettings::default());
-    Turn::new(HoldingApplication::default(), out, poll, inboxes, Limits::default())
+    Turn::new(HoldingApplication::default(), out, poll, inboxes, InputLimits::default())
 }
 
 /// Runs turns as long as the next one would begin at once, whatever sockets and timers do.

@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanwire_node::{Hello, HubCounters, Node};
+use fanwire_node::{Hello, HubCounters, Node, Uplink};
 use fanwire_protocol::{Disconnect, Encoding};
 use fanwire_shard::testing::TestShard;
 use fanwire_shard::{Budget, Compression, ShardSettings};
@@ -75,10 +75,10 @@ impl Server {
             encoding: Encoding::Json,
             frame_ping: false,
             transport: "websocket",
-            is_emulated: false,
+            uplink: Uplink::Connection,
             user,
         };
-        self.shard.open(socket, frame, compression, hello);
+        self.shard.open(socket, frame, compression, hello.into());
         self.peers.push(peer);
         self.take_turn();
     }

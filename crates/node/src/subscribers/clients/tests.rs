@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::clock::Clock;
-use crate::session::{ConnectionKey, Hello, Phase};
+use crate::session::{ConnectionKey, Hello, Phase, Uplink};
 
 fn session(index: u32, phase: Phase) -> Option<Session> {
     let encoding = Encoding::Json;
@@ -18,7 +18,7 @@ fn session(index: u32, phase: Phase) -> Option<Session> {
         encoding,
         frame_ping: true,
         transport: "websocket",
-        is_emulated: false,
+        uplink: Uplink::Connection,
         user: None,
     };
     let now = Instant::now();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_broker::{ClientId, Position, PublishOptions};
 use fanwire_node::options::Namespace;
-use fanwire_node::{ConnectionKey, Hello, Node, Options};
+use fanwire_node::{ConnectionKey, Hello, Node, Options, Uplink};
 use fanwire_protocol::{Encoding, Publication, Reply, SubscribeResult, fossil};
 use prost::Message as _;
 
@@ -57,7 +57,7 @@ impl Harness {
             encoding,
             frame_ping: false,
             transport: "websocket",
-            is_emulated: false,
+            uplink: Uplink::Connection,
             user: None,
         };
         self.shards[shard].hub.open(key, hello, self.now);

@@ -14,7 +14,7 @@ use std::{
 use fanwire_broker::{Position, PublishOptions};
 use fanwire_deflate::Shadow;
 use fanwire_node::{
-    Broadcast, DeltaMode, Hello, Inbox, Node, Notice, Options,
+    Broadcast, DeltaMode, Hello, Inbox, Node, Notice, Options, Uplink,
     options::{CompressionPolicy, Namespace, RecoveryMode},
 };
 use fanwire_protocol::{Encoding, Publication, encode_publication};
@@ -195,10 +195,10 @@ impl World {
             encoding,
             frame_ping: true,
             transport: "websocket",
-            is_emulated: false,
+            uplink: Uplink::Connection,
             user: None,
         };
-        self.realtime.open(key, hello, Instant::now(), &mut self.out);
+        self.realtime.open(key, hello.into(), Instant::now(), &mut self.out);
         let window_bits = plan.compression.window_bits().unwrap_or(15);
         let (channels, expected, stream) = Default::default();
         let with_deltas = plan.with_deltas;
@@ -432,9 +432,9 @@ impl World {
             "held back by verification"
         );
         for client in self.clients.iter_mut().filter(|client| client.body.is_some()) {
+            let format = self.out.format(client.key.index).expect("an open connection");
             self.out.close(client.key, 3000, "end");
-            let is_binary = client.encoding == Encoding::Protobuf;
-            client.expected.push(Some(last_message(is_binary, 3000, "end")));
+            client.expected.push(Some(last_message(format, 3000, "end")));
         }
         while self.out.is_busy_for_test() {
             self.flush();

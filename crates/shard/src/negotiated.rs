@@ -13,7 +13,7 @@ use fanwire_ws::Compression;
 use super::decode_failures::Peer;
 
 /// What a handshake decided about a new connection.
-pub struct Opening<H> {
+pub struct Negotiated<H> {
     /// Messages to this peer are sent as binary frames.
     pub is_binary: bool,
     pub compression: Compression,

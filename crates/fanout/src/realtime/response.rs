@@ -1,0 +1,62 @@
+//! Responses of streams that begin when their connect is decided, because its refusal is to be a status.
+//! In: a function that makes the bytes, the outcome of the connect → out: the head of the stream, or a whole response.
+//! Uses: nothing of HTTP, which `fanwire_server` knows; never a socket.
+//! Changed here: which connections have not begun their response. Others send the head when they open.
+
+use fanwire_node::Hello;
+use hashbrown::HashMap;
+
+/// Properties of a new connection.
+pub struct Opening {
+    pub hello: Hello,
+    /// For a stream whose response was not begun.
+    pub response: Option<PendingResponse>,
+}
+
+/// Makes the head of a response, or, for a refused connect, a whole response with a status of its own.
+pub type PendingResponse = Box<dyn FnOnce(Option<ConnectRefusal<'_>>) -> Vec<u8> + Send>;
+
+/// Why a connect was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectRefusal<'a> {
+    /// Of the error or of the disconnect.
+    pub code: u32,
+    /// Its message or its reason.
+    pub text: &'a str,
+}
+
+/// The pending responses of a shard, by index of the connection. There are few: each ends with the connect.
+#[derive(Default)]
+pub(super) struct PendingResponses(HashMap<u32, PendingResponse>);
+
+impl From<Hello> for Opening {
+    fn from(hello: Hello) -> Self {
+        Self { hello, response: None }
+    }
+}
+
+impl PendingResponses {
+    pub(super) fn open(&mut self, connection: u32, response: Option<PendingResponse>) {
+        if let Some(response) = response {
+            self.0.insert(connection, response);
+        }
+    }
+
+    /// The head of the response of a connection, if it has one that was not begun.
+    pub(super) fn begin(&mut self, connection: u32) -> Option<Vec<u8>> {
+        if self.0.is_empty() {
+            return None;
+        }
+        self.0.remove(&connection).map(|make| make(None))
+    }
+
+    /// The response to a connection whose connect was refused, if it has one that was not begun.
+    pub(super) fn refuse(&mut self, connection: u32, code: u32, text: &str) -> Option<Vec<u8>> {
+        self.0.remove(&connection).map(|make| make(Some(ConnectRefusal { code, text })))
+    }
+
+    /// The connection has ended.
+    pub(super) fn close(&mut self, connection: u32) {
+        self.0.remove(&connection);
+    }
+}
