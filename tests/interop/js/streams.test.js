@@ -11,6 +11,7 @@ import { after, before, describe, test } from 'node:test';
 import { EventSource } from 'eventsource';
 import WebSocket from 'ws';
 
+import { startNginx, withoutNginx } from '../nginx.js';
 import { startRedis } from '../redis.js';
 import { eventually, start, token } from '../server.js';
 import { ENCODINGS, connect, next, subscribe } from './clients.js';
@@ -116,6 +117,39 @@ describe('one server', () => {
       await subscription.publish({ n: 1 });
       await publications.find(({ data }) => data.n === 1, 'its own publication');
     }
+  });
+
+  test('behind nginx with its defaults the SDK falls back, and each publication comes by itself', async (t) => {
+    const missing = withoutNginx();
+    if (missing) return t.skip(missing);
+    const proxy = await startNginx(t, server);
+    for (const kind of [KINDS[0], KINDS[2]]) {
+      const endpoints = [
+        { transport: 'websocket', endpoint: `${proxy.http.replace('http', 'ws')}/connection/websocket` },
+        { transport: kind.transport, endpoint: `${proxy.http}/connection/${kind.transport}` },
+      ];
+      const one = client(t, server, kind, { uplink: proxy, endpoints });
+      assert.equal((await connect(one)).transport, kind.transport);
+      const channel = `nginx_${kind.transport}`;
+      const { publications } = await subscribe(one, channel);
+      for (let n = 1; n <= 5; n += 1) {
+        await server.api('publish', { channel, data: { n } });
+        await publications.count(n); // nginx would hold back what it buffers
+      }
+    }
+  });
+
+  test('nginx that passes on Upgrade passes on WebSockets', async (t) => {
+    const missing = withoutNginx();
+    if (missing) return t.skip(missing);
+    const upgrade = 'proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection "Upgrade";';
+    const proxy = await startNginx(t, server, upgrade);
+    const endpoint = `${proxy.http.replace('http', 'ws')}/connection/websocket`;
+    const one = client(t, server, KINDS[0], { endpoints: [{ transport: 'websocket', endpoint }] });
+    assert.equal((await connect(one)).transport, 'websocket');
+    const { subscription, publications } = await subscribe(one, 'nginx');
+    await subscription.publish({ n: 1 });
+    await publications.count(1);
   });
 
   test('a hundred commands at once are all answered', async (t) => {
