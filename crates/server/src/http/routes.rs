@@ -25,6 +25,7 @@ use super::{
     emulation::{self, EmulationEndpoint},
     response_stream::{self, StreamEndpoint},
     root_service::RootService,
+    unidirectional,
     upgrade::{ConnectionSetup, Endpoint},
 };
 use crate::shard::Transport;
@@ -38,6 +39,8 @@ const PROTOBUF: &str = Encoding::Protobuf.subprotocol();
 /// The parts of a server that handlers use.
 pub struct Parts {
     pub endpoint: Endpoint<Realtime>,
+    /// Of unidirectional WebSockets.
+    pub uni_websocket: Endpoint<Realtime>,
     pub node: Arc<Node>,
     pub api: Arc<Api>,
     pub metrics: Arc<Metrics>,
@@ -109,10 +112,11 @@ async fn refuse_route(
 
 fn clients(config: &Config, parts: Parts) -> Router {
     let mut router = Router::new();
-    let realtime = Arc::new(RealtimeEndpoint {
-        endpoint: parts.endpoint,
-        user_id_header: config.client.user_id_http_header.clone(),
+    let [realtime, uni_websocket] = [parts.endpoint, parts.uni_websocket].map(|endpoint| {
+        let user_id_header = config.client.user_id_http_header.clone();
+        Arc::new(RealtimeEndpoint { endpoint, user_id_header })
     });
+    router = router.merge(unidirectional::routes(config, &realtime, uni_websocket));
     if !config.websocket.disabled {
         let websocket = any(websocket).with_state(Arc::clone(&realtime));
         router = router.route(&config.websocket.handler_prefix, websocket);
@@ -134,6 +138,7 @@ fn streams(config: &Config, realtime: Arc<RealtimeEndpoint>, node: Arc<Node>) ->
             realtime: Arc::clone(&realtime),
             transport,
             body_bytes_max: options.max_request_body_size,
+            connect_responses: None,
         });
         let serve = any(response_stream::serve).with_state(endpoint);
         router = router.route(&options.handler_prefix, serve);
@@ -206,7 +211,7 @@ async fn websocket(State(realtime): State<Arc<RealtimeEndpoint>>, request: Reque
             uplink: Uplink::Connection,
             user: user_of(request, &realtime.user_id_header),
         };
-        ConnectionSetup { hello: hello.into(), is_binary }
+        ConnectionSetup { hello: hello.into(), is_binary, message: Vec::new() }
     })
 }
 

@@ -20,7 +20,9 @@ use tokio::net::TcpStream;
 
 use super::{admission::Admission, timeout_stream::TimeoutStream};
 use crate::refusals::Cause;
-use crate::shard::{self, Application, Arrival, DecodeFailures, Peer, Permit, Shards};
+use crate::shard::{
+    self, Application, Arrival, DecodeFailures, OpenResponse, Peer, Permit, Shards, Transport,
+};
 
 /// One WebSocket endpoint in front of the shards of an application.
 pub struct Endpoint<A: Application> {
@@ -34,6 +36,8 @@ pub struct Endpoint<A: Application> {
     pub decode_failures: Arc<DecodeFailures>,
     /// Subprotocols this endpoint speaks.
     pub subprotocols: &'static [&'static str],
+    /// [`Transport::WebSocket`] or [`Transport::UniWebSocket`].
+    pub transport: Transport,
     /// Limits on new connections.
     pub admission: Admission,
 }
@@ -42,6 +46,8 @@ pub struct Endpoint<A: Application> {
 pub struct ConnectionSetup<H> {
     pub hello: H,
     pub is_binary: bool,
+    /// The first message of the client, which was in its request; none if empty.
+    pub message: Vec<u8>,
 }
 
 impl<A: Application> Endpoint<A> {
@@ -78,11 +84,17 @@ impl<A: Application> Endpoint<A> {
         let agreement = self.negotiate(request.headers());
         let peer = peer(&request);
         let compression = self.compression_of(agreement, peer);
-        let ConnectionSetup { hello, is_binary } = setup(&request, subprotocol);
+        let ConnectionSetup { hello, is_binary, message } = setup(&request, subprotocol);
         let on_upgrade = hyper::upgrade::on(&mut request);
         let shards = self.shards.clone();
         let may_inflate = agreement.is_some();
-        let pending = PendingUpgrade { hello, is_binary, compression, may_inflate, peer, permit };
+        let response = (self.transport != Transport::WebSocket).then(|| OpenResponse {
+            transport: self.transport,
+            head: Vec::new(),
+            message,
+        });
+        let pending =
+            PendingUpgrade { hello, is_binary, response, compression, may_inflate, peer, permit };
         tokio::spawn(async move {
             match on_upgrade.await {
                 Ok(upgraded) => move_to_shard(&shards, upgraded, pending),
@@ -103,7 +115,9 @@ impl<A: Application> Endpoint<A> {
 
     fn compression_of(&self, agreement: Option<Agreement>, peer: Peer) -> Compression {
         let compression = Compression::of(agreement);
-        if self.decode_failures.failed_recently(peer, Instant::now()) {
+        // Bare pushes are in no history of a channel.
+        let has_no_context = self.transport.is_unidirectional();
+        if has_no_context || self.decode_failures.failed_recently(peer, Instant::now()) {
             return compression.without_context();
         }
         if self.compression_dedicated { compression.dedicated() } else { compression }
@@ -127,6 +141,7 @@ const FORWARDED_FOR: header::HeaderName = header::HeaderName::from_static("x-for
 struct PendingUpgrade<H> {
     hello: H,
     is_binary: bool,
+    response: Option<OpenResponse>,
     compression: Compression,
     may_inflate: bool,
     peer: Peer,
@@ -147,7 +162,7 @@ fn move_to_shard<A: Application>(
         Ok(socket) => shards.open(Arrival {
             socket,
             early: parts.read_buf.to_vec(),
-            response: None,
+            response: pending.response,
             is_binary: pending.is_binary,
             compression: pending.compression,
             may_inflate: pending.may_inflate,

@@ -24,3 +24,4 @@ mod shutdown;
 mod stream;
 mod streams;
 mod traffic;
+mod uni;
