@@ -17,7 +17,7 @@ use fanwire::{
         root_service::RootService,
         upgrade::{ConnectionSetup, Endpoint},
     },
-    shard::{ShardSettings, Shards},
+    shard::{ShardSettings, Shards, Transport},
     ws::extension,
 };
 
@@ -44,15 +44,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         compression_dedicated: std::env::args().any(|argument| argument == "--dedicated"),
         decode_failures: settings.decode_failures.clone(),
         subprotocols: &[],
+        transport: Transport::WebSocket,
         admission: Admission::open(Instant::now()),
     });
-    let router =
-        Router::new().fallback_service(any(move |request: Request| {
-            let endpoint = endpoint.clone();
-            async move {
-                endpoint.upgrade(request, |_, _| ConnectionSetup { hello: (), is_binary: false })
-            }
-        }));
+    let router = Router::new().fallback_service(any(move |request: Request| {
+        let endpoint = endpoint.clone();
+        async move {
+            let setup = ConnectionSetup { hello: (), is_binary: false, message: Vec::new() };
+            endpoint.upgrade(request, |_, _| setup)
+        }
+    }));
     let listener = listener::bind(address)?;
     println!("echo on ws://{}", listener.local_addr()?);
     let (_stop, stopped) = tokio::sync::watch::channel(false);

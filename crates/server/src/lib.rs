@@ -21,6 +21,7 @@ mod builder;
 mod descriptors;
 pub mod echo;
 mod embedded;
+mod endpoints;
 mod engine;
 pub mod example;
 mod handle;

@@ -15,21 +15,19 @@ use fanwire_auth::{OptionsError, TokenOptions};
 use fanwire_brokers::redis::RedisError;
 use fanwire_node::{Node, ShardId};
 use fanwire_protocol::Disconnect;
-use fanwire_ws::extension;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::MissedTickBehavior};
 
 use crate::{
     Builder, Handle, Hooks, Rooms,
     config::{Config, TlsOptions},
-    descriptors,
+    descriptors, endpoints,
     engine::{Engine, EngineError},
     example,
     http::{
-        admission::{Admission, AdmissionLimits, SharedLimits},
+        admission::{AdmissionLimits, SharedLimits},
         listener,
         rate::ConnectionRate,
         routes,
-        upgrade::Endpoint,
     },
     jwks::Fetcher,
     metrics::{Metrics, Sources},
@@ -143,9 +141,12 @@ impl Server {
             tokio::spawn(observe(shards.clone(), readiness.clone())),
         ];
         let limits = limits(&config, None).shared();
-        let admission = admission(&config, limits.clone(), descriptors, refusals);
+        let admission = || endpoints::admission(&config, &limits, descriptors, &refusals);
+        let [endpoint, uni_websocket] =
+            endpoints::websockets(&config, &shards, &decode_failures, admission);
         let parts = routes::Parts {
-            endpoint: endpoint(&config, shards.clone(), decode_failures, admission),
+            endpoint,
+            uni_websocket,
             node: node.clone(),
             api: api.clone(),
             metrics,
@@ -353,10 +354,12 @@ fn start_shards(
     let (settings, contexts) =
         (settings(config, contexts.memory(), decode_failures.clone()), contexts.clone());
     let encode_worker = EncodeWorker::start()?;
+    let joins_pushes = config.uni_websocket.join_push_messages;
     let shards = Shards::start(&settings, move |number| {
         let shard = ShardId(u16::try_from(number).expect("fewer than 65,536 shards"));
         let realtime =
-            Realtime::new(hub_node.clone(), shard, contexts.clone(), encode_worker.clone());
+            Realtime::new(hub_node.clone(), shard, contexts.clone(), encode_worker.clone())
+                .join_pushes(joins_pushes);
         realtime_counters.lock().push(realtime.counters());
         realtime
     })?;
@@ -410,39 +413,7 @@ fn settings(
             limit => limit,
         },
         fragments_max: websocket.fragments_max,
-        uni_websocket: Default::default(),
-    }
-}
-
-fn endpoint(
-    config: &Config,
-    shards: Arc<Shards>,
-    decode_failures: Arc<DecodeFailures>,
-    admission: Admission,
-) -> Endpoint<Realtime> {
-    Endpoint {
-        shards,
-        compression: extension::ExtensionSettings { enabled: config.websocket.compression },
-        compression_apple: config.websocket.compression_apple,
-        compression_dedicated: config.websocket.compression_dedicated.enabled,
-        decode_failures,
-        subprotocols: routes::SUBPROTOCOLS,
-        admission,
-    }
-}
-
-fn admission(
-    config: &Config,
-    limits: SharedLimits,
-    descriptors: usize,
-    refusals: Arc<Refusals>,
-) -> Admission {
-    Admission {
-        limits,
-        allows_own_origin: config.demo.enabled,
-        descriptor_limit: descriptors::for_clients(descriptors),
-        refusals,
-        ..Admission::open(Instant::now())
+        uni_websocket: endpoints::uni_websocket_settings(&config.uni_websocket),
     }
 }
 

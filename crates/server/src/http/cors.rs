@@ -22,6 +22,11 @@ pub(super) fn headers(request: &HeaderMap) -> Vec<(HeaderName, &str)> {
     headers
 }
 
+/// These headers as lines of a head.
+pub(super) fn lines(request: &HeaderMap) -> String {
+    headers(request).into_iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect()
+}
+
 /// Adds these headers, unless the response is the refusal of the origin.
 pub(super) fn allow(mut response: Response, request: &HeaderMap) -> Response {
     if response.status() != StatusCode::FORBIDDEN {

@@ -75,7 +75,7 @@ impl Handshake<Opening> for FirstRequest {
         };
         let setup = |head: &request::Parts, subprotocol| realtime.websocket(head, subprotocol);
         match realtime.endpoint.decide(&head, false, Some(self.peer), setup) {
-            Ok(Upgrade { negotiated, response }) => HandshakeOutcome::Open {
+            Ok(Upgrade { negotiated, response, .. }) => HandshakeOutcome::Open {
                 request_bytes,
                 response: encode(&response, ""),
                 negotiated,

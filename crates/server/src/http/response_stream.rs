@@ -17,6 +17,7 @@ use axum::{
     http::{HeaderMap, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use fanwire_fanout::Opening;
 use fanwire_node::{Hello, Uplink};
 use fanwire_protocol::Encoding;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -25,9 +26,13 @@ use super::{
     cors,
     exchange::Exchange,
     routes::{RealtimeEndpoint, user_of},
+    unidirectional,
     upgrade::{Endpoint, address_of, peer_of},
 };
-use crate::shard::{self, Application, Arrival, Compression, Negotiated, OpenResponse, Transport};
+use crate::config::ConnectCodeResponse;
+use crate::shard::{
+    self, Application, Arrival, Compression, Framing, Negotiated, OpenResponse, Transport,
+};
 
 /// A response instead of the stream.
 pub(super) type Refusal = Box<Response>;
@@ -35,9 +40,11 @@ pub(super) type Refusal = Box<Response>;
 /// The endpoint of one transport.
 pub(super) struct StreamEndpoint {
     pub(super) realtime: Arc<RealtimeEndpoint>,
-    /// Not [`Transport::WebSocket`].
+    /// Not one of WebSockets.
     pub(super) transport: Transport,
     pub(super) body_bytes_max: usize,
+    /// Statuses for refused connects of unidirectional clients; `None`: the stream begins before connect is decided.
+    pub(super) connect_responses: Option<Arc<[ConnectCodeResponse]>>,
 }
 
 /// Serves one request. The response is sent by a shard; the returned one is an error, or the answer to a preflight.
@@ -56,7 +63,7 @@ impl StreamEndpoint {
     async fn begin(&self, request: Request) -> Result<Infallible, Refusal> {
         let endpoint = &self.realtime.endpoint;
         let is_preflight = request.method() == Method::OPTIONS;
-        if is_preflight && self.transport == Transport::HttpStream {
+        if is_preflight && self.transport.framing() == Framing::Lines {
             return Err(endpoint.preflight(&request));
         }
         self.check_method(request.method())?;
@@ -73,26 +80,15 @@ impl StreamEndpoint {
             exchange.ok_or_else(|| refuse(StatusCode::HTTP_VERSION_NOT_SUPPORTED, ""))?;
         let request = Request::from_parts(parts, Body::empty());
         let message = if request.method() == Method::GET {
-            connect_parameter(&request)?.into()
+            self.parameter(&request)?
         } else {
-            read(body, self.body_bytes_max).await?
+            read(body, self.body_bytes_max).await?.into()
         };
+        let message = self.first_message(message)?;
         let is_binary =
             self.transport == Transport::HttpStream && is_octet_stream(request.headers());
-        let encoding = if is_binary { Encoding::Protobuf } else { Encoding::Json };
-        let hello = Hello {
-            encoding,
-            frame_ping: false,
-            transport: self.transport.name(),
-            uplink: Uplink::Requests,
-            user: user_of(request.headers(), &self.realtime.user_id_header),
-        };
-        let response = OpenResponse {
-            transport: self.transport,
-            coding: None,
-            head: self.head(request.headers()),
-            message: message.into(),
-        };
+        let (opening, head) = self.opening(&request, is_binary);
+        let response = OpenResponse { transport: self.transport, coding: None, head, message };
         let peer = peer_of(request.headers(), address);
         let shards = Arc::clone(&endpoint.shards);
         exchange.hand_over(Box::new(move |socket: TcpStream| {
@@ -109,7 +105,7 @@ impl StreamEndpoint {
                     compression: Compression::Raw,
                     may_inflate: false,
                     peer,
-                    hello: hello.into(),
+                    hello: opening,
                     permit,
                 },
             });
@@ -118,10 +114,51 @@ impl StreamEndpoint {
         future::pending().await
     }
 
+    /// The message in the query, which a unidirectional client may leave out.
+    fn parameter(&self, request: &Request) -> Result<Vec<u8>, Refusal> {
+        match connect_parameter(request) {
+            Some(message) => Ok(message.into_bytes()),
+            None if self.transport.is_unidirectional() => Ok(Vec::new()),
+            None => Err(refuse(StatusCode::BAD_REQUEST, "the parameter cf_connect is missing")),
+        }
+    }
+
+    fn first_message(&self, message: Vec<u8>) -> Result<Vec<u8>, Refusal> {
+        match self.transport {
+            // Its credentials may be in a header.
+            Transport::UniEventStream if message.is_empty() => Ok(b"{}".to_vec()),
+            transport if transport.is_unidirectional() => unidirectional::connect_request(message),
+            _ => Ok(message),
+        }
+    }
+
+    /// How the session opens, and the head of the response, empty if that waits for connect.
+    fn opening(&self, request: &Request, is_binary: bool) -> (Opening, Vec<u8>) {
+        let hello = Hello {
+            encoding: if is_binary { Encoding::Protobuf } else { Encoding::Json },
+            frame_ping: false,
+            transport: self.transport.name(),
+            uplink: match self.transport.is_unidirectional() {
+                true => Uplink::None,
+                false => Uplink::Requests,
+            },
+            user: user_of(request.headers(), &self.realtime.user_id_header),
+        };
+        let head = self.head(request.headers());
+        match self.connect_responses.clone() {
+            None => (hello.into(), head),
+            Some(transforms) => {
+                let headers = request.headers();
+                let response = unidirectional::pending_response(head, headers, transforms);
+                (Opening { hello, response: Some(response) }, Vec::new())
+            }
+        }
+    }
+
     fn check_method(&self, method: &Method) -> Result<(), Refusal> {
-        match (self.transport, method) {
-            (_, &Method::POST) | (Transport::EventStream, &Method::GET) => Ok(()),
-            (Transport::EventStream, _) => Err(Box::new(cors::refuse_method("GET, POST"))),
+        match (self.transport.framing(), method) {
+            (_, &Method::POST) | (Framing::Events, &Method::GET) => Ok(()),
+            (Framing::Events, _) => Err(Box::new(cors::refuse_method("GET, POST"))),
             _ => Err(Box::new(cors::refuse_method("POST, OPTIONS"))),
         }
     }
@@ -130,12 +167,10 @@ impl StreamEndpoint {
     /// knows (RFC 9112 §6.3), so that no byte is spent on chunks.
     fn head(&self, headers: &HeaderMap) -> Vec<u8> {
         let mut head = String::from(HEAD);
-        if self.transport == Transport::EventStream {
+        if self.transport.framing() == Framing::Events {
             head.push_str("Content-Type: text/event-stream; charset=utf-8\r\n");
         }
-        for (name, value) in cors::headers(headers) {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
+        head.push_str(&cors::lines(headers));
         head.push_str("\r\n");
         head.into_bytes()
     }
@@ -158,13 +193,12 @@ impl<A: Application> Endpoint<A> {
     }
 }
 
-/// The commands in the query of an event stream, as `EventSource` sends them.
-fn connect_parameter(request: &Request) -> Result<String, Refusal> {
+/// The commands in the query of an event stream, as `EventSource` sends them, or a connect request.
+pub(super) fn connect_parameter(request: &Request) -> Option<String> {
     let query = Query::<Vec<(String, String)>>::try_from_uri(request.uri());
     let query = query.map(|Query(options)| options).unwrap_or_default();
     let commands = query.into_iter().find(|(name, _)| name == "cf_connect").map(|(_, value)| value);
-    let missing = || refuse(StatusCode::BAD_REQUEST, "the parameter cf_connect is missing");
-    commands.filter(|commands| !commands.is_empty()).ok_or_else(missing)
+    commands.filter(|commands| !commands.is_empty())
 }
 
 /// Reads the body of a request.

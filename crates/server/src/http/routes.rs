@@ -26,6 +26,7 @@ use super::{
     first_request::FirstRequests,
     response_stream::{self, StreamEndpoint},
     root_service::RootService,
+    unidirectional,
     upgrade::{ConnectionSetup, Endpoint},
 };
 use crate::shard::Transport;
@@ -39,6 +40,8 @@ const PROTOBUF: &str = Encoding::Protobuf.subprotocol();
 /// The parts of a server that handlers use.
 pub struct Parts {
     pub endpoint: Endpoint<Realtime>,
+    /// Of unidirectional WebSockets.
+    pub uni_websocket: Endpoint<Realtime>,
     pub node: Arc<Node>,
     pub api: Arc<Api>,
     pub metrics: Arc<Metrics>,
@@ -59,13 +62,17 @@ pub struct Services {
 pub fn services(config: &Config, parts: Parts) -> Services {
     let api = (!config.http_api.disabled).then(|| api_service(&parts));
     let pages = pages(config, &parts);
-    let realtime = Arc::new(RealtimeEndpoint {
-        endpoint: parts.endpoint,
-        user_id_header: config.client.user_id_http_header.clone(),
+    let [realtime, uni_websocket] = [parts.endpoint, parts.uni_websocket].map(|endpoint| {
+        let user_id_header = config.client.user_id_http_header.clone();
+        Arc::new(RealtimeEndpoint { endpoint, user_id_header })
     });
     let first_requests = first_requests(config, &realtime);
-    let parts =
-        ClientParts { node: parts.node, metrics: parts.metrics, demo_curl: parts.demo_curl };
+    let parts = ClientParts {
+        uni_websocket,
+        node: parts.node,
+        metrics: parts.metrics,
+        demo_curl: parts.demo_curl,
+    };
     let public = clients(config, realtime, parts);
     let root_service = |router, api_service| RootService {
         local_hosts_only: config.development,
@@ -133,6 +140,7 @@ fn first_requests(config: &Config, realtime: &Arc<RealtimeEndpoint>) -> Option<A
 
 /// The parts that pages and endpoints for clients use.
 struct ClientParts {
+    uni_websocket: Arc<RealtimeEndpoint>,
     node: Arc<Node>,
     metrics: Arc<Metrics>,
     demo_curl: String,
@@ -140,6 +148,7 @@ struct ClientParts {
 
 fn clients(config: &Config, realtime: Arc<RealtimeEndpoint>, parts: ClientParts) -> Router {
     let mut router = Router::new();
+    router = router.merge(unidirectional::routes(config, &realtime, parts.uni_websocket));
     if !config.websocket.disabled {
         let websocket = any(websocket).with_state(Arc::clone(&realtime));
         router = router.route(&config.websocket.handler_prefix, websocket);
@@ -161,6 +170,7 @@ fn streams(config: &Config, realtime: Arc<RealtimeEndpoint>, node: Arc<Node>) ->
             realtime: Arc::clone(&realtime),
             transport,
             body_bytes_max: options.max_request_body_size,
+            connect_responses: None,
         });
         let serve = any(response_stream::serve).with_state(endpoint);
         router = router.route(&options.handler_prefix, serve);
@@ -242,7 +252,7 @@ impl RealtimeEndpoint {
             uplink: Uplink::Connection,
             user: user_of(&head.headers, &self.user_id_header),
         };
-        ConnectionSetup { hello: hello.into(), is_binary }
+        ConnectionSetup { hello: hello.into(), is_binary, message: Vec::new() }
     }
 }
 

@@ -23,7 +23,9 @@ use tokio::net::TcpStream;
 
 use super::{admission::Admission, http2, timeout_stream::TimeoutStream};
 use crate::refusals::Cause;
-use crate::shard::{self, Application, Arrival, DecodeFailures, Negotiated, Peer, Shards};
+use crate::shard::{
+    self, Application, Arrival, DecodeFailures, Negotiated, OpenResponse, Peer, Shards, Transport,
+};
 
 /// One WebSocket endpoint in front of the shards of an application.
 pub struct Endpoint<A: Application> {
@@ -37,6 +39,8 @@ pub struct Endpoint<A: Application> {
     pub decode_failures: Arc<DecodeFailures>,
     /// Subprotocols this endpoint speaks.
     pub subprotocols: &'static [&'static str],
+    /// [`Transport::WebSocket`] or [`Transport::UniWebSocket`].
+    pub transport: Transport,
     /// Limits on new connections.
     pub admission: Admission,
 }
@@ -45,11 +49,15 @@ pub struct Endpoint<A: Application> {
 pub struct ConnectionSetup<H> {
     pub hello: H,
     pub is_binary: bool,
+    /// The first message of the client, which was in its request; none if empty.
+    pub message: Vec<u8>,
 }
 
 /// A handshake that is accepted.
 pub(super) struct Upgrade<H> {
     pub(super) negotiated: Negotiated<H>,
+    /// The transport and its first message, if it is not [`Transport::WebSocket`].
+    pub(super) first: Option<OpenResponse>,
     /// 101, or 200 in HTTP/2, without a body.
     pub(super) response: Response<()>,
 }
@@ -66,14 +74,14 @@ impl<A: Application> Endpoint<A> {
         let (address, is_stream) = (address_of(&head.extensions), is_extended_connect(&head));
         match self.decide(&head, !body.is_end_stream(), address, setup) {
             Err(refusal) => refusal.map(Body::from),
-            Ok(Upgrade { negotiated, response }) => {
+            Ok(Upgrade { negotiated, first, response }) => {
                 let shards = self.shards.clone();
                 tokio::spawn(async move {
                     match on_upgrade.await {
                         Ok(upgraded) if is_stream => {
-                            copy_to_shard(&shards, upgraded, negotiated).await
+                            copy_to_shard(&shards, upgraded, (negotiated, first)).await
                         }
-                        Ok(upgraded) => move_to_shard(&shards, upgraded, negotiated),
+                        Ok(upgraded) => move_to_shard(&shards, upgraded, (negotiated, first)),
                         Err(error) => tracing::debug!(%error, "a peer left during its handshake"),
                     }
                 });
@@ -116,10 +124,17 @@ impl<A: Application> Endpoint<A> {
         let agreement = self.negotiate(headers);
         let peer = peer_of(headers, address);
         let compression = self.compression_of(agreement, peer);
-        let ConnectionSetup { hello, is_binary } = setup(head, subprotocol);
+        let ConnectionSetup { hello, is_binary, message } = setup(head, subprotocol);
         let may_inflate = agreement.is_some();
+        let first = (self.transport != Transport::WebSocket).then(|| OpenResponse {
+            transport: self.transport,
+            coding: None,
+            head: Vec::new(),
+            message,
+        });
         let negotiated = Negotiated { is_binary, compression, may_inflate, peer, hello, permit };
-        Ok(Upgrade { negotiated, response: switch(accept.as_deref(), subprotocol, agreement) })
+        let response = switch(accept.as_deref(), subprotocol, agreement);
+        Ok(Upgrade { negotiated, first, response })
     }
 
     fn negotiate(&self, headers: &HeaderMap) -> Option<Agreement> {
@@ -133,7 +148,9 @@ impl<A: Application> Endpoint<A> {
 
     fn compression_of(&self, agreement: Option<Agreement>, peer: Peer) -> Compression {
         let compression = Compression::of(agreement);
-        if self.decode_failures.failed_recently(peer, Instant::now()) {
+        // Bare pushes are in no history of a channel.
+        let has_no_context = self.transport.is_unidirectional();
+        if has_no_context || self.decode_failures.failed_recently(peer, Instant::now()) {
             return compression.without_context();
         }
         if self.compression_dedicated { compression.dedicated() } else { compression }
@@ -156,11 +173,11 @@ const FORWARDED_FOR: header::HeaderName = header::HeaderName::from_static("x-for
 async fn copy_to_shard<A: Application>(
     shards: &Shards<A>,
     upgraded: hyper::upgrade::Upgraded,
-    negotiated: Negotiated<A::Hello>,
+    (negotiated, response): (Negotiated<A::Hello>, Option<OpenResponse>),
 ) {
     match http2::socket_pair() {
         Ok((socket, other)) => {
-            shards.open(Arrival { socket, early: Vec::new(), response: None, negotiated });
+            shards.open(Arrival { socket, early: Vec::new(), response, negotiated });
             http2::copy(other, upgraded).await;
         }
         Err(error) => tracing::warn!(%error, "no sockets for a WebSocket in a stream of HTTP/2"),
@@ -170,7 +187,7 @@ async fn copy_to_shard<A: Application>(
 fn move_to_shard<A: Application>(
     shards: &Shards<A>,
     upgraded: hyper::upgrade::Upgraded,
-    negotiated: Negotiated<A::Hello>,
+    (negotiated, response): (Negotiated<A::Hello>, Option<OpenResponse>),
 ) {
     let Ok(parts) = upgraded.downcast::<TokioIo<TimeoutStream<TcpStream>>>() else {
         tracing::error!("an upgraded connection is not a TCP socket");
@@ -178,12 +195,9 @@ fn move_to_shard<A: Application>(
     };
     let socket = parts.io.into_inner().into_socket().into_std();
     match socket.and_then(|socket| shard::prepare(&socket).map(|()| socket)) {
-        Ok(socket) => shards.open(Arrival {
-            socket,
-            early: parts.read_buf.to_vec(),
-            response: None,
-            negotiated,
-        }),
+        Ok(socket) => {
+            shards.open(Arrival { socket, early: parts.read_buf.to_vec(), response, negotiated })
+        }
         Err(error) => tracing::debug!(%error, "a peer left before its socket moved to a shard"),
     }
 }

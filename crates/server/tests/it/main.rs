@@ -25,3 +25,4 @@ mod shutdown;
 mod stream;
 mod streams;
 mod traffic;
+mod uni;

@@ -1,0 +1,78 @@
+//! The WebSocket endpoints of a server: what their handshakes allow, and which limits their shards obey.
+//! In: the configuration and the parts that endpoints share → out: an endpoint for each transport.
+//! Uses `http::upgrade` and `http::admission`, which do the work. Never: a request.
+//! Changed here: which keys an endpoint obeys. Its path is in `http::routes`.
+
+use std::{sync::Arc, time::Instant};
+
+use fanwire_fanout::{Realtime, Shards};
+use fanwire_ws::extension;
+
+use crate::{
+    config::{Config, UniWebsocketOptions},
+    descriptors,
+    http::{
+        admission::{Admission, SharedLimits},
+        routes,
+        upgrade::Endpoint,
+    },
+    refusals::Refusals,
+    shard::{DecodeFailures, Transport, UniWebSocketSettings},
+};
+
+/// The endpoint of [`Transport::WebSocket`] and that of [`Transport::UniWebSocket`], which has no subprotocol.
+pub(crate) fn websockets(
+    config: &Config,
+    shards: &Arc<Shards>,
+    decode_failures: &Arc<DecodeFailures>,
+    admission: impl Fn() -> Admission,
+) -> [Endpoint<Realtime>; 2] {
+    let websocket = &config.websocket;
+    let endpoint = |transport, enabled, subprotocols| Endpoint {
+        shards: Arc::clone(shards),
+        compression: extension::ExtensionSettings { enabled },
+        compression_apple: websocket.compression_apple,
+        compression_dedicated: websocket.compression_dedicated.enabled,
+        decode_failures: Arc::clone(decode_failures),
+        subprotocols,
+        transport,
+        admission: admission(),
+    };
+    [
+        endpoint(Transport::WebSocket, websocket.compression, routes::SUBPROTOCOLS),
+        endpoint(Transport::UniWebSocket, config.uni_websocket.compression, &[]),
+    ]
+}
+
+/// The limits of an endpoint on new connections.
+pub(crate) fn admission(
+    config: &Config,
+    limits: &SharedLimits,
+    descriptors: usize,
+    refusals: &Arc<Refusals>,
+) -> Admission {
+    Admission {
+        limits: Arc::clone(limits),
+        allows_own_origin: config.demo.enabled,
+        descriptor_limit: descriptors::for_clients(descriptors),
+        refusals: Arc::clone(refusals),
+        ..Admission::open(Instant::now())
+    }
+}
+
+/// The settings of shards for unidirectional WebSockets.
+pub(crate) fn uni_websocket_settings(options: &UniWebsocketOptions) -> UniWebSocketSettings {
+    let message_bytes_max = options.message_size_limit;
+    UniWebSocketSettings {
+        write_timeout: options.write_timeout,
+        compression_min_bytes: options.compression_min_size,
+        compression_level: options.compression_level,
+        message_bytes_max,
+        inflated_bytes_max: match options.decompressed_message_size_limit {
+            0 => message_bytes_max.saturating_mul(10),
+            limit => limit,
+        },
+        sends_last_message: !options.disable_disconnect_push,
+        sends_close_frame: !options.disable_closing_handshake,
+    }
+}
