@@ -41,7 +41,7 @@ mod token;
 mod window;
 
 pub use dedicated::{Dedicated, Scratch};
-pub use inflate::{InflateError, Inflater};
+pub use inflate::{InflateError, Inflater, SenderWindow};
 pub use shadow::{Mismatch, Shadow};
 pub use standalone::Compressor;
 pub use strategy::Strategy;
