@@ -421,7 +421,10 @@ fn endpoint(
 ) -> Endpoint<Realtime> {
     Endpoint {
         shards,
-        compression: extension::ExtensionSettings { enabled: config.websocket.compression },
+        compression: extension::ExtensionSettings {
+            enabled: config.websocket.compression,
+            ..extension::ExtensionSettings::default()
+        },
         compression_apple: config.websocket.compression_apple,
         compression_dedicated: config.websocket.compression_dedicated.enabled,
         decode_failures,
