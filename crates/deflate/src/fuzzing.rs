@@ -4,7 +4,9 @@
 //! Change here: a target per decoder; the programs that call them live in the fuzz folder.
 
 use crate::gap::{Counter, History, SubscriptionWindow};
-use crate::{Compressor, Dedicated, InflateError, Inflater, Scratch, Shadow, Strategy};
+use crate::{
+    Compressor, Dedicated, InflateError, Inflater, Scratch, SenderWindow, Shadow, Strategy,
+};
 
 /// A payload, in two pieces and within a limit: the decoder ends, stays in bounds, and its result does not depend on
 /// the cut.
@@ -22,6 +24,40 @@ pub fn inflate(data: &[u8]) {
     {
         let tight = run(&mut inflater, &[payload], bytes_max);
         assert_eq!(tight, Err(InflateError::TooLarge { bytes_max }));
+    }
+}
+
+/// A message, then any payload that may refer to it: decoded like one payload with both, within the window.
+///
+/// The first two bytes are the size of the window and the length of the message.
+pub fn takeover(data: &[u8]) {
+    let Some((&[bits, length], data)) = data.split_first_chunk() else { return };
+    let (before, payload) = data.split_at(data.len().min(usize::from(length)));
+    let mut stored = vec![0];
+    stored.extend((before.len() as u16).to_le_bytes());
+    stored.extend((!before.len() as u16).to_le_bytes());
+    stored.extend(before);
+    let (mut inflater, mut window) = (Inflater::new(), SenderWindow::new(9 + bits % 7));
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    // The zero byte begins the empty block that the flush tail completes.
+    let first_message = [&stored[..], &[0]].concat();
+    let result = inflater.message(&first_message, &mut window, &mut first, BYTES_MAX);
+    assert_eq!((result, &first[..]), (Ok(()), before));
+    let in_context = inflater.message(payload, &mut window, &mut second, BYTES_MAX);
+    assert!(second.len() <= BYTES_MAX && second.capacity() <= BYTES_MAX + 1);
+    assert!(window.heap_bytes() <= SenderWindow::memory_for(9 + bits % 7));
+    if payload.is_empty() {
+        return assert_eq!(in_context, Ok(()), "an empty message");
+    }
+    let both_max = before.len() + BYTES_MAX;
+    let whole = run(&mut inflater, &[&stored, payload], both_max);
+    match in_context {
+        Ok(()) => assert_eq!(whole, Ok([before, &second].concat())),
+        // The stored block counts towards the final blocks that a message may have.
+        Err(InflateError::Corrupt) => assert!(whole.is_err() || payload.len() > FINAL_BLOCKS_FREE),
+        Err(InflateError::TooLarge { .. }) => {
+            assert_eq!(whole, Err(InflateError::TooLarge { bytes_max: both_max }));
+        }
     }
 }
 
@@ -84,6 +120,7 @@ pub fn dedicated(data: &[u8]) {
     let strategy = STRATEGIES[usize::from(strategy) % STRATEGIES.len()];
     let mut dedicated = Dedicated::new(window_bits, memory_level, level).with_strategy(strategy);
     let mut shadow = Shadow::new(window_bits);
+    let (mut inflater, mut window) = (Inflater::new(), SenderWindow::new(window_bits));
     let (mut rest, mut scratch, mut payload) = (rest, Scratch::default(), Vec::new());
     while let Some((&bytes, after)) = rest.split_first() {
         if bytes == 255 {
@@ -94,6 +131,9 @@ pub fn dedicated(data: &[u8]) {
         payload.clear();
         dedicated.compress(message, &mut scratch, &mut payload);
         assert_eq!(shadow.check(&payload, message), Ok(()));
+        let mut out = Vec::new();
+        let result = inflater.message(&payload, &mut window, &mut out, message.len());
+        assert_eq!((result, &out[..]), (Ok(()), message), "with a window between messages");
     }
 }
 
@@ -112,6 +152,12 @@ fn run(
     assert!(out.capacity() <= bytes_max + 1, "more memory than allowed");
     result.map(|()| out)
 }
+
+/// Small, so that a fuzzer reaches it.
+const BYTES_MAX: usize = 2_000;
+
+/// A payload of so many bytes has no more final blocks than any message may have: each takes more than a byte.
+const FINAL_BLOCKS_FREE: usize = 16;
 
 const STRATEGIES: [Strategy; 5] =
     [Strategy::Default, Strategy::Filtered, Strategy::HuffmanOnly, Strategy::Rle, Strategy::Fixed];

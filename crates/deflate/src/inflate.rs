@@ -1,19 +1,22 @@
 //! Decompresses one message at a time (RFC 7692 §7.2.2) within a limit of output bytes.
 //! Pieces of compressed payload → plaintext appended to a buffer, or `Corrupt`, or `TooLarge`.
-//! Uses zlib-rs; never keeps a window from one message to the next; knows nothing of frames.
+//! Uses zlib-rs; keeps nothing from one message to the next, other than in a window of the caller; knows nothing of frames.
 //! Change here: limits, BFINAL handling, output growth. Encoding is `standalone`.
+
+mod sender_window;
 
 use std::fmt;
 
 use zlib_rs::{Inflate, InflateFlush, Status};
 
+pub use self::sender_window::SenderWindow;
 use crate::FLUSH_TAIL;
 
 /// One reusable raw DEFLATE decoder with a 32 KiB window, about 48 KB; one serves a whole shard.
 ///
-/// Per message: [`reset`](Self::reset), any number of [`push`](Self::push), then
-/// [`finish`](Self::finish). A reset drops all state, so every message must stand alone: the peer
-/// agreed to `client_no_context_takeover` (RFC 7692 §7.1.1.2).
+/// Per message that stands alone (`client_no_context_takeover`, RFC 7692 §7.1.1.2): [`reset`](Self::reset), any number
+/// of [`push`](Self::push), then [`finish`](Self::finish). A reset drops all state. Messages of a sender with context
+/// takeover are decoded with [`message`](Self::message).
 pub struct Inflater {
     inflate: Inflate,
     /// The last block had BFINAL=1 and `inflate` takes no more until it is restarted.
@@ -39,6 +42,28 @@ impl Inflater {
         self.bytes_in = 0;
     }
 
+    /// Decodes one whole message of a sender with context takeover into `out`, which must be empty, and adds its
+    /// plaintext to `window`, to which the message may refer (RFC 7692 §7.2.2).
+    ///
+    /// The message costs a copy of the window into the decoder, besides its own bytes.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push) and [`finish`](Self::finish); `window` is unchanged then.
+    pub fn message(
+        &mut self,
+        payload: &[u8],
+        window: &mut SenderWindow,
+        out: &mut Vec<u8>,
+        bytes_max: usize,
+    ) -> Result<(), InflateError> {
+        self.reset();
+        self.load(window.parts())?;
+        self.push_after(window.parts(), payload, out, bytes_max)?;
+        self.finish(out, bytes_max)?;
+        window.append(out);
+        Ok(())
+    }
+
     /// Appends the plaintext of the next `piece` to `out`, which must hold nothing but this message.
     ///
     /// `out` never gets longer than `bytes_max`, nor does its capacity grow beyond `bytes_max + 1`.
@@ -52,10 +77,21 @@ impl Inflater {
         out: &mut Vec<u8>,
         bytes_max: usize,
     ) -> Result<(), InflateError> {
+        self.push_after([&[]; 2], piece, out, bytes_max)
+    }
+
+    /// As [`push`](Self::push), for a message that comes after the bytes of `window`.
+    fn push_after(
+        &mut self,
+        window: [&[u8]; 2],
+        piece: &[u8],
+        out: &mut Vec<u8>,
+        bytes_max: usize,
+    ) -> Result<(), InflateError> {
         let mut rest = piece;
         while !rest.is_empty() {
             if self.ended {
-                self.restart(out)?;
+                self.restart(window, out)?;
             }
             let read = self.decode(rest, out, bytes_max)?;
             rest = &rest[read..];
@@ -85,7 +121,7 @@ impl Inflater {
     }
 
     /// Continues after a block with BFINAL=1 (RFC 7692 §7.2.3.4) with the same window.
-    fn restart(&mut self, out: &[u8]) -> Result<(), InflateError> {
+    fn restart(&mut self, window: [&[u8]; 2], out: &[u8]) -> Result<(), InflateError> {
         self.final_blocks += 1;
         self.bytes_in += self.inflate.total_in();
         if self.final_blocks > FINAL_BLOCKS_FREE + self.bytes_in / FINAL_BLOCK_BYTES {
@@ -93,11 +129,17 @@ impl Inflater {
         }
         self.inflate.reset(false);
         self.ended = false;
-        let window = &out[out.len().saturating_sub(1 << WINDOW_BITS)..];
-        if !window.is_empty() {
-            self.inflate.set_dictionary(window).map_err(|_| InflateError::Corrupt)?;
-        }
-        Ok(())
+        self.load(window)?;
+        self.load([&out[out.len().saturating_sub(1 << WINDOW_BITS)..]])
+    }
+
+    /// Appends `parts` to the window of the decoder, which is between two blocks.
+    fn load<const N: usize>(&mut self, parts: [&[u8]; N]) -> Result<(), InflateError> {
+        let mut parts = parts.into_iter().filter(|part| !part.is_empty());
+        parts.try_for_each(|part| match self.inflate.set_dictionary(part) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(InflateError::Corrupt),
+        })
     }
 
     /// Decodes until `input` is used up or a final block has ended; returns the bytes read.
@@ -187,7 +229,8 @@ const TAIL_AND_PROBE: [u8; 9] = {
 };
 
 /// Blocks with BFINAL=1 that one message may hold, and one more per number of bytes. Each costs a restart with a
-/// window of up to 32 KiB, some µs, for two bytes of input, and real senders make one per message or per flush.
+/// window of up to 32 KiB, and as much of earlier messages, some µs, for two bytes of input; real senders make one per
+/// message or per flush.
 const FINAL_BLOCKS_FREE: u64 = 16;
 const FINAL_BLOCK_BYTES: u64 = 256;
 

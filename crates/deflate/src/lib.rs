@@ -44,7 +44,7 @@ mod window;
 
 pub use checksum::{Checksum, Segment};
 pub use dedicated::{Dedicated, Scratch};
-pub use inflate::{InflateError, Inflater};
+pub use inflate::{InflateError, Inflater, SenderWindow};
 pub use shadow::{Mismatch, Shadow};
 pub use standalone::Compressor;
 pub use strategy::Strategy;

@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let endpoint = Arc::new(Endpoint {
         shards: Shards::start(&settings, |_| Echo)?,
-        compression: extension::ExtensionSettings { enabled: true },
+        compression: extension::ExtensionSettings::default(),
         compression_apple: false,
         compression_dedicated: std::env::args().any(|argument| argument == "--dedicated"),
         decode_failures: settings.decode_failures.clone(),

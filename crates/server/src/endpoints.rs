@@ -30,7 +30,7 @@ pub(crate) fn websockets(
     let websocket = &config.websocket;
     let endpoint = |transport, enabled, subprotocols| Endpoint {
         shards: Arc::clone(shards),
-        compression: extension::ExtensionSettings { enabled },
+        compression: extension::ExtensionSettings { enabled, ..Default::default() },
         compression_apple: websocket.compression_apple,
         compression_dedicated: websocket.compression_dedicated.enabled,
         decode_failures: Arc::clone(decode_failures),

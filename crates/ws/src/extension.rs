@@ -15,68 +15,112 @@ use crate::list;
 pub struct ExtensionSettings {
     /// Whether permessage-deflate is accepted at all.
     pub enabled: bool,
+    /// The largest window of our own messages in bits, 9..=15.
+    pub server_window_bits: u8,
+    /// Which messages of clients may refer to earlier ones; `None`: no messages.
+    pub client_takeover: Option<ClientTakeover>,
+}
+
+/// Conditions under which a client may refer to its earlier messages.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientTakeover {
+    /// The largest window of a client that lets us choose, in bits, 9..=15.
+    pub window_bits: u8,
+    /// Decline offers that do not let us choose, instead of agreeing to 32 KiB.
+    pub requires_choice: bool,
+}
+
+impl Default for ExtensionSettings {
+    /// Any window of ours, and no context takeover of clients.
+    fn default() -> Self {
+        Self { enabled: true, server_window_bits: WINDOW_BITS_MAX, client_takeover: None }
+    }
 }
 
 /// The accepted parameters.
-///
-/// `client_no_context_takeover` is part of every agreement (RFC 7692 §7.1.1.2 allows a server to
-/// send it without an offer), so that no connection needs an inflater of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Agreement {
     /// We must not refer to earlier messages (RFC 7692 §7.1.1.1).
     pub server_no_context_takeover: bool,
     /// Our distances stay within 2^bits bytes, 9..=15 (RFC 7692 §7.1.2.1).
     pub server_window_bits: u8,
-    /// The client asked for a window, so the response must name it.
-    window_bits_offered: bool,
+    /// The client may refer to the last 2^bits bytes of its earlier messages, 8..=15; `None`: each of its messages
+    /// stands alone, because the response has `client_no_context_takeover`, which needs no offer (RFC 7692 §7.1.1.2).
+    pub client_window_bits: Option<u8>,
+    /// The response names the server's window: the client asked for one, or ours is smaller than 32 KiB.
+    names_server_window: bool,
+    /// The response names the client's window, which needs an offer (RFC 7692 §7.1.2.2).
+    names_client_window: bool,
 }
 
 /// Agrees to the first acceptable offer; `offers` are the `Sec-WebSocket-Extensions` in order.
 ///
 /// An offer is declined when it is another extension, when a parameter is unknown, repeated or has
-/// a bad value (RFC 7692 §7), and when it asks for a window of 256 bytes, which no zlib supports
-/// (madler/zlib#171).
+/// a bad value (RFC 7692 §7), when it asks for a window of 256 bytes, which no zlib supports
+/// (madler/zlib#171), and when it does not fulfil [`ClientTakeover::requires_choice`].
 pub fn negotiate<'a>(
     offers: impl Iterator<Item = &'a str>,
     settings: ExtensionSettings,
 ) -> Option<Agreement> {
     let mut offers = offers.filter(|_| settings.enabled);
-    offers.find_map(|value| list::split(value, ',').find_map(accept))
+    offers.find_map(|value| list::split(value, ',').find_map(|offer| accept(offer, settings)))
 }
 
 impl Agreement {
+    /// The same agreement to messages of the client that stand alone, for a server without memory for its window.
+    pub fn without_client_takeover(self) -> Self {
+        Self { client_window_bits: None, names_client_window: false, ..self }
+    }
+
     /// The value of the response's `Sec-WebSocket-Extensions`.
     ///
-    /// Never names `client_max_window_bits`: our inflater takes any window (RFC 7692 §7.1.2.2).
+    /// Names `client_max_window_bits` only if the client may refer to earlier messages: within one message our
+    /// inflater takes any window.
     pub fn response(&self) -> String {
-        let mut response = format!("{NAME}; {CLIENT_NO_CONTEXT_TAKEOVER}");
-        if self.server_no_context_takeover {
-            response.push_str("; ");
-            response.push_str(SERVER_NO_CONTEXT_TAKEOVER);
+        let mut response = NAME.to_owned();
+        if self.client_window_bits.is_none() {
+            response.push_str(&format!("; {CLIENT_NO_CONTEXT_TAKEOVER}"));
         }
-        if self.window_bits_offered {
+        if self.server_no_context_takeover {
+            response.push_str(&format!("; {SERVER_NO_CONTEXT_TAKEOVER}"));
+        }
+        if self.names_server_window {
             response.push_str(&format!("; {SERVER_MAX_WINDOW_BITS}={}", self.server_window_bits));
+        }
+        if let Some(window_bits) = self.client_window_bits.filter(|_| self.names_client_window) {
+            response.push_str(&format!("; {CLIENT_MAX_WINDOW_BITS}={window_bits}"));
         }
         response
     }
 }
 
 /// The agreement to one offer; `None` if it is not acceptable.
-fn accept(offer: &str) -> Option<Agreement> {
+fn accept(offer: &str, settings: ExtensionSettings) -> Option<Agreement> {
     let mut parts = list::split(offer, ';');
     if parts.next()? != NAME {
         return None;
     }
     let mut parameters = Parameters::default();
     parts.try_for_each(|part| parameters.add(part))?;
-    let server_window_bits = parameters.server_max_window_bits.unwrap_or(15);
-    if server_window_bits < 9 {
+    let offered = parameters.server_max_window_bits;
+    let server_window_bits = settings.server_window_bits.min(offered.unwrap_or(WINDOW_BITS_MAX));
+    if server_window_bits < WINDOW_BITS_MIN {
         return None;
     }
+    let client_window_bits = match settings.client_takeover {
+        Some(takeover) if !parameters.client_no_context_takeover => {
+            Some(parameters.client_window_bits(takeover)?)
+        }
+        _ => None,
+    };
     Some(Agreement {
         server_no_context_takeover: parameters.server_no_context_takeover,
         server_window_bits,
-        window_bits_offered: parameters.server_max_window_bits.is_some(),
+        client_window_bits,
+        // Without an offer, too (RFC 7692 §7.1.2.1): the client may then hold less.
+        names_server_window: offered.is_some() || server_window_bits < WINDOW_BITS_MAX,
+        names_client_window: client_window_bits.is_some()
+            && parameters.client_max_window_bits.is_some(),
     })
 }
 
@@ -86,10 +130,19 @@ struct Parameters {
     server_no_context_takeover: bool,
     client_no_context_takeover: bool,
     server_max_window_bits: Option<u8>,
-    client_max_window_bits: bool,
+    client_max_window_bits: Option<u8>,
 }
 
 impl Parameters {
+    /// The window of a client with context takeover; `None` if the offer is not acceptable.
+    fn client_window_bits(&self, takeover: ClientTakeover) -> Option<u8> {
+        match self.client_max_window_bits {
+            Some(window_bits) => Some(window_bits.min(takeover.window_bits)),
+            None if takeover.requires_choice => None,
+            None => Some(WINDOW_BITS_MAX),
+        }
+    }
+
     /// Adds `name` or `name=value`; `None` if it makes the offer invalid.
     fn add(&mut self, part: &str) -> Option<()> {
         let (name, value) = match part.split_once('=') {
@@ -109,8 +162,8 @@ impl Parameters {
             }
             CLIENT_MAX_WINDOW_BITS => {
                 // Without a value the server may choose a window. With one it is the client's own bound.
-                value.map_or(Some(15), window_bits)?;
-                std::mem::replace(&mut self.client_max_window_bits, true)
+                let window_bits = value.map_or(Some(WINDOW_BITS_MAX), window_bits)?;
+                self.client_max_window_bits.replace(window_bits).is_some()
             }
             _ => return None,
         };
@@ -153,6 +206,9 @@ const SERVER_NO_CONTEXT_TAKEOVER: &str = "server_no_context_takeover";
 const CLIENT_NO_CONTEXT_TAKEOVER: &str = "client_no_context_takeover";
 const SERVER_MAX_WINDOW_BITS: &str = "server_max_window_bits";
 const CLIENT_MAX_WINDOW_BITS: &str = "client_max_window_bits";
+
+const WINDOW_BITS_MIN: u8 = 9;
+const WINDOW_BITS_MAX: u8 = 15;
 
 #[cfg(test)]
 mod tests;

@@ -3,46 +3,77 @@
 //! Uses the public items of this crate; never part of the server.
 //! Change here: a target per decoder; the programs that call them live in the fuzz folder.
 
-use crate::extension::{self, ExtensionSettings};
+use crate::extension::{self, ClientTakeover, ExtensionSettings};
 use crate::handshake::{self, Request};
 use crate::{Compression, Event, Failure, Input, Limits, Pool, Reader};
 
 /// A client's stream after the handshake: however it is split, the same events come out, in bounds.
 ///
-/// The first byte chooses whether compression was agreed on, the next four the sizes of the reads.
+/// The first byte chooses whether compression was agreed on, and whether with context takeover and in which window; the
+/// next four are the sizes of the reads.
 pub fn reader(data: &[u8]) {
     let Some((&[flags, ref sizes @ ..], stream)) = data.split_first_chunk::<5>() else { return };
-    let compression_agreed = flags & 1 != 0;
-    let whole = read(compression_agreed, stream, [usize::MAX; 4]);
-    assert_eq!(whole, read(compression_agreed, stream, [1; 4]), "read byte by byte");
+    let window_bits = 8 + (flags >> 2) % 8;
+    let reader = || match flags & 3 {
+        0 | 2 => Reader::new(false),
+        1 => Reader::new(true),
+        _ => Reader::with_takeover(window_bits),
+    };
+    let whole = read(reader(), stream, [usize::MAX; 4]);
+    assert_eq!(whole, read(reader(), stream, [1; 4]), "read byte by byte");
     let sizes = sizes.map(|size| usize::from(size) + 1);
-    assert_eq!(whole, read(compression_agreed, stream, sizes), "read in pieces of {sizes:?}");
+    assert_eq!(whole, read(reader(), stream, sizes), "read in pieces of {sizes:?}");
 }
 
 /// Values of `Sec-WebSocket-Extensions`, one per line: the response has only allowed parameters.
 pub fn negotiation(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
-    let offers = || text.lines();
-    assert_eq!(extension::negotiate(offers(), ExtensionSettings { enabled: false }), None);
-    let Some(agreement) = extension::negotiate(offers(), ExtensionSettings { enabled: true })
-    else {
-        return;
-    };
-    assert!((9..=15).contains(&agreement.server_window_bits));
+    let disabled = ExtensionSettings { enabled: false, ..ExtensionSettings::default() };
+    assert_eq!(extension::negotiate(text.lines(), disabled), None);
+    for (server_window_bits, client_takeover) in [
+        (15, None),
+        (10, None),
+        (15, Some(ClientTakeover { window_bits: 15, requires_choice: false })),
+        (9, Some(ClientTakeover { window_bits: 12, requires_choice: true })),
+    ] {
+        let enabled = true;
+        answer(text, ExtensionSettings { enabled, server_window_bits, client_takeover });
+    }
+}
+
+fn answer(offers: &str, settings: ExtensionSettings) {
+    let Some(agreement) = extension::negotiate(offers.lines(), settings) else { return };
+    let takeover_bits = settings.client_takeover.map(|takeover| takeover.window_bits);
+    assert!((9..=settings.server_window_bits).contains(&agreement.server_window_bits));
     let response = agreement.response();
     let mut parts = response.split("; ");
     assert_eq!(parts.next(), Some("permessage-deflate"));
-    assert_eq!(parts.next(), Some("client_no_context_takeover"));
+    let parts: Vec<_> = parts.collect();
+    let stands_alone = parts.contains(&"client_no_context_takeover");
+    assert_eq!(stands_alone, agreement.client_window_bits.is_none());
+    assert!(stands_alone || takeover_bits.is_some(), "takeover that the server does not offer");
     for part in parts {
-        let name = part.split('=').next().expect("split gives at least one");
-        assert!(name.starts_with("server_"), "{name} limits the client, unasked");
-        assert!(text.contains(name), "{name} was not offered");
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        let is_offered = offers.contains(name);
+        match name {
+            "client_no_context_takeover" => {}
+            "server_no_context_takeover" => assert!(is_offered),
+            "server_max_window_bits" => assert!(is_offered || settings.server_window_bits < 15),
+            "client_max_window_bits" => {
+                // RFC 7692 §7.1.2.2: only as the answer to an offer.
+                assert!(is_offered && !stands_alone);
+                assert!(value.parse::<u8>().is_ok_and(|bits| Some(bits) <= takeover_bits));
+            }
+            _ => panic!("{name} is no parameter"),
+        }
     }
     // Negotiating the response as an offer gives the same response (RFC 7692 §7.1: same grammar).
-    let again =
-        extension::negotiate([response.as_str()].into_iter(), ExtensionSettings { enabled: true });
+    let again = extension::negotiate([response.as_str()].into_iter(), settings);
     assert_eq!(again, Some(agreement));
     assert_ne!(Compression::of(again), Compression::Raw);
+    let without = agreement.without_client_takeover();
+    let again = extension::negotiate([without.response().as_str()].into_iter(), settings);
+    assert_eq!(again, Some(without));
 }
 
 /// The parts of an upgrade request, one per line; an empty line is a missing header.
@@ -82,12 +113,7 @@ enum Owned {
     Close(Option<(u16, String)>),
 }
 
-fn read(
-    compression_agreed: bool,
-    stream: &[u8],
-    sizes: [usize; 4],
-) -> (Vec<Owned>, Option<Failure>) {
-    let mut reader = Reader::new(compression_agreed);
+fn read(mut reader: Reader, stream: &[u8], sizes: [usize; 4]) -> (Vec<Owned>, Option<Failure>) {
     let mut pool = Pool::new();
     let mut events = Vec::new();
     let mut failure = None;

@@ -3,7 +3,7 @@
 //! Uses `deflate`; never holds anything of a connection beyond its last event.
 //! Change here: what is pooled and how much is kept. `reader` fills it.
 
-use fanwire_deflate::{InflateError, Inflater};
+use fanwire_deflate::{InflateError, Inflater, SenderWindow};
 
 use crate::{Failure, Limits};
 
@@ -26,19 +26,29 @@ impl Pool {
         Self::default()
     }
 
-    /// Inflates one whole compressed payload into `bytes` (RFC 7692 §7.2.2).
-    pub(crate) fn inflate(&mut self, payload: &[u8], limits: &Limits) -> Result<(), Failure> {
+    /// Inflates one whole compressed payload into `bytes` (RFC 7692 §7.2.2). It may refer to the bytes in `window`,
+    /// to which its own are added; without one it stands alone.
+    pub(crate) fn inflate(
+        &mut self,
+        payload: &[u8],
+        window: Option<&mut SenderWindow>,
+        limits: &Limits,
+    ) -> Result<(), Failure> {
         let inflater = self.inflater.get_or_insert_default();
         let bytes_max = limits.inflated_bytes_max;
         self.bytes.clear();
-        inflater.reset();
-        inflater
-            .push(payload, &mut self.bytes, bytes_max)
-            .and_then(|()| inflater.finish(&mut self.bytes, bytes_max))
-            .map_err(|error| match error {
-                InflateError::TooLarge { bytes_max } => Failure::InflatedTooBig { bytes_max },
-                _ => Failure::CorruptDeflate,
-            })
+        let inflated = match window {
+            Some(window) => inflater.message(payload, window, &mut self.bytes, bytes_max),
+            None => {
+                inflater.reset();
+                let pushed = inflater.push(payload, &mut self.bytes, bytes_max);
+                pushed.and_then(|()| inflater.finish(&mut self.bytes, bytes_max))
+            }
+        };
+        inflated.map_err(|error| match error {
+            InflateError::TooLarge { bytes_max } => Failure::InflatedTooBig { bytes_max },
+            _ => Failure::CorruptDeflate,
+        })
     }
 
     /// Frees buffers that an unusually large message needed.

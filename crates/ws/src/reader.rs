@@ -1,17 +1,20 @@
 //! Turns a connection's bytes into messages (RFC 6455 §5.4–§5.6, RFC 7692 §7.2.2).
 //! Bytes in any split → one `Event` at a time, borrowed; or a `Failure` that ends the connection.
-//! Uses the shard's `Pool` for inflating and assembling; never owns memory between messages.
+//! Uses the shard's `Pool` for inflating and assembling; owns memory between messages only for context takeover.
 //! Change here: the order of events, whole frames. Frames that arrive in pieces are `reader::partial`.
 
 mod partial;
 
 use std::ops::Range;
 
+use fanwire_deflate::SenderWindow;
+
 use self::partial::Partial;
 use crate::header::{self, Allowed};
 use crate::{Failure, Limits, Opcode, Pool, close, mask};
 
-/// One connection's inbound state: 16 bytes, and no heap block between messages.
+/// One connection's inbound state: 24 bytes, and no heap block between messages, other than the window of a client with
+/// context takeover.
 ///
 /// A complete frame that is no fragment is returned as a slice of the input without a copy
 /// (inflated into the pool when compressed). Only a frame or message that arrives in pieces has
@@ -19,15 +22,42 @@ use crate::{Failure, Limits, Opcode, Pool, close, mask};
 #[derive(Default)]
 pub struct Reader {
     partial: Option<Box<Partial>>,
-    compression_agreed: bool,
+    /// With context takeover, from the first compressed message on.
+    window: Option<Box<SenderWindow>>,
+    compression: InboundCompression,
     /// A close frame or a failure came: the rest of the stream is ignored.
     ended: bool,
 }
 
+/// What was agreed about messages of the client (RFC 7692 §7.1).
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum InboundCompression {
+    #[default]
+    Raw,
+    /// Each compressed message stands alone.
+    Standalone,
+    /// A compressed message may refer to the compressed ones before it.
+    Takeover { window_bits: u8 },
+}
+
 impl Reader {
-    /// A reader at the start of a connection; `compression_agreed` allows RSV1 (RFC 7692 §6).
+    /// A reader at the start of a connection; `compression_agreed` allows RSV1 (RFC 7692 §6) on messages that stand
+    /// alone (§7.1.1.2).
     pub fn new(compression_agreed: bool) -> Self {
-        Self { partial: None, compression_agreed, ended: false }
+        let agreed = InboundCompression::Standalone;
+        let compression = if compression_agreed { agreed } else { InboundCompression::Raw };
+        Self { compression, ..Self::default() }
+    }
+
+    /// A reader at the start of a connection with context takeover of the client, in a window of 2^`window_bits` bytes,
+    /// 8 to 15 (RFC 7692 §7.1.2.2).
+    pub fn with_takeover(window_bits: u8) -> Self {
+        Self { compression: InboundCompression::Takeover { window_bits }, ..Self::default() }
+    }
+
+    /// Bytes of the client's window that are allocated at the moment; none before its first compressed message.
+    pub fn window_bytes(&self) -> usize {
+        self.window.as_ref().map_or(0, |window| window.heap_bytes())
     }
 
     /// Takes bytes from the front of `input` until one event is complete.
@@ -59,30 +89,63 @@ impl Reader {
         pool: &mut Pool,
         limits: &Limits,
     ) -> Result<Option<CompleteFrame>, Failure> {
+        let (opcode, payload) = match self.assemble(input, pool, limits)? {
+            None => return Ok(None),
+            Some(Arrived::Plain(frame)) => return Ok(Some(frame)),
+            Some(Arrived::Compressed(opcode, payload)) => (opcode, payload),
+        };
+        match payload {
+            CompressedPayload::Input(range) => self.inflate(&input.bytes[range], pool, limits),
+            CompressedPayload::Assembled(bytes) => self.inflate(&bytes, pool, limits),
+        }?;
+        Ok(Some(CompleteFrame { opcode, source: PayloadSource::PoolBytes }))
+    }
+
+    fn assemble(
+        &mut self,
+        input: &mut Input<'_>,
+        pool: &mut Pool,
+        limits: &Limits,
+    ) -> Result<Option<Arrived>, Failure> {
         if self.ended {
             input.taken = input.bytes.len();
             return Ok(None);
         }
+        let compression_agreed = self.compression != InboundCompression::Raw;
         if self.partial.is_none()
-            && let Some(ready) = whole_frame(self.compression_agreed, input, pool, limits)?
+            && let Some(arrived) = whole_frame(compression_agreed, input, limits)?
         {
-            return Ok(Some(ready));
+            return Ok(Some(arrived));
         }
         while !input.is_empty() {
             let partial = self.partial.get_or_insert_default();
-            let ready = partial.advance(self.compression_agreed, input, pool, limits)?;
+            let arrived = partial.advance(compression_agreed, input, pool, limits)?;
             if partial.is_idle() {
                 self.partial = None;
             }
-            if ready.is_some() {
-                return Ok(ready);
+            if arrived.is_some() {
+                return Ok(arrived);
             }
         }
         Ok(None)
     }
 
+    /// Inflates a message into the pool. Messages that are not compressed never enter the window, because they pass by
+    /// the compressor of the client (RFC 7692 §7.2.2).
+    fn inflate(&mut self, payload: &[u8], pool: &mut Pool, limits: &Limits) -> Result<(), Failure> {
+        let window = match self.compression {
+            InboundCompression::Takeover { window_bits } => {
+                let window = || Box::new(SenderWindow::new(window_bits));
+                Some(self.window.get_or_insert_with(window).as_mut())
+            }
+            InboundCompression::Raw | InboundCompression::Standalone => None,
+        };
+        pool.inflate(payload, window, limits)
+    }
+
     fn end(&mut self) {
         self.partial = None;
+        self.window = None;
         self.ended = true;
     }
 }
@@ -91,9 +154,8 @@ impl Reader {
 fn whole_frame(
     compression_agreed: bool,
     input: &mut Input<'_>,
-    pool: &mut Pool,
     limits: &Limits,
-) -> Result<Option<CompleteFrame>, Failure> {
+) -> Result<Option<Arrived>, Failure> {
     let allowed = Allowed {
         rsv1: compression_agreed,
         continuation: false,
@@ -108,15 +170,25 @@ fn whole_frame(
     let start = input.taken + header.header_bytes;
     let range = start..start + header.payload_bytes;
     input.taken = range.end;
-    let payload = &mut input.bytes[range.clone()];
-    mask::unmask(payload, header.mask);
-    let source = if header.rsv1 {
-        pool.inflate(payload, limits)?;
-        PayloadSource::PoolBytes
+    mask::unmask(&mut input.bytes[range.clone()], header.mask);
+    let opcode = header.opcode;
+    Ok(Some(if header.rsv1 {
+        Arrived::Compressed(opcode, CompressedPayload::Input(range))
     } else {
-        PayloadSource::Input(range)
-    };
-    Ok(Some(CompleteFrame { opcode: header.opcode, source }))
+        Arrived::Plain(CompleteFrame { opcode, source: PayloadSource::Input(range) })
+    }))
+}
+
+/// A message or control frame whose last byte has arrived.
+enum Arrived {
+    Plain(CompleteFrame),
+    Compressed(Opcode, CompressedPayload),
+}
+
+/// The location of a payload that is to be inflated.
+enum CompressedPayload {
+    Input(Range<usize>),
+    Assembled(Vec<u8>),
 }
 
 /// A complete message or control frame, before its bytes are borrowed.

@@ -156,6 +156,105 @@ fn final_blocks_of_some_size_are_not_limited() {
     assert_eq!(inflate(&stored.repeat(500), 500 * 256), Ok(piece.repeat(500)));
 }
 
+#[test]
+fn a_message_may_refer_to_the_one_before_it() {
+    // RFC 7692 §7.2.3.2: "Hello" twice.
+    let hellos = [Ok("Hello"), Ok("Hello")];
+    check_stream(&["f2 48 cd c9 c9 07 00", "f2 00 11 00 00"], &hellos);
+    // The second stands alone, too, as the sender chooses.
+    check_stream(&["f2 48 cd c9 c9 07 00", "f2 48 cd c9 c9 07 00"], &hellos);
+    check_stream(&["f2 00 11 00 00"], &[Err(InflateError::Corrupt)]);
+}
+
+#[test]
+fn an_empty_message_leaves_the_window_as_it_is() {
+    for empty in ["00", ""] {
+        let stream = ["f2 48 cd c9 c9 07 00", empty, "f2 00 11 00 00"];
+        check_stream(&stream, &[Ok("Hello"), Ok(""), Ok("Hello")]);
+    }
+}
+
+#[test]
+fn the_window_stays_after_a_final_block() {
+    // RFC 7692 §7.2.3.4, with and without the closing zero byte.
+    for last in ["f3 48 cd c9 c9 07 00 00", "f3 48 cd c9 c9 07 00", "f2 48 cd c9 c9 07 04"] {
+        check_stream(&[last, "f2 00 11 00 00"], &[Ok("Hello"), Ok("Hello")]);
+    }
+}
+
+#[test]
+fn a_block_behind_a_final_block_may_refer_to_the_message_before() {
+    // An empty final block, then a copy of "Hello" from the message before; then one across both.
+    let stream = ["f2 48 cd c9 c9 07 00", "03 00 f2 00 11 00 00", "03 00 02 12 00 00"];
+    check_stream(&stream, &[Ok("Hello"), Ok("Hello"), Ok("Hel")]);
+}
+
+#[test]
+fn what_left_the_window_is_corrupt() {
+    let (mut inflater, mut window) = (Inflater::new(), SenderWindow::new(9));
+    let hello = [hex("f2 48 cd c9 c9 07 00"), hex("f2 00 11 00 00")];
+    let mut read = |payload: &[u8]| {
+        let mut out = Vec::new();
+        inflater.message(payload, &mut window, &mut out, 1000).map(|()| out)
+    };
+    // A fixed block with a match of length 3 at distance 512 (code 10001, extra bits 1111111): the oldest bytes.
+    let oldest = hex("02 c6 3f 00");
+    assert_eq!(read(&stored(&[7; 511])).map(|it| it.len()), Ok(511));
+    assert_eq!(read(&oldest), Err(InflateError::Corrupt));
+    assert_eq!(read(&stored(b"8")).map(|it| it.len()), Ok(1));
+    assert_eq!(read(&oldest), Ok(vec![7; 3]));
+    assert_eq!(read(&hello[0]), Ok(b"Hello".to_vec()));
+    assert_eq!(read(&hello[1]), Ok(b"Hello".to_vec()));
+}
+
+#[test]
+fn a_message_that_fails_is_not_in_the_window() {
+    let (mut inflater, mut window) = (Inflater::new(), SenderWindow::new(9));
+    let mut read = |payload: &str, bytes_max| {
+        let mut out = Vec::new();
+        inflater.message(&hex(payload), &mut window, &mut out, bytes_max).map(|()| out)
+    };
+    assert_eq!(read("f2 48 cd c9 c9 07 00", 5), Ok(b"Hello".to_vec()));
+    let too_large = Err(InflateError::TooLarge { bytes_max: 4 });
+    assert_eq!(read("f2 00 11 00 00", 4), too_large);
+    assert_eq!(read("f2 48 cd c9 c9", 5), Err(InflateError::Corrupt));
+    assert_eq!(read("f2 00 11 00 00", 5), Ok(b"Hello".to_vec()));
+}
+
+#[test]
+fn one_inflater_serves_several_senders_in_turn() {
+    let mut inflater = Inflater::new();
+    let mut windows = [SenderWindow::new(9), SenderWindow::new(15), SenderWindow::new(12)];
+    let mut read = |payload: &[u8], window: &mut SenderWindow| {
+        let mut out = Vec::new();
+        inflater.message(payload, window, &mut out, 1000).map(|()| out)
+    };
+    for (window, byte) in windows.iter_mut().zip(*b"abc") {
+        assert_eq!(read(&stored(&[byte; 5]), window), Ok(vec![byte; 5]));
+    }
+    for (window, byte) in windows.iter_mut().zip(*b"abc") {
+        assert_eq!(read(&hex("02 12 00 00"), window), Ok(vec![byte; 3]));
+    }
+}
+
+/// Decodes payloads of one sender with context takeover, one after another.
+fn check_stream(payloads: &[&str], expect: &[Result<&str, InflateError>]) {
+    let (mut inflater, mut window) = (Inflater::new(), SenderWindow::new(15));
+    let results = payloads.iter().map(|payload| {
+        let mut out = Vec::new();
+        inflater.message(&hex(payload), &mut window, &mut out, 1000)?;
+        Ok(String::from_utf8(out).expect("ASCII"))
+    });
+    let expect: Vec<_> = expect.iter().map(|one| one.map(str::to_owned)).collect();
+    assert_eq!(results.collect::<Vec<_>>(), expect, "{payloads:?}");
+}
+
+/// A payload of one stored block (RFC 1951 §3.2.4).
+fn stored(message: &[u8]) -> Vec<u8> {
+    let bytes = message.len() as u16;
+    [&[0][..], &bytes.to_le_bytes(), &(!bytes).to_le_bytes(), message, &[0]].concat()
+}
+
 fn check(payload: &str, expect: Result<&[u8], InflateError>) {
     let payload = hex(payload);
     let expect = expect.map(<[u8]>::to_vec);

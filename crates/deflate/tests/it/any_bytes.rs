@@ -20,6 +20,18 @@ proptest! {
     }
 
     #[test]
+    fn any_payload_after_a_message_is_decoded_like_one_payload_with_both(
+        head: [u8; 2],
+        data in vec(any::<u8>(), 0..300),
+        copies in vec(any::<[u8; 2]>(), 0..40),
+    ) {
+        fuzzing::takeover(&[&head[..], &data].concat());
+        // Blocks of the fixed code that copy three bytes, often from the message before.
+        let copies: Vec<u8> = copies.into_iter().flat_map(|[first, second]| [2, first | 2, second, 0]).collect();
+        fuzzing::takeover(&[&head[..], &[b'a'; 255], &copies].concat());
+    }
+
+    #[test]
     fn any_publications_come_back_in_context(
         data in vec(any::<u8>(), 0..2_000),
         word in vec(any::<u8>(), 1..64),

@@ -30,9 +30,7 @@ fn a_message_beyond_the_peers_window_goes_out_raw() {
 #[test]
 fn context_is_used_unless_the_peer_or_the_server_declines_it() {
     // RFC 7692 §7.1.1.1
-    let of = |offer| {
-        Compression::of(negotiate([offer].into_iter(), ExtensionSettings { enabled: true }))
-    };
+    let of = |offer| Compression::of(negotiate([offer].into_iter(), ExtensionSettings::default()));
     let context = of("permessage-deflate; server_max_window_bits=12");
     assert_eq!(context, Compression::Context { window_bits: 12 });
     assert_eq!(context.without_context(), Compression::Standalone { window_bits: 12 });
@@ -50,7 +48,7 @@ fn the_state_of_a_connection_is_two_bytes() {
 }
 
 fn check(offer: &str, message_bytes: usize, expect: bool) {
-    let agreement = negotiate([offer].into_iter(), ExtensionSettings { enabled: true });
+    let agreement = negotiate([offer].into_iter(), ExtensionSettings::default());
     assert!(agreement.is_some());
     assert_eq!(Compression::of(agreement).takes(message_bytes), expect, "{offer}");
 }

@@ -129,9 +129,107 @@ fn nothing_is_agreed_to_when_nothing_fits_or_it_is_turned_off() {
     check(",,", None);
     check("permessage-deflat", None);
     check("permessage-deflate2", None);
-    assert_eq!(negotiate([].into_iter(), ExtensionSettings { enabled: true }), None);
+    assert_eq!(negotiate([].into_iter(), ExtensionSettings::default()), None);
     let offers = ["permessage-deflate"].into_iter();
-    assert_eq!(negotiate(offers, ExtensionSettings { enabled: false }), None);
+    let disabled = ExtensionSettings { enabled: false, ..ExtensionSettings::default() };
+    assert_eq!(negotiate(offers, disabled), None);
+}
+
+#[test]
+fn with_takeover_the_response_names_the_smaller_window_of_the_client() {
+    // RFC 7692 §7.1.2.2
+    let twelve = Some("permessage-deflate; client_max_window_bits=12");
+    check_with(TAKEOVER, "permessage-deflate; client_max_window_bits", twelve);
+    check_with(TAKEOVER, "permessage-deflate; client_max_window_bits=15", twelve);
+    check_with(TAKEOVER, "permessage-deflate; client_max_window_bits=12", twelve);
+    for bits in 8..=11 {
+        let both = format!("permessage-deflate; client_max_window_bits={bits}");
+        check_with(TAKEOVER, &both, Some(&both));
+        assert_eq!(agree_with(TAKEOVER, &both).map(|it| it.client_window_bits), Some(Some(bits)));
+    }
+}
+
+#[test]
+fn with_takeover_a_client_that_lets_us_not_choose_has_the_largest_window() {
+    // RFC 7692 §7.1.2.2: the response must not name what was not offered.
+    check_with(TAKEOVER, "permessage-deflate", Some("permessage-deflate"));
+    let agreement = agree_with(TAKEOVER, "permessage-deflate");
+    assert_eq!(agreement.map(|it| it.client_window_bits), Some(Some(15)));
+}
+
+#[test]
+fn a_client_that_does_not_take_over_its_context_needs_no_window() {
+    // RFC 7692 §7.1.1.2
+    let answer = Some("permessage-deflate; client_no_context_takeover");
+    for offer in ["", "; client_max_window_bits", "; client_max_window_bits=9"] {
+        let offer = format!("permessage-deflate; client_no_context_takeover{offer}");
+        check_with(TAKEOVER, &offer, answer);
+        check_with(REQUIRED, &offer, answer);
+    }
+}
+
+#[test]
+fn a_required_choice_declines_offers_that_do_not_give_it() {
+    check_with(REQUIRED, "permessage-deflate", None);
+    check_with(REQUIRED, "permessage-deflate; server_no_context_takeover", None);
+    let twelve = Some("permessage-deflate; client_max_window_bits=12");
+    check_with(REQUIRED, "permessage-deflate; client_max_window_bits", twelve);
+    let two = "permessage-deflate, permessage-deflate; client_max_window_bits=10";
+    check_with(REQUIRED, two, Some("permessage-deflate; client_max_window_bits=10"));
+}
+
+#[test]
+fn without_memory_for_its_window_the_client_does_not_take_over_its_context() {
+    for offer in ["", "; client_max_window_bits", "; client_max_window_bits=9"] {
+        let agreement = agree_with(TAKEOVER, &format!("permessage-deflate{offer}"));
+        let response = agreement.map(|it| it.without_client_takeover().response());
+        let expect = "permessage-deflate; client_no_context_takeover";
+        assert_eq!(response.as_deref(), Some(expect));
+    }
+}
+
+#[test]
+fn all_parameters_of_the_response_stand_in_one_order() {
+    check_with(
+        TAKEOVER,
+        "permessage-deflate; client_max_window_bits; server_max_window_bits=10; \
+         server_no_context_takeover",
+        Some(
+            "permessage-deflate; server_no_context_takeover; server_max_window_bits=10; \
+             client_max_window_bits=12",
+        ),
+    );
+}
+
+#[test]
+fn a_small_window_of_ours_is_named_unasked_and_a_smaller_one_of_the_client_counts() {
+    // RFC 7692 §7.1.2.1
+    let small = ExtensionSettings { server_window_bits: 11, ..ExtensionSettings::default() };
+    let answer = |bits: u8| {
+        format!("permessage-deflate; client_no_context_takeover; server_max_window_bits={bits}")
+    };
+    check_with(small, "permessage-deflate", Some(&answer(11)));
+    check_with(small, "permessage-deflate; server_max_window_bits=15", Some(&answer(11)));
+    check_with(small, "permessage-deflate; server_max_window_bits=9", Some(&answer(9)));
+    check_with(small, "permessage-deflate; server_max_window_bits=8", None);
+    assert_eq!(agree_with(small, "permessage-deflate").map(|it| it.server_window_bits), Some(11));
+}
+
+const TAKEOVER: ExtensionSettings = takeover(false);
+const REQUIRED: ExtensionSettings = takeover(true);
+
+const fn takeover(requires_choice: bool) -> ExtensionSettings {
+    let client_takeover = Some(ClientTakeover { window_bits: 12, requires_choice });
+    ExtensionSettings { enabled: true, server_window_bits: 15, client_takeover }
+}
+
+fn check_with(settings: ExtensionSettings, offers: &str, expect: Option<&str>) {
+    let response = agree_with(settings, offers).map(|agreement| agreement.response());
+    assert_eq!(response.as_deref(), expect, "{offers}");
+}
+
+fn agree_with(settings: ExtensionSettings, offers: &str) -> Option<Agreement> {
+    negotiate([offers].into_iter(), settings)
 }
 
 fn check(offers: &str, expect: Option<&str>) {
@@ -140,5 +238,5 @@ fn check(offers: &str, expect: Option<&str>) {
 }
 
 fn agree(offers: &[&str]) -> Option<Agreement> {
-    negotiate(offers.iter().copied(), ExtensionSettings { enabled: true })
+    negotiate(offers.iter().copied(), ExtensionSettings::default())
 }

@@ -1,9 +1,9 @@
 //! A frame or message of which only a part has arrived (RFC 6455 §5.4).
-//! The next bytes, in any split → a finished message in the `Pool`, or more to wait for.
+//! The next bytes, in any split → a finished message, or more to wait for.
 //! Uses `header`, `mask`, `text`; never reserves memory for bytes that have not arrived.
 //! Change here: assembling fragments. Frames that arrive whole are `reader`.
 
-use super::{CompleteFrame, Input, Limits, PayloadSource};
+use super::{Arrived, CompleteFrame, CompressedPayload, Input, Limits, PayloadSource};
 use crate::header::{self, Allowed, FrameHeader};
 use crate::text::Text;
 use crate::{Failure, Opcode, Pool, mask};
@@ -54,7 +54,7 @@ impl Partial {
         input: &mut Input<'_>,
         pool: &mut Pool,
         limits: &Limits,
-    ) -> Result<Option<CompleteFrame>, Failure> {
+    ) -> Result<Option<Arrived>, Failure> {
         if self.frame.is_none() && !self.read_header(compression_agreed, input, limits)? {
             return Ok(None);
         }
@@ -75,10 +75,11 @@ impl Partial {
         if opcode.is_control() {
             pool.bytes.clear();
             pool.bytes.append(&mut self.control);
-            return Ok(Some(CompleteFrame { opcode, source: PayloadSource::PoolBytes }));
+            let source = PayloadSource::PoolBytes;
+            return Ok(Some(Arrived::Plain(CompleteFrame { opcode, source })));
         }
         match self.message.take_if(|_| fin) {
-            Some(message) => message.body.finish(pool, limits).map(Some),
+            Some(message) => message.body.finish(pool).map(Some),
             None => Ok(None),
         }
     }
@@ -175,22 +176,22 @@ impl Body {
         }
     }
 
-    /// Moves the message into `pool`, inflated.
-    fn finish(self, pool: &mut Pool, limits: &Limits) -> Result<CompleteFrame, Failure> {
-        match self {
+    /// Moves the message into `pool`, unless it is still compressed.
+    fn finish(self, pool: &mut Pool) -> Result<Arrived, Failure> {
+        let (opcode, source) = match self {
             Self::Text(text) => {
                 pool.text = text.finish()?;
-                Ok(CompleteFrame { opcode: Opcode::Text, source: PayloadSource::PoolText })
+                (Opcode::Text, PayloadSource::PoolText)
             }
             Self::Binary(bytes) => {
                 pool.bytes = bytes;
-                Ok(CompleteFrame { opcode: Opcode::Binary, source: PayloadSource::PoolBytes })
+                (Opcode::Binary, PayloadSource::PoolBytes)
             }
             Self::Deflated(opcode, bytes) => {
-                pool.inflate(&bytes, limits)?;
-                Ok(CompleteFrame { opcode, source: PayloadSource::PoolBytes })
+                return Ok(Arrived::Compressed(opcode, CompressedPayload::Assembled(bytes)));
             }
-        }
+        };
+        Ok(Arrived::Plain(CompleteFrame { opcode, source }))
     }
 }
 

@@ -220,6 +220,88 @@ fn a_message_that_inflates_beyond_the_limit_fails_with_1009() {
 }
 
 #[test]
+fn with_takeover_a_message_may_refer_to_the_one_before() {
+    // RFC 7692 §7.2.3.2, in one frame and in fragments with a ping between them
+    let first = "c1 87 00 00 00 00 f2 48 cd c9 c9 07 00";
+    let second = "c1 85 00 00 00 00 f2 00 11 00 00";
+    check_takeover(
+        &format!("{first} {second} {second}"),
+        &[text("Hello"), text("Hello"), text("Hello")],
+    );
+    let fragments =
+        "41 82 00 00 00 00 f2 00  89 80 00 00 00 00  00 80 00 00 00 00  80 83 00 00 00 00 11 00 00";
+    let ping = OwnedEvent::Ping(vec![]);
+    check_takeover(&format!("{first} {fragments}"), &[text("Hello"), ping, text("Hello")]);
+    let failed = OwnedEvent::Failed(Failure::CorruptDeflate);
+    check_takeover(second, std::slice::from_ref(&failed));
+    // Without takeover it refers to nothing.
+    check_compressed(&format!("{first} {second}"), &[text("Hello"), failed]);
+}
+
+#[test]
+fn with_takeover_empty_messages_and_final_blocks_keep_the_window() {
+    // RFC 7692 §7.2.3.4, §7.2.3.6
+    let first = "c1 88 00 00 00 00 f3 48 cd c9 c9 07 00 00";
+    let again = "c2 85 00 00 00 00 f2 00 11 00 00";
+    let hello = binary(b"Hello");
+    check_takeover(&format!("{first} {again}"), &[text("Hello"), hello.clone()]);
+    for empty in
+        ["c1 81 00 00 00 00 00", "c1 80 00 00 00 00", "41 80 00 00 00 00  80 81 00 00 00 00 00"]
+    {
+        let stream = format!("{first} {empty} {again}");
+        check_takeover(&stream, &[text("Hello"), text(""), hello.clone()]);
+    }
+    // A final block, then one that refers to the message before (§7.2.3.5: several blocks).
+    let behind = "c1 87 00 00 00 00 03 00 f2 00 11 00 00";
+    check_takeover(&format!("{first} {behind}"), &[text("Hello"), text("Hello")]);
+}
+
+#[test]
+fn messages_that_are_not_compressed_are_not_in_the_window() {
+    // RFC 7692 §7.2.2
+    let first = "c1 87 00 00 00 00 f2 48 cd c9 c9 07 00";
+    let raw = "81 83 00 00 00 00 61 62 63  01 81 00 00 00 00 64  80 81 00 00 00 00 65";
+    let again = "c1 85 00 00 00 00 f2 00 11 00 00";
+    let seen = [text("Hello"), text("abc"), text("de"), text("Hello")];
+    check_takeover(&format!("{first} {raw} {again}"), &seen);
+    let failed = OwnedEvent::Failed(Failure::CorruptDeflate);
+    let hello = "81 85 00 00 00 00 48 65 6c 6c 6f";
+    check_takeover(&format!("{hello} {again}"), &[text("Hello"), failed]);
+}
+
+#[test]
+fn with_takeover_the_limit_is_that_of_one_message() {
+    let mut sender = fanwire_deflate::Dedicated::new(9, 1, 6);
+    let mut frame = |message: &str| {
+        let mut payload = Vec::new();
+        sender.compress(message.as_bytes(), &mut Default::default(), &mut payload);
+        [&[0xc1, 0x80 | payload.len() as u8, 0, 0, 0, 0], &payload[..]].concat()
+    };
+    let (mut reader, mut pool) = (Reader::with_takeover(9), Pool::new());
+    for bytes in [15, 14, 16] {
+        let message = "x".repeat(bytes);
+        assert_eq!(read(&mut reader, &mut pool, &mut frame(&message)), [text(&message)]);
+    }
+    assert_eq!(reader.window_bytes(), 60, "from 15, by doubling");
+    let failed = OwnedEvent::Failed(Failure::InflatedTooBig { bytes_max: 16 });
+    let mut long = frame(&"x".repeat(17));
+    assert_eq!(read(&mut reader, &mut pool, &mut long), [failed]);
+    assert_eq!(reader.window_bytes(), 0, "what failed keeps no window");
+}
+
+#[test]
+fn the_window_of_a_client_is_allocated_with_its_first_compressed_message() {
+    let (mut reader, mut pool) = (Reader::with_takeover(12), Pool::new());
+    let raw = "81 83 00 00 00 00 61 62 63  89 80 00 00 00 00  41 83 00 00 00 00 f2 48 cd";
+    read(&mut reader, &mut pool, &mut hex(raw));
+    assert!(reader.window.is_none());
+    read(&mut reader, &mut pool, &mut hex("80 84 00 00 00 00 c9 c9 07 00"));
+    assert_eq!(reader.window_bytes(), 5);
+    read(&mut reader, &mut pool, &mut hex("88 80 00 00 00 00"));
+    assert!(reader.window.is_none(), "no message comes after a close frame");
+}
+
+#[test]
 fn rsv1_without_agreement_fails_with_1002() {
     // RFC 6455 §5.2
     check("c1 81 00 00 00 00 00", &[OwnedEvent::Failed(Failure::ReservedBits)]);
@@ -313,13 +395,21 @@ fn check_compressed(stream: &str, expect: &[OwnedEvent]) {
     check_with(true, stream, expect);
 }
 
+fn check_takeover(stream: &str, expect: &[OwnedEvent]) {
+    check_reader(|| Reader::with_takeover(9), stream, expect);
+}
+
 fn check_with(compression_agreed: bool, stream: &str, expect: &[OwnedEvent]) {
+    check_reader(|| Reader::new(compression_agreed), stream, expect);
+}
+
+fn check_reader(make: impl Fn() -> Reader, stream: &str, expect: &[OwnedEvent]) {
     let stream = hex(stream);
     let mut pool = Pool::new();
-    let mut reader = Reader::new(compression_agreed);
+    let mut reader = make();
     assert_eq!(read(&mut reader, &mut pool, &mut stream.clone()), expect, "{stream:02x?}");
     assert!(reader.partial.is_none() || expect.is_empty());
-    let mut reader = Reader::new(compression_agreed);
+    let mut reader = make();
     let seen = stream.iter().flat_map(|byte| read(&mut reader, &mut pool, &mut [*byte]));
     assert_eq!(seen.collect::<Vec<_>>(), expect, "{stream:02x?} byte by byte");
 }

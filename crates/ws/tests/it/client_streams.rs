@@ -14,13 +14,13 @@ use crate::client::Sent;
 proptest! {
     #[test]
     fn what_a_client_sends_comes_out_however_it_is_split(
-        frames in vec(client_frames(), 0..6),
+        frames in vec(client_frames(body()), 0..6),
         cuts in vec(any::<Index>(), 0..12),
     ) {
-        let (stream, expect) = write(&frames);
-        prop_assert_eq!(read(&stream, &[]), expect.clone());
+        let (stream, expect) = write(&frames, standalone);
+        prop_assert_eq!(read(Reader::new(true), &stream, &[]), expect.clone());
         let cuts: Vec<_> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
-        prop_assert_eq!(read(&stream, &cuts), expect);
+        prop_assert_eq!(read(Reader::new(true), &stream, &cuts), expect);
     }
 
     #[test]
@@ -30,14 +30,14 @@ proptest! {
         let mut stream = Vec::new();
         sent.encode(&mut stream);
         let expect = [("binary", payload)];
-        prop_assert_eq!(&read(&stream, &[]), &expect);
-        prop_assert_eq!(&read(&stream, &[cut.index(stream.len())]), &expect);
+        prop_assert_eq!(&read(Reader::new(true), &stream, &[]), &expect);
+        prop_assert_eq!(&read(Reader::new(true), &stream, &[cut.index(stream.len())]), &expect);
     }
 }
 
 /// A message with the ways in which a client may send it, or a control frame.
 #[derive(Clone, Debug)]
-enum ClientFrames {
+pub(crate) enum ClientFrames {
     Message {
         is_text: bool,
         body: Vec<u8>,
@@ -53,12 +53,18 @@ enum ClientFrames {
     },
 }
 
-fn client_frames() -> impl Strategy<Value = ClientFrames> {
-    let body = prop_oneof![
+/// Whether the message is text, and its bytes.
+fn body() -> impl Strategy<Value = (bool, Vec<u8>)> {
+    prop_oneof![
         ".{0,40}".prop_map(|text| (true, text.into_bytes())),
         (".{1,9}", 1..300usize).prop_map(|(text, times)| (true, text.repeat(times).into_bytes())),
         vec(any::<u8>(), 0..300).prop_map(|bytes| (false, bytes)),
-    ];
+    ]
+}
+
+pub(crate) fn client_frames(
+    body: impl Strategy<Value = (bool, Vec<u8>)>,
+) -> impl Strategy<Value = ClientFrames> {
     let cuts = vec(any::<Index>(), 0..5);
     let pings = vec(proptest::option::of(control_body()), 6);
     let message = (body, any::<bool>(), cuts, vec(any::<[u8; 4]>(), 6), pings).prop_map(
@@ -80,9 +86,13 @@ fn control_body() -> impl Strategy<Value = Vec<u8>> {
     vec(any::<u8>(), 0..=125)
 }
 
-type Events = Vec<(&'static str, Vec<u8>)>;
+pub(crate) type Events = Vec<(&'static str, Vec<u8>)>;
 
-fn write(frames: &[ClientFrames]) -> (Vec<u8>, Events) {
+/// The bytes of `frames`, whose compressed messages have the payloads that `compress` returns, and what is to come out.
+pub(crate) fn write(
+    frames: &[ClientFrames],
+    mut compress: impl FnMut(&[u8]) -> Vec<u8>,
+) -> (Vec<u8>, Events) {
     let (mut stream, mut events) = (Vec::new(), Events::new());
     for client_frames in frames {
         match client_frames {
@@ -123,18 +133,17 @@ fn control(opcode: u8, body: &[u8], key: [u8; 4], stream: &mut Vec<u8>, events: 
     events.push((if opcode == 9 { "ping" } else { "pong" }, body.to_vec()));
 }
 
-fn compress(message: &[u8]) -> Vec<u8> {
+fn standalone(message: &[u8]) -> Vec<u8> {
     let mut payload = Vec::new();
     Compressor::new(6).standalone(message, &mut payload);
     payload
 }
 
 /// Reads `stream` cut at `cuts`.
-fn read(stream: &[u8], cuts: &[usize]) -> Events {
+pub(crate) fn read(mut reader: Reader, stream: &[u8], cuts: &[usize]) -> Events {
     let mut ends = cuts.to_vec();
     ends.push(stream.len());
     ends.sort_unstable();
-    let mut reader = Reader::new(true);
     let mut pool = Pool::new();
     let limits = Limits { message_bytes_max: 1 << 20, ..Limits::default() };
     let mut events = Events::new();

@@ -7,5 +7,7 @@
 mod any_bytes;
 mod client;
 mod client_streams;
+mod client_takeover;
+mod memory;
 mod offers;
 mod server_frames;

@@ -3,16 +3,18 @@
 //! Uses the model below as the oracle.
 //! Change here: which offers are generated.
 
-use fanwire_ws::extension::{ExtensionSettings, negotiate};
+use fanwire_ws::extension::{ClientTakeover, ExtensionSettings, negotiate};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 proptest! {
     #[test]
-    fn the_first_acceptable_offer_is_answered_as_the_model_says(offers in vec(offer(), 0..4)) {
-        let expect = offers.iter().find_map(Offer::answer);
+    fn the_first_acceptable_offer_is_answered_as_the_model_says(
+        offers in vec(offer(), 0..4),
+        settings in settings(),
+    ) {
+        let expect = offers.iter().find_map(|offer| offer.answer(settings));
         let values: Vec<_> = offers.iter().map(|offer| offer.text.as_str()).collect();
-        let settings = ExtensionSettings { enabled: true };
         let in_one_header = values.join(", ");
         let answer = negotiate([in_one_header.as_str()].into_iter(), settings);
         prop_assert_eq!(answer.map(|agreement| agreement.response()), expect.clone());
@@ -29,7 +31,7 @@ struct Offer {
 }
 
 impl Offer {
-    fn answer(&self) -> Option<String> {
+    fn answer(&self, settings: ExtensionSettings) -> Option<String> {
         let count = |name| self.parameters.iter().filter(|parameter| parameter.0 == name).count();
         let value = |name| {
             let found = self.parameters.iter().find(|parameter| parameter.0 == name);
@@ -51,15 +53,43 @@ impl Offer {
                         _ => false,
                     }
             });
-        let mut answer = "permessage-deflate; client_no_context_takeover".to_owned();
+        let takeover =
+            settings.client_takeover.filter(|_| value("client_no_context_takeover").is_none());
+        let client_window = value("client_max_window_bits");
+        if !valid || client_window.is_none() && takeover.is_some_and(|it| it.requires_choice) {
+            return None;
+        }
+        let mut answer = "permessage-deflate".to_owned();
+        if takeover.is_none() {
+            answer += "; client_no_context_takeover";
+        }
         if value("server_no_context_takeover").is_some() {
             answer += "; server_no_context_takeover";
         }
-        if let Some(Some(bits)) = value("server_max_window_bits") {
-            answer += &format!("; server_max_window_bits={bits}");
+        let server_bits = value("server_max_window_bits").flatten().and_then(bits);
+        if server_bits.is_some() || settings.server_window_bits < 15 {
+            let smaller = server_bits.unwrap_or(15).min(settings.server_window_bits);
+            answer += &format!("; server_max_window_bits={smaller}");
         }
-        valid.then_some(answer)
+        if let (Some(takeover), Some(value)) = (takeover, client_window) {
+            let smaller = value.and_then(bits).unwrap_or(15).min(takeover.window_bits);
+            answer += &format!("; client_max_window_bits={smaller}");
+        }
+        Some(answer)
     }
+}
+
+fn settings() -> impl Strategy<Value = ExtensionSettings> {
+    let takeover = (9..=15u8, any::<bool>())
+        .prop_map(|(window_bits, requires_choice)| ClientTakeover { window_bits, requires_choice });
+    let server_window_bits = prop_oneof![Just(15), 9..=15u8];
+    (server_window_bits, proptest::option::of(takeover)).prop_map(
+        |(server_window_bits, client_takeover)| ExtensionSettings {
+            enabled: true,
+            server_window_bits,
+            client_takeover,
+        },
+    )
 }
 
 fn offer() -> impl Strategy<Value = Offer> {
