@@ -3,8 +3,10 @@
 //! Uses `target`, `generator` and `machine`; subscribers answer pings and do nothing else.
 //! Change here what an idle connection is; how memory and CPU are read lives in `machine`.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use crate::fanout::round::event_streams;
@@ -24,7 +26,7 @@ pub struct Idle {
     /// Do not offer permessage-deflate.
     #[arg(long)]
     no_compression: bool,
-    /// Event streams instead of WebSockets; without pings, so --seconds 0 is set.
+    /// Event streams instead of WebSockets; they answer pings by requests on one more connection.
     #[arg(long)]
     event_streams: bool,
     /// One channel per connection instead of one for all.
@@ -79,7 +81,7 @@ impl Idle {
         for step in self.steps() {
             self.open(target, &mut generator, opened..step)?;
             opened = step;
-            rest(&mut generator, SETTLE)?;
+            rest(&mut generator, SETTLE, |_| Ok(()))?;
             let resident = machine::resident_bytes(target.pid())? as f64;
             println!(
                 "{:>11} {:>13.2} {:>29.0}",
@@ -100,13 +102,14 @@ impl Idle {
     }
 
     fn cpu_with_pings(&self, target: &Target, generator: &mut Generator) -> Result<f64> {
-        if self.seconds == 0.0 || self.event_streams {
+        if self.seconds == 0.0 {
             return Ok(0.0);
         }
-        rest(generator, FIRST_PING_MAX)?;
+        let mut uplink = Uplink::open(target)?;
+        uplink.rest(generator, FIRST_PING_MAX)?;
         let pings = generator.pings();
         let meter = Meter::start(target.pid(), self.setup.server_core)?;
-        rest(generator, Duration::from_secs_f64(self.seconds))?;
+        uplink.rest(generator, Duration::from_secs_f64(self.seconds))?;
         let usage = meter.stop()?;
         let connections = self.connections as f64;
         let cpu_us = usage.cpu_seconds * 1e6 / connections / usage.wall_seconds;
@@ -150,13 +153,47 @@ impl Idle {
     }
 }
 
-/// Answers pings for this long.
-fn rest(generator: &mut Generator, stretch: Duration) -> Result<()> {
+/// Answers pings for this long; those of event streams are passed to `send`.
+fn rest(
+    generator: &mut Generator,
+    stretch: Duration,
+    mut send: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
     let started = Instant::now();
     while let Some(left) = stretch.checked_sub(started.elapsed()) {
         generator.turn(Some(left), &mut Silence)?;
+        generator.take_pongs().iter().try_for_each(|pong| send(pong))?;
     }
     Ok(())
+}
+
+/// A connection for the answers of event streams to pings.
+struct Uplink(TcpStream);
+
+impl Uplink {
+    fn open(target: &Target) -> Result<Self> {
+        let socket = TcpStream::connect(target.address())?;
+        socket.set_nodelay(true)?;
+        Ok(Self(socket))
+    }
+
+    fn rest(&mut self, generator: &mut Generator, stretch: Duration) -> Result<()> {
+        rest(generator, stretch, |pong| self.send(pong))
+    }
+
+    /// Sends a request and reads its answer, which has no body.
+    fn send(&mut self, request: &[u8]) -> Result<()> {
+        self.0.write_all(request)?;
+        let (mut answer, mut length) = ([0; 1024], 0);
+        while !answer[..length].ends_with(b"\r\n\r\n") {
+            let read = self.0.read(&mut answer[length..])?;
+            ensure!(read > 0, "the answer to a pong ends early");
+            length += read;
+        }
+        let is_accepted = answer.starts_with(b"HTTP/1.1 204 ");
+        ensure!(is_accepted, "a pong was refused: {}", answer[..length].escape_ascii());
+        Ok(())
+    }
 }
 
 /// Idle connections receive no publications.

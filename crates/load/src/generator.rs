@@ -44,7 +44,7 @@ pub struct ConnectTarget {
     pub path: Option<String>,
     /// The token of the connect command.
     pub token: Option<String>,
-    /// As Server-Sent Events, in JSON and without answers to pings; then `path` is that of Fanwire.
+    /// As Server-Sent Events, in JSON; then `path` is that of Fanwire. Answers to pings are [`Generator::take_pongs`].
     pub event_stream: bool,
     /// The upgrade and no command.
     pub upgrade_only: bool,
@@ -157,6 +157,11 @@ impl Generator {
 
     pub fn pings(&self) -> u64 {
         self.state.pings
+    }
+
+    /// Requests to be sent on other connections: the answers of event streams to pings.
+    pub fn take_pongs(&mut self) -> Vec<Box<[u8]>> {
+        std::mem::take(&mut self.state.pongs)
     }
 
     /// Subscribers that have all their replies and did not fail.

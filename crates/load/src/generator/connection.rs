@@ -20,6 +20,8 @@ pub struct ClientConnection {
     phase: ConnectionPhase,
     window: Window,
     is_event_stream: bool,
+    /// The request that answers a ping, of an event stream that has connected.
+    pong: Option<Box<[u8]>>,
     /// The start of a frame whose end has not come yet; nearly always empty.
     partial: Vec<u8>,
 }
@@ -30,6 +32,8 @@ pub struct GeneratorState {
     pub inflate: bool,
     pub subscribed: usize,
     pub pings: u64,
+    /// Requests with the answers of event streams to pings, not sent yet.
+    pub pongs: Vec<Box<[u8]>>,
     pub endpoint: ConnectTarget,
     /// From the first connect reply.
     pub server_version: Option<String>,
@@ -40,11 +44,21 @@ pub struct GeneratorState {
 
 impl GeneratorState {
     pub fn new(inflate: bool) -> Self {
-        let (plain, out) = (Vec::new(), Vec::new());
+        let (plain, out, pongs) = (Vec::new(), Vec::new(), Vec::new());
         let inflater = Inflater::default();
         let endpoint = ConnectTarget::default();
         let server_version = None;
-        Self { inflate, subscribed: 0, pings: 0, endpoint, server_version, inflater, plain, out }
+        Self {
+            inflate,
+            subscribed: 0,
+            pings: 0,
+            pongs,
+            endpoint,
+            server_version,
+            inflater,
+            plain,
+            out,
+        }
     }
 }
 
@@ -57,6 +71,7 @@ impl ClientConnection {
             phase: ConnectionPhase::Live,
             window: Window::Absent,
             is_event_stream: state.endpoint.event_stream && !profile.plain,
+            pong: None,
             partial: Vec::new(),
         };
         if profile.plain {
@@ -236,6 +251,9 @@ impl ClientConnection {
     ) -> Result<()> {
         let ConnectionPhase::Replying { replied, wanted } = &mut self.phase else { return Ok(()) };
         *replied += u32::from(self.encoding.reply_id(message)?.is_some());
+        if self.is_event_stream && self.pong.is_none() {
+            self.pong = events::pong(&state.endpoint.host, message).map(Vec::into_boxed_slice);
+        }
         if state.server_version.is_none() {
             state.server_version = self.encoding.server_version(message);
         }
@@ -279,7 +297,8 @@ impl ClientConnection {
     fn pong(&mut self, state: &mut GeneratorState) -> Result<()> {
         state.pings += 1;
         if self.is_event_stream {
-            return Ok(()); // an answer would be a request of its own
+            state.pongs.extend(self.pong.clone());
+            return Ok(());
         }
         self.send(self.encoding.opcode(), self.encoding.pong(), state)
     }

@@ -15,6 +15,16 @@ pub fn request(host: &str, commands: &[u8]) -> Vec<u8> {
     format!("GET {PATH}?cf_connect={encoded} HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes()
 }
 
+/// The request that answers a ping, for the session of this connect reply; `None` if it is none.
+pub fn pong(host: &str, reply: &[u8]) -> Option<Vec<u8>> {
+    let reply: serde_json::Value = serde_json::from_slice(reply).ok()?;
+    let [session, node] = ["session", "node"].map(|name| reply["connect"][name].as_str());
+    let body = serde_json::json!({ "session": session?, "node": node?, "data": "{}" }).to_string();
+    let length = body.len();
+    let head = format!("POST {UPLINK_PATH} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}");
+    Some(format!("{head}\r\n\r\n{body}").into_bytes())
+}
+
 /// The length of the head of the response, with the empty line that begins the body; `None` when it is not complete yet.
 ///
 /// # Errors
@@ -48,11 +58,12 @@ pub fn front(bytes: &[u8]) -> Result<Option<(&[u8], usize)>> {
 
 /// Fanwire's path by default.
 const PATH: &str = "/connection/sse";
+const UPLINK_PATH: &str = "/emulation";
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
 #[cfg(test)]
 mod tests {
-    use super::{front, head, request};
+    use super::{front, head, pong, request};
 
     #[test]
     fn a_response_is_read_piece_by_piece() {
@@ -60,6 +71,10 @@ mod tests {
             request("h", b"{}"),
             b"GET /connection/sse?cf_connect=%7B%7D HTTP/1.1\r\nHost: h\r\n\r\n"
         );
+        let reply = br#"{"id":1,"connect":{"client":"c","session":"s","node":"n"}}"#;
+        let pong = String::from_utf8(pong("h", reply).expect("a session")).expect("text");
+        assert!(pong.starts_with("POST /emulation HTTP/1.1\r\nHost: h\r\nContent-Length: "));
+        assert!(pong.ends_with(r#"{"data":"{}","node":"n","session":"s"}"#), "{pong}");
         let response = b"HTTP/1.1 200 OK\r\nA: b\r\n\r\n\r\ndata: {}\n\ndata: 1";
         for length in 0..27 {
             assert_eq!(head(&response[..length]).expect("no error"), None);
