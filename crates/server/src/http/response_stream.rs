@@ -19,15 +19,16 @@ use axum::{
 };
 use fanwire_node::Hello;
 use fanwire_protocol::Encoding;
+use fanwire_ws::extension;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::{
-    cors,
+    content_coding, cors,
     exchange::Exchange,
     routes::{RealtimeEndpoint, user_of},
     upgrade::{Endpoint, address, peer},
 };
-use crate::shard::{self, Application, Arrival, Compression, OpenResponse, Transport};
+use crate::shard::{self, Application, Arrival, Coding, Compression, OpenResponse, Transport};
 
 /// A response instead of the stream.
 pub(super) type Refusal = Box<Response>;
@@ -38,6 +39,8 @@ pub(super) struct StreamEndpoint {
     /// Not [`Transport::WebSocket`].
     pub(super) transport: Transport,
     pub(super) body_bytes_max: usize,
+    /// Compresses bodies for clients that accept it.
+    pub(super) compression: bool,
 }
 
 /// Serves one request. The response is sent by a shard; the returned one is an error, or the answer to a preflight.
@@ -87,10 +90,11 @@ impl StreamEndpoint {
             is_emulated: true,
             user: user_of(&request, &self.realtime.user_id_header),
         };
+        let coding = self.coding(request.headers());
         let response = OpenResponse {
             transport: self.transport,
-            coding: None,
-            head: self.head(request.headers()),
+            coding,
+            head: self.head(request.headers(), coding),
             message: message.into(),
         };
         let peer = peer(&request);
@@ -124,12 +128,28 @@ impl StreamEndpoint {
         }
     }
 
+    /// The coding of the body. None for Apple's NSURLSession, which is known to keep the first 512 bytes of a text until
+    /// more arrive: compressed messages take long to be so many. Its events are delayed less without compression.
+    fn coding(&self, headers: &HeaderMap) -> Option<Coding> {
+        let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+        let is_apple = agent.is_some_and(extension::is_apple_nsurlsession);
+        let compresses =
+            self.compression && (!is_apple || self.realtime.endpoint.compression_apple);
+        if compresses { content_coding::accepted(headers) } else { None }
+    }
+
     /// Status and headers. The body ends with the connection, which every version of HTTP/1
     /// knows (RFC 9112 §6.3), so that no byte is spent on chunks.
-    fn head(&self, headers: &HeaderMap) -> Vec<u8> {
+    fn head(&self, headers: &HeaderMap, coding: Option<Coding>) -> Vec<u8> {
         let mut head = String::from(HEAD);
         if self.transport == Transport::EventStream {
             head.push_str("Content-Type: text/event-stream; charset=utf-8\r\n");
+        }
+        if self.compression {
+            head.push_str("Vary: Accept-Encoding\r\n");
+        }
+        if let Some(coding) = coding {
+            head.push_str(&format!("Content-Encoding: {}\r\n", coding.name()));
         }
         for (name, value) in cors::headers(headers) {
             head.push_str(&format!("{name}: {value}\r\n"));

@@ -134,6 +134,7 @@ fn streams(config: &Config, realtime: Arc<RealtimeEndpoint>, node: Arc<Node>) ->
             realtime: Arc::clone(&realtime),
             transport,
             body_bytes_max: options.max_request_body_size,
+            compression: options.compression,
         });
         let serve = any(response_stream::serve).with_state(endpoint);
         router = router.route(&options.handler_prefix, serve);
