@@ -265,6 +265,8 @@ pub struct StreamOptions {
     pub handler_prefix: String,
     /// Bytes; longer → 413.
     pub max_request_body_size: usize,
+    /// Compresses bodies for clients that accept it.
+    pub compression: bool,
 }
 
 /// `emulation.*`

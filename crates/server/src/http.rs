@@ -6,6 +6,7 @@
 pub mod admission;
 pub mod api_service;
 mod command_stream;
+mod content_coding;
 mod cors;
 mod debug;
 mod emulation;

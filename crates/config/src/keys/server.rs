@@ -146,12 +146,16 @@ rows! { SERVER: Config;
         "Path of the HTTP streaming endpoint.";
     "http_stream.max_request_body_size", BYTES, "65536" => [http_stream.max_request_body_size],
         "Longest request of the HTTP streaming endpoint in bytes; a longer one gets 413.";
+    "http_stream.compression", SWITCH, "true" => [http_stream.compression],
+        "Fanwire only: compresses HTTP streams for clients that accept gzip or deflate, in context as WebSocket messages.";
     "sse.enabled", SWITCH, "false" => [sse.enabled],
         "Serves Server-Sent Events, for clients whose network has no WebSocket.";
     "sse.handler_prefix", PATH, "/connection/sse" => [sse.handler_prefix],
         "Path of the endpoint of Server-Sent Events.";
     "sse.max_request_body_size", BYTES, "65536" => [sse.max_request_body_size],
         "Longest request of that endpoint in bytes; a longer one gets 413.";
+    "sse.compression", SWITCH, "true" => [sse.compression],
+        "Fanwire only: compresses Server-Sent Events for clients that accept gzip or deflate, in context as WebSocket messages.";
     "emulation.handler_prefix", PATH, "/emulation" => [emulation.handler_prefix],
         "Path on which clients of HTTP streaming and Server-Sent Events send their commands.";
     "emulation.max_request_body_size", BYTES, "65536" => [emulation.max_request_body_size],

@@ -20,10 +20,11 @@ use axum::{
 use fanwire_fanout::Opening;
 use fanwire_node::{Hello, Uplink};
 use fanwire_protocol::Encoding;
+use fanwire_ws::extension;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::{
-    cors,
+    content_coding, cors,
     exchange::Exchange,
     routes::{RealtimeEndpoint, user_of},
     unidirectional,
@@ -31,7 +32,7 @@ use super::{
 };
 use crate::config::ConnectCodeResponse;
 use crate::shard::{
-    self, Application, Arrival, Compression, Framing, Negotiated, OpenResponse, Transport,
+    self, Application, Arrival, Coding, Compression, Framing, Negotiated, OpenResponse, Transport,
 };
 
 /// A response instead of the stream.
@@ -45,6 +46,8 @@ pub(super) struct StreamEndpoint {
     pub(super) body_bytes_max: usize,
     /// Statuses for refused connects of unidirectional clients; `None`: the stream begins before connect is decided.
     pub(super) connect_responses: Option<Arc<[ConnectCodeResponse]>>,
+    /// Compresses bodies for clients that accept it.
+    pub(super) compression: bool,
 }
 
 /// Serves one request. The response is sent by a shard; the returned one is an error, or the answer to a preflight.
@@ -87,8 +90,9 @@ impl StreamEndpoint {
         let message = self.first_message(message)?;
         let is_binary =
             self.transport == Transport::HttpStream && is_octet_stream(request.headers());
-        let (opening, head) = self.opening(&request, is_binary);
-        let response = OpenResponse { transport: self.transport, coding: None, head, message };
+        let coding = self.coding(request.headers());
+        let (opening, head) = self.opening(&request, is_binary, coding);
+        let response = OpenResponse { transport: self.transport, coding, head, message };
         let peer = peer_of(request.headers(), address);
         let shards = Arc::clone(&endpoint.shards);
         exchange.hand_over(Box::new(move |socket: TcpStream| {
@@ -133,7 +137,12 @@ impl StreamEndpoint {
     }
 
     /// How the session opens, and the head of the response, empty if that waits for connect.
-    fn opening(&self, request: &Request, is_binary: bool) -> (Opening, Vec<u8>) {
+    fn opening(
+        &self,
+        request: &Request,
+        is_binary: bool,
+        coding: Option<Coding>,
+    ) -> (Opening, Vec<u8>) {
         let hello = Hello {
             encoding: if is_binary { Encoding::Protobuf } else { Encoding::Json },
             frame_ping: false,
@@ -144,7 +153,7 @@ impl StreamEndpoint {
             },
             user: user_of(request.headers(), &self.realtime.user_id_header),
         };
-        let head = self.head(request.headers());
+        let head = self.head(request.headers(), coding);
         match self.connect_responses.clone() {
             None => (hello.into(), head),
             Some(transforms) => {
@@ -163,12 +172,28 @@ impl StreamEndpoint {
         }
     }
 
+    /// The coding of the body. None for Apple's NSURLSession, which is known to keep the first 512 bytes of a text until
+    /// more arrive: compressed messages take long to be so many. Its events are delayed less without compression.
+    fn coding(&self, headers: &HeaderMap) -> Option<Coding> {
+        let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+        let is_apple = agent.is_some_and(extension::is_apple_nsurlsession);
+        let compresses =
+            self.compression && (!is_apple || self.realtime.endpoint.compression_apple);
+        if compresses { content_coding::accepted(headers) } else { None }
+    }
+
     /// Status and headers. The body ends with the connection, which every version of HTTP/1
     /// knows (RFC 9112 §6.3), so that no byte is spent on chunks.
-    fn head(&self, headers: &HeaderMap) -> Vec<u8> {
+    fn head(&self, headers: &HeaderMap, coding: Option<Coding>) -> Vec<u8> {
         let mut head = String::from(HEAD);
         if self.transport.framing() == Framing::Events {
             head.push_str("Content-Type: text/event-stream; charset=utf-8\r\n");
+        }
+        if self.compression {
+            head.push_str("Vary: Accept-Encoding\r\n");
+        }
+        if let Some(coding) = coding {
+            head.push_str(&format!("Content-Encoding: {}\r\n", coding.name()));
         }
         head.push_str(&cors::lines(headers));
         head.push_str("\r\n");

@@ -171,6 +171,7 @@ fn streams(config: &Config, realtime: Arc<RealtimeEndpoint>, node: Arc<Node>) ->
             transport,
             body_bytes_max: options.max_request_body_size,
             connect_responses: None,
+            compression: options.compression,
         });
         let serve = any(response_stream::serve).with_state(endpoint);
         router = router.route(&options.handler_prefix, serve);

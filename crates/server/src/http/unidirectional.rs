@@ -46,6 +46,7 @@ pub(super) fn routes(
             realtime: Arc::clone(realtime),
             transport,
             body_bytes_max: options.max_request_body_size,
+            compression: false,
             connect_responses: responses.enabled.then(|| responses.transforms.as_slice().into()),
         });
         let serve = any(response_stream::serve).with_state(endpoint);

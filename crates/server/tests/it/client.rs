@@ -174,6 +174,14 @@ impl Client {
         String::from_utf8(self.buffer).expect("text")
     }
 
+    /// The next bytes as they come; none at the end of the stream.
+    pub(crate) async fn read(&mut self) -> Vec<u8> {
+        if self.buffer.is_empty() {
+            self.fill().await;
+        }
+        std::mem::take(&mut self.buffer)
+    }
+
     fn parse(&mut self) -> Option<Received> {
         let (len, start) = match *self.buffer.get(1)? {
             126 => (usize::from(u16::from_be_bytes(self.buffer.get(2..4)?.try_into().ok()?)), 4),

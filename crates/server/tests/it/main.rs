@@ -24,5 +24,6 @@ mod route;
 mod shutdown;
 mod stream;
 mod streams;
+mod streams_compressed;
 mod traffic;
 mod uni;
