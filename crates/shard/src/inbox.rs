@@ -16,12 +16,14 @@ use std::{
 use fanwire_ws::Compression;
 use parking_lot::Mutex;
 
-use super::{INBOX_BYTES_MAX, decode_failures::Peer, transport::Transport};
+use super::{INBOX_BYTES_MAX, decode_failures::Peer, tls::TlsSession, transport::Transport};
 
 /// A socket whose handshake is done, to be opened on a shard.
 pub struct Arrival<H> {
     pub socket: TcpStream,
-    /// Bytes that the peer sent after its handshake.
+    /// `None` for a connection without TLS. What it has not sent is sent first.
+    pub tls: Option<Box<TlsSession>>,
+    /// Bytes that the peer sent after its handshake; with TLS their plaintext.
     pub early: Vec<u8>,
     /// `None` for a WebSocket.
     pub response: Option<OpenResponse>,

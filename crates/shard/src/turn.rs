@@ -3,6 +3,7 @@
 //! Uses its own poller on its own thread (docs/decisions/0001); owns its sockets, so nothing here is locked.
 //! Changed here: the order of a turn and its fairness. The state of a connection lives in `connection`, writing in `connection_writer`.
 
+mod records;
 mod share;
 
 use std::{
@@ -35,6 +36,8 @@ pub(super) struct Turn<A: Application> {
     pool: Pool,
     limits: Limits,
     buffer: Box<[u8]>,
+    /// Plaintext of the records that were read last.
+    plaintext: Vec<u8>,
     /// Connections with more input than their share of a turn; the longest wait first.
     unread: VecDeque<SlotKey>,
     /// Connections that sent commands while some shard lagged; read again when no shard lags.
@@ -60,6 +63,7 @@ impl<A: Application> Turn<A> {
             pool: Pool::new(),
             limits,
             buffer: vec![0; READ_BYTES].into(),
+            plaintext: Vec::new(),
             unread: VecDeque::new(),
             held: Vec::new(),
             generation: 0,
@@ -297,6 +301,9 @@ impl<A: Application> Turn<A> {
         let transport = arrival.response.as_ref().map_or(Transport::WebSocket, |it| it.transport);
         connection.transport = transport;
         entry.insert(connection);
+        if let Some(session) = arrival.tls {
+            self.out.encrypt_with(key.index, session);
+        }
         self.out.counters.opened.add(1);
         self.application.open(key, arrival.hello, self.out.now, &mut self.out);
         if let Some(response) = arrival.response {
@@ -355,6 +362,12 @@ impl<A: Application> Turn<A> {
             if !rest.is_empty() {
                 self.feed(key, &mut rest, &mut share);
                 continue;
+            }
+            if connection.tls.is_some() {
+                if self.read_records(key, to_the_end, buffer, &mut share) {
+                    continue;
+                }
+                return true;
             }
             match connection.socket.read(buffer) {
                 Ok(0) => self.out.peer_ended(key),

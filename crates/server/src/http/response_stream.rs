@@ -101,6 +101,7 @@ impl StreamEndpoint {
             }
             shards.open(Arrival {
                 socket,
+                tls: None,
                 early: Vec::new(),
                 response: Some(response),
                 is_binary,

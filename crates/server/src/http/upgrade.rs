@@ -146,6 +146,7 @@ fn move_to_shard<A: Application>(
     match socket.and_then(|socket| shard::prepare(&socket).map(|()| socket)) {
         Ok(socket) => shards.open(Arrival {
             socket,
+            tls: None,
             early: parts.read_buf.to_vec(),
             response: None,
             is_binary: pending.is_binary,
