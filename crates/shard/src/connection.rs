@@ -12,6 +12,7 @@ use super::{
     dedicated::Context,
     negotiated::Permit,
     queue::Queue,
+    tls::TlsSession,
     transport::{Framing, Transport},
     window::PeerWindow,
 };
@@ -38,6 +39,8 @@ pub(super) struct Connection {
     /// The first field, so that the count falls before the socket closes and the peer reconnects.
     pub(super) _permit: Permit,
     pub(super) socket: TcpStream,
+    /// Everything on the socket is encrypted.
+    pub(super) tls: Option<Box<TlsSession>>,
     pub(super) generation: u32,
     /// Counts writes that took bytes, so that progress of a blocked socket can be detected.
     pub(super) progress: u32,
@@ -117,6 +120,7 @@ impl Connection {
         Self {
             _permit: permit,
             socket,
+            tls: None,
             generation,
             progress: 0,
             reader: Reader::new(may_inflate),
@@ -139,6 +143,11 @@ impl Connection {
             is_held: false,
             is_waiting: false,
         }
+    }
+
+    /// Encrypted bytes that wait ahead of the queued frames.
+    pub(super) fn unsent_records(&self) -> usize {
+        self.tls.as_ref().map_or(0, |session| session.unsent().len())
     }
 
     pub(super) fn key(&self, index: u32) -> SlotKey {

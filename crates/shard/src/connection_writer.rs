@@ -7,6 +7,7 @@ mod body;
 mod closes;
 mod flush;
 mod joined;
+mod records;
 #[cfg(any(test, feature = "testing"))]
 mod testing;
 
@@ -30,6 +31,7 @@ use super::{
     window::{EmbeddedPublication, PeerWindow, StreamMessage},
 };
 use joined::JoinedFrames;
+use records::RecordBuffers;
 
 /// When a frame is written to a connection with an empty queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,6 +61,7 @@ pub struct ConnectionWriter {
     uni_framer: Option<Box<Framer>>,
     lists: Lists,
     joined: JoinedFrames,
+    records: RecordBuffers,
     dirty: Vec<u32>,
     /// Connections with messages that wait for `ShardSettings::write_delay`, and when it is over for the first of them.
     delayed: Vec<u32>,
@@ -93,6 +96,7 @@ impl ConnectionWriter {
             settings,
             lists: Lists::default(),
             joined: JoinedFrames::default(),
+            records: RecordBuffers::default(),
             dirty: Vec::new(),
             delayed: Vec::new(),
             flush_at: None,

@@ -16,12 +16,17 @@ use std::{
 use fanwire_deflate::Coding;
 use parking_lot::Mutex;
 
-use super::{INBOX_BYTES_MAX, handshake::Handshake, negotiated::Negotiated, transport::Transport};
+use super::{
+    INBOX_BYTES_MAX, handshake::Handshake, negotiated::Negotiated, tls::TlsSession,
+    transport::Transport,
+};
 
 /// A socket whose handshake is done, to be opened on a shard.
 pub struct Arrival<H> {
     pub socket: TcpStream,
-    /// Bytes that the peer sent after its handshake.
+    /// `None` for a connection without TLS. What it has not sent is sent first.
+    pub tls: Option<Box<TlsSession>>,
+    /// Bytes that the peer sent after its handshake; with TLS their plaintext.
     pub early: Vec<u8>,
     /// `None` for a [`Transport::WebSocket`].
     pub response: Option<OpenResponse>,

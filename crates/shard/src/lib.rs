@@ -19,6 +19,7 @@ mod queue;
 mod stop;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod tls;
 mod transport;
 mod turn;
 mod uni_websocket;

@@ -72,13 +72,13 @@ pub(super) struct Lists {
 const SLICES_MAX: usize = 64;
 
 impl Queue {
-    /// Unwritten bytes.
+    /// Unwritten bytes, encrypted ones included.
     pub(super) fn bytes(&self) -> usize {
         self.bytes as usize
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.head.is_none()
+        self.bytes == 0
     }
 
     /// Whether a frame of `frame_bytes` fits within `limit` bytes. An empty queue takes any frame, and a first frame
@@ -147,8 +147,21 @@ impl Queue {
         }
     }
 
-    /// Drops every frame of which nothing has been written, for a connection that ends as slow.
-    pub(super) fn drop_unwritten(&mut self, lists: &mut Lists) {
+    /// Counts encrypted bytes that wait in the connection's TLS session, ahead of the frames.
+    pub(super) fn add_encrypted(&mut self, count: usize, lists: &mut Lists) {
+        self.bytes += u32::try_from(count).expect("a few records");
+        lists.queued_bytes += count as u64;
+    }
+
+    /// Removes encrypted bytes that are written.
+    pub(super) fn remove_encrypted(&mut self, count: usize, lists: &mut Lists) {
+        self.bytes -= u32::try_from(count).expect("no more than was added");
+        lists.queued_bytes -= count as u64;
+    }
+
+    /// Drops every frame of which nothing has been written, for a connection that ends as slow. Its `encrypted` bytes
+    /// still have to be written.
+    pub(super) fn drop_unwritten(&mut self, encrypted: usize, lists: &mut Lists) {
         if self.head_written == 0 {
             self.head = None;
         }
@@ -157,8 +170,9 @@ impl Queue {
             lists.give_back(rest);
         }
         let left = self.head.as_ref().map_or(0, |head| head.len() - self.head_written as usize);
+        let left = encrypted + left;
         lists.queued_bytes -= (self.bytes() - left) as u64;
-        self.bytes = u32::try_from(left).expect("within one frame");
+        self.bytes = u32::try_from(left).expect("within one frame and a few records");
     }
 
     /// Takes the bytes of a connection that is removed out of the sum.

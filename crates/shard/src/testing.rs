@@ -51,6 +51,7 @@ impl<A: Application> TestShard<A> {
         prepare(&socket).expect("an open socket");
         self.0.open(Arrival {
             socket,
+            tls: None,
             early,
             response: None,
             negotiated: Negotiated {

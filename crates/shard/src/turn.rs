@@ -3,6 +3,7 @@
 //! Uses its own poller on its own thread (docs/decisions/0001); owns its sockets, so nothing here is locked.
 //! Changed here: the order of a turn and its fairness. The state of a connection lives in `connection`, writing in `connection_writer`.
 
+mod records;
 mod share;
 
 use std::{
@@ -24,6 +25,7 @@ use super::{
     inbox::{Arrival, Inboxes, OpenResponse, ShardMessage, Weighed},
     negotiated::Negotiated,
     stop::Stopping,
+    tls::TlsSession,
     transport::{Framing, Transport},
 };
 use share::Share;
@@ -38,6 +40,8 @@ pub(super) struct Turn<A: Application> {
     pool: Pool,
     limits: InputLimits,
     buffer: Box<[u8]>,
+    /// Plaintext of the records that were read last.
+    plaintext: Vec<u8>,
     /// Connections with more input than their share of a turn; the longest wait first.
     unread: VecDeque<SlotKey>,
     /// Connections that sent commands while some shard lagged; read again when no shard lags.
@@ -64,6 +68,7 @@ impl<A: Application> Turn<A> {
             pool: Pool::new(),
             limits,
             buffer: vec![0; READ_BYTES].into(),
+            plaintext: Vec::new(),
             unread: VecDeque::new(),
             held: Vec::new(),
             handshakes: Handshakes::default(),
@@ -305,20 +310,21 @@ impl<A: Application> Turn<A> {
             registry.reregister(socket, token, Interest::READABLE | Interest::WRITABLE)
         };
         // Bytes behind the request raise an event under the new token.
-        if let Some(key) = self.begin(socket, Transport::WebSocket, negotiated, reregister) {
+        if let Some(key) = self.begin((socket, None), Transport::WebSocket, negotiated, reregister)
+        {
             self.out.append(key.index, response.into());
         }
     }
 
     pub(super) fn open(&mut self, arrival: Arrival<A::Hello>) {
-        let Arrival { socket, mut early, response, negotiated } = arrival;
+        let Arrival { socket, tls, mut early, response, negotiated } = arrival;
         let is_binary = negotiated.is_binary;
         let transport = response.as_ref().map_or(Transport::WebSocket, |it| it.transport);
         let register = |registry: &Registry, socket: &mut mio::net::TcpStream, token| {
             registry.register(socket, token, Interest::READABLE | Interest::WRITABLE)
         };
         let socket = mio::net::TcpStream::from_std(socket);
-        let Some(key) = self.begin(socket, transport, negotiated, register) else { return };
+        let Some(key) = self.begin((socket, tls), transport, negotiated, register) else { return };
         if let Some(response) = response {
             self.begin_response(key, is_binary, response);
         }
@@ -332,7 +338,7 @@ impl<A: Application> Turn<A> {
     /// Makes a connection of a socket, which `register` registers.
     fn begin(
         &mut self,
-        mut socket: mio::net::TcpStream,
+        (mut socket, tls): (mio::net::TcpStream, Option<Box<TlsSession>>),
         transport: Transport,
         negotiated: Negotiated<A::Hello>,
         register: impl FnOnce(&Registry, &mut mio::net::TcpStream, Token) -> io::Result<()>,
@@ -349,6 +355,9 @@ impl<A: Application> Turn<A> {
         (connection.is_binary, connection.peer) = (is_binary, peer);
         connection.transport = transport;
         entry.insert(connection);
+        if let Some(session) = tls {
+            self.out.encrypt_with(key.index, session);
+        }
         self.out.counters.opened.add(1);
         self.application.open(key, hello, self.out.now, &mut self.out);
         Some(key)
@@ -401,6 +410,12 @@ impl<A: Application> Turn<A> {
             if !rest.is_empty() {
                 self.feed(key, &mut rest, &mut share);
                 continue;
+            }
+            if connection.tls.is_some() {
+                if self.read_records(key, to_the_end, buffer, &mut share) {
+                    continue;
+                }
+                return true;
             }
             match connection.socket.read(buffer) {
                 Ok(0) => self.out.peer_ended(key),

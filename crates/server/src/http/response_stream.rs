@@ -102,6 +102,7 @@ impl StreamEndpoint {
             }
             shards.open(Arrival {
                 socket,
+                tls: None,
                 early: Vec::new(),
                 response: Some(response),
                 negotiated: Negotiated {

@@ -177,7 +177,7 @@ async fn copy_to_shard<A: Application>(
 ) {
     match http2::socket_pair() {
         Ok((socket, other)) => {
-            shards.open(Arrival { socket, early: Vec::new(), response, negotiated });
+            shards.open(Arrival { socket, tls: None, early: Vec::new(), response, negotiated });
             http2::copy(other, upgraded).await;
         }
         Err(error) => tracing::warn!(%error, "no sockets for a WebSocket in a stream of HTTP/2"),
@@ -196,7 +196,8 @@ fn move_to_shard<A: Application>(
     let socket = parts.io.into_inner().into_socket().into_std();
     match socket.and_then(|socket| shard::prepare(&socket).map(|()| socket)) {
         Ok(socket) => {
-            shards.open(Arrival { socket, early: parts.read_buf.to_vec(), response, negotiated })
+            let early = parts.read_buf.to_vec();
+            shards.open(Arrival { socket, tls: None, early, response, negotiated });
         }
         Err(error) => tracing::debug!(%error, "a peer left before its socket moved to a shard"),
     }

@@ -184,6 +184,7 @@ impl Shard {
         prepare(&socket).expect("an open socket");
         self.shards.open(Arrival {
             socket,
+            tls: None,
             early: Vec::new(),
             response: None,
             negotiated: Negotiated {

@@ -213,6 +213,7 @@ fn open(shards: &Shards<Poster>) -> TcpStream {
     prepare(&socket).expect("an open socket");
     shards.open(Arrival {
         socket,
+        tls: None,
         early: Vec::new(),
         response: None,
         negotiated: Negotiated {

@@ -43,7 +43,7 @@ impl ConnectionWriter {
         let is_open = |connection: &&mut Connection| connection.phase == Phase::Open;
         let Some(connection) = any(&mut self.connections, key).filter(is_open) else { return };
         let queued_bytes = connection.queue.bytes();
-        connection.queue.drop_unwritten(&mut self.lists);
+        connection.queue.drop_unwritten(connection.unsent_records(), &mut self.lists);
         if connection.queue.bytes() < queued_bytes {
             connection.window.lost();
         }
@@ -72,7 +72,7 @@ impl ConnectionWriter {
     pub(super) fn abort_because(&mut self, key: SlotKey, end: CloseCause) {
         let Some(connection) = any(&mut self.connections, key) else { return };
         let was = std::mem::replace(&mut connection.phase, Phase::Done);
-        connection.queue.drop_unwritten(&mut self.lists);
+        connection.queue.drop_unwritten(connection.unsent_records(), &mut self.lists);
         self.to_remove.push(key.index);
         self.note_closed(key, was, end);
     }

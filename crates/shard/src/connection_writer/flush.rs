@@ -8,7 +8,7 @@ use std::{collections::VecDeque, net::Shutdown, time::Instant};
 use mio::net::TcpStream;
 use rustix::{io::Errno, net::SendFlags};
 
-use super::{ConnectionWriter, closes::CLOSE_TIMEOUT, joined::JoinedFrames};
+use super::{ConnectionWriter, closes::CLOSE_TIMEOUT, joined::JoinedFrames, records};
 use crate::{
     connection::{CloseCause, Connection, Phase, SlotKey},
     counters::is_sampled,
@@ -43,7 +43,8 @@ impl ConnectionWriter {
             }
         }
         while let Some(index) = self.to_remove.pop() {
-            if let Some(connection) = self.connections.try_remove(index as usize) {
+            if let Some(mut connection) = self.connections.try_remove(index as usize) {
+                records::end(&mut connection);
                 connection.queue.forget(&mut self.lists);
                 self.counters.blocked.subtract(connection.is_blocked.into());
             }
@@ -91,7 +92,11 @@ impl ConnectionWriter {
         let Some(connection) = self.connections.get_mut(index as usize) else { return };
         (connection.is_dirty, connection.is_delayed) = (false, false);
         let started = is_sampled(&self.counters.writes).then(Instant::now);
-        let (written, result) = write(connection, &mut self.lists, &mut self.joined);
+        let (written, result) = if connection.tls.is_some() {
+            records::write(connection, &mut self.lists, &mut self.joined, &mut self.records)
+        } else {
+            write(connection, &mut self.lists, &mut self.joined)
+        };
         if let Some(started) = started {
             self.counters.write_time.observe(started.elapsed());
         }
@@ -107,6 +112,7 @@ impl ConnectionWriter {
                         self.drained.push(connection.key(index));
                     }
                     (true, Phase::Open | Phase::Closing) => {}
+                    (true, Phase::Failed) if connection.tls.is_some() => self.end_failed(index),
                     (true, Phase::Failed) => {
                         // Half-closing lets the peer read the close frame before it sees the end of the stream.
                         let _ = connection.socket.shutdown(Shutdown::Write);
@@ -123,6 +129,10 @@ impl ConnectionWriter {
     #[inline]
     pub(super) fn write_through(&mut self, index: u32, frame: &impl WireFrame) {
         let connection = &mut self.connections[index as usize];
+        if connection.tls.is_some() {
+            connection.queue.push(frame.shared(), &mut self.lists);
+            return self.flush_one(index);
+        }
         let bytes = frame.bytes();
         let started = is_sampled(&self.counters.writes).then(Instant::now);
         let sent = send(&connection.socket, bytes).unwrap_or(0);
@@ -182,7 +192,7 @@ impl ConnectionWriter {
 /// Calls the kernel directly: libc's function is a cancellation point, which costs 1 % of a delivery in a process with
 /// threads (`fanwire-bench fanout`). No flag against SIGPIPE, which Apple's systems lack and `writev` has not either: Rust
 /// programs ignore that signal, so a closed socket is `EPIPE`.
-fn send(socket: &TcpStream, bytes: &[u8]) -> rustix::io::Result<usize> {
+pub(super) fn send(socket: &TcpStream, bytes: &[u8]) -> rustix::io::Result<usize> {
     rustix::net::send(socket, bytes, SendFlags::empty())
 }
 

@@ -45,7 +45,7 @@ fn a_begun_frame_survives_and_unbegun_ones_go() {
         queue.push(Rc::from(&frame[..]), &mut lists);
     }
     queue.advance(1, &mut lists);
-    queue.drop_unwritten(&mut lists);
+    queue.drop_unwritten(0, &mut lists);
     assert_eq!((written(&queue, 9), queue.bytes()), (b"ne".to_vec(), 2));
     assert_eq!(lists.queued_bytes(), 2);
     queue.forget(&mut lists);

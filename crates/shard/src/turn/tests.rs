@@ -58,6 +58,7 @@ fn pair() -> (TcpStream, TcpStream) {
 fn arrival<H>(socket: TcpStream, early: Vec<u8>, hello: H) -> Arrival<H> {
     Arrival {
         socket,
+        tls: None,
         early,
         response: None,
         negotiated: Negotiated {
