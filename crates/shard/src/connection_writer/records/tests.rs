@@ -173,7 +173,7 @@ impl Pair {
     /// Returns the frame.
     fn publish(&mut self, message: &[u8]) -> Vec<u8> {
         let frame = Frame::from(self.out.framer().frame(Opcode::Text, false, message));
-        self.out.push(self.key.index, &frame, message);
+        self.out.push(self.key.index, &frame, message, None);
         frame.to_vec()
     }
 
