@@ -1,4 +1,4 @@
-//! HTTP/2 on a connection (RFC 9113), and WebSockets in its streams (RFC 8441).
+//! HTTP/2 on a connection (RFC 9113), and in its streams WebSockets (RFC 8441) and responses of shards.
 //! In: a byte stream that begins with the preface → out: served requests; WebSockets on shards, through a pair of sockets.
 //! Uses hyper; never the sockets of HTTP/1.1 connections, which `listener` serves.
 //! Changed here: limits of HTTP/2. The checks of a handshake live in `upgrade`; the cost of a stream is in docs/decisions/0016.
@@ -7,7 +7,7 @@ use std::{
     convert::Infallible,
     future::Future,
     io,
-    mem::MaybeUninit,
+    mem::{self, MaybeUninit},
     net::{SocketAddr, TcpStream},
     os::{fd::OwnedFd, unix::net::UnixStream as StdUnixStream},
     pin::{Pin, pin},
@@ -15,11 +15,20 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
-use axum::http::{HeaderValue, Request, header};
-use hyper::{body::Incoming, server::conn::http2, service::service_fn, upgrade::Upgraded};
+use axum::{
+    body::{Body, Bytes, HttpBody},
+    http::{HeaderValue, Request, Response, header},
+};
+use hyper::{
+    body::{Frame, Incoming},
+    server::conn::http2,
+    service::service_fn,
+    upgrade::Upgraded,
+};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf, WriteHalf},
@@ -121,9 +130,76 @@ pub(super) async fn copy(socket: UnixStream, upgraded: Upgraded) {
     }
 }
 
+/// The response that a shard writes to the socket that `open` gives it: its head as the one of a stream of HTTP/2, and its body.
+///
+/// # Errors
+/// No sockets, or the shard closed before the end of a head.
+pub(super) async fn response_of_shard(open: impl FnOnce(TcpStream)) -> io::Result<Response<Body>> {
+    let (socket, other) = socket_pair()?;
+    open(socket);
+    let mut received = Vec::new();
+    loop {
+        other.readable().await?;
+        match read_now(&other) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            Ok(bytes) if bytes.is_empty() => return Err(io::ErrorKind::UnexpectedEof.into()),
+            bytes => received.extend_from_slice(&bytes?),
+        }
+        if let Some((head, length)) = parse_head(&received)? {
+            let early = Bytes::from(received.split_off(length));
+            return Ok(head.map(|()| Body::new(ShardBody { socket: other, early })));
+        }
+    }
+}
+
+/// The head of a response of ours, and its length; `None` when it is not complete.
+fn parse_head(bytes: &[u8]) -> io::Result<Option<(Response<()>, usize)>> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut parsed = httparse::Response::new(&mut headers);
+    let wrong = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+    let status = parsed.parse(bytes).map_err(|error| wrong(error.to_string()))?;
+    let httparse::Status::Complete(length) = status else { return Ok(None) };
+    let mut head = Response::builder().status(parsed.code.unwrap_or_default());
+    // Of connections, which a stream has none of its own (RFC 9113 §8.2.2).
+    let names_connection = |name: &str| name.eq_ignore_ascii_case("connection");
+    for header in parsed.headers.iter().filter(|header| !names_connection(header.name)) {
+        head = head.header(header.name, header.value);
+    }
+    let head = head.body(()).map_err(|error| wrong(error.to_string()))?;
+    Ok(Some((head, length)))
+}
+
+/// The rest of what a shard writes to its socket. Dropping it ends the connection on the shard.
+struct ShardBody {
+    socket: UnixStream,
+    early: Bytes,
+}
+
+impl HttpBody for ShardBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        if !self.early.is_empty() {
+            return Poll::Ready(Some(Ok(Frame::data(mem::take(&mut self.early)))));
+        }
+        loop {
+            ready!(self.socket.poll_read_ready(context))?;
+            return Poll::Ready(match read_now(&self.socket) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Ok(bytes) if bytes.is_empty() => None,
+                bytes => Some(bytes.map(|bytes| Frame::data(bytes.into()))),
+            });
+        }
+    }
+}
+
 async fn copy_down(from_shard: OwnedReadHalf, mut to_peer: WriteHalf<TokioIo<Upgraded>>) {
     while from_shard.readable().await.is_ok() {
-        let bytes = match read_now(&from_shard) {
+        let bytes = match read_now(from_shard.as_ref()) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             Ok(bytes) if !bytes.is_empty() => bytes,
             Ok(_) | Err(_) => break,
@@ -136,7 +212,7 @@ async fn copy_down(from_shard: OwnedReadHalf, mut to_peer: WriteHalf<TokioIo<Upg
 }
 
 /// What a readable socket has; empty at its end.
-fn read_now(socket: &OwnedReadHalf) -> io::Result<Vec<u8>> {
+fn read_now(socket: &UnixStream) -> io::Result<Vec<u8>> {
     let mut space = [0; COPIED_BYTES];
     let length = socket.try_read(&mut space)?;
     Ok(space[..length].to_vec())
@@ -165,6 +241,9 @@ async fn copy_up(mut from_peer: impl AsyncRead + Unpin, mut to_shard: OwnedWrite
 pub(super) async fn stop_requested(mut stop: watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
+
+/// More than any response of ours has.
+const HEADERS_MAX: usize = 32;
 
 /// Concurrent streams of one connection: a WebSocket is one of them (RFC 9113 §5.1.2 asks for 100 at least).
 const STREAMS_MAX: u32 = 256;

@@ -4,7 +4,6 @@
 //! Changed here: the checks before a stream. What is sent on it lives in `shard::transport`, later commands in `emulation`.
 
 use std::{
-    convert::Infallible,
     future,
     net::TcpStream,
     sync::Arc,
@@ -26,6 +25,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use super::{
     content_coding, cors,
     exchange::Exchange,
+    http2,
     routes::{RealtimeEndpoint, user_of},
     unidirectional,
     upgrade::{Endpoint, address_of, peer_of},
@@ -57,13 +57,13 @@ pub(super) async fn serve(
 ) -> Response {
     let headers = request.headers().clone();
     match endpoint.begin(request).await {
-        Ok(never) => match never {},
+        Ok(response) => response,
         Err(refusal) => cors::allow(*refusal, &headers),
     }
 }
 
 impl StreamEndpoint {
-    async fn begin(&self, request: Request) -> Result<Infallible, Refusal> {
+    async fn begin(&self, request: Request) -> Result<Response, Refusal> {
         let endpoint = &self.realtime.endpoint;
         let is_preflight = request.method() == Method::OPTIONS;
         if is_preflight && self.transport.framing() == Framing::Lines {
@@ -79,8 +79,6 @@ impl StreamEndpoint {
         let permit = endpoint.admission.admit(&parts.headers, address, Instant::now(), permit);
         let permit = permit.map_err(|(status, text)| refuse(status, text))?;
         let exchange = parts.extensions.get::<Arc<Exchange>>().cloned();
-        let exchange =
-            exchange.ok_or_else(|| refuse(StatusCode::HTTP_VERSION_NOT_SUPPORTED, ""))?;
         let request = Request::from_parts(parts, Body::empty());
         let message = if request.method() == Method::GET {
             self.parameter(&request)?
@@ -95,25 +93,27 @@ impl StreamEndpoint {
         let response = OpenResponse { transport: self.transport, coding, head, message };
         let peer = peer_of(request.headers(), address);
         let shards = Arc::clone(&endpoint.shards);
-        exchange.hand_over(Box::new(move |socket: TcpStream| {
-            if let Err(error) = shard::prepare(&socket) {
-                tracing::debug!(%error, "a peer left before its socket moved to a shard");
-                return;
-            }
-            shards.open(Arrival {
-                socket,
-                tls: None,
-                early: Vec::new(),
-                response: Some(response),
-                negotiated: Negotiated {
-                    is_binary,
-                    compression: Compression::Raw,
-                    may_inflate: false,
-                    peer,
-                    hello: opening,
-                    permit,
-                },
+        let negotiated = Negotiated {
+            is_binary,
+            compression: Compression::Raw,
+            may_inflate: false,
+            peer,
+            hello: opening,
+            permit,
+        };
+        let open = move |socket: TcpStream| {
+            let (early, response) = (Vec::new(), Some(response));
+            shards.open(Arrival { socket, tls: None, early, response, negotiated });
+        };
+        let Some(exchange) = exchange else {
+            return http2::response_of_shard(open).await.map_err(|error| {
+                tracing::warn!(%error, "no response of a shard for a stream of HTTP/2");
+                refuse(StatusCode::SERVICE_UNAVAILABLE, "this node has no sockets left")
             });
+        };
+        exchange.hand_over(Box::new(move |socket: TcpStream| match shard::prepare(&socket) {
+            Ok(()) => open(socket),
+            Err(error) => tracing::debug!(%error, "a peer left before its socket moved to a shard"),
         }));
         // The task of the connection takes its socket now, and drops this future.
         future::pending().await

@@ -232,3 +232,101 @@ async fn other_versions_are_served_on_the_same_port() {
     }
     server.shutdown().await;
 }
+
+fn streams(config: &mut Config) {
+    cleartext(config);
+    for (options, path) in [(&mut config.http_stream, "/stream"), (&mut config.sse, "/sse")] {
+        options.enabled = true;
+        options.handler_prefix = path.to_owned();
+        options.max_request_body_size = 1000;
+    }
+    config.emulation.handler_prefix = "/emulation".to_owned();
+    config.emulation.max_request_body_size = 1000;
+}
+
+/// The body of an event stream, whose session subscribes to "a".
+async fn event_stream(
+    sender: &mut SendRequest<Body>,
+    address: SocketAddr,
+) -> hyper::body::Incoming {
+    let commands = "%7B%22id%22:1,%22connect%22:%7B%7D%7D%0A\
+                    %7B%22id%22:2,%22subscribe%22:%7B%22channel%22:%22a%22%7D%7D";
+    let get = request(address, Method::GET, &format!("/sse?cf_connect={commands}"));
+    sender.ready().await.expect("a connection");
+    let get = get.body(Body::empty()).expect("a request");
+    let response = sender.send_request(get).await.expect("a response");
+    assert_eq!(response.status(), StatusCode::OK);
+    assert_eq!(response.headers()["content-type"], "text/event-stream; charset=utf-8");
+    assert!(!response.headers().contains_key("connection"));
+    response.into_body()
+}
+
+/// Reads until the text contains `end`; returns what came behind the last read.
+async fn text_until(body: &mut hyper::body::Incoming, end: &str) -> String {
+    let mut text = String::new();
+    while !text.contains(end) {
+        let frame = body.frame().await.expect("not the end").expect("an open stream");
+        text.push_str(&String::from_utf8_lossy(&frame.into_data().expect("data")));
+    }
+    text
+}
+
+#[tokio::test]
+async fn event_streams_share_a_connection_with_requests() {
+    let server = start(streams).await;
+    let mut sender = connect(&server).await;
+    let mut first = event_stream(&mut sender, server.address()).await;
+    let mut second = event_stream(&mut sender, server.address()).await;
+    let replies = text_until(&mut first, "\"id\":2").await;
+    text_until(&mut second, "\"id\":2").await;
+    for number in 0..3 {
+        publish(server.address(), "a", &format!("{{\"n\":{number}}}")).await;
+        for body in [&mut first, &mut second] {
+            let event = text_until(body, "}\n\n").await;
+            assert!(event.contains(&format!("\"data\":{{\"n\":{number}}}")), "{event}");
+        }
+    }
+    // A command by a request of the same connection is answered in its stream.
+    let member = |name: &str| {
+        let (_, rest) = replies.split_once(&format!("\"{name}\":\"")).expect("a member");
+        rest.split('"').next().expect("its value").to_owned()
+    };
+    let commands = r#"{"id":3,"publish":{"channel":"a","data":"own"}}"#;
+    let (session, node) = (member("session"), member("node"));
+    let body = serde_json::json!({ "session": session, "node": node, "data": commands });
+    let post = request(server.address(), Method::POST, "/emulation");
+    let post = post.body(Body::from(body.to_string())).expect("a request");
+    sender.ready().await.expect("a connection");
+    let response = sender.send_request(post).await.expect("a response");
+    assert_eq!(response.status(), StatusCode::NO_CONTENT);
+    text_until(&mut first, "\"id\":3").await;
+    // A client that drops its stream is gone, and the other one goes on.
+    drop(first);
+    text_until(&mut second, "own").await;
+    publish(server.address(), "a", "\"last\"").await;
+    text_until(&mut second, "last").await;
+    let ending = tokio::spawn(async move { text_until(&mut second, "\"code\":3001").await });
+    server.shutdown().await;
+    ending.await.expect("the disconnect push");
+}
+
+#[tokio::test]
+async fn a_refused_connect_has_its_status_in_a_stream_too() {
+    let server = start(|config| {
+        streams(config);
+        let options = &mut config.uni_sse;
+        options.enabled = true;
+        options.handler_prefix = "/uni_sse".to_owned();
+        options.max_request_body_size = 1000;
+        options.connect_code_to_http_response.enabled = true;
+        config.node.client.insecure = false;
+    })
+    .await;
+    let mut sender = connect(&server).await;
+    let get = request(server.address(), Method::GET, "/uni_sse").body(Body::empty());
+    let response = sender.send_request(get.expect("a request")).await.expect("a response");
+    assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    let body = response.into_body().collect().await.expect("a body").to_bytes();
+    assert_eq!(body, "Internal Server Error");
+    server.shutdown().await;
+}
