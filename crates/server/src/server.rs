@@ -15,11 +15,10 @@ use fanwire_auth::{OptionsError, TokenOptions};
 use fanwire_brokers::redis::RedisError;
 use fanwire_node::{Node, ShardId};
 use fanwire_protocol::Disconnect;
-use fanwire_ws::extension;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::MissedTickBehavior};
 
 use crate::{
-    Builder, Handle, Hooks, Rooms,
+    Builder, Handle, Hooks, Rooms, compression,
     config::{Config, TlsOptions},
     descriptors,
     engine::{Engine, EngineError},
@@ -39,10 +38,7 @@ use crate::{
     shard::{self, DecodeFailures},
     tls::TlsError,
 };
-use fanwire_fanout::{
-    ContextSettings, Contexts, EncodeWorker, GAPS_MAX, Policies, Realtime, RealtimeCounters,
-    ShardInbox, Shards,
-};
+use fanwire_fanout::{Contexts, EncodeWorker, Realtime, RealtimeCounters, ShardInbox, Shards};
 
 /// A running server. Dropping it leaves its threads running; call [`Server::shutdown`].
 ///
@@ -118,7 +114,7 @@ impl Server {
         if let Some([of_token, of_subscription]) = fetchers {
             node.fetch_keys_with(of_token, of_subscription);
         }
-        let contexts = Arc::new(contexts(&config));
+        let contexts = Arc::new(compression::contexts(&config));
         node.prepare_with(contexts.clone());
         let (realtime_counters, decode_failures) = Default::default();
         let shards = start_shards(&config, &node, &contexts, &decode_failures, &realtime_counters)
@@ -145,7 +141,7 @@ impl Server {
         let limits = limits(&config, None).shared();
         let admission = admission(&config, limits.clone(), descriptors, refusals);
         let parts = routes::Parts {
-            endpoint: endpoint(&config, shards.clone(), decode_failures, admission),
+            endpoint: endpoint(&config, shards.clone(), &contexts, decode_failures, admission),
             node: node.clone(),
             api: api.clone(),
             metrics,
@@ -366,17 +362,6 @@ fn start_shards(
     Ok(shards)
 }
 
-fn contexts(config: &Config) -> Contexts {
-    let websocket = &config.websocket;
-    Contexts::new(ContextSettings {
-        policies: Policies::new(&config.node.channel),
-        level: websocket.compression_level,
-        min_bytes: websocket.compression_min_size,
-        gaps_max: GAPS_MAX,
-        memory: Budget::new(websocket.compression_memory_max),
-    })
-}
-
 fn settings(
     config: &Config,
     memory: &Arc<Budget>,
@@ -416,17 +401,16 @@ fn settings(
 fn endpoint(
     config: &Config,
     shards: Arc<Shards>,
+    contexts: &Contexts,
     decode_failures: Arc<DecodeFailures>,
     admission: Admission,
 ) -> Endpoint<Realtime> {
     Endpoint {
         shards,
-        compression: extension::ExtensionSettings {
-            enabled: config.websocket.compression,
-            ..extension::ExtensionSettings::default()
-        },
+        compression: compression::extension(&config.websocket),
         compression_apple: config.websocket.compression_apple,
         compression_dedicated: config.websocket.compression_dedicated.enabled,
+        compression_memory: contexts.memory().clone(),
         decode_failures,
         subprotocols: routes::SUBPROTOCOLS,
         admission,

@@ -16,7 +16,9 @@ use std::{
 use fanwire_ws::Compression;
 use parking_lot::Mutex;
 
-use super::{INBOX_BYTES_MAX, decode_failures::Peer, transport::Transport};
+use super::{
+    INBOX_BYTES_MAX, client_window::ClientWindow, decode_failures::Peer, transport::Transport,
+};
 
 /// A socket whose handshake is done, to be opened on a shard.
 pub struct Arrival<H> {
@@ -30,6 +32,8 @@ pub struct Arrival<H> {
     pub compression: Compression,
     /// permessage-deflate was agreed, so the peer may send compressed messages.
     pub may_inflate: bool,
+    /// They may refer to earlier ones.
+    pub client_window: Option<ClientWindow>,
     pub peer: Peer,
     pub hello: H,
     /// Counts the connection while it exists.

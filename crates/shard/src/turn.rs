@@ -292,6 +292,10 @@ impl<A: Application> Turn<A> {
             arrival.compression,
             arrival.permit,
         );
+        if let Some(window) = arrival.client_window {
+            let (reader, memory) = window.into_reader();
+            (connection.reader, connection._client_window) = (reader, Some(memory));
+        }
         connection.is_binary = arrival.is_binary;
         connection.peer = arrival.peer;
         let transport = arrival.response.as_ref().map_or(Transport::WebSocket, |it| it.transport);
@@ -391,6 +395,7 @@ impl<A: Application> Turn<A> {
             return; // what follows a request is discarded
         }
         let mut reader = std::mem::take(&mut connection.reader);
+        let window_bytes = reader.window_bytes();
         let mut commands = 0;
         let mut input = Input::new(bytes);
         loop {
@@ -417,6 +422,7 @@ impl<A: Application> Turn<A> {
                 }
             }
         }
+        self.out.counters.window_changed(window_bytes, reader.window_bytes());
         if let Some(connection) = self.out.connections.get_mut(key.index as usize) {
             connection.reader = reader;
             if commands > 0 && self.inboxes.are_congested() {

@@ -20,7 +20,9 @@ use tokio::net::TcpStream;
 
 use super::{admission::Admission, timeout_stream::TimeoutStream};
 use crate::refusals::Cause;
-use crate::shard::{self, Application, Arrival, DecodeFailures, Peer, Permit, Shards};
+use crate::shard::{
+    self, Application, Arrival, Budget, ClientWindow, DecodeFailures, Peer, Permit, Shards,
+};
 
 /// One WebSocket endpoint in front of the shards of an application.
 pub struct Endpoint<A: Application> {
@@ -30,6 +32,8 @@ pub struct Endpoint<A: Application> {
     pub compression_apple: bool,
     /// Use a dedicated compressor for connections that allow it.
     pub compression_dedicated: bool,
+    /// For the windows of clients that refer to their earlier messages.
+    pub compression_memory: Arc<Budget>,
     /// Peers that failed to decode references between messages, and so get none.
     pub decode_failures: Arc<DecodeFailures>,
     /// Subprotocols this endpoint speaks.
@@ -75,14 +79,23 @@ impl<A: Application> Endpoint<A> {
         };
         let offers = values(request.headers(), header::SEC_WEBSOCKET_PROTOCOL);
         let subprotocol = handshake::choose_subprotocol(offers, self.subprotocols);
-        let agreement = self.negotiate(request.headers());
+        let (agreement, client_window) = self.negotiate(request.headers()).unzip();
         let peer = peer(&request);
         let compression = self.compression_of(agreement, peer);
         let ConnectionSetup { hello, is_binary } = setup(&request, subprotocol);
         let on_upgrade = hyper::upgrade::on(&mut request);
         let shards = self.shards.clone();
         let may_inflate = agreement.is_some();
-        let pending = PendingUpgrade { hello, is_binary, compression, may_inflate, peer, permit };
+        let client_window = client_window.flatten();
+        let pending = PendingUpgrade {
+            hello,
+            is_binary,
+            compression,
+            may_inflate,
+            client_window,
+            peer,
+            permit,
+        };
         tokio::spawn(async move {
             match on_upgrade.await {
                 Ok(upgraded) => move_to_shard(&shards, upgraded, pending),
@@ -92,13 +105,20 @@ impl<A: Application> Endpoint<A> {
         switch(&accept, subprotocol, agreement)
     }
 
-    fn negotiate(&self, headers: &HeaderMap) -> Option<Agreement> {
+    /// The agreement, and the memory for the window of the client if it may refer to its earlier messages. Without
+    /// memory it may not: after the 101 the window could not be refused any more.
+    fn negotiate(&self, headers: &HeaderMap) -> Option<(Agreement, Option<ClientWindow>)> {
         let user_agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
         if !self.compression_apple && user_agent.is_some_and(extension::is_apple_nsurlsession) {
             return None;
         }
         let offers = values(headers, header::SEC_WEBSOCKET_EXTENSIONS);
-        extension::negotiate(offers, self.compression)
+        let agreement = extension::negotiate(offers, self.compression)?;
+        let reserve = |window_bits| ClientWindow::reserve(&self.compression_memory, window_bits);
+        match agreement.client_window_bits.and_then(reserve) {
+            Some(window) => Some((agreement, Some(window))),
+            None => Some((agreement.without_client_takeover(), None)),
+        }
     }
 
     fn compression_of(&self, agreement: Option<Agreement>, peer: Peer) -> Compression {
@@ -129,6 +149,7 @@ struct PendingUpgrade<H> {
     is_binary: bool,
     compression: Compression,
     may_inflate: bool,
+    client_window: Option<ClientWindow>,
     peer: Peer,
     permit: Permit,
 }
@@ -151,6 +172,7 @@ fn move_to_shard<A: Application>(
             is_binary: pending.is_binary,
             compression: pending.compression,
             may_inflate: pending.may_inflate,
+            client_window: pending.client_window,
             peer: pending.peer,
             hello: pending.hello,
             permit: pending.permit,

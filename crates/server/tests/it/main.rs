@@ -23,4 +23,5 @@ mod route;
 mod shutdown;
 mod stream;
 mod streams;
+mod takeover;
 mod traffic;
