@@ -221,11 +221,19 @@ pub struct WebsocketOptions {
     pub compression_level: u8,
     /// Answer offers of Apple's NSURLSession too.
     pub compression_apple: bool,
-    /// Bytes for the histories of channels, and for compressors of single connections.
+    /// Bytes for the histories of channels, for compressors of single connections, and for windows of clients.
     pub compression_memory_max: usize,
     /// Inflate every compressed frame before it is sent, and compare.
     pub compression_verify: bool,
     pub compression_dedicated: DedicatedOptions,
+    /// Window of our own messages at most, 9 to 15.
+    pub server_max_window_bits: u8,
+    /// Messages of clients may refer to earlier ones, at the cost of a window for each connection.
+    pub client_context_takeover: bool,
+    /// Window of a client that lets the server choose, 9 to 15.
+    pub client_max_window_bits: u8,
+    /// Decline offers that do not let the server choose.
+    pub require_client_max_window_bits: bool,
     /// Bytes of one incoming message on the wire; longer → close 1009.
     pub message_size_limit: usize,
     /// Bytes of one incoming message after inflating; 0 = ten times `message_size_limit`.

@@ -9,6 +9,7 @@ use super::Config;
 use super::finding::{Finding, Problem, Severity};
 use super::settings::Settings;
 
+mod compression;
 mod namespaces;
 mod origins;
 mod paths;
@@ -41,6 +42,8 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         redis::addresses(config),
         redis::wait(config).into_iter().collect(),
         unidirectional::statuses(config),
+        compression::required_choice(config).into_iter().collect(),
+        compression::memory_for_clients(config).into_iter().collect(),
     ];
     let relations = relations.into_iter().flatten();
     let relations = relations.map(|(severity, key, reason)| (severity, key.to_owned(), reason));

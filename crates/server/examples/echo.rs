@@ -3,7 +3,7 @@
 //! Uses the library alone; the conformance suites run against this program.
 //! Changed here: only the set-up. The echo itself is `fanwire::echo`.
 //!
-//! `cargo run --release --example echo -- 127.0.0.1:9001 [--dedicated]`
+//! `cargo run --release --example echo -- 127.0.0.1:9001 [--dedicated] [--client-takeover]`
 #![forbid(unsafe_code)]
 
 use std::{net::SocketAddr, sync::Arc, time::Duration, time::Instant};
@@ -23,6 +23,13 @@ use fanwire::{
 
 const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+const CLIENT_TAKEOVER: extension::ClientTakeover =
+    extension::ClientTakeover { window_bits: 12, requires_choice: false };
+
+fn has_flag(flag: &str) -> bool {
+    std::env::args().any(|argument| argument == flag)
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let address: SocketAddr =
@@ -39,9 +46,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let endpoint = Arc::new(Endpoint {
         shards: Shards::start(&settings, |_| Echo)?,
-        compression: extension::ExtensionSettings::default(),
+        compression: extension::ExtensionSettings {
+            client_takeover: has_flag("--client-takeover").then_some(CLIENT_TAKEOVER),
+            ..extension::ExtensionSettings::default()
+        },
         compression_apple: false,
-        compression_dedicated: std::env::args().any(|argument| argument == "--dedicated"),
+        compression_dedicated: has_flag("--dedicated"),
+        compression_memory: settings.dedicated.memory.clone(),
         decode_failures: settings.decode_failures.clone(),
         subprotocols: &[],
         transport: Transport::WebSocket,

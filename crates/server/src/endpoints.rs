@@ -6,9 +6,10 @@
 use std::{sync::Arc, time::Instant};
 
 use fanwire_fanout::{Realtime, Shards};
-use fanwire_ws::extension;
+use fanwire_ws::extension::ExtensionSettings;
 
 use crate::{
+    compression,
     config::{Config, UniWebsocketOptions},
     descriptors,
     http::{
@@ -17,20 +18,22 @@ use crate::{
         upgrade::Endpoint,
     },
     refusals::Refusals,
-    shard::{DecodeFailures, Transport, UniWebSocketSettings},
+    shard::{Budget, DecodeFailures, Transport, UniWebSocketSettings},
 };
 
 /// The endpoint of [`Transport::WebSocket`] and that of [`Transport::UniWebSocket`], which has no subprotocol.
 pub(crate) fn websockets(
     config: &Config,
     shards: &Arc<Shards>,
+    compression_memory: &Arc<Budget>,
     decode_failures: &Arc<DecodeFailures>,
     admission: impl Fn() -> Admission,
 ) -> [Endpoint<Realtime>; 2] {
     let websocket = &config.websocket;
-    let endpoint = |transport, enabled, subprotocols| Endpoint {
+    let endpoint = |transport, extension, subprotocols| Endpoint {
         shards: Arc::clone(shards),
-        compression: extension::ExtensionSettings { enabled, ..Default::default() },
+        compression: extension,
+        compression_memory: Arc::clone(compression_memory),
         compression_apple: websocket.compression_apple,
         compression_dedicated: websocket.compression_dedicated.enabled,
         decode_failures: Arc::clone(decode_failures),
@@ -38,9 +41,11 @@ pub(crate) fn websockets(
         transport,
         admission: admission(),
     };
+    let enabled = config.uni_websocket.compression;
+    let unidirectional = ExtensionSettings { enabled, ..ExtensionSettings::default() };
     [
-        endpoint(Transport::WebSocket, websocket.compression, routes::SUBPROTOCOLS),
-        endpoint(Transport::UniWebSocket, config.uni_websocket.compression, &[]),
+        endpoint(Transport::WebSocket, compression::extension(websocket), routes::SUBPROTOCOLS),
+        endpoint(Transport::UniWebSocket, unidirectional, &[]),
     ]
 }
 

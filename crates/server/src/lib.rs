@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+mod compression;
 mod descriptors;
 pub mod echo;
 mod embedded;

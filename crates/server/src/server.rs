@@ -18,7 +18,7 @@ use fanwire_protocol::Disconnect;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::MissedTickBehavior};
 
 use crate::{
-    Builder, Handle, Hooks, Rooms,
+    Builder, Handle, Hooks, Rooms, compression,
     config::{Config, TlsOptions},
     descriptors, endpoints,
     engine::{Engine, EngineError},
@@ -37,10 +37,7 @@ use crate::{
     shard::{self, DecodeFailures},
     tls::TlsError,
 };
-use fanwire_fanout::{
-    ContextSettings, Contexts, EncodeWorker, GAPS_MAX, Policies, Realtime, RealtimeCounters,
-    ShardInbox, Shards,
-};
+use fanwire_fanout::{Contexts, EncodeWorker, Realtime, RealtimeCounters, ShardInbox, Shards};
 
 /// A running server. Dropping it leaves its threads running; call [`Server::shutdown`].
 ///
@@ -116,7 +113,7 @@ impl Server {
         if let Some([of_token, of_subscription]) = fetchers {
             node.fetch_keys_with(of_token, of_subscription);
         }
-        let contexts = Arc::new(contexts(&config));
+        let contexts = Arc::new(compression::contexts(&config));
         node.prepare_with(contexts.clone());
         let (realtime_counters, decode_failures) = Default::default();
         let shards = start_shards(&config, &node, &contexts, &decode_failures, &realtime_counters)
@@ -143,7 +140,7 @@ impl Server {
         let limits = limits(&config, None).shared();
         let admission = || endpoints::admission(&config, &limits, descriptors, &refusals);
         let [endpoint, uni_websocket] =
-            endpoints::websockets(&config, &shards, &decode_failures, admission);
+            endpoints::websockets(&config, &shards, contexts.memory(), &decode_failures, admission);
         let parts = routes::Parts {
             endpoint,
             uni_websocket,
@@ -367,17 +364,6 @@ fn start_shards(
         node.attach(Arc::new(ShardInbox(inbox.clone())));
     }
     Ok(shards)
-}
-
-fn contexts(config: &Config) -> Contexts {
-    let websocket = &config.websocket;
-    Contexts::new(ContextSettings {
-        policies: Policies::new(&config.node.channel),
-        level: websocket.compression_level,
-        min_bytes: websocket.compression_min_size,
-        gaps_max: GAPS_MAX,
-        memory: Budget::new(websocket.compression_memory_max),
-    })
 }
 
 fn settings(

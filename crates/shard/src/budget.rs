@@ -13,7 +13,7 @@ use std::sync::{
 pub struct Budget {
     bytes_max: usize,
     bytes: AtomicUsize,
-    /// Bytes refused to single connections since the last call of `take_refused`.
+    /// Bytes refused to single connections, for compressors and windows of clients, since the last call of `take_refused`.
     refused: AtomicUsize,
 }
 

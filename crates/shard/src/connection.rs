@@ -8,6 +8,7 @@ use fanwire_ws::{Compression, Reader, frame};
 use mio::net::TcpStream;
 
 use super::{
+    budget::Reservation,
     decode_failures::Peer,
     dedicated::Context,
     negotiated::Permit,
@@ -45,6 +46,8 @@ pub(super) struct Connection {
     /// Counts writes that took bytes, so that progress of a blocked socket can be detected.
     pub(super) progress: u32,
     pub(super) reader: Reader,
+    /// For the window of the reader, if the client may refer to earlier messages.
+    pub(super) _client_window: Option<Reservation>,
     /// Bytes read but not yet processed, because the connection was unread, held or waiting. Processed before the
     /// socket is read again.
     pub(super) rest: Box<[u8]>,
@@ -124,6 +127,7 @@ impl Connection {
             generation,
             progress: 0,
             reader: Reader::new(may_inflate),
+            _client_window: None,
             rest: Box::default(),
             queue: Queue::default(),
             phase: Phase::Open,

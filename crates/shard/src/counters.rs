@@ -72,6 +72,8 @@ pub struct ShardCounters {
     pub queued_bytes: Counter,
     /// A level: connections whose sockets take no bytes.
     pub blocked: Counter,
+    /// A level: bytes of the windows of clients that refer to their earlier messages.
+    pub client_window_bytes: Counter,
     /// From a publication's acceptance to the end of the turn that wrote it.
     pub publish_latency: Histogram,
 }
@@ -98,6 +100,14 @@ impl Traffic {
 }
 
 impl ShardCounters {
+    /// Counts that the window of one client grew from `before` to `after` bytes, or was freed.
+    pub(super) fn window_changed(&self, before: usize, after: usize) {
+        if before != after {
+            self.client_window_bytes.add(after as u64);
+            self.client_window_bytes.subtract(before as u64);
+        }
+    }
+
     pub fn of(&self, transport: Transport, is_binary: bool) -> &Traffic {
         &self.traffic[transport as usize * 2 + usize::from(is_binary)]
     }

@@ -6,6 +6,7 @@
 
 mod application;
 mod budget;
+mod client_window;
 mod connection;
 mod connection_writer;
 pub mod counters;
@@ -39,6 +40,7 @@ use std::{
 
 pub use application::{Application, ReceivedMessage};
 pub use budget::{Budget, Reservation};
+pub use client_window::ClientWindow;
 pub use connection::{CloseCause, PeerFormat, SlotKey};
 pub use connection_writer::ConnectionWriter;
 pub use counters::Histogram;

@@ -10,7 +10,7 @@ use std::sync::{
 
 use fanwire_ws::Compression;
 
-use super::decode_failures::Peer;
+use super::{client_window::ClientWindow, decode_failures::Peer};
 
 /// What a handshake decided about a new connection.
 pub struct Negotiated<H> {
@@ -19,6 +19,8 @@ pub struct Negotiated<H> {
     pub compression: Compression,
     /// permessage-deflate was agreed, so the peer may send compressed messages.
     pub may_inflate: bool,
+    /// They may refer to earlier ones.
+    pub client_window: Option<ClientWindow>,
     pub peer: Peer,
     pub hello: H,
     /// Counts the connection while it exists.

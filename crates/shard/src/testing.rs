@@ -58,6 +58,7 @@ impl<A: Application> TestShard<A> {
                 is_binary: false,
                 compression,
                 may_inflate: false,
+                client_window: None,
                 peer: Peer::default(),
                 hello,
                 permit: Permit::acquire(&Arc::default(), 0).expect("no limit"),

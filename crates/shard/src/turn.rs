@@ -349,9 +349,14 @@ impl<A: Application> Turn<A> {
         register(self.poll.registry(), &mut socket, Token(index)).ok()?;
         self.generation = self.generation.wrapping_add(1);
         let key = SlotKey { index: index as u32, generation: self.generation };
-        let Negotiated { is_binary, compression, may_inflate, peer, hello, permit } = negotiated;
+        let Negotiated { is_binary, compression, may_inflate, client_window, peer, hello, permit } =
+            negotiated;
         let mut connection =
             Connection::new(socket, self.generation, may_inflate, compression, permit);
+        if let Some(window) = client_window {
+            let (reader, memory) = window.into_reader();
+            (connection.reader, connection._client_window) = (reader, Some(memory));
+        }
         (connection.is_binary, connection.peer) = (is_binary, peer);
         connection.transport = transport;
         entry.insert(connection);
@@ -453,6 +458,7 @@ impl<A: Application> Turn<A> {
         }
         let limits = self.limits.of(connection.transport);
         let mut reader = std::mem::take(&mut connection.reader);
+        let window_bytes = reader.window_bytes();
         let mut commands = 0;
         let mut input = Input::new(bytes);
         loop {
@@ -479,6 +485,7 @@ impl<A: Application> Turn<A> {
                 }
             }
         }
+        self.out.counters.window_changed(window_bytes, reader.window_bytes());
         if let Some(connection) = self.out.connections.get_mut(key.index as usize) {
             connection.reader = reader;
             if commands > 0 && self.inboxes.are_congested() {

@@ -117,7 +117,7 @@ rows! { SERVER: Config;
     "websocket.compression_apple", SWITCH, "false" => [websocket.compression_apple],
         "Fanwire only: compresses for Apple's NSURLSession too, whose implementation has known defects.";
     "websocket.compression_memory_max", integer(0, 1 << 40), "268435456" => [websocket.compression_memory_max],
-        "Fanwire only: bytes of memory for what publications of channels are compressed against; the channels that save most come first.";
+        "Fanwire only: bytes of memory for what publications of channels are compressed against, for compressors of connections and for windows of clients; the channels that save most come first.";
     "websocket.compression_verify", SWITCH, "false" => [websocket.compression_verify],
         "Fanwire only: inflates every compressed frame before it is sent and compares; for tests and for tracking down trouble, at about 50 KB and one inflation per connection.";
     "websocket.compression_dedicated.enabled", SWITCH, "false" => [websocket.compression_dedicated.enabled],
@@ -128,6 +128,14 @@ rows! { SERVER: Config;
         "Table of such a compressor: it takes 2^(level + 9) bytes.";
     "websocket.compression_dedicated.strategy", STRATEGY, "default" => (|config, value| config.websocket.compression_dedicated.strategy = strategy(value)),
         "What such a compressor looks for: default, filtered, huffman_only, rle or fixed, as in zlib.";
+    "websocket.server_max_window_bits", integer(9, 15), "15" => [websocket.server_max_window_bits],
+        "Fanwire only: window of messages to clients, 2^bits bytes, unless the client asks for a smaller one; with a small window, larger messages go out uncompressed.";
+    "websocket.client_context_takeover", SWITCH, "false" => [websocket.client_context_takeover],
+        "Fanwire only: messages of clients may refer to their earlier ones, which takes a window for each connection, part of websocket.compression_memory_max; when that is used up, new connections do without.";
+    "websocket.client_max_window_bits", integer(9, 15), "12" => [websocket.client_max_window_bits],
+        "Window of such a client, 2^bits bytes, if it lets the server choose; otherwise its window is 32 KiB.";
+    "websocket.require_client_max_window_bits", SWITCH, "false" => [websocket.require_client_max_window_bits],
+        "Agrees to no compression at all with clients that do not let the server choose that window.";
     "websocket.message_size_limit", BYTES, "65536" => [websocket.message_size_limit],
         "Longest incoming message in bytes; a longer one closes the connection with 1009.";
     "websocket.decompressed_message_size_limit", COUNT, "0" => [websocket.decompressed_message_size_limit],

@@ -426,5 +426,31 @@ fn joins_that_no_client_receives_are_a_warning() {
     );
 }
 
+#[test]
+fn windows_of_clients_without_takeover_or_memory_are_warned_about() {
+    let secret = ("client.token.hmac_secret_key", LONG);
+    let takeover = ("websocket.client_context_takeover", "true");
+    let required = ("websocket.require_client_max_window_bits", "true");
+    assert_eq!(
+        found(&[secret, required]),
+        ["warning: flag --websocket.require_client_max_window_bits: \
+             websocket.require_client_max_window_bits is true, but without \
+             websocket.client_context_takeover no window is kept, and no offer is declined"]
+    );
+    assert_eq!(found(&[secret, required, takeover]).len(), 0);
+    let none = ("websocket.compression_memory_max", "4096");
+    assert_eq!(
+        found(&[secret, takeover, none]),
+        ["warning: flag --websocket.compression_memory_max: websocket.compression_memory_max \
+             is 4096, less than the window of one client (4136 bytes), so \
+             websocket.client_context_takeover has no effect"]
+    );
+    assert_eq!(found(&[secret, none]).len(), 0);
+    let small = ("websocket.client_max_window_bits", "11");
+    assert_eq!(found(&[secret, takeover, none, small]).len(), 0);
+    let off = ("websocket.compression", "false");
+    assert_eq!(found(&[secret, takeover, none, off]).len(), 0);
+}
+
 /// As long as a secret has to be.
 const LONG: &str = "0123456789abcdef0123456789abcdef";

@@ -46,7 +46,7 @@ impl Contexts {
     }
 
     /// Shortens histories, those of least worth first, until there is memory for all requests that are worth twice as
-    /// much. Compressors of single connections come first, then requests by worth; the memory is reserved for them. One
+    /// much. Compressors of single connections and windows of clients come first, then requests by worth; the memory is reserved for them. One
     /// sweep moves only a part of the budget, because the worth of requests is an estimate.
     fn make_room(&self, mut requests: Vec<Candidate>, mut held: BinaryHeap<Reverse<Candidate>>) {
         let memory = &self.settings.memory;

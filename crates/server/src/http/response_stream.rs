@@ -97,6 +97,7 @@ impl StreamEndpoint {
             is_binary,
             compression: Compression::Raw,
             may_inflate: false,
+            client_window: None,
             peer,
             hello: opening,
             permit,

@@ -24,7 +24,8 @@ use tokio::net::TcpStream;
 use super::{admission::Admission, http2, timeout_stream::TimeoutStream};
 use crate::refusals::Cause;
 use crate::shard::{
-    self, Application, Arrival, DecodeFailures, Negotiated, OpenResponse, Peer, Shards, Transport,
+    self, Application, Arrival, Budget, ClientWindow, DecodeFailures, Negotiated, OpenResponse,
+    Peer, Shards, Transport,
 };
 
 /// One WebSocket endpoint in front of the shards of an application.
@@ -35,6 +36,8 @@ pub struct Endpoint<A: Application> {
     pub compression_apple: bool,
     /// Use a dedicated compressor for connections that allow it.
     pub compression_dedicated: bool,
+    /// For the windows of clients that refer to their earlier messages.
+    pub compression_memory: Arc<Budget>,
     /// Peers that failed to decode references between messages, and so get none.
     pub decode_failures: Arc<DecodeFailures>,
     /// Subprotocols this endpoint speaks.
@@ -121,7 +124,7 @@ impl<A: Application> Endpoint<A> {
         let permit = permit.map_err(|(status, text)| Box::new(refuse_and_close(status, text)))?;
         let offers = values(headers, header::SEC_WEBSOCKET_PROTOCOL);
         let subprotocol = handshake::choose_subprotocol(offers, self.subprotocols);
-        let agreement = self.negotiate(headers);
+        let (agreement, client_window) = self.negotiate(headers).unzip();
         let peer = peer_of(headers, address);
         let compression = self.compression_of(agreement, peer);
         let ConnectionSetup { hello, is_binary, message } = setup(head, subprotocol);
@@ -132,18 +135,27 @@ impl<A: Application> Endpoint<A> {
             head: Vec::new(),
             message,
         });
-        let negotiated = Negotiated { is_binary, compression, may_inflate, peer, hello, permit };
+        let client_window = client_window.flatten();
+        let negotiated =
+            Negotiated { is_binary, compression, may_inflate, client_window, peer, hello, permit };
         let response = switch(accept.as_deref(), subprotocol, agreement);
         Ok(Upgrade { negotiated, first, response })
     }
 
-    fn negotiate(&self, headers: &HeaderMap) -> Option<Agreement> {
+    /// The agreement, and the memory for the window of the client if it may refer to its earlier messages. Without
+    /// memory it may not: after the 101 the window could not be refused any more.
+    fn negotiate(&self, headers: &HeaderMap) -> Option<(Agreement, Option<ClientWindow>)> {
         let user_agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
         if !self.compression_apple && user_agent.is_some_and(extension::is_apple_nsurlsession) {
             return None;
         }
         let offers = values(headers, header::SEC_WEBSOCKET_EXTENSIONS);
-        extension::negotiate(offers, self.compression)
+        let agreement = extension::negotiate(offers, self.compression)?;
+        let reserve = |window_bits| ClientWindow::reserve(&self.compression_memory, window_bits);
+        match agreement.client_window_bits.and_then(reserve) {
+            Some(window) => Some((agreement, Some(window))),
+            None => Some((agreement.without_client_takeover(), None)),
+        }
     }
 
     fn compression_of(&self, agreement: Option<Agreement>, peer: Peer) -> Compression {

@@ -40,7 +40,11 @@ pub(super) fn write(
     let memory = contexts.memory();
     let (with_history, waiting) = contexts.channels();
     let gauges = [
-        ("compression_memory_bytes", "Memory of histories and compressors", memory.bytes()),
+        (
+            "compression_memory_bytes",
+            "Memory of histories and compressors, and what windows of clients may take",
+            memory.bytes(),
+        ),
         ("compression_memory_max_bytes", "websocket.compression_memory_max", memory.bytes_max()),
         ("compression_channels", "Channels with a history", with_history),
         (

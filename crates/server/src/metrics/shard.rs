@@ -71,13 +71,18 @@ pub(super) fn histogram<const N: usize, const FIRST_US: u64>(
 
 type Read = fn(&ShardCounters) -> u64;
 
-const LEVELS: [(&str, &str, Read); 2] = [
+const LEVELS: [(&str, &str, Read); 3] = [
     ("transport_queued_bytes", "Bytes that wait in the queues of all connections", |c| {
         c.queued_bytes.value()
     }),
     ("transport_blocked_connections", "Connections whose sockets take no bytes", |c| {
         c.blocked.value()
     }),
+    (
+        "compression_client_window_bytes",
+        "Bytes that the server holds of messages of clients, because later ones may refer to them",
+        |c| c.client_window_bytes.value(),
+    ),
 ];
 
 const COUNTS: [(&str, &str, Read); 9] = [

@@ -191,6 +191,7 @@ impl Shard {
                 is_binary: false,
                 compression: Compression::Raw,
                 may_inflate: false,
+                client_window: None,
                 peer: Peer::default(),
                 hello: (),
                 permit: self.shards.permit(0).expect("no limit"),

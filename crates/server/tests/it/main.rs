@@ -25,5 +25,6 @@ mod shutdown;
 mod stream;
 mod streams;
 mod streams_compressed;
+mod takeover;
 mod traffic;
 mod uni;

@@ -220,6 +220,7 @@ fn open(shards: &Shards<Poster>) -> TcpStream {
             is_binary: false,
             compression: Compression::Raw,
             may_inflate: false,
+            client_window: None,
             peer: Peer::default(),
             hello: (),
             permit: shards.permit(0).expect("no limit"),

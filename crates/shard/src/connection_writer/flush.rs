@@ -47,6 +47,7 @@ impl ConnectionWriter {
                 records::end(&mut connection);
                 connection.queue.forget(&mut self.lists);
                 self.counters.blocked.subtract(connection.is_blocked.into());
+                self.counters.window_changed(connection.reader.window_bytes(), 0);
             }
         }
         self.counters.queued_bytes.set(self.lists.queued_bytes());

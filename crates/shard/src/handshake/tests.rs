@@ -36,6 +36,7 @@ impl Handshake<()> for Endings {
                     is_binary: false,
                     compression: Compression::Raw,
                     may_inflate: false,
+                    client_window: None,
                     peer: Peer::default(),
                     hello: (),
                     permit: Permit::acquire(&Arc::default(), 0).expect("no limit"),

@@ -65,6 +65,7 @@ fn arrival<H>(socket: TcpStream, early: Vec<u8>, hello: H) -> Arrival<H> {
             is_binary: false,
             compression: Compression::Raw,
             may_inflate: false,
+            client_window: None,
             peer: Peer::default(),
             hello,
             permit: Permit::acquire(&Arc::default(), 0).expect("no limit"),
