@@ -44,13 +44,24 @@ pub struct ConnectTarget {
     pub path: Option<String>,
     /// The token of the connect command.
     pub token: Option<String>,
-    /// As Server-Sent Events, in JSON and without answers to pings; then `path` is that of Fanwire.
-    pub event_stream: bool,
+    pub transport: SubscriberTransport,
+}
+
+/// How subscribers receive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SubscriberTransport {
+    #[default]
+    WebSocket,
+    /// Server-Sent Events, in JSON and without answers to pings; the path is that of Fanwire.
+    EventStream,
+    /// A unidirectional WebSocket, in JSON, with channels that the connect request asks for; the path is that of Fanwire.
+    UniWebSocket,
 }
 
 impl Default for ConnectTarget {
     fn default() -> Self {
-        Self { host: "localhost".to_owned(), path: None, token: None, event_stream: false }
+        let (path, token, transport) = Default::default();
+        Self { host: "localhost".to_owned(), path, token, transport }
     }
 }
 
