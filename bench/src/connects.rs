@@ -16,7 +16,9 @@ use crate::stats::{grouped, median, percentile, verdict};
 use crate::target::{API_KEY, Target};
 use fanwire_load::generator::messages::Encoding;
 use fanwire_load::generator::publisher::{Publisher, publish_request};
-use fanwire_load::generator::{ConnectTarget, Deliveries, Generator, Profile, StallTimer};
+use fanwire_load::generator::{
+    ConnectTarget, Deliveries, Generator, Profile, StallTimer, SubscriberTransport,
+};
 use fanwire_load::machine::{self, Meter};
 
 /// CPU per connect with a subscription, next to the bare loop's upgrade; `--storm` lets clients return at once.
@@ -94,7 +96,11 @@ impl Connects {
         // The first connection of the bare loop is its control connection.
         let _control = upgrade_only.then(|| TcpStream::connect(target.address())).transpose()?;
         let mut generator = Generator::new(false)?;
-        generator.set_endpoint(ConnectTarget { upgrade_only, ..ConnectTarget::default() });
+        let transport = match upgrade_only {
+            true => SubscriberTransport::UpgradeOnly,
+            false => SubscriberTransport::WebSocket,
+        };
+        generator.set_endpoint(ConnectTarget { transport, ..ConnectTarget::default() });
         let profile = self.profile("connects");
         generator.open(target.address(), WARM_UP, &profile)?;
         let meter = Meter::start(target.pid(), self.setup.server_core)?;

@@ -55,6 +55,9 @@ pub struct Fanout {
     /// Subscribers of Fanwire read event streams.
     #[arg(long, conflicts_with_all = ["compression", "compare_compression", "noise", "compare_engines"])]
     event_streams: bool,
+    /// Subscribers of Fanwire have unidirectional WebSockets, whose frames have no envelope.
+    #[arg(long, conflicts_with_all = ["compression", "compare_compression", "noise", "compare_engines", "event_streams"])]
+    uni_websocket: bool,
     /// Compare Fanwire to another build of it, with `--compression` both in context.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["compare_compression", "noise", "compare_engines"])]
     against: Option<PathBuf>,
@@ -91,6 +94,8 @@ pub enum Contender {
     },
     /// Fanwire with subscribers of event streams.
     EventStreams,
+    /// Fanwire with subscribers of unidirectional WebSockets.
+    UniWebSockets,
     /// Fanwire without compression, whose publications come back to it through Redis.
     Redis,
 }
@@ -118,7 +123,7 @@ impl Fanout {
         let choice = self.choice()?;
         let (is_binary, payloads) = self.payloads()?;
         ensure!(!is_binary || !self.has_bare(), "the bare loop has no Protobuf{INSTEAD}");
-        let publications = publications(&payloads, choice.all)?;
+        let publications = publications(&payloads, choice.all, self.uni_websocket)?;
         let round = Round {
             binary: &binary,
             other: self.against.as_deref(),
@@ -157,6 +162,7 @@ impl Fanout {
                 [Contender::Other { compression }, fanwire(compression)]
             }
             _ if self.event_streams => [Contender::Bare, Contender::EventStreams],
+            _ if self.uni_websocket => [Contender::Bare, Contender::UniWebSockets],
             _ => [Contender::Bare, fanwire(self.compression)],
         }
     }
@@ -243,6 +249,7 @@ impl fmt::Display for Contender {
             Contender::Fanwire { compression: false } => "fanwire",
             Contender::Fanwire { compression: true } => "fanwire, compressed",
             Contender::EventStreams => "fanwire, SSE",
+            Contender::UniWebSockets => "fanwire, uni WS",
             Contender::Redis => "fanwire, Redis",
         })
     }
@@ -262,12 +269,18 @@ fn row(contender: Contender, outcome: &Outcome) -> String {
 }
 
 /// For each channel the publications it gets in turn: an equal part of the payloads, fields of requests, in their order.
-fn publications(payloads: &[String], channels: usize) -> Result<Vec<Vec<Publication>>> {
+/// Bare pushes have no envelope.
+fn publications(
+    payloads: &[String],
+    channels: usize,
+    are_bare: bool,
+) -> Result<Vec<Vec<Publication>>> {
     ensure!(payloads.len() >= channels, "{channels} channels need as many payloads");
     let publication = |channel: &str, field: &String| {
-        let envelope = format!(r#"{{"push":{{"channel":"{channel}","pub":{{{field}}}}}}}"#);
+        let push = format!(r#"{{"channel":"{channel}","pub":{{{field}}}}}"#);
+        let envelope_bytes = if are_bare { 0 } else { r#"{"push":}"#.len() };
         let request = publish_request(channel, field, API_KEY);
-        Publication { request, trigger: bare::trigger(envelope.len()) }
+        Publication { request, trigger: bare::trigger(push.len() + envelope_bytes) }
     };
     let parts = payloads.chunks(payloads.len() / channels).take(channels).enumerate();
     let of_channel = |(number, part): (usize, &[String])| {

@@ -14,7 +14,9 @@ use crate::setup::Setup;
 use crate::stats::{grouped, slope};
 use crate::target::Target;
 use fanwire_load::generator::messages::Encoding;
-use fanwire_load::generator::{ConnectTarget, Generator, Profile, PublicationHandler};
+use fanwire_load::generator::{
+    ConnectTarget, Generator, Profile, PublicationHandler, SubscriberTransport,
+};
 use fanwire_load::machine::{self, Meter};
 
 /// Server memory per idle connection (slope of resident memory) and CPU per connection with pings on.
@@ -68,8 +70,11 @@ impl Idle {
 
     fn measure(&self, target: &Target) -> Result<bool> {
         let mut generator = Generator::new(false)?;
-        let event_stream = self.event_streams;
-        generator.set_endpoint(ConnectTarget { event_stream, ..ConnectTarget::default() });
+        let transport = match self.event_streams {
+            true => SubscriberTransport::EventStream,
+            false => SubscriberTransport::WebSocket,
+        };
+        generator.set_endpoint(ConnectTarget { transport, ..ConnectTarget::default() });
         let compression = if self.no_compression { "not offered" } else { "negotiated" };
         let channels = if self.own_channels { "a channel each" } else { "one channel" };
         println!("idle: one subscription per connection, {channels}, compression {compression}\n");

@@ -14,7 +14,7 @@ use crate::stats::{median, percentile};
 use crate::target::Target;
 use fanwire_load::generator::messages::Encoding;
 use fanwire_load::generator::publisher::Publisher;
-use fanwire_load::generator::{ConnectTarget, Generator, Profile, StallTimer};
+use fanwire_load::generator::{ConnectTarget, Generator, Profile, StallTimer, SubscriberTransport};
 use fanwire_load::machine::{self, Meter, Usage};
 
 /// What all rounds of a run have in common.
@@ -95,6 +95,7 @@ impl Round<'_> {
         let target = match (contender, &redis) {
             (Contender::Bare, _) => Target::bare(self.server_core)?,
             (Contender::EventStreams, _) => Target::with_settings(binary, core, event_streams())?,
+            (Contender::UniWebSockets, _) => Target::with_settings(binary, core, uni_websockets())?,
             (_, None) => Target::fanwire(binary, core)?,
             (_, Some(redis)) => Target::with_engine(binary, core, channel, redis.engine())?,
         };
@@ -111,8 +112,12 @@ impl Round<'_> {
         redis: Option<RedisServer>,
     ) -> Result<Run<'_>> {
         let mut generator = Generator::new(false)?;
-        let event_stream = contender == Contender::EventStreams;
-        generator.set_endpoint(ConnectTarget { event_stream, ..ConnectTarget::default() });
+        let transport = match contender {
+            Contender::EventStreams => SubscriberTransport::EventStream,
+            Contender::UniWebSockets => SubscriberTransport::UniWebSocket,
+            _ => SubscriberTransport::WebSocket,
+        };
+        generator.set_endpoint(ConnectTarget { transport, ..ConnectTarget::default() });
         let (address, registry) = (target.address(), generator.registry());
         let publisher = match contender {
             Contender::Bare => Publisher::bare(address, registry)?,
@@ -141,7 +146,8 @@ impl Round<'_> {
     fn profile(&self, contender: Contender, channels: &[usize]) -> Profile {
         let compression = match contender {
             Contender::Fanwire { compression } | Contender::Other { compression } => compression,
-            Contender::Bare | Contender::Redis | Contender::EventStreams => false,
+            Contender::Bare | Contender::Redis => false,
+            Contender::EventStreams | Contender::UniWebSockets => false,
         };
         Profile {
             plain: contender == Contender::Bare,
@@ -243,6 +249,10 @@ impl Run<'_> {
 /// Without pings, to which these subscribers have no answer.
 pub fn event_streams() -> serde_json::Value {
     serde_json::json!({ "sse": { "enabled": true }, "client": { "ping_interval": "1h" } })
+}
+
+pub fn uni_websockets() -> serde_json::Value {
+    serde_json::json!({ "uni_websocket": { "enabled": true } })
 }
 
 /// For what is no subscriber.

@@ -22,22 +22,24 @@ fn made_up_payloads_are_json_of_the_asked_size() {
 #[test]
 fn the_bare_frame_is_as_long_as_the_envelope() {
     let publications =
-        publications(&[r#""data":{}"#.to_owned()], 1).expect("one payload is enough");
+        publications(&[r#""data":{}"#.to_owned()], 1, false).expect("one payload is enough");
     let envelope = r#"{"push":{"channel":"bench","pub":{"data":{}}}}"#;
     assert_eq!(publications[0][0].trigger, (envelope.len() as u32).to_le_bytes());
     assert!(publications[0][0].request.ends_with(br#"{"channel":"bench","data":{}}"#));
+    let bare = super::publications(&[r#""data":{}"#.to_owned()], 1, true).expect("one");
+    assert_eq!(bare[0][0].trigger, (envelope.len() as u32 - 9).to_le_bytes());
 }
 
 #[test]
 fn each_channel_gets_an_equal_part_of_the_payloads_in_their_order() {
     let payloads: Vec<String> = (0..7).map(|number| format!("\"data\":{number}")).collect();
-    let publications = publications(&payloads, 3).expect("more payloads than channels");
+    let publications = publications(&payloads, 3, false).expect("more payloads than channels");
     let ends = |channel: usize| -> Vec<&[u8]> {
         publications[channel].iter().map(|one| &one.request[one.request.len() - 2..]).collect()
     };
     assert_eq!(ends(0), [b"0}", b"1}"]);
     assert_eq!(ends(2), [b"4}", b"5}"]);
-    assert!(super::publications(&payloads, 8).is_err(), "no payload for the last");
+    assert!(super::publications(&payloads, 8, false).is_err(), "no payload for the last");
 }
 
 #[test]
@@ -47,7 +49,7 @@ fn a_binary_corpus_is_published_as_base64() {
     assert!(is_binary && messages.len() > 50, "{} messages", messages.len());
     let field = files::payload(is_binary, b"\0\xff");
     assert_eq!(field, r#""b64data":"AP8=""#);
-    let publications = publications(&[field], 1).expect("one payload is enough");
+    let publications = publications(&[field], 1, false).expect("one payload is enough");
     assert!(publications[0][0].request.ends_with(br#"{"channel":"bench","b64data":"AP8="}"#));
     assert!(files::read(Path::new("game.txt")).expect("not looked at").is_none());
 }

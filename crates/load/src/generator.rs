@@ -44,16 +44,26 @@ pub struct ConnectTarget {
     pub path: Option<String>,
     /// The token of the connect command.
     pub token: Option<String>,
-    /// As Server-Sent Events, in JSON; then `path` is that of Fanwire. Answers to pings are [`Generator::take_pongs`].
-    pub event_stream: bool,
-    /// The upgrade and no command.
-    pub upgrade_only: bool,
+    pub transport: SubscriberTransport,
+}
+
+/// How subscribers receive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SubscriberTransport {
+    #[default]
+    WebSocket,
+    /// Server-Sent Events, in JSON; the path is that of Fanwire. Answers to pings are [`Generator::take_pongs`].
+    EventStream,
+    /// A unidirectional WebSocket, in JSON, with channels that the connect request asks for; the path is that of Fanwire.
+    UniWebSocket,
+    /// A WebSocket that sends no command.
+    UpgradeOnly,
 }
 
 impl Default for ConnectTarget {
     fn default() -> Self {
-        let host = "localhost".to_owned();
-        Self { host, path: None, token: None, event_stream: false, upgrade_only: false }
+        let (path, token, transport) = Default::default();
+        Self { host: "localhost".to_owned(), path, token, transport }
     }
 }
 

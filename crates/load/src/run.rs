@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use crate::check::{Checker, Group};
 use crate::choice::Choice;
-use crate::generator::{Closed, ConnectTarget, Generator, Profile, PublicationHandler, StallTimer};
+use crate::generator::{
+    Closed, ConnectTarget, Generator, Profile, PublicationHandler, StallTimer, SubscriberTransport,
+};
 use crate::machine;
 use crate::plan::{Pace, Plan};
 use crate::publish::Publishing;
@@ -99,7 +101,7 @@ impl<'a> Load<'a> {
             host: plan.server.host.clone(),
             path: Some(plan.server.path.clone()),
             token: plan.token.clone(),
-            ..ConnectTarget::default()
+            transport: SubscriberTransport::WebSocket,
         };
         let generator = |group| -> Result<Generator> {
             let mut generator = match group {

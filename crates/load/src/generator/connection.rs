@@ -1,4 +1,5 @@
-//! One subscriber, of a WebSocket or an event stream: connect and subscribe, then publications and pings (RFC 6455, client protocol v2).
+//! One subscriber, of a WebSocket or an event stream: connect and subscribe, or connect with channels, then publications and pings
+//! (RFC 6455, client protocol v2).
 //! In: bytes of its socket as they came → out: each message to the handler, pongs to the socket.
 //! Uses the other rooms of `generator`; the only write is a short one to its own socket.
 //! Change here the sequence of a connection; polling and opening many of them lives in `generator`.
@@ -11,15 +12,15 @@ use super::events;
 use super::frame::{self, ServerFrame};
 use super::handshake::{self, Agreement};
 use super::inflate::Inflater;
-use super::messages::Encoding;
-use super::{Closed, ConnectTarget, Profile, PublicationHandler};
+use super::messages::{self, Encoding};
+use super::{Closed, ConnectTarget, Profile, PublicationHandler, SubscriberTransport};
 
 pub struct ClientConnection {
     pub stream: TcpStream,
     encoding: Encoding,
     phase: ConnectionPhase,
     window: Window,
-    is_event_stream: bool,
+    transport: SubscriberTransport,
     /// The request that answers a ping, of an event stream that has connected.
     pong: Option<Box<[u8]>>,
     /// The start of a frame whose end has not come yet; nearly always empty.
@@ -70,7 +71,10 @@ impl ClientConnection {
             encoding: profile.encoding,
             phase: ConnectionPhase::Live,
             window: Window::Absent,
-            is_event_stream: state.endpoint.event_stream && !profile.plain,
+            transport: match profile.plain {
+                true => SubscriberTransport::WebSocket,
+                false => state.endpoint.transport,
+            },
             pong: None,
             partial: Vec::new(),
         };
@@ -78,20 +82,25 @@ impl ClientConnection {
             state.subscribed += 1;
             return Ok(connection);
         }
-        let ConnectTarget { host, path, token, event_stream, upgrade_only } = &state.endpoint;
-        let commands = if *upgrade_only {
-            Vec::new()
-        } else {
-            profile.encoding.commands(token.as_deref(), &profile.channels)
+        let ConnectTarget { host, path, token, transport } = &state.endpoint;
+        let commands = match transport {
+            SubscriberTransport::UniWebSocket => {
+                messages::connect_request(token.as_deref(), &profile.channels)
+            }
+            SubscriberTransport::UpgradeOnly => Vec::new(),
+            _ => profile.encoding.commands(token.as_deref(), &profile.channels),
         };
-        if *event_stream {
+        if *transport == SubscriberTransport::EventStream {
             let wanted = commands.split(|byte| *byte == b'\n').count() as u32;
             connection.phase = ConnectionPhase::Requesting { wanted };
             let request = events::request(host, &commands);
             connection.stream.write_all(&request).context("sending the request")?;
             return Ok(connection);
         }
-        let path = path.as_deref().unwrap_or(profile.encoding.path());
+        let path = match transport {
+            SubscriberTransport::UniWebSocket => UNI_PATH,
+            _ => path.as_deref().unwrap_or(profile.encoding.path()),
+        };
         let request = handshake::request(host, path, profile.compression);
         connection.stream.write_all(&request).context("sending the upgrade request")?;
         connection.phase = ConnectionPhase::Upgrading { commands };
@@ -129,7 +138,7 @@ impl ClientConnection {
         state: &mut GeneratorState,
         handler: &mut impl PublicationHandler,
     ) -> Result<usize> {
-        if self.is_event_stream {
+        if self.transport == SubscriberTransport::EventStream {
             return self.take_events(index, bytes, state, handler);
         }
         let mut rest = bytes;
@@ -250,8 +259,11 @@ impl ClientConnection {
         handler: &mut impl PublicationHandler,
     ) -> Result<()> {
         let ConnectionPhase::Replying { replied, wanted } = &mut self.phase else { return Ok(()) };
-        *replied += u32::from(self.encoding.reply_id(message)?.is_some());
-        if self.is_event_stream && self.pong.is_none() {
+        // The connect push of a unidirectional connection has no id.
+        let is_reply = self.transport == SubscriberTransport::UniWebSocket
+            || self.encoding.reply_id(message)?.is_some();
+        *replied += u32::from(is_reply);
+        if self.transport == SubscriberTransport::EventStream && self.pong.is_none() {
             self.pong = events::pong(&state.endpoint.host, message).map(Vec::into_boxed_slice);
         }
         if state.server_version.is_none() {
@@ -270,7 +282,7 @@ impl ClientConnection {
 
     /// Ends the connection in order; an error of the socket changes nothing.
     pub fn close(&mut self, state: &mut GeneratorState) {
-        if !self.has_failed() && !self.is_event_stream {
+        if !self.has_failed() && self.transport != SubscriberTransport::EventStream {
             let _ = self.send(frame::CLOSE, &NORMAL_CLOSURE.to_be_bytes(), state);
         }
         self.fail(state);
@@ -296,9 +308,9 @@ impl ClientConnection {
 
     fn pong(&mut self, state: &mut GeneratorState) -> Result<()> {
         state.pings += 1;
-        if self.is_event_stream {
+        if self.transport != SubscriberTransport::WebSocket {
             state.pongs.extend(self.pong.clone());
-            return Ok(());
+            return Ok(()); // a unidirectional client answers the native ping alone
         }
         self.send(self.encoding.opcode(), self.encoding.pong(), state)
     }
@@ -349,6 +361,9 @@ fn closed(payload: &[u8]) -> Closed {
         _ => Closed::without("a code"),
     }
 }
+
+/// Fanwire's path of unidirectional WebSockets.
+const UNI_PATH: &str = "/connection/uni_websocket";
 
 /// RFC 6455 §7.4.1.
 const NORMAL_CLOSURE: u16 = 1000;

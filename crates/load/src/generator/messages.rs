@@ -200,6 +200,17 @@ fn json_commands(token: Option<&str>, channels: &[String]) -> Vec<u8> {
     commands.into_bytes()
 }
 
+/// The first message of a unidirectional connection: a connect request that asks for channels.
+pub fn connect_request(token: Option<&str>, channels: &[String]) -> Vec<u8> {
+    let subs: serde_json::Map<_, _> =
+        channels.iter().map(|channel| (channel.clone(), serde_json::json!({}))).collect();
+    let mut request = serde_json::json!({ "name": "bench", "subs": subs });
+    if let Some(token) = token {
+        request["token"] = token.into();
+    }
+    request.to_string().into_bytes()
+}
+
 fn json_reply_id(message: &[u8]) -> Result<Option<u32>> {
     let reply: JsonReply<'_> = serde_json::from_slice(message)?;
     if let Some(error) = reply.error {

@@ -14,6 +14,16 @@ fn server(
     extension: &'static str,
     script: impl FnOnce(&mut Stream) + Send + 'static,
 ) -> (SocketAddr, JoinHandle<()>) {
+    let commands = Encoding::Json.commands(None, &["a".to_owned()]);
+    server_that_receives(extension, commands, script)
+}
+
+/// The same, with the first message that it expects.
+fn server_that_receives(
+    extension: &'static str,
+    first_message: Vec<u8>,
+    script: impl FnOnce(&mut Stream) + Send + 'static,
+) -> (SocketAddr, JoinHandle<()>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let address = listener.local_addr().expect("bound");
     let thread = thread::spawn(move || {
@@ -27,8 +37,7 @@ fn server(
         let accept = handshake::ACCEPT;
         let upgrade = "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: ";
         stream.write_all(format!("{upgrade}{accept}\r\n{extension}\r\n").as_bytes()).expect("open");
-        let commands = receive(&mut stream);
-        assert_eq!(commands, Encoding::Json.commands(None, &["a".to_owned()]));
+        assert_eq!(receive(&mut stream), first_message);
         script(&mut stream);
     });
     (address, thread)
@@ -109,6 +118,30 @@ fn pings_of_both_kinds_are_answered() {
         stream.write_all(&text("{\"push\":1}")).expect("open");
     });
     assert_eq!(collect(address, false, 1).expect("right frames"), ["{\"push\":1}"]);
+    thread.join().expect("the script ran");
+}
+
+#[test]
+fn a_unidirectional_subscriber_asks_for_channels_and_answers_ping_frames_alone() {
+    let request = br#"{"name":"bench","subs":{"a":{}}}"#.to_vec();
+    let (address, thread) = server_that_receives("", request, |stream| {
+        let connect = r#"{"connect":{"client":"x","version":"1","subs":{"a":{}},"ping":25}}"#;
+        stream.write_all(&text(connect)).expect("open");
+        stream.write_all(&text("{}")).expect("open");
+        stream.write_all(&[0x89, 1, b'p']).expect("open");
+        assert_eq!(receive(stream), b"p");
+        stream.write_all(&text(r#"{"channel":"a","pub":{"data":1}}"#)).expect("open");
+    });
+    let mut generator = Generator::new(true).expect("a poller");
+    let transport = SubscriberTransport::UniWebSocket;
+    generator.set_endpoint(ConnectTarget { transport, ..ConnectTarget::default() });
+    generator.open(address, 1, &profile(false)).expect("a connect push");
+    assert_eq!(generator.server_version(), Some("1"));
+    let mut messages = Messages::default();
+    while messages.0.is_empty() {
+        generator.turn(Some(STALL), &mut messages).expect("right frames");
+    }
+    assert_eq!(messages.0, [r#"{"channel":"a","pub":{"data":1}}"#]);
     thread.join().expect("the script ran");
 }
 

@@ -5,11 +5,11 @@ go 1.22
 require (
 	github.com/centrifugal/centrifuge-go v0.10.12
 	github.com/centrifugal/gocent/v3 v3.3.0
+	github.com/gorilla/websocket v1.5.0
 )
 
 require (
 	github.com/centrifugal/protocol v0.16.0 // indirect
-	github.com/gorilla/websocket v1.5.0 // indirect
 	github.com/josharian/intern v1.0.0 // indirect
 	github.com/jpillora/backoff v1.0.0 // indirect
 	github.com/mailru/easyjson v0.7.7 // indirect
