@@ -307,7 +307,7 @@ macro_rules! land_integer {
     )*};
 }
 
-land!(bool: Switch, u64: Integer, Duration: Duration, String: Text, Vec<String>: List);
+land!(bool: Switch, u64: Integer, Duration: Duration, String: Text, Vec<String>: List, Json: Tree);
 land_integer!(u8, u16, u32, usize);
 
 /// A table of keys that work: `"name", KIND, "default" => [field.path], "One sentence.";`.

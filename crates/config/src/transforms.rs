@@ -1,6 +1,6 @@
 //! Lists that say what becomes of the codes of a refused connect: `transforms`, members with `code` and `to`.
 //! In: a JSON value → out: whether it has that form, and its rows.
-//! Uses serde. Never: judges a number; `fanwire_node` and `rules` know which codes and statuses there are.
+//! Uses serde. Never: other kinds of values; judges a number; `fanwire_node` and `rules` know which codes and statuses there are.
 //! The form of a row is changed here.
 
 use std::fmt;
@@ -10,8 +10,6 @@ use fanwire_node::protocol::Disconnect;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
-
-use super::key::Value;
 
 /// What the codes become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,24 +71,21 @@ impl fmt::Display for Transforms {
 }
 
 /// The rows of a value that [`Transforms::Disconnects`] took.
-pub(crate) fn disconnects(value: &Value) -> Vec<ConnectCodeTransform> {
+pub(crate) fn disconnects(json: &Json) -> Vec<ConnectCodeTransform> {
     let transform = |row: DisconnectRow| {
         let CodeAndReason { code, reason } = row.to;
         ConnectCodeTransform { code: row.code, to: Disconnect { code, reason: reason.into() } }
     };
-    taken(value).into_iter().map(transform).collect()
+    taken(json).into_iter().map(transform).collect()
 }
 
 /// The rows of a value that [`Transforms::Responses`] took.
-pub(crate) fn responses(value: &Value) -> Vec<ConnectCodeResponse> {
-    taken(value)
+pub(crate) fn responses(json: &Json) -> Vec<ConnectCodeResponse> {
+    taken(json)
 }
 
-fn taken<T: DeserializeOwned>(value: &Value) -> Vec<T> {
-    match value {
-        Value::Tree(json) => rows(json).expect("the row's kind took it"),
-        other => unreachable!("the row's kind gave {other:?}"),
-    }
+fn taken<T: DeserializeOwned>(json: &Json) -> Vec<T> {
+    rows(json).expect("the row's kind took it")
 }
 
 fn rows<T: DeserializeOwned>(json: &Json) -> Option<Vec<T>> {

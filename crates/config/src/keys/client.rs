@@ -155,7 +155,7 @@ rows! { CLIENT: Config;
     // Last of its section: the rows above have filled the options that this one keeps or drops.
     "client.subscription_token.enabled", SWITCH, "false" => (enable_subscription_token),
         "Checks subscription tokens with the keys of this section instead of those of client.token.";
-    "client.connect_code_to_unidirectional_disconnect.transforms", DISCONNECTS, "" => (|config, value| config.node.client.connect_code_to_unidirectional_disconnect = transforms::disconnects(&value)),
+    "client.connect_code_to_unidirectional_disconnect.transforms", DISCONNECTS, "" => (|config, value| config.node.client.connect_code_to_unidirectional_disconnect = transforms::disconnects(&Land::land(value))),
         "Disconnects of unidirectional clients by codes of errors of connect; others are 3005 for 109 and 110, 3013 for 111, 3507 for 103, and 3004.";
     // Behind the row that it switches off.
     "client.connect_code_to_unidirectional_disconnect.enabled", SWITCH, "false" => (enable_connect_codes),

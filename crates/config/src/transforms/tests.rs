@@ -11,15 +11,15 @@ use super::*;
 fn rows_have_a_code_and_what_it_becomes() {
     let list = json!([{"code": 109, "to": {"code": 4109, "reason": "old"}}, {"code": 1, "to": {}}]);
     assert!(Transforms::Disconnects.take(&list));
-    let transforms = disconnects(&Value::Tree(list));
+    let transforms = disconnects(&list);
     let to = |code, reason: &'static str| Disconnect { code, reason: reason.into() };
     assert_eq!(transforms[0], ConnectCodeTransform { code: 109, to: to(4109, "old") });
     assert_eq!(transforms[1], ConnectCodeTransform { code: 1, to: to(0, "") });
     let list = json!([{"code": 3500, "to": {"status_code": 401}}]);
     assert!(Transforms::Responses.take(&list));
     let to = StatusAndBody { status_code: 401, body: String::new() };
-    assert_eq!(responses(&Value::Tree(list)), [ConnectCodeResponse { code: 3500, to }]);
-    assert_eq!(responses(&Value::Tree(json!([]))), []);
+    assert_eq!(responses(&list), [ConnectCodeResponse { code: 3500, to }]);
+    assert_eq!(responses(&json!([])), []);
 }
 
 #[test]
