@@ -57,6 +57,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("echo on ws://{}", listener.local_addr()?);
     let (_stop, stopped) = tokio::sync::watch::channel(false);
     let service = RootService { api_service: None, router, local_hosts_only: false };
-    listener::serve(listener, service, listener::HTTP_CONNECTIONS_MAX, stopped).await;
+    listener::serve(listener, None, service, listener::HTTP_CONNECTIONS_MAX, stopped).await;
     Ok(())
 }

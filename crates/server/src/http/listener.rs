@@ -26,14 +26,16 @@ use hyper_util::rt::TokioIo;
 use rustix::io::Errno;
 use tokio::{
     io::AsyncWriteExt,
-    net::{TcpListener, TcpStream},
+    net::TcpListener,
     sync::{Semaphore, watch},
 };
 
 use super::{
     exchange::Exchange,
     root_service::RootService,
+    socket::Socket,
     timeout_stream::{LingerLimits, TimeoutStream, Timeouts},
+    tls_accept::{self, TlsAcceptor},
 };
 
 /// Binds an address with a long accept queue, so that a burst of reconnects is not refused.
@@ -56,19 +58,20 @@ pub fn any_address() -> IpAddr {
     if has_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
 }
 
-/// Accepts connections until `stop` is true, then waits for requests in flight. Serves at most `slots` connections at the
-/// same time, and at most [`HTTP_CONNECTIONS_MAX`].
+/// Accepts connections, with TLS if there is an acceptor, until `stop` is true, then waits for requests in flight. Serves at
+/// most `slots` connections at the same time, and at most [`HTTP_CONNECTIONS_MAX`].
 pub async fn serve(
     listener: TcpListener,
+    tls: Option<TlsAcceptor>,
     root_service: RootService,
     slots: usize,
     stop: watch::Receiver<bool>,
 ) {
     let slots = ConnectionSlots::new(slots.min(HTTP_CONNECTIONS_MAX));
-    let root_service = Arc::new(root_service);
+    let (tls, root_service) = (tls.map(Arc::new), Arc::new(root_service));
     let mut stopped = stop.clone();
     tokio::select! {
-        () = accept(&listener, &root_service, &slots, &stop) => {}
+        () = accept(&listener, tls.as_ref(), &root_service, &slots, &stop) => {}
         () = stop_requested(&mut stopped) => {}
     }
     drop(listener);
@@ -109,6 +112,7 @@ impl ConnectionSlots {
 
 async fn accept(
     listener: &TcpListener,
+    tls: Option<&Arc<TlsAcceptor>>,
     root_service: &Arc<RootService>,
     slots: &ConnectionSlots,
     stop: &watch::Receiver<bool>,
@@ -122,8 +126,14 @@ async fn accept(
                 let _ = socket.set_nodelay(true);
                 let (root_service, stop) = (root_service.clone(), stop.clone());
                 let timeouts = slots.timeouts();
+                let tls = tls.cloned();
                 tokio::spawn(async move {
-                    serve_connection(socket, peer, root_service, stop, timeouts).await;
+                    let tls = tls.as_deref();
+                    let accepted =
+                        tls_accept::accept(tls, socket, peer, timeouts, stop.clone()).await;
+                    if let Some(socket) = accepted {
+                        serve_connection(socket, peer, root_service, stop, timeouts).await;
+                    }
                     drop(slot);
                 });
             }
@@ -155,7 +165,7 @@ fn accept_error(error: &io::Error) -> &'static str {
 }
 
 async fn serve_connection(
-    socket: TcpStream,
+    socket: Socket,
     peer: SocketAddr,
     root_service: Arc<RootService>,
     stop: watch::Receiver<bool>,
@@ -197,8 +207,8 @@ async fn serve_connection(
 }
 
 /// Gives a socket to the service that asked for it.
-fn hand_over(socket: TimeoutStream<TcpStream>, exchange: &Exchange) {
-    if let (Some(taker), Ok(socket)) = (exchange.take_taker(), socket.into_socket().into_std()) {
+fn hand_over(socket: TimeoutStream<Socket>, exchange: &Exchange) {
+    if let (Some(taker), Ok(socket)) = (exchange.take_taker(), socket.into_socket().release()) {
         taker(socket);
     }
 }
@@ -206,10 +216,10 @@ fn hand_over(socket: TimeoutStream<TcpStream>, exchange: &Exchange) {
 /// Serves a connection to its end, or to the end of its request in flight once `stop` is true. Returns the socket when a
 /// service wants to send the response by itself.
 async fn serve_until_stop<S, B>(
-    mut connection: UpgradeableConnection<TokioIo<TimeoutStream<TcpStream>>, S>,
+    mut connection: UpgradeableConnection<TokioIo<TimeoutStream<Socket>>, S>,
     mut stop: watch::Receiver<bool>,
     exchange: &Exchange,
-) -> hyper::Result<Option<TimeoutStream<TcpStream>>>
+) -> hyper::Result<Option<TimeoutStream<Socket>>>
 where
     S: HttpService<Incoming, ResBody = B, Error = Infallible>,
     B: Body + 'static,
@@ -255,7 +265,7 @@ enum Served {
 }
 
 /// Returns when `stop` is true or its sender was dropped.
-async fn stop_requested(stop: &mut watch::Receiver<bool>) {
+pub(super) async fn stop_requested(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
@@ -290,7 +300,7 @@ const TIMEOUT_SCARCE: Duration = Duration::from_secs(2);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Request head and read buffer of one HTTP connection.
-const HEADER_BYTES_MAX: usize = 16 * 1024;
+pub(super) const HEADER_BYTES_MAX: usize = 16 * 1024;
 
 /// Time for requests in flight to finish when the server stops; a partly received head counts too.
 const FINISH_TIME: Duration = Duration::from_secs(5);

@@ -6,7 +6,6 @@
 use std::{
     convert::Infallible,
     future,
-    net::TcpStream,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -25,9 +24,10 @@ use super::{
     cors,
     exchange::Exchange,
     routes::{RealtimeEndpoint, user_of},
+    socket::ReleasedSocket,
     upgrade::{Endpoint, address, peer},
 };
-use crate::shard::{self, Application, Arrival, Compression, OpenResponse, Transport};
+use crate::shard::{Application, Arrival, Compression, OpenResponse, Transport};
 
 /// A response instead of the stream.
 pub(super) type Refusal = Box<Response>;
@@ -94,14 +94,10 @@ impl StreamEndpoint {
         };
         let peer = peer(&request);
         let shards = Arc::clone(&endpoint.shards);
-        exchange.hand_over(Box::new(move |socket: TcpStream| {
-            if let Err(error) = shard::prepare(&socket) {
-                tracing::debug!(%error, "a peer left before its socket moved to a shard");
-                return;
-            }
+        exchange.hand_over(Box::new(move |ReleasedSocket { socket, tls, .. }| {
             shards.open(Arrival {
                 socket,
-                tls: None,
+                tls,
                 early: Vec::new(),
                 response: Some(response),
                 is_binary,

@@ -16,11 +16,14 @@ use fanwire_ws::{
     handshake,
 };
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 
-use super::{admission::Admission, timeout_stream::TimeoutStream};
+use super::{
+    admission::Admission,
+    socket::{ReleasedSocket, Socket},
+    timeout_stream::TimeoutStream,
+};
 use crate::refusals::Cause;
-use crate::shard::{self, Application, Arrival, DecodeFailures, Peer, Permit, Shards};
+use crate::shard::{Application, Arrival, DecodeFailures, Peer, Permit, Shards};
 
 /// One WebSocket endpoint in front of the shards of an application.
 pub struct Endpoint<A: Application> {
@@ -138,16 +141,15 @@ fn move_to_shard<A: Application>(
     upgraded: hyper::upgrade::Upgraded,
     pending: PendingUpgrade<A::Hello>,
 ) {
-    let Ok(parts) = upgraded.downcast::<TokioIo<TimeoutStream<TcpStream>>>() else {
-        tracing::error!("an upgraded connection is not a TCP socket");
+    let Ok(parts) = upgraded.downcast::<TokioIo<TimeoutStream<Socket>>>() else {
+        tracing::error!("an upgraded connection is not one of the listener");
         return;
     };
-    let socket = parts.io.into_inner().into_socket().into_std();
-    match socket.and_then(|socket| shard::prepare(&socket).map(|()| socket)) {
-        Ok(socket) => shards.open(Arrival {
+    match parts.io.into_inner().into_socket().release() {
+        Ok(ReleasedSocket { socket, tls, unread }) => shards.open(Arrival {
             socket,
-            tls: None,
-            early: parts.read_buf.to_vec(),
+            tls,
+            early: [&parts.read_buf[..], &unread].concat(),
             response: None,
             is_binary: pending.is_binary,
             compression: pending.compression,

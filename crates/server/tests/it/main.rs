@@ -23,4 +23,5 @@ mod route;
 mod shutdown;
 mod stream;
 mod streams;
+mod tls;
 mod traffic;
