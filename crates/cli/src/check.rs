@@ -18,9 +18,9 @@ pub(crate) fn run(arguments: &CheckConfig) -> Result<()> {
         Some(file) => load(Some(path), environment::variables_of(file)?, &[]),
         None => load(Some(path), environment::variables()?, &[]),
     };
-    let (mut findings, unusable) = match loaded {
-        Ok((config, findings)) => (findings, Server::check(&config)),
-        Err(ConfigError::Findings(findings)) => (findings, Vec::new()),
+    let (mut findings, unusable, doubtful) = match loaded {
+        Ok((config, findings)) => (findings, Server::check(&config), Server::warnings(&config)),
+        Err(ConfigError::Findings(findings)) => (findings, Vec::new(), Vec::new()),
         Err(other) => return Err(other.into()),
     };
     let stops = count(&findings, Severity::Error) + unusable.len();
@@ -31,10 +31,13 @@ pub(crate) fn run(arguments: &CheckConfig) -> Result<()> {
     for error in &unusable {
         writeln!(out, "{}: {}: {error}", Severity::Error, path.display())?;
     }
+    for warning in &doubtful {
+        writeln!(out, "{}: {}: {warning}", Severity::Warning, path.display())?;
+    }
     print(&findings, &mut out)?;
     let errors = count(&findings, Severity::Error) + unusable.len();
     if errors == 0 {
-        writeln!(out, "{}: {}", path.display(), verdict(&findings))?;
+        writeln!(out, "{}: {}", path.display(), verdict(&findings, doubtful.len()))?;
     }
     document::print(&String::from_utf8_lossy(&out))?;
     match (stops, errors) {
@@ -62,15 +65,17 @@ pub(crate) fn print(findings: &[Finding], out: &mut impl Write) -> std::io::Resu
 }
 
 /// The last line. "fine" only without warnings, because an unknown key may be a misspelt security option.
-fn verdict(findings: &[Finding]) -> String {
-    let numbered = |severity, word| match count(findings, severity) {
+fn verdict(findings: &[Finding], doubtful: usize) -> String {
+    let warnings = count(findings, Severity::Warning) + doubtful;
+    let numbered = |count, word| match count {
         0 => None,
         1 => Some(format!("1 {word}")),
         many => Some(format!("{many} {word}s")),
     };
-    let remarks = [numbered(Severity::Warning, "warning"), numbered(Severity::Note, "note")];
+    let notes = count(findings, Severity::Note);
+    let remarks = [numbered(warnings, "warning"), numbered(notes, "note")];
     let remarks: Vec<String> = remarks.into_iter().flatten().collect();
-    match count(findings, Severity::Warning) {
+    match warnings {
         0 if remarks.is_empty() => "fine".to_owned(),
         0 => format!("fine, {}", remarks.join(", ")),
         _ => format!("the server would start, with {}", remarks.join(" and ")),

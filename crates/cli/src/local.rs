@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use fanwire::config::{Config, load};
+use fanwire::example;
 
 use crate::environment;
 
@@ -26,12 +27,13 @@ impl LocalServer {
         let server = &self.config.http_server;
         let port = server.internal_port.parse().unwrap_or(server.port);
         let prefix = self.config.http_api.api.handler_prefix.trim_matches('/');
-        format!("http://{}:{port}/{prefix}", self.host())
+        format!("{}://{}:{port}/{prefix}", example::api_scheme(&self.config), self.host())
     }
 
     pub(crate) fn websocket_url(&self) -> String {
         let path = self.config.websocket.handler_prefix.trim_matches('/');
-        format!("ws://{}:{}/{path}", self.host(), self.config.http_server.port)
+        let (_, scheme) = example::client_schemes(&self.config);
+        format!("{scheme}://{}:{}/{path}", self.host(), self.config.http_server.port)
     }
 
     /// Empty: none is set.

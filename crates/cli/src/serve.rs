@@ -164,16 +164,18 @@ fn greeting(
         lines.push(DEVELOPMENT.to_owned());
     }
     lines.push(String::new());
+    let (http, ws) = example::client_schemes(config);
     if config.demo.enabled {
-        lines.push(format!("  demo page  http://{host}{}", config.demo.handler_prefix));
+        lines.push(format!("  demo page  {http}://{host}{}", config.demo.handler_prefix));
     }
     if !config.websocket.disabled {
-        lines.push(format!("  WebSocket  ws://{host}{}", config.websocket.handler_prefix));
+        lines.push(format!("  WebSocket  {ws}://{host}{}", config.websocket.handler_prefix));
     }
     let api = &config.http_api;
     if !api.disabled {
         let host = reachable(api_address);
-        lines.push(format!("  server API http://{host}{}", api.api.handler_prefix));
+        let scheme = example::api_scheme(config);
+        lines.push(format!("  server API {scheme}://{host}{}", api.api.handler_prefix));
     }
     if generated {
         let key = &*api.api.key;
@@ -182,6 +184,9 @@ fn greeting(
     if !api.disabled && (generated || api.api.insecure) {
         let curl = example::curl(config, api_address, example::DEMO);
         lines.push(format!("\nPublish to the channel `demo`:\n\n  {curl}"));
+    }
+    if http == "https" {
+        lines.push(TLS.to_owned());
     }
     lines.join("\n") + "\n"
 }
@@ -216,6 +221,9 @@ fn log(findings: &[Finding]) {
 
 /// What `init` writes by default, and what Centrifugo reads by default.
 const UNREAD: [&str; 2] = [init::FILE, init::FILE_OF_CENTRIFUGO];
+
+const TLS: &str = "
+  Clients verify the certificate: use a name that it has in place of the address.";
 
 /// 190 bits of randomness.
 const KEY_CHARS: usize = 32;

@@ -86,6 +86,12 @@ pub struct HttpServerOptions {
     pub internal_port: String,
     /// Serve HTTP/2 without TLS to clients.
     pub h2c_external: bool,
+    /// Of both listeners.
+    pub tls: ServerTlsOptions,
+    /// The internal listener is without it.
+    pub tls_external: bool,
+    /// Of the internal listener, instead of it.
+    pub internal_tls: ServerTlsOptions,
 }
 
 impl HttpServerOptions {
@@ -98,6 +104,37 @@ impl HttpServerOptions {
         let port = self.internal_port.parse().unwrap_or(self.port);
         (address, port) != (self.address.as_str(), self.port)
     }
+
+    /// TLS of the listener for clients.
+    pub fn client_tls(&self) -> Option<ServerTlsSection<'_>> {
+        self.tls.enabled.then_some(("http_server.tls", &self.tls))
+    }
+
+    /// TLS of the listener with the operator's and backends' endpoints.
+    pub fn internal_tls(&self) -> Option<ServerTlsSection<'_>> {
+        match self.is_split() {
+            true if self.internal_tls.enabled => {
+                Some(("http_server.internal_tls", &self.internal_tls))
+            }
+            true if self.tls_external => None,
+            _ => self.client_tls(),
+        }
+    }
+}
+
+/// A section `tls` of a listener, with its name.
+pub type ServerTlsSection<'a> = (&'static str, &'a ServerTlsOptions);
+
+/// A section `tls` of a listener. Each PEM is a text, that text in base64, or the path of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerTlsOptions {
+    pub enabled: bool,
+    /// The server's certificate, and those that signed it.
+    pub cert_pem: String,
+    /// Its private key.
+    pub key_pem: Secret,
+    /// Authorities of clients' certificates, which then are required; "" = none is asked for.
+    pub client_ca_pem: String,
 }
 
 /// `log.*`

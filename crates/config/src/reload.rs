@@ -178,7 +178,7 @@ fn is_fixed_in_namespace(key: &str) -> bool {
 
 /// Keys that commands, handshakes and API requests read when they begin. All others are built into connections, shards,
 /// listeners or the engine at the start.
-const CAN_CHANGE: [&str; 46] = [
+const CAN_CHANGE: [&str; 52] = [
     "channel.history_meta_ttl",
     "channel.max_length",
     "channel.publication_data_format",
@@ -222,6 +222,12 @@ const CAN_CHANGE: [&str; 46] = [
     "client.token.user_id_claim",
     "client.user_connection_limit",
     "http_api.key",
+    "http_server.internal_tls.cert_pem",
+    "http_server.internal_tls.client_ca_pem",
+    "http_server.internal_tls.key_pem",
+    "http_server.tls.cert_pem",
+    "http_server.tls.client_ca_pem",
+    "http_server.tls.key_pem",
     "log.level",
     "rpc.ping.enabled",
     "rpc.ping.method",

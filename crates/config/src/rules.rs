@@ -15,6 +15,7 @@ mod origins;
 mod paths;
 mod redis;
 mod secrets;
+mod tls;
 mod unidirectional;
 
 #[cfg(test)]
@@ -39,6 +40,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         personal_channels_of_others(config).into_iter().collect(),
         origins::are_origins(config),
         secrets::are_long(config),
+        tls::listeners(config),
         redis::addresses(config),
         redis::wait(config).into_iter().collect(),
         unidirectional::statuses(config),

@@ -239,7 +239,7 @@ fn what_is_not_supported_yet_is_noted_warned_about_or_refused() {
     let text = "
 client: {allow_anonymous_connect_without_token: true, concurrency: 8}
 broker: {enabled: true, redis: {address: 'redis://localhost:6379'}}
-http_server: {tls: {enabled: true, cert_pem: server.crt}}
+http_server: {tls_autocert: {enabled: true}, tls: {server_name: example.com}}
 admin: {enabled: false, password: secret}
 uni_grpc: {enabled: true}
 channel:
@@ -252,8 +252,8 @@ channel:
         Format::Yaml,
         text,
         &[
-            "error: fanwire.yaml: http_server.tls.enabled is not supported yet and cannot be left out. \
-             TLS; put a TLS proxy in front, or the server would speak plain text.",
+            "error: fanwire.yaml: http_server.tls_autocert is not supported yet and cannot be left out. \
+             Automatic certificates; put a TLS proxy in front, or the server would speak plain text.",
             "error: fanwire.yaml: broker.enabled is not supported yet and cannot be left out. \
              Brokers apart from the engine; several servers would not hear each other.",
             "error: fanwire.yaml: channel.namespaces[asked].subscribe_proxy_enabled is not supported \
@@ -265,7 +265,8 @@ channel:
              supported yet. Asks the backend before a subscription expires; clients must bring a new token.",
             "warning: fanwire.yaml: channel.namespaces[chat].sub_refresh_proxy_enabled is not \
              supported yet. Asks the backend before a subscription expires; clients must bring a new token.",
-            "note: fanwire.yaml: http_server.tls.cert_pem is not supported yet. Certificate of the server.",
+            "note: fanwire.yaml: http_server.tls.server_name is not supported yet. Name that a server's \
+             certificate must have; here it is the server.",
             "note: fanwire.yaml: client.concurrency is not supported yet. \
              Commands of one connection at a time; Fanwire answers them in order.",
             "note: fanwire.yaml: admin.password is not supported yet. Password of the admin web interface.",
@@ -324,7 +325,6 @@ fn an_internal_port_is_a_number_or_a_text() {
 #[test]
 fn what_would_be_unsafe_to_skip_is_refused_in_any_type() {
     for text in [
-        "http_server: {tls: {enabled: 'yes'}}",
         "http_server: {tls_autocert: {enabled: true}}",
         "client: {proxy: {connect: {enabled: true, endpoint: 'http://x'}}}",
         "broker: {enabled: true, type: nats}",
@@ -334,7 +334,7 @@ fn what_would_be_unsafe_to_skip_is_refused_in_any_type() {
     }
     for off in [
         "{http_server: {tls_autocert: {enabled: false}}, broker: {type: redis}}",
-        "{http_server: {internal_tls: {enabled: 'f'}}}",
+        "{http_server: {tls_autocert: {enabled: 'f'}}}",
         // As with Centrifugo, what is not switched on is off, whatever else is said of it.
         "{client: {insecure: true, proxy: {connect: {endpoint: 'http://x'}}}}",
     ] {

@@ -69,6 +69,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("echo on ws://{}", listener.local_addr()?);
     let (_stop, stopped) = tokio::sync::watch::channel(false);
     let service = RootService::pages(router);
-    listener::serve(listener, service, listener::HTTP_CONNECTIONS_MAX, stopped).await;
+    listener::serve(listener, None, service, listener::HTTP_CONNECTIONS_MAX, stopped).await;
     Ok(())
 }

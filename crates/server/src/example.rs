@@ -11,7 +11,20 @@ use crate::config::Config;
 pub fn curl(config: &Config, address: SocketAddr, body: &str) -> String {
     let api = &config.http_api.api;
     let key = if api.insecure { String::new() } else { format!("-H 'X-API-Key: {}' ", &*api.key) };
-    format!("curl {key}-d '{body}' http://{}{}/publish", reachable(address), api.handler_prefix)
+    let scheme = api_scheme(config);
+    format!("curl {key}-d '{body}' {scheme}://{}{}/publish", reachable(address), api.handler_prefix)
+}
+
+/// `http`, or `https` where the server API is behind TLS.
+pub fn api_scheme(config: &Config) -> &'static str {
+    let http = &config.http_server;
+    let tls = if config.http_api.external { http.client_tls() } else { http.internal_tls() };
+    if tls.is_some() { "https" } else { "http" }
+}
+
+/// `http` and `ws`, or `https` and `wss` where clients connect with TLS.
+pub fn client_schemes(config: &Config) -> (&'static str, &'static str) {
+    if config.http_server.client_tls().is_some() { ("https", "wss") } else { ("http", "ws") }
 }
 
 /// An address that a program on this machine can connect to: loopback if the server listens on all addresses.

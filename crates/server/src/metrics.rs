@@ -9,6 +9,7 @@ mod engine;
 mod process;
 mod rooms;
 mod shard;
+mod tls;
 mod writer;
 
 use std::{
@@ -23,7 +24,12 @@ use parking_lot::Mutex;
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, registry::Registry};
 
 use self::writer::{Labels, MetricsWriter, Readings, ScrapeWriter};
-use crate::{engine::Engine, refusals::Refusals, rooms::Rooms};
+use crate::{
+    engine::Engine,
+    refusals::Refusals,
+    rooms::Rooms,
+    tls::{HandshakeCounts, ListenersTls},
+};
 use fanwire_fanout::{BacklogCounters, Contexts, RealtimeCounters, Shards};
 use fanwire_shard::{Transport, counters::Traffic};
 
@@ -50,6 +56,8 @@ pub struct Sources {
     pub api: Arc<Api>,
     pub engine: Engine,
     pub refusals: Arc<Refusals>,
+    pub(crate) tls: ListenersTls,
+    pub(crate) tls_handshakes: Arc<HandshakeCounts>,
     pub rooms: Option<Rooms>,
 }
 
@@ -139,6 +147,7 @@ impl Scrape {
         self.traffic(writer)?;
         shard::write(&self.0.shards, writer)?;
         process::write(writer)?;
+        tls::write(&self.0.tls, &self.0.tls_handshakes, writer)?;
         self.hubs(writer)?;
         self.hubs_by_label(writer)?;
         let names = self.0.node.namespace_names();

@@ -3,9 +3,11 @@
 //! Uses every other module; contains no behaviour of its own.
 //! Changed here: the order of start and stop. The parts live in their modules.
 
+mod bind;
+
 use std::{
     fmt, io,
-    net::{SocketAddr, TcpListener as StdListener},
+    net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -15,7 +17,7 @@ use fanwire_auth::{OptionsError, TokenOptions};
 use fanwire_brokers::redis::RedisError;
 use fanwire_node::{Node, ShardId};
 use fanwire_protocol::Disconnect;
-use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::MissedTickBehavior};
+use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
 
 use crate::{
     Builder, Handle, Hooks, Rooms, compression,
@@ -28,6 +30,7 @@ use crate::{
         listener,
         rate::ConnectionRate,
         routes,
+        tls_accept::TlsAcceptor,
     },
     jwks::Fetcher,
     metrics::{Metrics, Sources},
@@ -35,8 +38,9 @@ use crate::{
     refusals::Refusals,
     shard::Budget,
     shard::{self, DecodeFailures},
-    tls::TlsError,
+    tls::{HandshakeCounts, ListenersTls, TlsError},
 };
+use bind::{Bound, bind};
 use fanwire_fanout::{Contexts, EncodeWorker, Realtime, RealtimeCounters, ShardInbox, Shards};
 
 /// A running server. Dropping it leaves its threads running; call [`Server::shutdown`].
@@ -50,6 +54,7 @@ pub struct Server {
     api: Arc<Api>,
     contexts: Arc<Contexts>,
     limits: SharedLimits,
+    tls: ListenersTls,
     http: JoinHandle<()>,
     background_tasks: [JoinHandle<()>; 3],
     stop: watch::Sender<bool>,
@@ -105,6 +110,7 @@ impl Server {
         let Builder { config, listener, hooks, rooms } = builder;
         enable_profiles(&config);
         let descriptors = descriptors::raise();
+        let tls = ListenersTls::start(&config)?;
         let (public, internal) = bind(&config, listener).await?;
         let addresses = Addresses::of(&config, &public, internal.as_ref());
         let fetchers = fetchers(&config)?;
@@ -128,8 +134,11 @@ impl Server {
             api: api.clone(),
             engine: engine.clone(),
             refusals: refusals.clone(),
+            tls: tls.clone(),
+            tls_handshakes: Arc::default(),
             rooms,
         };
+        let acceptors = acceptors(&tls, &sources.tls_handshakes);
         let metrics = Arc::new(Metrics::new(sources));
         let readiness = Arc::<Readiness>::default();
         let background_tasks = [
@@ -153,7 +162,8 @@ impl Server {
         };
         let (stop, stopped) = watch::channel(false);
         let services = routes::services(&config, parts);
-        let http = tokio::spawn(serve(public, internal, services, descriptors, stopped));
+        let listeners = (public, internal);
+        let http = tokio::spawn(serve(listeners, acceptors, services, descriptors, stopped));
         Ok(Self {
             addresses,
             node,
@@ -161,6 +171,7 @@ impl Server {
             api,
             contexts,
             limits,
+            tls,
             http,
             background_tasks,
             stop,
@@ -172,13 +183,18 @@ impl Server {
     }
 
     /// Applies a configuration that differs from the running one in keys that can change
-    /// ([`Reload::loaded`](crate::config::Reload)). New connections, commands and calls of the API follow it.
+    /// ([`Reload::loaded`](crate::config::Reload)). New connections, commands and calls of the API follow it. Files with
+    /// certificates of the listeners are read again; open connections stay.
     ///
     /// # Errors
-    /// An option that the node refuses; then nothing has changed.
-    pub fn reload(&self, config: &Config) -> Result<(), OptionsError> {
+    /// An option that the node refuses, or a wrong certificate; then nothing has changed.
+    pub fn reload(&self, config: &Config) -> Result<(), StartError> {
+        let certificates = self.tls.read_again(config)?;
         let policies = self.contexts.policies();
-        self.node.reload(config.node.clone(), |id, namespace| policies.set(id, namespace))?;
+        let reloaded =
+            self.node.reload(config.node.clone(), |id, namespace| policies.set(id, namespace));
+        reloaded.map_err(StartError::Options)?;
+        self.tls.replace(certificates);
         let limits = limits(config, Some(&self.limits.read()));
         *self.limits.write() = Arc::new(limits);
         self.api.set_key(config.http_api.api.key.clone());
@@ -188,7 +204,13 @@ impl Server {
     /// The errors of [`start`](Self::start) that can be found without a socket: invalid certificates.
     pub fn check(config: &Config) -> Vec<StartError> {
         let engine = Engine::check(config).map(StartError::from);
-        fetchers(config).err().into_iter().chain(engine).collect()
+        let (listeners, _) = ListenersTls::check(config);
+        fetchers(config).err().into_iter().chain(engine).chain(listeners).collect()
+    }
+
+    /// What is valid and may still fail: certificates of the listeners that end soon, or have ended.
+    pub fn warnings(config: &Config) -> Vec<String> {
+        ListenersTls::check(config).1
     }
 
     /// The bound address, with the port chosen by the system when 0 was configured.
@@ -429,75 +451,27 @@ impl Addresses {
     }
 }
 
-/// A listener with its address.
-struct Bound {
-    listener: TcpListener,
-    address: SocketAddr,
-}
-
-/// The listener for clients, and the internal listener if one is configured.
-async fn bind(
-    config: &Config,
-    listener: Option<StdListener>,
-) -> Result<(Bound, Option<Bound>), StartError> {
-    let options = &config.http_server;
-    let public = match listener {
-        Some(listener) => Bound::of(listener).map_err(StartError::Listener)?,
-        None => {
-            let address = resolve("http_server.address", &options.address, options.port).await?;
-            Bound::at("http_server.", address)?
-        }
-    };
-    if !options.is_split() {
-        return Ok((public, None));
-    }
-    let (key, value) = match options.internal_address.as_str() {
-        "" => ("http_server.address", &options.address),
-        _ => ("http_server.internal_address", &options.internal_address),
-    };
-    let port = options.internal_port.parse().unwrap_or(public.address.port());
-    let internal = Bound::at("http_server.internal_", resolve(key, value, port).await?)?;
-    Ok((public, Some(internal)))
-}
-
-impl Bound {
-    fn at(keys: &'static str, address: SocketAddr) -> Result<Self, StartError> {
-        let failed = |source| StartError::Bind { keys, address, source };
-        let listener = listener::bind(address).map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { listener, address })
-    }
-
-    fn of(listener: StdListener) -> io::Result<Self> {
-        let address = listener.local_addr()?;
-        listener.set_nonblocking(true)?;
-        Ok(Self { listener: TcpListener::from_std(listener)?, address })
-    }
-}
-
-async fn resolve(key: &'static str, value: &str, port: u16) -> Result<SocketAddr, StartError> {
-    if value.is_empty() {
-        return Ok(SocketAddr::new(listener::any_address(), port));
-    }
-    let failed = |source| StartError::Address { key, value: value.to_owned(), source };
-    let mut addresses = tokio::net::lookup_host((value, port)).await.map_err(failed)?;
-    addresses.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
+/// What performs the handshakes of both listeners.
+fn acceptors(tls: &ListenersTls, counts: &Arc<HandshakeCounts>) -> [Option<TlsAcceptor>; 2] {
+    [&tls.clients, &tls.internal]
+        .map(|tls| tls.clone().map(|tls| TlsAcceptor::new(tls, Arc::clone(counts))))
 }
 
 async fn serve(
-    public: Bound,
-    internal: Option<Bound>,
+    (public, internal): (Bound, Option<Bound>),
+    [tls, internal_tls]: [Option<TlsAcceptor>; 2],
     services: routes::Services,
     descriptors: usize,
     stopped: watch::Receiver<bool>,
 ) {
     let internal = internal.zip(services.internal);
     let slots = descriptors::for_http(descriptors, 1 + usize::from(internal.is_some()));
-    let clients = listener::serve(public.listener, services.public, slots, stopped.clone());
+    let clients = listener::serve(public.listener, tls, services.public, slots, stopped.clone());
     match internal {
         None => clients.await,
         Some((Bound { listener, .. }, root_service)) => {
-            tokio::join!(clients, listener::serve(listener, root_service, slots, stopped));
+            let internal = listener::serve(listener, internal_tls, root_service, slots, stopped);
+            tokio::join!(clients, internal);
         }
     }
 }

@@ -1,182 +1,46 @@
-//! TLS of outgoing connections (TLS 1.3, RFC 8446, and 1.2): trusted authorities and our client certificate.
-//! In: a section `tls` of the configuration, then sockets → out: verified streams.
-//! Uses rustls with aws-lc, named directly so that no process-wide provider is needed. Never a protocol above TLS.
-//! Changed here: how certificates are loaded and verified. Keys of the configuration are rows of `config::keys`.
+//! TLS: of connections that this server opens, of its listeners, and the options of both.
+//! In: sections `tls` of the configuration → out: verified streams, configurations of listeners, errors that name the option.
+//! Uses rustls with aws-lc. Never: sockets of clients, which `http::tls_stream` and the shards own.
+//! Changed here: the error of an option. `client` verifies servers, `server` has the certificate of a listener, `pem` reads options, `certificate` their dates.
 
-use std::{fmt, io, path::Path, sync::Arc};
+use std::fmt;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
-use rustls::{
-    ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
-    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    crypto::{CryptoProvider, aws_lc_rs},
-    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
-};
-use tokio::net::TcpStream;
-use tokio_rustls::{TlsConnector, client::TlsStream};
+mod certificate;
+mod client;
+mod handshakes;
+mod listeners;
+mod pem;
+mod server;
 
-use crate::config::TlsOptions;
+#[cfg(test)]
+pub(crate) use server::tests::localhost;
 
-/// The client side of TLS.
-pub(crate) struct Tls {
-    config: Arc<ClientConfig>,
-    /// "" = the host name of the address.
-    server_name: String,
-}
+pub(crate) use client::Tls;
+pub(crate) use handshakes::{HandshakeCounts, HandshakeResult};
+pub(crate) use listeners::ListenersTls;
+pub(crate) use server::{HTTP2, ServerTls};
 
 /// An invalid TLS option; `key` is the last part of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsError {
     pub key: &'static str,
     pub fault: String,
+    /// What would be right.
+    pub expected: &'static str,
 }
 
-impl Tls {
-    pub(crate) fn new(options: &TlsOptions) -> Result<Self, TlsError> {
-        let default = TlsOptions::default();
-        let options = if options.enabled { options } else { &default };
-        let provider = Arc::new(aws_lc_rs::default_provider());
-        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
-        let builder = builder.with_safe_default_protocol_versions();
-        let builder = builder.expect("the provider has suites of both versions");
-        let builder = if options.insecure_skip_verify {
-            let no_verification = Arc::new(NoCertificateVerification(provider));
-            builder.dangerous().with_custom_certificate_verifier(no_verification)
-        } else {
-            builder.with_root_certificates(authorities(&options.server_ca_pem)?)
-        };
-        let config = match options.cert_pem.as_str() {
-            "" => builder.with_no_client_auth(),
-            pem => {
-                let chain = certificates("cert_pem", pem)?;
-                let key = PrivateKeyDer::from_pem_slice(&pem_text("key_pem", &options.key_pem)?);
-                let key = key.map_err(|error| wrong("key_pem", &error))?;
-                let built = builder.with_client_auth_cert(chain, key);
-                built.map_err(|error| wrong("cert_pem", &error))?
-            }
-        };
-        Ok(Self { config: Arc::new(config), server_name: options.server_name.clone() })
-    }
-
-    /// The same settings for the Redis client, which opens its own sockets.
-    pub(crate) fn for_redis(&self) -> fanwire_brokers::redis::Tls {
-        let (config, server_name) = (Arc::clone(&self.config), self.server_name.clone());
-        fanwire_brokers::redis::Tls { config, server_name }
-    }
-
-    /// Performs the TLS handshake on a socket connected to `host`.
-    pub(crate) async fn connect(
-        &self,
-        host: &str,
-        socket: TcpStream,
-    ) -> io::Result<TlsStream<TcpStream>> {
-        let name = if self.server_name.is_empty() { host } else { &self.server_name };
-        let name = ServerName::try_from(name.to_owned())
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        TlsConnector::from(Arc::clone(&self.config)).connect(name, socket).await
-    }
-}
-
-fn authorities(pem: &str) -> Result<RootCertStore, TlsError> {
-    let mut roots = RootCertStore::empty();
-    if pem.is_empty() {
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        // Having no authority is not an error here: addresses may be `http`, and otherwise the handshake fails.
-        return Ok(roots);
-    }
-    for certificate in certificates("server_ca_pem", pem)? {
-        roots.add(certificate).map_err(|error| wrong("server_ca_pem", &error))?;
-    }
-    Ok(roots)
-}
-
-fn certificates(key: &'static str, pem: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let text = pem_text(key, pem)?;
-    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
-    match all {
-        Ok(all) if !all.is_empty() => Ok(all),
-        Ok(_) => Err(wrong(key, &"it contains no certificate")),
-        Err(error) => Err(wrong(key, &error)),
-    }
-}
-
-/// Reads a PEM option: PEM text, base64 of PEM text, or the name of a PEM file.
-fn pem_text(key: &'static str, value: &str) -> Result<Vec<u8>, TlsError> {
-    if value.contains("-----BEGIN ") {
-        return Ok(value.as_bytes().to_vec());
-    }
-    if let Ok(text) = STANDARD.decode(value.trim())
-        && text.starts_with(b"-----BEGIN ")
-    {
-        return Ok(text);
-    }
-    std::fs::read(Path::new(value)).map_err(|error| match key {
-        // Do not print the value: a malformed one may be the key itself.
-        "key_pem" => wrong(key, &error),
-        _ => wrong(key, &format_args!("{:?} cannot be read ({error})", start(value))),
-    })
-}
-
-/// The first characters of a value, for error messages.
-fn start(value: &str) -> String {
-    value.chars().take(80).collect()
-}
-
-fn wrong(key: &'static str, fault: &impl fmt::Display) -> TlsError {
-    TlsError { key, fault: fault.to_string() }
-}
-
-/// Accepts every certificate (`insecure_skip_verify`); handshake signatures are still checked.
-#[derive(Debug)]
-struct NoCertificateVerification(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for NoCertificateVerification {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-impl fmt::Debug for Tls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls").field("server_name", &self.server_name).finish_non_exhaustive()
+impl TlsError {
+    /// For a value that is not the PEM that the option needs.
+    fn pem(key: &'static str, fault: &impl fmt::Display) -> Self {
+        let expected = "PEM, base64 of PEM, or the name of a file with it";
+        Self { key, fault: fault.to_string(), expected }
     }
 }
 
 impl fmt::Display for TlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { key, fault } = self;
-        write!(f, "{key}: {fault}, expected PEM, base64 of PEM, or the name of a file with it")
+        let Self { key, fault, expected } = self;
+        write!(f, "{key}: {fault}, expected {expected}")
     }
 }
 

@@ -50,6 +50,11 @@ impl TlsSession {
         self.connection.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
+    /// What the handshake agreed on (ALPN, RFC 7301).
+    pub fn application_protocol(&self) -> Option<&[u8]> {
+        self.connection.alpn_protocol()
+    }
+
     /// Processes received bytes, which are overwritten, and appends their plaintext. Answers to them, such as the next
     /// messages of the handshake or an alert, are added to [`unsent`](Self::unsent), also with an error.
     ///

@@ -7,16 +7,13 @@ use super::{BLOCK, COUNT, COUNT_FROM_1, DELAY, OBJECTS, PORT, SECRET, SWITCH, TE
 use crate::key::{Kind, not_yet};
 
 not_yet! { NOT_YET;
-    "http_server.tls.enabled", SWITCH, "false", Refused, "TLS; put a TLS proxy in front, or the server would speak plain text.";
-    "http_server.tls.cert_pem", TEXT, "", Tuning, "Certificate of the server.";
-    "http_server.tls.key_pem", SECRET, "", Tuning, "Private key of the server.";
-    "http_server.tls.server_ca_pem", TEXT, "", Tuning, "Certificate authority of servers.";
-    "http_server.tls.client_ca_pem", TEXT, "", Feature, "Client certificates; clients are not asked for any.";
-    "http_server.tls.server_name", TEXT, "", Tuning, "Server name to verify.";
-    "http_server.tls.insecure_skip_verify", SWITCH, "false", Tuning, "Skips the verification of peers.";
+    "http_server.tls.server_ca_pem", TEXT, "", Tuning, "Authorities of servers; here it is the server.";
+    "http_server.tls.server_name", TEXT, "", Tuning, "Name that a server's certificate must have; here it is the server.";
+    "http_server.tls.insecure_skip_verify", SWITCH, "false", Tuning, "Believes any server; here it is the server.";
+    "http_server.internal_tls.server_ca_pem", TEXT, "", Tuning, "Authorities of servers; here it is the server.";
+    "http_server.internal_tls.server_name", TEXT, "", Tuning, "Name that a server's certificate must have; here it is the server.";
+    "http_server.internal_tls.insecure_skip_verify", SWITCH, "false", Tuning, "Believes any server; here it is the server.";
     "http_server.tls_autocert", BLOCK, "", Refused, "Automatic certificates; put a TLS proxy in front, or the server would speak plain text.";
-    "http_server.tls_external", SWITCH, "false", Feature, "TLS on the external port only.";
-    "http_server.internal_tls", BLOCK, "", Refused, "TLS on the internal port; put a TLS proxy in front, or it would speak plain text.";
     "http_server.http3.enabled", SWITCH, "false", Feature, "HTTP/3 on the same port.";
     "engine.redis.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; Redis is a server.";
     "engine.redis.sentinel_tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; a Sentinel is a server.";

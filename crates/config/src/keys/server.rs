@@ -24,6 +24,24 @@ rows! { SERVER: Config;
         "Port of server API, health, metrics, swagger and profiles, where that is not http_server.port.";
     "http_server.h2c_external", SWITCH, "false" => [http_server.h2c_external],
         "Serves HTTP/2 without TLS on http_server.port as well, to clients and proxies that begin with it; it needs an internal port.";
+    "http_server.tls.enabled", SWITCH, "false" => [http_server.tls.enabled],
+        "Speaks TLS 1.2 and 1.3 on both ports, and only that.";
+    "http_server.tls.cert_pem", TEXT, "" => [http_server.tls.cert_pem],
+        "Certificate of the server and those that signed it, as PEM, base64 of it, or a file.";
+    "http_server.tls.key_pem", SECRET, "" => [http_server.tls.key_pem],
+        "Private key of that certificate, as PEM, base64 of it, or a file.";
+    "http_server.tls.client_ca_pem", TEXT, "" => [http_server.tls.client_ca_pem],
+        "Authorities that must have signed the certificate of a client, as PEM, base64 of it, or a file; empty asks clients for none.";
+    "http_server.tls_external", SWITCH, "false" => [http_server.tls_external],
+        "Leaves the internal port without that TLS.";
+    "http_server.internal_tls.enabled", SWITCH, "false" => [http_server.internal_tls.enabled],
+        "Speaks TLS on the internal port with the keys below, whatever http_server.tls says.";
+    "http_server.internal_tls.cert_pem", TEXT, "" => [http_server.internal_tls.cert_pem],
+        "Certificate of the internal port and those that signed it, as PEM, base64 of it, or a file.";
+    "http_server.internal_tls.key_pem", SECRET, "" => [http_server.internal_tls.key_pem],
+        "Private key of that certificate, as PEM, base64 of it, or a file.";
+    "http_server.internal_tls.client_ca_pem", TEXT, "" => [http_server.internal_tls.client_ca_pem],
+        "Authorities that must have signed the certificate of a client of the internal port, as PEM, base64 of it, or a file; empty asks for none.";
     "log.level", LOG_LEVEL, "info" => [log.level],
         "Least important log lines that are written.";
     "log.file", TEXT, "" => [log.file],

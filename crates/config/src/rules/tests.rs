@@ -454,3 +454,83 @@ fn windows_of_clients_without_takeover_or_memory_are_warned_about() {
 
 /// As long as a secret has to be.
 const LONG: &str = "0123456789abcdef0123456789abcdef";
+
+#[test]
+fn tls_needs_a_certificate_and_its_key() {
+    let internal = [("http_server.internal_port", "9000"), ("client.insecure", "true")];
+    for (section, more, what) in [
+        ("http_server.tls", &[][..], "the server's certificate"),
+        ("http_server.internal_tls", &internal[..1], "the certificate of the internal port"),
+    ] {
+        let enabled = format!("{section}.enabled");
+        let (cert, key) = (format!("{section}.cert_pem"), format!("{section}.key_pem"));
+        let mut flags = vec![(enabled.as_str(), "true"), ("client.insecure", "true")];
+        flags.extend_from_slice(more);
+        let lines = found(&flags);
+        let right = "as PEM, base64 of PEM, or the name of a file with it";
+        assert_eq!(lines[0], format!("error: {cert} is empty, expected {what} {right}"));
+        let line = format!("error: {key} is empty, expected the private key of the certificate");
+        assert_eq!(lines[1], format!("{line} {right}"));
+        flags.extend([(cert.as_str(), "cert.pem"), (key.as_str(), "key.pem")]);
+        assert!(!found(&flags).iter().any(|line| line.contains("tls")), "{section}");
+    }
+}
+
+#[test]
+fn tls_of_an_internal_listener_that_does_not_exist_is_an_error_unless_both_have_tls() {
+    let internal = [
+        ("client.insecure", "true"),
+        ("http_server.internal_tls.enabled", "true"),
+        ("http_server.internal_tls.cert_pem", "cert.pem"),
+        ("http_server.internal_tls.key_pem", "key.pem"),
+    ];
+    let line = "flag --http_server.internal_tls.enabled: http_server.internal_tls.enabled is true, but there is \
+                no internal listener; set http_server.internal_port, or http_server.tls instead";
+    assert_eq!(found(&internal)[0], format!("error: {line}"));
+    let all = [
+        ("http_server.tls.enabled", "true"),
+        ("http_server.tls.cert_pem", "cert.pem"),
+        ("http_server.tls.key_pem", "key.pem"),
+    ];
+    let both: Vec<_> = internal.into_iter().chain(all).collect();
+    assert!(found(&both).contains(&format!("warning: {line}")), "{:?}", found(&both));
+    let external = found(&[("client.insecure", "true"), ("http_server.tls_external", "true")]);
+    assert!(
+        external.iter().any(|line| line.ends_with("but http_server.tls.enabled is not")),
+        "{external:?}"
+    );
+}
+
+#[test]
+fn each_listener_has_the_tls_of_its_section() {
+    let sections = |flags: &[(&str, &str)]| {
+        let flags: Vec<_> =
+            flags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let (config, _) = load(None, std::iter::empty(), &flags).expect("a configuration");
+        let http = config.http_server;
+        let name = |section: Option<(&'static str, _)>| section.map_or("", |(name, _)| name);
+        (name(http.client_tls()), name(http.internal_tls()))
+    };
+    let on = ("http_server.tls.enabled", "true");
+    let files = [("http_server.tls.cert_pem", "c"), ("http_server.tls.key_pem", "k")];
+    let internal = [
+        ("http_server.internal_tls.enabled", "true"),
+        ("http_server.internal_tls.cert_pem", "c"),
+        ("http_server.internal_tls.key_pem", "k"),
+    ];
+    let split = ("http_server.internal_port", "9000");
+    let external = ("http_server.tls_external", "true");
+    let both = ("http_server.tls", "http_server.tls");
+    assert_eq!(sections(&[]), ("", ""));
+    assert_eq!(sections(&[on, files[0], files[1]]), both);
+    assert_eq!(sections(&[on, files[0], files[1], split]), both);
+    assert_eq!(sections(&[on, files[0], files[1], external]), both, "there is one listener");
+    assert_eq!(sections(&[on, files[0], files[1], split, external]), ("http_server.tls", ""));
+    let [enabled, cert, key] = internal;
+    let own = "http_server.internal_tls";
+    assert_eq!(sections(&[enabled, cert, key, split]), ("", own));
+    assert_eq!(
+        sections(&[on, files[0], files[1], enabled, cert, key, split]),
+        ("http_server.tls", own)
+    );
+}

@@ -5,7 +5,6 @@
 //! Changed here: when a request counts as read. `timeout_stream` and `listener` act on it.
 
 use std::{
-    net::TcpStream,
     pin::Pin,
     sync::{
         Arc,
@@ -24,6 +23,8 @@ use hyper::{
 };
 use parking_lot::Mutex;
 
+use super::socket::ReleasedSocket;
+
 /// The state of the request on one HTTP connection.
 #[derive(Default)]
 pub(super) struct Exchange {
@@ -35,7 +36,7 @@ pub(super) struct Exchange {
 }
 
 /// Takes the socket of a connection out of HTTP, in the middle of a request whose response it sends itself.
-pub(super) type SocketTaker = Box<dyn FnOnce(TcpStream) + Send>;
+pub(super) type SocketTaker = Box<dyn FnOnce(ReleasedSocket) + Send>;
 
 /// Marks a request as in flight until it is dropped. Then no time limit of the connection applies; the body has its own.
 pub(super) struct InFlightRequest {

@@ -38,7 +38,9 @@ use super::{
     exchange::Exchange,
     http2,
     root_service::RootService,
+    socket::Socket,
     timeout_stream::{LingerLimits, TimeoutStream, Timeouts},
+    tls_accept::{self, TlsAcceptor},
 };
 
 /// Binds an address with a long accept queue, so that a burst of reconnects is not refused.
@@ -61,10 +63,11 @@ pub fn any_address() -> IpAddr {
     if has_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
 }
 
-/// Accepts connections until `stop` is true, then waits for requests in flight. Serves at most `slots` connections at the
-/// same time, and at most [`HTTP_CONNECTIONS_MAX`].
+/// Accepts connections, with TLS if there is an acceptor, until `stop` is true, then waits for requests in flight. Serves at
+/// most `slots` connections at the same time, and at most [`HTTP_CONNECTIONS_MAX`].
 pub async fn serve(
     listener: TcpListener,
+    tls: Option<TlsAcceptor>,
     root_service: RootService,
     slots: usize,
     stop: watch::Receiver<bool>,
@@ -74,10 +77,10 @@ pub async fn serve(
         Ok(queue) => queue,
         Err(error) => return tracing::error!(%error, "cannot accept connections"),
     };
-    let root_service = Arc::new(root_service);
+    let (tls, root_service) = (tls.map(Arc::new), Arc::new(root_service));
     let mut stopped = stop.clone();
     tokio::select! {
-        () = accept(&queue, &root_service, &slots, &stop) => {}
+        () = accept(&queue, tls.as_ref(), &root_service, &slots, &stop) => {}
         () = stop_requested(&mut stopped) => {}
     }
     drop(queue);
@@ -153,6 +156,7 @@ impl AcceptQueue {
 
 async fn accept(
     queue: &AcceptQueue,
+    tls: Option<&Arc<TlsAcceptor>>,
     root_service: &Arc<RootService>,
     slots: &ConnectionSlots,
     stop: &watch::Receiver<bool>,
@@ -164,16 +168,22 @@ async fn accept(
             Ok((socket, peer)) => {
                 let (service, stop) = (root_service.clone(), stop.clone());
                 let timeouts = slots.timeouts();
-                let runtime = Handle::current();
+                let (runtime, acceptor) = (Handle::current(), tls.cloned());
                 let http = move |socket| {
                     runtime.spawn(async move {
-                        serve_connection(socket, peer, service, stop, timeouts).await;
+                        let tls = acceptor.as_deref();
+                        if let Some(socket) = begin(socket, tls, peer, timeouts, &stop).await {
+                            serve_connection(socket, peer, service, stop, timeouts).await;
+                        }
                         drop(slot);
                     });
                 };
                 match &root_service.first_requests {
-                    Some(first_requests) => first_requests.accept(socket, peer, Box::new(http)),
-                    None => http(socket),
+                    // With TLS the first bytes are those of its handshake.
+                    Some(first_requests) if tls.is_none() => {
+                        first_requests.accept(socket, peer, Box::new(http));
+                    }
+                    _ => http(socket),
                 }
             }
             // The peer closed while it was in the backlog; a pause would not help.
@@ -203,16 +213,34 @@ fn accept_error(error: &io::Error) -> &'static str {
     }
 }
 
-async fn serve_connection(
+/// The socket that is to speak HTTP, after its TLS handshake if the listener has TLS.
+async fn begin(
     socket: StdStream,
+    tls: Option<&TlsAcceptor>,
+    peer: SocketAddr,
+    timeouts: Timeouts,
+    stop: &watch::Receiver<bool>,
+) -> Option<Socket> {
+    // An error is the lack of kernel memory for one more watch: the peer sees its connection end.
+    let socket = TcpStream::from_std(socket).ok()?;
+    tls_accept::accept(tls, socket, peer, timeouts, stop.clone()).await
+}
+
+async fn serve_connection(
+    socket: Socket,
     peer: SocketAddr,
     root_service: Arc<RootService>,
     stop: watch::Receiver<bool>,
     timeouts: Timeouts,
 ) {
-    // An error is the lack of kernel memory for one more watch: the peer sees its connection end.
-    let Ok(socket) = TcpStream::from_std(socket) else { return };
-    if root_service.http2_cleartext && begins_http2(&socket, timeouts.head).await {
+    let is_http2 = match &socket {
+        Socket::Plain(socket) if root_service.http2_cleartext => {
+            begins_http2(socket, timeouts.head).await
+        }
+        Socket::Plain(_) => false,
+        Socket::Tls(stream) => stream.agreed_on_http2(),
+    };
+    if is_http2 {
         return http2::serve(socket, peer, root_service, http2::stop_requested(stop)).await;
     }
     let exchange = Arc::<Exchange>::default();
@@ -267,8 +295,8 @@ async fn begins_http2(socket: &TcpStream, limit: Duration) -> bool {
 }
 
 /// Gives a socket to the service that asked for it.
-fn hand_over(socket: TimeoutStream<TcpStream>, exchange: &Exchange) {
-    if let (Some(taker), Ok(socket)) = (exchange.take_taker(), socket.into_socket().into_std()) {
+fn hand_over(socket: TimeoutStream<Socket>, exchange: &Exchange) {
+    if let (Some(taker), Ok(socket)) = (exchange.take_taker(), socket.into_socket().release()) {
         taker(socket);
     }
 }
@@ -276,10 +304,10 @@ fn hand_over(socket: TimeoutStream<TcpStream>, exchange: &Exchange) {
 /// Serves a connection to its end, or to the end of its request in flight once `stop` is true. Returns the socket when a
 /// service wants to send the response by itself.
 async fn serve_until_stop<S, B>(
-    mut connection: UpgradeableConnection<TokioIo<TimeoutStream<TcpStream>>, S>,
+    mut connection: UpgradeableConnection<TokioIo<TimeoutStream<Socket>>, S>,
     mut stop: watch::Receiver<bool>,
     exchange: &Exchange,
-) -> hyper::Result<Option<TimeoutStream<TcpStream>>>
+) -> hyper::Result<Option<TimeoutStream<Socket>>>
 where
     S: HttpService<Incoming, ResBody = B, Error = Infallible>,
     B: Body + 'static,
@@ -325,7 +353,7 @@ enum Served {
 }
 
 /// Returns when `stop` is true or its sender was dropped.
-async fn stop_requested(stop: &mut watch::Receiver<bool>) {
+pub(super) async fn stop_requested(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
@@ -360,7 +388,7 @@ const TIMEOUT_SCARCE: Duration = Duration::from_secs(2);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Request head and read buffer of one HTTP connection.
-const HEADER_BYTES_MAX: usize = 16 * 1024;
+pub(super) const HEADER_BYTES_MAX: usize = 16 * 1024;
 
 /// Time for requests in flight to finish when the server stops; a partly received head counts too.
 const FINISH_TIME: Duration = Duration::from_secs(5);

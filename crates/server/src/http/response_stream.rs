@@ -5,7 +5,6 @@
 
 use std::{
     future,
-    net::TcpStream,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -27,12 +26,13 @@ use super::{
     exchange::Exchange,
     http2,
     routes::{RealtimeEndpoint, user_of},
+    socket::ReleasedSocket,
     unidirectional,
     upgrade::{Endpoint, address_of, peer_of},
 };
 use crate::config::ConnectCodeResponse;
 use crate::shard::{
-    self, Application, Arrival, Coding, Compression, Framing, Negotiated, OpenResponse, Transport,
+    Application, Arrival, Coding, Compression, Framing, Negotiated, OpenResponse, Transport,
 };
 
 /// A response instead of the stream.
@@ -102,20 +102,17 @@ impl StreamEndpoint {
             hello: opening,
             permit,
         };
-        let open = move |socket: TcpStream| {
+        let open = move |socket, tls| {
             let (early, response) = (Vec::new(), Some(response));
-            shards.open(Arrival { socket, tls: None, early, response, negotiated });
+            shards.open(Arrival { socket, tls, early, response, negotiated });
         };
         let Some(exchange) = exchange else {
-            return http2::response_of_shard(open).await.map_err(|error| {
+            return http2::response_of_shard(|socket| open(socket, None)).await.map_err(|error| {
                 tracing::warn!(%error, "no response of a shard for a stream of HTTP/2");
                 refuse(StatusCode::SERVICE_UNAVAILABLE, "this node has no sockets left")
             });
         };
-        exchange.hand_over(Box::new(move |socket: TcpStream| match shard::prepare(&socket) {
-            Ok(()) => open(socket),
-            Err(error) => tracing::debug!(%error, "a peer left before its socket moved to a shard"),
-        }));
+        exchange.hand_over(Box::new(move |ReleasedSocket { socket, tls, .. }| open(socket, tls)));
         // The task of the connection takes its socket now, and drops this future.
         future::pending().await
     }

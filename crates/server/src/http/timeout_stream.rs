@@ -131,8 +131,19 @@ impl<S> TimeoutStream<S> {
         context: &mut Context<'_>,
     ) -> Poll<Result<T>> {
         if result.is_ready() {
-            self.write_timer = None;
             self.state = ReadState::Answered;
+        }
+        self.check_send(result, context)
+    }
+
+    /// As [`check_write`](Self::check_write), for what was written before.
+    fn check_send<T>(
+        &mut self,
+        result: Poll<Result<T>>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<T>> {
+        if result.is_ready() {
+            self.write_timer = None;
             return result;
         }
         let timer = self.write_timer.get_or_insert_with(|| Box::pin(sleep(self.timeouts.write)));
@@ -190,7 +201,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        Pin::new(&mut self.socket).poll_flush(context)
+        let flushed = Pin::new(&mut self.socket).poll_flush(context);
+        self.check_send(flushed, context)
     }
 
     /// Closes our side. If a part of the last request was not read, discards received bytes for a while: closing a socket
@@ -199,7 +211,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
         if let Some(lingering) = self.lingering.take() {
             return self.poll_discard(lingering, context);
         }
-        ready!(Pin::new(&mut self.socket).poll_shutdown(context))?;
+        let closed = Pin::new(&mut self.socket).poll_shutdown(context);
+        ready!(self.check_send(closed, context))?;
         if !self.exchange.is_unread() {
             return Poll::Ready(Ok(()));
         }

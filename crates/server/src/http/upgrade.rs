@@ -19,13 +19,17 @@ use fanwire_ws::{
 };
 use hyper::ext::Protocol;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 
-use super::{admission::Admission, http2, timeout_stream::TimeoutStream};
+use super::{
+    admission::Admission,
+    http2,
+    socket::{ReleasedSocket, Socket},
+    timeout_stream::TimeoutStream,
+};
 use crate::refusals::Cause;
 use crate::shard::{
-    self, Application, Arrival, Budget, ClientWindow, DecodeFailures, Negotiated, OpenResponse,
-    Peer, Shards, Transport,
+    Application, Arrival, Budget, ClientWindow, DecodeFailures, Negotiated, OpenResponse, Peer,
+    Shards, Transport,
 };
 
 /// One WebSocket endpoint in front of the shards of an application.
@@ -201,15 +205,14 @@ fn move_to_shard<A: Application>(
     upgraded: hyper::upgrade::Upgraded,
     (negotiated, response): (Negotiated<A::Hello>, Option<OpenResponse>),
 ) {
-    let Ok(parts) = upgraded.downcast::<TokioIo<TimeoutStream<TcpStream>>>() else {
-        tracing::error!("an upgraded connection is not a TCP socket");
+    let Ok(parts) = upgraded.downcast::<TokioIo<TimeoutStream<Socket>>>() else {
+        tracing::error!("an upgraded connection is not one of the listener");
         return;
     };
-    let socket = parts.io.into_inner().into_socket().into_std();
-    match socket.and_then(|socket| shard::prepare(&socket).map(|()| socket)) {
-        Ok(socket) => {
-            let early = parts.read_buf.to_vec();
-            shards.open(Arrival { socket, tls: None, early, response, negotiated });
+    match parts.io.into_inner().into_socket().release() {
+        Ok(ReleasedSocket { socket, tls, unread }) => {
+            let early = [&parts.read_buf[..], &unread].concat();
+            shards.open(Arrival { socket, tls, early, response, negotiated });
         }
         Err(error) => tracing::debug!(%error, "a peer left before its socket moved to a shard"),
     }

@@ -11,7 +11,7 @@ use std::{
 use fanwire::{Server, config::Config};
 use fanwire_deflate::Inflater;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
 };
 
@@ -22,8 +22,8 @@ pub(crate) struct Received {
     pub(crate) payload: Vec<u8>,
 }
 
-pub(crate) struct Client {
-    pub(crate) socket: TcpStream,
+pub(crate) struct Client<S = TcpStream> {
+    pub(crate) socket: S,
     pub(crate) response: String,
     buffer: Vec<u8>,
 }
@@ -42,21 +42,9 @@ pub(crate) async fn start(change: impl FnOnce(&mut Config)) -> Server {
 }
 
 impl Client {
-    /// A client whose handshake is done.
-    pub(crate) fn over(socket: TcpStream) -> Self {
-        Self { socket, response: String::new(), buffer: Vec::new() }
-    }
-
     /// Opens a WebSocket; `headers` are more header lines, each with its CRLF.
     pub(crate) async fn open(address: SocketAddr, headers: &str) -> Self {
-        let client = Self::request(
-            address,
-            &format!(
-                "GET /connection/websocket HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-                 Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n{headers}\r\n"
-            ),
-        )
-        .await;
+        let client = Self::request(address, &upgrade_request(&address.to_string(), headers)).await;
         assert!(client.response.starts_with("HTTP/1.1 101 "), "{}", client.response);
         client
     }
@@ -68,8 +56,26 @@ impl Client {
 
     /// Like [`Client::request`], with arbitrary bytes.
     pub(crate) async fn raw_request(address: SocketAddr, request: &[u8]) -> Self {
-        let socket = TcpStream::connect(address).await.expect("the server listens");
-        let mut client = Self { socket, response: String::new(), buffer: Vec::new() };
+        Self::over(TcpStream::connect(address).await.expect("the server listens"), request).await
+    }
+
+    /// Connects a session and subscribes it, in one message of two commands.
+    pub(crate) async fn subscribed(address: SocketAddr, headers: &str, channel: &str) -> Self {
+        let mut client = Self::open(address, headers).await;
+        client.subscribe(channel).await;
+        client
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
+    /// A client whose handshake is done.
+    pub(crate) fn upgraded(socket: S) -> Self {
+        Self { socket, response: String::new(), buffer: Vec::new() }
+    }
+
+    /// Sends a request on a connected socket and reads the head of the response.
+    pub(crate) async fn over(socket: S, request: &[u8]) -> Self {
+        let mut client = Self::upgraded(socket);
         client.raw(request).await;
         loop {
             if let Some(end) = client.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -82,16 +88,14 @@ impl Client {
         }
     }
 
-    /// Connects a session and subscribes it, in one message of two commands.
-    pub(crate) async fn subscribed(address: SocketAddr, headers: &str, channel: &str) -> Self {
-        let mut client = Self::open(address, headers).await;
-        client.text(&format!("{{\"id\":1,\"connect\":{{}}}}\n{{\"id\":2,\"subscribe\":{{\"channel\":\"{channel}\"}}}}")).await;
-        let replies = client.next_text().await;
+    /// Connects the session and subscribes it, in one message of two commands.
+    pub(crate) async fn subscribe(&mut self, channel: &str) {
+        self.text(&format!("{{\"id\":1,\"connect\":{{}}}}\n{{\"id\":2,\"subscribe\":{{\"channel\":\"{channel}\"}}}}")).await;
+        let replies = self.next_text().await;
         assert!(
             replies.lines().nth(1).is_some_and(|line| line.starts_with("{\"id\":2,\"subscribe\":")),
             "{replies}"
         );
-        client
     }
 
     pub(crate) async fn text(&mut self, text: &str) {
@@ -120,6 +124,7 @@ impl Client {
 
     pub(crate) async fn raw(&mut self, bytes: &[u8]) {
         self.socket.write_all(bytes).await.expect("the server reads");
+        self.socket.flush().await.expect("the server reads");
     }
 
     /// The next frame; `None` at the end of the stream.
@@ -204,6 +209,14 @@ impl Client {
             }
         }
     }
+}
+
+/// The request of a WebSocket; `headers` are more header lines, each with its CRLF.
+pub(crate) fn upgrade_request(host: &str, headers: &str) -> String {
+    format!(
+        "GET /connection/websocket HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n{headers}\r\n"
+    )
 }
 
 /// The message inside a standalone compressed frame.

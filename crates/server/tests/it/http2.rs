@@ -1,6 +1,6 @@
 //! HTTP/2: requests, and WebSockets in its streams (RFC 9113, RFC 8441).
 //! In: a server with `http_server.h2c_external`, hyper's client → out: responses, frames, and the ends of both.
-//! Uses the test client behind a copy of the stream; never TLS.
+//! Uses the test client on a stream.
 //! Changed here: expectations of `http::http2`.
 
 use std::net::SocketAddr;
@@ -9,12 +9,9 @@ use axum::body::Body;
 use fanwire::{Server, config::Config};
 use http::{Method, Request, StatusCode, Version};
 use http_body_util::BodyExt;
-use hyper::{client::conn::http2::SendRequest, ext::Protocol};
+use hyper::{client::conn::http2::SendRequest, ext::Protocol, upgrade::Upgraded};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::{
-    io::{AsyncWriteExt, copy_bidirectional},
-    net::{TcpListener, TcpStream},
-};
+use tokio::{io::AsyncWriteExt, net::TcpStream};
 
 use crate::client::{Client, publish, start};
 
@@ -44,7 +41,7 @@ async fn websocket(
     sender: &mut SendRequest<Body>,
     address: SocketAddr,
     headers: &[(&str, &str)],
-) -> Result<Client, StatusCode> {
+) -> Result<Client<TokioIo<Upgraded>>, StatusCode> {
     let mut request = request(address, Method::CONNECT, "/connection/websocket")
         .extension(Protocol::from_static("websocket"));
     for (name, value) in headers {
@@ -58,25 +55,10 @@ async fn websocket(
     }
     assert!(!response.headers().contains_key("sec-websocket-accept"));
     let upgraded = hyper::upgrade::on(&mut response).await.expect("a stream");
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let address = listener.local_addr().expect("bound");
-    let (ours, theirs) = tokio::join!(TcpStream::connect(address), listener.accept());
-    let (mut theirs, _) = theirs.expect("it has come");
-    tokio::spawn(async move {
-        let _ = copy_bidirectional(&mut TokioIo::new(upgraded), &mut theirs).await;
-    });
-    Ok(Client::over(ours.expect("it listens")))
+    Ok(Client::upgraded(TokioIo::new(upgraded)))
 }
 
 const VERSION: (&str, &str) = ("sec-websocket-version", "13");
-
-async fn subscribe(client: &mut Client, channel: &str) {
-    let commands = format!(
-        "{{\"id\":1,\"connect\":{{}}}}\n{{\"id\":2,\"subscribe\":{{\"channel\":\"{channel}\"}}}}"
-    );
-    client.text(&commands).await;
-    assert!(client.next_text().await.contains("\"id\":2"));
-}
 
 #[tokio::test]
 async fn the_api_answers_in_a_stream() {
@@ -107,7 +89,7 @@ async fn streams_of_one_connection_are_websockets_of_their_own() {
     for number in 0..20 {
         let client = websocket(&mut sender, server.address(), &[VERSION]).await;
         let mut client = client.expect("it is accepted");
-        subscribe(&mut client, if number % 2 == 0 { "even" } else { "odd" }).await;
+        client.subscribe(if number % 2 == 0 { "even" } else { "odd" }).await;
         clients.push(client);
     }
     publish(server.address(), "even", "{\"n\":1}").await;
@@ -141,7 +123,7 @@ async fn compression_is_agreed_and_large_messages_pass_both_ways() {
     let offer = ("sec-websocket-extensions", "permessage-deflate");
     let client = websocket(&mut sender, server.address(), &[VERSION, offer]).await;
     let mut client = client.expect("it is accepted");
-    subscribe(&mut client, "a").await;
+    client.subscribe("a").await;
     let text = "0123456789abcdef".repeat(20_000);
     client
         .text(&format!("{{\"id\":3,\"publish\":{{\"channel\":\"a\",\"data\":\"{text}\"}}}}"))
@@ -171,7 +153,7 @@ async fn wrong_requests_are_refused_in_their_stream_alone() {
     }
     let headers = [VERSION, ("origin", "https://good.example")];
     let client = websocket(&mut sender, server.address(), &headers).await;
-    subscribe(&mut client.expect("it is accepted"), "a").await;
+    client.expect("it is accepted").subscribe("a").await;
     let get = request(server.address(), Method::GET, "/connection/websocket").body(Body::empty());
     let response = sender.send_request(get.expect("a request")).await.expect("a response");
     assert_eq!(response.status(), 426);
@@ -206,7 +188,7 @@ async fn a_client_that_does_not_read_is_slow_and_others_go_on() {
     upgraded.write_all(&frame).await.expect("an open stream");
     let client = websocket(&mut sender, server.address(), &[VERSION]).await;
     let mut client = client.expect("it is accepted");
-    subscribe(&mut client, "a").await;
+    client.subscribe("a").await;
     let data = format!("\"{}\"", "x".repeat(40_000));
     for _ in 0..60 {
         publish(server.address(), "a", &data).await;

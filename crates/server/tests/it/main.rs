@@ -26,5 +26,6 @@ mod stream;
 mod streams;
 mod streams_compressed;
 mod takeover;
+mod tls;
 mod traffic;
 mod uni;

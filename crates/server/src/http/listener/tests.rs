@@ -33,13 +33,14 @@ fn peers_get_less_time_while_slots_are_scarce() {
 }
 
 /// Both ends of a connection.
-fn pair() -> (net::TcpStream, net::TcpStream, SocketAddr) {
+fn pair() -> (Socket, net::TcpStream, SocketAddr) {
     let listener = net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let address = listener.local_addr().expect("it is bound");
     let theirs = net::TcpStream::connect(address).expect("a listener");
     let (ours, peer) = listener.accept().expect("a connection");
     ours.set_nonblocking(true).expect("a socket");
-    (ours, theirs, peer)
+    let ours = TcpStream::from_std(ours).expect("a socket");
+    (ours.into(), theirs, peer)
 }
 
 /// The seconds until the connection of a peer that sends only these bytes ends, and the response.
@@ -88,7 +89,7 @@ async fn answered(slots: usize) -> String {
         sleep(IDLE_TIMEOUT).await;
         stop.send(true).expect("a listener");
     };
-    tokio::join!(serve(listener, root_service, slots, stopped), stopping);
+    tokio::join!(serve(listener, None, root_service, slots, stopped), stopping);
     let mut answer = String::new();
     second.read_to_string(&mut answer).expect("our end is closed");
     answer.rsplit("\r\n").next().expect("a body").to_owned()

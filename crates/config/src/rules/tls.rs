@@ -1,0 +1,50 @@
+//! TLS of the listeners: sections without what they need, and keys without an effect.
+//! In: a filled `Config` → out: a remark for each.
+//! Uses the values as they are written. Never: reads a file; `fanwire_server` finds wrong certificates.
+//! Changed here: which sections `tls` are complete.
+
+use super::{Config, Remark, Severity};
+use crate::ServerTlsOptions;
+
+pub(super) fn listeners(config: &Config) -> Vec<Remark> {
+    let http = &config.http_server;
+    let mut remarks = Vec::new();
+    remarks.extend(missing(CERTIFICATE, &http.tls, |tls| &tls.cert_pem));
+    remarks.extend(missing(KEY, &http.tls, |tls| &tls.key_pem));
+    remarks.extend(missing(INTERNAL_CERTIFICATE, &http.internal_tls, |tls| &tls.cert_pem));
+    remarks.extend(missing(INTERNAL_KEY, &http.internal_tls, |tls| &tls.key_pem));
+    if http.internal_tls.enabled && !http.is_split() {
+        let reason = "http_server.internal_tls.enabled is true, but there is no internal listener; set \
+                      http_server.internal_port, or http_server.tls instead";
+        let severity = if http.tls.enabled { Severity::Warning } else { Severity::Error };
+        remarks.push((severity, "http_server.internal_tls.enabled", reason.to_owned()));
+    }
+    if http.tls_external && !http.tls.enabled {
+        let reason = "http_server.tls_external is true, but http_server.tls.enabled is not";
+        remarks.push((Severity::Warning, "http_server.tls_external", reason.to_owned()));
+    }
+    remarks
+}
+
+fn missing(
+    (key, what): (&'static str, &str),
+    tls: &ServerTlsOptions,
+    value: impl Fn(&ServerTlsOptions) -> &str,
+) -> Option<Remark> {
+    (tls.enabled && value(tls).is_empty()).then(|| {
+        let reason = format!(
+            "{key} is empty, expected {what} as PEM, base64 of PEM, or the name of a file with it"
+        );
+        (Severity::Error, key, reason)
+    })
+}
+
+const CERTIFICATE: (&str, &str) = ("http_server.tls.cert_pem", "the server's certificate");
+
+const KEY: (&str, &str) = ("http_server.tls.key_pem", "the private key of the certificate");
+
+const INTERNAL_CERTIFICATE: (&str, &str) =
+    ("http_server.internal_tls.cert_pem", "the certificate of the internal port");
+
+const INTERNAL_KEY: (&str, &str) =
+    ("http_server.internal_tls.key_pem", "the private key of the certificate");
