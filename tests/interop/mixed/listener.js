@@ -30,7 +30,7 @@ export class Listener {
   constructor(stack, tap, wire) {
     Object.assign(this, { stack, tap, wire, id: stack.nextId(), isOpen: false, isClosing: false, fault: null });
     Object.assign(this, { checks: new Set(), channels: new Map(), shapes: new Map() });
-    Object.assign(this, { kinds: [], replies: [], messages: 0, payloadBytes: 0, pings: 0 });
+    Object.assign(this, { kinds: [], replies: [], messages: 0, payloadBytes: 0, sentBytes: 0, pings: 0 });
     stack.on(this.id, (report) => this.take(report));
     tap.on('ping', () => this.check());
   }
@@ -127,6 +127,7 @@ export class Listener {
   }
 
   send(message) {
+    this.sentBytes += Buffer.byteLength(message);
     const written = typeof message === 'string' ? { text: message } : { hex: message.toString('hex') };
     this.stack.write({ do: 'send', id: this.id, ...written });
   }

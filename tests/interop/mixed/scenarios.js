@@ -4,6 +4,7 @@
 // A scenario is a row of SCENARIOS; `isFor` says which stacks can play it.
 
 import * as corpus from './corpus.js';
+import { TAKEOVER_WINDOW_BITS } from './settings.js';
 import { PROTOBUF_WIRE } from './wire.js';
 
 export const SCENARIOS = [
@@ -15,6 +16,7 @@ export const SCENARIOS = [
   { name: 'w12', play: (stage) => window(stage, 12), isFor: (row) => row.canAskForWindow },
   { name: 'w9', play: (stage) => window(stage, 9), isFor: (row) => row.canAskForWindow },
   { name: 'plain', play: plain, isFor: () => true },
+  { name: 'up', play: up, isFor: () => true },
 ];
 
 /** One channel, 300 slowly changing states: the first hundred one by one, the others in bursts. */
@@ -231,6 +233,44 @@ async function plain(stage) {
   for (let step = 0; step < 40; step += 1) await burst(stage, streams);
   await one(stage, streams, corpus.prose(random, 70_000));
   await stage.finish();
+}
+
+/**
+ * The client publishes to a server that lets it refer to its earlier messages: readings that change little, then sizes
+ * around and above its window, what does not compress, and many commands at once.
+ */
+async function up(stage) {
+  stage.server = stage.servers.takeover;
+  const { random } = stage;
+  const channel = stage.channel('readings');
+  const first = await stage.open([channel]);
+  await stage.open([channel]);
+  const publish = (data) => {
+    stage.expect([channel], data);
+    return first.ask({ publish: { channel, data } });
+  };
+  const next = corpus.tick(random);
+  for (let n = 0; n < 200; n += 1) await first.answered(publish(next()));
+  const { compressed, wireBytes } = first.tap.client;
+  const counts = `${compressed} messages compressed, ${wireBytes} bytes for ${first.sentBytes}`;
+  stage.require(!stage.row.refersBack || (compressed >= 200 && wireBytes * 2 < first.sentBytes), counts);
+  for (const length of [1000, 1023, 1024, 1025, 5000, 33_000, 10]) {
+    publish(corpus.prose(random, length));
+    publish(corpus.noise(random, length));
+    manyErrors(stage, [{ channel }], first);
+    await first.answered(publish(next()));
+  }
+  await stage.finish();
+  checkTakeover(stage, first.tap);
+}
+
+/** The window of the client is named where it was offered, and only a client that wishes it refers to nothing. */
+function checkTakeover(stage, { offer, answer }) {
+  const isAlone = answer.includes('client_no_context_takeover');
+  stage.require(isAlone === offer.includes('client_no_context_takeover'), `the answer to "${offer}" was "${answer}"`);
+  const named = Number(/client_max_window_bits=(\d+)/.exec(answer)?.[1] ?? 0);
+  const mayName = offer.includes('client_max_window_bits') && !isAlone;
+  stage.require(mayName ? named >= 8 && named <= TAKEOVER_WINDOW_BITS : named === 0, `the answer to "${offer}" was "${answer}"`);
 }
 
 function weighted(random, rows) {

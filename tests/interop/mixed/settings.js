@@ -8,13 +8,16 @@ import { run } from '../server.js';
 /** Namespaces by what their channels carry. */
 export const NAMESPACES = ['json', 'binary'];
 
+/** The window of clients of `takeover` that let the server choose: smaller than some messages. */
+export const TAKEOVER_WINDOW_BITS = 10;
+
 /** Keys that only some versions of the server know: each is set where check-config accepts it. */
 const NEWER_KEYS = {
   websocket: { compression_verify: true },
   namespace: { compression: 'context' },
 };
 
-/** The settings of every server: `main`, `plain` without compression, `hasty` with short pings. */
+/** The settings of every server: `main`, `plain` without compression, `hasty` with short pings, `takeover` for clients that refer to their earlier messages. */
 export async function settings() {
   const newer = await knownKeys();
   const common = {
@@ -31,6 +34,10 @@ export async function settings() {
   return {
     main: common,
     plain: { ...common, websocket: { ...common.websocket, compression: false } },
+    takeover: {
+      ...common,
+      websocket: { ...common.websocket, client_context_takeover: true, client_max_window_bits: TAKEOVER_WINDOW_BITS },
+    },
     hasty: { ...common, client: { ...common.client, ping_interval: '2s', pong_timeout: '1900ms' } },
   };
 }

@@ -27,17 +27,17 @@ const python = (file) => () =>
 const go = (name) => () =>
   startProgram(path.join(process.env.FANWIRE_GO_CLIENTS ?? path.join(TARGET, 'interop/go'), name), []);
 
-/** `nodeMin`: the Node.js that the stack needs beyond the driver's own. `canAskForWindow`: the stack can offer server_max_window_bits. `takeover`: it lets the server keep its window. */
+/** `nodeMin`: the Node.js that the stack needs beyond the driver's own. `canAskForWindow`: the stack can offer server_max_window_bits. `takeover`: it lets the server keep its window. `refersBack`: its own messages are compressed, and refer to earlier ones where the server allows it. */
 export const STACKS = [
-  { name: 'ws', start: node('ws'), canAskForWindow: true, takeover: true },
+  { name: 'ws', start: node('ws'), canAskForWindow: true, takeover: true, refersBack: true },
   { name: 'undici', start: node('undici'), nodeMin: '20.18.1', canAskForWindow: false, takeover: true },
-  { name: 'websockets', start: python('websockets_client.py'), canAskForWindow: true, takeover: true },
-  { name: 'aiohttp', start: python('aiohttp_client.py'), canAskForWindow: false, takeover: true },
-  { name: 'coder', start: go('coder'), canAskForWindow: false, takeover: true },
-  { name: 'gws', start: go('gws'), canAskForWindow: true, takeover: true },
+  { name: 'websockets', start: python('websockets_client.py'), canAskForWindow: true, takeover: true, refersBack: true },
+  { name: 'aiohttp', start: python('aiohttp_client.py'), canAskForWindow: false, takeover: true, refersBack: true },
+  { name: 'coder', start: go('coder'), canAskForWindow: false, takeover: true, refersBack: true },
+  { name: 'gws', start: go('gws'), canAskForWindow: true, takeover: true, refersBack: true },
   { name: 'gorilla', start: go('gorilla'), canAskForWindow: false, takeover: false },
-  { name: 'chromium', start: browser('chromium'), canAskForWindow: false, takeover: true },
-  { name: 'firefox', start: browser('firefox'), canAskForWindow: false, takeover: true },
+  { name: 'chromium', start: browser('chromium'), canAskForWindow: false, takeover: true, refersBack: true },
+  { name: 'firefox', start: browser('firefox'), canAskForWindow: false, takeover: true, refersBack: true },
 ];
 
 /** Why a stack cannot be played with this Node.js, undefined when it can. */

@@ -1,5 +1,5 @@
 // A wire between client and server that can be stopped: it passes every byte on unchanged and counts.
-// In: the address of the server → out: offer and answer of the extension, frames and bytes of the server, pause and resume.
+// In: the address of the server → out: offer and answer of the extension, frames and bytes of both sides, pause and resume.
 // May read HTTP headers and the headers of frames (RFC 6455 §5.2); never a payload, never changes a byte.
 // What is counted is changed here; what the counts must be stands in scenarios.js.
 
@@ -17,10 +17,12 @@ export class Tap extends EventEmitter {
 
   constructor(host) {
     super();
-    Object.assign(this, { host, offer: '', answer: '', wireBytes: 0, messages: 0, compressed: 0, pings: 0 });
+    Object.assign(this, { host, offer: '', answer: '' }, noCounts());
+    this.client = Object.assign(new EventEmitter(), noCounts());
     this.request = Buffer.alloc(0);
     this.response = Buffer.alloc(0);
     this.frames = new FrameHeaders(this);
+    this.clientFrames = new FrameHeaders(this.client);
     this.listener = net.createServer((client) => this.carry(client));
   }
 
@@ -30,18 +32,18 @@ export class Tap extends EventEmitter {
 
   pause() {
     this.isPaused = true;
-    this.server.pause();
+    this.sockets.server.pause();
   }
 
   resume() {
     this.isPaused = false;
-    this.server.resume();
+    this.sockets.server.resume();
   }
 
   stop() {
     this.listener.close();
-    this.client?.destroy();
-    this.server?.destroy();
+    this.sockets?.client.destroy();
+    this.sockets?.server.destroy();
   }
 
   carry(client) {
@@ -49,7 +51,7 @@ export class Tap extends EventEmitter {
     const [host, port] = this.host.split(':');
     const server = net.connect({ host, port: Number(port), noDelay: true });
     client.setNoDelay(true);
-    Object.assign(this, { client, server });
+    this.sockets = { client, server };
     this.forward(client, server, (bytes) => this.fromClient(bytes), () => true);
     this.forward(server, client, (bytes) => this.fromServer(bytes), () => !this.isPaused);
   }
@@ -66,12 +68,18 @@ export class Tap extends EventEmitter {
   }
 
   fromClient(bytes) {
-    if (this.request === null) return;
+    if (this.request === null) {
+      this.client.wireBytes += bytes.length;
+      this.clientFrames.read(bytes);
+      return;
+    }
     this.request = Buffer.concat([this.request, bytes]);
     const head = headOf(this.request);
     if (head === null) return;
     this.offer = extensionsOf(head);
+    const rest = this.request.subarray(head.length);
     this.request = null;
+    this.fromClient(rest);
   }
 
   fromServer(bytes) {
@@ -111,7 +119,8 @@ class FrameHeaders {
   }
 
   count(head) {
-    const lengthBytes = head.length === 2 ? [head[1] & 127] : head.slice(2);
+    const lengthEnd = head[1] & MASKED ? head.length - MASK_BYTES : head.length;
+    const lengthBytes = lengthEnd === 2 ? [head[1] & 127] : head.slice(2, lengthEnd);
     this.payloadLeft = lengthBytes.reduce((length, byte) => length * 256 + byte, 0);
     const opcode = head[0] & 15;
     if (opcode === PING) {
@@ -124,10 +133,16 @@ class FrameHeaders {
   }
 }
 
-/** How long the header of an unmasked frame is, as far as its first bytes tell. */
+/** How long the header of a frame is, as far as its first bytes tell. */
 function headLength([, second = 0]) {
   const length = second & 127;
-  return length < 126 ? 2 : length === 126 ? 4 : 10;
+  const unmasked = length < 126 ? 2 : length === 126 ? 4 : 10;
+  return second & MASKED ? unmasked + MASK_BYTES : unmasked;
+}
+
+/** What is counted of one side. */
+function noCounts() {
+  return { wireBytes: 0, messages: 0, compressed: 0, pings: 0 };
 }
 
 function headOf(bytes) {
@@ -143,3 +158,5 @@ const TEXT = 1;
 const BINARY = 2;
 const PING = 9;
 const RSV1 = 64;
+const MASKED = 128;
+const MASK_BYTES = 4;

@@ -115,6 +115,51 @@ class WebSockets(unittest.IsolatedAsyncioTestCase):
         await self.open(origin="https://good.example")
 
 
+class Takeover(unittest.IsolatedAsyncioTestCase):
+    """Messages of the client refer to its earlier ones (RFC 7692 §7.1.1.2)."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server({"client": {"insecure": True}, "websocket": {"client_context_takeover": True}})
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    async def test_commands_in_one_context_are_read_in_every_window(self):
+        for offer, window_bits in (
+            ({"client_max_window_bits": True}, 12),
+            ({"client_max_window_bits": 15}, 12),
+            ({"client_max_window_bits": 9}, 9),
+            ({"client_max_window_bits": None}, 15),
+        ):
+            with self.subTest(offer):
+                factory = ClientPerMessageDeflateFactory(**offer)
+                socket = await connect(self.server.websocket, proxy=None, compression=None, extensions=[factory])
+                self.addAsyncCleanup(socket.close)
+                [extension] = socket.protocol.extensions
+                self.assertFalse(extension.local_no_context_takeover)
+                self.assertEqual(extension.local_max_window_bits, window_bits)
+                await socket.send('{"id":1,"connect":{}}')
+                await receive(socket)
+                for command in range(2, 200):
+                    data = SCORES["rows"][command : command + 1 + command % 60]
+                    await socket.send(json.dumps({"id": command, "rpc": {"method": "none", "data": data}}))
+                    [reply] = await receive(socket)
+                    self.assertEqual((reply["id"], reply["error"]["code"]), (command, 108))
+
+    async def test_a_client_may_do_without(self):
+        factory = ClientPerMessageDeflateFactory(client_no_context_takeover=True)
+        socket = await connect(self.server.websocket, proxy=None, compression=None, extensions=[factory])
+        self.addAsyncCleanup(socket.close)
+        [extension] = socket.protocol.extensions
+        self.assertTrue(extension.local_no_context_takeover)
+        for command in range(1, 20):
+            await socket.send(json.dumps({"id": command, "connect" if command == 1 else "presence": {"channel": "x"}}))
+            [reply] = await receive(socket)
+            self.assertEqual(reply["id"], command)
+
+
 async def receive(socket):
     """The replies of the next message."""
     text = await asyncio.wait_for(socket.recv(), PATIENCE_S)

@@ -197,7 +197,7 @@ pub(super) fn python(house: &House) -> Result<Tally> {
 /// Plays the mixed suite to the stacks that were named; to those that need only what the other steps
 /// install; or to all.
 pub(super) fn stacks(house: &House) -> Result<Tally> {
-    let quick = ["ws", "undici", "websockets", "aiohttp", "chromium", "ctx", "mixed"];
+    let quick = ["ws", "undici", "websockets", "aiohttp", "chromium", "ctx", "mixed", "up"];
     let mut names: Vec<&str> = match house.stacks.is_empty() {
         false => house.stacks.iter().map(String::as_str).collect(),
         true if house.at_length => STACKS.iter().map(|(stack, _)| *stack).collect(),

@@ -11,7 +11,10 @@ use http::{Method, Request, StatusCode, Version};
 use http_body_util::BodyExt;
 use hyper::{client::conn::http2::SendRequest, ext::Protocol, upgrade::Upgraded};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::{io::AsyncWriteExt, net::TcpStream};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    net::TcpStream,
+};
 
 use crate::client::{Client, publish, start};
 
@@ -24,11 +27,35 @@ fn cleartext(config: &mut Config) {
 
 /// A connection of hyper's client.
 async fn connect(server: &Server) -> SendRequest<Body> {
-    let socket = TcpStream::connect(server.address()).await.expect("the server listens");
+    connection(TcpStream::connect(server.address()).await.expect("the server listens")).await
+}
+
+/// A connection on a socket.
+pub(crate) async fn connection<S>(socket: S) -> SendRequest<Body>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let handshake = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
     let (sender, connection) = handshake.handshake(TokioIo::new(socket)).await.expect("HTTP/2");
     tokio::spawn(connection);
     sender
+}
+
+/// Publishes through the server API in a stream.
+pub(crate) async fn publish_in_stream(
+    sender: &mut SendRequest<Body>,
+    address: SocketAddr,
+    channel: &str,
+    data: &str,
+) {
+    let body = format!("{{\"channel\":\"{channel}\",\"data\":{data}}}");
+    let call = request(address, Method::POST, "/api/publish").header("x-api-key", "key");
+    sender.ready().await.expect("a connection");
+    let call = call.body(Body::from(body)).expect("a request");
+    let response = sender.send_request(call).await.expect("a response");
+    assert_eq!((response.version(), response.status()), (Version::HTTP_2, StatusCode::OK));
+    let body = response.into_body().collect().await.expect("a body").to_bytes();
+    assert_eq!(body, "{\"result\":{}}");
 }
 
 fn request(address: SocketAddr, method: Method, path: &str) -> http::request::Builder {
@@ -37,7 +64,7 @@ fn request(address: SocketAddr, method: Method, path: &str) -> http::request::Bu
 }
 
 /// An extended CONNECT with these headers; a client of its stream if it is accepted.
-async fn websocket(
+pub(crate) async fn websocket(
     sender: &mut SendRequest<Body>,
     address: SocketAddr,
     headers: &[(&str, &str)],
@@ -58,25 +85,14 @@ async fn websocket(
     Ok(Client::upgraded(TokioIo::new(upgraded)))
 }
 
-const VERSION: (&str, &str) = ("sec-websocket-version", "13");
+pub(crate) const VERSION: (&str, &str) = ("sec-websocket-version", "13");
 
 #[tokio::test]
 async fn the_api_answers_in_a_stream() {
     let server = start(cleartext).await;
     let mut sender = connect(&server).await;
-    for number in 0..3 {
-        let call = request(server.address(), Method::POST, "/api/publish")
-            .header("x-api-key", "key")
-            .body(Body::from(r#"{"channel":"a","data":{}}"#));
-        sender.ready().await.expect("a connection");
-        let response = sender.send_request(call.expect("a request")).await.expect("a response");
-        assert_eq!(
-            (response.version(), response.status()),
-            (Version::HTTP_2, StatusCode::OK),
-            "{number}"
-        );
-        let body = response.into_body().collect().await.expect("a body").to_bytes();
-        assert_eq!(body, "{\"result\":{}}");
+    for _ in 0..3 {
+        publish_in_stream(&mut sender, server.address(), "a", "{}").await;
     }
     server.shutdown().await;
 }

@@ -27,6 +27,7 @@ use tokio::{
 use tokio_rustls::client::TlsStream;
 
 use crate::client::{Client, start, upgrade_request};
+use crate::http2;
 use authority::{Authority, connect, handshake};
 
 type TlsClient = Client<TlsStream<TcpStream>>;
@@ -274,13 +275,22 @@ async fn a_client_without_a_server_name_is_served() {
 }
 
 #[tokio::test]
-async fn the_protocol_above_tls_is_http_1_1() {
+async fn the_protocol_above_tls_is_the_one_that_the_client_prefers() {
     let authority = Authority::new();
     let server = start(|config| config.http_server.tls = authority.server()).await;
     let mut config = authority.client(&TLS13, None);
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
     let client = subscribed(&server, &Arc::new(config.clone())).await;
     assert_eq!(client.socket.get_ref().1.alpn_protocol(), Some(b"http/1.1".as_slice()));
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let socket = connect(server.address(), &Arc::new(config.clone())).await;
+    assert_eq!(socket.get_ref().1.alpn_protocol(), Some(b"h2".as_slice()));
+    let mut sender = http2::connection(socket).await;
+    let client = http2::websocket(&mut sender, server.address(), &[http2::VERSION]).await;
+    let mut client = client.expect("it is accepted");
+    client.subscribe("a").await;
+    http2::publish_in_stream(&mut sender, server.address(), "a", "\"over TLS\"").await;
+    assert!(client.next_text().await.contains("over TLS"));
     config.alpn_protocols = vec![b"imap".to_vec()];
     let socket = TcpStream::connect(server.address()).await.expect("the server listens");
     let error = handshake(socket, &Arc::new(config)).await.expect_err("nothing in common");

@@ -59,6 +59,7 @@ func dial(order pipe.Order) (*pipe.Socket, error) {
 			ClientContextTakeover: true,
 			ServerMaxWindowBits:   windowBits,
 			ClientMaxWindowBits:   15,
+			Threshold:             1, // otherwise it compresses messages from 512 bytes on
 		},
 	})
 	if err != nil {
