@@ -110,7 +110,7 @@ fn what_is_no_push_of_a_publication_has_none() {
     }
     assert_eq!(publication_in_push(Encoding::Protobuf, &[&push[..], b"\0"].concat()), None);
     let mut refresh = Vec::new();
-    encode_refresh_push(Encoding::Protobuf, crate::Refresh::default(), &mut refresh);
+    encode_refresh_push(Encoding::Protobuf, Refresh::default(), &mut refresh);
     assert_eq!(publication_in_push(Encoding::Protobuf, &refresh), None);
 }
 
