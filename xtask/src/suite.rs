@@ -3,6 +3,7 @@
 //! May run cargo, npm, pip and apt-get; goes on after a failed step, so that one run shows everything.
 //! The order is the tables here; what a step does stands in `steps`, how they run side by side in `lanes`.
 
+mod acme;
 mod binaries;
 mod interop;
 mod lanes;
@@ -68,7 +69,7 @@ const CHECK: &[Stage] = &[&[&[FMT, TIDY, CLIPPY, PURE]]];
 /// What cargo builds and what is installed does not wait for each other; the suites need both. Each suite starts servers at
 /// ports of its own, and most of them wait more than they work. The longest begin first.
 const STAGES: &[Stage] = &[
-    &[&[FMT, TIDY, BUILD, CLIPPY, long(DIST)], &[NPM, PIP, GO_CLIENTS, long(FIREFOX)]],
+    &[&[FMT, TIDY, BUILD, CLIPPY, long(DIST)], &[NPM, PIP, GO_CLIENTS, PEBBLE, long(FIREFOX)]],
     &[
         // Of these each counts on ports that stay free while its Redis is away.
         &[REDIS, long(SOAK), long(FAILURES)],
@@ -77,6 +78,7 @@ const STAGES: &[Stage] = &[
         &[JS],
         &[UNIT],
         &[PYTHON],
+        &[ACME],
         &[INTEROP],
         &[GO],
         &[GO_NEXT],
@@ -96,7 +98,11 @@ const NPM: Step = step("npm", "npm packages from the lock file", steps::npm);
 const PIP: Step = step("pip", "Python packages from the lock file", steps::pip);
 const GO_CLIENTS: Step =
     step("go-clients", "Go WebSocket clients, modules as in go.sum", steps::go_clients_built);
-const UNIT: Step = step("unit", "tests of the workspace but those with Redis", steps::unit);
+const PEBBLE: Step =
+    step("pebble", "a certificate authority for tests, modules as in go.sum", acme::pebble);
+const UNIT: Step =
+    step("unit", "tests of the workspace but those with Redis or Pebble", steps::unit);
+const ACME: Step = step("acme", "tests that order certificates from Pebble", acme::tests);
 const REDIS: Step = step("redis", "tests that start Redis, Sentinels and Clusters", steps::redis);
 const SOAK: Step = step("soak", "hundreds of failures of a Redis, one after another", steps::soak);
 const FAILURES: Step =

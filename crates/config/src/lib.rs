@@ -10,6 +10,7 @@ use std::time::Duration;
 use fanwire_auth::Secret;
 
 mod apply;
+mod autocert;
 mod catalog;
 mod development;
 pub mod document;
@@ -30,6 +31,7 @@ mod transforms;
 #[cfg(test)]
 mod tests;
 
+pub use autocert::AutocertOptions;
 pub use catalog::{Entry, Section, entries, find, sections};
 pub use file::{FileError, Format};
 pub use finding::{Finding, Problem, Severity, Source};
@@ -86,12 +88,14 @@ pub struct HttpServerOptions {
     pub internal_port: String,
     /// Serve HTTP/2 without TLS to clients.
     pub h2c_external: bool,
-    /// Of both listeners.
+    /// Of both listeners, without automatic certificates.
     pub tls: ServerTlsOptions,
     /// The internal listener is without it.
     pub tls_external: bool,
     /// Of the internal listener, instead of it.
     pub internal_tls: ServerTlsOptions,
+    /// Of both listeners, instead of `tls`.
+    pub tls_autocert: AutocertOptions,
 }
 
 impl HttpServerOptions {
@@ -107,7 +111,14 @@ impl HttpServerOptions {
 
     /// TLS of the listener for clients.
     pub fn client_tls(&self) -> Option<ServerTlsSection<'_>> {
-        self.tls.enabled.then_some(("http_server.tls", &self.tls))
+        let is_used = self.tls.enabled && !self.tls_autocert.enabled;
+        is_used.then_some(("http_server.tls", &self.tls))
+    }
+
+    /// Whether the internal listener shows automatic certificates, as the one for clients does.
+    pub fn has_internal_autocert(&self) -> bool {
+        let has_other = self.is_split() && (self.internal_tls.enabled || self.tls_external);
+        self.tls_autocert.enabled && !has_other
     }
 
     /// TLS of the listener with the operator's and backends' endpoints.

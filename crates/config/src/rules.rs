@@ -9,6 +9,7 @@ use super::Config;
 use super::finding::{Finding, Problem, Severity};
 use super::settings::Settings;
 
+mod autocert;
 mod compression;
 mod namespaces;
 mod origins;
@@ -41,6 +42,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         origins::are_origins(config),
         secrets::are_long(config),
         tls::listeners(config),
+        autocert::is_complete(config),
         redis::addresses(config),
         redis::wait(config).into_iter().collect(),
         unidirectional::statuses(config),

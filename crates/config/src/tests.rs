@@ -239,7 +239,7 @@ fn what_is_not_supported_yet_is_noted_warned_about_or_refused() {
     let text = "
 client: {allow_anonymous_connect_without_token: true, concurrency: 8}
 broker: {enabled: true, redis: {address: 'redis://localhost:6379'}}
-http_server: {tls_autocert: {enabled: true}, tls: {server_name: example.com}}
+http_server: {tls: {server_name: example.com}}
 admin: {enabled: false, password: secret}
 uni_grpc: {enabled: true}
 channel:
@@ -252,8 +252,6 @@ channel:
         Format::Yaml,
         text,
         &[
-            "error: fanwire.yaml: http_server.tls_autocert is not supported yet and cannot be left out. \
-             Automatic certificates; put a TLS proxy in front, or the server would speak plain text.",
             "error: fanwire.yaml: broker.enabled is not supported yet and cannot be left out. \
              Brokers apart from the engine; several servers would not hear each other.",
             "error: fanwire.yaml: channel.namespaces[asked].subscribe_proxy_enabled is not supported \
@@ -325,7 +323,6 @@ fn an_internal_port_is_a_number_or_a_text() {
 #[test]
 fn what_would_be_unsafe_to_skip_is_refused_in_any_type() {
     for text in [
-        "http_server: {tls_autocert: {enabled: true}}",
         "client: {proxy: {connect: {enabled: true, endpoint: 'http://x'}}}",
         "broker: {enabled: true, type: nats}",
     ] {

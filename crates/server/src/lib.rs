@@ -17,6 +17,7 @@
 //! publish and call.
 #![forbid(unsafe_code)]
 
+mod acme;
 mod builder;
 mod compression;
 mod descriptors;

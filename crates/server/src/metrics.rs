@@ -3,6 +3,7 @@
 //! Uses prometheus-client through `writer`; reads relaxed, so a scrape never slows a shard.
 //! Changed here: names, labels and help of metrics. The counters live in the code that increments them.
 
+mod certificates;
 mod compression;
 mod delivery;
 mod engine;
@@ -25,6 +26,7 @@ use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, regis
 
 use self::writer::{Labels, MetricsWriter, Readings, ScrapeWriter};
 use crate::{
+    acme::Certificates,
     engine::Engine,
     refusals::Refusals,
     rooms::Rooms,
@@ -58,6 +60,8 @@ pub struct Sources {
     pub refusals: Arc<Refusals>,
     pub(crate) tls: ListenersTls,
     pub(crate) tls_handshakes: Arc<HandshakeCounts>,
+    /// Those that an authority issues.
+    pub certificates: Option<Arc<Certificates>>,
     pub rooms: Option<Rooms>,
 }
 
@@ -154,6 +158,9 @@ impl Scrape {
         compression::write(&self.0.contexts, &names, writer)?;
         delivery::write(&self.0.backlogs(), &names, writer)?;
         engine::write(&self.0.engine, &self.0.node, writer)?;
+        if let Some(certificates) = &self.0.certificates {
+            certificates::write(certificates, writer)?;
+        }
         if let Some(rooms) = &self.0.rooms {
             rooms::write(&rooms.totals(), writer)?;
         }

@@ -20,7 +20,9 @@ use fanwire_protocol::Disconnect;
 use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
 
 use crate::{
-    Builder, Handle, Hooks, Rooms, compression,
+    Builder, Handle, Hooks, Rooms,
+    acme::{Acme, AcmeError},
+    compression,
     config::{Config, TlsOptions},
     descriptors, endpoints,
     engine::{Engine, EngineError},
@@ -57,6 +59,8 @@ pub struct Server {
     tls: ListenersTls,
     http: JoinHandle<()>,
     background_tasks: [JoinHandle<()>; 3],
+    /// Orders and renews certificates.
+    renewals: Option<JoinHandle<()>>,
     stop: watch::Sender<bool>,
     readiness: Arc<Readiness>,
     shutdown_timeout: Duration,
@@ -79,6 +83,8 @@ pub enum StartError {
     Bind { keys: &'static str, address: SocketAddr, source: io::Error },
     /// A `tls` section is invalid; `key` is its name.
     Tls { key: &'static str, source: TlsError },
+    /// A key of `http_server.tls_autocert` is invalid, or its folder or address cannot be used.
+    Acme(AcmeError),
     /// Threads or pollers could not be created.
     Shards(io::Error),
     /// The listener that the program passed cannot be used.
@@ -110,7 +116,7 @@ impl Server {
         let Builder { config, listener, hooks, rooms } = builder;
         enable_profiles(&config);
         let descriptors = descriptors::raise();
-        let tls = ListenersTls::start(&config)?;
+        let (acme, tls) = start_tls(&config).await?;
         let (public, internal) = bind(&config, listener).await?;
         let addresses = Addresses::of(&config, &public, internal.as_ref());
         let fetchers = fetchers(&config)?;
@@ -136,6 +142,7 @@ impl Server {
             refusals: refusals.clone(),
             tls: tls.clone(),
             tls_handshakes: Arc::default(),
+            certificates: acme.as_ref().map(Acme::certificates),
             rooms,
         };
         let acceptors = acceptors(&tls, &sources.tls_handshakes);
@@ -164,6 +171,7 @@ impl Server {
         let services = routes::services(&config, parts);
         let listeners = (public, internal);
         let http = tokio::spawn(serve(listeners, acceptors, services, descriptors, stopped));
+        let renewals = acme.map(|acme| tokio::spawn(acme.run()));
         Ok(Self {
             addresses,
             node,
@@ -174,6 +182,7 @@ impl Server {
             tls,
             http,
             background_tasks,
+            renewals,
             stop,
             readiness,
             shutdown_timeout: config.shutdown_timeout,
@@ -204,8 +213,10 @@ impl Server {
     /// The errors of [`start`](Self::start) that can be found without a socket: invalid certificates.
     pub fn check(config: &Config) -> Vec<StartError> {
         let engine = Engine::check(config).map(StartError::from);
-        let (listeners, _) = ListenersTls::check(config);
-        fetchers(config).err().into_iter().chain(engine).chain(listeners).collect()
+        let autocert = &config.http_server.tls_autocert;
+        let acme = autocert.enabled.then(|| Acme::check(autocert)).and_then(Result::err);
+        let errors = fetchers(config).err().into_iter().chain(acme.map(StartError::Acme));
+        errors.chain(engine).chain(ListenersTls::check(config).0).collect()
     }
 
     /// What is valid and may still fail: certificates of the listeners that end soon, or have ended.
@@ -264,7 +275,7 @@ impl Server {
         }
         self.api.close();
         self.node.leave_cluster();
-        self.background_tasks.iter().for_each(JoinHandle::abort);
+        self.background_tasks.iter().chain(&self.renewals).for_each(JoinHandle::abort);
         let _ = self.stop.send(true);
         let stop = shard::Stop {
             spread: self.shutdown_timeout.mul_f64(SPREAD_SHARE),
@@ -351,6 +362,18 @@ fn fetchers(config: &Config) -> Result<Option<[Arc<Fetcher>; 2]>, StartError> {
         fetcher(&client.token_jwks_tls, "client.token.jwks.tls")?,
         fetcher(&client.subscription_token_jwks_tls, "client.subscription_token.jwks.tls")?,
     ]))
+}
+
+/// The certificates that an authority issues, if the configuration asks for them, and TLS of the listeners.
+async fn start_tls(config: &Config) -> Result<(Option<Acme>, ListenersTls), StartError> {
+    let options = &config.http_server.tls_autocert;
+    if !options.enabled {
+        return Ok((None, ListenersTls::start(config, None)?));
+    }
+    let listener = bind::for_challenges(options).await.map_err(StartError::Acme)?;
+    let acme = Acme::open(options, listener).map_err(StartError::Acme)?;
+    let tls = ListenersTls::start(config, Some(acme.resolver()))?;
+    Ok((Some(acme), tls))
 }
 
 /// The command line on the demo page. That page is public, so it contains the API key in development mode only.
@@ -507,6 +530,7 @@ impl fmt::Display for StartError {
                 "{keys}address and {keys}port: cannot listen on {address} ({source}): use an address of this machine and a port you may bind"
             ),
             StartError::Tls { key, source } => write!(f, "{key}.{source}"),
+            StartError::Acme(error) => error.fmt(f),
             StartError::Shards(error) => write!(f, "cannot start the shards: {error}"),
             StartError::Listener(error) => write!(f, "cannot use the given listener: {error}"),
             StartError::Runtime(error) => write!(f, "cannot start the threads for HTTP: {error}"),

@@ -15,10 +15,11 @@ mod server;
 #[cfg(test)]
 pub(crate) use server::tests::localhost;
 
+pub(crate) use certificate::Fields;
 pub(crate) use client::Tls;
 pub(crate) use handshakes::{HandshakeCounts, HandshakeResult};
 pub(crate) use listeners::ListenersTls;
-pub(crate) use server::{HTTP2, ServerTls};
+pub(crate) use server::{ACME_PROTOCOL, HTTP2, ServerTls};
 
 /// An invalid TLS option; `key` is the last part of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]

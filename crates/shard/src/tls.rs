@@ -50,8 +50,8 @@ impl TlsSession {
         self.connection.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
-    /// What the handshake agreed on (ALPN, RFC 7301).
-    pub fn application_protocol(&self) -> Option<&[u8]> {
+    /// The protocol above TLS that both sides agreed on (RFC 7301).
+    pub fn protocol(&self) -> Option<&[u8]> {
         self.connection.alpn_protocol()
     }
 

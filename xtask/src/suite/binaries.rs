@@ -25,6 +25,11 @@ pub(super) struct Binary {
 }
 
 impl Binary {
+    /// Whether it has tests of this crate, of whichever kind.
+    pub(super) fn is_of(&self, folder: &str) -> bool {
+        self.folder.ends_with(folder)
+    }
+
     /// Whether it is the integration tests of this crate.
     pub(super) fn is_it_of(&self, folder: &str) -> bool {
         self.target == "it" && self.folder.ends_with(folder)

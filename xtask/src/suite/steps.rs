@@ -8,6 +8,7 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
+use super::acme;
 use super::binaries::{self, Binary};
 use super::interop::STACKS;
 use super::tally::Tally;
@@ -50,11 +51,12 @@ pub(super) fn dist(house: &House) -> Result<Tally> {
     Ok(Tally::of_program(&watch(&mut build)?))
 }
 
-/// Everything but the tests with Redis, and the examples in the documentation.
+/// Everything but the tests with Redis and with a certificate authority, and the examples in the documentation.
 pub(super) fn unit(house: &House) -> Result<Tally> {
     let mut binaries = binaries::find(house)?;
     binaries.retain(|binary| !binary.is_it_of(WITH_REDIS));
     let mut all = binaries::run(&binaries, |test| {
+        test.args(["--skip", acme::MODULE]);
         test.envs(house.at_length.then_some((SEQUENCES, "100000")));
     })?;
     all.add(watch(cargo(house).args(["test", "--workspace", "--locked", "--doc"]))?);
@@ -170,7 +172,7 @@ pub(super) fn oracle(house: &House) -> Result<Tally> {
 }
 
 /// The Go that is there, with the modules of go.sum and no others.
-fn go(house: &House, folder: &str, verb: &str) -> Result<Command> {
+pub(super) fn go(house: &House, folder: &str, verb: &str) -> Result<Command> {
     let mut go = Command::new(machine::go()?);
     go.args([verb, "-mod=readonly", "-buildvcs=false"]).current_dir(interop(house).join(folder));
     go.env("GOTOOLCHAIN", "local").env("CGO_ENABLED", "0");
@@ -306,7 +308,7 @@ pub(super) fn cargo(house: &House) -> Command {
     cargo
 }
 
-fn interop(house: &House) -> PathBuf {
+pub(super) fn interop(house: &House) -> PathBuf {
     house.root.join("tests/interop")
 }
 

@@ -13,7 +13,6 @@ not_yet! { NOT_YET;
     "http_server.internal_tls.server_ca_pem", TEXT, "", Tuning, "Authorities of servers; here it is the server.";
     "http_server.internal_tls.server_name", TEXT, "", Tuning, "Name that a server's certificate must have; here it is the server.";
     "http_server.internal_tls.insecure_skip_verify", SWITCH, "false", Tuning, "Believes any server; here it is the server.";
-    "http_server.tls_autocert", BLOCK, "", Refused, "Automatic certificates; put a TLS proxy in front, or the server would speak plain text.";
     "http_server.http3.enabled", SWITCH, "false", Feature, "HTTP/3 on the same port.";
     "engine.redis.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; Redis is a server.";
     "engine.redis.sentinel_tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; a Sentinel is a server.";

@@ -42,6 +42,24 @@ rows! { SERVER: Config;
         "Private key of that certificate, as PEM, base64 of it, or a file.";
     "http_server.internal_tls.client_ca_pem", TEXT, "" => [http_server.internal_tls.client_ca_pem],
         "Authorities that must have signed the certificate of a client of the internal port, as PEM, base64 of it, or a file; empty asks for none.";
+    "http_server.tls_autocert.enabled", SWITCH, "false" => [http_server.tls_autocert.enabled],
+        "Speaks TLS with certificates that an authority issues by ACME, as Let's Encrypt does; then http_server.tls has no effect.";
+    "http_server.tls_autocert.host_whitelist", LIST, "" => [http_server.tls_autocert.host_whitelist],
+        "Names to have certificates for, ordered at the start; at least one, because with none anybody could cause orders.";
+    "http_server.tls_autocert.cache_dir", TEXT, "" => [http_server.tls_autocert.cache_dir],
+        "Folder that keeps the account's key and the certificates; without it each start orders all of them and soon exceeds the limits of an authority.";
+    "http_server.tls_autocert.email", TEXT, "" => [http_server.tls_autocert.email],
+        "Address that the authority may write to.";
+    "http_server.tls_autocert.server_name", TEXT, "" => [http_server.tls_autocert.server_name],
+        "Name that is assumed when a client sends none; empty lets such a handshake fail.";
+    "http_server.tls_autocert.http", SWITCH, "false" => [http_server.tls_autocert.http],
+        "Also listens on http_addr, for challenges http-01, and redirects all other requests to https.";
+    "http_server.tls_autocert.http_addr", TEXT, ":80" => [http_server.tls_autocert.http_addr],
+        "Address of that listener, as host:port, or :port for all addresses; the authority connects to port 80.";
+    "http_server.tls_autocert.directory_url", TEXT, "https://acme-v02.api.letsencrypt.org/directory" => [http_server.tls_autocert.directory_url],
+        "Fanwire only: the authority, by the URL of its directory; its terms are accepted.";
+    "http_server.tls_autocert.directory_ca_pem", TEXT, "" => [http_server.tls_autocert.directory_ca_pem],
+        "Fanwire only: roots that may have signed the certificate of that URL, as PEM, base64 of it, or a file; empty means those of the system.";
     "log.level", LOG_LEVEL, "info" => [log.level],
         "Least important log lines that are written.";
     "log.file", TEXT, "" => [log.file],

@@ -6,7 +6,7 @@
 use crate::{ConfigError, load};
 
 /// All findings for these flags, as lines.
-fn found(flags: &[(&str, &str)]) -> Vec<String> {
+pub(super) fn found(flags: &[(&str, &str)]) -> Vec<String> {
     let flags: Vec<(String, String)> =
         flags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     match load(None, std::iter::empty(), &flags) {

@@ -9,17 +9,25 @@ use crate::ServerTlsOptions;
 pub(super) fn listeners(config: &Config) -> Vec<Remark> {
     let http = &config.http_server;
     let mut remarks = Vec::new();
-    remarks.extend(missing(CERTIFICATE, &http.tls, |tls| &tls.cert_pem));
-    remarks.extend(missing(KEY, &http.tls, |tls| &tls.key_pem));
+    let is_automatic = http.tls_autocert.enabled;
+    if is_automatic && http.tls.enabled {
+        let reason = "http_server.tls.enabled is true, but has no effect, because http_server.tls_autocert.enabled is true, \
+                      too; switch one of them off";
+        remarks.push((Severity::Warning, "http_server.tls.enabled", reason.to_owned()));
+    } else {
+        remarks.extend(missing(CERTIFICATE, &http.tls, |tls| &tls.cert_pem));
+        remarks.extend(missing(KEY, &http.tls, |tls| &tls.key_pem));
+    }
     remarks.extend(missing(INTERNAL_CERTIFICATE, &http.internal_tls, |tls| &tls.cert_pem));
     remarks.extend(missing(INTERNAL_KEY, &http.internal_tls, |tls| &tls.key_pem));
     if http.internal_tls.enabled && !http.is_split() {
         let reason = "http_server.internal_tls.enabled is true, but there is no internal listener; set \
                       http_server.internal_port, or http_server.tls instead";
-        let severity = if http.tls.enabled { Severity::Warning } else { Severity::Error };
+        let severity =
+            if http.tls.enabled || is_automatic { Severity::Warning } else { Severity::Error };
         remarks.push((severity, "http_server.internal_tls.enabled", reason.to_owned()));
     }
-    if http.tls_external && !http.tls.enabled {
+    if http.tls_external && !http.tls.enabled && !is_automatic {
         let reason = "http_server.tls_external is true, but http_server.tls.enabled is not";
         remarks.push((Severity::Warning, "http_server.tls_external", reason.to_owned()));
     }

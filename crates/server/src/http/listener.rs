@@ -42,6 +42,7 @@ use super::{
     timeout_stream::{LingerLimits, TimeoutStream, Timeouts},
     tls_accept::{self, TlsAcceptor},
 };
+use crate::tls::HTTP2;
 
 /// Binds an address with a long accept queue, so that a burst of reconnects is not refused.
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
@@ -238,7 +239,7 @@ async fn serve_connection(
             begins_http2(socket, timeouts.head).await
         }
         Socket::Plain(_) => false,
-        Socket::Tls(stream) => stream.agreed_on_http2(),
+        Socket::Tls(stream) => stream.protocol() == Some(HTTP2),
     };
     if is_http2 {
         return http2::serve(socket, peer, root_service, http2::stop_requested(stop)).await;

@@ -28,7 +28,7 @@ use super::{
     timeout_stream::{TimeoutStream, Timeouts},
     tls_stream::TlsStream,
 };
-use crate::tls::{HandshakeCounts, HandshakeResult, ServerTls};
+use crate::tls::{ACME_PROTOCOL, HandshakeCounts, HandshakeResult, ServerTls};
 
 /// Performs the handshakes of a listener.
 pub struct TlsAcceptor {
@@ -80,6 +80,7 @@ impl TlsAcceptor {
                 self.refuse(HandshakeResult::PlainHttp, peer, "the client speaks HTTP without TLS");
                 answer_plain_http(socket, timeouts).await;
             }
+            Ok(Ok(Handshake::Challenge)) => self.counts.count(HandshakeResult::Full),
             // Balancers look whether a port is open in this way.
             Ok(Ok(Handshake::NotBegun)) => {}
             Ok(Err(error)) => self.refuse(HandshakeResult::Failed, peer, &cause(&error)),
@@ -92,7 +93,11 @@ impl TlsAcceptor {
         let mut first = [0];
         match socket.peek(&mut first).await {
             Ok(1..) if first[0].is_ascii_uppercase() => Ok(Handshake::PlainHttp(socket)),
-            Ok(1..) => TlsStream::accept(socket, self.tls.config()).await.map(Handshake::Done),
+            Ok(1..) => {
+                let stream = TlsStream::accept(socket, self.tls.config()).await?;
+                let is_challenge = stream.protocol() == Some(ACME_PROTOCOL);
+                Ok(if is_challenge { Handshake::Challenge } else { Handshake::Done(stream) })
+            }
             Ok(0) | Err(_) => Ok(Handshake::NotBegun),
         }
     }
@@ -113,6 +118,8 @@ impl TlsAcceptor {
 /// What a peer has begun.
 enum Handshake {
     Done(TlsStream),
+    /// A certificate authority has seen what it wanted to see; nothing follows (RFC 8737 §3).
+    Challenge,
     PlainHttp(TcpStream),
     /// It left without a byte.
     NotBegun,

@@ -19,7 +19,6 @@ use tokio::{
 };
 
 use crate::shard::tls::{PLAINTEXT_BYTES_MAX, PeerState, TlsSession};
-use crate::tls::HTTP2;
 
 /// A socket with TLS.
 pub(super) struct TlsStream {
@@ -62,9 +61,9 @@ impl TlsStream {
         self.session.is_resumed()
     }
 
-    /// Whether the peer speaks HTTP/2 (RFC 9113 §3.2).
-    pub(super) fn agreed_on_http2(&self) -> bool {
-        self.session.application_protocol() == Some(HTTP2)
+    /// The protocol above TLS that both sides agreed on.
+    pub(super) fn protocol(&self) -> Option<&[u8]> {
+        self.session.protocol()
     }
 
     /// The socket, its session, and the plaintext that is not read.

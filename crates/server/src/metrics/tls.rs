@@ -13,10 +13,10 @@ pub(super) fn write(
     handshakes: &HandshakeCounts,
     writer: &mut impl MetricsWriter,
 ) -> fmt::Result {
-    let mut ends = listeners.sections().filter_map(|tls| Some((tls.key(), tls.end()?))).peekable();
-    if ends.peek().is_none() {
+    if listeners.sections().next().is_none() {
         return Ok(());
     }
+    let ends = listeners.sections().filter_map(|tls| Some((tls.key(), tls.end()?)));
     let ends = ends.map(|(key, end)| ([("section", key.to_owned())], end.seconds));
     let help = "End of the certificate, in seconds since 1970";
     writer.gauges("tls_certificate_end_seconds", help, ends)?;

@@ -11,7 +11,11 @@ use std::{
 use tokio::net::TcpListener;
 
 use super::StartError;
-use crate::{config::Config, http::listener};
+use crate::{
+    acme::AcmeError,
+    config::{AutocertOptions, Config},
+    http::listener,
+};
 
 /// A listener with its address.
 pub(super) struct Bound {
@@ -57,6 +61,30 @@ impl Bound {
         listener.set_nonblocking(true)?;
         Ok(Self { listener: TcpListener::from_std(listener)?, address })
     }
+}
+
+/// The listener for challenges http-01, if it is configured.
+pub(super) async fn for_challenges(
+    options: &AutocertOptions,
+) -> Result<Option<TcpListener>, AcmeError> {
+    if !options.http {
+        return Ok(None);
+    }
+    let failed = |error: io::Error| {
+        let address = &options.http_addr;
+        let remedy = "use an address of this machine and a port you may bind";
+        AcmeError {
+            key: "http_addr",
+            fault: format!("cannot listen on {address:?} ({error}): {remedy}"),
+        }
+    };
+    let invalid = || failed(io::ErrorKind::InvalidInput.into());
+    let (host, port) = options.http_address().ok_or_else(invalid)?;
+    let address = match host {
+        "" => Some(SocketAddr::new(listener::any_address(), port)),
+        host => tokio::net::lookup_host((host, port)).await.map_err(failed)?.next(),
+    };
+    listener::bind(address.ok_or_else(invalid)?).map(Some).map_err(failed)
 }
 
 async fn resolve(key: &'static str, value: &str, port: u16) -> Result<SocketAddr, StartError> {

@@ -8,6 +8,8 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use rustls::server::ResolvesServerCert;
+
 use super::server::{Credentials, ServerTls};
 use crate::{
     StartError,
@@ -26,9 +28,14 @@ pub(crate) struct ListenersTls {
 pub(crate) struct LoadedTls(Vec<(&'static str, Credentials)>);
 
 impl ListenersTls {
+    /// `automatic` has the certificates that an authority issues, if the configuration wants them.
+    ///
     /// # Errors
     /// A section with a wrong certificate.
-    pub(crate) fn start(config: &Config) -> Result<Self, StartError> {
+    pub(crate) fn start(
+        config: &Config,
+        automatic: Option<Arc<dyn ResolvesServerCert>>,
+    ) -> Result<Self, StartError> {
         let http = &config.http_server;
         let load = |(key, options): ServerTlsSection<'_>| {
             let credentials = load((key, options))?;
@@ -39,7 +46,11 @@ impl ListenersTls {
         let is_same = internal.map(|(key, _)| key) == clients.map(|(key, _)| key);
         let clients = clients.map(load).transpose()?;
         let internal = if is_same { clients.clone() } else { internal.map(load).transpose()? };
-        Ok(Self { clients, internal })
+        let Some(resolver) = automatic else { return Ok(Self { clients, internal }) };
+        let automatic = Arc::new(ServerTls::automatic("http_server.tls_autocert", resolver));
+        let internal =
+            if http.has_internal_autocert() { Some(automatic.clone()) } else { internal };
+        Ok(Self { clients: Some(automatic), internal })
     }
 
     /// Reads the sections of the running listeners again.

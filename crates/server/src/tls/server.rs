@@ -7,7 +7,7 @@ use std::{fmt, sync::Arc};
 
 use parking_lot::RwLock;
 use rustls::{
-    Error, InconsistentKeys, RootCertStore, ServerConfig,
+    Error, InconsistentKeys, RootCertStore, ServerConfig, WantsVerifier,
     crypto::{CryptoProvider, aws_lc_rs},
     pki_types::CertificateDer,
     server::{
@@ -28,7 +28,8 @@ use crate::config::ServerTlsOptions;
 pub(crate) struct ServerTls {
     /// The name of its section.
     key: &'static str,
-    certificates: Arc<CertificateStore>,
+    /// `None` if they are ordered from an authority.
+    certificates: Option<Arc<CertificateStore>>,
     accepting: RwLock<Accepting>,
 }
 
@@ -83,22 +84,33 @@ impl ServerTls {
         let config = config.with_cert_resolver(Arc::clone(&certificates) as _);
         let config = Arc::new(finished(config, credentials.tickets));
         let accepting = Accepting { config, authorities: credentials.authorities };
-        Self { key, certificates, accepting: RwLock::new(accepting) }
+        Self { key, certificates: Some(certificates), accepting: RwLock::new(accepting) }
+    }
+
+    /// TLS of the section `key`, with certificates that an authority issues, and the protocol in which it validates names.
+    pub(crate) fn automatic(key: &'static str, certificates: Arc<dyn ResolvesServerCert>) -> Self {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let config = builder(provider).with_no_client_auth().with_cert_resolver(certificates);
+        let mut config = finished(config, tickets());
+        config.alpn_protocols.push(ACME_PROTOCOL.to_vec());
+        let accepting = Accepting { config: Arc::new(config), authorities: Vec::new() };
+        Self { key, certificates: None, accepting: RwLock::new(accepting) }
     }
 
     /// Replaces certificate and authorities, for handshakes that begin afterwards. Returns whether the certificate
     /// is another one. With other authorities no earlier session is resumed, because a resumed one is not verified
     /// again.
     pub(crate) fn replace(&self, credentials: Credentials) -> bool {
-        let is_new = self.certificates.current().cert != credentials.certified.cert;
+        let Some(certificates) = &self.certificates else { return false };
+        let is_new = certificates.current().cert != credentials.certified.cert;
         let has_new_authorities = self.accepting.read().authorities != credentials.authorities;
         if has_new_authorities {
             let config = credentials.config();
-            let config = config.with_cert_resolver(Arc::clone(&self.certificates) as _);
+            let config = config.with_cert_resolver(Arc::clone(certificates) as _);
             let config = Arc::new(finished(config, credentials.tickets));
             *self.accepting.write() = Accepting { config, authorities: credentials.authorities };
         }
-        self.certificates.replace(credentials.certified);
+        certificates.replace(credentials.certified);
         is_new
     }
 
@@ -112,9 +124,9 @@ impl ServerTls {
         Arc::clone(&self.accepting.read().config)
     }
 
-    /// The end of the certificate, if it can be read.
+    /// The end of the certificate of the section, if it can be read.
     pub(crate) fn end(&self) -> Option<Date> {
-        Some(Fields::of(self.certificates.current().cert.first()?)?.end)
+        Some(Fields::of(self.certificates.as_ref()?.current().cert.first()?)?.end)
     }
 }
 
@@ -138,14 +150,11 @@ impl Credentials {
             value => pem::certificates("client_ca_pem", value)?,
         };
         let verifier = verifier(&authorities, &provider)?;
-        let tickets = aws_lc_rs::Ticketer::new().expect("aws-lc has random numbers");
-        Ok(Self { certified, authorities, verifier, tickets, provider })
+        Ok(Self { certified, authorities, verifier, tickets: tickets(), provider })
     }
 
     fn config(&self) -> ConfigBuilder {
-        let builder = ServerConfig::builder_with_provider(Arc::clone(&self.provider));
-        let builder = builder.with_safe_default_protocol_versions();
-        let builder = builder.expect("the provider has suites of both versions");
+        let builder = builder(Arc::clone(&self.provider));
         match &self.verifier {
             Some(verifier) => builder.with_client_cert_verifier(Arc::clone(verifier)),
             None => builder.with_no_client_auth(),
@@ -165,6 +174,16 @@ impl Credentials {
         });
         fields.first().and_then(|own| about_dates(own, now)).into_iter().chain(order).collect()
     }
+}
+
+fn builder(provider: Arc<CryptoProvider>) -> rustls::ConfigBuilder<ServerConfig, WantsVerifier> {
+    let builder = ServerConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions();
+    builder.expect("the provider has suites of both versions")
+}
+
+fn tickets() -> Arc<dyn ProducesTickets> {
+    aws_lc_rs::Ticketer::new().expect("aws-lc has random numbers")
 }
 
 fn finished(mut config: ServerConfig, tickets: Arc<dyn ProducesTickets>) -> ServerConfig {
@@ -252,6 +271,9 @@ const ALPN_PROTOCOLS: [&[u8]; 2] = [HTTP2, b"http/1.1"];
 
 /// RFC 9113 §3.2.
 pub(crate) const HTTP2: &[u8] = b"h2";
+
+/// The protocol in which an authority validates names (tls-alpn-01, RFC 8737 §6.2).
+pub(crate) const ACME_PROTOCOL: &[u8] = b"acme-tls/1";
 
 /// A warning begins in the last tenth of a certificate's lifetime, which is after the time at which tools renew one.
 const LIFETIME_SHARE: u64 = 10;

@@ -4,6 +4,7 @@
 //! Changed here: only the list. One module per concern.
 #![forbid(unsafe_code)]
 
+mod acme;
 mod areas;
 mod client;
 mod connections;
@@ -18,6 +19,7 @@ mod hooks;
 mod http2;
 mod jwks;
 mod limits;
+mod pebble;
 mod pressure;
 mod rooms;
 mod route;

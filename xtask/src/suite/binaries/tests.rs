@@ -26,5 +26,6 @@ fn test_programs_are_found_among_libraries_examples_and_warnings() {
         program: "/house/target/debug/deps/it-1".into(),
     };
     assert!(it.is_it_of("crates/ws") && !it.is_it_of("crates/node"));
+    assert!(it.is_of("crates/ws") && !it.is_of("crates/node"));
     assert_eq!(read(&lines.join("\n")), [it]);
 }

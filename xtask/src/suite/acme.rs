@@ -1,0 +1,48 @@
+//! The steps with a certificate authority: Pebble, built from Go modules, and the tests that order certificates from it.
+//! In: where the workspace and its target folder are → out: a program in the target folder; passed and failed tests.
+//! May run Go and the test programs of `crates/server`; without Pebble the tests are skipped, with the reason.
+//! Which version of Pebble is used is changed in tests/interop/go/pebble; which tests need it, by the name of their module here.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use super::binaries;
+use super::steps::{go, interop};
+use super::tally::Tally;
+use crate::command::watch;
+use crate::{House, machine};
+
+/// The program, in the versions of go.sum.
+pub(super) fn pebble(house: &House) -> Result<Tally> {
+    let modules = std::fs::read_to_string(interop(house).join("go/pebble/go.mod"))?;
+    if let Some(reason) = machine::go_too_old(&modules)? {
+        return Ok(Tally::left_out(reason));
+    }
+    let mut build = go(house, "go/pebble", "build")?;
+    build.arg("-o").arg(program(house)).arg("github.com/letsencrypt/pebble/v2/cmd/pebble");
+    Ok(Tally::of_program(&watch(&mut build)?))
+}
+
+/// Each starts an authority of its own.
+pub(super) fn tests(house: &House) -> Result<Tally> {
+    let program = program(house);
+    if !program.is_file() {
+        return Ok(Tally::left_out(format!(
+            "no Pebble at {}: cargo xtask test pebble",
+            program.display()
+        )));
+    }
+    let mut binaries = binaries::find(house)?;
+    binaries.retain(|binary| binary.is_of("crates/server"));
+    binaries::count(&binaries, |test| {
+        test.arg(MODULE).env("FANWIRE_PEBBLE", &program);
+    })
+}
+
+fn program(house: &House) -> PathBuf {
+    house.target.join("interop/pebble")
+}
+
+/// What the names of these tests contain.
+pub(super) const MODULE: &str = "with_authority::";
