@@ -40,7 +40,7 @@ use crate::{
     refusals::Refusals,
     shard::Budget,
     shard::{self, DecodeFailures},
-    tls::{HandshakeCounts, ListenersTls, TlsError},
+    tls::{HandshakeCounts, ListenersTls, SectionError, TlsError},
 };
 use bind::{Bound, bind};
 use fanwire_fanout::{Contexts, EncodeWorker, Realtime, RealtimeCounters, ShardInbox, Shards};
@@ -121,17 +121,14 @@ impl Server {
         let addresses = Addresses::of(&config, &public, internal.as_ref());
         let fetchers = fetchers(&config)?;
         let (engine, node) = Engine::start(&config).await?;
-        attach(&node, hooks, rooms.as_ref());
-        if let Some([of_token, of_subscription]) = fetchers {
-            node.fetch_keys_with(of_token, of_subscription);
-        }
+        attach(&node, hooks, rooms.as_ref(), fetchers);
         let contexts = Arc::new(compression::contexts(&config));
         node.prepare_with(contexts.clone());
-        let (realtime_counters, decode_failures) = Default::default();
+        let (realtime_counters, decode_failures, readiness) = Default::default();
         let shards = start_shards(&config, &node, &contexts, &decode_failures, &realtime_counters)
             .map_err(StartError::Shards)?;
         let api = Arc::new(Api::new(node.clone(), config.http_api.api.clone()));
-        let refusals = Arc::<Refusals>::default();
+        let refusals: Arc<Refusals> = Arc::default();
         let sources = Sources {
             node: node.clone(),
             shards: shards.clone(),
@@ -147,12 +144,7 @@ impl Server {
         };
         let acceptors = acceptors(&tls, &sources.tls_handshakes);
         let metrics = Arc::new(Metrics::new(sources));
-        let readiness = Arc::<Readiness>::default();
-        let background_tasks = [
-            tokio::spawn(sweep_contexts(node.clone(), contexts.clone())),
-            tokio::spawn(tick(node.clone(), metrics.clone())),
-            tokio::spawn(observe(shards.clone(), readiness.clone())),
-        ];
+        let background_tasks = background_tasks(&node, &contexts, &metrics, &shards, &readiness);
         let limits = limits(&config, None).shared();
         let admission = || endpoints::admission(&config, &limits, descriptors, &refusals);
         let [endpoint, uni_websocket] =
@@ -169,8 +161,8 @@ impl Server {
         };
         let (stop, stopped) = watch::channel(false);
         let services = routes::services(&config, parts);
-        let listeners = (public, internal);
-        let http = tokio::spawn(serve(listeners, acceptors, services, descriptors, stopped));
+        let serving = serve((public, internal), acceptors, services, descriptors, stopped);
+        let http = tokio::spawn(serving);
         let renewals = acme.map(|acme| tokio::spawn(acme.run()));
         Ok(Self {
             addresses,
@@ -216,7 +208,8 @@ impl Server {
         let autocert = &config.http_server.tls_autocert;
         let acme = autocert.enabled.then(|| Acme::check(autocert)).and_then(Result::err);
         let errors = fetchers(config).err().into_iter().chain(acme.map(StartError::Acme));
-        errors.chain(engine).chain(ListenersTls::check(config).0).collect()
+        let sections = ListenersTls::check(config).0.into_iter().map(StartError::from);
+        errors.chain(engine).chain(sections).collect()
     }
 
     /// What is valid and may still fail: certificates of the listeners that end soon, or have ended.
@@ -304,6 +297,20 @@ fn enable_profiles(config: &Config) {
     }
 }
 
+fn background_tasks(
+    node: &Arc<Node>,
+    contexts: &Arc<Contexts>,
+    metrics: &Arc<Metrics>,
+    shards: &Arc<Shards>,
+    readiness: &Arc<Readiness>,
+) -> [JoinHandle<()>; 3] {
+    [
+        tokio::spawn(sweep_contexts(node.clone(), contexts.clone())),
+        tokio::spawn(tick(node.clone(), metrics.clone())),
+        tokio::spawn(observe(shards.clone(), readiness.clone())),
+    ]
+}
+
 /// Frees unused memory of compression, and moves memory to channels that save more bytes with it.
 async fn sweep_contexts(node: Arc<Node>, contexts: Arc<Contexts>) {
     let mut ticks = tokio::time::interval(Contexts::SWEEP_INTERVAL);
@@ -341,8 +348,16 @@ async fn observe(shards: Arc<Shards>, readiness: Arc<Readiness>) {
     }
 }
 
-/// Gives a node the hooks of the program, and rooms their node.
-fn attach(node: &Arc<Node>, hooks: Hooks, rooms: Option<&Rooms>) {
+/// Gives a node the hooks of the program and the fetchers of keys, and rooms their node.
+fn attach(
+    node: &Arc<Node>,
+    hooks: Hooks,
+    rooms: Option<&Rooms>,
+    fetchers: Option<[Arc<Fetcher>; 2]>,
+) {
+    if let Some([of_token, of_subscription]) = fetchers {
+        node.fetch_keys_with(of_token, of_subscription);
+    }
     node.hook(hooks.into_node_hooks(rooms));
     rooms.into_iter().for_each(|rooms| rooms.attach(node));
 }
@@ -539,6 +554,12 @@ impl fmt::Display for StartError {
 }
 
 impl std::error::Error for StartError {}
+
+impl From<SectionError> for StartError {
+    fn from(SectionError { key, source }: SectionError) -> Self {
+        Self::Tls { key, source }
+    }
+}
 
 impl From<EngineError> for StartError {
     fn from(error: EngineError) -> Self {

@@ -30,6 +30,13 @@ pub struct TlsError {
     pub expected: &'static str,
 }
 
+/// The error of one section of the configuration; `key` is its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SectionError {
+    pub(crate) key: &'static str,
+    pub(crate) source: TlsError,
+}
+
 impl TlsError {
     /// For a value that is not the PEM that the option needs.
     fn pem(key: &'static str, fault: &impl fmt::Display) -> Self {

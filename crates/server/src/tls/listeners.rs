@@ -10,11 +10,9 @@ use std::{
 
 use rustls::server::ResolvesServerCert;
 
+use super::SectionError;
 use super::server::{Credentials, ServerTls};
-use crate::{
-    StartError,
-    config::{Config, ServerTlsSection},
-};
+use crate::config::{Config, ServerTlsSection};
 
 /// TLS of the listeners of a server; `None` for a listener that speaks plain HTTP.
 #[derive(Clone, Default)]
@@ -35,12 +33,12 @@ impl ListenersTls {
     pub(crate) fn start(
         config: &Config,
         automatic: Option<Arc<dyn ResolvesServerCert>>,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, SectionError> {
         let http = &config.http_server;
         let load = |(key, options): ServerTlsSection<'_>| {
             let credentials = load((key, options))?;
             log_warnings(key, &credentials);
-            Ok::<_, StartError>(Arc::new(ServerTls::new(key, credentials)))
+            Ok::<_, SectionError>(Arc::new(ServerTls::new(key, credentials)))
         };
         let (clients, internal) = (http.client_tls(), http.internal_tls());
         let is_same = internal.map(|(key, _)| key) == clients.map(|(key, _)| key);
@@ -57,7 +55,7 @@ impl ListenersTls {
     ///
     /// # Errors
     /// A section with a wrong certificate.
-    pub(crate) fn read_again(&self, config: &Config) -> Result<LoadedTls, StartError> {
+    pub(crate) fn read_again(&self, config: &Config) -> Result<LoadedTls, SectionError> {
         let http = &config.http_server;
         let running: Vec<_> = self.sections().map(|tls| tls.key()).collect();
         let sections = [http.client_tls(), http.internal_tls()].into_iter().flatten();
@@ -92,7 +90,7 @@ impl ListenersTls {
     }
 
     /// The errors of a start, and warnings with their keys.
-    pub(crate) fn check(config: &Config) -> (Vec<StartError>, Vec<String>) {
+    pub(crate) fn check(config: &Config) -> (Vec<SectionError>, Vec<String>) {
         let http = &config.http_server;
         let (mut errors, mut warnings) = (Vec::new(), Vec::new());
         let clients = http.client_tls();
@@ -108,8 +106,8 @@ impl ListenersTls {
     }
 }
 
-fn load((key, options): ServerTlsSection<'_>) -> Result<Credentials, StartError> {
-    Credentials::load(options).map_err(|source| StartError::Tls { key, source })
+fn load((key, options): ServerTlsSection<'_>) -> Result<Credentials, SectionError> {
+    Credentials::load(options).map_err(|source| SectionError { key, source })
 }
 
 fn log_warnings(key: &str, credentials: &Credentials) {
