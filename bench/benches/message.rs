@@ -1,11 +1,11 @@
-//! Criterion benches of what happens once per message of a client: read a frame, inflate.
+//! Criterion benches of what happens once per message of a client: read a frame, inflate, alone or in context.
 //! In: made-up messages of typical sizes → out: time per message, with bytes as throughput.
 //! Uses the pure crates only: no sockets, no server.
 //! Change here what of reading is timed; `encode.rs` times publications, `deflate.rs` compressing, `fanwire-bench` whole routes.
 #![forbid(unsafe_code)]
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use fanwire_deflate::{Compressor, Inflater};
+use fanwire_deflate::{Compressor, Dedicated, Inflater, Scratch, SenderWindow};
 use fanwire_load::generator::frame::{TEXT, encode_masked};
 use fanwire_ws::{Input, Limits, Pool, Reader};
 use std::hint::black_box;
@@ -68,5 +68,38 @@ fn inflate(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, read, inflate);
+/// The same from a client with context takeover, whose window is full: what the copy of the window costs is the difference
+/// between the sizes of windows.
+fn inflate_in_context(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("inflate in context");
+    for window_bits in [9, 12, 15] {
+        for bytes in SIZES {
+            let message = message(bytes);
+            let (mut sender, mut scratch) = (Dedicated::new(window_bits, 8, 6), Scratch::default());
+            let (mut inflater, mut window) = (Inflater::new(), SenderWindow::new(window_bits));
+            let (mut payload, mut out) = (Vec::new(), Vec::new());
+            // Every message is the same, so the payload is the same, too, when the window is full of it.
+            for _ in 0..=(2 << window_bits) / message.len() {
+                payload.clear();
+                out.clear();
+                sender.compress(&message, &mut scratch, &mut payload);
+                let inflated = inflater.message(&payload, &mut window, &mut out, usize::MAX);
+                inflated.expect("a payload of our own");
+            }
+            group.throughput(Throughput::Bytes(message.len() as u64));
+            group.bench_function(
+                BenchmarkId::new(format!("window {window_bits}"), bytes),
+                |bencher| {
+                    bencher.iter(|| {
+                        out.clear();
+                        inflater.message(black_box(&payload), &mut window, &mut out, usize::MAX)
+                    });
+                },
+            );
+            assert_eq!(out, message);
+        }
+    }
+}
+
+criterion_group!(benches, read, inflate, inflate_in_context);
 criterion_main!(benches);

@@ -28,7 +28,8 @@ pub(crate) fn main(mode: &str, url: Option<&str>) -> Result<bool> {
     Ok(report.failed() == 0)
 }
 
-/// Runs groups of cases against `url`, or against the echo example, and prints the summary.
+/// Runs groups of cases against `url`, or against the echo example, and prints the summary. Groups that need a flag of the
+/// example are left out with a `url`.
 ///
 /// # Errors
 /// As [`main`], and when a run ends without a report.
@@ -40,18 +41,23 @@ pub(crate) fn run(
 ) -> Result<Report> {
     let folder = house.target.join("autobahn");
     let wstest = install(&folder, python_2_7)?;
-    let (_server, url) = match url {
-        Some(url) => (None, url.to_owned()),
-        None => {
-            let (server, url) = echo(house)?;
-            (Some(server), url)
-        }
-    };
+    let echo = url.is_none().then(|| build_echo(house)).transpose()?;
     let mut report = Report::default();
-    for group in groups {
-        let out = folder.join("reports").join(group.name);
-        println!("group {}: {}", group.name, group.cases.join(" "));
-        report.add(&run_group(&wstest, group, &url, &out)?);
+    for groups in groups.chunk_by(|one, next| one.flags == next.flags) {
+        let flags = groups[0].flags;
+        let (_server, url) = match (&echo, url) {
+            (Some(echo), _) => {
+                let (server, url) = start(echo, flags)?;
+                (Some(server), url)
+            }
+            (None, Some(url)) if flags.is_empty() => (None, url.to_owned()),
+            (None, _) => continue,
+        };
+        for group in groups {
+            let out = folder.join("reports").join(group.name);
+            println!("group {}: {}", group.name, group.cases.join(" "));
+            report.add(&run_group(&wstest, group, &url, &out)?);
+        }
     }
     println!("{report}");
     Ok(report)
@@ -62,6 +68,17 @@ pub(crate) struct Group {
     name: &'static str,
     cases: &'static [&'static str],
     without: &'static [&'static str],
+    /// Of the echo example.
+    flags: &'static [&'static str],
+}
+
+const fn group(name: &'static str, cases: &'static [&'static str]) -> Group {
+    Group { name, cases, without: &[], flags: &[] }
+}
+
+/// Cases of permessage-deflate in which the messages of the suite refer to its earlier ones.
+const fn takeover(name: &'static str, cases: &'static [&'static str]) -> Group {
+    Group { name, cases, without: &[], flags: &["--client-takeover"] }
 }
 
 /// Framing, pings, reserved bits, opcodes, fragments, UTF-8 (without 6.4.*, whose cases wait for seconds), closing.
@@ -69,23 +86,36 @@ pub(crate) const QUICK: &[Group] = &[Group {
     name: "basics",
     cases: &["1.*", "2.*", "3.*", "4.*", "5.*", "6.*", "7.*", "10.*"],
     without: &["6.4.*"],
+    flags: &[],
 }];
 
 pub(crate) const FULL: &[Group] = &[
-    Group { name: "basics", cases: QUICK[0].cases, without: &[] },
-    Group { name: "limits", cases: &["9.*"], without: &[] },
-    Group { name: "deflate-12-1", cases: &["12.1.*"], without: &[] },
-    Group { name: "deflate-12-2", cases: &["12.2.*"], without: &[] },
-    Group { name: "deflate-12-3", cases: &["12.3.*"], without: &[] },
-    Group { name: "deflate-12-4", cases: &["12.4.*"], without: &[] },
-    Group { name: "deflate-12-5", cases: &["12.5.*"], without: &[] },
-    Group { name: "offers-13-1", cases: &["13.1.*"], without: &[] },
-    Group { name: "offers-13-2", cases: &["13.2.*"], without: &[] },
-    Group { name: "offers-13-3", cases: &["13.3.*"], without: &[] },
-    Group { name: "offers-13-4", cases: &["13.4.*"], without: &[] },
-    Group { name: "offers-13-5", cases: &["13.5.*"], without: &[] },
-    Group { name: "offers-13-6", cases: &["13.6.*"], without: &[] },
-    Group { name: "offers-13-7", cases: &["13.7.*"], without: &[] },
+    group("basics", QUICK[0].cases),
+    group("limits", &["9.*"]),
+    group("deflate-12-1", &["12.1.*"]),
+    group("deflate-12-2", &["12.2.*"]),
+    group("deflate-12-3", &["12.3.*"]),
+    group("deflate-12-4", &["12.4.*"]),
+    group("deflate-12-5", &["12.5.*"]),
+    group("offers-13-1", &["13.1.*"]),
+    group("offers-13-2", &["13.2.*"]),
+    group("offers-13-3", &["13.3.*"]),
+    group("offers-13-4", &["13.4.*"]),
+    group("offers-13-5", &["13.5.*"]),
+    group("offers-13-6", &["13.6.*"]),
+    group("offers-13-7", &["13.7.*"]),
+    takeover("takeover-12-1", &["12.1.*"]),
+    takeover("takeover-12-2", &["12.2.*"]),
+    takeover("takeover-12-3", &["12.3.*"]),
+    takeover("takeover-12-4", &["12.4.*"]),
+    takeover("takeover-12-5", &["12.5.*"]),
+    takeover("takeover-13-1", &["13.1.*"]),
+    takeover("takeover-13-2", &["13.2.*"]),
+    takeover("takeover-13-3", &["13.3.*"]),
+    takeover("takeover-13-4", &["13.4.*"]),
+    takeover("takeover-13-5", &["13.5.*"]),
+    takeover("takeover-13-6", &["13.6.*"]),
+    takeover("takeover-13-7", &["13.7.*"]),
 ];
 
 fn run_group(wstest: &Path, group: &Group, url: &str, out: &Path) -> Result<String> {
@@ -132,16 +162,20 @@ fn install(folder: &Path, python_2_7: &Path) -> Result<PathBuf> {
     Ok(wstest)
 }
 
-/// Builds the echo example as the tests are built, and starts it on a free port.
-fn echo(house: &House) -> Result<(Server, String)> {
+/// Builds the echo example as the tests are built.
+fn build_echo(house: &House) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
     build.args(["build", "--workspace", "--locked", "--example", "echo"]);
     if !watch(build.current_dir(&house.root))?.success {
         bail!("the echo example does not build");
     }
-    let program = house.target.join("debug/examples/echo");
-    Server::start(&program, &["127.0.0.1:0"], |line| {
+    Ok(house.target.join("debug/examples/echo"))
+}
+
+/// Starts the echo example on a free port.
+fn start(echo: &Path, flags: &[&str]) -> Result<(Server, String)> {
+    Server::start(echo, &[&["127.0.0.1:0"], flags].concat(), |line| {
         let (_, address) = line.split_once("127.0.0.1:")?;
         let port: String = address.chars().take_while(char::is_ascii_digit).collect();
         Some(format!("ws://127.0.0.1:{port}"))
