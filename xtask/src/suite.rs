@@ -122,7 +122,7 @@ const ORACLE: Step = step(
     "the same commands to the centrifuge Go library, where Go is new enough",
     steps::oracle,
 );
-const BROWSER: Step = step("browser", "the demo page in Chromium", steps::browser);
+const BROWSER: Step = step("browser", "pages in Chromium, streams in Firefox too", steps::browser);
 const INTEROP: Step = step("interop", "real WebSocket stacks; all nine with --all", steps::stacks);
 const AUTOBAHN: Step =
     step("autobahn", "the quick groups of Autobahn; every case with --all", steps::autobahn);

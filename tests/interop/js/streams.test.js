@@ -171,10 +171,12 @@ describe('one server', () => {
   });
 });
 
-test('on two nodes with one Redis any node takes the commands', async (t) => {
+test('on two nodes with one Redis any node takes the commands, here without compression', async (t) => {
   const redis = await startRedis();
   t.after(() => redis.stop());
-  const settings = { ...SETTINGS, engine: { type: 'redis', redis: { address: redis.address } } };
+  const plain = { enabled: true, compression: false };
+  const engine = { type: 'redis', redis: { address: redis.address } };
+  const settings = { ...SETTINGS, http_stream: plain, sse: plain, engine };
   const nodes = await Promise.all([start(settings), start(settings)]);
   for (const node of nodes) {
     t.after(() => node.stop());

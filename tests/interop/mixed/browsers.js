@@ -1,5 +1,5 @@
-// Chromium and Firefox as stacks: a page that obeys orders over one WebSocket to the driver.
-// In: the name of a browser → out: a stack, once its page has called.
+// Chromium and Firefox as stacks: a page that obeys orders over one WebSocket to the driver; or with any other page.
+// In: the name of a browser → out: a stack, once its page has called; a browser with a URL.
 // May use npm ws to serve the page's control connection; never a driver protocol of a browser.
 // How a browser is started is changed here; the page is client/page.html.
 
@@ -65,18 +65,12 @@ const FIREFOX_PREFERENCES = Object.entries({
 
 /** Starts a browser with a fresh profile; `stackOf` makes the stack of `write` and `stop`. */
 export async function startBrowser(name, stackOf) {
-  const kind = BROWSERS[name];
-  const program = find(name, kind);
+  find(name); // an error before anything is served
   const host = await servePage();
-  const profile = mkdtempSync(path.join(tmpdir(), `fanwire-${name}-`));
-  kind.prepare(profile);
-  const browser = inCharge(spawn(program, [...kind.flags(profile), `${host.url}/page.html`], { stdio: 'ignore' }));
-  const ended = new Promise((resolve) => browser.once('exit', (code, signal) => resolve(code ?? signal)));
+  const { program, browser, ended, stop: stopBrowser } = open(name, `${host.url}/page.html`);
   const stop = async () => {
-    browser.kill('SIGKILL');
-    await within(ended, `end of ${name}`);
+    await stopBrowser();
     host.stop();
-    await eventually(() => isRemoved(profile), 'end of the processes that still write the profile');
   };
   try {
     await once(browser, 'spawn');
@@ -93,7 +87,25 @@ export async function startBrowser(name, stackOf) {
   }
 }
 
-function find(name, { variable, programs }) {
+/** Starts a browser with a fresh profile at `url`; `ended` resolves with its exit code or signal. */
+export function open(name, url) {
+  const kind = BROWSERS[name];
+  const program = find(name);
+  const profile = mkdtempSync(path.join(tmpdir(), `fanwire-${name}-`));
+  kind.prepare(profile);
+  const browser = inCharge(spawn(program, [...kind.flags(profile), url], { stdio: 'ignore' }));
+  const ended = new Promise((resolve) => browser.once('exit', (code, signal) => resolve(code ?? signal)));
+  const stop = async () => {
+    browser.kill('SIGKILL');
+    await within(ended, `end of ${name}`);
+    await eventually(() => isRemoved(profile), 'end of the processes that still write the profile');
+  };
+  return { program, browser, ended, stop };
+}
+
+/** The path of a browser's program; an error that says where it was looked for. */
+export function find(name) {
+  const { variable, programs } = BROWSERS[name];
   const folders = process.env.PATH.split(':');
   const candidates = process.env[variable]
     ? [process.env[variable]]

@@ -1,0 +1,126 @@
+// Compressed HTTP streams and event streams, as programs decode them by themselves: fetch, npm eventsource, node:zlib, curl.
+// In: a server with `http_stream` and `sse` → out: each message when it was published; the end of a whole stream.
+// May use Node's own modules, npm eventsource and the program curl; never an SDK, which streams.test.js plays to the same server.
+// Bytes are tested in crates/deflate, crates/shard and crates/server; browsers in ../browser/streams.test.js.
+
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { EventEmitter, once } from 'node:events';
+import http from 'node:http';
+import { after, before, describe, test } from 'node:test';
+import { createInflate, createGunzip } from 'node:zlib';
+
+import { EventSource } from 'eventsource';
+
+import { inCharge } from '../children.js';
+import { SETTINGS, commands, eventsUrl, publishOneByOne } from '../events.js';
+import { Log, start, within } from '../server.js';
+
+/** A log of messages, and the function that takes pieces of a body: lines, or events. */
+function messages() {
+  const emitter = new EventEmitter();
+  let rest = '';
+  const take = (text) => {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop();
+    for (const line of lines.map((one) => one.trim().replace(/^data: /, '')).filter(Boolean)) {
+      emitter.emit('message', JSON.parse(line));
+    }
+  };
+  return { log: new Log(emitter, 'message'), take };
+}
+
+async function readAll(body, take) {
+  const decoder = new TextDecoder();
+  for await (const bytes of body) take(decoder.decode(bytes, { stream: true }));
+}
+
+/** A request with node:http, which decodes nothing; its response. */
+async function request(url, coding, body) {
+  const headers = { 'Accept-Encoding': coding };
+  const asked = http.request(url, { method: body ? 'POST' : 'GET', headers, agent: false });
+  asked.end(body);
+  const [response] = await within(once(asked, 'response'), 'head of the response');
+  return { asked, response };
+}
+
+describe('one server', () => {
+  let server;
+  before(async () => (server = await start(SETTINGS)));
+  after(() => server?.stop());
+
+  for (const [name, path, method] of [
+    ['an event stream', 'sse', 'GET'],
+    ['an HTTP stream', 'http_stream', 'POST'],
+  ]) {
+    test(`fetch: ${name}`, async (t) => {
+      const channel = `fetch_${path}`;
+      const abort = new AbortController();
+      t.after(() => abort.abort());
+      const url = method === 'GET' ? eventsUrl(server, channel) : `${server.http}/connection/${path}`;
+      const body = method === 'GET' ? undefined : commands(channel);
+      const response = await fetch(url, { method, body, signal: abort.signal });
+      assert.equal(response.headers.get('content-encoding'), 'gzip');
+      const { log, take } = messages();
+      readAll(response.body, take).catch(() => {}); // aborted at the end
+      await publishOneByOne(server, channel, log);
+    });
+  }
+
+  test('npm eventsource', async (t) => {
+    const source = new EventSource(eventsUrl(server, 'eventsource'));
+    t.after(() => source.close());
+    const { log, take } = messages();
+    source.onmessage = ({ data }) => take(`${data}\n`);
+    await publishOneByOne(server, 'eventsource', log);
+  });
+
+  for (const [coding, decoder] of [
+    ['gzip', createGunzip],
+    ['deflate', createInflate],
+  ]) {
+    test(`node:zlib: ${coding}`, async (t) => {
+      const { asked, response } = await request(eventsUrl(server, coding), coding);
+      t.after(() => asked.destroy());
+      assert.equal(response.headers['content-encoding'], coding);
+      const { log, take } = messages();
+      readAll(response.pipe(decoder()), take).catch(() => {});
+      await publishOneByOne(server, coding, log);
+    });
+  }
+
+  test('curl --compressed', async (t) => {
+    if (spawnSync('curl', ['--version']).error) return t.skip('no curl on the PATH');
+    const flags = ['--compressed', '--no-buffer', '--silent', '--noproxy', '*'];
+    const curl = inCharge(spawn('curl', [...flags, eventsUrl(server, 'curl')], { stdio: ['ignore', 'pipe', 'inherit'] }));
+    t.after(() => curl.kill());
+    const { log, take } = messages();
+    readAll(curl.stdout, take);
+    await publishOneByOne(server, 'curl', log);
+  });
+
+  test('clients that accept no coding get plain text', async (t) => {
+    const { asked, response } = await request(`${server.http}/connection/http_stream`, 'br', commands('plain'));
+    t.after(() => asked.destroy());
+    assert.equal(response.headers['content-encoding'], undefined);
+    assert.equal(response.headers.vary, 'Accept-Encoding');
+    const { log, take } = messages();
+    readAll(response, take).catch(() => {});
+    await log.find(({ id }) => id === 2, 'reply to subscribe');
+    await server.api('publish', { channel: 'plain', data: 1 });
+    await log.find(({ push }) => push?.pub.data === 1, 'publication');
+  });
+});
+
+test('a stream that ends with the server is whole: its checksum is right', async (t) => {
+  const server = await start(SETTINGS);
+  t.after(() => server.stop());
+  const { response } = await request(eventsUrl(server, 'end'), 'gzip');
+  const { log, take } = messages();
+  // Without its trailer, or with a wrong one, a gunzip ends with an error.
+  const ended = readAll(response.pipe(createGunzip()), take);
+  await publishOneByOne(server, 'end', log);
+  await server.stop();
+  await within(ended, 'end of the stream');
+  await log.find(({ push }) => push?.disconnect?.code === 3001, 'last message');
+});
