@@ -18,13 +18,18 @@ pub fn curl(config: &Config, address: SocketAddr, body: &str) -> String {
 /// `http`, or `https` where the server API is behind TLS.
 pub fn api_scheme(config: &Config) -> &'static str {
     let http = &config.http_server;
-    let tls = if config.http_api.external { http.client_tls() } else { http.internal_tls() };
-    if tls.is_some() { "https" } else { "http" }
+    let has_tls = match config.http_api.external {
+        true => http.client_tls().is_some() || http.tls_autocert.enabled,
+        false => http.internal_tls().is_some() || http.has_internal_autocert(),
+    };
+    if has_tls { "https" } else { "http" }
 }
 
 /// `http` and `ws`, or `https` and `wss` where clients connect with TLS.
 pub fn client_schemes(config: &Config) -> (&'static str, &'static str) {
-    if config.http_server.client_tls().is_some() { ("https", "wss") } else { ("http", "ws") }
+    let http = &config.http_server;
+    let has_tls = http.client_tls().is_some() || http.tls_autocert.enabled;
+    if has_tls { ("https", "wss") } else { ("http", "ws") }
 }
 
 /// An address that a program on this machine can connect to: loopback if the server listens on all addresses.
@@ -38,3 +43,6 @@ pub fn reachable(mut address: SocketAddr) -> SocketAddr {
 
 /// Publishes to the channel of the demo page.
 pub const DEMO: &str = r#"{"channel":"demo","data":{"text":"hello"}}"#;
+
+#[cfg(test)]
+mod tests;
