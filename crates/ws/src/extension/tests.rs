@@ -150,7 +150,7 @@ fn with_takeover_the_response_names_the_smaller_window_of_the_client() {
 }
 
 #[test]
-fn with_takeover_a_client_that_lets_us_not_choose_has_the_largest_window() {
+fn with_takeover_a_client_that_does_not_let_us_choose_has_the_largest_window() {
     // RFC 7692 §7.1.2.2: the response must not name what was not offered.
     check_with(TAKEOVER, "permessage-deflate", Some("permessage-deflate"));
     let agreement = agree_with(TAKEOVER, "permessage-deflate");
