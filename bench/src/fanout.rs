@@ -9,6 +9,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::bare;
+use crate::certificate::Certificate;
 use crate::corpus::files;
 use crate::setup::Setup;
 use crate::stats::{grouped, median, verdict};
@@ -58,6 +59,9 @@ pub struct Fanout {
     /// Subscribers of Fanwire have unidirectional WebSockets, whose frames have no envelope.
     #[arg(long, conflicts_with_all = ["compression", "compare_compression", "noise", "compare_engines", "event_streams"])]
     uni_websocket: bool,
+    /// Subscribers of both contenders speak TLS; publications do not.
+    #[arg(long, conflicts_with = "compare_engines")]
+    tls: bool,
     /// Compare Fanwire to another build of it, with `--compression` both in context.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["compare_compression", "noise", "compare_engines"])]
     against: Option<PathBuf>,
@@ -124,6 +128,7 @@ impl Fanout {
         let (is_binary, payloads) = self.payloads()?;
         ensure!(!is_binary || !self.has_bare(), "the bare loop has no Protobuf{INSTEAD}");
         let publications = publications(&payloads, choice.all, self.uni_websocket)?;
+        let certificate = self.tls.then(Certificate::new).transpose()?;
         let round = Round {
             binary: &binary,
             other: self.against.as_deref(),
@@ -136,6 +141,7 @@ impl Fanout {
             turns: ((self.seconds / self.turn).ceil().min(TURNS_MAX) as u32).max(1),
             server_core: self.setup.server_core,
             generator_core: self.setup.generator_core,
+            certificate: certificate.as_ref(),
         };
         let contenders = self.contenders();
         println!("{self}\n\n{HEADER}");
@@ -227,7 +233,8 @@ impl fmt::Display for Fanout {
         };
         write!(
             f,
-            "fanout: {} subscribers of {} of {} channels, {data}, {} outstanding, {} rounds of {} s by turns of {}; server on core {}, generator on core {}",
+            "fanout{}: {} subscribers of {} of {} channels, {data}, {} outstanding, {} rounds of {} s by turns of {}; server on core {}, generator on core {}",
+            if self.tls { " with TLS" } else { "" },
             grouped(self.subscribers as f64),
             self.channels,
             self.of.unwrap_or(self.channels),

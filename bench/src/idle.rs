@@ -5,14 +5,17 @@
 
 use anyhow::{Result, bail, ensure};
 use clap::Args;
+use rustls::ClientConfig;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::certificate::Certificate;
 use crate::fanout::round::event_streams;
 use crate::setup::Setup;
 use crate::stats::{grouped, slope};
-use crate::target::Target;
+use crate::target::{Target, merge};
 use fanwire_load::generator::messages::Encoding;
 use fanwire_load::generator::{
     ConnectTarget, Generator, Profile, PublicationHandler, SubscriberTransport,
@@ -31,6 +34,9 @@ pub struct Idle {
     /// Event streams instead of WebSockets; they answer pings by requests on one more connection.
     #[arg(long)]
     event_streams: bool,
+    /// Connections with TLS.
+    #[arg(long)]
+    tls: bool,
     /// One channel per connection instead of one for all.
     #[arg(long)]
     own_channels: bool,
@@ -61,23 +67,32 @@ impl Idle {
             );
         }
         self.setup.pin_generator()?;
-        let settings = if self.event_streams { event_streams() } else { serde_json::json!({}) };
+        let certificate = self.tls.then(Certificate::new).transpose()?;
+        let mut settings =
+            certificate.as_ref().map_or_else(|| serde_json::json!({}), Certificate::settings);
+        if self.event_streams {
+            merge(&mut settings, event_streams());
+        }
         let core = Some(self.setup.server_core);
         let target = Target::with_settings(&self.setup.binary()?, core, settings)?;
-        let measured = self.measure(&target);
+        let tls = certificate.as_ref().map(Certificate::client);
+        let measured = self.measure(&target, tls);
         measured.map_err(|error| error.context(format!("server log:\n{}", target.log_tail())))
     }
 
-    fn measure(&self, target: &Target) -> Result<bool> {
+    fn measure(&self, target: &Target, tls: Option<Arc<ClientConfig>>) -> Result<bool> {
         let mut generator = Generator::new(false)?;
         let transport = match self.event_streams {
             true => SubscriberTransport::EventStream,
             false => SubscriberTransport::WebSocket,
         };
-        generator.set_endpoint(ConnectTarget { transport, ..ConnectTarget::default() });
+        generator.set_endpoint(ConnectTarget { transport, tls, ..ConnectTarget::default() });
         let compression = if self.no_compression { "not offered" } else { "negotiated" };
         let channels = if self.own_channels { "a channel each" } else { "one channel" };
-        println!("idle: one subscription per connection, {channels}, compression {compression}\n");
+        let tls = if self.tls { ", TLS" } else { "" };
+        println!(
+            "idle: one subscription per connection, {channels}, compression {compression}{tls}\n"
+        );
         println!("connections   resident MB   bytes per connection so far");
         let empty = machine::resident_bytes(target.pid())? as f64;
         println!("{:>11} {:>13.2}", 0, empty / 1e6);

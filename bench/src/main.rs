@@ -6,8 +6,8 @@
 
 use clap::{Parser, Subcommand};
 use fanwire_bench::{
-    areas, awake, bare, broadcast, churn, connects, corpus, fanout, hot, idle, keys, names,
-    presence, rate, refusals, room, stream,
+    areas, awake, bare, broadcast, churn, connects, corpus, fanout, handshakes, hot, idle, keys,
+    names, presence, rate, refusals, room, stream,
 };
 use std::process::ExitCode;
 
@@ -24,6 +24,7 @@ enum Scenario {
     Fanout(fanout::Fanout),
     Idle(idle::Idle),
     Connects(connects::Connects),
+    Handshakes(handshakes::Handshakes),
     Corpus(corpus::Corpus),
     Churn(churn::Churn),
     Presence(presence::Presence),
@@ -47,6 +48,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Scenario::Fanout(fanout) => fanout.run()?,
         Scenario::Idle(idle) => idle.run()?,
         Scenario::Connects(connects) => connects.run()?,
+        Scenario::Handshakes(handshakes) => handshakes.run()?,
         Scenario::Corpus(corpus) => corpus.run()?,
         Scenario::Churn(churn) => churn.run()?,
         Scenario::Presence(presence) => presence.run()?,

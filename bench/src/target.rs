@@ -12,6 +12,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::certificate::{API_IP, Certificate};
+
 /// A running server. Dropping it ends the process and removes its folder.
 pub struct Target {
     child: Child,
@@ -26,6 +28,17 @@ impl Target {
     /// It does not start.
     pub fn bare(core: usize) -> Result<Self> {
         Self::this_program(core, "bare", &[])
+    }
+
+    /// The bare send loop with TLS.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn bare_with(core: usize, certificate: &Certificate) -> Result<Self> {
+        let argument = |path: PathBuf| path.display().to_string();
+        let files = [argument(certificate.certificate()), argument(certificate.key())];
+        let [file, key] = files;
+        Self::this_program(core, "bare", &["--certificate".into(), file, "--key".into(), key])
     }
 
     /// A program with a room: this program once more.
@@ -123,6 +136,11 @@ impl Target {
 
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where a server with the settings of a [`Certificate`] serves its API.
+    pub fn plain_address(&self) -> SocketAddr {
+        SocketAddr::new(API_IP.parse().expect("an address"), self.address.port())
     }
 
     pub fn pid(&self) -> u32 {
@@ -223,7 +241,7 @@ fn configuration(settings: serde_json::Value) -> serde_json::Value {
 }
 
 /// Puts a value in the place of another one; of two objects only the keys that the later one has.
-fn merge(into: &mut serde_json::Value, from: serde_json::Value) {
+pub fn merge(into: &mut serde_json::Value, from: serde_json::Value) {
     match (into, from) {
         (serde_json::Value::Object(into), serde_json::Value::Object(from)) => {
             for (key, value) in from {

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 
 use super::schedule::{Choice, Ledger, Schedule, channel};
 use super::{Contender, Publication};
+use crate::certificate::Certificate;
 use crate::redis::RedisServer;
 use crate::stats::{median, percentile};
-use crate::target::Target;
+use crate::target::{Target, merge};
 use fanwire_load::generator::messages::Encoding;
 use fanwire_load::generator::publisher::Publisher;
 use fanwire_load::generator::{ConnectTarget, Generator, Profile, StallTimer, SubscriberTransport};
@@ -35,6 +36,8 @@ pub struct Round<'a> {
     pub server_core: usize,
     /// A Redis runs there, too: what it takes is not the server's.
     pub generator_core: usize,
+    /// Subscribers of both contenders speak TLS.
+    pub certificate: Option<&'a Certificate>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -92,12 +95,23 @@ impl Round<'_> {
             Contender::Other { .. } => self.other.context("no other build")?,
             _ => self.binary,
         };
-        let target = match (contender, &redis) {
-            (Contender::Bare, _) => Target::bare(self.server_core)?,
-            (Contender::EventStreams, _) => Target::with_settings(binary, core, event_streams())?,
-            (Contender::UniWebSockets, _) => Target::with_settings(binary, core, uni_websockets())?,
-            (_, None) => Target::fanwire(binary, core)?,
-            (_, Some(redis)) => Target::with_engine(binary, core, channel, redis.engine())?,
+        let mut settings =
+            self.certificate.map_or_else(|| serde_json::json!({}), Certificate::settings);
+        let target = match (contender, &redis, self.certificate) {
+            (Contender::Bare, _, None) => Target::bare(self.server_core)?,
+            (Contender::Bare, _, Some(certificate)) => {
+                Target::bare_with(self.server_core, certificate)?
+            }
+            (Contender::EventStreams, ..) => {
+                merge(&mut settings, event_streams());
+                Target::with_settings(binary, core, settings)?
+            }
+            (Contender::UniWebSockets, ..) => {
+                merge(&mut settings, uni_websockets());
+                Target::with_settings(binary, core, settings)?
+            }
+            (_, None, _) => Target::with_settings(binary, core, settings)?,
+            (_, Some(redis), _) => Target::with_engine(binary, core, channel, redis.engine())?,
         };
         let mut run = self.connect(contender, target, redis)?;
         run.publish_for(WARM_UP)?;
@@ -117,11 +131,13 @@ impl Round<'_> {
             Contender::UniWebSockets => SubscriberTransport::UniWebSocket,
             _ => SubscriberTransport::WebSocket,
         };
-        generator.set_endpoint(ConnectTarget { transport, ..ConnectTarget::default() });
+        let tls = self.certificate.map(Certificate::client);
+        generator.set_endpoint(ConnectTarget { transport, tls, ..ConnectTarget::default() });
         let (address, registry) = (target.address(), generator.registry());
-        let publisher = match contender {
-            Contender::Bare => Publisher::bare(address, registry)?,
-            _ => Publisher::http(address, self.outstanding, registry)?,
+        let publisher = match (contender, self.certificate) {
+            (Contender::Bare, _) => Publisher::bare(address, registry)?,
+            (_, None) => Publisher::http(address, self.outstanding, registry)?,
+            (_, Some(_)) => Publisher::http(target.plain_address(), self.outstanding, registry)?,
         };
         let memberships: Vec<_> =
             (0..self.subscribers).map(|number| self.choice.of_subscriber(number)).collect();

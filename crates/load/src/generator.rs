@@ -6,9 +6,11 @@
 use anyhow::{Context, Result, bail};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Registry, Token};
+use rustls::ClientConfig;
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use std::io::{ErrorKind, Read};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use connection::{ClientConnection, GeneratorState};
@@ -23,6 +25,7 @@ pub mod messages;
 pub mod protobuf;
 pub mod publisher;
 pub mod stream_publisher;
+pub mod tls;
 
 /// What a group of subscribers asks for.
 #[derive(Clone, Debug)]
@@ -45,6 +48,8 @@ pub struct ConnectTarget {
     /// The token of the connect command.
     pub token: Option<String>,
     pub transport: SubscriberTransport,
+    /// With TLS; the certificate must have the name [`tls::SERVER_NAME`].
+    pub tls: Option<Arc<ClientConfig>>,
 }
 
 /// How subscribers receive.
@@ -62,8 +67,8 @@ pub enum SubscriberTransport {
 
 impl Default for ConnectTarget {
     fn default() -> Self {
-        let (path, token, transport) = Default::default();
-        Self { host: "localhost".to_owned(), path, token, transport }
+        let (path, token, transport, tls) = Default::default();
+        Self { host: "localhost".to_owned(), path, token, transport, tls }
     }
 }
 

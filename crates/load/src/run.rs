@@ -102,6 +102,7 @@ impl<'a> Load<'a> {
             path: Some(plan.server.path.clone()),
             token: plan.token.clone(),
             transport: SubscriberTransport::WebSocket,
+            tls: None,
         };
         let generator = |group| -> Result<Generator> {
             let mut generator = match group {

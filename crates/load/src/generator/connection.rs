@@ -13,10 +13,12 @@ use super::frame::{self, ServerFrame};
 use super::handshake::{self, Agreement};
 use super::inflate::Inflater;
 use super::messages::{self, Encoding};
+use super::tls::ClientTls;
 use super::{Closed, ConnectTarget, Profile, PublicationHandler, SubscriberTransport};
 
 pub struct ClientConnection {
     pub stream: TcpStream,
+    tls: Option<ClientTls>,
     encoding: Encoding,
     phase: ConnectionPhase,
     window: Window,
@@ -40,34 +42,39 @@ pub struct GeneratorState {
     pub server_version: Option<String>,
     inflater: Inflater,
     plain: Vec<u8>,
+    decrypted: Vec<u8>,
     out: Vec<u8>,
 }
 
 impl GeneratorState {
     pub fn new(inflate: bool) -> Self {
-        let (plain, out, pongs) = (Vec::new(), Vec::new(), Vec::new());
-        let inflater = Inflater::default();
-        let endpoint = ConnectTarget::default();
-        let server_version = None;
         Self {
             inflate,
             subscribed: 0,
             pings: 0,
-            pongs,
-            endpoint,
-            server_version,
-            inflater,
-            plain,
-            out,
+            pongs: Vec::new(),
+            endpoint: ConnectTarget::default(),
+            server_version: None,
+            inflater: Inflater::default(),
+            plain: Vec::new(),
+            decrypted: Vec::new(),
+            out: Vec::new(),
         }
     }
 }
 
 impl ClientConnection {
-    /// Sends the upgrade request, and nothing to a plain target.
-    pub fn open(stream: TcpStream, profile: &Profile, state: &mut GeneratorState) -> Result<Self> {
+    /// Sends the upgrade request, and to a plain target nothing but its side of TLS.
+    pub fn open(
+        mut stream: TcpStream,
+        profile: &Profile,
+        state: &mut GeneratorState,
+    ) -> Result<Self> {
+        let config = state.endpoint.tls.clone();
+        let tls = config.map(|config| ClientTls::begin(config, &mut stream)).transpose()?;
         let mut connection = Self {
             stream,
+            tls,
             encoding: profile.encoding,
             phase: ConnectionPhase::Live,
             window: Window::Absent,
@@ -79,10 +86,14 @@ impl ClientConnection {
             partial: Vec::new(),
         };
         if profile.plain {
-            state.subscribed += 1;
+            if connection.tls.is_some() {
+                connection.phase = ConnectionPhase::Encrypting;
+            } else {
+                state.subscribed += 1;
+            }
             return Ok(connection);
         }
-        let ConnectTarget { host, path, token, transport } = &state.endpoint;
+        let ConnectTarget { host, path, token, transport, .. } = &state.endpoint;
         let commands = match transport {
             SubscriberTransport::UniWebSocket => {
                 messages::connect_request(token.as_deref(), &profile.channels)
@@ -94,7 +105,7 @@ impl ClientConnection {
             let wanted = commands.split(|byte| *byte == b'\n').count() as u32;
             connection.phase = ConnectionPhase::Requesting { wanted };
             let request = events::request(host, &commands);
-            connection.stream.write_all(&request).context("sending the request")?;
+            connection.write(&request).context("sending the request")?;
             return Ok(connection);
         }
         let path = match transport {
@@ -102,7 +113,7 @@ impl ClientConnection {
             _ => path.as_deref().unwrap_or(profile.encoding.path()),
         };
         let request = handshake::request(host, path, profile.compression);
-        connection.stream.write_all(&request).context("sending the upgrade request")?;
+        connection.write(&request).context("sending the upgrade request")?;
         connection.phase = ConnectionPhase::Upgrading { commands };
         Ok(connection)
     }
@@ -112,6 +123,28 @@ impl ClientConnection {
     /// # Errors
     /// Anything a right server would not send: the connection cannot go on.
     pub fn receive(
+        &mut self,
+        index: usize,
+        bytes: &[u8],
+        state: &mut GeneratorState,
+        handler: &mut impl PublicationHandler,
+    ) -> Result<()> {
+        let Some(tls) = &mut self.tls else {
+            return self.receive_plaintext(index, bytes, state, handler);
+        };
+        let mut plaintext = std::mem::take(&mut state.decrypted);
+        plaintext.clear();
+        tls.receive(bytes, &mut self.stream, &mut plaintext)?;
+        if !tls.is_handshaking() && matches!(self.phase, ConnectionPhase::Encrypting) {
+            self.phase = ConnectionPhase::Live;
+            state.subscribed += 1;
+        }
+        self.receive_plaintext(index, &plaintext, state, handler)?;
+        state.decrypted = plaintext;
+        Ok(())
+    }
+
+    fn receive_plaintext(
         &mut self,
         index: usize,
         bytes: &[u8],
@@ -318,11 +351,20 @@ impl ClientConnection {
     fn send(&mut self, opcode: u8, payload: &[u8], state: &mut GeneratorState) -> Result<()> {
         state.out.clear();
         frame::encode_masked(opcode, payload, &mut state.out);
-        self.stream.write_all(&state.out).context("sending to the server")
+        self.write(&state.out).context("sending to the server")
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        match &mut self.tls {
+            Some(tls) => tls.write(bytes, &mut self.stream),
+            None => Ok(self.stream.write_all(bytes)?),
+        }
     }
 }
 
 enum ConnectionPhase {
+    /// Of a plain target with TLS.
+    Encrypting,
     /// Of an event stream.
     Requesting {
         wanted: u32,

@@ -28,23 +28,30 @@ fn server_that_receives(
     let address = listener.local_addr().expect("bound");
     let thread = thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("a subscriber");
-        let mut request = Vec::new();
-        while !request.ends_with(b"\r\n\r\n") {
-            let mut byte = [0];
-            stream.read_exact(&mut byte).expect("the request");
-            request.push(byte[0]);
-        }
-        let accept = handshake::ACCEPT;
-        let upgrade = "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: ";
-        stream.write_all(format!("{upgrade}{accept}\r\n{extension}\r\n").as_bytes()).expect("open");
+        upgrade(&mut stream, extension);
         assert_eq!(receive(&mut stream), first_message);
         script(&mut stream);
     });
     (address, thread)
 }
 
+/// Answers the upgrade request of a subscriber and receives its commands.
+pub(super) fn upgrade(stream: &mut (impl Read + Write), extension: &str) {
+    let mut request = Vec::new();
+    while !request.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).expect("the request");
+        request.push(byte[0]);
+    }
+    let accept = handshake::ACCEPT;
+    let upgrade = "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: ";
+    stream.write_all(format!("{upgrade}{accept}\r\n{extension}\r\n").as_bytes()).expect("open");
+    let commands = receive(stream);
+    assert_eq!(commands, Encoding::Json.commands(None, &["a".to_owned()]));
+}
+
 /// The payload of the next (short, masked) frame from the subscriber.
-fn receive(stream: &mut Stream) -> Vec<u8> {
+pub(super) fn receive(stream: &mut impl Read) -> Vec<u8> {
     let mut head = [0; 6];
     stream.read_exact(&mut head).expect("a frame header with its mask");
     let mut payload = vec![0; usize::from(head[1] & 0x7f)];
@@ -52,18 +59,18 @@ fn receive(stream: &mut Stream) -> Vec<u8> {
     payload.iter().zip(head[2..].iter().cycle()).map(|(byte, mask)| byte ^ mask).collect()
 }
 
-fn text(payload: &str) -> Vec<u8> {
+pub(super) fn text(payload: &str) -> Vec<u8> {
     let mut frame = Vec::new();
     frame::encode_text(payload.as_bytes(), &mut frame);
     frame
 }
 
-fn profile(compression: bool) -> Profile {
+pub(super) fn profile(compression: bool) -> Profile {
     Profile { plain: false, encoding: Encoding::Json, compression, channels: vec!["a".to_owned()] }
 }
 
 #[derive(Default)]
-struct Messages(Vec<String>);
+pub(super) struct Messages(pub(super) Vec<String>);
 
 impl PublicationHandler for Messages {
     fn publication(&mut self, _subscriber: usize, message: &[u8]) -> Result<()> {
@@ -83,7 +90,7 @@ fn collect(address: SocketAddr, inflate: bool, count: usize) -> Result<Vec<Strin
     Ok(messages.0)
 }
 
-const REPLIES: &str = "{\"id\":1,\"connect\":{\"client\":\"x\",\"ping\":25,\"pong\":true}}\n{\"id\":2,\"subscribe\":{}}";
+pub(super) const REPLIES: &str = "{\"id\":1,\"connect\":{\"client\":\"x\",\"ping\":25,\"pong\":true}}\n{\"id\":2,\"subscribe\":{}}";
 
 #[test]
 fn publications_arrive_however_the_bytes_are_cut() {

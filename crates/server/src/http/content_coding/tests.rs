@@ -40,7 +40,7 @@ fn clients_that_accept_or_prefer_none_get_none() {
 
 #[test]
 fn what_is_no_weight_is_not_accepted() {
-    for weight in ["2", "-1", "1.001", "0.0001", "0.1x", ".5", "", "1,5", "NaN", "+1"] {
+    for weight in ["2", "-1", "1.001", "0.0001", "0.1x", ".5", "", "NaN", "+1"] {
         check(&[&format!("gzip;q={weight}, br")], None);
     }
     check(&["gzip;level=9"], None);
