@@ -94,7 +94,9 @@ impl Round<'_> {
         };
         let target = match (contender, &redis) {
             (Contender::Bare, _) => Target::bare(self.server_core)?,
-            (Contender::EventStreams, _) => Target::with_settings(binary, core, event_streams())?,
+            (Contender::EventStreams { .. }, _) => {
+                Target::with_settings(binary, core, event_streams())?
+            }
             (_, None) => Target::fanwire(binary, core)?,
             (_, Some(redis)) => Target::with_engine(binary, core, channel, redis.engine())?,
         };
@@ -111,7 +113,7 @@ impl Round<'_> {
         redis: Option<RedisServer>,
     ) -> Result<Run<'_>> {
         let mut generator = Generator::new(false)?;
-        let event_stream = contender == Contender::EventStreams;
+        let event_stream = matches!(contender, Contender::EventStreams { .. });
         generator.set_endpoint(ConnectTarget { event_stream, ..ConnectTarget::default() });
         let (address, registry) = (target.address(), generator.registry());
         let publisher = match contender {
@@ -140,8 +142,10 @@ impl Round<'_> {
 
     fn profile(&self, contender: Contender, channels: &[usize]) -> Profile {
         let compression = match contender {
-            Contender::Fanwire { compression } | Contender::Other { compression } => compression,
-            Contender::Bare | Contender::Redis | Contender::EventStreams => false,
+            Contender::Fanwire { compression }
+            | Contender::Other { compression }
+            | Contender::EventStreams { compression } => compression,
+            Contender::Bare | Contender::Redis => false,
         };
         Profile {
             plain: contender == Contender::Bare,
