@@ -41,7 +41,7 @@ pub struct Fanout {
     /// Publications under way at once; the next one starts when all subscribers have one.
     #[arg(long, default_value_t = 1)]
     outstanding: usize,
-    /// Subscribers negotiate permessage-deflate.
+    /// Subscribers negotiate permessage-deflate, or gzip.
     #[arg(long)]
     compression: bool,
     /// Compare compression on to off, instead of Fanwire to the bare loop.
@@ -53,8 +53,8 @@ pub struct Fanout {
     /// Compare publications through a Redis of the run's own to those in memory.
     #[arg(long, conflicts_with_all = ["compression", "compare_compression", "noise"])]
     compare_engines: bool,
-    /// Subscribers of Fanwire read event streams.
-    #[arg(long, conflicts_with_all = ["compression", "compare_compression", "noise", "compare_engines"])]
+    /// Subscribers of Fanwire read event streams, with `--compression` of gzip.
+    #[arg(long, conflicts_with_all = ["noise", "compare_engines"])]
     event_streams: bool,
     /// Subscribers of Fanwire have unidirectional WebSockets, whose frames have no envelope.
     #[arg(long, conflicts_with_all = ["compression", "compare_compression", "noise", "compare_engines", "event_streams"])]
@@ -63,7 +63,7 @@ pub struct Fanout {
     #[arg(long, conflicts_with = "compare_engines")]
     tls: bool,
     /// Compare Fanwire to another build of it, with `--compression` both in context.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["compare_compression", "noise", "compare_engines"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["compare_compression", "noise", "compare_engines", "event_streams"])]
     against: Option<PathBuf>,
     /// Publish the messages of this file instead of made-up data: `*.jsonl` a JSON text a line, `*.bin` bytes with their
     /// length before each (u32, little-endian), to subscribers that speak Protobuf.
@@ -97,7 +97,9 @@ pub enum Contender {
         compression: bool,
     },
     /// Fanwire with subscribers of event streams.
-    EventStreams,
+    EventStreams {
+        compression: bool,
+    },
     /// Fanwire with subscribers of unidirectional WebSockets.
     UniWebSockets,
     /// Fanwire without compression, whose publications come back to it through Redis.
@@ -127,6 +129,7 @@ impl Fanout {
         let choice = self.choice()?;
         let (is_binary, payloads) = self.payloads()?;
         ensure!(!is_binary || !self.has_bare(), "the bare loop has no Protobuf{INSTEAD}");
+        ensure!(!is_binary || !self.event_streams, "event streams have no Protobuf");
         let publications = publications(&payloads, choice.all, self.uni_websocket)?;
         let certificate = self.tls.then(Certificate::new).transpose()?;
         let round = Round {
@@ -156,7 +159,10 @@ impl Fanout {
     }
 
     fn contenders(&self) -> [Contender; 2] {
-        let fanwire = |compression| Contender::Fanwire { compression };
+        let fanwire = |compression| match self.event_streams {
+            true => Contender::EventStreams { compression },
+            false => Contender::Fanwire { compression },
+        };
         if self.noise {
             return [Contender::Bare; 2];
         }
@@ -167,7 +173,6 @@ impl Fanout {
                 let compression = self.compression;
                 [Contender::Other { compression }, fanwire(compression)]
             }
-            _ if self.event_streams => [Contender::Bare, Contender::EventStreams],
             _ if self.uni_websocket => [Contender::Bare, Contender::UniWebSockets],
             _ => [Contender::Bare, fanwire(self.compression)],
         }
@@ -255,7 +260,8 @@ impl fmt::Display for Contender {
             Contender::Other { .. } => "other build",
             Contender::Fanwire { compression: false } => "fanwire",
             Contender::Fanwire { compression: true } => "fanwire, compressed",
-            Contender::EventStreams => "fanwire, SSE",
+            Contender::EventStreams { compression: false } => "fanwire, SSE",
+            Contender::EventStreams { compression: true } => "fanwire, SSE in gzip",
             Contender::UniWebSockets => "fanwire, uni WS",
             Contender::Redis => "fanwire, Redis",
         })

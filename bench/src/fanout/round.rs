@@ -102,7 +102,7 @@ impl Round<'_> {
             (Contender::Bare, _, Some(certificate)) => {
                 Target::bare_with(self.server_core, certificate)?
             }
-            (Contender::EventStreams, ..) => {
+            (Contender::EventStreams { .. }, ..) => {
                 merge(&mut settings, event_streams());
                 Target::with_settings(binary, core, settings)?
             }
@@ -127,7 +127,7 @@ impl Round<'_> {
     ) -> Result<Run<'_>> {
         let mut generator = Generator::new(false)?;
         let transport = match contender {
-            Contender::EventStreams => SubscriberTransport::EventStream,
+            Contender::EventStreams { .. } => SubscriberTransport::EventStream,
             Contender::UniWebSockets => SubscriberTransport::UniWebSocket,
             _ => SubscriberTransport::WebSocket,
         };
@@ -161,9 +161,10 @@ impl Round<'_> {
 
     fn profile(&self, contender: Contender, channels: &[usize]) -> Profile {
         let compression = match contender {
-            Contender::Fanwire { compression } | Contender::Other { compression } => compression,
-            Contender::Bare | Contender::Redis => false,
-            Contender::EventStreams | Contender::UniWebSockets => false,
+            Contender::Fanwire { compression }
+            | Contender::Other { compression }
+            | Contender::EventStreams { compression } => compression,
+            Contender::Bare | Contender::Redis | Contender::UniWebSockets => false,
         };
         Profile {
             plain: contender == Contender::Bare,

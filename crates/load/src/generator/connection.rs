@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use mio::net::TcpStream;
 use std::io::Write;
 
-use super::events;
+use super::events::{self, Head};
 use super::frame::{self, ServerFrame};
 use super::handshake::{self, Agreement};
 use super::inflate::Inflater;
@@ -104,7 +104,7 @@ impl ClientConnection {
         if *transport == SubscriberTransport::EventStream {
             let wanted = commands.split(|byte| *byte == b'\n').count() as u32;
             connection.phase = ConnectionPhase::Requesting { wanted };
-            let request = events::request(host, &commands);
+            let request = events::request(host, &commands, profile.compression);
             connection.write(&request).context("sending the request")?;
             return Ok(connection);
         }
@@ -151,6 +151,11 @@ impl ClientConnection {
         state: &mut GeneratorState,
         handler: &mut impl PublicationHandler,
     ) -> Result<()> {
+        if self.transport == SubscriberTransport::EventStream
+            && !matches!(self.window, Window::Absent)
+        {
+            return self.take_compressed(index, bytes, state, handler);
+        }
         if self.partial.is_empty() {
             let taken = self.take_frames(index, bytes, state, handler)?;
             self.partial.extend_from_slice(&bytes[taken..]);
@@ -202,15 +207,53 @@ impl ClientConnection {
     ) -> Result<usize> {
         let mut rest = bytes;
         if let ConnectionPhase::Requesting { wanted } = self.phase {
-            let Some(length) = events::head(rest)? else { return Ok(0) };
+            let Some(Head { length, is_gzip }) = events::head(rest)? else { return Ok(0) };
             rest = &rest[length..];
             self.phase = ConnectionPhase::Replying { replied: 0, wanted };
+            if is_gzip {
+                self.window = Window::Kept(Box::default());
+                self.take_compressed(index, rest, state, handler)?;
+                return Ok(bytes.len());
+            }
         }
         while let Some((message, length)) = events::front(rest)? {
             rest = &rest[length..];
             self.messages(index, message, state, handler)?;
         }
         Ok(bytes.len() - rest.len())
+    }
+
+    /// Takes bytes of a compressed stream. What is kept in `partial` is plaintext, and in a sealed stream bytes as they
+    /// came.
+    fn take_compressed(
+        &mut self,
+        index: usize,
+        bytes: &[u8],
+        state: &mut GeneratorState,
+        handler: &mut impl PublicationHandler,
+    ) -> Result<()> {
+        let mut partial = std::mem::take(&mut self.partial);
+        let mut taken = 0;
+        if let Window::Kept(inflater) = &mut self.window {
+            inflater.piece(bytes, &mut partial)?;
+            while let Some((message, length)) = events::front(&partial[taken..])? {
+                self.messages(index, message, state, handler)?;
+                taken += length;
+            }
+            let is_live = matches!(self.phase, ConnectionPhase::Live);
+            if is_live && !state.inflate && events::is_flushed(bytes) {
+                self.window = Window::Sealed;
+            }
+        } else {
+            partial.extend_from_slice(bytes);
+            while let Some((message, length)) = events::front_sealed(&partial[taken..]) {
+                handler.publication(index, message)?;
+                taken += length;
+            }
+        }
+        partial.drain(..taken);
+        self.partial = partial;
+        Ok(())
     }
 
     fn upgraded(&mut self, agreement: Agreement, state: &mut GeneratorState) -> Result<()> {
@@ -306,7 +349,8 @@ impl ClientConnection {
             self.phase = ConnectionPhase::Live;
             state.subscribed += 1;
             handler.subscribed(index);
-            if !state.inflate && !matches!(self.window, Window::Absent) {
+            let is_websocket = self.transport != SubscriberTransport::EventStream;
+            if is_websocket && !state.inflate && !matches!(self.window, Window::Absent) {
                 self.window = Window::Sealed;
             }
         }
@@ -388,7 +432,7 @@ enum Window {
     Reset,
     /// Context takeover: this connection's own inflater.
     Kept(Box<Inflater>),
-    /// Negotiated, but only counted: a light generator does not inflate. A compressed frame is always a publication,
+    /// Negotiated, but only counted: a light generator does not inflate. In a stream each flush is one. A compressed frame is always a publication,
     /// because a ping is too short to be compressed; how short the frame is says nothing, as one that repeats an earlier
     /// publication takes no more bytes than a ping would.
     Sealed,

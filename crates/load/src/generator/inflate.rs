@@ -35,7 +35,11 @@ impl Inflater {
         self.piece(&[0x00, 0x00, 0xff, 0xff], out)
     }
 
-    fn piece(&mut self, mut input: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    /// Appends the plaintext of the next bytes of a stream to `out`.
+    ///
+    /// # Errors
+    /// Corrupt input, or a final block.
+    pub fn piece(&mut self, mut input: &[u8], out: &mut Vec<u8>) -> Result<()> {
         loop {
             let (taken, made) = (self.state.total_in(), self.state.total_out());
             match self.state.decompress(input, &mut self.output, InflateFlush::SyncFlush) {
