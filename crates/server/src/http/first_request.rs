@@ -126,11 +126,19 @@ fn encode<T>(response: &Response<T>, body: &str) -> Vec<u8> {
         }
     }
     if !status.is_informational() {
+        // The shard closes; a client that keeps connections would send its next request into the closed one.
+        if !has_token(response.headers(), header::CONNECTION, "close") {
+            bytes.extend_from_slice(b"connection: close\r\n");
+        }
         bytes.extend_from_slice(format!("content-length: {}\r\n", body.len()).as_bytes());
     }
     bytes.extend_from_slice(b"\r\n");
     bytes.extend_from_slice(body.as_bytes());
     bytes
+}
+
+fn has_token(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
+    headers.get_all(name).into_iter().any(|value| value.as_bytes() == token.as_bytes())
 }
 
 /// A request with one of these may have a body, which hyper reads.

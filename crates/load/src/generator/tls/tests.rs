@@ -44,6 +44,7 @@ fn subscribers_speak_tls() {
                 stream.flush().expect("a handshake");
             } else {
                 upgrade(&mut stream, "");
+                receive(&mut stream);
                 stream.write_all(&text(REPLIES)).expect("open");
             }
             for piece in [1, 100, 70_000] {

@@ -73,6 +73,10 @@ fn responses_have_a_length_unless_they_switch() {
     let expected =
         "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 5\r\n\r\nbusy\n";
     assert_eq!(String::from_utf8_lossy(&refusal), expected);
+    let upgrade = Response::builder().status(426).header("connection", "upgrade").body(());
+    let upgrade = encode(&upgrade.expect("a response"), "");
+    let expected = "HTTP/1.1 426 Upgrade Required\r\nconnection: upgrade\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+    assert_eq!(String::from_utf8_lossy(&upgrade), expected);
     let switch = Response::builder().status(101).header("upgrade", "websocket").body(());
     let switch = encode(&switch.expect("a response"), "");
     let expected = "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n\r\n";
