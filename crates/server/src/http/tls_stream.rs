@@ -50,7 +50,7 @@ impl TlsStream {
                 return Poll::Ready(Ok(()));
             }
             ready!(self.poll_receive(context))?;
-            if self.is_ended {
+            if self.is_ended && self.session.is_handshaking() {
                 return Poll::Ready(Err(ErrorKind::UnexpectedEof.into()));
             }
         }

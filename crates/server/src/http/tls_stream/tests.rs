@@ -148,3 +148,33 @@ async fn a_failed_handshake_is_answered_with_an_alert() {
     theirs.read_to_end(&mut alert).await.expect("an end");
     assert_eq!(alert[..3], [21, 3, 3]);
 }
+
+/// As `openssl s_client` does without input.
+#[tokio::test]
+async fn a_client_that_leaves_with_its_last_message_of_the_handshake_has_done_it() {
+    let ((server, client), (ours, mut theirs)) = (configs(), sockets().await);
+    let leaves = async {
+        let name = ServerName::try_from("localhost").expect("a name");
+        let mut session = rustls::ClientConnection::new(client, name).expect("a configuration");
+        let mut bytes = Vec::new();
+        session.write_tls(&mut bytes).expect("memory takes everything");
+        theirs.write_all(&bytes).await.expect("it is open");
+        while session.is_handshaking() {
+            let mut received = [0; 4096];
+            let count = theirs.read(&mut received).await.expect("it is open");
+            session.read_tls(&mut &received[..count]).expect("memory is readable");
+            session.process_new_packets().expect("valid records");
+        }
+        session.send_close_notify();
+        let mut bytes = Vec::new();
+        while session.wants_write() {
+            session.write_tls(&mut bytes).expect("memory takes everything");
+        }
+        theirs.write_all(&bytes).await.expect("it is open");
+        theirs.shutdown().await.expect("it is open");
+    };
+    let (accepted, ()) = tokio::join!(TlsStream::accept(ours, server), leaves);
+    let mut received = Vec::new();
+    accepted.expect("a handshake").read_to_end(&mut received).await.expect("an end");
+    assert!(received.is_empty());
+}
