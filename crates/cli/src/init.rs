@@ -44,6 +44,8 @@ fn yaml(job: Job, token_secret: &str, api_key: &str) -> String {
   allowed_origins: [\"http://localhost:*\", \"http://127.0.0.1:*\"]
   token:
     hmac_secret_key: \"{token_secret}\" # your backend signs the tokens of users with it
+# TLS without a proxy in front (docs/tls.md):
+# http_server: {{ tls: {{ enabled: true, cert_pem: cert.pem, key_pem: key.pem }} }}
 http_api:
   key: \"{api_key}\" # your backend publishes with it
 health: {{ enabled: true }}

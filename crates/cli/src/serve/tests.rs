@@ -71,3 +71,26 @@ fn a_configuration_logs_the_defaults_that_it_switches_off_and_development_mode_d
         )
     );
 }
+
+#[test]
+fn addresses_with_tls_say_so() {
+    let mut config = development();
+    config.http_server.tls.enabled = true;
+    let text = words(&config, true);
+    for line in [
+        "  demo page  https://127.0.0.1:8000/\n",
+        "  WebSocket  wss://127.0.0.1:8000/connection/websocket\n",
+        "  server API https://127.0.0.1:8000/api\n",
+        " https://127.0.0.1:8000/api/publish\n",
+        "use a name that it has in place of the address.\n",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    config.http_server.internal_port = "9000".to_owned();
+    config.http_server.tls_external = true;
+    let text = words(&config, true);
+    assert!(
+        text.contains("  server API http://") && text.contains("  WebSocket  wss://"),
+        "{text}"
+    );
+}

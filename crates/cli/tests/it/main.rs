@@ -12,6 +12,7 @@ mod publish;
 mod reload;
 mod serve;
 mod started;
+mod tls;
 mod tune;
 
 use std::path::PathBuf;
