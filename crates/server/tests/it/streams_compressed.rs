@@ -221,6 +221,8 @@ async fn a_stream_that_is_not_read_ends_and_others_get_everything() {
     let server = start(|config| {
         compressed(config);
         config.node.client.queue_max_size = 64 * 1024;
+        // On a slow machine its end would come from there.
+        config.websocket.write_timeout = Duration::from_secs(60);
     })
     .await;
     let address = server.address();
