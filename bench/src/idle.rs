@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::certificate::Certificate;
-use crate::fanout::round::event_streams;
 use crate::setup::Setup;
 use crate::stats::{grouped, slope};
 use crate::target::{Target, merge};
@@ -71,7 +70,7 @@ impl Idle {
         let mut settings =
             certificate.as_ref().map_or_else(|| serde_json::json!({}), Certificate::settings);
         if self.event_streams {
-            merge(&mut settings, event_streams());
+            merge(&mut settings, serde_json::json!({ "sse": { "enabled": true } }));
         }
         let core = Some(self.setup.server_core);
         let target = Target::with_settings(&self.setup.binary()?, core, settings)?;
@@ -155,7 +154,8 @@ impl Idle {
         let mut profile = Profile {
             plain: false,
             encoding: Encoding::Json,
-            compression: !self.no_compression,
+            // The generator would not see the pings of a compressed stream.
+            compression: !self.no_compression && !self.event_streams,
             channels: vec!["idle".to_owned()],
         };
         if !self.own_channels {

@@ -264,7 +264,7 @@ impl Run<'_> {
 }
 
 /// Without pings, to which these subscribers have no answer.
-pub fn event_streams() -> serde_json::Value {
+pub(super) fn event_streams() -> serde_json::Value {
     serde_json::json!({ "sse": { "enabled": true }, "client": { "ping_interval": "1h" } })
 }
 
