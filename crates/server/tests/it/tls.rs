@@ -145,6 +145,17 @@ async fn the_first_frame_may_come_with_the_request() {
 }
 
 #[tokio::test]
+async fn the_page_of_the_server_itself_may_connect() {
+    let (server, config) = secure(&TLS13, |config| config.demo.enabled = true).await;
+    for (origin, status) in [("https://localhost", " 101 "), ("https://elsewhere", " 403 ")] {
+        let socket = connect(server.address(), &config).await;
+        let request = upgrade_request("localhost", &format!("Origin: {origin}\r\n"));
+        let client = Client::over(socket, request.as_bytes()).await;
+        assert!(client.response.contains(status), "{origin}: {}", client.response);
+    }
+}
+
+#[tokio::test]
 async fn large_messages_arrive_in_both_directions() {
     for version in VERSIONS {
         let (server, config) = secure(version, |config| {

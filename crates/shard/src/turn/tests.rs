@@ -10,9 +10,10 @@ use std::{
 };
 
 use fanwire_ws::Compression;
+use rustls::version::TLS13;
 
 use super::*;
-use crate::{CloseCause, Inbox, Peer, Permit, ShardSettings, prepare};
+use crate::{CloseCause, Inbox, Peer, Permit, ShardSettings, prepare, tls::testing::connected};
 
 #[test]
 fn the_close_of_a_peer_is_heard_behind_the_message_that_its_connection_ended_with() {
@@ -34,6 +35,67 @@ fn a_connection_that_is_to_close_is_read_on_within_the_frame_where_it_was_left()
     settle(&mut turn);
     assert_eq!(turn.out.connections.len(), 0, "nobody waits for a close that came");
     assert_eq!(turn.out.counters.protocol_failures.value(), 0);
+}
+
+#[test]
+fn records_of_a_connection_that_waits_are_kept_as_plaintext_and_processed_later() {
+    let (session, mut client) = connected(&TLS13);
+    let (socket, mut peer) = pair();
+    let mut turn = turn();
+    turn.open(Arrival { tls: Some(session), ..arrival(socket, Vec::new(), ()) });
+    let key = turn.application.key.expect("it came");
+    peer.write_all(&client.encrypted(&[TEXT, TEXT, CLOSE].concat())).expect("it is open");
+    turn.read(key.index, false);
+    let connection = &turn.out.connections[key.index as usize];
+    assert_eq!((turn.application.received, &*connection.rest), (1, &[TEXT, CLOSE].concat()[..]));
+    turn.serve(ShardMessage::Notice(CloseNotice));
+    settle(&mut turn);
+    assert_eq!(turn.out.connections.len(), 0, "nobody waits for a close that came");
+    let mut records = Vec::new();
+    peer.read_to_end(&mut records).expect("an orderly end");
+    assert_eq!(client.receive(&records), [0x88, 2, 0x0b, 0xb8]);
+    assert!(client.0.process_new_packets().expect("valid records").peer_has_closed());
+}
+
+#[test]
+fn what_a_session_has_to_send_when_it_arrives_is_sent_first() {
+    let (mut session, mut client) = connected(&TLS13);
+    session.push(b"rest of the head").expect("it is open");
+    let (socket, mut peer) = pair();
+    let mut turn = turn();
+    turn.open(Arrival { tls: Some(session), ..arrival(socket, Vec::new(), ()) });
+    let key = turn.application.key.expect("it came");
+    turn.out.send(key, b"a");
+    turn.out.flush();
+    turn.out.abort(key);
+    turn.out.flush();
+    let mut records = Vec::new();
+    peer.read_to_end(&mut records).expect("an orderly end");
+    assert_eq!(client.receive(&records), b"rest of the head\x81\x01a");
+    assert_eq!(turn.out.counters.queued_bytes.value(), 0);
+}
+
+#[test]
+fn a_record_that_cannot_be_decrypted_is_answered_with_an_alert_and_ends_the_connection() {
+    let (session, mut client) = connected(&TLS13);
+    let (socket, mut peer) = pair();
+    let mut turn = turn();
+    turn.open(Arrival { tls: Some(session), ..arrival(socket, Vec::new(), ()) });
+    let key = turn.application.key.expect("it came");
+    let mut bytes = client.encrypted(TEXT);
+    bytes.extend([23, 3, 3, 0, 40]);
+    bytes.extend([7; 40]);
+    peer.write_all(&bytes).expect("it is open");
+    turn.read(key.index, false);
+    turn.out.flush();
+    assert_eq!(turn.application.received, 1, "what was right before it");
+    assert!(turn.out.connections.is_empty());
+    assert_eq!(turn.out.counters.protocol_failures.value(), 1);
+    let mut records = Vec::new();
+    peer.read_to_end(&mut records).expect("an orderly end");
+    client.0.read_tls(&mut &records[..]).expect("memory is readable");
+    let alert = client.0.process_new_packets().expect_err("an alert");
+    assert_eq!(alert, rustls::Error::AlertReceived(rustls::AlertDescription::BadRecordMac));
 }
 
 /// A turn with one connection whose application waits since the first message; the second part is in its socket.

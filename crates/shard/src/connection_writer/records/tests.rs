@@ -68,7 +68,7 @@ fn large_and_many_frames_are_divided_over_records() {
 fn what_a_socket_does_not_take_waits_as_records_and_counts() {
     let mut pair = Pair::new(&TLS13);
     pair.out.is_last = true;
-    let mut expected = pair.publish(&vec![b'x'; 16 << 20]);
+    let mut expected = pair.publish(&vec![b'x'; 2 << 20]);
     assert!(pair.out.is_blocked(pair.key.index), "no socket holds so much");
     let queued = |pair: &Pair| {
         let connection = &pair.out.connections[pair.key.index as usize];
@@ -91,7 +91,7 @@ fn a_slow_connection_gets_what_was_begun_and_its_close_frame() {
     for version in VERSIONS {
         let mut pair = Pair::new(version);
         pair.out.is_last = true;
-        let mut expected = pair.publish(&vec![b'x'; 16 << 20]);
+        let mut expected = pair.publish(&vec![b'x'; 2 << 20]);
         for _ in 0..20 {
             pair.publish(&[b'y'; 60_000]);
         }
@@ -119,7 +119,7 @@ fn records_that_are_only_encrypted_are_not_dropped_with_the_frames() {
 fn levels_fall_to_zero_when_a_blocked_connection_ends() {
     let mut pair = Pair::new(&TLS13);
     pair.out.is_last = true;
-    pair.publish(&vec![b'x'; 16 << 20]);
+    pair.publish(&vec![b'x'; 2 << 20]);
     pair.out.abort(pair.key);
     pair.out.flush();
     let counters = &pair.out.counters;
@@ -166,6 +166,7 @@ impl Pair {
         let (socket, _) = listener.accept().expect("it has come");
         let key = out.open_for_test(socket, false, Compression::Raw);
         let (session, client) = connected(version);
+        out.limit_send_buffer(key.index);
         out.encrypt_with(key.index, session);
         Self { out, key, peer, client, received_bytes: 0 }
     }
