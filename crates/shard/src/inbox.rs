@@ -8,17 +8,18 @@ use std::{
     net::TcpStream,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
 };
 
-use fanwire_deflate::Coding;
 use parking_lot::Mutex;
 
 use super::{
-    INBOX_BYTES_MAX, handshake::Handshake, negotiated::Negotiated, tls::TlsSession,
-    transport::Transport,
+    INBOX_BYTES_MAX,
+    accepted::RequestHandler,
+    negotiated::{Negotiated, OpenResponse},
+    tls::TlsSession,
 };
 
 /// A socket whose handshake is done, to be opened on a shard.
@@ -28,27 +29,14 @@ pub struct Arrival<H> {
     pub tls: Option<Box<TlsSession>>,
     /// Bytes that the peer sent after its handshake; with TLS their plaintext.
     pub early: Vec<u8>,
-    /// `None` for a [`Transport::WebSocket`].
+    /// `None` for a [`Transport::WebSocket`](super::Transport::WebSocket).
     pub response: Option<OpenResponse>,
     pub negotiated: Negotiated<H>,
 }
 
-/// A response whose body ends with the connection, or a unidirectional WebSocket.
-pub struct OpenResponse {
-    /// Not [`Transport::WebSocket`].
-    pub transport: Transport,
-    /// The coding of the whole body; [`Negotiated::compression`] is `Raw` and does not count.
-    pub coding: Option<Coding>,
-    /// Status and headers, which are sent before any message; empty if they were sent already, or the application sends
-    /// them ([`ConnectionWriter::begin_response`](super::ConnectionWriter::begin_response)).
-    pub head: Vec<u8>,
-    /// The message in the request, which is received first; none if empty.
-    pub message: Vec<u8>,
-}
-
 pub enum ShardMessage<N, H> {
     /// A nonblocking socket whose request has not been read.
-    Accept(TcpStream, Box<dyn Handshake<H>>),
+    Accept(TcpStream, Box<dyn RequestHandler<H>>),
     Open(Box<Arrival<H>>),
     Notice(N),
     /// Closes all connections and ends the thread.
@@ -79,17 +67,20 @@ struct Shared<N, H> {
     messages: Mutex<Option<VecDeque<Weighed<N, H>>>>,
     /// Memory of messages that are not served yet, in bytes.
     bytes: AtomicUsize,
+    /// The shard waits for events, or is about to.
+    is_asleep: AtomicBool,
     waker: mio::Waker,
 }
 
 impl<N, H> Inbox<N, H> {
     pub(super) fn new(waker: mio::Waker) -> Self {
         let messages = Mutex::new(Some(VecDeque::new()));
-        let shared = Shared { messages, bytes: AtomicUsize::new(0), waker };
+        let (bytes, is_asleep) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let shared = Shared { messages, bytes, is_asleep, waker };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Adds a message that holds `bytes` of memory, and wakes the shard if the inbox was empty. It never refuses a
+    /// Adds a message that holds `bytes` of memory, and wakes the shard if it sleeps. It never refuses a
     /// message: publishers check [`INBOX_BYTES_MAX`] before. After the shard has ended the message is dropped, and the
     /// socket of an arrival closes.
     pub fn push(&self, message: ShardMessage<N, H>, bytes: usize) {
@@ -106,13 +97,28 @@ impl<N, H> Inbox<N, H> {
         let Some(waiting) = messages.as_mut() else { return Err(message) };
         waiting.push_back((message, bytes));
         self.shared.bytes.fetch_add(bytes, Relaxed);
-        let was_empty = waiting.len() == 1;
         drop(messages);
-        if was_empty {
+        if self.shared.is_asleep.swap(false, Relaxed) {
             // An eventfd write fails only when its counter is full, and then the shard is already awake.
             let _ = self.shared.waker.wake();
         }
         Ok(())
+    }
+
+    /// Must be called before the shard waits for events. Returns whether it may: messages that come from now on wake it. The
+    /// lock orders this with [`offer`](Self::offer).
+    pub(super) fn fall_asleep(&self) -> bool {
+        self.shared.is_asleep.store(true, Relaxed);
+        let is_empty = self.shared.messages.lock().as_ref().is_none_or(VecDeque::is_empty);
+        if !is_empty {
+            self.stay_awake();
+        }
+        is_empty
+    }
+
+    /// Must be called when the shard does not wait any more: the turn that begins takes all messages.
+    pub(super) fn stay_awake(&self) {
+        self.shared.is_asleep.store(false, Relaxed);
     }
 
     /// Swaps the inbox for the empty `taken`, whose storage is used again. Taken messages count in `bytes` until they

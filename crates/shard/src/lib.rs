@@ -4,6 +4,7 @@
 //! Changed here: how shards are started, chosen and stopped. One turn of a shard lives in `turn`, writing in `connection_writer`.
 #![forbid(unsafe_code)]
 
+mod accepted;
 mod application;
 mod budget;
 mod client_window;
@@ -13,7 +14,6 @@ pub mod counters;
 mod decode_failures;
 mod dedicated;
 mod framer;
-mod handshake;
 mod inbox;
 mod negotiated;
 mod queue;
@@ -38,6 +38,7 @@ use std::{
     time::Duration,
 };
 
+pub use accepted::{Accepted, RequestHandler, RequestOutcome};
 pub use application::{Application, ReceivedMessage};
 pub use budget::{Budget, Reservation};
 pub use client_window::ClientWindow;
@@ -50,10 +51,9 @@ pub use dedicated::DedicatedSettings;
 pub use fanwire_deflate::Coding;
 pub use fanwire_ws::{Compression, Limits, Opcode};
 pub use framer::Framer;
-pub use handshake::{Handshake, HandshakeOutcome};
 use inbox::Inboxes;
-pub use inbox::{Arrival, Inbox, OpenResponse, ShardMessage, Stop};
-pub use negotiated::{Negotiated, Permit};
+pub use inbox::{Arrival, Inbox, ShardMessage, Stop};
+pub use negotiated::{Negotiated, OpenResponse, Permit};
 pub use queue::{BorrowedFrame, Frame};
 pub use transport::{Framing, Transport};
 use uni_websocket::InputLimits;
@@ -203,17 +203,16 @@ impl<A: Application> Shards<A> {
         self.inboxes[shard].push(ShardMessage::Open(Box::new(arrival)), 0);
     }
 
-    /// Lets the next shard, round robin, read the request of a nonblocking socket. While the shards stop, another
+    /// Lets the next shard, round robin, read the requests of a nonblocking socket. While the shards stop, another
     /// server gets it at once.
-    pub fn accept(&self, socket: TcpStream, handshake: Box<dyn Handshake<A::Hello>>) {
+    pub fn accept(&self, socket: TcpStream, handler: Box<dyn RequestHandler<A::Hello>>) {
         if self.are_stopping() {
-            return handshake.decline(socket);
+            return handler.decline(socket);
         }
         let shard = self.next.fetch_add(1, Relaxed) % self.inboxes.len();
-        let message = ShardMessage::Accept(socket, handshake);
-        if let Err(ShardMessage::Accept(socket, handshake)) = self.inboxes[shard].offer(message, 0)
-        {
-            handshake.decline(socket);
+        let message = ShardMessage::Accept(socket, handler);
+        if let Err(ShardMessage::Accept(socket, handler)) = self.inboxes[shard].offer(message, 0) {
+            handler.decline(socket);
         }
     }
 

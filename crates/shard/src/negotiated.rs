@@ -8,9 +8,10 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
+use fanwire_deflate::Coding;
 use fanwire_ws::Compression;
 
-use super::{client_window::ClientWindow, decode_failures::Peer};
+use super::{client_window::ClientWindow, decode_failures::Peer, transport::Transport};
 
 /// What a handshake decided about a new connection.
 pub struct Negotiated<H> {
@@ -25,6 +26,19 @@ pub struct Negotiated<H> {
     pub hello: H,
     /// Counts the connection while it exists.
     pub permit: Permit,
+}
+
+/// A response whose body ends with the connection, or a unidirectional WebSocket.
+pub struct OpenResponse {
+    /// Not [`Transport::WebSocket`].
+    pub transport: Transport,
+    /// The coding of the whole body; [`Negotiated::compression`] is `Raw` and does not count.
+    pub coding: Option<Coding>,
+    /// Status and headers, which are sent before any message; empty if they were sent already, or the application sends
+    /// them ([`ConnectionWriter::begin_response`](super::ConnectionWriter::begin_response)).
+    pub head: Vec<u8>,
+    /// The message in the request, which is received first; none if empty.
+    pub message: Vec<u8>,
 }
 
 /// One counted connection; dropping it decrements the count.

@@ -17,13 +17,13 @@ use mio::{Events, Interest, Poll, Registry, Token};
 
 use super::{
     InputLimits,
+    accepted::{Accepted, AcceptedSockets, Opened},
     application::{Application, ReceivedMessage},
     connection::{Connection, PeerFormat, Phase, SlotKey},
     connection_writer::ConnectionWriter,
     counters::is_sampled,
-    handshake::{Handshakes, Opened},
-    inbox::{Arrival, Inboxes, OpenResponse, ShardMessage, Weighed},
-    negotiated::Negotiated,
+    inbox::{Arrival, Inboxes, ShardMessage, Weighed},
+    negotiated::{Negotiated, OpenResponse},
     stop::Stopping,
     tls::TlsSession,
     transport::{Framing, Transport},
@@ -46,7 +46,7 @@ pub(super) struct Turn<A: Application> {
     unread: VecDeque<SlotKey>,
     /// Connections that sent commands while some shard lagged; read again when no shard lags.
     held: Vec<SlotKey>,
-    handshakes: Handshakes<A::Hello>,
+    accepted: AcceptedSockets<A::Hello>,
     generation: u32,
     stopping: Option<Stopping>,
 }
@@ -71,7 +71,7 @@ impl<A: Application> Turn<A> {
             plaintext: Vec::new(),
             unread: VecDeque::new(),
             held: Vec::new(),
-            handshakes: Handshakes::default(),
+            accepted: AcceptedSockets::default(),
             generation: 0,
             stopping: None,
         }
@@ -102,7 +102,9 @@ impl<A: Application> Turn<A> {
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.stopping.as_ref().is_some_and(|stopping| stopping.is_over(&self.out)) {
             let timeout = self.poll_timeout();
-            match self.poll.poll(&mut events, timeout) {
+            let polled = self.poll.poll(&mut events, timeout);
+            self.inboxes.own().stay_awake();
+            match polled {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 result => {
                     result?;
@@ -117,7 +119,7 @@ impl<A: Application> Turn<A> {
     /// The longest sleep until the next timer; zero if work is left from the last turn.
     fn poll_timeout(&self) -> Option<Duration> {
         let has_pending_reads = !self.unread.is_empty() || !self.out.released.is_empty();
-        if has_pending_reads || !self.messages.is_empty() {
+        if has_pending_reads || !self.messages.is_empty() || !self.inboxes.own().fall_asleep() {
             return Some(Duration::ZERO);
         }
         let now = Instant::now();
@@ -137,8 +139,8 @@ impl<A: Application> Turn<A> {
         let read_until = self.out.now + READS_TIME;
         self.read_pending(read_until);
         for event in events.iter().filter(|event| event.token() != WAKER) {
-            if let Some(slot) = Handshakes::<A::Hello>::slot(event.token()) {
-                self.shake_hands(slot);
+            if let Some(slot) = AcceptedSockets::<A::Hello>::slot(event.token()) {
+                self.read_request(slot);
                 continue;
             }
             let index = event.token().0 as u32;
@@ -220,8 +222,8 @@ impl<A: Application> Turn<A> {
 
     fn next_deadline(&self) -> Option<Instant> {
         let stopping = self.stopping.as_ref().map(|stopping| stopping.next_deadline(self.out.now));
-        let handshakes = self.handshakes.next_deadline();
-        [self.application.next_deadline(), self.out.next_deadline(), stopping, handshakes]
+        let accepted = self.accepted.next_deadline();
+        [self.application.next_deadline(), self.out.next_deadline(), stopping, accepted]
             .into_iter()
             .flatten()
             .min()
@@ -230,7 +232,7 @@ impl<A: Application> Turn<A> {
     fn advance(&mut self) {
         let now = self.out.now;
         self.out.advance();
-        self.handshakes.advance(self.poll.registry(), now);
+        self.accepted.advance(self.poll.registry(), now);
         if self.application.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.application.advance(now, &mut self.out);
         }
@@ -244,8 +246,7 @@ impl<A: Application> Turn<A> {
     /// Serves the inbox for at most [`MESSAGES_TIME`], so that sockets and timers are served, too; the rest waits for
     /// the next turn.
     ///
-    /// It empties the inbox once, after the messages left by the last turn: the waker signals only the first message of
-    /// an empty inbox, so none may stay there while the shard sleeps.
+    /// It empties the inbox once, after the messages left by the last turn. What comes later keeps the shard awake.
     fn take_messages(&mut self) {
         let started = Instant::now();
         let (mut is_taken, mut is_late, mut served) = (false, false, 0);
@@ -275,10 +276,10 @@ impl<A: Application> Turn<A> {
             ShardMessage::Accept(socket, handshake) if self.stopping.is_some() => {
                 handshake.decline(socket);
             }
-            ShardMessage::Accept(socket, handshake) => {
+            ShardMessage::Accept(socket, handler) => {
                 let (registry, now) = (self.poll.registry(), self.out.now);
-                if let Some(slot) = self.handshakes.insert(socket, handshake, registry, now) {
-                    self.shake_hands(slot);
+                if let Some(slot) = self.accepted.insert(socket, handler, registry, now) {
+                    self.read_request(slot);
                 }
             }
             ShardMessage::Open(arrival) => self.open(*arrival),
@@ -287,7 +288,7 @@ impl<A: Application> Turn<A> {
                 self.report_closed();
             }
             ShardMessage::Stop(stop) => {
-                self.handshakes.decline_all(self.poll.registry());
+                self.accepted.decline_all(self.poll.registry());
                 self.stopping.get_or_insert_with(|| Stopping::new(&self.out, stop));
             }
         }
@@ -301,18 +302,26 @@ impl<A: Application> Turn<A> {
         }
     }
 
-    /// Looks at the first bytes of an accepted socket, which may make it a WebSocket.
-    fn shake_hands(&mut self, slot: usize) {
+    /// Looks at the bytes of an accepted socket, whose request may begin a connection.
+    fn read_request(&mut self, slot: usize) {
         let (registry, now) = (self.poll.registry(), self.out.now);
-        let opened = self.handshakes.receive(slot, &mut self.buffer, registry, now);
-        let Some(Opened { socket, response, negotiated }) = opened else { return };
+        let opened = self.accepted.receive(slot, &mut self.buffer, registry, now);
+        let Some(Opened { socket, accepted }) = opened else { return };
+        let Accepted { response, first, negotiated } = *accepted;
+        let is_binary = negotiated.is_binary;
+        let transport = first.as_ref().map_or(Transport::WebSocket, |it| it.transport);
         let reregister = |registry: &Registry, socket: &mut mio::net::TcpStream, token| {
             registry.reregister(socket, token, Interest::READABLE | Interest::WRITABLE)
         };
         // Bytes behind the request raise an event under the new token.
-        if let Some(key) = self.begin((socket, None), Transport::WebSocket, negotiated, reregister)
-        {
+        let Some(key) = self.begin((socket, None), transport, negotiated, reregister) else {
+            return;
+        };
+        if !response.is_empty() {
             self.out.append(key.index, response.into());
+        }
+        if let Some(first) = first {
+            self.begin_response(key, is_binary, first);
         }
     }
 

@@ -112,7 +112,8 @@ impl Node {
         sent.map(|nodes| nodes.map(|nodes| nodes > 0)).map_err(temporary)
     }
 
-    fn receive_emulated(&self, session: &str, data: Bytes) {
+    /// Passes commands to a session of this node; those of an unknown session are dropped.
+    pub fn receive_emulated(&self, session: &str, data: Bytes) {
         let parts = session.split_once('.');
         let ids = parts.and_then(|(client, secret)| {
             Some((ClientId::parse(client)?, Uuid::try_parse(secret).ok()?))

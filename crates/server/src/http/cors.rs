@@ -3,10 +3,7 @@
 //! Uses nothing; never checks an origin, which `admission` does.
 //! Changed here: what a page of another origin may do.
 
-use axum::{
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
-    response::{IntoResponse, Response},
-};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 
 /// The headers with which a browser lets a page of another origin read the response; none without an origin.
 pub(super) fn headers(request: &HeaderMap) -> Vec<(HeaderName, &str)> {
@@ -28,7 +25,7 @@ pub(super) fn lines(request: &HeaderMap) -> String {
 }
 
 /// Adds these headers, unless the response is the refusal of the origin.
-pub(super) fn allow(mut response: Response, request: &HeaderMap) -> Response {
+pub(super) fn allow<T>(mut response: Response<T>, request: &HeaderMap) -> Response<T> {
     if response.status() != StatusCode::FORBIDDEN {
         for (name, value) in headers(request) {
             let value = HeaderValue::from_str(value).expect("the value of a header");
@@ -39,14 +36,26 @@ pub(super) fn allow(mut response: Response, request: &HeaderMap) -> Response {
 }
 
 /// The answer to a preflight of an endpoint for POST.
-pub(super) fn preflight() -> Response {
+pub(super) fn preflight() -> Response<String> {
     let headers = [
         (header::ACCESS_CONTROL_MAX_AGE, "300"),
         (header::ACCESS_CONTROL_ALLOW_METHODS, "POST, OPTIONS"),
     ];
-    (StatusCode::NO_CONTENT, headers).into_response()
+    empty(StatusCode::NO_CONTENT, headers)
 }
 
-pub(super) fn refuse_method(allowed: &'static str) -> Response {
-    (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, allowed)]).into_response()
+pub(super) fn refuse_method(allowed: &'static str) -> Response<String> {
+    empty(StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, allowed)])
+}
+
+fn empty<const N: usize>(
+    status: StatusCode,
+    headers: [(HeaderName, &'static str); N],
+) -> Response<String> {
+    let mut response = Response::new(String::new());
+    *response.status_mut() = status;
+    for (name, value) in headers {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
 }

@@ -3,13 +3,15 @@
 //! Uses the node, which passes commands to its shards or to another node; never reads a command.
 //! Changed here: statuses and limits of the endpoint.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use axum::{
+    body::Body,
     extract::{Request, State},
-    http::{Method, StatusCode},
-    response::{IntoResponse, Response},
+    http::{HeaderMap, Method, StatusCode, header, request},
+    response::Response,
 };
+use fanwire_fanout::Opening;
 use fanwire_node::Node;
 use fanwire_protocol::{EmulationRequest, Encoding};
 use tokio::time::timeout;
@@ -17,9 +19,12 @@ use tokio::time::timeout;
 use super::{
     api_service::{REQUEST_TIMEOUT, wait_for_shards},
     cors,
-    response_stream::{Refusal, is_octet_stream, read, refuse},
+    plain_request::{self, PlainEndpoint},
+    response_stream::{Refusal, body_too_long, is_octet_stream, read, refuse},
     routes::RealtimeEndpoint,
+    upgrade::address_of,
 };
+use crate::shard::{INBOX_BYTES_MAX, RequestOutcome};
 
 pub(super) struct EmulationEndpoint {
     pub(super) realtime: Arc<RealtimeEndpoint>,
@@ -32,29 +37,54 @@ pub(super) async fn serve(
     request: Request,
 ) -> Response {
     let headers = request.headers().clone();
-    let status = match endpoint.pass_on(request).await {
-        Ok(status) => status.into_response(),
+    let response = match endpoint.pass_on(request).await {
+        Ok(()) => accepted(),
         Err(refusal) => *refusal,
     };
-    cors::allow(status, &headers)
+    cors::allow(response, &headers).map(Body::from)
+}
+
+impl PlainEndpoint for EmulationEndpoint {
+    fn answer(
+        &self,
+        head: &request::Parts,
+        body: &[u8],
+        peer: SocketAddr,
+    ) -> Option<RequestOutcome<Opening>> {
+        let endpoint = &self.realtime.endpoint;
+        let is_busy = endpoint.shards.backlog_bytes() > INBOX_BYTES_MAX;
+        if is_busy || head.method != Method::POST || !keeps_connection(&head.headers) {
+            return None;
+        }
+        let request = self.read(&head.headers, body);
+        if request.as_ref().is_ok_and(|request| request.node != self.node.uid()) {
+            return None;
+        }
+        let origin = endpoint.check_origin(&head.headers, Some(peer));
+        Some(match origin.and(request) {
+            Ok(EmulationRequest { session, data, .. }) => {
+                self.node.receive_emulated(&session, data);
+                let response = cors::allow(accepted(), &head.headers);
+                RequestOutcome::Answer(plain_request::encode(&response, ""))
+            }
+            Err(refusal) => plain_request::refuse(cors::allow(*refusal, &head.headers)),
+        })
+    }
 }
 
 impl EmulationEndpoint {
-    async fn pass_on(&self, request: Request) -> Result<StatusCode, Refusal> {
+    async fn pass_on(&self, request: Request) -> Result<(), Refusal> {
         let endpoint = &self.realtime.endpoint;
-        match *request.method() {
+        let (head, body) = request.into_parts();
+        let address = address_of(&head.extensions);
+        match head.method {
             Method::POST => {}
-            Method::OPTIONS => return Err(endpoint.preflight(&request)),
+            Method::OPTIONS => return Err(endpoint.preflight(&head.headers, address)),
             _ => return Err(Box::new(cors::refuse_method("POST, OPTIONS"))),
         }
-        endpoint.check_origin(&request)?;
-        let is_binary = is_octet_stream(request.headers());
-        let body = read(request.into_body(), self.body_bytes_max).await?;
-        let encoding = if is_binary { Encoding::Protobuf } else { Encoding::Json };
-        let request = EmulationRequest::read(encoding, &body);
-        let Ok(EmulationRequest { node, session, data }) = request else {
-            return Err(refuse(StatusCode::BAD_REQUEST, "expected session, node and data"));
-        };
+        endpoint.check_origin(&head.headers, address)?;
+        let body = read(body, self.body_bytes_max).await?;
+        let EmulationRequest { node, session, data } = self.read(&head.headers, &body)?;
         let passed_on = timeout(REQUEST_TIMEOUT, async {
             wait_for_shards(&endpoint.shards).await;
             self.node.emulate(&node, &session, data).await
@@ -63,9 +93,30 @@ impl EmulationEndpoint {
             return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "this node is behind"));
         };
         match passed_on {
-            Ok(true) => Ok(StatusCode::NO_CONTENT),
+            Ok(true) => Ok(()),
             Ok(false) => Err(refuse(StatusCode::NOT_FOUND, "there is no such node")),
             Err(_) => Err(refuse(StatusCode::INTERNAL_SERVER_ERROR, "the node was not reached")),
         }
     }
+
+    fn read(&self, headers: &HeaderMap, body: &[u8]) -> Result<EmulationRequest, Refusal> {
+        if body.len() > self.body_bytes_max {
+            return Err(body_too_long());
+        }
+        let encoding = if is_octet_stream(headers) { Encoding::Protobuf } else { Encoding::Json };
+        EmulationRequest::read(encoding, body)
+            .map_err(|_| refuse(StatusCode::BAD_REQUEST, "expected session, node and data"))
+    }
+}
+
+fn accepted() -> Response<String> {
+    let mut response = Response::new(String::new());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
+}
+
+/// Whether a client wants the connection for more requests, of which none is an upgrade.
+fn keeps_connection(headers: &HeaderMap) -> bool {
+    let connection = headers.get_all(header::CONNECTION);
+    connection.iter().all(|value| value.as_bytes().eq_ignore_ascii_case(b"keep-alive"))
 }

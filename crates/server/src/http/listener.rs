@@ -179,10 +179,10 @@ async fn accept(
                         drop(slot);
                     });
                 };
-                match &root_service.first_requests {
+                match &root_service.plain_requests {
                     // With TLS the first bytes are those of its handshake.
-                    Some(first_requests) if tls.is_none() => {
-                        first_requests.accept(socket, peer, Box::new(http));
+                    Some(plain_requests) if tls.is_none() => {
+                        plain_requests.accept(socket, peer, Box::new(http));
                     }
                     _ => http(socket),
                 }

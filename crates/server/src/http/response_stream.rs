@@ -5,6 +5,7 @@
 
 use std::{
     future,
+    net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -12,8 +13,8 @@ use std::{
 use axum::{
     body::{Body, Bytes},
     extract::{Query, Request, State},
-    http::{HeaderMap, Method, StatusCode, header},
-    response::{IntoResponse, Response},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, request},
+    response::Response,
 };
 use fanwire_fanout::Opening;
 use fanwire_node::{Hello, Uplink};
@@ -25,6 +26,7 @@ use super::{
     content_coding, cors,
     exchange::Exchange,
     http2,
+    plain_request::{self, PlainEndpoint},
     routes::{RealtimeEndpoint, user_of},
     socket::ReleasedSocket,
     unidirectional,
@@ -32,11 +34,12 @@ use super::{
 };
 use crate::config::ConnectCodeResponse;
 use crate::shard::{
-    Application, Arrival, Coding, Compression, Framing, Negotiated, OpenResponse, Transport,
+    Accepted, Application, Arrival, Coding, Compression, Framing, Negotiated, OpenResponse, Permit,
+    RequestOutcome, Transport,
 };
 
 /// A response instead of the stream.
-pub(super) type Refusal = Box<Response>;
+pub(super) type Refusal = Box<Response<String>>;
 
 /// The endpoint of one transport.
 pub(super) struct StreamEndpoint {
@@ -58,55 +61,54 @@ pub(super) async fn serve(
     let headers = request.headers().clone();
     match endpoint.begin(request).await {
         Ok(response) => response,
-        Err(refusal) => cors::allow(*refusal, &headers),
+        Err(refusal) => cors::allow(*refusal, &headers).map(Body::from),
+    }
+}
+
+impl PlainEndpoint for StreamEndpoint {
+    fn answer(
+        &self,
+        head: &request::Parts,
+        body: &[u8],
+        peer: SocketAddr,
+    ) -> Option<RequestOutcome<Opening>> {
+        if head.headers.contains_key(header::UPGRADE) {
+            return None;
+        }
+        let opened = self
+            .admit(head, Some(peer))
+            .and_then(|permit| self.open(head, body.into(), permit, Some(peer)));
+        Some(match opened {
+            Ok((negotiated, first)) => {
+                let (response, first) = (Vec::new(), Some(first));
+                RequestOutcome::Open(Box::new(Accepted { response, first, negotiated }))
+            }
+            Err(refusal) => plain_request::refuse(cors::allow(*refusal, &head.headers)),
+        })
     }
 }
 
 impl StreamEndpoint {
     async fn begin(&self, request: Request) -> Result<Response, Refusal> {
         let endpoint = &self.realtime.endpoint;
-        let is_preflight = request.method() == Method::OPTIONS;
-        if is_preflight && self.transport.framing() == Framing::Lines {
-            return Err(endpoint.preflight(&request));
+        let (head, body) = request.into_parts();
+        let address = address_of(&head.extensions);
+        if head.method == Method::OPTIONS && self.transport.framing() == Framing::Lines {
+            return Err(endpoint.preflight(&head.headers, address));
         }
-        self.check_method(request.method())?;
-        if endpoint.shards.are_stopping() {
-            return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "this node is stopping"));
-        }
-        let address = address_of(request.extensions());
-        let (parts, body) = request.into_parts();
-        let permit = |max| endpoint.shards.permit(max);
-        let permit = endpoint.admission.admit(&parts.headers, address, Instant::now(), permit);
-        let permit = permit.map_err(|(status, text)| refuse(status, text))?;
-        let exchange = parts.extensions.get::<Arc<Exchange>>().cloned();
-        let request = Request::from_parts(parts, Body::empty());
-        let message = if request.method() == Method::GET {
-            self.parameter(&request)?
+        let permit = self.admit(&head, address)?;
+        let body = if head.method == Method::GET {
+            Bytes::new()
         } else {
-            read(body, self.body_bytes_max).await?.into()
+            read(body, self.body_bytes_max).await?
         };
-        let message = self.first_message(message)?;
-        let is_binary =
-            self.transport == Transport::HttpStream && is_octet_stream(request.headers());
-        let coding = self.coding(request.headers());
-        let (opening, head) = self.opening(&request, is_binary, coding);
-        let response = OpenResponse { transport: self.transport, coding, head, message };
-        let peer = peer_of(request.headers(), address);
+        let (negotiated, response) = self.open(&head, body.into(), permit, address)?;
         let shards = Arc::clone(&endpoint.shards);
-        let negotiated = Negotiated {
-            is_binary,
-            compression: Compression::Raw,
-            may_inflate: false,
-            client_window: None,
-            peer,
-            hello: opening,
-            permit,
-        };
         let open = move |socket, tls| {
             let (early, response) = (Vec::new(), Some(response));
             shards.open(Arrival { socket, tls, early, response, negotiated });
         };
-        let Some(exchange) = exchange else {
+        let Some(exchange) = head.extensions.get::<Arc<Exchange>>() else {
             return http2::response_of_shard(|socket| open(socket, None)).await.map_err(|error| {
                 tracing::warn!(%error, "no response of a shard for a stream of HTTP/2");
                 refuse(StatusCode::SERVICE_UNAVAILABLE, "this node has no sockets left")
@@ -117,9 +119,50 @@ impl StreamEndpoint {
         future::pending().await
     }
 
+    /// Checks a request before its body is read, and counts the connection that it opens.
+    fn admit(&self, head: &request::Parts, address: Option<SocketAddr>) -> Result<Permit, Refusal> {
+        let endpoint = &self.realtime.endpoint;
+        self.check_method(&head.method)?;
+        if endpoint.shards.are_stopping() {
+            return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "this node is stopping"));
+        }
+        let permit = |max| endpoint.shards.permit(max);
+        let permit = endpoint.admission.admit(&head.headers, address, Instant::now(), permit);
+        permit.map_err(|(status, text)| refuse(status, text))
+    }
+
+    /// How the connection of a request begins.
+    fn open(
+        &self,
+        head: &request::Parts,
+        body: Vec<u8>,
+        permit: Permit,
+        address: Option<SocketAddr>,
+    ) -> Result<(Negotiated<Opening>, OpenResponse), Refusal> {
+        let message = if head.method == Method::GET { self.parameter(&head.uri)? } else { body };
+        if message.len() > self.body_bytes_max && head.method == Method::POST {
+            return Err(body_too_long());
+        }
+        let message = self.first_message(message)?;
+        let is_binary = self.transport == Transport::HttpStream && is_octet_stream(&head.headers);
+        let coding = self.coding(&head.headers);
+        let (hello, response_head) = self.opening(&head.headers, is_binary, coding);
+        let negotiated = Negotiated {
+            is_binary,
+            compression: Compression::Raw,
+            may_inflate: false,
+            client_window: None,
+            peer: peer_of(&head.headers, address),
+            hello,
+            permit,
+        };
+        let transport = self.transport;
+        Ok((negotiated, OpenResponse { transport, coding, head: response_head, message }))
+    }
+
     /// The message in the query, which a unidirectional client may leave out.
-    fn parameter(&self, request: &Request) -> Result<Vec<u8>, Refusal> {
-        match connect_parameter(request) {
+    fn parameter(&self, uri: &Uri) -> Result<Vec<u8>, Refusal> {
+        match connect_parameter(uri) {
             Some(message) => Ok(message.into_bytes()),
             None if self.transport.is_unidirectional() => Ok(Vec::new()),
             None => Err(refuse(StatusCode::BAD_REQUEST, "the parameter cf_connect is missing")),
@@ -138,7 +181,7 @@ impl StreamEndpoint {
     /// How the session opens, and the head of the response, empty if that waits for connect.
     fn opening(
         &self,
-        request: &Request,
+        headers: &HeaderMap,
         is_binary: bool,
         coding: Option<Coding>,
     ) -> (Opening, Vec<u8>) {
@@ -150,13 +193,12 @@ impl StreamEndpoint {
                 true => Uplink::None,
                 false => Uplink::Requests,
             },
-            user: user_of(request.headers(), &self.realtime.user_id_header),
+            user: user_of(headers, &self.realtime.user_id_header),
         };
-        let head = self.head(request.headers(), coding);
+        let head = self.head(headers, coding);
         match self.connect_responses.clone() {
             None => (hello.into(), head),
             Some(transforms) => {
-                let headers = request.headers();
                 let response = unidirectional::pending_response(head, headers, transforms);
                 (Opening { hello, response: Some(response) }, Vec::new())
             }
@@ -203,23 +245,24 @@ impl StreamEndpoint {
 impl<A: Application> Endpoint<A> {
     /// # Errors
     /// 403.
-    pub(super) fn check_origin(&self, request: &Request) -> Result<(), Refusal> {
-        let checked = self.admission.check_origin(
-            request.headers(),
-            address_of(request.extensions()),
-            Instant::now(),
-        );
+    pub(super) fn check_origin(
+        &self,
+        headers: &HeaderMap,
+        address: Option<SocketAddr>,
+    ) -> Result<(), Refusal> {
+        let checked = self.admission.check_origin(headers, address, Instant::now());
         checked.map_err(|(status, text)| refuse(status, text))
     }
 
-    pub(super) fn preflight(&self, request: &Request) -> Refusal {
-        self.check_origin(request).err().unwrap_or_else(|| Box::new(cors::preflight()))
+    pub(super) fn preflight(&self, headers: &HeaderMap, address: Option<SocketAddr>) -> Refusal {
+        let refused = self.check_origin(headers, address).err();
+        refused.unwrap_or_else(|| Box::new(cors::preflight()))
     }
 }
 
 /// The commands in the query of an event stream, as `EventSource` sends them, or a connect request.
-pub(super) fn connect_parameter(request: &Request) -> Option<String> {
-    let query = Query::<Vec<(String, String)>>::try_from_uri(request.uri());
+pub(super) fn connect_parameter(uri: &Uri) -> Option<String> {
+    let query = Query::<Vec<(String, String)>>::try_from_uri(uri);
     let query = query.map(|Query(options)| options).unwrap_or_default();
     let commands = query.into_iter().find(|(name, _)| name == "cf_connect").map(|(_, value)| value);
     commands.filter(|commands| !commands.is_empty())
@@ -230,9 +273,7 @@ pub(super) async fn read(body: Body, bytes_max: usize) -> Result<Bytes, Refusal>
     let collected = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, bytes_max).collect());
     match collected.await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, "the body is too long"))
-        }
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(body_too_long()),
         Ok(Err(_)) => Err(refuse(StatusCode::BAD_REQUEST, "the body ends early")),
         Err(_) => Err(refuse(StatusCode::REQUEST_TIMEOUT, "the body takes too long")),
     }
@@ -245,7 +286,18 @@ pub(super) fn is_octet_stream(headers: &HeaderMap) -> bool {
 
 /// Refuses and closes the connection, whose body may not be read.
 pub(super) fn refuse(status: StatusCode, text: &'static str) -> Refusal {
-    Box::new((status, [(header::CONNECTION, "close")], format!("{text}\n")).into_response())
+    let mut response = Response::new(format!("{text}\n"));
+    *response.status_mut() = status;
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8")),
+        (header::CONNECTION, HeaderValue::from_static("close")),
+    ];
+    response.headers_mut().extend(headers);
+    Box::new(response)
+}
+
+pub(super) fn body_too_long() -> Refusal {
+    refuse(StatusCode::PAYLOAD_TOO_LARGE, "the body is too long")
 }
 
 /// `X-Accel-Buffering` is for nginx; `Expire` is what Centrifugo sends.

@@ -16,15 +16,15 @@ use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use tower::util::ServiceExt;
 
-use super::{api_service::ApiService, exchange::TrackedBody, first_request::FirstRequests, host};
+use super::{api_service::ApiService, exchange::TrackedBody, host, plain_request::PlainRequests};
 
 /// The service of one listener.
 pub struct RootService {
     /// The server API, if this listener serves it.
     pub api_service: Option<Arc<ApiService>>,
     pub router: Router,
-    /// The upgrades that shards read without hyper.
-    pub first_requests: Option<Arc<FirstRequests>>,
+    /// The requests that shards read without hyper.
+    pub plain_requests: Option<Arc<PlainRequests>>,
     /// Serve HTTP/2 without TLS to clients that begin with its preface (RFC 9113 §3.3).
     pub http2_cleartext: bool,
     /// Refuse a `Host` other than `localhost` and IP addresses.
@@ -40,7 +40,7 @@ impl RootService {
         Self {
             api_service: None,
             router,
-            first_requests: None,
+            plain_requests: None,
             http2_cleartext: false,
             local_hosts_only: false,
         }

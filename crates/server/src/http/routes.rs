@@ -11,7 +11,7 @@ use axum::{
     extract::{ConnectInfo, Query, Request, State},
     http::{HeaderMap, StatusCode, Uri, header, request},
     response::{Html, IntoResponse, Response},
-    routing::{any, get},
+    routing::{MethodRouter, any, get},
 };
 use fanwire_api::{Api, http::HttpApi};
 use fanwire_node::{Hello, Node, Uplink};
@@ -23,13 +23,13 @@ use super::{
     api_service::ApiService,
     debug,
     emulation::{self, EmulationEndpoint},
-    first_request::FirstRequests,
+    plain_request::{PlainEndpoint, PlainRequests},
     response_stream::{self, StreamEndpoint},
     root_service::RootService,
     unidirectional,
     upgrade::{ConnectionSetup, Endpoint},
 };
-use crate::shard::Transport;
+use crate::shard::{RequestOutcome, Transport};
 use crate::{config::Config, engine::Engine, metrics::Metrics, readiness::Readiness};
 use fanwire_fanout::{Opening, Realtime};
 
@@ -66,20 +66,21 @@ pub fn services(config: &Config, parts: Parts) -> Services {
         let user_id_header = config.client.user_id_http_header.clone();
         Arc::new(RealtimeEndpoint { endpoint, user_id_header })
     });
-    let first_requests = first_requests(config, &realtime);
+    let shards = Arc::clone(&realtime.endpoint.shards);
     let parts = ClientParts {
         uni_websocket,
         node: parts.node,
         metrics: parts.metrics,
         demo_curl: parts.demo_curl,
     };
-    let public = clients(config, realtime, parts);
+    let ClientRoutes { router: public, plain: endpoints } = clients(config, realtime, parts);
+    let plain_requests = PlainRequests { shards, endpoints, local_hosts_only: config.development };
     let root_service = |router, api_service| RootService {
         local_hosts_only: config.development,
         ..with_api(router, api_service)
     };
     let for_clients = |router, api_service| RootService {
-        first_requests,
+        plain_requests: Some(Arc::new(plain_requests)),
         http2_cleartext: config.http_server.h2c_external,
         ..root_service(router, api_service)
     };
@@ -127,15 +128,24 @@ async fn refuse_route(
     api_service.refuse_route(request.method(), request.uri().path(), peer)
 }
 
-/// The upgrades that shards read.
-fn first_requests(config: &Config, realtime: &Arc<RealtimeEndpoint>) -> Option<Arc<FirstRequests>> {
-    (!config.websocket.disabled).then(|| {
-        Arc::new(FirstRequests {
-            realtime: Arc::clone(realtime),
-            path: config.websocket.handler_prefix.clone(),
-            local_hosts_only: config.development,
-        })
-    })
+/// The routes of clients.
+#[derive(Default)]
+pub(super) struct ClientRoutes {
+    router: Router,
+    /// The endpoints whose plain requests shards read, with their paths.
+    plain: Vec<(String, Arc<dyn PlainEndpoint>)>,
+}
+
+impl ClientRoutes {
+    pub(super) fn add(
+        &mut self,
+        path: &str,
+        route: MethodRouter,
+        endpoint: Arc<dyn PlainEndpoint>,
+    ) {
+        self.router = std::mem::take(&mut self.router).route(path, route);
+        self.plain.push((path.to_owned(), endpoint));
+    }
 }
 
 /// The parts that pages and endpoints for clients use.
@@ -146,23 +156,27 @@ struct ClientParts {
     demo_curl: String,
 }
 
-fn clients(config: &Config, realtime: Arc<RealtimeEndpoint>, parts: ClientParts) -> Router {
-    let mut router = Router::new();
-    router = router.merge(unidirectional::routes(config, &realtime, parts.uni_websocket));
+fn clients(config: &Config, realtime: Arc<RealtimeEndpoint>, parts: ClientParts) -> ClientRoutes {
+    let mut routes = ClientRoutes::default();
+    unidirectional::add_routes(&mut routes, config, &realtime, parts.uni_websocket);
     if !config.websocket.disabled {
         let websocket = any(websocket).with_state(Arc::clone(&realtime));
-        router = router.route(&config.websocket.handler_prefix, websocket);
+        routes.add(&config.websocket.handler_prefix, websocket, Arc::clone(&realtime) as _);
     }
-    router = router.merge(streams(config, realtime, parts.node));
+    add_streams(&mut routes, config, realtime, parts.node);
     if config.demo.enabled {
-        router = router.merge(demo(config, parts.metrics, &parts.demo_curl));
+        routes.router = routes.router.merge(demo(config, parts.metrics, &parts.demo_curl));
     }
-    router
+    routes
 }
 
 /// HTTP streams and event streams, and the path of their commands.
-fn streams(config: &Config, realtime: Arc<RealtimeEndpoint>, node: Arc<Node>) -> Router {
-    let mut router = Router::new();
+fn add_streams(
+    routes: &mut ClientRoutes,
+    config: &Config,
+    realtime: Arc<RealtimeEndpoint>,
+    node: Arc<Node>,
+) {
     let kinds =
         [(Transport::HttpStream, &config.http_stream), (Transport::EventStream, &config.sse)];
     for (transport, options) in kinds.into_iter().filter(|(_, options)| options.enabled) {
@@ -173,16 +187,15 @@ fn streams(config: &Config, realtime: Arc<RealtimeEndpoint>, node: Arc<Node>) ->
             connect_responses: None,
             compression: options.compression,
         });
-        let serve = any(response_stream::serve).with_state(endpoint);
-        router = router.route(&options.handler_prefix, serve);
+        let serve = any(response_stream::serve).with_state(Arc::clone(&endpoint));
+        routes.add(&options.handler_prefix, serve, endpoint);
     }
     if config.http_stream.enabled || config.sse.enabled {
         let body_bytes_max = config.emulation.max_request_body_size;
         let endpoint = Arc::new(EmulationEndpoint { realtime, node, body_bytes_max });
-        let serve = any(emulation::serve).with_state(endpoint);
-        router = router.route(&config.emulation.handler_prefix, serve);
+        let serve = any(emulation::serve).with_state(Arc::clone(&endpoint));
+        routes.add(&config.emulation.handler_prefix, serve, endpoint);
     }
-    router
 }
 
 fn pages(config: &Config, parts: &Parts) -> Router {
@@ -234,9 +247,21 @@ async fn websocket(State(realtime): State<Arc<RealtimeEndpoint>>, request: Reque
     realtime.endpoint.upgrade(request, |head, subprotocol| realtime.websocket(head, subprotocol))
 }
 
+impl PlainEndpoint for RealtimeEndpoint {
+    fn answer(
+        &self,
+        head: &request::Parts,
+        _body: &[u8],
+        peer: SocketAddr,
+    ) -> Option<RequestOutcome<Opening>> {
+        let setup = |head: &request::Parts, subprotocol| self.websocket(head, subprotocol);
+        self.endpoint.answer(head, peer, setup)
+    }
+}
+
 impl RealtimeEndpoint {
     /// How the session of a WebSocket begins.
-    pub(super) fn websocket(
+    fn websocket(
         &self,
         head: &request::Parts,
         subprotocol: Option<&'static str>,

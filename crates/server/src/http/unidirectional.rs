@@ -3,38 +3,40 @@
 //! Uses `upgrade` and `response_stream`, which check everything else. Never: decides about a connect.
 //! Changed here: where a connect request is read, and the response to a refused one. What a client receives is made by `fanout`.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use axum::{
-    Router,
+    body::Body,
     extract::{Request, State},
-    http::{HeaderMap, StatusCode},
+    http::{HeaderMap, StatusCode, Uri, request},
     response::Response,
     routing::any,
 };
-use fanwire_fanout::{ConnectRefusal, PendingResponse};
+use fanwire_fanout::{ConnectRefusal, Opening, PendingResponse};
 use fanwire_node::{Hello, Uplink};
 use fanwire_protocol::{ConnectRequest, Encoding};
 
 use super::{
     cors,
+    plain_request::{self, PlainEndpoint},
     response_stream::{self, Refusal, StreamEndpoint, connect_parameter, refuse},
-    routes::{RealtimeEndpoint, user_of},
+    routes::{ClientRoutes, RealtimeEndpoint, user_of},
     upgrade::ConnectionSetup,
 };
 use crate::config::{Config, ConnectCodeResponse};
-use crate::shard::Transport;
+use crate::shard::{RequestOutcome, Transport};
 
-/// The routes that are switched on. `websocket` differs from `realtime` in the settings of its handshakes.
-pub(super) fn routes(
+/// Adds the routes that are switched on. `websocket` differs from `realtime` in the settings of its handshakes.
+pub(super) fn add_routes(
+    routes: &mut ClientRoutes,
     config: &Config,
     realtime: &Arc<RealtimeEndpoint>,
     websocket: Arc<RealtimeEndpoint>,
-) -> Router {
-    let mut router = Router::new();
+) {
     if config.uni_websocket.enabled {
-        let serve = any(serve_websocket).with_state(websocket);
-        router = router.route(&config.uni_websocket.handler_prefix, serve);
+        let endpoint = Arc::new(UniWebSocketEndpoint { realtime: websocket });
+        let serve = any(serve_websocket).with_state(Arc::clone(&endpoint));
+        routes.add(&config.uni_websocket.handler_prefix, serve, endpoint);
     }
     let streams = [
         (Transport::UniEventStream, &config.uni_sse),
@@ -49,31 +51,62 @@ pub(super) fn routes(
             compression: false,
             connect_responses: responses.enabled.then(|| responses.transforms.as_slice().into()),
         });
-        let serve = any(response_stream::serve).with_state(endpoint);
-        router = router.route(&options.handler_prefix, serve);
+        let serve = any(response_stream::serve).with_state(Arc::clone(&endpoint));
+        routes.add(&options.handler_prefix, serve, endpoint);
     }
-    router
+}
+
+/// The endpoint of unidirectional WebSockets.
+struct UniWebSocketEndpoint {
+    realtime: Arc<RealtimeEndpoint>,
 }
 
 async fn serve_websocket(
-    State(realtime): State<Arc<RealtimeEndpoint>>,
+    State(endpoint): State<Arc<UniWebSocketEndpoint>>,
     request: Request,
 ) -> Response {
-    let message = match connect_parameter(&request).map(|text| connect_request(text.into())) {
-        None => Vec::new(), // it is the first message of the connection
-        Some(Ok(message)) => message,
-        Some(Err(refusal)) => return *refusal,
-    };
-    realtime.endpoint.upgrade(request, |head, _| {
+    match first_message(request.uri()) {
+        Ok(message) => {
+            let upgrade = &endpoint.realtime.endpoint;
+            upgrade.upgrade(request, |head, _| endpoint.setup(head, message))
+        }
+        Err(refusal) => refusal.map(Body::from),
+    }
+}
+
+impl PlainEndpoint for UniWebSocketEndpoint {
+    fn answer(
+        &self,
+        head: &request::Parts,
+        _body: &[u8],
+        peer: SocketAddr,
+    ) -> Option<RequestOutcome<Opening>> {
+        match first_message(&head.uri) {
+            Ok(message) => {
+                let setup = |head: &request::Parts, _| self.setup(head, message);
+                self.realtime.endpoint.answer(head, peer, setup)
+            }
+            Err(refusal) => Some(plain_request::refuse(*refusal)),
+        }
+    }
+}
+
+impl UniWebSocketEndpoint {
+    fn setup(&self, head: &request::Parts, message: Vec<u8>) -> ConnectionSetup<Opening> {
         let hello = Hello {
             encoding: Encoding::Json,
             frame_ping: true,
             transport: Transport::UniWebSocket.name(),
             uplink: Uplink::None,
-            user: user_of(&head.headers, &realtime.user_id_header),
+            user: user_of(&head.headers, &self.realtime.user_id_header),
         };
         ConnectionSetup { hello: hello.into(), is_binary: false, message }
-    })
+    }
+}
+
+/// The connect request in a query, empty if it is the first message of the connection.
+fn first_message(uri: &Uri) -> Result<Vec<u8>, Refusal> {
+    connect_parameter(uri).map_or_else(|| Ok(Vec::new()), |text| connect_request(text.into()))
 }
 
 /// Checks the connect request of an HTTP request, which the session reads again.

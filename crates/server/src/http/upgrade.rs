@@ -22,14 +22,14 @@ use hyper_util::rt::TokioIo;
 
 use super::{
     admission::Admission,
-    http2,
+    http2, plain_request,
     socket::{ReleasedSocket, Socket},
     timeout_stream::TimeoutStream,
 };
 use crate::refusals::Cause;
 use crate::shard::{
-    Application, Arrival, Budget, ClientWindow, DecodeFailures, Negotiated, OpenResponse, Peer,
-    Shards, Transport,
+    Accepted, Application, Arrival, Budget, ClientWindow, DecodeFailures, Negotiated, OpenResponse,
+    Peer, RequestOutcome, Shards, Transport,
 };
 
 /// One WebSocket endpoint in front of the shards of an application.
@@ -61,12 +61,12 @@ pub struct ConnectionSetup<H> {
 }
 
 /// A handshake that is accepted.
-pub(super) struct Upgrade<H> {
-    pub(super) negotiated: Negotiated<H>,
+struct Upgrade<H> {
+    negotiated: Negotiated<H>,
     /// The transport and its first message, if it is not [`Transport::WebSocket`].
-    pub(super) first: Option<OpenResponse>,
+    first: Option<OpenResponse>,
     /// 101, or 200 in HTTP/2, without a body.
-    pub(super) response: Response<()>,
+    response: Response<()>,
 }
 
 impl<A: Application> Endpoint<A> {
@@ -97,11 +97,30 @@ impl<A: Application> Endpoint<A> {
         }
     }
 
+    /// What happens after a plain request; `None` if it is not an upgrade.
+    pub(super) fn answer(
+        &self,
+        head: &request::Parts,
+        peer: SocketAddr,
+        setup: impl FnOnce(&request::Parts, Option<&'static str>) -> ConnectionSetup<A::Hello>,
+    ) -> Option<RequestOutcome<A::Hello>> {
+        if head.method != Method::GET || !head.headers.contains_key(header::UPGRADE) {
+            return None;
+        }
+        Some(match self.decide(head, false, Some(peer), setup) {
+            Ok(Upgrade { negotiated, first, response }) => {
+                let response = plain_request::encode(&response, "");
+                RequestOutcome::Open(Box::new(Accepted { response, first, negotiated }))
+            }
+            Err(refusal) => plain_request::refuse(*refusal),
+        })
+    }
+
     /// Checks a request and the limits on new clients.
     ///
     /// # Errors
     /// The response of a refusal.
-    pub(super) fn decide(
+    fn decide(
         &self,
         head: &request::Parts,
         has_body: bool,

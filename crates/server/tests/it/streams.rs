@@ -6,6 +6,10 @@
 use std::time::Duration;
 
 use fanwire::{Server, config::Config};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 use crate::client::{Client, fetch, metrics_when, publish, start};
 
@@ -81,6 +85,44 @@ async fn an_event_stream_has_an_event_for_each_message() {
         end,
         "data: {\"push\":{\"disconnect\":{\"code\":3001,\"reason\":\"shutdown\"}}}\n\n"
     );
+}
+
+#[tokio::test]
+async fn commands_share_a_connection_and_stay_in_order() {
+    let server = start(streams).await;
+    let mut stream = Client::request(server.address(), &event_source("")).await;
+    let (session, node) = ids(&stream.text_until("\"subscribe\":{}}\n\n").await);
+    let request = |id: usize| {
+        let command = format!("{{\"id\":{id},\"publish\":{{\"channel\":\"b\",\"data\":{id}}}}}");
+        let data = serde_json::json!({ "session": session, "node": node, "data": command });
+        post("/emulation", "", &data.to_string())
+    };
+    let mut socket = TcpStream::connect(server.address()).await.expect("it listens");
+    let mut next = 3;
+    // A shard answers some; the last ones are too many at once, so that hyper serves them and what follows.
+    for count in [1, 2, 40, 1] {
+        let requests: String = (next..next + count).map(request).collect();
+        let (first, second) = requests.split_at(requests.len() - 5);
+        socket.write_all(first.as_bytes()).await.expect("it is open");
+        tokio::task::yield_now().await;
+        socket.write_all(second.as_bytes()).await.expect("it is open");
+        for id in next..next + count {
+            let head = head_of(&mut socket).await.to_ascii_lowercase();
+            assert!(head.starts_with("http/1.1 204 no content\r\n"), "{id}: {head}");
+            let reply = format!("data: {{\"id\":{id},\"publish\":{{}}}}\n\n");
+            assert_eq!(stream.text_until("\n\n").await, reply);
+        }
+        next += count;
+    }
+}
+
+/// The next head that a socket receives.
+async fn head_of(socket: &mut TcpStream) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(socket.read_u8().await.expect("a response"));
+    }
+    String::from_utf8(head).expect("text")
 }
 
 #[tokio::test]

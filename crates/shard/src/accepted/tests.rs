@@ -1,7 +1,7 @@
 //! Tests of accepted sockets: what is taken from them, and who gets them.
 //! In: the bytes of a peer and a decision → out: what the peer reads, and what is left in its socket.
 //! Uses a poller and sockets of loopback, and the test's own time; never a shard.
-//! Changed here: expectations of `shard::handshake`.
+//! Changed here: expectations of `shard::accepted`.
 
 use std::{
     net::{Shutdown, TcpListener},
@@ -20,18 +20,18 @@ struct Log {
     declined: Option<TcpStream>,
 }
 
-/// Opens or refuses requests that end in `!` or `?`, and declines others.
+/// Opens, refuses or answers requests that end in `!`, `?` or `.`, and declines others.
 struct Endings(Arc<Mutex<Log>>);
 
-impl Handshake<()> for Endings {
-    fn decide(&mut self, bytes: &[u8], _now: Instant) -> HandshakeOutcome<()> {
+impl RequestHandler<()> for Endings {
+    fn handle(&mut self, bytes: &[u8], _now: Instant) -> Option<(usize, RequestOutcome<()>)> {
         self.0.lock().expect("one thread").seen.push(bytes.to_vec());
-        let end = bytes.iter().position(|byte| matches!(byte, b'!' | b'?'));
+        let end = bytes.iter().position(|byte| matches!(byte, b'!' | b'?' | b'.'))?;
         let response = b"answer".to_vec();
-        match end.map(|end| (end + 1, bytes[end])) {
-            None => HandshakeOutcome::Decline,
-            Some((request_bytes, b'?')) => HandshakeOutcome::Refuse { request_bytes, response },
-            Some((request_bytes, _)) => {
+        let outcome = match bytes[end] {
+            b'?' => RequestOutcome::Refuse(response),
+            b'.' => RequestOutcome::Answer(response),
+            _ => {
                 let negotiated = Negotiated {
                     is_binary: false,
                     compression: Compression::Raw,
@@ -41,9 +41,10 @@ impl Handshake<()> for Endings {
                     hello: (),
                     permit: Permit::acquire(&Arc::default(), 0).expect("no limit"),
                 };
-                HandshakeOutcome::Open { request_bytes, response, negotiated }
+                RequestOutcome::Open(Box::new(Accepted { response, first: None, negotiated }))
             }
-        }
+        };
+        Some((end + 1, outcome))
     }
 
     fn decline(self: Box<Self>, socket: TcpStream) {
@@ -53,7 +54,7 @@ impl Handshake<()> for Endings {
 
 struct World {
     poll: Poll,
-    handshakes: Handshakes<()>,
+    accepted: AcceptedSockets<()>,
     log: Arc<Mutex<Log>>,
     start: Instant,
     slot: usize,
@@ -69,22 +70,22 @@ impl World {
         prepare(&socket).expect("an open socket");
         let poll = Poll::new().expect("a poller");
         let (log, start) = (Arc::<Mutex<Log>>::default(), Instant::now());
-        let mut handshakes = Handshakes::default();
-        let handshake = Box::new(Endings(log.clone()));
-        let slot = handshakes.insert(socket, handshake, poll.registry(), start);
+        let mut accepted = AcceptedSockets::default();
+        let handler = Box::new(Endings(log.clone()));
+        let slot = accepted.insert(socket, handler, poll.registry(), start);
         let slot = slot.expect("it is registered");
-        Self { poll, handshakes, log, start, slot, peer }
+        Self { poll, accepted, log, start, slot, peer }
     }
 
     fn receive(&mut self) -> Option<Opened<()>> {
-        self.handshakes.receive(self.slot, &mut [0; 64], self.poll.registry(), self.start)
+        self.accepted.receive(self.slot, &mut [0; 64], self.poll.registry(), self.start)
     }
 
     /// Waits for the event of the peer's next step.
     fn wait(&mut self) {
         let mut events = Events::with_capacity(4);
         self.poll.poll(&mut events, None).expect("a poller");
-        let slots = events.iter().map(|event| Handshakes::<()>::slot(event.token()));
+        let slots = events.iter().map(|event| AcceptedSockets::<()>::slot(event.token()));
         assert_eq!(slots.collect::<Vec<_>>(), [Some(self.slot)]);
     }
 
@@ -95,7 +96,7 @@ impl World {
 
     /// All that the peer receives.
     fn received(mut self) -> Vec<u8> {
-        drop(self.handshakes);
+        drop(self.accepted);
         let mut received = Vec::new();
         self.peer.read_to_end(&mut received).expect("an orderly end");
         received
@@ -108,11 +109,11 @@ fn a_request_is_taken_and_what_follows_it_stays_in_the_socket() {
     assert!(world.receive().is_none(), "nothing has come");
     world.send(b"hello!frame");
     let mut opened = world.receive().expect("a whole request");
-    assert_eq!(opened.response, b"answer");
+    assert_eq!(opened.accepted.response, b"answer");
     let mut rest = [0; 16];
     assert_eq!(opened.socket.read(&mut rest).expect("bytes"), 5);
     assert_eq!(&rest[..5], b"frame");
-    assert!(world.handshakes.pending.is_empty());
+    assert!(world.accepted.waiting.is_empty());
 }
 
 #[test]
@@ -139,13 +140,13 @@ fn another_server_reads_a_declined_request_from_its_first_byte() {
 fn a_silent_socket_is_declined_after_a_second() {
     let mut world = World::new();
     let registry = world.poll.registry();
-    world.handshakes.advance(registry, world.start + SILENCE_MAX - Duration::from_millis(1));
+    world.accepted.advance(registry, world.start + SILENCE_MAX - Duration::from_millis(1));
     assert!(world.log.lock().expect("one thread").declined.is_none());
-    assert_eq!(world.handshakes.next_deadline(), Some(world.start + SILENCE_MAX));
-    world.handshakes.advance(registry, world.start + SILENCE_MAX);
+    assert_eq!(world.accepted.next_deadline(), Some(world.start + SILENCE_MAX));
+    world.accepted.advance(registry, world.start + SILENCE_MAX);
     let log = world.log.lock().expect("one thread");
     assert!(log.declined.is_some() && log.seen.is_empty());
-    assert_eq!(world.handshakes.next_deadline(), None);
+    assert_eq!(world.accepted.next_deadline(), None);
 }
 
 #[test]
@@ -154,7 +155,7 @@ fn a_peer_that_leaves_without_a_byte_is_forgotten() {
     world.peer.shutdown(Shutdown::Write).expect("a socket");
     world.wait();
     assert!(world.receive().is_none());
-    assert!(world.handshakes.pending.is_empty());
+    assert!(world.accepted.waiting.is_empty());
     let log = world.log.lock().expect("one thread");
     assert!(log.declined.is_none() && log.seen.is_empty());
 }
@@ -162,6 +163,48 @@ fn a_peer_that_leaves_without_a_byte_is_forgotten() {
 #[test]
 fn a_stop_declines_all_sockets() {
     let mut world = World::new();
-    world.handshakes.decline_all(world.poll.registry());
+    world.accepted.decline_all(world.poll.registry());
     assert!(world.log.lock().expect("one thread").declined.is_some());
+}
+
+#[test]
+fn an_answered_socket_waits_for_its_next_request() {
+    let mut world = World::new();
+    world.send(b"one.two.");
+    assert!(world.receive().is_none());
+    let seen = world.log.lock().expect("one thread").seen.clone();
+    assert_eq!(seen, [&b"one.two."[..], b"two."]);
+    let registry = world.poll.registry();
+    world.accepted.advance(registry, world.start + SILENCE_MAX);
+    assert_eq!(world.accepted.next_deadline(), Some(world.start + IDLE_MAX));
+    world.send(b"three.fo");
+    assert!(world.receive().is_none());
+    let mut log = world.log.lock().expect("one thread");
+    let mut rest = [0; 16];
+    let mut socket = log.declined.take().expect("declined in the middle of a request");
+    assert_eq!(socket.read(&mut rest).expect("bytes"), 2);
+    drop((log, socket));
+    assert_eq!(world.received(), b"answeransweranswer");
+}
+
+#[test]
+fn an_answered_socket_is_declined_when_it_is_silent() {
+    let mut world = World::new();
+    world.send(b"one.");
+    assert!(world.receive().is_none());
+    let registry = world.poll.registry();
+    for (after, is_declined) in [(SILENCE_MAX, false), (IDLE_MAX, true)] {
+        world.accepted.advance(registry, world.start + after);
+        assert_eq!(world.log.lock().expect("one thread").declined.is_some(), is_declined);
+    }
+}
+
+#[test]
+fn many_requests_at_once_are_for_another_server() {
+    let mut world = World::new();
+    world.send(&b"a.".repeat(REQUESTS_PER_EVENT + 1));
+    assert!(world.receive().is_none());
+    let log = world.log.lock().expect("one thread");
+    assert_eq!(log.seen.len(), REQUESTS_PER_EVENT);
+    assert!(log.declined.is_some());
 }

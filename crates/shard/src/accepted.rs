@@ -1,0 +1,203 @@
+//! Accepted sockets whose request has not arrived: from its bytes to a connection, a response, or another server.
+//! In: a socket, and what handles its requests → out: the same, once there are bytes or the socket was silent for long.
+//! Uses the shard's poller; never takes a byte from a socket before the decision, so that whoever gets it reads all of it.
+//! Changed here: how long a socket may be silent on a shard. The decision lives in the server, its effect in `turn`.
+
+use std::{
+    cmp::Reverse,
+    collections::BinaryHeap,
+    io::{ErrorKind, Read, Write},
+    net::TcpStream,
+    time::{Duration, Instant},
+};
+
+use mio::{Interest, Registry, Token};
+use slab::Slab;
+
+use super::negotiated::{Negotiated, OpenResponse};
+
+/// Handles the requests of one accepted socket.
+pub trait RequestHandler<H>: Send {
+    /// Looks at the bytes that arrived, which may be a part of a request or more than one. Returns the length of the request
+    /// and its outcome, `None` if another server is to read it. Must not block.
+    fn handle(&mut self, bytes: &[u8], now: Instant) -> Option<(usize, RequestOutcome<H>)>;
+
+    /// Takes the socket, of which no byte of the next request has been read. Must not block.
+    fn decline(self: Box<Self>, socket: TcpStream);
+}
+
+/// What happens after a request was taken from its socket.
+pub enum RequestOutcome<H> {
+    /// A connection begins.
+    Open(Box<Accepted<H>>),
+    /// The socket waits for its next request after this response.
+    Answer(Vec<u8>),
+    /// The socket closes after this response.
+    Refuse(Vec<u8>),
+}
+
+/// What a request decided about its connection.
+pub struct Accepted<H> {
+    /// 101 for a WebSocket; empty for a response that does not end.
+    pub response: Vec<u8>,
+    /// `None` for a [`Transport::WebSocket`](super::Transport::WebSocket).
+    pub first: Option<OpenResponse>,
+    pub negotiated: Negotiated<H>,
+}
+
+/// The accepted sockets of a shard.
+pub(super) struct AcceptedSockets<H> {
+    waiting: Slab<AcceptedSocket<H>>,
+    /// When silent sockets are given away, one entry for each. That of a socket which left early stays until then.
+    deadlines: BinaryHeap<Reverse<(Instant, usize, u64)>>,
+    accepted: u64,
+}
+
+struct AcceptedSocket<H> {
+    socket: mio::net::TcpStream,
+    handler: Box<dyn RequestHandler<H>>,
+    number: u64,
+    deadline: Instant,
+}
+
+/// A socket that becomes a connection, registered under its old token.
+pub(super) struct Opened<H> {
+    pub(super) socket: mio::net::TcpStream,
+    pub(super) accepted: Box<Accepted<H>>,
+}
+
+impl<H> Default for AcceptedSockets<H> {
+    fn default() -> Self {
+        Self { waiting: Slab::new(), deadlines: BinaryHeap::new(), accepted: 0 }
+    }
+}
+
+impl<H> AcceptedSockets<H> {
+    /// The slot of an event with this token, if it is one of an accepted socket.
+    pub(super) fn slot(token: Token) -> Option<usize> {
+        token.0.checked_sub(FIRST_TOKEN)
+    }
+
+    /// Registers a nonblocking socket, whose first bytes may be there already. Returns its slot.
+    pub(super) fn insert(
+        &mut self,
+        socket: TcpStream,
+        handler: Box<dyn RequestHandler<H>>,
+        registry: &Registry,
+        now: Instant,
+    ) -> Option<usize> {
+        let mut socket = mio::net::TcpStream::from_std(socket);
+        let entry = self.waiting.vacant_entry();
+        let slot = entry.key();
+        // An error is the lack of kernel memory for one more watch: the peer sees its connection end.
+        registry.register(&mut socket, Token(FIRST_TOKEN + slot), Interest::READABLE).ok()?;
+        self.accepted += 1;
+        let (number, deadline) = (self.accepted, now + SILENCE_MAX);
+        entry.insert(AcceptedSocket { socket, handler, number, deadline });
+        self.deadlines.push(Reverse((deadline, slot, number)));
+        Some(slot)
+    }
+
+    /// Looks at the bytes that arrived in a slot; `buffer` is scratch space. Returns the socket if it becomes a connection.
+    pub(super) fn receive(
+        &mut self,
+        slot: usize,
+        buffer: &mut [u8],
+        registry: &Registry,
+        now: Instant,
+    ) -> Option<Opened<H>> {
+        for _ in 0..REQUESTS_PER_EVENT {
+            let waiting = self.waiting.get_mut(slot)?;
+            let most = buffer.len().min(REQUEST_BYTES_MAX);
+            let length = match waiting.socket.peek(&mut buffer[..most]) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
+                // The peer ended, or its connection failed.
+                Ok(0) | Err(_) => {
+                    self.waiting.remove(slot);
+                    return None;
+                }
+                Ok(length) => length,
+            };
+            let Some((taken, outcome)) = waiting.handler.handle(&buffer[..length], now) else {
+                break;
+            };
+            let is_taken = waiting.socket.read_exact(&mut buffer[..taken]); // the bytes of the peek
+            match outcome {
+                RequestOutcome::Open(accepted) => {
+                    let socket = self.waiting.remove(slot).socket;
+                    return is_taken.is_ok().then_some(Opened { socket, accepted });
+                }
+                RequestOutcome::Answer(response) => {
+                    waiting.deadline = now + IDLE_MAX;
+                    // A peer that does not read its responses gets no more of them.
+                    if is_taken.and_then(|()| waiting.socket.write_all(&response)).is_err() {
+                        self.waiting.remove(slot);
+                    }
+                    if length == taken {
+                        return None; // what comes next raises an event
+                    }
+                }
+                RequestOutcome::Refuse(response) => {
+                    let mut socket = self.waiting.remove(slot).socket;
+                    // The response is shorter than an empty send buffer; a peer that left needs none.
+                    let _ = is_taken.and_then(|()| socket.write_all(&response));
+                    return None;
+                }
+            }
+        }
+        self.decline(slot, registry);
+        None
+    }
+
+    /// Gives away the sockets that were silent for [`SILENCE_MAX`], or for [`IDLE_MAX`] after a request.
+    pub(super) fn advance(&mut self, registry: &Registry, now: Instant) {
+        while let Some(Reverse((deadline, slot, number))) = self.deadlines.peek().copied() {
+            if deadline > now {
+                return;
+            }
+            self.deadlines.pop();
+            match self.waiting.get(slot).filter(|waiting| waiting.number == number) {
+                Some(waiting) if waiting.deadline > now => {
+                    self.deadlines.push(Reverse((waiting.deadline, slot, number)));
+                }
+                Some(_) => self.decline(slot, registry),
+                None => {}
+            }
+        }
+    }
+
+    /// Gives away all sockets.
+    pub(super) fn decline_all(&mut self, registry: &Registry) {
+        let slots: Vec<usize> = self.waiting.iter().map(|(slot, _)| slot).collect();
+        slots.into_iter().for_each(|slot| self.decline(slot, registry));
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.peek().map(|Reverse((deadline, ..))| *deadline)
+    }
+
+    fn decline(&mut self, slot: usize, registry: &Registry) {
+        let AcceptedSocket { mut socket, handler, .. } = self.waiting.remove(slot);
+        if registry.deregister(&mut socket).is_ok() {
+            handler.decline(socket.into());
+        }
+    }
+}
+
+/// The tokens of connections are below, that of the waker is above.
+const FIRST_TOKEN: usize = usize::MAX / 2;
+
+/// The most that is looked at: a longer request is read by another server, which has a limit of its own.
+const REQUEST_BYTES_MAX: usize = 8 << 10;
+
+/// A socket without a byte is given to another server after this time; that one closes it when its own limit is over.
+const SILENCE_MAX: Duration = Duration::from_secs(1);
+
+/// The same for one whose last request was answered: longer than between two answers to pings.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+
+/// A peer that sends more requests at once is served by another server, so that it delays no connection.
+const REQUESTS_PER_EVENT: usize = 16;
+
+#[cfg(test)]
+mod tests;
