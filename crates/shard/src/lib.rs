@@ -13,6 +13,9 @@ pub mod counters;
 mod decode_failures;
 mod dedicated;
 mod framer;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod handshake;
 mod inbox;
 mod negotiated;

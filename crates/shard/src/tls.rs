@@ -225,7 +225,7 @@ const OVERHEAD_BYTES_MAX: usize = 256;
 /// Limit of what an incomplete handshake message may take, as in rustls' own buffers. Incomplete records are smaller.
 const PARTIAL_BYTES_MAX: usize = 0xffff;
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
