@@ -1,25 +1,26 @@
 //! Scenario `idle`: memory of an idle connection with one subscription, and CPU with pings on.
 //! In: a number of connections → out: resident bytes at steps, their slope, CPU per connection and second.
-//! Uses `target`, `generator` and `machine`; subscribers answer pings and do nothing else.
-//! Change here what an idle connection is; how memory and CPU are read lives in `machine`.
+//! Uses `target` and `machine`; the connections answer pings and do nothing else.
+//! Change here what is measured; connections live in `sockets` and `http2`, how memory and CPU are read in `machine`.
 
-use anyhow::{Result, bail, ensure};
+mod http2;
+mod sockets;
+
+use anyhow::{Result, bail};
 use clap::Args;
 use rustls::ClientConfig;
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::certificate::Certificate;
+use crate::certificate::{API_IP, Certificate};
 use crate::setup::Setup;
 use crate::stats::{grouped, slope};
 use crate::target::{Target, merge};
-use fanwire_load::generator::messages::Encoding;
-use fanwire_load::generator::{
-    ConnectTarget, Generator, Profile, PublicationHandler, SubscriberTransport,
-};
+use fanwire_load::generator::{ConnectTarget, SubscriberTransport};
 use fanwire_load::machine::{self, Meter};
+use http2::Http2Connections;
+use sockets::SocketConnections;
 
 /// Server memory per idle connection (slope of resident memory) and CPU per connection with pings on.
 #[derive(Args)]
@@ -30,9 +31,15 @@ pub struct Idle {
     /// Do not offer permessage-deflate.
     #[arg(long)]
     no_compression: bool,
-    /// Event streams instead of WebSockets; they answer pings by requests on one more connection.
+    /// Event streams instead of WebSockets; they answer pings by requests on 16 more connections, as behind a proxy.
     #[arg(long)]
     event_streams: bool,
+    /// WebSockets in streams of HTTP/2 without TLS (RFC 8441).
+    #[arg(long, conflicts_with_all = ["event_streams", "tls"])]
+    http2: bool,
+    /// WebSockets that share one socket: 1 as browsers do, more as proxies do.
+    #[arg(long, requires = "http2", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    streams: u16,
     /// Connections with TLS.
     #[arg(long)]
     tls: bool,
@@ -59,7 +66,7 @@ impl Idle {
     /// A server that does not start, or that closes or sends anything but replies and pings.
     pub fn run(self) -> Result<bool> {
         let descriptors = machine::raise_descriptor_limit();
-        if descriptors < self.connections as u64 + DESCRIPTORS_SPARE {
+        if descriptors < self.server_descriptors() + DESCRIPTORS_SPARE {
             bail!(
                 "{} connections need more than the {descriptors} descriptors allowed",
                 self.connections
@@ -72,35 +79,51 @@ impl Idle {
         if self.event_streams {
             merge(&mut settings, serde_json::json!({ "sse": { "enabled": true } }));
         }
+        if self.http2 {
+            let address = serde_json::json!({ "h2c_external": true, "internal_address": API_IP });
+            merge(&mut settings, serde_json::json!({ "http_server": address }));
+        }
         let core = Some(self.setup.server_core);
         let target = Target::with_settings(&self.setup.binary()?, core, settings)?;
         let tls = certificate.as_ref().map(Certificate::client);
-        let measured = self.measure(&target, tls);
+        let connections = self.connections(&target, tls)?;
+        let measured = self.measure(&target, connections);
         measured.map_err(|error| error.context(format!("server log:\n{}", target.log_tail())))
     }
 
-    fn measure(&self, target: &Target, tls: Option<Arc<ClientConfig>>) -> Result<bool> {
-        let mut generator = Generator::new(false)?;
+    fn connections(
+        &self,
+        target: &Target,
+        tls: Option<Arc<ClientConfig>>,
+    ) -> Result<Box<dyn IdleConnections>> {
+        let compression = !self.no_compression;
+        let channels = if self.own_channels { Channels::OneForEach } else { Channels::OneForAll };
+        if self.http2 {
+            let connections =
+                Http2Connections::new(target.address(), self.streams, compression, channels)?;
+            return Ok(Box::new(connections));
+        }
         let transport = match self.event_streams {
             true => SubscriberTransport::EventStream,
             false => SubscriberTransport::WebSocket,
         };
-        generator.set_endpoint(ConnectTarget { transport, tls, ..ConnectTarget::default() });
-        let compression = if self.no_compression { "not offered" } else { "negotiated" };
-        let channels = if self.own_channels { "a channel each" } else { "one channel" };
-        let tls = if self.tls { ", TLS" } else { "" };
-        println!(
-            "idle: one subscription per connection, {channels}, compression {compression}{tls}\n"
-        );
+        let endpoint = ConnectTarget { transport, tls, ..ConnectTarget::default() };
+        let connections =
+            SocketConnections::new(target.address(), endpoint, compression, channels)?;
+        Ok(Box::new(connections))
+    }
+
+    fn measure(&self, target: &Target, mut connections: Box<dyn IdleConnections>) -> Result<bool> {
+        println!("{}\n", self.title());
         println!("connections   resident MB   bytes per connection so far");
         let empty = machine::resident_bytes(target.pid())? as f64;
         println!("{:>11} {:>13.2}", 0, empty / 1e6);
         let mut points = Vec::new();
         let mut opened = 0;
         for step in self.steps() {
-            self.open(target, &mut generator, opened..step)?;
+            connections.open(opened..step)?;
             opened = step;
-            rest(&mut generator, SETTLE, |_| Ok(()))?;
+            connections.rest(SETTLE)?;
             let resident = machine::resident_bytes(target.pid())? as f64;
             println!(
                 "{:>11} {:>13.2} {:>29.0}",
@@ -115,28 +138,45 @@ impl Idle {
             "\nbytes per idle connection (least squares): {bytes:.0}{}",
             limit(bytes, self.bytes_max)
         );
-        let cpu_us = self.cpu_with_pings(target, &mut generator)?;
+        let cpu_us = self.cpu_with_pings(target, connections.as_mut())?;
         let kept = |value: f64, max: Option<f64>| max.is_none_or(|max| value <= max);
         Ok(kept(bytes, self.bytes_max) && kept(cpu_us, self.cpu_us_max))
     }
 
-    fn cpu_with_pings(&self, target: &Target, generator: &mut Generator) -> Result<f64> {
+    fn title(&self) -> String {
+        let transport = match (self.http2, self.streams) {
+            (false, _) => String::new(),
+            (true, 1) => ", HTTP/2 with one stream per socket".to_owned(),
+            (true, streams) => format!(", HTTP/2 with {streams} streams per socket"),
+        };
+        let compression = if self.no_compression { "not offered" } else { "negotiated" };
+        let channels = if self.own_channels { "a channel each" } else { "one channel" };
+        let tls = if self.tls { ", TLS" } else { "" };
+        format!(
+            "idle: one subscription per connection, {channels}, compression {compression}{tls}{transport}"
+        )
+    }
+
+    fn cpu_with_pings(
+        &self,
+        target: &Target,
+        connections: &mut dyn IdleConnections,
+    ) -> Result<f64> {
         if self.seconds == 0.0 {
             return Ok(0.0);
         }
-        let mut uplink = Uplink::open(target)?;
-        uplink.rest(generator, FIRST_PING_MAX)?;
-        let pings = generator.pings();
+        connections.rest(FIRST_PING_MAX)?;
+        let pings = connections.pings();
         let meter = Meter::start(target.pid(), self.setup.server_core)?;
-        uplink.rest(generator, Duration::from_secs_f64(self.seconds))?;
+        connections.rest(Duration::from_secs_f64(self.seconds))?;
         let usage = meter.stop()?;
-        let connections = self.connections as f64;
-        let cpu_us = usage.cpu_seconds * 1e6 / connections / usage.wall_seconds;
-        let pings = (generator.pings() - pings) as f64;
+        let count = self.connections as f64;
+        let cpu_us = usage.cpu_seconds * 1e6 / count / usage.wall_seconds;
+        let pings = (connections.pings() - pings) as f64;
         println!(
             "µs of CPU per connection and second with pings: {cpu_us:.3}{} ({:.2} pings per connection in {:.0} s, {:.1} µs per ping)",
             limit(cpu_us, self.cpu_us_max),
-            pings / connections,
+            pings / count,
             usage.wall_seconds,
             usage.cpu_seconds * 1e6 / pings.max(1.0),
         );
@@ -145,27 +185,13 @@ impl Idle {
         Ok(cpu_us)
     }
 
-    fn open(
-        &self,
-        target: &Target,
-        generator: &mut Generator,
-        numbers: std::ops::Range<usize>,
-    ) -> Result<()> {
-        let mut profile = Profile {
-            plain: false,
-            encoding: Encoding::Json,
-            // The generator would not see the pings of a compressed stream.
-            compression: !self.no_compression && !self.event_streams,
-            channels: vec!["idle".to_owned()],
-        };
-        if !self.own_channels {
-            return generator.open(target.address(), numbers.len(), &profile);
+    /// What the connections take of the server: it has more of them than this program has.
+    fn server_descriptors(&self) -> u64 {
+        let connections = self.connections as u64;
+        match self.http2 {
+            false => connections,
+            true => connections.div_ceil(self.streams.into()) + 2 * connections,
         }
-        for number in numbers {
-            profile.channels = vec![format!("idle-{number}")];
-            generator.open(target.address(), 1, &profile)?;
-        }
-        Ok(())
     }
 
     fn steps(&self) -> [usize; 4] {
@@ -173,55 +199,37 @@ impl Idle {
     }
 }
 
-/// Answers pings for this long; those of event streams are passed to `send`.
-fn rest(
-    generator: &mut Generator,
-    stretch: Duration,
-    mut send: impl FnMut(&[u8]) -> Result<()>,
-) -> Result<()> {
-    let started = Instant::now();
-    while let Some(left) = stretch.checked_sub(started.elapsed()) {
-        generator.turn(Some(left), &mut Silence)?;
-        generator.take_pongs().iter().try_for_each(|pong| send(pong))?;
-    }
-    Ok(())
+/// Connections of one kind, which do nothing but answer pings.
+trait IdleConnections {
+    /// Opens those of these numbers; returns when each has its subscription.
+    ///
+    /// # Errors
+    /// A refused connection or command, or no progress.
+    fn open(&mut self, numbers: Range<usize>) -> Result<()>;
+
+    /// Answers pings for this long.
+    ///
+    /// # Errors
+    /// A connection has ended, or received anything but a ping.
+    fn rest(&mut self, stretch: Duration) -> Result<()>;
+
+    /// Pings that were answered so far.
+    fn pings(&self) -> u64;
 }
 
-/// A connection for the answers of event streams to pings.
-struct Uplink(TcpStream);
+/// The channel that a connection subscribes to.
+#[derive(Clone, Copy)]
+enum Channels {
+    OneForAll,
+    OneForEach,
+}
 
-impl Uplink {
-    fn open(target: &Target) -> Result<Self> {
-        let socket = TcpStream::connect(target.address())?;
-        socket.set_nodelay(true)?;
-        Ok(Self(socket))
-    }
-
-    fn rest(&mut self, generator: &mut Generator, stretch: Duration) -> Result<()> {
-        rest(generator, stretch, |pong| self.send(pong))
-    }
-
-    /// Sends a request and reads its answer, which has no body.
-    fn send(&mut self, request: &[u8]) -> Result<()> {
-        self.0.write_all(request)?;
-        let (mut answer, mut length) = ([0; 1024], 0);
-        while !answer[..length].ends_with(b"\r\n\r\n") {
-            let read = self.0.read(&mut answer[length..])?;
-            ensure!(read > 0, "the answer to a pong ends early");
-            length += read;
+impl Channels {
+    fn name(self, number: usize) -> String {
+        match self {
+            Self::OneForAll => "idle".to_owned(),
+            Self::OneForEach => format!("idle-{number}"),
         }
-        let is_accepted = answer.starts_with(b"HTTP/1.1 204 ");
-        ensure!(is_accepted, "a pong was refused: {}", answer[..length].escape_ascii());
-        Ok(())
-    }
-}
-
-/// Idle connections receive no publications.
-struct Silence;
-
-impl PublicationHandler for Silence {
-    fn publication(&mut self, subscriber: usize, message: &[u8]) -> Result<()> {
-        bail!("idle subscriber {subscriber} received {}", message.escape_ascii());
     }
 }
 

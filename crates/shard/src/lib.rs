@@ -14,6 +14,9 @@ pub mod counters;
 mod decode_failures;
 mod dedicated;
 mod framer;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod inbox;
 mod negotiated;
 mod queue;

@@ -20,6 +20,8 @@ pub struct TlsSession {
     outgoing: Vec<u8>,
     sent: usize,
     peer: PeerState,
+    /// What the peer did wrong. rustls forgets some of these errors, and must not be called after any.
+    failure: Option<Error>,
 }
 
 /// Whether the peer may send more.
@@ -38,7 +40,8 @@ impl TlsSession {
     pub fn new(config: Arc<ServerConfig>) -> Result<Box<Self>, Error> {
         let connection = UnbufferedServerConnection::new(config)?;
         let (partial, outgoing) = (Vec::new(), Vec::new());
-        Ok(Box::new(Self { connection, partial, outgoing, sent: 0, peer: PeerState::Open }))
+        let (peer, failure) = (PeerState::Open, None);
+        Ok(Box::new(Self { connection, partial, outgoing, sent: 0, peer, failure }))
     }
 
     pub fn is_handshaking(&self) -> bool {
@@ -59,8 +62,19 @@ impl TlsSession {
     /// messages of the handshake or an alert, are added to [`unsent`](Self::unsent), also with an error.
     ///
     /// # Errors
-    /// The peer broke the protocol; the session is not usable any more.
+    /// The peer broke the protocol; every later call returns the same error.
     pub fn receive(
+        &mut self,
+        bytes: &mut [u8],
+        plaintext: &mut Vec<u8>,
+    ) -> Result<PeerState, Error> {
+        self.check()?;
+        let received = self.receive_records(bytes, plaintext);
+        self.failure = received.as_ref().err().cloned();
+        received
+    }
+
+    fn receive_records(
         &mut self,
         bytes: &mut [u8],
         plaintext: &mut Vec<u8>,
@@ -80,6 +94,11 @@ impl TlsSession {
         }
         self.partial = partial;
         Ok(self.peer)
+    }
+
+    /// Returns the error of an earlier call.
+    fn check(&self) -> Result<(), Error> {
+        self.failure.clone().map_or(Ok(()), Err)
     }
 
     /// Processes whole records. Returns how many bytes they have.
@@ -127,8 +146,9 @@ impl TlsSession {
     /// are invalid without them (RFC 8446 §5.3).
     ///
     /// # Errors
-    /// The handshake is not over, the session has ended, or the keys of TLS 1.2 are used up.
+    /// The handshake is not over, the peer broke the protocol, the session has ended, or the keys of TLS 1.2 are used up.
     pub fn encrypt(&mut self, plaintext: &[u8], records: &mut [u8]) -> Result<usize, Error> {
+        self.check()?;
         match self.connection.process_tls_records(&mut self.partial).state? {
             ConnectionState::WriteTraffic(mut traffic) => {
                 traffic.encrypt(plaintext, records).map_err(|_| Error::EncryptError)
@@ -151,8 +171,12 @@ impl TlsSession {
         encrypted.map(|_| ())
     }
 
-    /// Adds close_notify to [`unsent`](Self::unsent), once and only after the handshake (RFC 8446 §6.1).
+    /// Adds close_notify to [`unsent`](Self::unsent), once and only after the handshake (RFC 8446 §6.1). After an error the alert
+    /// was the last message.
     pub fn close(&mut self) {
+        if self.failure.is_some() {
+            return;
+        }
         self.collect_alerts();
         let state = self.connection.process_tls_records(&mut self.partial).state;
         let Ok(ConnectionState::WriteTraffic(mut traffic)) = state else { return };
@@ -201,7 +225,7 @@ const OVERHEAD_BYTES_MAX: usize = 256;
 /// Limit of what an incomplete handshake message may take, as in rustls' own buffers. Incomplete records are smaller.
 const PARTIAL_BYTES_MAX: usize = 0xffff;
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

@@ -110,7 +110,7 @@ fn write_frames(
 ) -> rustix::io::Result<usize> {
     records.resize(RECORDS_BYTES_MAX, 0);
     let plaintext = next_plaintext(queue, joined, plaintext);
-    // Only used-up keys of TLS 1.2 cause an error.
+    // An error comes from used-up keys of TLS 1.2, or from an earlier one of the peer.
     let bytes = session.encrypt(plaintext, records).map_err(|_| Errno::PROTO)?;
     let plaintext_bytes = plaintext.len();
     queue.advance(plaintext_bytes, lists);

@@ -1,7 +1,7 @@
 //! Both sides of TLS for tests: configurations with a fresh certificate, and a client without a socket.
 //! In: a version → out: configurations, sessions whose handshake is done.
-//! Uses rustls and rcgen. Never: part of a build that is not a test.
-//! Changed here: what the tests of this crate need of TLS.
+//! Uses rustls and rcgen. Never: part of a build that is no test and does not fuzz.
+//! Changed here: what tests and the fuzz target of this crate need of TLS.
 
 use std::{io::Read, io::Write, sync::Arc};
 
@@ -13,10 +13,11 @@ use rustls::{
 
 use super::TlsSession;
 
+/// The server's and the client's.
+pub(crate) type Configs = (Arc<ServerConfig>, Arc<ClientConfig>);
+
 /// Configurations of both sides that speak this version.
-pub(crate) fn configs(
-    version: &'static SupportedProtocolVersion,
-) -> (Arc<ServerConfig>, Arc<ClientConfig>) {
+pub(crate) fn configs(version: &'static SupportedProtocolVersion) -> Configs {
     let own = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a name");
     let key = PrivateKeyDer::try_from(own.signing_key.serialize_der()).expect("a key");
     let provider = Arc::new(aws_lc_rs::default_provider());
@@ -75,6 +76,7 @@ impl TestClient {
 }
 
 /// A session and its client after their handshake; the client has received everything.
+#[cfg(test)]
 pub(crate) fn connected(
     version: &'static SupportedProtocolVersion,
 ) -> (Box<TlsSession>, TestClient) {
@@ -98,4 +100,11 @@ pub(crate) fn sent(session: &mut TlsSession) -> Vec<u8> {
     let bytes = session.unsent().to_vec();
     session.advance(bytes.len());
     bytes
+}
+
+impl TlsSession {
+    /// The memory of its buffers.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.partial.capacity() + self.outgoing.capacity()
+    }
 }

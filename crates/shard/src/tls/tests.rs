@@ -155,6 +155,27 @@ fn a_changed_record_ends_the_session_with_bad_record_mac() {
     }
 }
 
+/// Found by the fuzz target `tls_session`: the next bytes were read as if nothing had happened, or failed an assertion of rustls.
+#[test]
+fn an_error_stays_and_nothing_follows_its_alert() {
+    let bad_records = [&[9, 3, 3, 0, 1, 0][..], &[20, 3, 3, 0, 0], &[22, 3, 3, 0, 1, 0]];
+    for (version, bad_record) in
+        VERSIONS.into_iter().flat_map(|it| bad_records.map(|bad| (it, bad)))
+    {
+        let (mut session, mut client) = connected(version);
+        let mut plaintext = Vec::new();
+        let failure = session.receive(&mut bad_record.to_vec(), &mut plaintext);
+        assert!(failure.is_err());
+        let alert = sent(&mut session);
+        for mut bytes in [client.encrypted(b"question"), bad_record.to_vec(), Vec::new()] {
+            assert_eq!(session.receive(&mut bytes, &mut plaintext), failure);
+        }
+        assert_eq!(session.push(b"answer").err(), failure.err());
+        session.close();
+        assert!(!alert.is_empty() && session.unsent().is_empty() && plaintext.is_empty());
+    }
+}
+
 #[test]
 fn a_record_longer_than_allowed_is_refused_before_it_has_arrived() {
     let (mut session, _) = connected(&TLS13);
