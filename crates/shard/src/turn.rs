@@ -355,7 +355,7 @@ impl<A: Application> Turn<A> {
             Connection::new(socket, self.generation, may_inflate, compression, permit);
         if let Some(window) = client_window {
             let (reader, memory) = window.into_reader();
-            (connection.reader, connection._client_window) = (reader, Some(memory));
+            (connection.reader, connection.rare_mut()._client_window) = (reader, Some(memory));
         }
         (connection.is_binary, connection.peer) = (is_binary, peer);
         connection.transport = transport;
@@ -416,7 +416,7 @@ impl<A: Application> Turn<A> {
                 self.feed(key, &mut rest, &mut share);
                 continue;
             }
-            if connection.tls.is_some() {
+            if connection.is_encrypted() {
                 if self.read_records(key, to_the_end, buffer, &mut share) {
                     continue;
                 }
