@@ -3,6 +3,8 @@
 //! Uses the queue and the WebSocket reader; never decides anything.
 //! Changed here: the parts of a connection, and its phases.
 
+use std::net::SocketAddr;
+
 use fanwire_deflate::Shadow;
 use fanwire_ws::{Compression, Reader, frame};
 use mio::net::TcpStream;
@@ -85,6 +87,8 @@ pub(super) struct RareParts {
     pub(super) dedicated: Option<Box<Context>>,
     /// With `ShardSettings::compression_verify`, from the first compressed message on.
     pub(super) shadow: Option<Box<Shadow>>,
+    /// Of the peer, if the socket has another one or none.
+    pub(super) address: Option<SocketAddr>,
 }
 
 /// Encoding, transport and compression of a peer. Peers of equal format get the same frame, if it refers to nothing.
@@ -170,6 +174,12 @@ impl Connection {
 
     pub(super) fn dedicated_mut(&mut self) -> Option<&mut Context> {
         self.rare.as_mut()?.dedicated.as_deref_mut()
+    }
+
+    /// The address of the peer; usually by a system call.
+    pub(super) fn peer_address(&self) -> Option<SocketAddr> {
+        let address = self.rare.as_ref().and_then(|rare| rare.address);
+        address.or_else(|| self.socket.peer_addr().ok())
     }
 
     /// Encrypted bytes that wait ahead of the queued frames.

@@ -387,9 +387,9 @@ impl ConnectionWriter {
         self.connections.get(index as usize).map(Connection::format)
     }
 
-    /// The address of the peer at `index`, by a system call.
+    /// The address of the peer at `index`; usually by a system call.
     pub fn peer_address(&self, index: u32) -> Option<SocketAddr> {
-        self.connections.get(index as usize)?.socket.peer_addr().ok()
+        self.connections.get(index as usize)?.peer_address()
     }
 
     /// Sends a native ping frame (RFC 6455 §5.5.2).

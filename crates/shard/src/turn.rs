@@ -349,13 +349,24 @@ impl<A: Application> Turn<A> {
         register(self.poll.registry(), &mut socket, Token(index)).ok()?;
         self.generation = self.generation.wrapping_add(1);
         let key = SlotKey { index: index as u32, generation: self.generation };
-        let Negotiated { is_binary, compression, may_inflate, client_window, peer, hello, permit } =
-            negotiated;
+        let Negotiated {
+            is_binary,
+            compression,
+            may_inflate,
+            client_window,
+            peer,
+            address,
+            hello,
+            permit,
+        } = negotiated;
         let mut connection =
             Connection::new(socket, self.generation, may_inflate, compression, permit);
         if let Some(window) = client_window {
             let (reader, memory) = window.into_reader();
             (connection.reader, connection.rare_mut()._client_window) = (reader, Some(memory));
+        }
+        if address.is_some() {
+            connection.rare_mut().address = address;
         }
         (connection.is_binary, connection.peer) = (is_binary, peer);
         connection.transport = transport;

@@ -111,7 +111,7 @@ pub(super) fn socket_pair() -> io::Result<(TcpStream, UnixStream)> {
     let (shards, tasks) = StdUnixStream::pair()?;
     shards.set_nonblocking(true)?;
     tasks.set_nonblocking(true)?;
-    // A shard reads and writes the descriptor and asks for no property of TCP, except the address for its log lines.
+    // A shard reads and writes the descriptor and asks for no property of TCP: the address is in `Negotiated`.
     Ok((TcpStream::from(OwnedFd::from(shards)), UnixStream::from_std(tasks)?))
 }
 

@@ -99,6 +99,8 @@ impl StreamEndpoint {
             may_inflate: false,
             client_window: None,
             peer,
+            // Without an exchange the socket is one of a pair.
+            address: address.filter(|_| exchange.is_none()),
             hello: opening,
             permit,
         };
