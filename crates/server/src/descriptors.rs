@@ -1,7 +1,9 @@
 //! File descriptors: the limit of this process, and the shares of clients and of HTTP.
 //! In: nothing → out: the limit, raised as far as the system allows; the shares of clients and HTTP.
-//! Uses `setrlimit`. Never: counts open descriptors.
+//! Uses `setrlimit`. Never: counts descriptors of the process, except those of streams of HTTP/2.
 //! Changed here: the reserve of the server itself. `http::admission` refuses clients above their share; `http::listener` lets connections wait.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -27,6 +29,33 @@ pub(crate) fn for_clients(limit: usize) -> usize {
     let reserve = (limit / 8).clamp(RESERVE_MIN, RESERVE_MAX).min(limit / 2);
     limit - reserve
 }
+
+/// What a connection in a stream of HTTP/2 takes more than another one, until this is dropped: its second socket of a pair, and the
+/// socket that streams share.
+pub(crate) struct StreamDescriptors(());
+
+impl StreamDescriptors {
+    pub(crate) fn take() -> Self {
+        OF_STREAMS.fetch_add(PER_STREAM, Relaxed);
+        Self(())
+    }
+}
+
+impl Drop for StreamDescriptors {
+    fn drop(&mut self) {
+        OF_STREAMS.fetch_sub(PER_STREAM, Relaxed);
+    }
+}
+
+/// The part of `share`, one of clients, that is left for clients without those of [`StreamDescriptors`]; at least 1.
+pub(crate) fn without_streams(share: usize) -> usize {
+    share.saturating_sub(OF_STREAMS.load(Relaxed)).max(1)
+}
+
+/// Of all servers of this process.
+static OF_STREAMS: AtomicUsize = AtomicUsize::new(0);
+
+const PER_STREAM: usize = 2;
 
 /// The share of HTTP connections per listener: half of all descriptors together, so HTTP alone cannot use up the rest.
 pub(crate) fn for_http(limit: usize, listeners: usize) -> usize {

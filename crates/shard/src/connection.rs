@@ -1,7 +1,9 @@
-//! One connection at rest: a slab entry of about two hundred bytes, without buffers, tasks or a compressor.
+//! One connection at rest: a slab entry of 176 bytes, without buffers, tasks or a compressor.
 //! In: a socket whose handshake is done → out: the state for `shard::connection_writer` and `shard::turn`.
 //! Uses the queue and the WebSocket reader; never decides anything.
 //! Changed here: the parts of a connection, and its phases.
+
+use std::net::SocketAddr;
 
 use fanwire_deflate::Shadow;
 use fanwire_ws::{Compression, Reader, frame};
@@ -40,14 +42,12 @@ pub(super) struct Connection {
     /// The first field, so that the count falls before the socket closes and the peer reconnects.
     pub(super) _permit: Permit,
     pub(super) socket: TcpStream,
-    /// Everything on the socket is encrypted.
-    pub(super) tls: Option<Box<TlsSession>>,
     pub(super) generation: u32,
     /// Counts writes that took bytes, so that progress of a blocked socket can be detected.
     pub(super) progress: u32,
     pub(super) reader: Reader,
-    /// For the window of the reader, if the client may refer to earlier messages.
-    pub(super) _client_window: Option<Reservation>,
+    /// `None` for most connections. Behind the reader, whose window uses memory that is reserved here.
+    pub(super) rare: Option<Box<RareParts>>,
     /// Bytes read but not yet processed, because the connection was unread, held or waiting. Processed before the
     /// socket is read again.
     pub(super) rest: Box<[u8]>,
@@ -56,10 +56,6 @@ pub(super) struct Connection {
     pub(super) compression: Compression,
     pub(super) peer: Peer,
     pub(super) window: PeerWindow,
-    /// With `Compression::Dedicated`, from the first compressed message on.
-    pub(super) dedicated: Option<Box<Context>>,
-    /// With `ShardSettings::compression_verify`, from the first compressed message on.
-    pub(super) shadow: Option<Box<Shadow>>,
     pub(super) transport: Transport,
     pub(super) is_binary: bool,
     /// In the list of connections to flush at the end of this turn.
@@ -78,6 +74,21 @@ pub(super) struct Connection {
     pub(super) is_held: bool,
     /// Its application waits for a result: not read until it is released.
     pub(super) is_waiting: bool,
+}
+
+/// Parts that few connections have, in one heap block.
+#[derive(Default)]
+pub(super) struct RareParts {
+    /// Everything on the socket is encrypted.
+    pub(super) tls: Option<Box<TlsSession>>,
+    /// For the window of the reader, if the client may refer to earlier messages.
+    pub(super) _client_window: Option<Reservation>,
+    /// With `Compression::Dedicated`, from the first compressed message on.
+    pub(super) dedicated: Option<Box<Context>>,
+    /// With `ShardSettings::compression_verify`, from the first compressed message on.
+    pub(super) shadow: Option<Box<Shadow>>,
+    /// Of the peer, if the socket has another one or none.
+    pub(super) address: Option<SocketAddr>,
 }
 
 /// Encoding, transport and compression of a peer. Peers of equal format get the same frame, if it refers to nothing.
@@ -123,19 +134,16 @@ impl Connection {
         Self {
             _permit: permit,
             socket,
-            tls: None,
             generation,
             progress: 0,
             reader: Reader::new(may_inflate),
-            _client_window: None,
+            rare: None,
             rest: Box::default(),
             queue: Queue::default(),
             phase: Phase::Open,
             compression,
             peer: Peer::default(),
             window: PeerWindow::default(),
-            dedicated: None,
-            shadow: None,
             transport: Transport::default(),
             is_binary: false,
             is_dirty: false,
@@ -149,9 +157,35 @@ impl Connection {
         }
     }
 
+    /// The rare parts, to set one of them; the first call allocates them.
+    pub(super) fn rare_mut(&mut self) -> &mut RareParts {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Whether everything on the socket is encrypted.
+    #[inline]
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.tls.is_some())
+    }
+
+    pub(super) fn tls_mut(&mut self) -> Option<&mut TlsSession> {
+        self.rare.as_mut()?.tls.as_deref_mut()
+    }
+
+    pub(super) fn dedicated_mut(&mut self) -> Option<&mut Context> {
+        self.rare.as_mut()?.dedicated.as_deref_mut()
+    }
+
+    /// The address of the peer; usually by a system call.
+    pub(super) fn peer_address(&self) -> Option<SocketAddr> {
+        let address = self.rare.as_ref().and_then(|rare| rare.address);
+        address.or_else(|| self.socket.peer_addr().ok())
+    }
+
     /// Encrypted bytes that wait ahead of the queued frames.
     pub(super) fn unsent_records(&self) -> usize {
-        self.tls.as_ref().map_or(0, |session| session.unsent().len())
+        let session = self.rare.as_ref().and_then(|rare| rare.tls.as_ref());
+        session.map_or(0, |session| session.unsent().len())
     }
 
     pub(super) fn key(&self, index: u32) -> SlotKey {
@@ -191,3 +225,6 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -349,7 +349,8 @@ impl ConnectionWriter {
             return self.verified_in_body(index, frame.shared(), message);
         }
         let window_bits = connection.compression.window_bits().unwrap_or(WINDOW_BITS_MAX);
-        let shadow = connection.shadow.get_or_insert_with(|| Box::new(Shadow::new(window_bits)));
+        let shadow =
+            connection.rare_mut().shadow.get_or_insert_with(|| Box::new(Shadow::new(window_bits)));
         let Err(mismatch) = shadow.check(frame::payload(bytes), message) else {
             return frame.shared();
         };
@@ -369,10 +370,12 @@ impl ConnectionWriter {
     /// a context, the connection's messages are compressed alone from now on.
     fn dedicated(&mut self, index: u32, window_bits: u8, opcode: Opcode, message: &[u8]) -> Frame {
         let connection = &mut self.connections[index as usize];
-        if connection.dedicated.is_none() {
-            connection.dedicated = self.settings.dedicated.make(window_bits);
+        if connection.dedicated_mut().is_none()
+            && let Some(made) = self.settings.dedicated.make(window_bits)
+        {
+            connection.rare_mut().dedicated = Some(made);
         }
-        if let Some(dedicated) = &mut connection.dedicated {
+        if let Some(dedicated) = connection.dedicated_mut() {
             return self.framer.dedicated(opcode, &mut dedicated.compressor, message).into();
         }
         connection.compression = connection.compression.without_context();
@@ -384,9 +387,9 @@ impl ConnectionWriter {
         self.connections.get(index as usize).map(Connection::format)
     }
 
-    /// The address of the peer at `index`, by a system call.
+    /// The address of the peer at `index`; usually by a system call.
     pub fn peer_address(&self, index: u32) -> Option<SocketAddr> {
-        self.connections.get(index as usize)?.socket.peer_addr().ok()
+        self.connections.get(index as usize)?.peer_address()
     }
 
     /// Sends a native ping frame (RFC 6455 §5.5.2).

@@ -3,9 +3,12 @@
 //! Uses one atomic counter; never a socket.
 //! Changed here: what a connection knows from its handshake. The limit of connections is set where permits are asked for.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering::Relaxed},
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
 };
 
 use fanwire_deflate::Coding;
@@ -23,6 +26,8 @@ pub struct Negotiated<H> {
     /// They may refer to earlier ones.
     pub client_window: Option<ClientWindow>,
     pub peer: Peer,
+    /// Of the peer, for log lines, if the socket has another one or none; otherwise `None`.
+    pub address: Option<SocketAddr>,
     pub hello: H,
     /// Counts the connection while it exists.
     pub permit: Permit,

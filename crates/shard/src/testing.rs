@@ -60,6 +60,7 @@ impl<A: Application> TestShard<A> {
                 may_inflate: false,
                 client_window: None,
                 peer: Peer::default(),
+                address: None,
                 hello,
                 permit: Permit::acquire(&Arc::default(), 0).expect("no limit"),
             },

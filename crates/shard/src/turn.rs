@@ -358,13 +358,24 @@ impl<A: Application> Turn<A> {
         register(self.poll.registry(), &mut socket, Token(index)).ok()?;
         self.generation = self.generation.wrapping_add(1);
         let key = SlotKey { index: index as u32, generation: self.generation };
-        let Negotiated { is_binary, compression, may_inflate, client_window, peer, hello, permit } =
-            negotiated;
+        let Negotiated {
+            is_binary,
+            compression,
+            may_inflate,
+            client_window,
+            peer,
+            address,
+            hello,
+            permit,
+        } = negotiated;
         let mut connection =
             Connection::new(socket, self.generation, may_inflate, compression, permit);
         if let Some(window) = client_window {
             let (reader, memory) = window.into_reader();
-            (connection.reader, connection._client_window) = (reader, Some(memory));
+            (connection.reader, connection.rare_mut()._client_window) = (reader, Some(memory));
+        }
+        if address.is_some() {
+            connection.rare_mut().address = address;
         }
         (connection.is_binary, connection.peer) = (is_binary, peer);
         connection.transport = transport;
@@ -425,7 +436,7 @@ impl<A: Application> Turn<A> {
                 self.feed(key, &mut rest, &mut share);
                 continue;
             }
-            if connection.tls.is_some() {
+            if connection.is_encrypted() {
                 if self.read_records(key, to_the_end, buffer, &mut share) {
                     continue;
                 }

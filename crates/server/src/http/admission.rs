@@ -11,7 +11,10 @@ use parking_lot::RwLock;
 use tracing::field::display;
 
 use super::{origin, rate::ConnectionRate};
-use crate::refusals::{Cause, Refusals};
+use crate::{
+    descriptors,
+    refusals::{Cause, Refusals},
+};
 
 /// The limits of an endpoint.
 pub struct Admission {
@@ -114,7 +117,11 @@ impl Admission {
 
     /// The maximum number of connections (0 = no limit), and the cause of refusals above it.
     fn limit(&self, connection_limit: usize) -> (usize, Cause) {
-        match (connection_limit, self.descriptor_limit) {
+        let descriptor_limit = match self.descriptor_limit {
+            0 => 0,
+            share => descriptors::without_streams(share),
+        };
+        match (connection_limit, descriptor_limit) {
             (0, max) => (max, Cause::Descriptors),
             (limit, max) if 0 < max && max < limit => (max, Cause::Descriptors),
             (limit, _) => (limit, Cause::Limit),

@@ -38,6 +38,7 @@ use tokio::{
 };
 
 use super::{exchange::untracked, root_service::RootService};
+use crate::descriptors::StreamDescriptors;
 
 /// The bytes with which a client with prior knowledge begins (RFC 9113 §3.4), as far as no HTTP/1.1 request begins.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0";
@@ -106,18 +107,27 @@ fn with_host<B>(mut request: Request<B>) -> Request<B> {
     request
 }
 
+/// The end of a pair of sockets that a task has.
+pub(super) struct TaskSocket {
+    socket: UnixStream,
+    _descriptors: StreamDescriptors,
+}
+
 /// A pair of connected sockets: one for a shard, the other for a task that copies.
-pub(super) fn socket_pair() -> io::Result<(TcpStream, UnixStream)> {
+pub(super) fn socket_pair() -> io::Result<(TcpStream, TaskSocket)> {
     let (shards, tasks) = StdUnixStream::pair()?;
     shards.set_nonblocking(true)?;
     tasks.set_nonblocking(true)?;
-    // A shard reads and writes the descriptor and asks for no property of TCP, except the address for its log lines.
-    Ok((TcpStream::from(OwnedFd::from(shards)), UnixStream::from_std(tasks)?))
+    // A shard reads and writes the descriptor and asks for no property of TCP: the address is in `Negotiated`.
+    let socket = UnixStream::from_std(tasks)?;
+    let task_socket = TaskSocket { socket, _descriptors: StreamDescriptors::take() };
+    Ok((TcpStream::from(OwnedFd::from(shards)), task_socket))
 }
 
 /// Copies between a shard's socket and the stream of a WebSocket until the shard closes. Nothing is allocated while both are
 /// silent.
-pub(super) async fn copy(socket: UnixStream, upgraded: Upgraded) {
+pub(super) async fn copy(socket: TaskSocket, upgraded: Upgraded) {
+    let TaskSocket { socket, _descriptors } = socket;
     let (mut from_peer, to_peer) = tokio::io::split(TokioIo::new(upgraded));
     let (from_shard, to_shard) = socket.into_split();
     let up = async {
@@ -139,8 +149,8 @@ pub(super) async fn response_of_shard(open: impl FnOnce(TcpStream)) -> io::Resul
     open(socket);
     let mut received = Vec::new();
     loop {
-        other.readable().await?;
-        match read_now(&other) {
+        other.socket.readable().await?;
+        match read_now(&other.socket) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             Ok(bytes) if bytes.is_empty() => return Err(io::ErrorKind::UnexpectedEof.into()),
             bytes => received.extend_from_slice(&bytes?),
@@ -171,7 +181,7 @@ fn parse_head(bytes: &[u8]) -> io::Result<Option<(Response<()>, usize)>> {
 
 /// The rest of what a shard writes to its socket. Dropping it ends the connection on the shard.
 struct ShardBody {
-    socket: UnixStream,
+    socket: TaskSocket,
     early: Bytes,
 }
 
@@ -187,8 +197,8 @@ impl HttpBody for ShardBody {
             return Poll::Ready(Some(Ok(Frame::data(mem::take(&mut self.early)))));
         }
         loop {
-            ready!(self.socket.poll_read_ready(context))?;
-            return Poll::Ready(match read_now(&self.socket) {
+            ready!(self.socket.socket.poll_read_ready(context))?;
+            return Poll::Ready(match read_now(&self.socket.socket) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 Ok(bytes) if bytes.is_empty() => None,
                 bytes => Some(bytes.map(|bytes| Frame::data(bytes.into()))),

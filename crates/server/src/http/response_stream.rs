@@ -102,13 +102,16 @@ impl StreamEndpoint {
         } else {
             read(body, self.body_bytes_max).await?
         };
-        let (negotiated, response) = self.open(&head, body.into(), permit, address)?;
+        let (mut negotiated, response) = self.open(&head, body.into(), permit, address)?;
+        let exchange = head.extensions.get::<Arc<Exchange>>();
+        // Without an exchange the socket is one of a pair.
+        negotiated.address = address.filter(|_| exchange.is_none());
         let shards = Arc::clone(&endpoint.shards);
         let open = move |socket, tls| {
             let (early, response) = (Vec::new(), Some(response));
             shards.open(Arrival { socket, tls, early, response, negotiated });
         };
-        let Some(exchange) = head.extensions.get::<Arc<Exchange>>() else {
+        let Some(exchange) = exchange else {
             return http2::response_of_shard(|socket| open(socket, None)).await.map_err(|error| {
                 tracing::warn!(%error, "no response of a shard for a stream of HTTP/2");
                 refuse(StatusCode::SERVICE_UNAVAILABLE, "this node has no sockets left")
@@ -153,6 +156,7 @@ impl StreamEndpoint {
             may_inflate: false,
             client_window: None,
             peer: peer_of(&head.headers, address),
+            address: None,
             hello,
             permit,
         };

@@ -159,8 +159,17 @@ impl<A: Application> Endpoint<A> {
             message,
         });
         let client_window = client_window.flatten();
-        let negotiated =
-            Negotiated { is_binary, compression, may_inflate, client_window, peer, hello, permit };
+        let negotiated = Negotiated {
+            is_binary,
+            compression,
+            may_inflate,
+            client_window,
+            peer,
+            // The socket of a stream is one of a pair.
+            address: address.filter(|_| is_extended_connect(head)),
+            hello,
+            permit,
+        };
         let response = switch(accept.as_deref(), subprotocol, agreement);
         Ok(Upgrade { negotiated, first, response })
     }

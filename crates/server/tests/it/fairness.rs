@@ -193,6 +193,7 @@ impl Shard {
                 may_inflate: false,
                 client_window: None,
                 peer: Peer::default(),
+                address: None,
                 hello: (),
                 permit: self.shards.permit(0).expect("no limit"),
             },

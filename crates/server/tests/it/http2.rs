@@ -16,7 +16,10 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::client::{Client, publish, start};
+use crate::{
+    client::{Client, publish, start},
+    log,
+};
 
 fn cleartext(config: &mut Config) {
     config.http_server.h2c_external = true;
@@ -242,13 +245,16 @@ fn streams(config: &mut Config) {
     config.emulation.max_request_body_size = 1000;
 }
 
-/// The body of an event stream, whose session subscribes to "a".
+/// The body of an event stream, whose session subscribes to `channel`.
 async fn event_stream(
     sender: &mut SendRequest<Body>,
     address: SocketAddr,
+    channel: &str,
 ) -> hyper::body::Incoming {
-    let commands = "%7B%22id%22:1,%22connect%22:%7B%7D%7D%0A\
-                    %7B%22id%22:2,%22subscribe%22:%7B%22channel%22:%22a%22%7D%7D";
+    let commands = format!(
+        "%7B%22id%22:1,%22connect%22:%7B%7D%7D%0A\
+         %7B%22id%22:2,%22subscribe%22:%7B%22channel%22:%22{channel}%22%7D%7D"
+    );
     let get = request(address, Method::GET, &format!("/sse?cf_connect={commands}"));
     sender.ready().await.expect("a connection");
     let get = get.body(Body::empty()).expect("a request");
@@ -273,8 +279,8 @@ async fn text_until(body: &mut hyper::body::Incoming, end: &str) -> String {
 async fn event_streams_share_a_connection_with_requests() {
     let server = start(streams).await;
     let mut sender = connect(&server).await;
-    let mut first = event_stream(&mut sender, server.address()).await;
-    let mut second = event_stream(&mut sender, server.address()).await;
+    let mut first = event_stream(&mut sender, server.address(), "a").await;
+    let mut second = event_stream(&mut sender, server.address(), "a").await;
     let replies = text_until(&mut first, "\"id\":2").await;
     text_until(&mut second, "\"id\":2").await;
     for number in 0..3 {
@@ -326,5 +332,25 @@ async fn a_refused_connect_has_its_status_in_a_stream_too() {
     assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
     let body = response.into_body().collect().await.expect("a body").to_bytes();
     assert_eq!(body, "Internal Server Error");
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn log_lines_have_the_address_of_the_connection_that_a_stream_is_in() {
+    log::keep();
+    let server = start(streams).await;
+    let socket = TcpStream::connect(server.address()).await.expect("the server listens");
+    let field = format!(" address={}", socket.local_addr().expect("connected"));
+    let mut sender = connection(socket).await;
+    let mut client = websocket(&mut sender, server.address(), &[VERSION]).await.expect("accepted");
+    client.subscribe("twice").await;
+    client.text(r#"{"id":3,"subscribe":{"channel":"twice"}}"#).await;
+    client.text_until("\"code\":105").await;
+    let line = log::line_about("twice");
+    assert!(line.ends_with(&field), "{line}");
+    let mut body = event_stream(&mut sender, server.address(), "unknown:in_a_stream").await;
+    text_until(&mut body, "\"code\":102").await;
+    let line = log::line_about("unknown:in_a_stream");
+    assert!(line.ends_with(&field), "{line}");
     server.shutdown().await;
 }

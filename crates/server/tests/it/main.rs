@@ -19,6 +19,7 @@ mod hooks;
 mod http2;
 mod jwks;
 mod limits;
+mod log;
 mod pebble;
 mod pressure;
 mod rooms;

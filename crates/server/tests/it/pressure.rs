@@ -222,6 +222,7 @@ fn open(shards: &Shards<Poster>) -> TcpStream {
             may_inflate: false,
             client_window: None,
             peer: Peer::default(),
+            address: None,
             hello: (),
             permit: shards.permit(0).expect("no limit"),
         },

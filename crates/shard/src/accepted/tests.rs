@@ -38,6 +38,7 @@ impl RequestHandler<()> for Endings {
                     may_inflate: false,
                     client_window: None,
                     peer: Peer::default(),
+                    address: None,
                     hello: (),
                     permit: Permit::acquire(&Arc::default(), 0).expect("no limit"),
                 };

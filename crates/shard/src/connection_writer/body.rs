@@ -70,15 +70,16 @@ impl ConnectionWriter {
         let PeerFormat { transport, is_binary, .. } = connection.format();
         let window_bits = connection.compression.window_bits();
         let window_bits = window_bits.unwrap_or(WINDOW_BITS_MAX);
-        let shadow = connection.shadow.get_or_insert_with(|| Box::new(Shadow::new(window_bits)));
+        let shadow =
+            connection.rare_mut().shadow.get_or_insert_with(|| Box::new(Shadow::new(window_bits)));
         let expected = self.framer.in_body(transport, is_binary, message);
         let checked = match frame.strip_suffix(&FLUSH_TAIL) {
             Some(payload) => shadow.check(payload, expected),
             None => Err(Mismatch::Corrupt { at: 0 }),
         };
         let Err(mismatch) = checked else { return frame };
-        (connection.compression, connection.shadow) =
-            (connection.compression.without_context(), None);
+        connection.compression = connection.compression.without_context();
+        connection.rare_mut().shadow = None;
         self.note_mismatch(mismatch);
         self.framer.in_stream(transport, is_binary, false, message).into()
     }

@@ -93,7 +93,7 @@ impl ConnectionWriter {
         let Some(connection) = self.connections.get_mut(index as usize) else { return };
         (connection.is_dirty, connection.is_delayed) = (false, false);
         let started = is_sampled(&self.counters.writes).then(Instant::now);
-        let (written, result) = if connection.tls.is_some() {
+        let (written, result) = if connection.is_encrypted() {
             records::write(connection, &mut self.lists, &mut self.joined, &mut self.records)
         } else {
             write(connection, &mut self.lists, &mut self.joined)
@@ -113,7 +113,7 @@ impl ConnectionWriter {
                         self.drained.push(connection.key(index));
                     }
                     (true, Phase::Open | Phase::Closing) => {}
-                    (true, Phase::Failed) if connection.tls.is_some() => self.end_failed(index),
+                    (true, Phase::Failed) if connection.is_encrypted() => self.end_failed(index),
                     (true, Phase::Failed) => {
                         // Half-closing lets the peer read the close frame before it sees the end of the stream.
                         let _ = connection.socket.shutdown(Shutdown::Write);
@@ -130,7 +130,7 @@ impl ConnectionWriter {
     #[inline]
     pub(super) fn write_through(&mut self, index: u32, frame: &impl WireFrame) {
         let connection = &mut self.connections[index as usize];
-        if connection.tls.is_some() {
+        if connection.is_encrypted() {
             connection.queue.push(frame.shared(), &mut self.lists);
             return self.flush_one(index);
         }

@@ -24,7 +24,7 @@ impl ConnectionWriter {
     /// From now on everything on the socket of the connection at `index` is encrypted.
     pub(crate) fn encrypt_with(&mut self, index: u32, session: Box<TlsSession>) {
         let connection = &mut self.connections[index as usize];
-        connection.tls = Some(session);
+        connection.rare_mut().tls = Some(session);
         self.count_answers(index, 0);
     }
 
@@ -41,7 +41,7 @@ impl ConnectionWriter {
     /// Ends our side of a connection whose peer broke the protocol, so that the peer reads the close frame before the end.
     pub(super) fn end_failed(&mut self, index: u32) {
         let connection = &mut self.connections[index as usize];
-        if let Some(session) = &mut connection.tls {
+        if let Some(session) = connection.tls_mut() {
             session.close();
         }
         // The queue was empty, so all of it is close_notify.
@@ -61,9 +61,10 @@ pub(super) fn write(
     joined: &mut JoinedFrames,
     buffers: &mut RecordBuffers,
 ) -> (usize, rustix::io::Result<()>) {
-    let Connection { tls: Some(session), queue, socket, progress, .. } = connection else {
+    let Connection { rare: Some(rare), queue, socket, progress, .. } = connection else {
         return (0, Ok(()));
     };
+    let Some(session) = &mut rare.tls else { return (0, Ok(())) };
     let mut total = 0;
     while !queue.is_empty() {
         let result = if session.unsent().is_empty() {
@@ -144,10 +145,10 @@ fn next_plaintext<'a>(
 /// Sends close_notify, or the alert that ended the session, to a connection that is removed. A socket that takes no
 /// bytes does not get it.
 pub(super) fn end(connection: &mut Connection) {
-    if let Some(session) = &mut connection.tls {
-        session.close();
-        let _ = send(&connection.socket, session.unsent());
-    }
+    let Connection { rare: Some(rare), socket, .. } = connection else { return };
+    let Some(session) = &mut rare.tls else { return };
+    session.close();
+    let _ = send(socket, session.unsent());
 }
 
 #[cfg(test)]

@@ -77,6 +77,19 @@ fn queued_bytes_and_blocked_connections_are_levels_that_fall_to_zero_when_a_conn
 }
 
 #[test]
+fn a_plain_connection_has_no_rare_parts() {
+    let (mut out, key, mut peer) = connected();
+    out.is_last = true;
+    publish(&mut out, key, b"one");
+    out.send(key, b"two");
+    out.ping(key);
+    out.close(key, 3000, "end");
+    out.flush();
+    assert_eq!(read(&mut peer), b"\x81\x03one\x81\x03two\x89\x00\x88\x05\x0b\xb8end");
+    assert!(out.any(key).expect("its peer has not closed").rare.is_none());
+}
+
+#[test]
 fn one_write_in_64_is_timed() {
     let (mut out, key, _peer) = connected();
     for _ in 0..65 {

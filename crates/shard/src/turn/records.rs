@@ -37,7 +37,7 @@ impl<A: Application> Turn<A> {
         let Some(connection) = self.out.any(key) else { return };
         let (transport, is_binary) = (connection.transport, connection.is_binary);
         let before = connection.unsent_records();
-        let Some(session) = &mut connection.tls else { return };
+        let Some(session) = connection.tls_mut() else { return };
         let mut plaintext = std::mem::take(&mut self.plaintext);
         let received = session.receive(records, &mut plaintext);
         self.out.counters.of(transport, is_binary).wire_bytes_in.add(records.len() as u64);

@@ -129,6 +129,7 @@ fn arrival<H>(socket: TcpStream, early: Vec<u8>, hello: H) -> Arrival<H> {
             may_inflate: false,
             client_window: None,
             peer: Peer::default(),
+            address: None,
             hello,
             permit: Permit::acquire(&Arc::default(), 0).expect("no limit"),
         },

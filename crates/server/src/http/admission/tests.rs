@@ -6,6 +6,7 @@
 use axum::http::HeaderValue;
 
 use super::*;
+use crate::descriptors::StreamDescriptors;
 
 fn admit(admission: &Admission, origin: Option<&str>, connections: usize) -> Result<(), u16> {
     let mut headers = HeaderMap::new();
@@ -44,6 +45,12 @@ fn the_smaller_of_both_limits_applies_and_is_the_cause() {
     check(10, 20, 10, Cause::Limit);
     check(20, 20, 20, Cause::Limit);
     check(20, 10, 10, Cause::Descriptors);
+    check(0, 10, 10, Cause::Descriptors);
+    let stream = StreamDescriptors::take();
+    check(0, 10, 8, Cause::Descriptors);
+    check(8, 10, 8, Cause::Limit);
+    check(0, 1, 1, Cause::Descriptors);
+    drop(stream);
     check(0, 10, 10, Cause::Descriptors);
 }
 

@@ -107,7 +107,7 @@ fn records_that_are_only_encrypted_are_not_dropped_with_the_frames() {
     let mut pair = Pair::new(&TLS13);
     // The socket takes no byte of this record, as if it had been full before.
     let connection = &mut pair.out.connections[pair.key.index as usize];
-    let session = connection.tls.as_mut().expect("a session");
+    let session = connection.tls_mut().expect("a session");
     session.push(b"\x81\x03one").expect("it is open");
     pair.out.count_answers(pair.key.index, 0);
     pair.publish(b"two");
