@@ -5,8 +5,11 @@
 
 use anyhow::{Context, Result};
 use clap::Args;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::fanout::made_up_payloads;
@@ -129,34 +132,26 @@ impl Connects {
         others.open(target.address(), OTHERS, &self.profile("others"))?;
         let payload = &made_up_payloads(200)[0];
         let field = format!("\"data\":{payload}");
-        let mut run = Storm {
+        let others = Others {
             publisher: Publisher::http(target.address(), 4, others.registry())?,
-            others,
+            generator: others,
             ledger: Ledger::new(vec![vec![0]; OTHERS]),
             request: publish_request("others", &field, API_KEY),
             next: Instant::now(),
         };
-        run.calm(QUIET)?;
-        let before = run.take_latencies();
-        drop(crowd);
-        let started = Instant::now();
-        let mut crowd = Generator::new(false)?;
-        crowd.set_opening_max(clients);
-        let profile = self.profile("crowd");
-        let mut progress = StallTimer::default();
-        let mut opened = 0;
-        while crowd.subscribed() < clients {
-            // In small steps, so that this thread serves the others as well.
-            opened = clients.min(opened + OPENED_AT_ONCE);
-            crowd.open_some(target.address(), opened, |_| profile.clone())?;
-            crowd.turn(Some(Duration::ZERO), &mut Deliveries::default())?;
-            run.turn()?;
-            let subscribed = crowd.subscribed();
-            progress.check(subscribed as u64, || format!("{subscribed} of {clients} returned"))?;
-        }
-        let took = started.elapsed();
-        let during = run.take_latencies();
-        run.finish()?;
+        let has_ended = AtomicBool::new(false);
+        let (took, [before, during]) = thread::scope(|scope| {
+            let (quiet_over, storm_begins) = mpsc::channel();
+            // A thread of its own, which the system runs between the steps of this one.
+            let others = scope.spawn(|| others.watch(quiet_over, &has_ended));
+            let took = storm_begins.recv().map_err(Into::into).and_then(|()| {
+                drop(crowd);
+                self.reconnect(target.address(), clients)
+            });
+            has_ended.store(true, Relaxed);
+            let latencies = others.join().expect("the thread of the others does not panic")?;
+            anyhow::Ok((took?, latencies))
+        })?;
         println!(
             "storm: {} clients lost and subscribed again in {:.2} s ({} per second)",
             grouped(clients as f64),
@@ -172,51 +167,68 @@ impl Connects {
         }
         Ok(true)
     }
+
+    /// The time until all clients are subscribed again.
+    fn reconnect(&self, address: SocketAddr, clients: usize) -> Result<Duration> {
+        let started = Instant::now();
+        let mut crowd = Generator::new(false)?;
+        crowd.set_opening_max(clients);
+        let profile = self.profile("crowd");
+        let mut progress = StallTimer::default();
+        let mut opened = 0;
+        while crowd.subscribed() < clients {
+            opened = clients.min(opened + OPENED_AT_ONCE);
+            crowd.open_some(address, opened, |_| profile.clone())?;
+            crowd.turn(Some(Duration::from_millis(1)), &mut Deliveries::default())?;
+            let subscribed = crowd.subscribed();
+            progress.check(subscribed as u64, || format!("{subscribed} of {clients} returned"))?;
+        }
+        Ok(started.elapsed())
+    }
 }
 
 /// Subscribers that stay, and their publications at planned times.
-struct Storm {
-    others: Generator,
+struct Others {
+    generator: Generator,
     publisher: Publisher,
     ledger: Ledger,
     request: Vec<u8>,
     next: Instant,
 }
 
-impl Storm {
-    fn calm(&mut self, time: Duration) -> Result<()> {
-        let until = Instant::now() + time;
+impl Others {
+    /// The latencies in a quiet time, whose end it reports, and from then on until `has_ended`.
+    fn watch(mut self, quiet_over: Sender<()>, has_ended: &AtomicBool) -> Result<[Vec<f64>; 2]> {
+        let until = Instant::now() + QUIET;
         self.next = Instant::now();
         while Instant::now() < until {
             self.turn()?;
         }
-        Ok(())
+        let before = std::mem::take(&mut self.ledger.latencies_ms);
+        quiet_over.send(())?;
+        while !has_ended.load(Relaxed) {
+            self.turn()?;
+        }
+        let mut progress = StallTimer::default();
+        while !self.ledger.open.is_empty() {
+            self.generator.turn(Some(PERIOD), &mut self.ledger)?;
+            progress.check(self.ledger.deliveries, || self.ledger.missing())?;
+        }
+        Ok([before, self.ledger.latencies_ms])
     }
 
-    /// Publishes what is due and takes what has arrived.
+    /// Publishes what is due and takes what arrives before the next publication.
     fn turn(&mut self) -> Result<()> {
         if Instant::now() >= self.next && self.publisher.has_free_lane() {
             self.ledger.published(0, self.next);
             self.publisher.publish(&self.request).context("publishing to the others")?;
             self.next += PERIOD;
         }
-        if self.others.turn(Some(Duration::ZERO), &mut self.ledger)? {
+        let left = self.next.saturating_duration_since(Instant::now());
+        if self.generator.turn(Some(left.min(PERIOD)), &mut self.ledger)? {
             self.publisher.receive()?;
         }
         Ok(())
-    }
-
-    fn finish(&mut self) -> Result<()> {
-        let mut progress = StallTimer::default();
-        while !self.ledger.open.is_empty() {
-            self.others.turn(Some(Duration::from_millis(10)), &mut self.ledger)?;
-            progress.check(self.ledger.deliveries, || self.ledger.missing())?;
-        }
-        Ok(())
-    }
-
-    fn take_latencies(&mut self) -> Vec<f64> {
-        std::mem::take(&mut self.ledger.latencies_ms)
     }
 }
 

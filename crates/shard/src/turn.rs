@@ -273,8 +273,8 @@ impl<A: Application> Turn<A> {
 
     pub(super) fn serve(&mut self, message: ShardMessage<A::Notice, A::Hello>) {
         match message {
-            ShardMessage::Accept(socket, handshake) if self.stopping.is_some() => {
-                handshake.decline(socket);
+            ShardMessage::Accept(socket, handler) if self.stopping.is_some() => {
+                handler.decline(socket);
             }
             ShardMessage::Accept(socket, handler) => {
                 let (registry, now) = (self.poll.registry(), self.out.now);

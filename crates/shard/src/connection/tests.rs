@@ -6,8 +6,8 @@
 use super::*;
 
 #[test]
-fn a_connection_at_rest_takes_176_bytes() {
+fn a_connection_at_rest_takes_at_most_176_bytes() {
     // mio adds a number to each socket to find wrong registrations; a release build has none.
     let debug_bytes = if cfg!(debug_assertions) { 16 } else { 0 };
-    assert_eq!(size_of::<Option<Connection>>() - debug_bytes, 176);
+    assert!(size_of::<Option<Connection>>() - debug_bytes <= 176);
 }
