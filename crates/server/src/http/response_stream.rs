@@ -11,7 +11,7 @@ use std::{
 };
 
 use axum::{
-    body::{Body, Bytes},
+    body::{Body, Bytes, HttpBody},
     extract::{Query, Request, State},
     http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, request},
     response::Response,
@@ -274,6 +274,9 @@ pub(super) fn connect_parameter(uri: &Uri) -> Option<String> {
 
 /// Reads the body of a request.
 pub(super) async fn read(body: Body, bytes_max: usize) -> Result<Bytes, Refusal> {
+    if body.size_hint().lower() > bytes_max as u64 {
+        return Err(body_too_long()); // its Content-Length says so
+    }
     let collected = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, bytes_max).collect());
     match collected.await {
         Ok(Ok(body)) => Ok(body.to_bytes()),

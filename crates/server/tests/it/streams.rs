@@ -208,6 +208,7 @@ async fn bad_requests_get_a_status_and_hold_no_connection() {
         (post("/stream", "", &long), 413),
         (post("/sse", "", &long), 413),
         (post("/emulation", "", &long), 413),
+        (post("/stream", "", "part").replace("Length: 4", "Length: 10000000000"), 413),
         (post("/emulation", "", "nothing"), 400),
         (post("/emulation", "Content-Type: application/octet-stream\r\n", "nothing"), 400),
         (post("/emulation", "", r#"{"session":"a","node":"nowhere","data":"{}"}"#), 404),
