@@ -1,6 +1,6 @@
 //! Accepted sockets whose request has not arrived: from its bytes to a connection, a response, or another server.
 //! In: a socket, and what handles its requests → out: the same, once there are bytes or the socket was silent for long.
-//! Uses the shard's poller; never takes a byte from a socket before the decision, so that whoever gets it reads all of it.
+//! Uses the shard's poller; never takes a byte from a socket before the decision, so that another server can read the whole request.
 //! Changed here: how long a socket may be silent on a shard. The decision lives in the server, its effect in `turn`.
 
 use std::{
@@ -20,7 +20,7 @@ use super::negotiated::{Negotiated, OpenResponse};
 pub trait RequestHandler<H>: Send {
     /// Looks at the bytes that arrived, which may be a part of a request or more than one. Returns the length of the request
     /// and its outcome, `None` if another server is to read it. Must not block.
-    fn handle(&mut self, bytes: &[u8], now: Instant) -> Option<(usize, RequestOutcome<H>)>;
+    fn handle(&mut self, bytes: &[u8]) -> Option<(usize, RequestOutcome<H>)>;
 
     /// Takes the socket, of which no byte of the next request has been read. Must not block.
     fn decline(self: Box<Self>, socket: TcpStream);
@@ -118,7 +118,7 @@ impl<H> AcceptedSockets<H> {
                 }
                 Ok(length) => length,
             };
-            let Some((taken, outcome)) = waiting.handler.handle(&buffer[..length], now) else {
+            let Some((taken, outcome)) = waiting.handler.handle(&buffer[..length]) else {
                 break;
             };
             let is_taken = waiting.socket.read_exact(&mut buffer[..taken]); // the bytes of the peek

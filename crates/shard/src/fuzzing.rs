@@ -126,7 +126,10 @@ fn after_handshake(
             _ => continue,
         };
         received.receive(&sent_bytes, sizes);
-        assert!(expected.starts_with(&received.plaintext), "plaintext that nobody encrypted");
+        assert!(
+            expected.starts_with(&received.plaintext),
+            "plaintext that the client did not send"
+        );
         if is_genuine {
             assert_eq!(received.failure, None);
             assert_eq!(received.plaintext.len(), expected.len(), "plaintext is missing");
@@ -134,7 +137,7 @@ fn after_handshake(
     }
     // What follows a close_notify or the last instruction is ignored, or an error.
     received.receive(data, sizes);
-    assert!(expected.starts_with(&received.plaintext), "plaintext that nobody encrypted");
+    assert!(expected.starts_with(&received.plaintext), "plaintext that the client did not send");
     received.check_end();
 }
 

@@ -1,5 +1,5 @@
 //! Shards: one thread per core, each with its own sockets, poller and application.
-//! In: sockets whose handshake is done, notices from any thread → out: the application's messages on the wire.
+//! In: accepted sockets, sockets whose handshake is done, notices from any thread → out: the application's messages on the wire.
 //! Uses `ws` and `deflate`; knows nothing of channels, sessions or the client protocol.
 //! Changed here: how shards are started, chosen and stopped. One turn of a shard lives in `turn`, writing in `connection_writer`.
 #![forbid(unsafe_code)]

@@ -33,6 +33,22 @@ pub struct Negotiated<H> {
     pub permit: Permit,
 }
 
+impl<H> Negotiated<H> {
+    /// JSON without compression, on a socket that has the peer's address.
+    pub fn raw(peer: Peer, hello: H, permit: Permit) -> Self {
+        Self {
+            is_binary: false,
+            compression: Compression::Raw,
+            may_inflate: false,
+            client_window: None,
+            peer,
+            address: None,
+            hello,
+            permit,
+        }
+    }
+}
+
 /// A response whose body ends with the connection, or a unidirectional WebSocket.
 pub struct OpenResponse {
     /// Not [`Transport::WebSocket`].

@@ -55,14 +55,12 @@ impl<A: Application> TestShard<A> {
             early,
             response: None,
             negotiated: Negotiated {
-                is_binary: false,
                 compression,
-                may_inflate: false,
-                client_window: None,
-                peer: Peer::default(),
-                address: None,
-                hello,
-                permit: Permit::acquire(&Arc::default(), 0).expect("no limit"),
+                ..Negotiated::raw(
+                    Peer::default(),
+                    hello,
+                    Permit::acquire(&Arc::default(), 0).expect("no limit"),
+                )
             },
         });
     }

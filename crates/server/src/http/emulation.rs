@@ -20,7 +20,7 @@ use super::{
     api_service::{REQUEST_TIMEOUT, wait_for_shards},
     cors,
     plain_request::{self, PlainEndpoint},
-    response_stream::{Refusal, body_too_long, is_octet_stream, read, refuse},
+    response_stream::{Refusal, is_octet_stream, read, refuse},
     routes::RealtimeEndpoint,
     upgrade::address_of,
 };
@@ -53,10 +53,11 @@ impl PlainEndpoint for EmulationEndpoint {
     ) -> Option<RequestOutcome<Opening>> {
         let endpoint = &self.realtime.endpoint;
         let is_busy = endpoint.shards.backlog_bytes() > INBOX_BYTES_MAX;
-        if is_busy || head.method != Method::POST || !keeps_connection(&head.headers) {
+        let is_long = body.len() > self.body_bytes_max;
+        if is_busy || is_long || head.method != Method::POST || !keeps_connection(&head.headers) {
             return None;
         }
-        let request = self.read(&head.headers, body);
+        let request = parse(&head.headers, body);
         if request.as_ref().is_ok_and(|request| request.node != self.node.uid()) {
             return None;
         }
@@ -84,7 +85,7 @@ impl EmulationEndpoint {
         }
         endpoint.check_origin(&head.headers, address)?;
         let body = read(body, self.body_bytes_max).await?;
-        let EmulationRequest { node, session, data } = self.read(&head.headers, &body)?;
+        let EmulationRequest { node, session, data } = parse(&head.headers, &body)?;
         let passed_on = timeout(REQUEST_TIMEOUT, async {
             wait_for_shards(&endpoint.shards).await;
             self.node.emulate(&node, &session, data).await
@@ -98,15 +99,12 @@ impl EmulationEndpoint {
             Err(_) => Err(refuse(StatusCode::INTERNAL_SERVER_ERROR, "the node was not reached")),
         }
     }
+}
 
-    fn read(&self, headers: &HeaderMap, body: &[u8]) -> Result<EmulationRequest, Refusal> {
-        if body.len() > self.body_bytes_max {
-            return Err(body_too_long());
-        }
-        let encoding = if is_octet_stream(headers) { Encoding::Protobuf } else { Encoding::Json };
-        EmulationRequest::read(encoding, body)
-            .map_err(|_| refuse(StatusCode::BAD_REQUEST, "expected session, node and data"))
-    }
+fn parse(headers: &HeaderMap, body: &[u8]) -> Result<EmulationRequest, Refusal> {
+    let encoding = if is_octet_stream(headers) { Encoding::Protobuf } else { Encoding::Json };
+    EmulationRequest::read(encoding, body)
+        .map_err(|_| refuse(StatusCode::BAD_REQUEST, "expected session, node and data"))
 }
 
 fn accepted() -> Response<String> {

@@ -6,7 +6,6 @@
 use std::{
     net::{SocketAddr, TcpStream},
     sync::Arc,
-    time::Instant,
 };
 
 use axum::{
@@ -72,7 +71,7 @@ struct SocketRequests {
 }
 
 impl RequestHandler<Opening> for SocketRequests {
-    fn handle(&mut self, bytes: &[u8], _now: Instant) -> Option<(usize, RequestOutcome<Opening>)> {
+    fn handle(&mut self, bytes: &[u8]) -> Option<(usize, RequestOutcome<Opening>)> {
         let PlainRequest { head, body, length } = parse(bytes)?;
         let outcome = self.requests.endpoint(&head)?.answer(&head, body, self.peer)?;
         Some((length, outcome))

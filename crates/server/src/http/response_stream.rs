@@ -34,7 +34,7 @@ use super::{
 };
 use crate::config::ConnectCodeResponse;
 use crate::shard::{
-    Accepted, Application, Arrival, Coding, Compression, Framing, Negotiated, OpenResponse, Permit,
+    Accepted, Application, Arrival, Coding, Framing, Negotiated, OpenResponse, Permit,
     RequestOutcome, Transport,
 };
 
@@ -72,7 +72,7 @@ impl PlainEndpoint for StreamEndpoint {
         body: &[u8],
         peer: SocketAddr,
     ) -> Option<RequestOutcome<Opening>> {
-        if head.headers.contains_key(header::UPGRADE) {
+        if body.len() > self.body_bytes_max || head.headers.contains_key(header::UPGRADE) {
             return None;
         }
         let opened = self
@@ -143,23 +143,12 @@ impl StreamEndpoint {
         address: Option<SocketAddr>,
     ) -> Result<(Negotiated<Opening>, OpenResponse), Refusal> {
         let message = if head.method == Method::GET { self.parameter(&head.uri)? } else { body };
-        if message.len() > self.body_bytes_max && head.method == Method::POST {
-            return Err(body_too_long());
-        }
         let message = self.first_message(message)?;
         let is_binary = self.transport == Transport::HttpStream && is_octet_stream(&head.headers);
         let coding = self.coding(&head.headers);
         let (hello, response_head) = self.opening(&head.headers, is_binary, coding);
-        let negotiated = Negotiated {
-            is_binary,
-            compression: Compression::Raw,
-            may_inflate: false,
-            client_window: None,
-            peer: peer_of(&head.headers, address),
-            address: None,
-            hello,
-            permit,
-        };
+        let peer = peer_of(&head.headers, address);
+        let negotiated = Negotiated { is_binary, ..Negotiated::raw(peer, hello, permit) };
         let transport = self.transport;
         Ok((negotiated, OpenResponse { transport, coding, head: response_head, message }))
     }
@@ -303,7 +292,7 @@ pub(super) fn refuse(status: StatusCode, text: &'static str) -> Refusal {
     Box::new(response)
 }
 
-pub(super) fn body_too_long() -> Refusal {
+fn body_too_long() -> Refusal {
     refuse(StatusCode::PAYLOAD_TOO_LARGE, "the body is too long")
 }
 

@@ -14,8 +14,8 @@ use std::{
 };
 
 use fanwire::shard::{
-    Application, Arrival, CloseCause, Compression, ConnectionWriter, Negotiated, Peer,
-    ReceivedMessage, ShardMessage, ShardSettings, Shards, SlotKey, prepare,
+    Application, Arrival, CloseCause, ConnectionWriter, Negotiated, Peer, ReceivedMessage,
+    ShardMessage, ShardSettings, Shards, SlotKey, prepare,
 };
 use parking_lot::Mutex;
 
@@ -187,16 +187,11 @@ impl Shard {
             tls: None,
             early: Vec::new(),
             response: None,
-            negotiated: Negotiated {
-                is_binary: false,
-                compression: Compression::Raw,
-                may_inflate: false,
-                client_window: None,
-                peer: Peer::default(),
-                address: None,
-                hello: (),
-                permit: self.shards.permit(0).expect("no limit"),
-            },
+            negotiated: Negotiated::raw(
+                Peer::default(),
+                (),
+                self.shards.permit(0).expect("no limit"),
+            ),
         });
         ours
     }

@@ -14,8 +14,8 @@ use std::{
 };
 
 use fanwire::shard::{
-    Application, Arrival, CloseCause, Compression, ConnectionWriter, INBOX_BYTES_MAX, Inbox,
-    Negotiated, Peer, ReceivedMessage, ShardMessage, ShardSettings, Shards, SlotKey, Stop, prepare,
+    Application, Arrival, CloseCause, ConnectionWriter, INBOX_BYTES_MAX, Inbox, Negotiated, Peer,
+    ReceivedMessage, ShardMessage, ShardSettings, Shards, SlotKey, Stop, prepare,
 };
 use parking_lot::Mutex;
 
@@ -216,16 +216,7 @@ fn open(shards: &Shards<Poster>) -> TcpStream {
         tls: None,
         early: Vec::new(),
         response: None,
-        negotiated: Negotiated {
-            is_binary: false,
-            compression: Compression::Raw,
-            may_inflate: false,
-            client_window: None,
-            peer: Peer::default(),
-            address: None,
-            hello: (),
-            permit: shards.permit(0).expect("no limit"),
-        },
+        negotiated: Negotiated::raw(Peer::default(), (), shards.permit(0).expect("no limit")),
     });
     ours
 }

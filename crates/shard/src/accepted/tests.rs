@@ -11,7 +11,7 @@ use std::{
 use mio::{Events, Poll};
 
 use super::*;
-use crate::{Compression, Peer, Permit, prepare};
+use crate::{Peer, Permit, prepare};
 
 /// What became of a socket.
 #[derive(Default)]
@@ -24,7 +24,7 @@ struct Log {
 struct Endings(Arc<Mutex<Log>>);
 
 impl RequestHandler<()> for Endings {
-    fn handle(&mut self, bytes: &[u8], _now: Instant) -> Option<(usize, RequestOutcome<()>)> {
+    fn handle(&mut self, bytes: &[u8]) -> Option<(usize, RequestOutcome<()>)> {
         self.0.lock().expect("one thread").seen.push(bytes.to_vec());
         let end = bytes.iter().position(|byte| matches!(byte, b'!' | b'?' | b'.'))?;
         let response = b"answer".to_vec();
@@ -32,16 +32,11 @@ impl RequestHandler<()> for Endings {
             b'?' => RequestOutcome::Refuse(response),
             b'.' => RequestOutcome::Answer(response),
             _ => {
-                let negotiated = Negotiated {
-                    is_binary: false,
-                    compression: Compression::Raw,
-                    may_inflate: false,
-                    client_window: None,
-                    peer: Peer::default(),
-                    address: None,
-                    hello: (),
-                    permit: Permit::acquire(&Arc::default(), 0).expect("no limit"),
-                };
+                let negotiated = Negotiated::raw(
+                    Peer::default(),
+                    (),
+                    Permit::acquire(&Arc::default(), 0).expect("no limit"),
+                );
                 RequestOutcome::Open(Box::new(Accepted { response, first: None, negotiated }))
             }
         };

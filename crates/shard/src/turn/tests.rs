@@ -9,7 +9,6 @@ use std::{
     sync::Arc,
 };
 
-use fanwire_ws::Compression;
 use rustls::version::TLS13;
 
 use super::*;
@@ -20,7 +19,7 @@ fn the_close_of_a_peer_is_heard_behind_the_message_that_its_connection_ended_wit
     let (mut turn, mut peer) = waiting_with(&[TEXT, CLOSE].concat(), &[]);
     turn.serve(ShardMessage::Notice(CloseNotice));
     settle(&mut turn);
-    assert_eq!(turn.out.connections.len(), 0, "nobody waits for a close that came");
+    assert_eq!(turn.out.connections.len(), 0, "the close of the peer had arrived");
     let mut received = Vec::new();
     peer.read_to_end(&mut received).expect("an orderly end");
     assert_eq!(received, [0x88, 2, 0x0b, 0xb8], "our close, 3000, and the end of the stream");
@@ -33,7 +32,7 @@ fn a_connection_that_is_to_close_is_read_on_within_the_frame_where_it_was_left()
     let (mut turn, _peer) = waiting_with(first, second);
     turn.serve(ShardMessage::Notice(CloseNotice));
     settle(&mut turn);
-    assert_eq!(turn.out.connections.len(), 0, "nobody waits for a close that came");
+    assert_eq!(turn.out.connections.len(), 0, "the close of the peer had arrived");
     assert_eq!(turn.out.counters.protocol_failures.value(), 0);
 }
 
@@ -50,7 +49,7 @@ fn records_of_a_connection_that_waits_are_kept_as_plaintext_and_processed_later(
     assert_eq!((turn.application.received, &*connection.rest), (1, &[TEXT, CLOSE].concat()[..]));
     turn.serve(ShardMessage::Notice(CloseNotice));
     settle(&mut turn);
-    assert_eq!(turn.out.connections.len(), 0, "nobody waits for a close that came");
+    assert_eq!(turn.out.connections.len(), 0, "the close of the peer had arrived");
     let mut records = Vec::new();
     peer.read_to_end(&mut records).expect("an orderly end");
     assert_eq!(client.receive(&records), [0x88, 2, 0x0b, 0xb8]);
@@ -123,16 +122,11 @@ fn arrival<H>(socket: TcpStream, early: Vec<u8>, hello: H) -> Arrival<H> {
         tls: None,
         early,
         response: None,
-        negotiated: Negotiated {
-            is_binary: false,
-            compression: Compression::Raw,
-            may_inflate: false,
-            client_window: None,
-            peer: Peer::default(),
-            address: None,
+        negotiated: Negotiated::raw(
+            Peer::default(),
             hello,
-            permit: Permit::acquire(&Arc::default(), 0).expect("no limit"),
-        },
+            Permit::acquire(&Arc::default(), 0).expect("no limit"),
+        ),
     }
 }
 
