@@ -115,7 +115,8 @@ fn players_join_send_inputs_and_leave() {
     let server = server(&rooms);
     assert_eq!(rooms.open(options("a", 60), Sums::default()), Err(RoomError::Exists));
     let runtime = Runtime::new().expect("a runtime");
-    runtime.block_on(async {
+    // Ada stays to the end: a client that is dropped leaves the room.
+    let ada = runtime.block_on(async {
         let mut ada = player(&server, "a").await;
         until(&mut ada, r#"{"welcome":1,"data":[7]}"#).await;
         let mut bob = player(&server, "a").await;
@@ -134,10 +135,12 @@ fn players_join_send_inputs_and_leave() {
         until(&mut ada, r#"{"left":3}"#).await;
         publish(&mut ada, "a", &format!("\"{}\"", "x".repeat(20))).await;
         until(&mut ada, r#""code":107"#).await;
+        ada
     });
     let stats = rooms.stats("a").expect("a room");
     assert_eq!((stats.players, stats.inputs.accepted, stats.inputs.refused), (1, 2, 2));
     assert!(stats.ticks > 0 && stats.tick_p50 <= stats.tick_p99 && stats.failed_outputs == 0);
+    drop(ada);
     assert!(rooms.close("a") && !rooms.close("a") && rooms.stats("a").is_none());
     server.shutdown();
 }
