@@ -169,6 +169,9 @@ impl World {
     fn new() -> Self {
         let mut options = Options::default();
         options.client.insecure = true;
+        // No client here answers a ping, and a busy machine takes longer than the default interval.
+        options.client.ping_interval = Duration::from_secs(3600);
+        options.client.pong_timeout = Duration::from_secs(3599);
         let latest = |name: &str, key_tag: &str| Namespace {
             name: name.into(),
             allowed_delta_types: vec![Namespace::FOSSIL.into()],
@@ -323,10 +326,6 @@ impl Client {
     fn decode(&mut self, message: &Value) {
         if let Some(id) = message["id"].as_u64() {
             return self.replies.push((id, self.read.len()));
-        }
-        // On a busy machine the test takes longer than the interval of pings.
-        if *message == serde_json::json!({}) {
-            return;
         }
         let push = &message["push"];
         let publication = &push["pub"];
