@@ -1,7 +1,7 @@
 //! Memory for the window of one client that refers to its earlier messages (RFC 7692 §7.1.1.2, §7.1.2.2).
 //! In: the window that a handshake agrees to, and the node's memory budget → out: granted memory for it, or none.
 //! Uses `deflate`, `ws` and `budget`; never allocates the window, which the reader does as messages arrive.
-//! Changed here: how the memory is counted. What is agreed without memory is decided in `server::http::upgrade`.
+//! Changed here: how the memory is counted. What is agreed without memory is decided in `edge::clients::upgrade`.
 
 use std::sync::Arc;
 

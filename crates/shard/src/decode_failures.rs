@@ -1,7 +1,7 @@
 //! Peers whose inflater failed on a frame: their next connections get no references between messages.
 //! In: closes with 1002 or 1007 of connections in context → out: whether a peer failed recently.
 //! Uses hashes of properties of the handshake, for a while; keeps no address and no header.
-//! Changed here: how long and how many. The use of the result lives in `http::upgrade`.
+//! Changed here: how long and how many. The use of the result lives in `edge::clients::upgrade`.
 
 use std::{
     collections::VecDeque,

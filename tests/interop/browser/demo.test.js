@@ -1,7 +1,7 @@
 // The demo page in a real browser, from the first `fanwire` without arguments to a burst of messages.
 // In: a development server and a headless Chromium → out: what a person sees on the page.
 // May use the page's visible elements by their ids; never its variables.
-// The browser is driven by chromium.js; the page is crates/server/assets/demo.html.
+// The browser is driven by chromium.js; the page is crates/fanwire/assets/demo.html.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -15,7 +15,7 @@ import { fileURLToPath } from 'node:url';
 import { start } from '../server.js';
 import { ENCODINGS, connect, next, raw, sdk, subscribe } from './clients.js';
 
-const KEYS = new URL('../../../crates/server/tests/keys/', import.meta.url);
+const KEYS = new URL('../../keys/', import.meta.url);
 
 const ALGORITHMS = {
   RS256: ['rsa', { modulusLength: 2048 }, 'sha256'],

@@ -1,7 +1,7 @@
 // Channels with places on two nodes with one Redis: viewers get what any node publishes in their view, and nothing else.
 // In: npm clients on both nodes, views and publications through the server API of either → out: what each viewer received.
 // May use the SDK's public interface and the server API only; never looks into the Redis.
-// What a view contains is tested in crates/area; one node, with rooms, in crates/server/tests/it/areas.rs.
+// What a view contains is tested in crates/area; one node, with rooms, in crates/fanwire/tests/it/areas.rs.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

@@ -1,7 +1,7 @@
 // HTTP streaming and Server-Sent Events with npm centrifuge, forced and as fallback where no WebSocket gets through.
 // In: servers with `http_stream` and `sse` → out: what the SDK reports over these transports.
 // May use the SDK, npm eventsource, and plain HTTP for what an SDK does not do.
-// Framing is tested in crates/shard, statuses and limits in crates/server/tests/it/streams.rs.
+// Framing is tested in crates/shard, statuses and limits in crates/fanwire/tests/it/streams.rs.
 
 import assert from 'node:assert/strict';
 import http from 'node:http';

@@ -1,7 +1,7 @@
 // Compressed HTTP streams and event streams, as programs decode them by themselves: fetch, npm eventsource, node:zlib, curl.
 // In: a server with `http_stream` and `sse` → out: each message when it was published; the end of a whole stream.
 // May use Node's own modules, npm eventsource and the program curl; never an SDK, which streams.test.js plays to the same server.
-// Bytes are tested in crates/deflate, crates/shard and crates/server; browsers in ../browser/streams.test.js.
+// Bytes are tested in crates/deflate, crates/shard and crates/fanwire; browsers in ../browser/streams.test.js.
 
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';

@@ -1,7 +1,7 @@
 // TLS of the server's own with npm centrifuge: WebSocket in both encodings, and HTTP streaming.
-// In: a server with the certificate of crates/server/tests/keys → out: what the SDK reports.
+// In: a server with the certificate of tests/keys → out: what the SDK reports.
 // May use the SDK, npm ws and undici, each with the authority of that certificate.
-// Handshakes and certificates are tested in crates/server/tests/it/tls.rs.
+// Handshakes and certificates are tested in crates/fanwire/tests/it/tls.rs.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import WebSocket from 'ws';
 import { start } from '../server.js';
 import { ENCODINGS, connect, sdk, subscribe } from './clients.js';
 
-const path = (file) => fileURLToPath(new URL(`../../../crates/server/tests/keys/${file}`, import.meta.url));
+const path = (file) => fileURLToPath(new URL(`../../keys/${file}`, import.meta.url));
 const ca = readFileSync(path('ca.pem'));
 
 /** A WebSocket that trusts the authority; the SDK makes it with address and subprotocol. */

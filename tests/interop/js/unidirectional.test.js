@@ -1,7 +1,7 @@
 // Unidirectional transports as pages use them: an EventSource, fetch and a WebSocket, without an SDK.
 // In: servers with `uni_sse`, `uni_http_stream` and `uni_websocket` → out: pushes, pings, and what a stop does to each.
 // May use npm eventsource, npm ws and Node's own fetch; never npm centrifuge, which none of these transports needs.
-// Statuses, heads and frames are tested in crates/server/tests/it/uni.
+// Statuses, heads and frames are tested in crates/fanwire/tests/it/uni.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

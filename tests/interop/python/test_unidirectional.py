@@ -2,7 +2,7 @@
 
 In: servers with uni_websocket, uni_sse and uni_http_stream -> out: pushes, codes and statuses as an application reads them.
 May use these libraries only; never an SDK, which none of these transports needs.
-Bytes of frames and heads are tested in crates/server/tests/it/uni; here is what other programs make of them.
+Bytes of frames and heads are tested in crates/fanwire/tests/it/uni; here is what other programs make of them.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 //! The steps with a certificate authority: Pebble, built from Go modules, and the tests that order certificates from it.
 //! In: where the workspace and its target folder are → out: a program in the target folder; passed and failed tests.
-//! May run Go and the test programs of `crates/server`; without Pebble the tests are skipped, with the reason.
+//! May run Go and the test programs of `crates/tls` and `crates/fanwire`; without Pebble the tests are skipped, with the reason.
 //! Which version of Pebble is used is changed in tests/interop/go/pebble; which tests need it, by the name of their module here.
 
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ pub(super) fn tests(house: &House) -> Result<Tally> {
         )));
     }
     let mut binaries = binaries::find(house)?;
-    binaries.retain(|binary| binary.is_of("crates/server"));
+    binaries.retain(|binary| ["crates/tls", "crates/fanwire"].iter().any(|of| binary.is_of(of)));
     binaries::count(&binaries, |test| {
         test.arg(MODULE).env("FANWIRE_PEBBLE", &program);
     })

@@ -1,7 +1,7 @@
 //! Arrows between the crates: down only, never sideways, and only those of the table.
 //! In: the members of the workspace as `cargo metadata` names them → out: a finding per forbidden arrow.
 //! May use cargo_metadata; never reads source text, because a crate cannot use what its manifest does not name.
-//! A new crate or a new arrow is a row of `HOUSE` here, and a line of ARCHITECTURE.md first.
+//! A new crate or a new arrow is a row of `CRATES` here, and a line of ARCHITECTURE.md first.
 
 use std::path::Path;
 
@@ -45,63 +45,63 @@ pub(crate) fn crates(root: &Path) -> Result<Vec<Crate>> {
     Ok(packages.collect())
 }
 
-/// Compares the workspace with [`HOUSE`].
+/// Compares the workspace with [`CRATES`].
 pub(crate) fn check(crates: &[Crate]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for member in crates {
         let manifest = format!("{}/Cargo.toml", member.folder);
-        let Some(room) = HOUSE.iter().find(|room| room.name == member.name) else {
+        let Some(rule) = CRATES.iter().find(|rule| rule.name == member.name) else {
             findings.push(Finding::new(&manifest, 0, format!("{} has no level yet", member.name)));
             continue;
         };
-        for used in member.uses.iter().filter(|used| !room.may_use.contains(&used.as_str())) {
-            findings.push(Finding::new(&manifest, 0, forbidden(room, used)));
+        for used in member.uses.iter().filter(|used| !rule.may_use.contains(&used.as_str())) {
+            findings.push(Finding::new(&manifest, 0, forbidden(rule, used)));
         }
     }
-    for room in HOUSE.iter().filter(|room| crates.iter().all(|member| member.name != room.name)) {
+    for rule in CRATES.iter().filter(|rule| crates.iter().all(|member| member.name != rule.name)) {
         findings.push(Finding::new(
             "Cargo.toml",
             0,
-            format!("{} is not in the workspace", room.name),
+            format!("{} is not in the workspace", rule.name),
         ));
     }
     findings
 }
 
-fn forbidden(room: &Room, used: &str) -> String {
-    let Room { name, level, may_use } = room;
-    let below = HOUSE.iter().any(|other| other.name == used && other.level < *level);
+fn forbidden(rule: &CrateRule, used: &str) -> String {
+    let CrateRule { name, level, may_use } = rule;
+    let below = CRATES.iter().any(|other| other.name == used && other.level < *level);
     let why =
         if below { "an arrow that the table does not have" } else { "an arrow up or sideways" };
     format!("{name} (level {level}) → {used}: {why}; it may use: {}", may_use.join(", "))
 }
 
 /// A crate, its level, and the crates of lower levels that it may use.
-struct Room {
+struct CrateRule {
     name: &'static str,
     level: u8,
     may_use: &'static [&'static str],
 }
 
 /// The one table of levels. An arrow must point to a lower level, which a test checks.
-const HOUSE: &[Room] = &[
-    Room { name: "fanwire-area", level: 0, may_use: &[] },
-    Room { name: "fanwire-deflate", level: 0, may_use: &[] },
-    Room { name: "fanwire-load", level: 0, may_use: &[] },
-    Room { name: "fanwire-profile", level: 0, may_use: &[] },
-    Room { name: "fanwire-protocol", level: 0, may_use: &[] },
-    Room { name: "fanwire-telemetry", level: 0, may_use: &[] },
-    Room { name: "fanwire-auth", level: 1, may_use: &[] },
-    Room { name: "fanwire-broker", level: 1, may_use: &["fanwire-protocol"] },
-    Room { name: "fanwire-room", level: 1, may_use: &["fanwire-area"] },
-    Room { name: "fanwire-tune", level: 1, may_use: &["fanwire-deflate", "fanwire-protocol"] },
-    Room { name: "fanwire-ws", level: 1, may_use: &["fanwire-deflate"] },
-    Room {
+const CRATES: &[CrateRule] = &[
+    CrateRule { name: "fanwire-area", level: 0, may_use: &[] },
+    CrateRule { name: "fanwire-deflate", level: 0, may_use: &[] },
+    CrateRule { name: "fanwire-load", level: 0, may_use: &[] },
+    CrateRule { name: "fanwire-profile", level: 0, may_use: &[] },
+    CrateRule { name: "fanwire-protocol", level: 0, may_use: &[] },
+    CrateRule { name: "fanwire-telemetry", level: 0, may_use: &[] },
+    CrateRule { name: "fanwire-auth", level: 1, may_use: &[] },
+    CrateRule { name: "fanwire-broker", level: 1, may_use: &["fanwire-protocol"] },
+    CrateRule { name: "fanwire-room", level: 1, may_use: &["fanwire-area"] },
+    CrateRule { name: "fanwire-tune", level: 1, may_use: &["fanwire-deflate", "fanwire-protocol"] },
+    CrateRule { name: "fanwire-ws", level: 1, may_use: &["fanwire-deflate"] },
+    CrateRule {
         name: "fanwire-cluster",
         level: 2,
         may_use: &["fanwire-auth", "fanwire-broker", "fanwire-protocol"],
     },
-    Room {
+    CrateRule {
         name: "fanwire-node",
         level: 3,
         may_use: &[
@@ -113,22 +113,22 @@ const HOUSE: &[Room] = &[
             "fanwire-telemetry",
         ],
     },
-    Room {
+    CrateRule {
         name: "fanwire-shard",
         level: 2,
         may_use: &["fanwire-ws", "fanwire-deflate", "fanwire-telemetry"],
     },
-    Room {
+    CrateRule {
         name: "fanwire-api",
         level: 4,
         may_use: &["fanwire-auth", "fanwire-node", "fanwire-broker", "fanwire-telemetry"],
     },
-    Room {
+    CrateRule {
         name: "fanwire-brokers",
         level: 4,
         may_use: &["fanwire-broker", "fanwire-node", "fanwire-protocol", "fanwire-telemetry"],
     },
-    Room {
+    CrateRule {
         name: "fanwire-fanout",
         level: 4,
         may_use: &[
@@ -142,7 +142,7 @@ const HOUSE: &[Room] = &[
             "fanwire-telemetry",
         ],
     },
-    Room {
+    CrateRule {
         name: "fanwire-config",
         level: 5,
         may_use: &[
@@ -153,40 +153,57 @@ const HOUSE: &[Room] = &[
             "fanwire-deflate",
         ],
     },
-    Room {
-        name: "fanwire-server",
-        level: 6,
+    CrateRule { name: "fanwire-tls", level: 6, may_use: &["fanwire-config", "fanwire-telemetry"] },
+    CrateRule {
+        name: "fanwire-edge",
+        level: 7,
         may_use: &[
-            "fanwire-auth",
-            "fanwire-cluster",
             "fanwire-config",
             "fanwire-fanout",
+            "fanwire-node",
+            "fanwire-protocol",
+            "fanwire-shard",
+            "fanwire-telemetry",
+            "fanwire-tls",
+            "fanwire-ws",
+        ],
+    },
+    CrateRule {
+        name: "fanwire",
+        level: 8,
+        may_use: &[
             "fanwire-api",
             "fanwire-area",
-            "fanwire-brokers",
-            "fanwire-node",
+            "fanwire-auth",
             "fanwire-broker",
-            "fanwire-shard",
-            "fanwire-ws",
+            "fanwire-brokers",
+            "fanwire-cluster",
+            "fanwire-config",
+            "fanwire-deflate",
+            "fanwire-edge",
+            "fanwire-fanout",
+            "fanwire-node",
             "fanwire-profile",
             "fanwire-protocol",
             "fanwire-room",
-            "fanwire-deflate",
+            "fanwire-shard",
             "fanwire-telemetry",
+            "fanwire-tls",
+            "fanwire-ws",
         ],
     },
-    Room {
+    CrateRule {
         name: "fanwire-cli",
-        level: 7,
-        may_use: &["fanwire-load", "fanwire-profile", "fanwire-server", "fanwire-tune"],
+        level: 9,
+        may_use: &["fanwire", "fanwire-load", "fanwire-profile", "fanwire-tune"],
     },
-    Room { name: "fanwire-example-world", level: 7, may_use: &["fanwire-server"] },
-    Room {
+    CrateRule { name: "fanwire-example-world", level: 9, may_use: &["fanwire"] },
+    CrateRule {
         name: "fanwire-bench",
-        level: 7,
+        level: 9,
         may_use: &[
             "fanwire-load",
-            "fanwire-server",
+            "fanwire",
             "fanwire-broker",
             "fanwire-brokers",
             "fanwire-node",
@@ -195,7 +212,7 @@ const HOUSE: &[Room] = &[
             "fanwire-deflate",
         ],
     },
-    Room { name: "xtask", level: 0, may_use: &[] },
+    CrateRule { name: "xtask", level: 0, may_use: &[] },
 ];
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! TLS to Redis and to Sentinels: trusted certificates, and errors when the two sides do not agree.
 //! In: a Redis that listens with and without TLS → out: publications, or errors with a remedy.
 //! Uses the certificates of the server's tests. Never: the authorities of the system.
-//! Reading PEM is tested in `crates/server/src/tls.rs`.
+//! Reading PEM is tested in `crates/tls`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -170,15 +170,15 @@ fn sentinels_have_tls_settings_of_their_own() {
     );
 }
 
-const CA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../server/tests/keys/ca.pem");
+const CA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/keys/ca.pem");
 /// With these options the nodes of a Cluster announce their TLS ports.
 const BETWEEN: &[&str] = &["--tls-cluster", "yes", "--tls-replication", "yes"];
 const TLS: &[(&str, &str)] = &[
     ("--tls-ca-cert-file", CA),
-    ("--tls-cert-file", concat!(env!("CARGO_MANIFEST_DIR"), "/../server/tests/keys/localhost.pem")),
+    ("--tls-cert-file", concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/keys/localhost.pem")),
     (
         "--tls-key-file",
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../server/tests/keys/localhost.private.pem"),
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/keys/localhost.private.pem"),
     ),
     ("--tls-auth-clients", "no"),
 ];

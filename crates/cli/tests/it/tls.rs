@@ -1,7 +1,7 @@
 //! TLS as an operator sees it: check-config, SIGHUP with new and broken files, lines of the log.
 //! In: certificates in files, signals → out: exit codes, lines of stdout and of the log.
 //! Uses the built `fanwire` and the certificates of the repository. Never: a client that speaks TLS.
-//! Handshakes are tested in `fanwire-server`.
+//! Handshakes are tested in `fanwire`.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -15,7 +15,7 @@ use super::fanwire;
 use super::started::PATIENCE;
 use super::started::process::{Folder, Process};
 
-const KEYS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../server/tests/keys/");
+const KEYS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/keys/");
 
 /// A folder with a configuration, the certificate and its key.
 fn folder(name: &str) -> (Folder, String) {

@@ -1,7 +1,7 @@
 //! Rows of the transports without commands of clients: `uni_websocket`, `uni_sse`, `uni_http_stream`.
 //! In: nothing → out: `UNIDIRECTIONAL`, rows that land in `Config`.
 //! Uses the kinds of `keys`. Never: sessions; the codes of their ends are a key of `client`.
-//! Change a default, a limit or a sentence here; the effects live in `http::unidirectional` of the server and in `fanwire_shard`.
+//! Change a default, a limit or a sentence here; the effects live in `edge::clients::unidirectional` of the server and in `fanwire_shard`.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Patterns of `client.allowed_origins` that match no page, for example with a slash too many.
 //! In: a filled `Config` → out: a remark for each such pattern.
 //! Uses text only. Never: checks an origin of a client.
-//! The syntax of an origin is checked here (RFC 6454 §6.2); `http::origin` matches them.
+//! The syntax of an origin is checked here (RFC 6454 §6.2); `edge::clients::origin` matches them.
 
 use super::{Config, Remark, Severity};
 

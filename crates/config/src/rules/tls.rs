@@ -1,6 +1,6 @@
 //! TLS of the listeners: sections without what they need, and keys without an effect.
 //! In: a filled `Config` → out: a remark for each.
-//! Uses the values as they are written. Never: reads a file; `fanwire_server` finds wrong certificates.
+//! Uses the values as they are written. Never: reads a file; `fanwire` finds wrong certificates.
 //! Changed here: which sections `tls` are complete.
 
 use super::{Config, Remark, Severity};

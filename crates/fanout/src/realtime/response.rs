@@ -1,6 +1,6 @@
 //! Responses of streams that begin when their connect is decided, because its refusal is to be a status.
 //! In: a function that makes the bytes, the outcome of the connect → out: the head of the stream, or a whole response.
-//! Uses: nothing of HTTP, which `fanwire_server` knows; never a socket.
+//! Uses: nothing of HTTP, which `fanwire` knows; never a socket.
 //! Changed here: which connections have not begun their response. Others send the head when they open.
 
 use fanwire_node::Hello;

@@ -1,7 +1,7 @@
 // Unidirectional transports with net/http and gorilla/websocket, neither of which knows the protocol.
 // In: one server with uni_websocket, uni_sse and uni_http_stream -> out: pushes and ends as a Go program reads them.
 // May use these two and gocent; never centrifuge-go, which none of these transports needs.
-// Bytes of frames and heads are tested in crates/server/tests/it/uni.
+// Bytes of frames and heads are tested in crates/fanwire/tests/it/uni.
 
 package sdk
 

@@ -11,17 +11,17 @@ fn member(name: &str, uses: &[&str]) -> Crate {
 }
 
 fn house_with(changed: Crate) -> Vec<Crate> {
-    let others = HOUSE.iter().filter(|room| room.name != changed.name);
-    others.map(|room| member(room.name, &[])).chain([changed.clone()]).collect()
+    let others = CRATES.iter().filter(|rule| rule.name != changed.name);
+    others.map(|rule| member(rule.name, &[])).chain([changed.clone()]).collect()
 }
 
 #[test]
 fn every_arrow_of_the_table_points_down() {
-    for room in HOUSE {
-        for used in room.may_use {
+    for rule in CRATES {
+        for used in rule.may_use {
             let below =
-                HOUSE.iter().find(|other| other.name == *used).expect("a room of the table");
-            assert!(below.level < room.level, "{} → {used}", room.name);
+                CRATES.iter().find(|other| other.name == *used).expect("a row of the table");
+            assert!(below.level < rule.level, "{} → {used}", rule.name);
         }
     }
 }
@@ -48,6 +48,6 @@ fn a_crate_without_a_row_is_found() {
 
 #[test]
 fn a_row_without_a_crate_is_found() {
-    let crates: Vec<Crate> = HOUSE.iter().skip(1).map(|room| member(room.name, &[])).collect();
+    let crates: Vec<Crate> = CRATES.iter().skip(1).map(|rule| member(rule.name, &[])).collect();
     assert_eq!(check(&crates).len(), 1);
 }

@@ -1,0 +1,15 @@
+//! From a socket to a request: accepting, TLS, HTTP/1.1 and HTTP/2, and the limits of slow peers.
+//! In: listeners → out: requests for endpoints on shards, or for the service of the listener.
+//! Uses hyper on the tokio runtime, and the shards; never reads a request beyond its head.
+//! Changed here: only the list of modules. `listener` accepts sockets, `tls_accept` does the TLS handshake, `plain_request` has shards
+//! read requests, `timeout_stream` limits slow peers, `http2` serves HTTP/2, `exchange` tracks the request of a connection.
+
+pub(crate) mod exchange;
+pub mod host;
+pub(crate) mod http2;
+pub mod listener;
+pub(crate) mod plain_request;
+pub(crate) mod socket;
+pub(crate) mod timeout_stream;
+pub(crate) mod tls_accept;
+mod tls_stream;

@@ -1,0 +1,152 @@
+//! The state of the request on one HTTP connection, shared between hyper's service and the socket wrapper (RFC 9112 §9.3).
+//! In: requests, pieces of their bodies, statuses → out: whether a request is in flight, or not read completely; a refused upgrade;
+//! what takes the socket over.
+//! Uses atomics, and a lock that only the task of the connection takes; never a socket, never time.
+//! Changed here: when a request counts as read. `timeout_stream` and `listener` act on it.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    task::{Context, Poll},
+};
+
+use axum::{
+    body::{Bytes, HttpBody},
+    http::{Request, StatusCode},
+};
+use hyper::{
+    body::{Frame, SizeHint},
+    upgrade::OnUpgrade,
+};
+use parking_lot::Mutex;
+
+use super::socket::ReleasedSocket;
+
+/// The state of the request on one HTTP connection.
+#[derive(Default)]
+pub(crate) struct Exchange {
+    is_in_flight: AtomicBool,
+    is_unread: AtomicBool,
+    is_in_head: AtomicBool,
+    refused: Mutex<Option<OnUpgrade>>,
+    taker: Mutex<Option<SocketTaker>>,
+}
+
+/// Takes the socket of a connection out of HTTP, in the middle of a request whose response it sends itself.
+pub(crate) type SocketTaker = Box<dyn FnOnce(ReleasedSocket) + Send>;
+
+/// Marks a request as in flight until it is dropped. Then no time limit of the connection applies; the body has its own.
+pub(crate) struct InFlightRequest {
+    exchange: Arc<Exchange>,
+    upgrade: Option<OnUpgrade>,
+}
+
+/// The body of a request; records in the exchange when it was read to its end.
+pub struct TrackedBody<B> {
+    body: B,
+    exchange: Arc<Exchange>,
+}
+
+/// A request whose connection has no such state, because its requests come in streams of their own (HTTP/2).
+pub(crate) fn untracked<B>(request: Request<B>) -> Request<TrackedBody<B>> {
+    request.map(|body| TrackedBody { body, exchange: Arc::default() })
+}
+
+impl Exchange {
+    /// Must be called when bytes arrive and no request is in flight. They begin a head, unless the previous request was
+    /// not read completely.
+    pub(crate) fn begin_head(&self) {
+        // After an early response the bytes are the rest of its request.
+        if !self.is_unread.swap(true, Relaxed) {
+            self.is_in_head.store(true, Relaxed);
+        }
+    }
+
+    /// Must be called with each request: its head was read, its body was not.
+    pub(crate) fn begin_request<B: HttpBody>(
+        self: &Arc<Self>,
+        request: Request<B>,
+    ) -> (Request<TrackedBody<B>>, InFlightRequest) {
+        self.is_in_flight.store(true, Relaxed);
+        self.is_in_head.store(false, Relaxed);
+        self.is_unread.store(!request.body().is_end_stream(), Relaxed);
+        let upgrade = request.extensions().get::<OnUpgrade>().cloned();
+        let mut request = request.map(|body| TrackedBody { body, exchange: Arc::clone(self) });
+        request.extensions_mut().insert(Arc::clone(self));
+        (request, InFlightRequest { exchange: Arc::clone(self), upgrade })
+    }
+
+    /// The upgrade future of the last upgrade request that got another status than 101.
+    pub(crate) fn refused_upgrade(&self) -> Option<OnUpgrade> {
+        self.refused.lock().take()
+    }
+
+    /// Gives the socket of this connection to `taker` as soon as the service waits.
+    pub(crate) fn hand_over(&self, taker: SocketTaker) {
+        *self.taker.lock() = Some(taker);
+    }
+
+    pub(crate) fn has_taker(&self) -> bool {
+        self.taker.lock().is_some()
+    }
+
+    pub(crate) fn take_taker(&self) -> Option<SocketTaker> {
+        self.taker.lock().take()
+    }
+
+    /// Whether a head has begun and is not complete.
+    pub(crate) fn is_in_head(&self) -> bool {
+        self.is_in_head.load(Relaxed)
+    }
+
+    pub(crate) fn is_in_flight(&self) -> bool {
+        self.is_in_flight.load(Relaxed)
+    }
+
+    /// Whether a part of the last request was not read; the peer may still be sending it.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.is_unread.load(Relaxed)
+    }
+}
+
+impl InFlightRequest {
+    /// Must be called with the status of the response.
+    pub(crate) fn end(mut self, status: StatusCode) {
+        if let Some(upgrade) = self.upgrade.take_if(|_| status != StatusCode::SWITCHING_PROTOCOLS) {
+            *self.exchange.refused.lock() = Some(upgrade);
+        }
+    }
+}
+
+impl Drop for InFlightRequest {
+    fn drop(&mut self) {
+        self.exchange.is_in_flight.store(false, Relaxed);
+    }
+}
+
+impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for TrackedBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        if matches!(frame, Poll::Ready(None)) || self.body.is_end_stream() {
+            self.exchange.is_unread.store(false, Relaxed);
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,440 @@
+//! Accepts connections and speaks HTTP/1.1 on them (RFC 9112), with a limit on every resource that a slow peer could hold.
+//! In: a bound listener and a service → out: served requests, until the server stops.
+//! Uses hyper; never reads a request.
+//! Changed here: limits before the handshake. Limits after it live in `shard`.
+
+use std::{
+    convert::Infallible,
+    future::{Future, poll_fn},
+    io,
+    net::{
+        IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener as StdListener, TcpStream as StdStream,
+    },
+    os::fd::OwnedFd,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::Poll,
+    time::{Duration, Instant},
+};
+
+use axum::BoxError;
+use fanwire_telemetry::LogThrottle;
+use hyper::{
+    Request, Response,
+    body::{Body, Incoming},
+    server::conn::http1::{self, UpgradeableConnection},
+    service::{HttpService, service_fn},
+};
+use hyper_util::rt::TokioIo;
+use rustix::io::Errno;
+use tokio::{
+    io::{AsyncWriteExt, Interest},
+    net::{TcpListener, TcpStream},
+    runtime::Handle,
+    sync::{Semaphore, watch},
+};
+
+use super::{
+    exchange::{Exchange, TrackedBody},
+    http2,
+    plain_request::PlainRequests,
+    socket::Socket,
+    timeout_stream::{LingerLimits, TimeoutStream, Timeouts},
+    tls_accept::{self, TlsAcceptor},
+};
+use fanwire_tls::HTTP2;
+
+/// Answers the requests of a listener.
+pub trait Service: Send + Sync + 'static {
+    /// The body of a response.
+    type Body: Body<Data: Send, Error: Into<BoxError>> + Send + 'static;
+
+    /// Serves a request of `peer`.
+    fn answer(
+        &self,
+        request: Request<TrackedBody<Incoming>>,
+        peer: SocketAddr,
+    ) -> impl Future<Output = Response<Self::Body>> + Send;
+}
+
+/// What a listener serves besides HTTP/1.1.
+#[derive(Default)]
+pub struct ListenerSettings {
+    pub tls: Option<TlsAcceptor>,
+    /// The requests that shards read without hyper.
+    pub plain_requests: Option<Arc<PlainRequests>>,
+    /// Serve HTTP/2 without TLS to clients that begin with its preface (RFC 9113 §3.3).
+    pub http2_cleartext: bool,
+    /// The most connections at the same time; at most [`HTTP_CONNECTIONS_MAX`].
+    pub slots: usize,
+}
+
+/// Binds an address with a long accept queue, so that a burst of reconnects is not refused.
+pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    use socket2::{Domain, Protocol, Socket, Type};
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
+}
+
+/// The wildcard address: IPv6 (which includes IPv4) if the kernel supports it, else IPv4.
+pub fn any_address() -> IpAddr {
+    let has_v6 = socket2::Socket::new(socket2::Domain::IPV6, socket2::Type::STREAM, None).is_ok();
+    if has_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
+}
+
+/// Accepts connections until `stop` is true, then waits for requests in flight.
+pub async fn serve(
+    listener: TcpListener,
+    settings: ListenerSettings,
+    service: impl Service,
+    stop: watch::Receiver<bool>,
+) {
+    let slots = ConnectionSlots::new(settings.slots.min(HTTP_CONNECTIONS_MAX));
+    let queue = match AcceptQueue::new(listener) {
+        Ok(queue) => queue,
+        Err(error) => return tracing::error!(%error, "cannot accept connections"),
+    };
+    let served = Arc::new(Served { settings, service });
+    let mut stopped = stop.clone();
+    tokio::select! {
+        () = accept(&queue, &served, &slots, &stop) => {}
+        () = stop_requested(&mut stopped) => {}
+    }
+    drop(queue);
+    let all = u32::try_from(slots.all).expect("at most HTTP_CONNECTIONS_MAX");
+    let _timed_out = tokio::time::timeout(FINISH_TIME, slots.free.acquire_many(all)).await;
+}
+
+/// What the connections of a listener share.
+struct Served<S> {
+    settings: ListenerSettings,
+    service: S,
+}
+
+/// Slots of HTTP connections.
+struct ConnectionSlots {
+    all: usize,
+    free: Arc<Semaphore>,
+}
+
+impl ConnectionSlots {
+    fn new(all: usize) -> Self {
+        Self { all, free: Arc::new(Semaphore::new(all)) }
+    }
+
+    /// The time limits of a new connection. They are shorter while more than half of the slots are taken, so that many slow
+    /// peers ("slow loris") block others only for a short time.
+    fn timeouts(&self) -> Timeouts {
+        let is_scarce = self.free.available_permits() < self.all / 2;
+        let limit = |time: Duration| if is_scarce { time.min(TIMEOUT_SCARCE) } else { time };
+        let (time, silence) = (limit(LINGER_TIME), limit(LINGER_SILENCE));
+        Timeouts {
+            head: limit(HEAD_TIMEOUT),
+            idle: limit(IDLE_TIMEOUT),
+            write: WRITE_TIMEOUT,
+            linger: LingerLimits {
+                time,
+                silence,
+                bytes: LINGER_BYTES_MAX,
+                head_bytes: LINGER_HEAD_BYTES_MAX,
+            },
+        }
+    }
+}
+
+/// Accepts sockets without registering them anywhere: a shard or the HTTP runtime does.
+struct AcceptQueue {
+    listener: StdListener,
+    /// The same socket. tokio's own listener registers what it accepts, and of its types this one waits for readiness alone.
+    readiness: TcpStream,
+}
+
+impl AcceptQueue {
+    fn new(listener: TcpListener) -> io::Result<Self> {
+        let listener = listener.into_std()?;
+        // With Nagle's algorithm the end of a long response waits for the acknowledgement of earlier segments. Accepted
+        // sockets have the options of their listener.
+        socket2::SockRef::from(&listener).set_tcp_nodelay(true)?;
+        let readiness = StdStream::from(OwnedFd::from(listener.try_clone()?));
+        Ok(Self { listener, readiness: TcpStream::from_std(readiness)? })
+    }
+
+    /// The next socket, which is nonblocking, and its peer.
+    async fn accept(&self) -> io::Result<(StdStream, SocketAddr)> {
+        match self.try_accept() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                tokio::time::sleep(BATCH_TIME).await;
+                self.readiness.async_io(Interest::READABLE, || self.try_accept()).await
+            }
+            accepted => accepted,
+        }
+    }
+
+    fn try_accept(&self) -> io::Result<(StdStream, SocketAddr)> {
+        let (socket, peer) = self.listener.accept()?;
+        socket.set_nonblocking(true)?;
+        Ok((socket, peer))
+    }
+}
+
+async fn accept<S: Service>(
+    queue: &AcceptQueue,
+    served: &Arc<Served<S>>,
+    slots: &ConnectionSlots,
+    stop: &watch::Receiver<bool>,
+) {
+    let log_throttle = LogThrottle::default();
+    loop {
+        let slot = slots.free.clone().acquire_owned().await.expect("the semaphore is never closed");
+        match queue.accept().await {
+            Ok((socket, peer)) => {
+                let (served_by, stop) = (served.clone(), stop.clone());
+                let timeouts = slots.timeouts();
+                let runtime = Handle::current();
+                let http = move |socket| {
+                    runtime.spawn(async move {
+                        let tls = served_by.settings.tls.as_ref();
+                        if let Some(socket) = begin(socket, tls, peer, timeouts, &stop).await {
+                            serve_connection(socket, peer, served_by, stop, timeouts).await;
+                        }
+                        drop(slot);
+                    });
+                };
+                match &served.settings.plain_requests {
+                    // With TLS the first bytes are those of its handshake.
+                    Some(plain_requests) if served.settings.tls.is_none() => {
+                        plain_requests.accept(socket, peer, Box::new(http));
+                    }
+                    _ => http(socket),
+                }
+            }
+            // The peer closed while it was in the backlog; a pause would not help.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(error) => {
+                // Most likely out of descriptors: wait until some are closed instead of spinning.
+                if let Some(repeats) = log_throttle.record("accept", Instant::now()) {
+                    tracing::warn!(%error, "{}{repeats}", accept_error(&error));
+                }
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// The log line for an error of accept.
+fn accept_error(error: &io::Error) -> &'static str {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::MFILE) => {
+            "cannot accept connections, retrying: the process is out of file descriptors; raise its limit (ulimit -Hn, \
+             LimitNOFILE= of a unit), or set client.connection_limit"
+        }
+        Some(Errno::NFILE) => {
+            "cannot accept connections, retrying: the machine is out of file descriptors (fs.file-max)"
+        }
+        _ => "cannot accept connections, retrying",
+    }
+}
+
+/// The socket that is to speak HTTP, after its TLS handshake if the listener has TLS.
+async fn begin(
+    socket: StdStream,
+    tls: Option<&TlsAcceptor>,
+    peer: SocketAddr,
+    timeouts: Timeouts,
+    stop: &watch::Receiver<bool>,
+) -> Option<Socket> {
+    // An error is the lack of kernel memory for one more watch: the peer sees its connection end.
+    let socket = TcpStream::from_std(socket).ok()?;
+    tls_accept::accept(tls, socket, peer, timeouts, stop.clone()).await
+}
+
+async fn serve_connection<S: Service>(
+    socket: Socket,
+    peer: SocketAddr,
+    served: Arc<Served<S>>,
+    stop: watch::Receiver<bool>,
+    timeouts: Timeouts,
+) {
+    let is_http2 = match &socket {
+        Socket::Plain(socket) if served.settings.http2_cleartext => {
+            begins_http2(socket, timeouts.head).await
+        }
+        Socket::Plain(_) => false,
+        Socket::Tls(stream) => stream.protocol() == Some(HTTP2),
+    };
+    if is_http2 {
+        let stop = http2::stop_requested(stop);
+        let answer = move |request| {
+            let served = Arc::clone(&served);
+            async move { served.service.answer(request, peer).await }
+        };
+        return http2::serve(socket, peer, answer, stop).await;
+    }
+    let exchange = Arc::<Exchange>::default();
+    let socket = TimeoutStream::new(socket, timeouts, Arc::clone(&exchange));
+    let service = service_fn({
+        let exchange = exchange.clone();
+        move |request: Request<Incoming>| {
+            let (request, in_flight) = exchange.begin_request(request);
+            let served = served.clone();
+            async move {
+                let answer = served.service.answer(request, peer).await;
+                in_flight.end(answer.status());
+                Ok::<_, Infallible>(answer)
+            }
+        }
+    });
+    let connection = http1::Builder::new()
+        .max_buf_size(HEADER_BYTES_MAX)
+        // A peer that closed its sending side still gets its response. It also spares a read buffer per request, which
+        // hyper otherwise uses to detect that close.
+        .half_close(true)
+        .serve_connection(TokioIo::new(socket), service)
+        .with_upgrades();
+    match serve_until_stop(connection, stop, &exchange).await {
+        Ok(None) => {}
+        Ok(Some(socket)) => return hand_over(socket, &exchange),
+        Err(error) => tracing::debug!(%error, %peer, "HTTP connection ended early"),
+    }
+    // After an upgrade request hyper releases the socket instead of closing it, for every status.
+    if let Some(refused) = exchange.refused_upgrade()
+        && let Ok(upgraded) = refused.await
+    {
+        // An error means that the peer closed already.
+        let _ = TokioIo::new(upgraded).shutdown().await;
+    }
+}
+
+/// Whether the first bytes are the preface of HTTP/2. They stay in the socket.
+async fn begins_http2(socket: &TcpStream, limit: Duration) -> bool {
+    let mut bytes = [0; http2::PREFACE.len()];
+    let begins = async {
+        // Four bytes tell: no method of HTTP/1.1 is "PRI" (RFC 9113 §3.4).
+        while let Ok(length @ 1..) = socket.peek(&mut bytes).await {
+            if length >= 4 || !http2::PREFACE.starts_with(&bytes[..length]) {
+                return http2::PREFACE.starts_with(&bytes[..length]);
+            }
+            tokio::time::sleep(PEEK_PAUSE).await;
+        }
+        false
+    };
+    tokio::time::timeout(limit, begins).await.unwrap_or(false)
+}
+
+/// Gives a socket to the service that asked for it.
+fn hand_over(socket: TimeoutStream<Socket>, exchange: &Exchange) {
+    if let (Some(taker), Ok(socket)) = (exchange.take_taker(), socket.into_socket().release()) {
+        taker(socket);
+    }
+}
+
+/// Serves a connection to its end, or to the end of its request in flight once `stop` is true. Returns the socket when a
+/// service wants to send the response by itself.
+async fn serve_until_stop<S, B>(
+    mut connection: UpgradeableConnection<TokioIo<TimeoutStream<Socket>>, S>,
+    mut stop: watch::Receiver<bool>,
+    exchange: &Exchange,
+) -> hyper::Result<Option<TimeoutStream<Socket>>>
+where
+    S: HttpService<Incoming, ResBody = B, Error = Infallible>,
+    B: Body + 'static,
+    B::Error: Into<BoxError>,
+{
+    let stop_state = stop.clone();
+    let mut stopped = pin!(stop_requested(&mut stop));
+    let mut is_listening = false;
+    let mut has_stopped = false;
+    let served = poll_fn(|context| {
+        if let Poll::Ready(result) = Pin::new(&mut connection).poll(context) {
+            return Poll::Ready(ConnectionEnd::Ended(result));
+        }
+        if exchange.has_taker() {
+            return Poll::Ready(ConnectionEnd::HandOver);
+        }
+        if has_stopped {
+            return Poll::Pending;
+        }
+        // `stopped` wakes this task after its first poll; until it changes, `has_changed` is cheaper than another poll.
+        if is_listening && stop_state.has_changed().is_ok_and(|changed| !changed) {
+            return Poll::Pending;
+        }
+        is_listening = true;
+        if stopped.as_mut().poll(context).is_pending() {
+            return Poll::Pending;
+        }
+        has_stopped = true;
+        Pin::new(&mut connection).graceful_shutdown();
+        context.waker().wake_by_ref(); // the connection may end now
+        Poll::Pending
+    });
+    match served.await {
+        ConnectionEnd::Ended(result) => result.map(|()| None),
+        ConnectionEnd::HandOver => Ok(connection.into_parts().map(|parts| parts.io.into_inner())),
+    }
+}
+
+/// Why a connection is no longer served.
+enum ConnectionEnd {
+    Ended(hyper::Result<()>),
+    HandOver,
+}
+
+/// Returns when `stop` is true or its sender was dropped.
+pub(crate) async fn stop_requested(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+const BACKLOG: i32 = 4096;
+
+/// Concurrent HTTP connections; established WebSockets do not count. Further ones wait in the backlog.
+pub const HTTP_CONNECTIONS_MAX: usize = 10_000;
+
+/// Limit for a complete request head (Centrifugo: 10 s).
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Limit between requests. Backends keep connections in pools, often for 90 s, and close them themselves.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(180);
+
+/// After a response that was sent before its request was read (413, 401 and others), received bytes are discarded for this
+/// time at most. It equals the time limit of a body.
+const LINGER_TIME: Duration = Duration::from_secs(30);
+
+/// Discarding ends when nothing arrives for this time (nginx: `lingering_timeout`).
+const LINGER_SILENCE: Duration = Duration::from_secs(5);
+
+/// Maximum of discarded bytes: four times the default body limit of the API.
+const LINGER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Maximum of discarded bytes of a head that was refused before its end (431).
+const LINGER_HEAD_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Upper limit of each time above while more than half of the slots are taken.
+const TIMEOUT_SCARCE: Duration = Duration::from_secs(2);
+
+/// The connection is closed when the peer accepts no byte of a response for this time.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Request head and read buffer of one HTTP connection.
+pub(crate) const HEADER_BYTES_MAX: usize = 16 * 1024;
+
+/// Time for requests in flight to finish when the server stops; a partly received head counts too.
+const FINISH_TIME: Duration = Duration::from_secs(5);
+
+/// After the queue was empty, sockets gather for this time: each wake-up of the thread costs as much as an accept. The first
+/// socket after a pause does not wait. `fanwire-bench connects` shows what it saves.
+const BATCH_TIME: Duration = Duration::from_millis(1);
+
+/// Between looks at a socket that has received one to three bytes.
+const PEEK_PAUSE: Duration = Duration::from_millis(10);
+
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests;

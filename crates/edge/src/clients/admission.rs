@@ -1,0 +1,185 @@
+//! Limits on new connections: origin, rate, and their number.
+//! In: the head of a handshake, and the time → out: a permit, or the status and the text of the refusal.
+//! Uses `origin`, `rate` and permits of the shards; never checks permissions of connected clients.
+//! Changed here: the checks, and the throttled log lines of refusals.
+
+use std::{net::SocketAddr, sync::Arc, time::Instant};
+
+use axum::http::{HeaderMap, StatusCode, header};
+use fanwire_telemetry::{LogThrottle, Repeats, excerpt};
+use parking_lot::RwLock;
+use tracing::field::display;
+
+use super::{
+    origin,
+    rate::ConnectionRate,
+    refusals::{Cause, Refusals},
+};
+use crate::descriptors;
+
+/// The limits of an endpoint.
+pub struct Admission {
+    pub limits: SharedLimits,
+    /// Accept pages of the server itself too: the demo page.
+    pub allows_own_origin: bool,
+    /// Number of connections for which there are descriptors; 0 = no limit.
+    pub descriptor_limit: usize,
+    /// Counts refused handshakes.
+    pub(crate) refusals: Arc<Refusals>,
+    /// Limits log lines about refusals.
+    pub(crate) log_throttle: LogThrottle,
+}
+
+/// The limits that a reload replaces.
+pub struct AdmissionLimits {
+    /// Patterns of allowed origins; `None` checks nothing.
+    pub allowed_origins: Option<Vec<String>>,
+    /// Maximum number of connections; 0 = no limit.
+    pub connection_limit: usize,
+    pub rate: Arc<ConnectionRate>,
+}
+
+/// The limits of now, which a handshake copies out of the lock.
+pub type SharedLimits = Arc<RwLock<Arc<AdmissionLimits>>>;
+
+impl AdmissionLimits {
+    pub fn shared(self) -> SharedLimits {
+        Arc::new(RwLock::new(Arc::new(self)))
+    }
+}
+
+/// Status and text of a response.
+pub(crate) type Refusal = (StatusCode, &'static str);
+
+impl Admission {
+    /// Accepts every handshake.
+    pub fn open(now: Instant) -> Self {
+        let rate = Arc::new(ConnectionRate::new(0, now));
+        let limits = AdmissionLimits { allowed_origins: None, connection_limit: 0, rate };
+        Self {
+            limits: limits.shared(),
+            allows_own_origin: false,
+            descriptor_limit: 0,
+            refusals: Arc::default(),
+            log_throttle: LogThrottle::default(),
+        }
+    }
+
+    /// Checks a handshake. Calls `permit` with the maximum number of connections (0 = no limit); it returns `None` when that
+    /// is reached.
+    ///
+    /// # Errors
+    /// The status and the text of the refusal.
+    pub(crate) fn admit<P>(
+        &self,
+        headers: &HeaderMap,
+        peer: Option<SocketAddr>,
+        now: Instant,
+        permit: impl FnOnce(usize) -> Option<P>,
+    ) -> Result<P, Refusal> {
+        self.check_origin(headers, peer, now)?;
+        let limits = Arc::clone(&self.limits.read());
+        if !limits.rate.allows(now) {
+            self.refuse(Cause::Rate, now, TOO_MANY_AT_ONCE);
+            return Err((
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many new connections, try again later",
+            ));
+        }
+        let (max, cause) = self.limit(limits.connection_limit);
+        permit(max).ok_or_else(|| {
+            let is_limit = cause == Cause::Limit;
+            self.refuse(cause, now, if is_limit { FULL } else { OUT_OF_DESCRIPTORS });
+            (StatusCode::SERVICE_UNAVAILABLE, "this node has reached its connection limit")
+        })
+    }
+
+    /// Checks the origin of a request.
+    ///
+    /// # Errors
+    /// 403 and its text.
+    pub(crate) fn check_origin(
+        &self,
+        headers: &HeaderMap,
+        peer: Option<SocketAddr>,
+        now: Instant,
+    ) -> Result<(), Refusal> {
+        let limits = Arc::clone(&self.limits.read());
+        let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or("?"));
+        if let Some(patterns) = &limits.allowed_origins
+            && !origin::is_allowed(origin, patterns)
+            && !(self.allows_own_origin && is_own(origin, headers))
+        {
+            self.refuse_request(Cause::Origin, WRONG_ORIGIN, headers, peer, now);
+            return Err((StatusCode::FORBIDDEN, WRONG_ORIGIN));
+        }
+        Ok(())
+    }
+
+    /// The maximum number of connections (0 = no limit), and the cause of refusals above it.
+    fn limit(&self, connection_limit: usize) -> (usize, Cause) {
+        let descriptor_limit = match self.descriptor_limit {
+            0 => 0,
+            share => descriptors::without_streams(share),
+        };
+        match (connection_limit, descriptor_limit) {
+            (0, max) => (max, Cause::Descriptors),
+            (limit, max) if 0 < max && max < limit => (max, Cause::Descriptors),
+            (limit, _) => (limit, Cause::Limit),
+        }
+    }
+
+    fn refuse(&self, cause: Cause, now: Instant, what: &str) {
+        self.refusals.count(cause);
+        if let Some(repeats) = self.log_throttle.record(cause.name(), now) {
+            tracing::warn!("refusing clients with 503: {what}{repeats}");
+        }
+    }
+
+    /// Counts a handshake that is wrong in itself. Logged at level info, because most such clients and pages are not the
+    /// operator's: once a minute for each cause, at level debug each of them.
+    pub(crate) fn refuse_request(
+        &self,
+        cause: Cause,
+        text: &str,
+        headers: &HeaderMap,
+        peer: Option<SocketAddr>,
+        now: Instant,
+    ) {
+        self.refusals.count(cause);
+        let repeats = self.log_throttle.record(cause.name(), now);
+        if repeats.is_none() && !tracing::enabled!(tracing::Level::DEBUG) {
+            return;
+        }
+        let origin = headers
+            .get(header::ORIGIN)
+            .map(|origin| excerpt(&String::from_utf8_lossy(origin.as_bytes())));
+        let (address, cause) = (peer.map(display), excerpt(text));
+        match repeats.map(Repeats::count) {
+            Some(count) => tracing::info!(count, cause, origin, address, "refused a handshake"),
+            None => tracing::debug!(cause, origin, address, "refused a handshake"),
+        }
+    }
+}
+
+/// Whether `Origin` has the same host as the request. Its scheme may be `https` when a proxy terminates TLS.
+fn is_own(origin: Option<&str>, headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let page = origin.and_then(|origin| origin.split_once("://"));
+    page.zip(host).is_some_and(|((scheme, of), host)| {
+        matches!(scheme, "http" | "https") && of.eq_ignore_ascii_case(host)
+    })
+}
+
+const WRONG_ORIGIN: &str =
+    "this Origin is not allowed: the server's client.allowed_origins must list it";
+
+const TOO_MANY_AT_ONCE: &str = "more handshakes per second than client.connection_rate_limit";
+
+const FULL: &str = "client.connection_limit is reached; raise it, or add a node";
+
+const OUT_OF_DESCRIPTORS: &str = "the file descriptors for clients are used up, the rest is reserved for the server itself; raise \
+                                  the limit of this process (ulimit -Hn, LimitNOFILE= of a unit), or add a node";
+
+#[cfg(test)]
+mod tests;

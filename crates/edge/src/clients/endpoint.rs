@@ -1,0 +1,116 @@
+//! What the endpoints of clients share: reading a request, its user, its peer, and refusing it.
+//! In: heads and bodies of requests → out: their parts, or an HTTP error.
+//! Uses axum's types; never opens a connection.
+//! Changed here: limits of a body, where the commands of a query are. The checks of a transport are in its module.
+
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    body::{Body, Bytes, HttpBody},
+    extract::{ConnectInfo, Query},
+    http::{Extensions, HeaderMap, HeaderValue, StatusCode, Uri, header},
+    response::Response,
+};
+use fanwire_fanout::Realtime;
+use fanwire_shard::{Application, Peer};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+
+use super::{cors, upgrade::Endpoint};
+
+/// A response instead of the stream.
+pub(crate) type Refusal = Box<Response<String>>;
+
+/// An endpoint of clients of the protocol.
+pub(crate) struct RealtimeEndpoint {
+    pub(crate) endpoint: Endpoint<Realtime>,
+    pub(crate) user_id_header: String,
+}
+
+impl<A: Application> Endpoint<A> {
+    /// # Errors
+    /// 403.
+    pub(crate) fn check_origin(
+        &self,
+        headers: &HeaderMap,
+        address: Option<SocketAddr>,
+    ) -> Result<(), Refusal> {
+        let checked = self.admission.check_origin(headers, address, Instant::now());
+        checked.map_err(|(status, text)| refuse(status, text))
+    }
+
+    pub(crate) fn preflight(&self, headers: &HeaderMap, address: Option<SocketAddr>) -> Refusal {
+        let refused = self.check_origin(headers, address).err();
+        refused.unwrap_or_else(|| Box::new(cors::preflight()))
+    }
+}
+
+/// The user in the trusted header. `None` if it is empty or repeated, because then a client may have sent one of them.
+pub(crate) fn user_of(headers: &HeaderMap, header: &str) -> Option<String> {
+    if header.is_empty() {
+        return None;
+    }
+    let mut values = headers.get_all(header).iter();
+    let (value, None) = (values.next()?, values.next()) else { return None };
+    value.to_str().ok().filter(|user| !user.is_empty()).map(str::to_owned)
+}
+
+/// Identifies a peer across connections: by address, user agent and forwarded address.
+pub(crate) fn peer_of(headers: &HeaderMap, address: Option<SocketAddr>) -> Peer {
+    let identifying = [header::USER_AGENT, FORWARDED_FOR].map(|name| headers.get(name));
+    Peer::of(&(address.map(|address| address.ip()), identifying))
+}
+
+pub(crate) fn address_of(extensions: &Extensions) -> Option<SocketAddr> {
+    extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0)
+}
+
+const FORWARDED_FOR: header::HeaderName = header::HeaderName::from_static("x-forwarded-for");
+
+/// The commands in the query of an event stream, as `EventSource` sends them, or a connect request.
+pub(crate) fn connect_parameter(uri: &Uri) -> Option<String> {
+    let query = Query::<Vec<(String, String)>>::try_from_uri(uri);
+    let query = query.map(|Query(options)| options).unwrap_or_default();
+    let commands = query.into_iter().find(|(name, _)| name == "cf_connect").map(|(_, value)| value);
+    commands.filter(|commands| !commands.is_empty())
+}
+
+/// Reads the body of a request.
+pub(crate) async fn read(body: Body, bytes_max: usize) -> Result<Bytes, Refusal> {
+    if body.size_hint().lower() > bytes_max as u64 {
+        return Err(body_too_long()); // its Content-Length says so
+    }
+    let collected = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, bytes_max).collect());
+    match collected.await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(body_too_long()),
+        Ok(Err(_)) => Err(refuse(StatusCode::BAD_REQUEST, "the body ends early")),
+        Err(_) => Err(refuse(StatusCode::REQUEST_TIMEOUT, "the body takes too long")),
+    }
+}
+
+/// Whether a request has a body in Protobuf.
+pub(crate) fn is_octet_stream(headers: &HeaderMap) -> bool {
+    headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/octet-stream")
+}
+
+/// Refuses and closes the connection, whose body may not be read.
+pub(crate) fn refuse(status: StatusCode, text: &'static str) -> Refusal {
+    let mut response = Response::new(format!("{text}\n"));
+    *response.status_mut() = status;
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8")),
+        (header::CONNECTION, HeaderValue::from_static("close")),
+    ];
+    response.headers_mut().extend(headers);
+    Box::new(response)
+}
+
+fn body_too_long() -> Refusal {
+    refuse(StatusCode::PAYLOAD_TOO_LARGE, "the body is too long")
+}
+
+/// Limit for a complete body, as for the server API.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);

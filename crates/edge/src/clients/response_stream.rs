@@ -1,0 +1,238 @@
+//! HTTP streaming and Server-Sent Events: a response whose body ends with the connection (protocol §24).
+//! In: a request with the first commands → out: its socket with the head of the response for a shard, or an HTTP error.
+//! Uses `admission`, `cors` and `exchange`; never answers a request that a shard has taken over.
+//! Changed here: the checks before a stream. What is sent on it lives in `shard::transport`, later commands in `emulation`.
+
+use std::{future, net::SocketAddr, sync::Arc, time::Instant};
+
+use axum::{
+    body::{Body, Bytes},
+    extract::{Request, State},
+    http::{HeaderMap, Method, StatusCode, Uri, header, request},
+    response::Response,
+};
+use fanwire_fanout::Opening;
+use fanwire_node::{Hello, Uplink};
+use fanwire_protocol::Encoding;
+use fanwire_ws::extension;
+
+use super::{
+    content_coding, cors,
+    endpoint::{
+        RealtimeEndpoint, Refusal, address_of, connect_parameter, is_octet_stream, peer_of, read,
+        refuse, user_of,
+    },
+    unidirectional,
+};
+use crate::accept::{
+    exchange::Exchange,
+    http2,
+    plain_request::{self, PlainEndpoint},
+    socket::ReleasedSocket,
+};
+use fanwire_config::ConnectCodeResponse;
+use fanwire_shard::{
+    Accepted, Arrival, Coding, Framing, Negotiated, OpenResponse, Permit, RequestOutcome, Transport,
+};
+
+/// The endpoint of one transport.
+pub(crate) struct StreamEndpoint {
+    pub(crate) realtime: Arc<RealtimeEndpoint>,
+    /// Not one of WebSockets.
+    pub(crate) transport: Transport,
+    pub(crate) body_bytes_max: usize,
+    /// Statuses for refused connects of unidirectional clients; `None`: the stream begins before connect is decided.
+    pub(crate) connect_responses: Option<Arc<[ConnectCodeResponse]>>,
+    /// Compresses bodies for clients that accept it.
+    pub(crate) compression: bool,
+}
+
+/// Serves one request. The response is sent by a shard; the returned one is an error, or the answer to a preflight.
+pub(crate) async fn serve(
+    State(endpoint): State<Arc<StreamEndpoint>>,
+    request: Request,
+) -> Response {
+    let headers = request.headers().clone();
+    match endpoint.begin(request).await {
+        Ok(response) => response,
+        Err(refusal) => cors::allow(*refusal, &headers).map(Body::from),
+    }
+}
+
+impl PlainEndpoint for StreamEndpoint {
+    fn answer(
+        &self,
+        head: &request::Parts,
+        body: &[u8],
+        peer: SocketAddr,
+    ) -> Option<RequestOutcome<Opening>> {
+        if body.len() > self.body_bytes_max || head.headers.contains_key(header::UPGRADE) {
+            return None;
+        }
+        let opened = self
+            .admit(head, Some(peer))
+            .and_then(|permit| self.open(head, body.into(), permit, Some(peer)));
+        Some(match opened {
+            Ok((negotiated, first)) => {
+                let (response, first) = (Vec::new(), Some(first));
+                RequestOutcome::Open(Box::new(Accepted { response, first, negotiated }))
+            }
+            Err(refusal) => plain_request::refuse(cors::allow(*refusal, &head.headers)),
+        })
+    }
+}
+
+impl StreamEndpoint {
+    async fn begin(&self, request: Request) -> Result<Response, Refusal> {
+        let endpoint = &self.realtime.endpoint;
+        let (head, body) = request.into_parts();
+        let address = address_of(&head.extensions);
+        if head.method == Method::OPTIONS && self.transport.framing() == Framing::Lines {
+            return Err(endpoint.preflight(&head.headers, address));
+        }
+        let permit = self.admit(&head, address)?;
+        let body = if head.method == Method::GET {
+            Bytes::new()
+        } else {
+            read(body, self.body_bytes_max).await?
+        };
+        let (mut negotiated, response) = self.open(&head, body.into(), permit, address)?;
+        let exchange = head.extensions.get::<Arc<Exchange>>();
+        // Without an exchange the socket is one of a pair.
+        negotiated.address = address.filter(|_| exchange.is_none());
+        let shards = Arc::clone(&endpoint.shards);
+        let open = move |socket, tls| {
+            let (early, response) = (Vec::new(), Some(response));
+            shards.open(Arrival { socket, tls, early, response, negotiated });
+        };
+        let Some(exchange) = exchange else {
+            return http2::response_of_shard(|socket| open(socket, None)).await.map_err(|error| {
+                tracing::warn!(%error, "no response of a shard for a stream of HTTP/2");
+                refuse(StatusCode::SERVICE_UNAVAILABLE, "this node has no sockets left")
+            });
+        };
+        exchange.hand_over(Box::new(move |ReleasedSocket { socket, tls, .. }| open(socket, tls)));
+        // The task of the connection takes its socket now, and drops this future.
+        future::pending().await
+    }
+
+    /// Checks a request before its body is read, and counts the connection that it opens.
+    fn admit(&self, head: &request::Parts, address: Option<SocketAddr>) -> Result<Permit, Refusal> {
+        let endpoint = &self.realtime.endpoint;
+        self.check_method(&head.method)?;
+        if endpoint.shards.are_stopping() {
+            return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "this node is stopping"));
+        }
+        let permit = |max| endpoint.shards.permit(max);
+        let permit = endpoint.admission.admit(&head.headers, address, Instant::now(), permit);
+        permit.map_err(|(status, text)| refuse(status, text))
+    }
+
+    /// How the connection of a request begins.
+    fn open(
+        &self,
+        head: &request::Parts,
+        body: Vec<u8>,
+        permit: Permit,
+        address: Option<SocketAddr>,
+    ) -> Result<(Negotiated<Opening>, OpenResponse), Refusal> {
+        let message = if head.method == Method::GET { self.parameter(&head.uri)? } else { body };
+        let message = self.first_message(message)?;
+        let is_binary = self.transport == Transport::HttpStream && is_octet_stream(&head.headers);
+        let coding = self.coding(&head.headers);
+        let (hello, response_head) = self.opening(&head.headers, is_binary, coding);
+        let peer = peer_of(&head.headers, address);
+        let negotiated = Negotiated { is_binary, ..Negotiated::raw(peer, hello, permit) };
+        let transport = self.transport;
+        Ok((negotiated, OpenResponse { transport, coding, head: response_head, message }))
+    }
+
+    /// The message in the query, which a unidirectional client may leave out.
+    fn parameter(&self, uri: &Uri) -> Result<Vec<u8>, Refusal> {
+        match connect_parameter(uri) {
+            Some(message) => Ok(message.into_bytes()),
+            None if self.transport.is_unidirectional() => Ok(Vec::new()),
+            None => Err(refuse(StatusCode::BAD_REQUEST, "the parameter cf_connect is missing")),
+        }
+    }
+
+    fn first_message(&self, message: Vec<u8>) -> Result<Vec<u8>, Refusal> {
+        match self.transport {
+            // Its credentials may be in a header.
+            Transport::UniEventStream if message.is_empty() => Ok(b"{}".to_vec()),
+            transport if transport.is_unidirectional() => unidirectional::connect_request(message),
+            _ => Ok(message),
+        }
+    }
+
+    /// How the session opens, and the head of the response, empty if that waits for connect.
+    fn opening(
+        &self,
+        headers: &HeaderMap,
+        is_binary: bool,
+        coding: Option<Coding>,
+    ) -> (Opening, Vec<u8>) {
+        let hello = Hello {
+            encoding: if is_binary { Encoding::Protobuf } else { Encoding::Json },
+            frame_ping: false,
+            transport: self.transport.name(),
+            uplink: match self.transport.is_unidirectional() {
+                true => Uplink::None,
+                false => Uplink::Requests,
+            },
+            user: user_of(headers, &self.realtime.user_id_header),
+        };
+        let head = self.head(headers, coding);
+        match self.connect_responses.clone() {
+            None => (hello.into(), head),
+            Some(transforms) => {
+                let response = unidirectional::pending_response(head, headers, transforms);
+                (Opening { hello, response: Some(response) }, Vec::new())
+            }
+        }
+    }
+
+    fn check_method(&self, method: &Method) -> Result<(), Refusal> {
+        match (self.transport.framing(), method) {
+            (_, &Method::POST) | (Framing::Events, &Method::GET) => Ok(()),
+            (Framing::Events, _) => Err(Box::new(cors::refuse_method("GET, POST"))),
+            _ => Err(Box::new(cors::refuse_method("POST, OPTIONS"))),
+        }
+    }
+
+    /// The coding of the body. None for Apple's NSURLSession, which is known to keep the first 512 bytes of a text until
+    /// more arrive: compressed messages take long to be so many. Its events are delayed less without compression.
+    fn coding(&self, headers: &HeaderMap) -> Option<Coding> {
+        let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+        let is_apple = agent.is_some_and(extension::is_apple_nsurlsession);
+        let compresses =
+            self.compression && (!is_apple || self.realtime.endpoint.compression_apple);
+        if compresses { content_coding::accepted(headers) } else { None }
+    }
+
+    /// Status and headers. The body ends with the connection, which every version of HTTP/1
+    /// knows (RFC 9112 §6.3), so that no byte is spent on chunks.
+    fn head(&self, headers: &HeaderMap, coding: Option<Coding>) -> Vec<u8> {
+        let mut head = String::from(HEAD);
+        if self.transport.framing() == Framing::Events {
+            head.push_str("Content-Type: text/event-stream; charset=utf-8\r\n");
+        }
+        if self.compression {
+            head.push_str("Vary: Accept-Encoding\r\n");
+        }
+        if let Some(coding) = coding {
+            head.push_str(&format!("Content-Encoding: {}\r\n", coding.name()));
+        }
+        head.push_str(&cors::lines(headers));
+        head.push_str("\r\n");
+        head.into_bytes()
+    }
+}
+
+/// `X-Accel-Buffering` is for nginx; `Expire` is what Centrifugo sends.
+const HEAD: &str = "HTTP/1.1 200 OK\r\n\
+    X-Accel-Buffering: no\r\n\
+    Cache-Control: private, no-cache, no-store, must-revalidate, max-age=0\r\n\
+    Pragma: no-cache\r\n\
+    Expire: 0\r\n\
+    Connection: close\r\n";

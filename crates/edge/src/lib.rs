@@ -1,0 +1,27 @@
+//! The way in: a socket becomes a request, and a request becomes a connection of a shard.
+//! In: listeners, the configuration, the shards → out: sockets on the shards; other requests for the service of the listener.
+//! Uses hyper, axum, the shards and the node. Never: a method of the server API, a metric, a channel.
+//! Changed here: the interface of the crate. `accept` has what happens before a request, `clients` the endpoints of clients.
+#![forbid(unsafe_code)]
+
+mod accept;
+mod back_pressure;
+mod clients;
+pub mod descriptors;
+
+pub use accept::{
+    exchange::TrackedBody,
+    host,
+    listener::{self, ListenerSettings, Service},
+    plain_request::{PlainEndpoint, PlainRequests},
+    tls_accept::TlsAcceptor,
+};
+pub use back_pressure::{REQUEST_TIMEOUT, wait_for_shards};
+pub use clients::{
+    admission::{Admission, AdmissionLimits, SharedLimits},
+    rate::ConnectionRate,
+    refusals::Refusals,
+    routes::{ClientParts, ClientRoutes},
+    settings,
+    upgrade::{ConnectionSetup, Endpoint},
+};

@@ -1,0 +1,145 @@
+//! The engine of a node: memory, or Redis, through which it reaches the other nodes.
+//! In: the configuration → out: a node with its engine, subscribed to the messages of other nodes; the engine's health.
+//! Uses `brokers` and the node. Never: publications; the engine passes them to the node directly.
+//! Changed here: how an engine is started and stopped. The engine itself lives in `brokers`.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use fanwire_auth::OptionsError;
+use fanwire_brokers::redis::{Health, Redis, RedisError, RedisOptions, Tls as RedisTls};
+use fanwire_node::Node;
+use tokio::runtime::Handle;
+
+use fanwire_config::{Config, EngineKind, TlsOptions};
+use fanwire_fanout::unix_ms;
+use fanwire_tls::{Tls, TlsError};
+
+/// Stores and distributes a node's publications, history and presence.
+#[derive(Clone)]
+pub(crate) enum Engine {
+    Memory,
+    Redis(Arc<Redis>),
+}
+
+/// Why an engine cannot be started.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// An option of the node is wrong.
+    Options(OptionsError),
+    /// Redis refuses this configuration permanently, for example a wrong password or an old version.
+    Redis(RedisError),
+    /// A `tls` section is invalid; `key` is the section's name.
+    Tls { key: &'static str, source: TlsError },
+}
+
+impl Engine {
+    /// Starts the configured engine and a node on it. Does not wait for a Redis that is unreachable: its connections are
+    /// retried in the background, and calls fail until one succeeds.
+    ///
+    /// # Errors
+    /// See [`EngineError`]. Nothing keeps running after an error.
+    pub(crate) async fn start(config: &Config) -> Result<(Self, Arc<Node>), EngineError> {
+        let options = config.node.clone();
+        if config.engine.kind == EngineKind::Memory {
+            return Ok((Self::Memory, Node::new(options).map_err(EngineError::Options)?));
+        }
+        let redis = redis_options(config)?;
+        if let Err(error) = Redis::check(&redis).await
+            && error.is_permanent()
+        {
+            return Err(EngineError::Redis(error));
+        }
+        // The connections log it if Redis is unreachable, and retry.
+        let redis = Arc::new(Redis::start(&redis, &Handle::current()));
+        let (broker, presence) = (redis.clone(), redis.clone());
+        let make_broker = move |deliver| {
+            broker.deliver_to(deliver);
+            broker as _
+        };
+        let node = Node::with_backends(options, Instant::now(), unix_ms(), make_broker, presence)
+            .map_err(EngineError::Options)?;
+        let listener: Weak<Node> = Arc::downgrade(&node);
+        node.join_cluster(redis.clone());
+        let node_to_introduce = Weak::clone(&listener);
+        let subscribed = redis.subscribe_to_nodes(node.uid(), move |message| {
+            listener.upgrade().is_none_or(|node| node.handle_message(message, Instant::now()))
+        });
+        // The node publishes its presence from the start; other nodes answer once its subscription is active.
+        tokio::spawn(async move {
+            subscribed.await;
+            if let Some(node) = node_to_introduce.upgrade() {
+                node.introduce(Instant::now());
+            }
+        });
+        Ok((Self::Redis(redis), node))
+    }
+
+    /// The error of a later start that can be found without a connection, if any.
+    pub(crate) fn check(config: &Config) -> Option<EngineError> {
+        match config.engine.kind {
+            EngineKind::Redis => redis_options(config).err(),
+            _ => None,
+        }
+    }
+
+    /// Why calls of the engine fail now, if they do.
+    pub(crate) fn failure(&self) -> Option<String> {
+        match self {
+            Self::Memory => None,
+            Self::Redis(redis) => {
+                let health = redis.health();
+                match health.current_error() {
+                    Some(error) => Some(error.to_string()),
+                    None if health.is_healthy() => None,
+                    None => Some("Redis is not connected yet".to_owned()),
+                }
+            }
+        }
+    }
+
+    /// The state of the connections to Redis; `None` for the memory engine.
+    pub(crate) fn health(&self) -> Option<&Health> {
+        match self {
+            Self::Memory => None,
+            Self::Redis(redis) => Some(redis.health()),
+        }
+    }
+}
+
+/// The options of Redis, with TLS for addresses that use it and the lifetime of channels without publications.
+fn redis_options(config: &Config) -> Result<RedisOptions, EngineError> {
+    let settings = &config.engine.redis;
+    let mut redis = settings.options().map_err(EngineError::Redis)?;
+    let sentinels = || redis.addresses.iter().filter_map(|address| address.sentinels.as_ref());
+    let mut addresses = redis.clusters.iter().flatten().chain(&redis.addresses);
+    let needs_tls = addresses.any(|address| address.is_tls);
+    let needs_sentinel_tls =
+        sentinels().any(|it| it.addresses.iter().any(|address| address.is_tls));
+    let tls = |options: &TlsOptions, key| match Tls::new(options) {
+        Ok(tls) => {
+            let (config, server_name) = (tls.config().clone(), tls.server_name().to_owned());
+            Ok(Some(RedisTls { config, server_name }))
+        }
+        Err(source) => Err(EngineError::Tls { key, source }),
+    };
+    let checked_within = config.node.client.channel_position_check_delay;
+    redis.unpublished_ttl = match checked_within {
+        Duration::ZERO => Duration::ZERO, // no check renews them
+        delay => delay.saturating_add(CHECK_MARGIN),
+    };
+    if needs_tls {
+        redis.tls = tls(&settings.tls, "engine.redis.tls")?;
+    }
+    if needs_sentinel_tls {
+        redis.sentinel_tls = tls(&settings.sentinel_tls, "engine.redis.sentinel_tls")?;
+    }
+    Ok(redis)
+}
+
+/// Maximum delay between the due time of a position check and its arrival at Redis.
+const CHECK_MARGIN: Duration = Duration::from_secs(15);
+
+#[cfg(test)]
+mod tests;

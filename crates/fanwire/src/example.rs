@@ -1,0 +1,48 @@
+//! The command line that publishes a first message; the text at the start, the demo page and `fanwire init` show it.
+//! In: a configuration, an address, a body → out: text to paste into a shell.
+//! Uses the configuration alone.
+//! Changed here: its text. The callers decide whether the API key may be shown.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use fanwire_config::Config;
+
+/// A line that publishes through the server API, with the configured key; `body` is JSON without `'`.
+pub fn curl(config: &Config, address: SocketAddr, body: &str) -> String {
+    let api = &config.http_api.api;
+    let key = if api.insecure { String::new() } else { format!("-H 'X-API-Key: {}' ", &*api.key) };
+    let scheme = api_scheme(config);
+    format!("curl {key}-d '{body}' {scheme}://{}{}/publish", reachable(address), api.handler_prefix)
+}
+
+/// `http`, or `https` where the server API is behind TLS.
+pub fn api_scheme(config: &Config) -> &'static str {
+    let http = &config.http_server;
+    let has_tls = match config.http_api.external {
+        true => http.client_tls().is_some() || http.tls_autocert.enabled,
+        false => http.internal_tls().is_some() || http.has_internal_autocert(),
+    };
+    if has_tls { "https" } else { "http" }
+}
+
+/// `http` and `ws`, or `https` and `wss` where clients connect with TLS.
+pub fn client_schemes(config: &Config) -> (&'static str, &'static str) {
+    let http = &config.http_server;
+    let has_tls = http.client_tls().is_some() || http.tls_autocert.enabled;
+    if has_tls { ("https", "wss") } else { ("http", "ws") }
+}
+
+/// An address that a program on this machine can connect to: loopback if the server listens on all addresses.
+pub fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        let is_v4 = address.is_ipv4();
+        address.set_ip(if is_v4 { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
+    }
+    address
+}
+
+/// Publishes to the channel of the demo page.
+pub const DEMO: &str = r#"{"channel":"demo","data":{"text":"hello"}}"#;
+
+#[cfg(test)]
+mod tests;

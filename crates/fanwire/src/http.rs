@@ -1,0 +1,11 @@
+//! What the listeners serve besides clients: the server API, and the pages of operators.
+//! In: requests of a listener → out: responses.
+//! Uses axum; never a socket.
+//! Changed here: only the list of modules. `root_service` selects the service, `api_service` serves the API, `command_stream` its long
+//! requests, `debug` serves profiles, `routes` the other paths.
+
+pub(crate) mod api_service;
+mod command_stream;
+mod debug;
+pub(crate) mod root_service;
+pub(crate) mod routes;

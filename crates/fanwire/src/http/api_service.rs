@@ -1,0 +1,164 @@
+//! The server API on a listener: requests bypass the router, with a time limit and back-pressure.
+//! In: POST requests below the API's prefix → out: responses in one piece.
+//! Uses `HttpApi` of the API; never reads a request beyond its method and path.
+//! Changed here: the time limit of a request, back-pressure and its log line. The methods live in `api`.
+
+use std::{
+    future::{Future, poll_fn},
+    net::SocketAddr,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::Poll,
+    time::Instant,
+};
+
+use axum::{
+    body::{Body, Bytes, HttpBody},
+    http::{
+        HeaderValue, Method, Request, Response, StatusCode,
+        header::{ALLOW, CONTENT_TYPE},
+    },
+    response::IntoResponse,
+};
+use fanwire_api::http::{ApiRoute, HttpApi};
+use fanwire_telemetry::LogThrottle;
+use tokio::time::timeout;
+
+use super::command_stream::CommandStream;
+use fanwire_edge::{REQUEST_TIMEOUT, wait_for_shards};
+use fanwire_fanout::Shards;
+use fanwire_shard::INBOX_BYTES_MAX;
+
+/// The API, with back-pressure from the shards.
+pub(crate) struct ApiService {
+    pub http_api: HttpApi,
+    /// [`HttpApi::stream_path`].
+    pub(super) stream_path: String,
+    pub shards: Arc<Shards>,
+    /// Limits log lines about refused requests.
+    pub(super) log_throttle: LogThrottle,
+}
+
+impl ApiService {
+    /// The route of a request, if it belongs to the API.
+    pub(super) fn route<B>(&self, request: &Request<B>) -> Option<ApiRoute> {
+        if request.method() == Method::POST {
+            self.http_api.route(request.uri().path())
+        } else {
+            None
+        }
+    }
+
+    /// Executes a request and returns its response.
+    ///
+    /// Waits until the shards have caught up before it reads the body, so that publishers do not fill their inboxes. The
+    /// method itself has no time limit: a client may repeat a request that got 408 (RFC 9110 §15.5.9), which would publish
+    /// twice.
+    pub(super) async fn answer<B>(
+        &self,
+        route: ApiRoute,
+        request: Request<B>,
+        peer: SocketAddr,
+    ) -> Response<Bytes>
+    where
+        B: HttpBody<Data = Bytes>,
+    {
+        if with_timeout(pin!(self.wait_for_shards())).await.is_none() {
+            return busy(&self.log_throttle, Instant::now());
+        }
+        let result = with_timeout(pin!(self.http_api.read(route, request, peer))).await;
+        match result {
+            Some(Ok(request)) => self.http_api.answer(request).await,
+            Some(Err(refused)) => refused,
+            None => text_response(StatusCode::REQUEST_TIMEOUT, LATE),
+        }
+    }
+
+    /// Starts the answers to a long request, or refuses it.
+    pub(super) fn stream<B>(
+        self: &Arc<Self>,
+        request: Request<B>,
+        peer: SocketAddr,
+    ) -> Response<Body>
+    where
+        B: HttpBody<Data = Bytes> + Unpin + Send + 'static,
+    {
+        if let Some(refused) = self.http_api.refuse_stream(&request, peer) {
+            return refused.map(Body::from);
+        }
+        let body = CommandStream::new(Arc::clone(self), request.into_body());
+        let mut response = Response::new(Body::new(body));
+        let content_type = HeaderValue::from_static("application/x-ndjson");
+        response.headers_mut().insert(CONTENT_TYPE, content_type);
+        response
+    }
+
+    /// The response to a request that no route serves: another HTTP method than POST, or a path that does not exist. Logs it
+    /// if its path is one of the API.
+    pub(super) fn refuse_route(
+        &self,
+        method: &Method,
+        path: &str,
+        peer: SocketAddr,
+    ) -> Response<Body> {
+        let (status, name, cause) = if self.http_api.paths().any(|known| known == path) {
+            let cause = format!("the API is called with POST, not {method}");
+            (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed", cause)
+        } else if let Some(cause) = self.http_api.unknown_path(path) {
+            (StatusCode::NOT_FOUND, "Not Found", cause)
+        } else {
+            return StatusCode::NOT_FOUND.into_response();
+        };
+        self.http_api.log_refused(status, path, &cause, peer);
+        let mut response = (status, format!("{name}: {cause}\n")).into_response();
+        if status == StatusCode::METHOD_NOT_ALLOWED {
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+        }
+        response
+    }
+
+    /// Whether a request is a long one, whose body is a stream of commands.
+    pub(super) fn is_stream<B>(&self, request: &Request<B>) -> bool {
+        request.method() == Method::POST && request.uri().path() == self.stream_path
+    }
+
+    /// Returns when the shards have caught up.
+    pub(super) async fn wait_for_shards(&self) {
+        wait_for_shards(&self.shards).await;
+    }
+}
+
+/// The output of a future, or `None` after `REQUEST_TIMEOUT`. A future that is ready at the first poll costs no timer.
+/// Takes a pinned future: passed by value, its memory would be part of every request twice.
+async fn with_timeout<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
+    match poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => timeout(REQUEST_TIMEOUT, future).await.ok(),
+    }
+}
+
+/// The response when the shards did not catch up in time. Also logs it.
+fn busy(log_throttle: &LogThrottle, now: Instant) -> Response<Bytes> {
+    if let Some(repeats) = log_throttle.record("busy", now) {
+        tracing::warn!(
+            "refusing API requests with 503: the inbox of a shard held more than {} MiB for {} s{repeats}",
+            INBOX_BYTES_MAX >> 20,
+            REQUEST_TIMEOUT.as_secs()
+        );
+    }
+    text_response(StatusCode::SERVICE_UNAVAILABLE, BUSY)
+}
+
+fn text_response(status: StatusCode, text: &'static str) -> Response<Bytes> {
+    let mut answer = Response::new(Bytes::from_static(text.as_bytes()));
+    *answer.status_mut() = status;
+    let content_type = HeaderValue::from_static("text/plain; charset=utf-8");
+    answer.headers_mut().insert(CONTENT_TYPE, content_type);
+    answer
+}
+
+const BUSY: &str = "the server is overloaded, the request was not executed\n";
+const LATE: &str = "timed out reading the request\n";
+
+#[cfg(test)]
+mod tests;

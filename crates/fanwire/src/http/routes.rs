@@ -1,0 +1,205 @@
+//! The routes of the listeners: those of clients, the API, and the operator's pages.
+//! In: the configuration and the parts of a running server → out: one root_service, or one for clients and one for the rest.
+//! Uses axum; never contains behaviour of an endpoint beyond a few lines.
+//! Changed here: paths of pages and their handlers. The endpoints of clients live in `edge`, API methods in `api`.
+
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
+
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::{ConnectInfo, Request, State},
+    http::{StatusCode, header},
+    response::{Html, IntoResponse, Response},
+    routing::{any, get},
+};
+use fanwire_api::{Api, http::HttpApi};
+use fanwire_config::Config;
+use fanwire_edge::{ClientParts, ClientRoutes, PlainRequests};
+use fanwire_fanout::Shards;
+use fanwire_telemetry::LogThrottle;
+use serde::Serialize;
+
+use super::{api_service::ApiService, debug, root_service::RootService};
+use crate::{engine::Engine, metrics::Metrics, readiness::Readiness};
+
+/// The parts of a server that handlers use.
+pub(crate) struct Parts {
+    pub clients: ClientParts,
+    pub shards: Arc<Shards>,
+    pub api: Arc<Api>,
+    pub metrics: Arc<Metrics>,
+    pub engine: Engine,
+    pub(crate) readiness: Arc<Readiness>,
+    /// A command line that publishes to the demo page's channel.
+    pub demo_curl: String,
+}
+
+/// The services of the listeners.
+pub(crate) struct Services {
+    /// For clients.
+    pub public: RootService,
+    /// What shards serve of the requests to the public listener.
+    pub plain_requests: Arc<PlainRequests>,
+    /// For backends and operators, if they have a listener of their own (`http_server.internal_port`).
+    pub internal: Option<RootService>,
+}
+
+pub(crate) fn services(config: &Config, parts: Parts) -> Services {
+    let api = (!config.http_api.disabled).then(|| api_service(&parts));
+    let pages = pages(config, &parts);
+    let local_hosts_only = config.development;
+    let ClientRoutes { mut router, plain: endpoints } = ClientRoutes::new(config, parts.clients);
+    if config.demo.enabled {
+        router = router.merge(demo(config, parts.metrics, &parts.demo_curl));
+    }
+    let plain_requests =
+        Arc::new(PlainRequests { shards: parts.shards, endpoints, local_hosts_only });
+    let root_service = |router, api| RootService { local_hosts_only, ..with_api(router, api) };
+    if !config.http_server.is_split() {
+        let public = root_service(router.merge(pages), api);
+        return Services { public, plain_requests, internal: None };
+    }
+    let (public_api, internal_api) =
+        if config.http_api.external { (api, None) } else { (None, api) };
+    Services {
+        public: root_service(router, public_api),
+        plain_requests,
+        internal: Some(root_service(pages, internal_api)),
+    }
+}
+
+fn api_service(parts: &Parts) -> ApiService {
+    let http_api = HttpApi::new(parts.api.clone());
+    ApiService {
+        stream_path: http_api.stream_path(),
+        http_api,
+        shards: parts.shards.clone(),
+        log_throttle: LogThrottle::default(),
+    }
+}
+
+/// A root_service with the API, if given. The API's paths are also routes of axum, so that no page can take one and other
+/// methods get 405.
+fn with_api(router: Router, api_service: Option<ApiService>) -> RootService {
+    let Some(api_service) = api_service.map(Arc::new) else {
+        return RootService::pages(router);
+    };
+    let refuse = any(refuse_route).with_state(api_service.clone());
+    let router = api_service.http_api.paths().fold(router, |router, path| {
+        // axum needs braces doubled to match them literally.
+        router.route(&path.replace('{', "{{").replace('}', "}}"), refuse.clone())
+    });
+    let router = router.fallback_service(refuse);
+    RootService { api_service: Some(api_service), ..RootService::pages(router) }
+}
+
+async fn refuse_route(
+    State(api_service): State<Arc<ApiService>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
+) -> Response {
+    api_service.refuse_route(request.method(), request.uri().path(), peer)
+}
+
+fn pages(config: &Config, parts: &Parts) -> Router {
+    let mut router = Router::new();
+    if config.health.enabled {
+        let prefix = config.health.handler_prefix.trim_end_matches('/');
+        let ready = (parts.readiness.clone(), parts.engine.clone());
+        router = router
+            .route(&config.health.handler_prefix, get(health).with_state(parts.engine.clone()))
+            .route(&format!("{prefix}/ready"), get(ready_health).with_state(ready))
+            .route(&format!("{prefix}/live"), get(live_health).with_state(parts.readiness.clone()));
+    }
+    if config.prometheus.enabled {
+        let metrics = parts.metrics.clone();
+        router =
+            router.route(&config.prometheus.handler_prefix, get(prometheus).with_state(metrics));
+    }
+    if config.debug.enabled {
+        router = router.merge(debug::routes(&config.debug.handler_prefix));
+    }
+    if config.swagger.enabled {
+        let document = Bytes::from(config.http_api.api.openapi());
+        let answer =
+            move || async move { ([(header::CONTENT_TYPE, "application/json")], document) };
+        router = router.route(&config.swagger.handler_prefix, get(answer));
+    }
+    router
+}
+
+/// 200, or 503 with the reason while calls of the engine fail.
+async fn health(State(engine): State<Engine>) -> Response {
+    health_response(engine.failure().map(|reason| ("engine", reason)).into_iter().collect())
+}
+
+/// 200, or 503 with what keeps new clients away: a shutdown, the engine, a shard that does not turn.
+async fn ready_health(State((readiness, engine)): State<(Arc<Readiness>, Engine)>) -> Response {
+    health_response(readiness.not_ready(engine.failure()))
+}
+
+/// 200, or 503 when only a restart helps.
+async fn live_health(State(readiness): State<Arc<Readiness>>) -> Response {
+    health_response(readiness.not_live())
+}
+
+fn health_response(reasons: BTreeMap<&'static str, String>) -> Response {
+    let is_healthy = reasons.is_empty();
+    let status = if is_healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(reasons)).into_response()
+}
+
+async fn prometheus(State(metrics): State<Arc<Metrics>>) -> impl IntoResponse {
+    const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, TYPE)], metrics.text())
+}
+
+/// The demo page and the figures it shows.
+fn demo(config: &Config, metrics: Arc<Metrics>, curl: &str) -> Router {
+    let prefix = config.demo.handler_prefix.as_str();
+    let escaped =
+        curl.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
+    let page = include_str!("../../assets/demo.html")
+        .replace("{{websocket}}", &config.websocket.handler_prefix)
+        .replace("{{links}}", &demo_links(config))
+        .replace("{{curl}}", &escaped);
+    let stats = format!("{}/stats.json", prefix.trim_end_matches('/'));
+    Router::new()
+        .route(prefix, get(|| async move { Html(page) }))
+        .route(&stats, get(demo_stats).with_state(metrics))
+}
+
+/// Links to the other pages of the same listener, and to the documentation.
+fn demo_links(config: &Config) -> String {
+    let is_here = !config.http_server.is_split();
+    let pages = [
+        (config.prometheus.enabled && is_here, &config.prometheus.handler_prefix, "Metrics"),
+        (config.health.enabled && is_here, &config.health.handler_prefix, "Health"),
+        (config.swagger.enabled && is_here, &config.swagger.handler_prefix, "Server API"),
+    ];
+    let pages = pages.iter().filter(|(is_served, ..)| *is_served);
+    let pages = pages.map(|(_, path, name)| format!("<a href=\"{path}\">{name}</a>"));
+    let docs = format!("<a href=\"{DOCS}\">Documentation</a>");
+    std::iter::once(docs).chain(pages).collect::<Vec<_>>().join(" ")
+}
+
+const DOCS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/tree/main/docs");
+
+#[derive(Serialize)]
+struct DemoStats {
+    payload_bytes: u64,
+    wire_bytes: u64,
+    deliveries: u64,
+    connections: usize,
+}
+
+async fn demo_stats(State(metrics): State<Arc<Metrics>>) -> Json<DemoStats> {
+    let sent = metrics.sent();
+    Json(DemoStats {
+        payload_bytes: sent.payload_bytes,
+        wire_bytes: sent.wire_bytes,
+        deliveries: metrics.deliveries(),
+        connections: metrics.connections(),
+    })
+}

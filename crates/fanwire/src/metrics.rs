@@ -1,0 +1,369 @@
+//! The metrics of a running server in Prometheus' text format (OpenMetrics 1.0), and for `info` of the server API.
+//! In: counters of shards, hubs, node and API → out: one text per scrape, readings; nothing is counted here.
+//! Uses prometheus-client through `writer`; reads relaxed, so a scrape never slows a shard.
+//! Changed here: names, labels and help of metrics. The counters live in the code that increments them.
+
+mod certificates;
+mod compression;
+mod delivery;
+mod engine;
+mod process;
+mod rooms;
+mod shard;
+mod tls;
+mod writer;
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Weak},
+};
+
+use fanwire_api::{Api, LATENCY_BOUNDS_US, Method, MethodCounts};
+use fanwire_node::{HubCounters, Meters, Node, Reading};
+use parking_lot::Mutex;
+use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, registry::Registry};
+
+use self::writer::{Labels, MetricsWriter, Readings, ScrapeWriter};
+use crate::{engine::Engine, rooms::Rooms};
+use fanwire_edge::Refusals;
+use fanwire_fanout::{BacklogCounters, Contexts, RealtimeCounters, Shards};
+use fanwire_shard::{Transport, counters::Traffic};
+use fanwire_tls::{Certificates, HandshakeCounts, ListenersTls};
+
+/// The sources of all metrics and the registry that encodes them.
+pub(crate) struct Metrics {
+    sources: Arc<Sources>,
+    registry: Registry,
+}
+
+/// Bytes sent since the start, over all shards and encodings.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Sent {
+    pub payload_bytes: u64,
+    pub wire_bytes: u64,
+}
+
+/// The parts of a server with counters.
+pub(crate) struct Sources {
+    pub node: Arc<Node>,
+    pub shards: Arc<Shards>,
+    /// Each shard adds its own when it starts.
+    pub realtime_counters: Arc<Mutex<Vec<RealtimeCounters>>>,
+    pub contexts: Arc<Contexts>,
+    pub api: Arc<Api>,
+    pub engine: Engine,
+    pub refusals: Arc<Refusals>,
+    pub(crate) tls: ListenersTls,
+    pub(crate) tls_handshakes: Arc<HandshakeCounts>,
+    /// Those that an authority issues.
+    pub certificates: Option<Arc<Certificates>>,
+    pub rooms: Option<Rooms>,
+}
+
+impl Sources {
+    /// Of each shard.
+    fn hubs(&self) -> Vec<Arc<HubCounters>> {
+        self.realtime_counters.lock().iter().map(|counters| counters.hub.clone()).collect()
+    }
+
+    /// Of each shard, by namespace.
+    fn backlogs(&self) -> Vec<Arc<[BacklogCounters]>> {
+        self.realtime_counters.lock().iter().map(|counters| counters.backlogs.clone()).collect()
+    }
+}
+
+impl Metrics {
+    pub(crate) fn new(sources: Sources) -> Self {
+        let sources = Arc::new(sources);
+        let mut registry = Registry::with_prefix("fanwire");
+        registry.register_collector(Box::new(Scrape(sources.clone())));
+        Self { sources, registry }
+    }
+
+    /// The same metrics for `info` of the server API.
+    pub(crate) fn meters(&self) -> Arc<dyn Meters> {
+        Arc::new(NodeMeters(Arc::downgrade(&self.sources)))
+    }
+
+    /// The text of one scrape.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry)
+            .expect("writing to a String does not fail");
+        text
+    }
+
+    pub(crate) fn sent(&self) -> Sent {
+        let mut sent = Sent::default();
+        for traffic in self.sources.shards.counters().iter().flat_map(|counters| &counters.traffic)
+        {
+            sent.payload_bytes += traffic.payload_bytes_out.value();
+            sent.wire_bytes += traffic.wire_bytes_out.value();
+        }
+        sent
+    }
+
+    /// Publications handed to subscribers since the start.
+    pub(crate) fn deliveries(&self) -> u64 {
+        self.sources.hubs().iter().map(|hub| hub.deliveries.value()).sum()
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.sources.shards.connections()
+    }
+}
+
+struct Scrape(Arc<Sources>);
+
+impl fmt::Debug for Scrape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Scrape")
+    }
+}
+
+impl Collector for Scrape {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        self.write(&mut ScrapeWriter(&mut encoder))
+    }
+}
+
+/// Weak, because the node stores it and the sources contain the node.
+struct NodeMeters(Weak<Sources>);
+
+impl Meters for NodeMeters {
+    fn read(&self) -> Vec<Reading> {
+        let mut readings = Readings::default();
+        if let Some(sources) = self.0.upgrade() {
+            Scrape(sources).write(&mut readings).expect("writing to memory does not fail");
+        }
+        readings.0
+    }
+}
+
+impl Scrape {
+    fn write(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
+        self.node(writer)?;
+        self.traffic(writer)?;
+        shard::write(&self.0.shards, writer)?;
+        process::write(writer)?;
+        tls::write(&self.0.tls, &self.0.tls_handshakes, writer)?;
+        self.hubs(writer)?;
+        self.hubs_by_label(writer)?;
+        let names = self.0.node.namespace_names();
+        compression::write(&self.0.contexts, &names, writer)?;
+        delivery::write(&self.0.backlogs(), &names, writer)?;
+        engine::write(&self.0.engine, &self.0.node, writer)?;
+        if let Some(certificates) = &self.0.certificates {
+            certificates::write(certificates, writer)?;
+        }
+        if let Some(rooms) = &self.0.rooms {
+            rooms::write(&rooms.totals(), writer)?;
+        }
+        self.api(writer)
+    }
+
+    fn node(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
+        let counts = self.0.node.counts();
+        let gauges = [
+            ("node_num_clients", "Clients whose connect succeeded", counts.connections),
+            ("node_num_users", "Distinct users of connected clients", counts.users),
+            ("node_num_channels", "Channels with at least one subscriber", counts.channels),
+            ("node_num_subscriptions", "Subscriptions of all clients", counts.subscriptions),
+            (
+                "node_history_bytes",
+                "Approximate memory of histories in bytes",
+                counts.history_bytes,
+            ),
+            (
+                "transport_connections",
+                "Open connections, in any state",
+                self.0.shards.connections(),
+            ),
+        ];
+        for (name, help, value) in gauges {
+            writer.gauge(name, help, value)?;
+        }
+        let refused = self.0.refusals.counts();
+        let refused = refused.map(|(cause, count)| ([("cause", cause.name().to_owned())], count));
+        writer.counters("transport_handshakes_refused", "Handshakes refused, by cause", refused)?;
+        let keys = self.0.node.key_counters();
+        let help = "Requests for JWKS documents";
+        writer.counters("token_key_fetches", help, [([], keys.fetches)])?;
+        let help = "Requests for JWKS documents that failed or returned no valid key set";
+        writer.counters("token_key_fetch_failures", help, [([], keys.failures)])
+    }
+
+    fn traffic(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
+        type Read = fn(&Traffic) -> u64;
+        let rows: [(&str, &str, Read); 6] = [
+            ("transport_messages_received", "Messages received", |t| t.messages_in.value()),
+            (
+                "transport_payload_bytes_received",
+                "Bytes of messages received, after inflating",
+                |t| t.payload_bytes_in.value(),
+            ),
+            ("transport_wire_bytes_received", "Bytes received on sockets", |t| {
+                t.wire_bytes_in.value()
+            }),
+            ("transport_messages_sent", "Messages sent", |t| t.messages_out.value()),
+            (
+                "transport_payload_bytes_sent",
+                "Bytes of messages sent, before compression and framing",
+                |t| t.payload_bytes_out.value(),
+            ),
+            ("transport_wire_bytes_sent", "Bytes sent on sockets", |t| t.wire_bytes_out.value()),
+        ];
+        for (name, help, read) in rows {
+            let rows = Transport::ALL.into_iter().flat_map(|transport| {
+                [("json", false), ("protobuf", true)].map(|(encoding, is_binary)| {
+                    let transport_name = ("transport", transport.name().to_owned());
+                    let labels = [transport_name, ("encoding", encoding.to_owned())];
+                    let shards = self.0.shards.counters().iter();
+                    let sum = shards.map(|counters| read(counters.of(transport, is_binary))).sum();
+                    (labels, sum)
+                })
+            });
+            writer.counters(name, help, rows)?;
+        }
+        Ok(())
+    }
+
+    fn hubs(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
+        type Read = fn(&HubCounters) -> u64;
+        let rows: [(&str, &str, Read); 11] = [
+            ("client_connections_accepted", "Connects that succeeded", |c| {
+                c.connections_accepted.value()
+            }),
+            ("client_subscriptions_accepted", "Subscriptions that succeeded", |c| {
+                c.subscriptions_accepted.value()
+            }),
+            ("client_num_server_unsubscribes", "Subscriptions ended by the server", |c| {
+                c.server_unsubscribes.value()
+            }),
+            ("client_recovered_publications", "Publications sent in subscribe results", |c| {
+                c.recovered_publications.value()
+            }),
+            (
+                "client_lost_positions",
+                "Subscriptions ended because a publication was missed",
+                |c| c.lost_positions.value(),
+            ),
+            ("client_pings_sent", "Pings sent", |c| c.pings.value()),
+            ("node_broadcasts", "Publications delivered, per shard", |c| c.broadcasts.value()),
+            ("node_deliveries", "Publications delivered to subscribers", |c| c.deliveries.value()),
+            ("client_deltas", "Publications sent as deltas", |c| c.deltas.value()),
+            (
+                "client_delta_saved_bytes",
+                "Bytes of data that deltas saved, before any compression",
+                |c| c.delta_saved_bytes.value(),
+            ),
+            (
+                "node_tags_filter_dropped_publications",
+                "Publications that filters of subscribers dropped",
+                |c| c.filtered_publications.value(),
+            ),
+        ];
+        let hubs = self.0.hubs();
+        for (name, help, read) in rows {
+            writer.counters(name, help, [([], hubs.iter().map(|hub| read(hub)).sum())])?;
+        }
+        Ok(())
+    }
+
+    fn hubs_by_label(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
+        let hubs = self.0.hubs();
+        let hubs = || hubs.iter();
+        let recoveries = hubs().flat_map(|hub| {
+            let (yes, no) = (hub.recoveries.value(), hub.failed_recoveries.value());
+            [("yes".to_owned(), yes), ("no".to_owned(), no)]
+        });
+        writer.counters("client_recover", "Recovery attempts", sums("recovered", recoveries))?;
+        let limited = hubs().flat_map(|hub| {
+            [
+                ("command".to_owned(), hub.limited_commands.value()),
+                ("publish".to_owned(), hub.limited_publishes.value()),
+                ("subscribe".to_owned(), hub.limited_subscribes.value()),
+            ]
+        });
+        writer.counters(
+            "client_rate_limited",
+            "Commands refused with 111",
+            sums("limit", limited),
+        )?;
+        let refused = hubs()
+            .flat_map(|hub| hub.token_refusals().map(|(cause, n)| (cause.name().to_owned(), n)));
+        writer.counters("client_token_refusals", "Tokens refused", sums("cause", refused))?;
+        let commands =
+            hubs().flat_map(|hub| hub.commands().map(|(kind, n)| (kind.name().to_owned(), n)));
+        writer.counters("client_commands", "Commands received", sums("method", commands))?;
+        let errors = hubs().flat_map(|hub| hub.errors().map(|(code, n)| (code_label(code), n)));
+        writer.counters("client_num_reply_errors", "Error replies", sums("code", errors))?;
+        let ends = hubs().flat_map(|hub| {
+            hub.disconnects().map(|(code, n)| (code_label(code.map(u32::from)), n))
+        });
+        writer.counters(
+            "client_num_server_disconnects",
+            "Disconnects by the server",
+            sums("code", ends),
+        )
+    }
+
+    fn api(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
+        let counters = self.0.api.counters();
+        let methods: Vec<_> =
+            Method::ALL.into_iter().map(|method| (method, counters.of(method))).collect();
+        let rows = |read: fn(&MethodCounts) -> u64| {
+            methods
+                .iter()
+                .map(move |(method, counts)| ([("method", method.name().to_owned())], read(counts)))
+        };
+        writer.counters("api_commands", "Calls of the server API", rows(|counts| counts.calls))?;
+        writer.counters(
+            "api_command_errors",
+            "Calls that ended in an error",
+            rows(|counts| counts.errors),
+        )?;
+        let refusals = counters.refusals();
+        let refused = [
+            ("unauthorized", refusals.unauthorized),
+            ("malformed", refusals.malformed),
+            ("too_large", refusals.too_large),
+        ];
+        let refused = refused.map(|(reason, count)| ([("reason", reason.to_owned())], count));
+        writer.counters("api_refusals", "Requests refused before a method was called", refused)?;
+        let latencies: Vec<_> = methods
+            .iter()
+            .map(|(method, counts)| {
+                (
+                    [("method", method.name().to_owned())],
+                    &counts.buckets[..],
+                    counts.time.as_secs_f64(),
+                )
+            })
+            .collect();
+        writer.histogram(
+            "api_command_duration_seconds",
+            "Time inside a method",
+            &LATENCY_BOUNDS_US,
+            &latencies,
+        )
+    }
+}
+
+/// Sums the counts of the hubs by name, as rows labelled with that name.
+fn sums(
+    label: &'static str,
+    counts: impl Iterator<Item = (String, u64)>,
+) -> impl Iterator<Item = (Labels<1>, u64)> {
+    let mut sums = BTreeMap::<String, u64>::new();
+    for (name, count) in counts {
+        *sums.entry(name).or_default() += count;
+    }
+    sums.into_iter().map(move |(name, sum)| ([(label, name)], sum))
+}
+
+/// The label of a code: its number if the protocol defines it, else `other`, so that the number of series stays bounded.
+fn code_label(code: Option<u32>) -> String {
+    code.map_or_else(|| "other".to_owned(), |code| code.to_string())
+}

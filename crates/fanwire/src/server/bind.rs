@@ -1,0 +1,95 @@
+//! The listeners of a server, bound.
+//! In: addresses and ports of the configuration, or a listener of the program → out: bound listeners with their addresses.
+//! Uses `edge::listener`. Never: accepts a connection.
+//! Changed here: which address a listener has. What it serves is decided in `server`.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener as StdListener},
+};
+
+use tokio::net::TcpListener;
+
+use super::StartError;
+use fanwire_config::{AutocertOptions, Config};
+use fanwire_edge::listener;
+use fanwire_tls::AcmeError;
+
+/// A listener with its address.
+pub(super) struct Bound {
+    pub(super) listener: TcpListener,
+    pub(super) address: SocketAddr,
+}
+
+/// The listener for clients, and the internal listener if one is configured.
+pub(super) async fn bind(
+    config: &Config,
+    listener: Option<StdListener>,
+) -> Result<(Bound, Option<Bound>), StartError> {
+    let options = &config.http_server;
+    let public = match listener {
+        Some(listener) => Bound::of(listener).map_err(StartError::Listener)?,
+        None => {
+            let address = resolve("http_server.address", &options.address, options.port).await?;
+            Bound::at("http_server.", address)?
+        }
+    };
+    if !options.is_split() {
+        return Ok((public, None));
+    }
+    let (key, value) = match options.internal_address.as_str() {
+        "" => ("http_server.address", &options.address),
+        _ => ("http_server.internal_address", &options.internal_address),
+    };
+    let port = options.internal_port.parse().unwrap_or(public.address.port());
+    let internal = Bound::at("http_server.internal_", resolve(key, value, port).await?)?;
+    Ok((public, Some(internal)))
+}
+
+impl Bound {
+    fn at(keys: &'static str, address: SocketAddr) -> Result<Self, StartError> {
+        let failed = |source| StartError::Bind { keys, address, source };
+        let listener = listener::bind(address).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Self { listener, address })
+    }
+
+    fn of(listener: StdListener) -> io::Result<Self> {
+        let address = listener.local_addr()?;
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener: TcpListener::from_std(listener)?, address })
+    }
+}
+
+/// The listener for challenges http-01, if it is configured.
+pub(super) async fn for_challenges(
+    options: &AutocertOptions,
+) -> Result<Option<TcpListener>, AcmeError> {
+    if !options.http {
+        return Ok(None);
+    }
+    let failed = |error: io::Error| {
+        let address = &options.http_addr;
+        let remedy = "use an address of this machine and a port you may bind";
+        AcmeError {
+            key: "http_addr",
+            fault: format!("cannot listen on {address:?} ({error}): {remedy}"),
+        }
+    };
+    let invalid = || failed(io::ErrorKind::InvalidInput.into());
+    let (host, port) = options.http_address().ok_or_else(invalid)?;
+    let address = match host {
+        "" => Some(SocketAddr::new(listener::any_address(), port)),
+        host => tokio::net::lookup_host((host, port)).await.map_err(failed)?.next(),
+    };
+    listener::bind(address.ok_or_else(invalid)?).map(Some).map_err(failed)
+}
+
+async fn resolve(key: &'static str, value: &str, port: u16) -> Result<SocketAddr, StartError> {
+    if value.is_empty() {
+        return Ok(SocketAddr::new(listener::any_address(), port));
+    }
+    let failed = |source| StartError::Address { key, value: value.to_owned(), source };
+    let mut addresses = tokio::net::lookup_host((value, port)).await.map_err(failed)?;
+    addresses.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
+}

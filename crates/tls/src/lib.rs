@@ -1,0 +1,60 @@
+//! TLS: certificates of listeners, from files or by ACME, and of connections that this server opens.
+//! In: sections `tls` of the configuration → out: configurations of listeners, verified streams, errors that name the option.
+//! Uses rustls with aws-lc, instant-acme, hyper's client. Never: sockets of clients, which `edge` and the shards own.
+//! Changed here: the error of an option. `client` verifies servers, `server` has the certificate of a listener, `pem` reads options,
+//! `certificate` their dates, `acme` orders certificates, `https_client` sends requests.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+
+mod acme;
+mod certificate;
+mod client;
+mod handshakes;
+mod https_client;
+mod listeners;
+mod pem;
+mod server;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+
+pub use acme::{Acme, AcmeError, Certificates, NameStats};
+pub use certificate::Fields;
+pub use client::Tls;
+pub use handshakes::{HandshakeCounts, HandshakeResult};
+pub use https_client::{HttpsClient, RequestError, RequestLimits};
+pub use listeners::ListenersTls;
+pub use server::{ACME_PROTOCOL, HTTP2, ServerTls};
+
+/// An invalid TLS option; `key` is the last part of its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsError {
+    pub key: &'static str,
+    pub fault: String,
+    /// What would be right.
+    pub expected: &'static str,
+}
+
+/// The error of one section of the configuration; `key` is its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SectionError {
+    pub key: &'static str,
+    pub source: TlsError,
+}
+
+impl TlsError {
+    /// For a value that is not the PEM that the option needs.
+    fn pem(key: &'static str, fault: &impl fmt::Display) -> Self {
+        let expected = "PEM, base64 of PEM, or the name of a file with it";
+        Self { key, fault: fault.to_string(), expected }
+    }
+}
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, fault, expected } = self;
+        write!(f, "{key}: {fault}, expected {expected}")
+    }
+}
+
+impl std::error::Error for TlsError {}

@@ -1,0 +1,123 @@
+//! TLS of both listeners: which section is whose, reading them again, and what is logged about certificates.
+//! In: a configuration → out: TLS of each listener; a reload that replaces all certificates or none.
+//! Uses `tls::server`. Never: a socket.
+//! Changed here: how sections become listeners. What one section means lives in `tls::server`.
+
+use std::{
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use rustls::server::ResolvesServerCert;
+
+use crate::SectionError;
+use crate::server::{Credentials, ServerTls};
+use fanwire_config::{Config, ServerTlsSection};
+
+/// TLS of the listeners of a server; `None` for a listener that speaks plain HTTP.
+#[derive(Clone, Default)]
+pub struct ListenersTls {
+    pub clients: Option<Arc<ServerTls>>,
+    /// The same as the other one if both have one section.
+    pub internal: Option<Arc<ServerTls>>,
+}
+
+/// The sections of a configuration, read and checked.
+pub struct LoadedTls(Vec<(&'static str, Credentials)>);
+
+impl ListenersTls {
+    /// `automatic` has the certificates that an authority issues, if the configuration wants them.
+    ///
+    /// # Errors
+    /// A section with a wrong certificate.
+    pub fn start(
+        config: &Config,
+        automatic: Option<Arc<dyn ResolvesServerCert>>,
+    ) -> Result<Self, SectionError> {
+        let http = &config.http_server;
+        let load = |(key, options): ServerTlsSection<'_>| {
+            let credentials = load((key, options))?;
+            log_warnings(key, &credentials);
+            Ok::<_, SectionError>(Arc::new(ServerTls::new(key, credentials)))
+        };
+        let (clients, internal) = (http.client_tls(), http.internal_tls());
+        let is_same = internal.map(|(key, _)| key) == clients.map(|(key, _)| key);
+        let clients = clients.map(load).transpose()?;
+        let internal = if is_same { clients.clone() } else { internal.map(load).transpose()? };
+        let Some(resolver) = automatic else { return Ok(Self { clients, internal }) };
+        let automatic = Arc::new(ServerTls::automatic("http_server.tls_autocert", resolver));
+        let internal =
+            if http.has_internal_autocert() { Some(automatic.clone()) } else { internal };
+        Ok(Self { clients: Some(automatic), internal })
+    }
+
+    /// Reads the sections of the running listeners again.
+    ///
+    /// # Errors
+    /// A section with a wrong certificate.
+    pub fn read_again(&self, config: &Config) -> Result<LoadedTls, SectionError> {
+        let http = &config.http_server;
+        let running: Vec<_> = self.sections().map(|tls| tls.key()).collect();
+        let sections = [http.client_tls(), http.internal_tls()].into_iter().flatten();
+        let mut loaded: Vec<(&'static str, Credentials)> = Vec::new();
+        for (key, options) in sections {
+            if running.contains(&key) && loaded.iter().all(|(known, _)| *known != key) {
+                loaded.push((key, load((key, options))?));
+            }
+        }
+        Ok(LoadedTls(loaded))
+    }
+
+    /// Replaces the certificates, for handshakes that begin afterwards.
+    pub fn replace(&self, loaded: LoadedTls) {
+        for (key, credentials) in loaded.0 {
+            log_warnings(key, &credentials);
+            let Some(tls) = self.sections().find(|tls| tls.key() == key) else { continue };
+            if tls.replace(credentials) {
+                let end = tls.end().map(|end| end.to_string());
+                tracing::info!(key, end, "replaced the certificate");
+            }
+        }
+    }
+
+    /// Each section once.
+    pub fn sections(&self) -> impl Iterator<Item = &Arc<ServerTls>> {
+        let internal = self.internal.iter();
+        let is_other = |tls: &&Arc<ServerTls>| {
+            self.clients.as_ref().is_none_or(|clients| !Arc::ptr_eq(clients, tls))
+        };
+        self.clients.iter().chain(internal.filter(is_other))
+    }
+
+    /// The errors of a start, and warnings with their keys.
+    pub fn check(config: &Config) -> (Vec<SectionError>, Vec<String>) {
+        let http = &config.http_server;
+        let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+        let clients = http.client_tls();
+        let internal = http.internal_tls();
+        let is_other = |(key, _): &ServerTlsSection<'_>| Some(*key) != clients.map(|(key, _)| key);
+        for section in clients.into_iter().chain(internal.filter(is_other)) {
+            match load(section) {
+                Ok(credentials) => warnings.extend(described(section.0, &credentials)),
+                Err(error) => errors.push(error),
+            }
+        }
+        (errors, warnings)
+    }
+}
+
+fn load((key, options): ServerTlsSection<'_>) -> Result<Credentials, SectionError> {
+    Credentials::load(options).map_err(|source| SectionError { key, source })
+}
+
+fn log_warnings(key: &str, credentials: &Credentials) {
+    for warning in described(key, credentials) {
+        tracing::warn!("{warning}");
+    }
+}
+
+fn described(key: &str, credentials: &Credentials) -> Vec<String> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let warnings = credentials.warnings(now).into_iter();
+    warnings.map(|warning| format!("{key}.cert_pem: {warning}")).collect()
+}
