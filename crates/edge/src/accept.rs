@@ -9,6 +9,7 @@ pub mod host;
 pub(crate) mod http2;
 pub mod listener;
 pub(crate) mod plain_request;
+mod slots;
 pub(crate) mod socket;
 pub(crate) mod timeout_stream;
 pub(crate) mod tls_accept;

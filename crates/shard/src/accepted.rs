@@ -30,8 +30,8 @@ pub trait RequestHandler<H>: Send {
 pub enum RequestOutcome<H> {
     /// A connection begins.
     Open(Box<Accepted<H>>),
-    /// The socket waits for its next request after this response.
-    Answer(Vec<u8>),
+    /// The socket waits for its next request after this response, at most for this time.
+    Answer(Vec<u8>, Duration),
     /// The socket closes after this response.
     Refuse(Vec<u8>),
 }
@@ -48,7 +48,8 @@ pub struct Accepted<H> {
 /// The accepted sockets of a shard.
 pub(super) struct AcceptedSockets<H> {
     waiting: Slab<AcceptedSocket<H>>,
-    /// When silent sockets are given away, one entry for each. That of a socket which left early stays until then.
+    /// When silent sockets are given away or closed. An entry counts if its socket has this number and this time
+    /// ([`AcceptedSocket::checked_at`]).
     deadlines: BinaryHeap<Reverse<(Instant, usize, u64)>>,
     accepted: u64,
 }
@@ -57,7 +58,12 @@ struct AcceptedSocket<H> {
     socket: mio::net::TcpStream,
     handler: Box<dyn RequestHandler<H>>,
     number: u64,
+    /// When its silence ends.
     deadline: Instant,
+    /// The time of its entry in the deadlines, not after `deadline`.
+    checked_at: Instant,
+    /// When its last request was answered.
+    answered: Option<Instant>,
 }
 
 /// A socket that becomes a connection, registered under its old token.
@@ -93,7 +99,8 @@ impl<H> AcceptedSockets<H> {
         registry.register(&mut socket, Token(FIRST_TOKEN + slot), Interest::READABLE).ok()?;
         self.accepted += 1;
         let (number, deadline) = (self.accepted, now + SILENCE_MAX);
-        entry.insert(AcceptedSocket { socket, handler, number, deadline });
+        let (checked_at, answered) = (deadline, None);
+        entry.insert(AcceptedSocket { socket, handler, number, deadline, checked_at, answered });
         self.deadlines.push(Reverse((deadline, slot, number)));
         Some(slot)
     }
@@ -127,8 +134,12 @@ impl<H> AcceptedSockets<H> {
                     let socket = self.waiting.remove(slot).socket;
                     return is_taken.is_ok().then_some(Opened { socket, accepted });
                 }
-                RequestOutcome::Answer(response) => {
-                    waiting.deadline = now + IDLE_MAX;
+                RequestOutcome::Answer(response, idle_max) => {
+                    (waiting.deadline, waiting.answered) = (now + idle_max, Some(now));
+                    if waiting.deadline < waiting.checked_at {
+                        waiting.checked_at = waiting.deadline;
+                        self.deadlines.push(Reverse((waiting.deadline, slot, waiting.number)));
+                    }
                     // A peer that does not read its responses gets no more of them.
                     if is_taken.and_then(|()| waiting.socket.write_all(&response)).is_err() {
                         self.waiting.remove(slot);
@@ -149,20 +160,33 @@ impl<H> AcceptedSockets<H> {
         None
     }
 
-    /// Gives away the sockets that were silent for [`SILENCE_MAX`], or for [`IDLE_MAX`] after a request.
+    /// Gives away the sockets that were silent for [`SILENCE_MAX`], and closes those that were silent for long after a
+    /// request.
     pub(super) fn advance(&mut self, registry: &Registry, now: Instant) {
-        while let Some(Reverse((deadline, slot, number))) = self.deadlines.peek().copied() {
-            if deadline > now {
+        while let Some(Reverse((time, slot, number))) = self.deadlines.peek().copied() {
+            if time > now {
                 return;
             }
             self.deadlines.pop();
-            match self.waiting.get(slot).filter(|waiting| waiting.number == number) {
+            let waiting = self.waiting.get_mut(slot);
+            match waiting.filter(|waiting| (waiting.number, waiting.checked_at) == (number, time)) {
                 Some(waiting) if waiting.deadline > now => {
+                    waiting.checked_at = waiting.deadline;
                     self.deadlines.push(Reverse((waiting.deadline, slot, number)));
                 }
+                Some(waiting) if waiting.answered.is_some() => drop(self.waiting.remove(slot)),
                 Some(_) => self.decline(slot, registry),
                 None => {}
             }
+        }
+    }
+
+    /// Closes the socket that was answered and has been silent since then for the longest time.
+    pub(super) fn close_longest_idle(&mut self) {
+        let answered =
+            self.waiting.iter().filter_map(|(slot, waiting)| Some((waiting.answered?, slot)));
+        if let Some((_, slot)) = answered.min() {
+            self.waiting.remove(slot);
         }
     }
 
@@ -192,9 +216,6 @@ const REQUEST_BYTES_MAX: usize = 8 << 10;
 
 /// A socket without a byte is given to another server after this time; that one closes it when its own limit is over.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
-
-/// The same for one whose last request was answered: longer than between two answers to pings.
-const IDLE_MAX: Duration = Duration::from_secs(60);
 
 /// A peer that sends more requests at once is served by another server, so that it delays no connection.
 const REQUESTS_PER_EVENT: usize = 16;

@@ -38,6 +38,8 @@ pub enum ShardMessage<N, H> {
     /// A nonblocking socket whose request has not been read.
     Accept(TcpStream, Box<dyn RequestHandler<H>>),
     Open(Box<Arrival<H>>),
+    /// Closes the accepted socket that has been idle for the longest time after its request.
+    CloseLongestIdle,
     Notice(N),
     /// Closes all connections and ends the thread.
     Stop(Stop),

@@ -219,6 +219,13 @@ impl<A: Application> Shards<A> {
         }
     }
 
+    /// Makes room: each shard closes the accepted socket that has been idle for the longest time after its request.
+    pub fn close_longest_idle(&self) {
+        for inbox in &self.inboxes {
+            inbox.push(ShardMessage::CloseLongestIdle, 0);
+        }
+    }
+
     /// From now on [`are_stopping`](Self::are_stopping), before [`stop`](Self::stop) is called where it may block.
     pub fn announce_stop(&self) {
         self.is_stopping.store(true, Relaxed);

@@ -283,6 +283,7 @@ impl<A: Application> Turn<A> {
                 }
             }
             ShardMessage::Open(arrival) => self.open(*arrival),
+            ShardMessage::CloseLongestIdle => self.accepted.close_longest_idle(),
             ShardMessage::Notice(notice) => {
                 self.application.notice(notice, self.out.now, &mut self.out);
                 self.report_closed();

@@ -8,10 +8,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::{fanwire, file, run};
+use crate::started::process::Process;
 
 /// Starts on a port that the system chooses and reads the text at the start up to its last line, the command that publishes.
 pub(crate) fn start(flags: &[&str]) -> (Child, Vec<String>) {
@@ -45,11 +47,15 @@ pub(crate) fn stop(mut child: Child) -> Option<i32> {
 
 pub(crate) fn request(address: &str, text: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("the server listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time above zero");
     stream.write_all(text.as_bytes()).expect("the server reads");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("the server answers and closes");
     answer
 }
+
+/// Longer than any answer takes on a busy machine, and shorter than sockets are kept.
+const PATIENCE: Duration = Duration::from_secs(25);
 
 /// The status of the answer to a request without a body.
 pub(crate) fn status(address: &str, method: &str, path: &str) -> u16 {
@@ -335,3 +341,54 @@ fn an_address_that_is_none_is_named_with_its_key() {
 
 /// Requests after a signal before a test fails.
 const REQUESTS_MAX: usize = 10_000;
+
+/// Descriptors of a process that has some 200 places for HTTP connections.
+const FEW_DESCRIPTORS: &str = "ulimit -n 400 && exec \"$@\"";
+
+#[test]
+fn sockets_that_clients_keep_leave_room_for_others() {
+    let mut command = Command::new("sh");
+    command.args(["-c", FEW_DESCRIPTORS, "sh", env!("CARGO_BIN_EXE_fanwire")]);
+    command.args([
+        "--http_server.port=0",
+        "--shards=1",
+        "--http_stream.enabled",
+        "--http_api.key=k",
+    ]);
+    command.args(["--health.enabled", "--http_server.address=127.0.0.1"]);
+    command.args(["--client.token.hmac_secret_key", "0123456789abcdef0123456789abcdef"]);
+    let server = Process::serve(&mut command);
+    let address = server.address.trim_start_matches("http://");
+    let call = |method: &str, body: &str| {
+        let length = body.len();
+        let head =
+            format!("POST /api/{method} HTTP/1.1\r\nHost: a\r\nX-API-Key: k\r\nConnection: close");
+        request(address, &format!("{head}\r\nContent-Length: {length}\r\n\r\n{body}"))
+    };
+    let info = call("info", "{}");
+    let (_, info) = info.split_once("\r\n\r\n").expect("a body");
+    let info: Value = serde_json::from_str(info).expect("JSON");
+    let node = info["result"]["nodes"][0]["uid"].as_str().expect("an id").to_owned();
+    let body = json!({"session": "unknown", "node": node, "data": ""}).to_string();
+    let head = "POST /emulation HTTP/1.1\r\nHost: a\r\nContent-Length";
+    let emulation = format!("{head}: {}\r\n\r\n{body}", body.len());
+    let kept: Vec<TcpStream> = (0..600)
+        .map(|_| {
+            let mut socket = TcpStream::connect(address).expect("the accept queue has room");
+            socket.write_all(emulation.as_bytes()).expect("room in the socket");
+            socket
+        })
+        .collect();
+
+    assert_eq!(status(address, "GET", "/health"), 200);
+    assert!(call("publish", r#"{"channel":"a","data":1}"#).contains("\"result\":{}"));
+    let upgrade = "GET /connection/websocket HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
+                   Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    let mut socket = TcpStream::connect(address).expect("the server listens");
+    socket.write_all(upgrade.as_bytes()).expect("room in the socket");
+    let mut first_line = String::new();
+    BufReader::new(socket).read_line(&mut first_line).expect("an answer");
+    assert_eq!(first_line, "HTTP/1.1 101 Switching Protocols\r\n");
+    drop(kept);
+    server.stop("-TERM");
+}

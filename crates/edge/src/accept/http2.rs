@@ -13,7 +13,7 @@ use std::{
     pin::{Pin, pin},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
     task::{Context, Poll, ready},
     time::Duration,
@@ -25,7 +25,7 @@ use axum::{
     http::{HeaderValue, Request, Response, header},
 };
 use hyper::{
-    body::{Frame, Incoming},
+    body::{Frame, Incoming, SizeHint},
     server::conn::http2,
     service::service_fn,
     upgrade::Upgraded,
@@ -54,14 +54,16 @@ pub(crate) async fn serve<S, A, R, B>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     A: Fn(Request<TrackedBody<Incoming>>) -> R,
     R: Future<Output = Response<B>> + Send + 'static,
-    B: HttpBody<Data: Send, Error: Into<BoxError>> + Send + 'static,
+    B: HttpBody<Data: Send, Error: Into<BoxError>> + Unpin + Send + 'static,
 {
-    let requests = Arc::<AtomicU64>::default();
+    let streams = Arc::<Streams>::default();
     let service = service_fn({
-        let requests = Arc::clone(&requests);
-        move |request: Request<Incoming>| {
-            requests.fetch_add(1, Relaxed);
+        let streams = Arc::clone(&streams);
+        move |mut request: Request<Incoming>| {
+            let open = Arc::new(OpenStream::begin(&streams));
+            request.extensions_mut().insert(Arc::clone(&open));
             let answer = answer(untracked(with_host(request)));
+            let answer = async move { answer.await.map(|body| OpenBody { body, _open: open }) };
             async move { Ok::<_, Infallible>(answer.await) }
         }
     });
@@ -77,7 +79,7 @@ pub(crate) async fn serve<S, A, R, B>(
     let mut connection = pin!(builder.serve_connection(TokioIo::new(socket), service));
     let result = tokio::select! {
         result = connection.as_mut() => result,
-        () = async { tokio::select! { () = stop => {}, () = idle(&requests) => {} } } => {
+        () = async { tokio::select! { () = stop => {}, () = idle(&streams) => {} } } => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -87,25 +89,77 @@ pub(crate) async fn serve<S, A, R, B>(
     }
 }
 
-/// Returns when no request has come for [`IDLE_TIMEOUT`]. Streams that are open then are served to their end.
-async fn idle(requests: &AtomicU64) {
+/// Returns when there was no open stream and no request for [`IDLE_TIMEOUT`].
+async fn idle(streams: &Streams) {
     let mut before = None;
     loop {
-        let now = requests.load(Relaxed);
-        if before.replace(now) == Some(now) {
+        let now = streams.begun.load(Relaxed);
+        if before.replace(now) == Some(now) && streams.open.load(Relaxed) == 0 {
             return;
         }
         sleep(IDLE_TIMEOUT).await;
     }
 }
 
-/// The request with its authority as `Host`, as an intermediary does (RFC 9113 §8.3.1), for the checks of all versions.
+/// The streams of a connection.
+#[derive(Default)]
+struct Streams {
+    begun: AtomicU64,
+    open: AtomicUsize,
+}
+
+/// A stream that is open until this is dropped. It is an extension of its request, too: a WebSocket outlives its response.
+pub(crate) struct OpenStream(Arc<Streams>);
+
+impl OpenStream {
+    fn begin(streams: &Arc<Streams>) -> Self {
+        streams.begun.fetch_add(1, Relaxed);
+        streams.open.fetch_add(1, Relaxed);
+        Self(Arc::clone(streams))
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Relaxed);
+    }
+}
+
+/// The body of a response, whose stream is open until it was sent.
+struct OpenBody<B> {
+    body: B,
+    _open: Arc<OpenStream>,
+}
+
+impl<B: HttpBody + Unpin> HttpBody for OpenBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// The request with its authority as `Host`, as an intermediary does (RFC 9113 §8.3.1), for the checks of all versions. A
+/// `Host` that differs from it stays as a second one, which is refused.
 fn with_host<B>(mut request: Request<B>) -> Request<B> {
     let authority = request.uri().authority().map(|authority| authority.as_str());
-    if !request.headers().contains_key(header::HOST)
-        && let Some(host) = authority.and_then(|authority| HeaderValue::from_str(authority).ok())
-    {
-        request.headers_mut().insert(header::HOST, host);
+    if let Some(authority) = authority.and_then(|text| HeaderValue::from_str(text).ok()) {
+        let host = request.headers().get(header::HOST);
+        if !host.is_some_and(|host| host.as_bytes().eq_ignore_ascii_case(authority.as_bytes())) {
+            request.headers_mut().append(header::HOST, authority);
+        }
     }
     request
 }
@@ -276,3 +330,23 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// The most that is copied at a time.
 const COPIED_BYTES: usize = 16 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_with_an_open_stream_is_not_idle() {
+        let (streams, start) = (Arc::<Streams>::default(), tokio::time::Instant::now());
+        let open = OpenStream::begin(&streams);
+        let idle = tokio::spawn({
+            let streams = streams.clone();
+            async move { idle(&streams).await }
+        });
+        tokio::time::advance(10 * IDLE_TIMEOUT).await;
+        drop(open);
+        idle.await.expect("it returns");
+        assert!(start.elapsed() >= 10 * IDLE_TIMEOUT);
+        assert!(start.elapsed() <= 12 * IDLE_TIMEOUT);
+    }
+}

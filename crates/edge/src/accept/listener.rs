@@ -17,7 +17,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::BoxError;
+use axum::{
+    BoxError,
+    http::{HeaderValue, StatusCode, header::CONNECTION},
+};
 use fanwire_telemetry::LogThrottle;
 use hyper::{
     Request, Response,
@@ -31,13 +34,14 @@ use tokio::{
     io::{AsyncWriteExt, Interest},
     net::{TcpListener, TcpStream},
     runtime::Handle,
-    sync::{Semaphore, watch},
+    sync::watch,
 };
 
 use super::{
     exchange::{Exchange, TrackedBody},
     http2,
     plain_request::PlainRequests,
+    slots::ConnectionSlots,
     socket::Socket,
     timeout_stream::{LingerLimits, TimeoutStream, Timeouts},
     tls_accept::{self, TlsAcceptor},
@@ -47,7 +51,7 @@ use fanwire_tls::HTTP2;
 /// Answers the requests of a listener.
 pub trait Service: Send + Sync + 'static {
     /// The body of a response.
-    type Body: Body<Data: Send, Error: Into<BoxError>> + Send + 'static;
+    type Body: Body<Data: Send, Error: Into<BoxError>> + Unpin + Send + 'static;
 
     /// Serves a request of `peer`.
     fn answer(
@@ -108,45 +112,13 @@ pub async fn serve(
         () = stop_requested(&mut stopped) => {}
     }
     drop(queue);
-    let all = u32::try_from(slots.all).expect("at most HTTP_CONNECTIONS_MAX");
-    let _timed_out = tokio::time::timeout(FINISH_TIME, slots.free.acquire_many(all)).await;
+    let _timed_out = tokio::time::timeout(FINISH_TIME, slots.all_free()).await;
 }
 
 /// What the connections of a listener share.
 struct Served<S> {
     settings: ListenerSettings,
     service: S,
-}
-
-/// Slots of HTTP connections.
-struct ConnectionSlots {
-    all: usize,
-    free: Arc<Semaphore>,
-}
-
-impl ConnectionSlots {
-    fn new(all: usize) -> Self {
-        Self { all, free: Arc::new(Semaphore::new(all)) }
-    }
-
-    /// The time limits of a new connection. They are shorter while more than half of the slots are taken, so that many slow
-    /// peers ("slow loris") block others only for a short time.
-    fn timeouts(&self) -> Timeouts {
-        let is_scarce = self.free.available_permits() < self.all / 2;
-        let limit = |time: Duration| if is_scarce { time.min(TIMEOUT_SCARCE) } else { time };
-        let (time, silence) = (limit(LINGER_TIME), limit(LINGER_SILENCE));
-        Timeouts {
-            head: limit(HEAD_TIMEOUT),
-            idle: limit(IDLE_TIMEOUT),
-            write: WRITE_TIMEOUT,
-            linger: LingerLimits {
-                time,
-                silence,
-                bytes: LINGER_BYTES_MAX,
-                head_bytes: LINGER_HEAD_BYTES_MAX,
-            },
-        }
-    }
 }
 
 /// Accepts sockets without registering them anywhere: a shard or the HTTP runtime does.
@@ -187,30 +159,31 @@ impl AcceptQueue {
 async fn accept<S: Service>(
     queue: &AcceptQueue,
     served: &Arc<Served<S>>,
-    slots: &ConnectionSlots,
+    slots: &Arc<ConnectionSlots>,
     stop: &watch::Receiver<bool>,
 ) {
     let log_throttle = LogThrottle::default();
     loop {
-        let slot = slots.free.clone().acquire_owned().await.expect("the semaphore is never closed");
+        let plain_requests = served.settings.plain_requests.as_ref();
+        let close_on_shards = || plain_requests.into_iter().for_each(|it| it.close_longest_idle());
+        let slot = slots.take(close_on_shards).await;
         match queue.accept().await {
             Ok((socket, peer)) => {
                 let (served_by, stop) = (served.clone(), stop.clone());
-                let timeouts = slots.timeouts();
-                let runtime = Handle::current();
+                let (runtime, of_connection) = (Handle::current(), slots.clone());
                 let http = move |socket| {
                     runtime.spawn(async move {
-                        let tls = served_by.settings.tls.as_ref();
-                        if let Some(socket) = begin(socket, tls, peer, timeouts, &stop).await {
-                            serve_connection(socket, peer, served_by, stop, timeouts).await;
+                        let (tls, slots) = (served_by.settings.tls.as_ref(), of_connection);
+                        if let Some(socket) = begin(socket, tls, peer, &slots, &stop).await {
+                            serve_connection(socket, peer, served_by, stop, slots).await;
                         }
                         drop(slot);
                     });
                 };
-                match &served.settings.plain_requests {
+                match plain_requests {
                     // With TLS the first bytes are those of its handshake.
                     Some(plain_requests) if served.settings.tls.is_none() => {
-                        plain_requests.accept(socket, peer, Box::new(http));
+                        plain_requests.accept(socket, peer, slots, Box::new(http));
                     }
                     _ => http(socket),
                 }
@@ -247,12 +220,12 @@ async fn begin(
     socket: StdStream,
     tls: Option<&TlsAcceptor>,
     peer: SocketAddr,
-    timeouts: Timeouts,
+    slots: &Arc<ConnectionSlots>,
     stop: &watch::Receiver<bool>,
 ) -> Option<Socket> {
     // An error is the lack of kernel memory for one more watch: the peer sees its connection end.
     let socket = TcpStream::from_std(socket).ok()?;
-    tls_accept::accept(tls, socket, peer, timeouts, stop.clone()).await
+    tls_accept::accept(tls, socket, peer, slots, stop.clone()).await
 }
 
 async fn serve_connection<S: Service>(
@@ -260,11 +233,11 @@ async fn serve_connection<S: Service>(
     peer: SocketAddr,
     served: Arc<Served<S>>,
     stop: watch::Receiver<bool>,
-    timeouts: Timeouts,
+    slots: Arc<ConnectionSlots>,
 ) {
     let is_http2 = match &socket {
         Socket::Plain(socket) if served.settings.http2_cleartext => {
-            begins_http2(socket, timeouts.head).await
+            begins_http2(socket, slots.limit(TIMEOUTS.head)).await
         }
         Socket::Plain(_) => false,
         Socket::Tls(stream) => stream.protocol() == Some(HTTP2),
@@ -278,15 +251,18 @@ async fn serve_connection<S: Service>(
         return http2::serve(socket, peer, answer, stop).await;
     }
     let exchange = Arc::<Exchange>::default();
-    let socket = TimeoutStream::new(socket, timeouts, Arc::clone(&exchange));
+    let socket = TimeoutStream::new(socket, TIMEOUTS, Arc::clone(&slots), Arc::clone(&exchange));
     let service = service_fn({
         let exchange = exchange.clone();
         move |request: Request<Incoming>| {
             let (request, in_flight) = exchange.begin_request(request);
-            let served = served.clone();
+            let (served, slots) = (served.clone(), slots.clone());
             async move {
-                let answer = served.service.answer(request, peer).await;
+                let mut answer = served.service.answer(request, peer).await;
                 in_flight.end(answer.status());
+                if !slots.may_keep() && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+                    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
                 Ok::<_, Infallible>(answer)
             }
         }
@@ -396,11 +372,24 @@ const BACKLOG: i32 = 4096;
 /// Concurrent HTTP connections; established WebSockets do not count. Further ones wait in the backlog.
 pub const HTTP_CONNECTIONS_MAX: usize = 10_000;
 
+/// Limits of a peer while there are enough slots.
+pub(crate) const TIMEOUTS: Timeouts = Timeouts {
+    head: HEAD_TIMEOUT,
+    idle: IDLE_TIMEOUT,
+    write: WRITE_TIMEOUT,
+    linger: LingerLimits {
+        time: LINGER_TIME,
+        silence: LINGER_SILENCE,
+        bytes: LINGER_BYTES_MAX,
+        head_bytes: LINGER_HEAD_BYTES_MAX,
+    },
+};
+
 /// Limit for a complete request head (Centrifugo: 10 s).
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Limit between requests. Backends keep connections in pools, often for 90 s, and close them themselves.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(180);
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// After a response that was sent before its request was read (413, 401 and others), received bytes are discarded for this
 /// time at most. It equals the time limit of a body.
@@ -414,9 +403,6 @@ const LINGER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Maximum of discarded bytes of a head that was refused before its end (431).
 const LINGER_HEAD_BYTES_MAX: u64 = 1024 * 1024;
-
-/// Upper limit of each time above while more than half of the slots are taken.
-const TIMEOUT_SCARCE: Duration = Duration::from_secs(2);
 
 /// The connection is closed when the peer accepts no byte of a response for this time.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);

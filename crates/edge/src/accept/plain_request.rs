@@ -18,8 +18,12 @@ use axum::{
 use fanwire_fanout::{Opening, Shards};
 use httparse::{EMPTY_HEADER, Status};
 
-use super::host;
-use fanwire_shard::{RequestHandler, RequestOutcome};
+use super::{
+    host,
+    listener::IDLE_TIMEOUT,
+    slots::{ConnectionSlots, IdleOnShard},
+};
+use fanwire_shard::{Accepted, RequestHandler, RequestOutcome};
 
 /// Serves a socket of which no byte of the next request has been read over HTTP.
 pub(crate) type HttpFallback = Box<dyn FnOnce(TcpStream) + Send>;
@@ -27,12 +31,17 @@ pub(crate) type HttpFallback = Box<dyn FnOnce(TcpStream) + Send>;
 /// An endpoint whose plain requests shards read.
 pub trait PlainEndpoint: Send + Sync {
     /// What happens after a request of `peer`; `None` if hyper is to read it. Called on a shard's thread. Must not block.
-    fn answer(
-        &self,
-        head: &request::Parts,
-        body: &[u8],
-        peer: SocketAddr,
-    ) -> Option<RequestOutcome<Opening>>;
+    fn answer(&self, head: &request::Parts, body: &[u8], peer: SocketAddr) -> Option<PlainOutcome>;
+}
+
+/// What happens after a plain request.
+pub enum PlainOutcome<H = Opening> {
+    /// A connection begins.
+    Open(Box<Accepted<H>>),
+    /// The socket waits for its next request after this response, if it may be kept.
+    Answer(Response<String>),
+    /// The socket closes after this response.
+    Refuse(Response<String>),
 }
 
 /// The endpoints whose requests shards read.
@@ -50,10 +59,17 @@ impl PlainRequests {
         self: &Arc<Self>,
         socket: TcpStream,
         peer: SocketAddr,
+        slots: &Arc<ConnectionSlots>,
         http: HttpFallback,
     ) {
-        let requests = SocketRequests { requests: Arc::clone(self), peer, http };
+        let (requests, slots) = (Arc::clone(self), Arc::clone(slots));
+        let requests = SocketRequests { requests, peer, http, slots, idle: None };
         self.shards.accept(socket, Box::new(requests));
+    }
+
+    /// Makes room on each shard.
+    pub(crate) fn close_longest_idle(&self) {
+        self.shards.close_longest_idle();
     }
 
     fn endpoint(&self, head: &request::Parts) -> Option<&dyn PlainEndpoint> {
@@ -68,12 +84,24 @@ struct SocketRequests {
     requests: Arc<PlainRequests>,
     peer: SocketAddr,
     http: HttpFallback,
+    slots: Arc<ConnectionSlots>,
+    /// Between two requests.
+    idle: Option<IdleOnShard>,
 }
 
 impl RequestHandler<Opening> for SocketRequests {
     fn handle(&mut self, bytes: &[u8]) -> Option<(usize, RequestOutcome<Opening>)> {
         let PlainRequest { head, body, length } = parse(bytes)?;
-        let outcome = self.requests.endpoint(&head)?.answer(&head, body, self.peer)?;
+        self.idle = None;
+        let outcome = match self.requests.endpoint(&head)?.answer(&head, body, self.peer)? {
+            PlainOutcome::Open(accepted) => RequestOutcome::Open(accepted),
+            PlainOutcome::Answer(response) if self.slots.may_keep() => {
+                self.idle = Some(self.slots.idle_on_shard());
+                let response = encode(&response, response.body());
+                RequestOutcome::Answer(response, self.slots.limit(IDLE_TIMEOUT))
+            }
+            PlainOutcome::Answer(response) | PlainOutcome::Refuse(response) => refuse(response),
+        };
         Some((length, outcome))
     }
 
@@ -136,7 +164,7 @@ fn body_length(head: &request::Parts) -> Option<usize> {
 }
 
 /// The outcome of a refused request: the shard closes, and says so to clients that keep connections.
-pub(crate) fn refuse<H>(mut response: Response<String>) -> RequestOutcome<H> {
+fn refuse<H>(mut response: Response<String>) -> RequestOutcome<H> {
     let connection = response.headers().get_all(header::CONNECTION);
     if !connection.iter().any(|value| value == "close") {
         response.headers_mut().append(header::CONNECTION, HeaderValue::from_static("close"));

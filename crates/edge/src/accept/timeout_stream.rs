@@ -17,9 +17,12 @@ use tokio::{
     time::{Instant, Sleep, sleep, sleep_until},
 };
 
-use super::exchange::Exchange;
+use super::{
+    exchange::Exchange,
+    slots::{ConnectionSlots, IdleConnection},
+};
 
-/// Time limits of a peer.
+/// Time limits of a peer. While slots are scarce they are shorter ([`ConnectionSlots::limit`]), except for writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timeouts {
     /// For a request head, from its first byte; for the first head, from the accept.
@@ -50,10 +53,13 @@ pub(crate) struct LingerLimits {
 pub(crate) struct TimeoutStream<S> {
     socket: S,
     timeouts: Timeouts,
+    slots: Arc<ConnectionSlots>,
     exchange: Arc<Exchange>,
     state: ReadState,
     read_timer: Option<Pin<Box<Sleep>>>,
     write_timer: Option<Pin<Box<Sleep>>>,
+    /// While the connection waits for its next request.
+    idle: Option<IdleConnection>,
     /// Set once our side is closed.
     lingering: Option<Lingering>,
 }
@@ -80,15 +86,22 @@ enum ReadState {
 
 impl<S> TimeoutStream<S> {
     /// No read limit applies while `exchange` has a request in flight.
-    pub(crate) fn new(socket: S, timeouts: Timeouts, exchange: Arc<Exchange>) -> Self {
-        let state = ReadState::Head(Instant::now() + timeouts.head);
+    pub(crate) fn new(
+        socket: S,
+        timeouts: Timeouts,
+        slots: Arc<ConnectionSlots>,
+        exchange: Arc<Exchange>,
+    ) -> Self {
+        let state = ReadState::Head(Instant::now() + slots.limit(timeouts.head));
         Self {
             socket,
             timeouts,
+            slots,
             exchange,
             state,
             read_timer: None,
             write_timer: None,
+            idle: None,
             lingering: None,
         }
     }
@@ -102,16 +115,24 @@ impl<S> TimeoutStream<S> {
         let now = Instant::now;
         let (deadline, state): (_, fn(Instant) -> ReadState) = match self.state {
             ReadState::Idle(deadline) | ReadState::Head(deadline) => return deadline,
-            ReadState::Answered => (now() + self.timeouts.idle, ReadState::Idle),
-            ReadState::Begun => (now() + self.timeouts.head, ReadState::Head),
+            ReadState::Answered => {
+                self.idle = Some(self.slots.idle());
+                (now() + self.slots.limit(self.timeouts.idle), ReadState::Idle)
+            }
+            ReadState::Begun => (now() + self.slots.limit(self.timeouts.head), ReadState::Head),
         };
         self.state = state(deadline);
         deadline
     }
 
-    /// Fails once the read deadline has passed. To be called after a pending read.
+    /// Fails once the read deadline has passed, or an idle connection is to give way. To be called after a pending read.
     fn poll_read_deadline(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
         let deadline = self.deadline();
+        if let Some(idle) = &mut self.idle
+            && Pin::new(idle).poll(context).is_ready()
+        {
+            return Poll::Ready(Err(Error::from(ErrorKind::TimedOut)));
+        }
         self.poll_timer(deadline, context).map(|()| Err(Error::from(ErrorKind::TimedOut)))
     }
 
@@ -169,7 +190,7 @@ impl<S: AsyncRead + Unpin> TimeoutStream<S> {
                 return Poll::Ready(Ok(()));
             }
             lingering.bytes -= bytes;
-            lingering.silent_until = now + self.timeouts.linger.silence;
+            lingering.silent_until = now + self.slots.limit(self.timeouts.linger.silence);
         }
         let deadline = lingering.until.min(lingering.silent_until);
         self.lingering = Some(lingering);
@@ -218,6 +239,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
         }
         let LingerLimits { time, silence, bytes, head_bytes } = self.timeouts.linger;
         let bytes = if self.exchange.is_in_head() { head_bytes } else { bytes };
+        let (time, silence) = (self.slots.limit(time), self.slots.limit(silence));
         let now = Instant::now();
         let lingering = Lingering { until: now + time, silent_until: now + silence, bytes };
         self.poll_discard(lingering, context)
@@ -241,6 +263,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimeoutStream<S> {
         if buffer.filled().len() > filled {
             self.exchange.begin_head();
         }
+        self.idle = None;
         if !matches!(self.state, ReadState::Head(_)) {
             self.state = ReadState::Begun;
         }

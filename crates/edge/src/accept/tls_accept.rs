@@ -23,9 +23,10 @@ use tracing::field::display;
 
 use super::{
     exchange::Exchange,
-    listener::{HEADER_BYTES_MAX, stop_requested},
+    listener::{HEADER_BYTES_MAX, TIMEOUTS, stop_requested},
+    slots::ConnectionSlots,
     socket::Socket,
-    timeout_stream::{TimeoutStream, Timeouts},
+    timeout_stream::TimeoutStream,
     tls_stream::TlsStream,
 };
 use fanwire_tls::{ACME_PROTOCOL, HandshakeCounts, HandshakeResult, ServerTls};
@@ -43,14 +44,14 @@ pub(crate) async fn accept(
     tls: Option<&TlsAcceptor>,
     socket: TcpStream,
     peer: SocketAddr,
-    timeouts: Timeouts,
+    slots: &Arc<ConnectionSlots>,
     mut stop: watch::Receiver<bool>,
 ) -> Option<Socket> {
     let Some(tls) = tls else { return Some(socket.into()) };
     // In a box, because connections without TLS have the same task.
     Box::pin(async move {
         tokio::select! {
-            accepted = tls.accept(socket, peer, timeouts) => accepted,
+            accepted = tls.accept(socket, peer, slots) => accepted,
             () = stop_requested(&mut stop) => None,
         }
     })
@@ -66,9 +67,9 @@ impl TlsAcceptor {
         &self,
         socket: TcpStream,
         peer: SocketAddr,
-        timeouts: Timeouts,
+        slots: &Arc<ConnectionSlots>,
     ) -> Option<Socket> {
-        match timeout(timeouts.head, self.handshake(socket)).await {
+        match timeout(slots.limit(TIMEOUTS.head), self.handshake(socket)).await {
             Ok(Ok(Handshake::Done(stream))) => {
                 self.counts.count(match stream.is_resumed() {
                     true => HandshakeResult::Resumed,
@@ -78,7 +79,7 @@ impl TlsAcceptor {
             }
             Ok(Ok(Handshake::PlainHttp(socket))) => {
                 self.refuse(HandshakeResult::PlainHttp, peer, "the client speaks HTTP without TLS");
-                answer_plain_http(socket, timeouts).await;
+                answer_plain_http(socket, slots.clone()).await;
             }
             Ok(Ok(Handshake::Challenge)) => self.counts.count(HandshakeResult::Full),
             // Balancers look whether a port is open in this way.
@@ -134,9 +135,10 @@ fn cause(error: &io::Error) -> String {
 }
 
 /// Answers 400 to a request without TLS, as nginx does.
-async fn answer_plain_http(socket: TcpStream, timeouts: Timeouts) {
+async fn answer_plain_http(socket: TcpStream, slots: Arc<ConnectionSlots>) {
     let exchange = Arc::<Exchange>::default();
-    let socket = TimeoutStream::new(Socket::from(socket), timeouts, Arc::clone(&exchange));
+    let socket = Socket::from(socket);
+    let socket = TimeoutStream::new(socket, TIMEOUTS, slots, Arc::clone(&exchange));
     let service = service_fn(move |request: Request<Incoming>| {
         let (_, in_flight) = exchange.begin_request(request);
         async move {

@@ -11,7 +11,6 @@ use axum::{
     http::{HeaderMap, Method, StatusCode, header, request},
     response::Response,
 };
-use fanwire_fanout::Opening;
 use fanwire_node::Node;
 use fanwire_protocol::{EmulationRequest, Encoding};
 use tokio::time::timeout;
@@ -21,10 +20,10 @@ use super::{
     endpoint::{RealtimeEndpoint, Refusal, address_of, is_octet_stream, read, refuse},
 };
 use crate::{
-    accept::plain_request::{self, PlainEndpoint},
+    accept::plain_request::{PlainEndpoint, PlainOutcome},
     back_pressure::{REQUEST_TIMEOUT, wait_for_shards},
 };
-use fanwire_shard::{INBOX_BYTES_MAX, RequestOutcome};
+use fanwire_shard::INBOX_BYTES_MAX;
 
 pub(crate) struct EmulationEndpoint {
     pub(crate) realtime: Arc<RealtimeEndpoint>,
@@ -45,12 +44,7 @@ pub(crate) async fn serve(
 }
 
 impl PlainEndpoint for EmulationEndpoint {
-    fn answer(
-        &self,
-        head: &request::Parts,
-        body: &[u8],
-        peer: SocketAddr,
-    ) -> Option<RequestOutcome<Opening>> {
+    fn answer(&self, head: &request::Parts, body: &[u8], peer: SocketAddr) -> Option<PlainOutcome> {
         let endpoint = &self.realtime.endpoint;
         let is_busy = endpoint.shards.backlog_bytes() > INBOX_BYTES_MAX;
         let is_long = body.len() > self.body_bytes_max;
@@ -65,10 +59,9 @@ impl PlainEndpoint for EmulationEndpoint {
         Some(match origin.and(request) {
             Ok(EmulationRequest { session, data, .. }) => {
                 self.node.receive_emulated(&session, data);
-                let response = cors::allow(accepted(), &head.headers);
-                RequestOutcome::Answer(plain_request::encode(&response, ""))
+                PlainOutcome::Answer(cors::allow(accepted(), &head.headers))
             }
-            Err(refusal) => plain_request::refuse(cors::allow(*refusal, &head.headers)),
+            Err(refusal) => PlainOutcome::Refuse(cors::allow(*refusal, &head.headers)),
         })
     }
 }

@@ -27,12 +27,12 @@ use super::{
 use crate::accept::{
     exchange::Exchange,
     http2,
-    plain_request::{self, PlainEndpoint},
+    plain_request::{PlainEndpoint, PlainOutcome},
     socket::ReleasedSocket,
 };
 use fanwire_config::ConnectCodeResponse;
 use fanwire_shard::{
-    Accepted, Arrival, Coding, Framing, Negotiated, OpenResponse, Permit, RequestOutcome, Transport,
+    Accepted, Arrival, Coding, Framing, Negotiated, OpenResponse, Permit, Transport,
 };
 
 /// The endpoint of one transport.
@@ -60,12 +60,7 @@ pub(crate) async fn serve(
 }
 
 impl PlainEndpoint for StreamEndpoint {
-    fn answer(
-        &self,
-        head: &request::Parts,
-        body: &[u8],
-        peer: SocketAddr,
-    ) -> Option<RequestOutcome<Opening>> {
+    fn answer(&self, head: &request::Parts, body: &[u8], peer: SocketAddr) -> Option<PlainOutcome> {
         if body.len() > self.body_bytes_max || head.headers.contains_key(header::UPGRADE) {
             return None;
         }
@@ -75,9 +70,9 @@ impl PlainEndpoint for StreamEndpoint {
         Some(match opened {
             Ok((negotiated, first)) => {
                 let (response, first) = (Vec::new(), Some(first));
-                RequestOutcome::Open(Box::new(Accepted { response, first, negotiated }))
+                PlainOutcome::Open(Box::new(Accepted { response, first, negotiated }))
             }
-            Err(refusal) => plain_request::refuse(cors::allow(*refusal, &head.headers)),
+            Err(refusal) => PlainOutcome::Refuse(cors::allow(*refusal, &head.headers)),
         })
     }
 }

@@ -20,9 +20,9 @@ use super::{
     endpoint::{RealtimeEndpoint, Refusal, connect_parameter, refuse, user_of},
     upgrade::ConnectionSetup,
 };
-use crate::accept::plain_request::{self, PlainEndpoint};
+use crate::accept::plain_request::{PlainEndpoint, PlainOutcome};
 use fanwire_config::ConnectCodeResponse;
-use fanwire_shard::{RequestOutcome, Transport};
+use fanwire_shard::Transport;
 
 /// The endpoint of unidirectional WebSockets.
 pub(crate) struct UniWebSocketEndpoint {
@@ -48,13 +48,13 @@ impl PlainEndpoint for UniWebSocketEndpoint {
         head: &request::Parts,
         _body: &[u8],
         peer: SocketAddr,
-    ) -> Option<RequestOutcome<Opening>> {
+    ) -> Option<PlainOutcome> {
         match first_message(&head.uri) {
             Ok(message) => {
                 let setup = |head: &request::Parts, _| self.setup(head, message);
                 self.realtime.endpoint.answer(head, peer, setup)
             }
-            Err(refusal) => Some(plain_request::refuse(*refusal)),
+            Err(refusal) => Some(PlainOutcome::Refuse(*refusal)),
         }
     }
 }

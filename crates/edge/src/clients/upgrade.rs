@@ -23,13 +23,14 @@ use super::{
     refusals::Cause,
 };
 use crate::accept::{
-    http2, plain_request,
+    http2,
+    plain_request::{self, PlainOutcome},
     socket::{ReleasedSocket, Socket},
     timeout_stream::TimeoutStream,
 };
 use fanwire_shard::{
     Accepted, Application, Arrival, Budget, ClientWindow, DecodeFailures, Negotiated, OpenResponse,
-    Peer, RequestOutcome, Shards, Transport,
+    Peer, Shards, Transport,
 };
 
 /// One WebSocket endpoint in front of the shards of an application.
@@ -83,7 +84,9 @@ impl<A: Application> Endpoint<A> {
             Err(refusal) => refusal.map(Body::from),
             Ok(Upgrade { negotiated, first, response }) => {
                 let shards = self.shards.clone();
+                let open = head.extensions.get::<Arc<http2::OpenStream>>().cloned();
                 tokio::spawn(async move {
+                    let _open = open; // until the WebSocket ends
                     match on_upgrade.await {
                         Ok(upgraded) if is_stream => {
                             copy_to_shard(&shards, upgraded, (negotiated, first)).await
@@ -103,16 +106,16 @@ impl<A: Application> Endpoint<A> {
         head: &request::Parts,
         peer: SocketAddr,
         setup: impl FnOnce(&request::Parts, Option<&'static str>) -> ConnectionSetup<A::Hello>,
-    ) -> Option<RequestOutcome<A::Hello>> {
+    ) -> Option<PlainOutcome<A::Hello>> {
         if head.method != Method::GET || !head.headers.contains_key(header::UPGRADE) {
             return None;
         }
         Some(match self.decide(head, false, Some(peer), setup) {
             Ok(Upgrade { negotiated, first, response }) => {
                 let response = plain_request::encode(&response, "");
-                RequestOutcome::Open(Box::new(Accepted { response, first, negotiated }))
+                PlainOutcome::Open(Box::new(Accepted { response, first, negotiated }))
             }
-            Err(refusal) => plain_request::refuse(*refusal),
+            Err(refusal) => PlainOutcome::Refuse(*refusal),
         })
     }
 

@@ -13,13 +13,12 @@ use axum::{
 use fanwire_fanout::Opening;
 use fanwire_node::{Hello, Uplink};
 use fanwire_protocol::Encoding;
-use fanwire_shard::RequestOutcome;
 
 use super::{
     endpoint::{RealtimeEndpoint, user_of},
     upgrade::ConnectionSetup,
 };
-use crate::accept::plain_request::PlainEndpoint;
+use crate::accept::plain_request::{PlainEndpoint, PlainOutcome};
 
 /// Supported subprotocols (client protocol §1).
 pub(crate) const SUBPROTOCOLS: &[&str] = &[PROTOBUF, Encoding::Json.subprotocol()];
@@ -51,7 +50,7 @@ impl PlainEndpoint for RealtimeEndpoint {
         head: &request::Parts,
         _body: &[u8],
         peer: SocketAddr,
-    ) -> Option<RequestOutcome<Opening>> {
+    ) -> Option<PlainOutcome> {
         let setup = |head: &request::Parts, subprotocol| self.websocket(head, subprotocol);
         self.endpoint.answer(head, peer, setup)
     }

@@ -354,3 +354,20 @@ async fn log_lines_have_the_address_of_the_connection_that_a_stream_is_in() {
     assert!(line.ends_with(&field), "{line}");
     server.shutdown().await;
 }
+
+#[tokio::test]
+async fn a_host_that_differs_from_the_authority_is_malformed() {
+    let server = start(cleartext).await;
+    let mut sender = connect(&server).await;
+    let address = server.address();
+    for (host, status) in [
+        (address.to_string(), StatusCode::NOT_FOUND),
+        ("other.example".to_owned(), StatusCode::BAD_REQUEST),
+    ] {
+        let request = request(address, Method::GET, "/nothing").header("host", host);
+        sender.ready().await.expect("a connection");
+        let response = sender.send_request(request.body(Body::empty()).expect("a request")).await;
+        assert_eq!(response.expect("a response").status(), status);
+    }
+    server.shutdown().await;
+}

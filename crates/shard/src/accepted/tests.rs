@@ -20,17 +20,21 @@ struct Log {
     declined: Option<TcpStream>,
 }
 
-/// Opens, refuses or answers requests that end in `!`, `?` or `.`, and declines others.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+
+/// Opens, refuses or answers requests that end in `!`, `?`, `.` or `,` (which may be idle for a shorter time), and declines
+/// others.
 struct Endings(Arc<Mutex<Log>>);
 
 impl RequestHandler<()> for Endings {
     fn handle(&mut self, bytes: &[u8]) -> Option<(usize, RequestOutcome<()>)> {
         self.0.lock().expect("one thread").seen.push(bytes.to_vec());
-        let end = bytes.iter().position(|byte| matches!(byte, b'!' | b'?' | b'.'))?;
+        let end = bytes.iter().position(|byte| matches!(byte, b'!' | b'?' | b'.' | b','))?;
         let response = b"answer".to_vec();
         let outcome = match bytes[end] {
             b'?' => RequestOutcome::Refuse(response),
-            b'.' => RequestOutcome::Answer(response),
+            b'.' => RequestOutcome::Answer(response, IDLE_MAX),
+            b',' => RequestOutcome::Answer(response, SILENCE_MAX / 2),
             _ => {
                 let negotiated = Negotiated::raw(
                     Peer::default(),
@@ -184,15 +188,38 @@ fn an_answered_socket_waits_for_its_next_request() {
 }
 
 #[test]
-fn an_answered_socket_is_declined_when_it_is_silent() {
+fn an_answered_socket_is_closed_when_it_is_silent() {
+    for (requests, idle_max) in [
+        ("one.", IDLE_MAX),
+        ("one,", SILENCE_MAX / 2),
+        ("one.two,", SILENCE_MAX / 2),
+        ("one,two.", IDLE_MAX),
+    ] {
+        let mut world = World::new();
+        world.send(requests.as_bytes());
+        assert!(world.receive().is_none());
+        let registry = world.poll.registry();
+        let just_before = world.start + idle_max - Duration::from_millis(1);
+        world.accepted.advance(registry, just_before);
+        assert_eq!(world.accepted.waiting.len(), 1, "{requests}");
+        world.accepted.advance(registry, world.start + idle_max);
+        assert!(world.accepted.waiting.is_empty(), "{requests}");
+        assert!(world.log.lock().expect("one thread").declined.is_none(), "{requests}");
+        world.accepted.advance(registry, world.start + 2 * IDLE_MAX);
+        assert_eq!(world.accepted.next_deadline(), None, "{requests}");
+    }
+}
+
+#[test]
+fn the_socket_that_is_idle_for_the_longest_time_gives_way() {
     let mut world = World::new();
+    world.accepted.close_longest_idle();
+    assert_eq!(world.accepted.waiting.len(), 1, "it has not been answered");
     world.send(b"one.");
     assert!(world.receive().is_none());
-    let registry = world.poll.registry();
-    for (after, is_declined) in [(SILENCE_MAX, false), (IDLE_MAX, true)] {
-        world.accepted.advance(registry, world.start + after);
-        assert_eq!(world.log.lock().expect("one thread").declined.is_some(), is_declined);
-    }
+    world.accepted.close_longest_idle();
+    assert!(world.accepted.waiting.is_empty());
+    assert_eq!(world.received(), b"answer");
 }
 
 #[test]

@@ -14,25 +14,6 @@ use tower::ServiceExt;
 
 use super::*;
 
-#[test]
-fn peers_get_less_time_while_slots_are_scarce() {
-    let (bytes, head_bytes) = (LINGER_BYTES_MAX, LINGER_HEAD_BYTES_MAX);
-    let linger = LingerLimits { time: LINGER_TIME, silence: LINGER_SILENCE, bytes, head_bytes };
-    let ample = Timeouts { head: HEAD_TIMEOUT, idle: IDLE_TIMEOUT, write: WRITE_TIMEOUT, linger };
-    let [head, idle, time, silence] = [TIMEOUT_SCARCE; 4];
-    let scarce = Timeouts { head, idle, linger: LingerLimits { time, silence, ..linger }, ..ample };
-    let check = |all, free, expected| {
-        let slots = ConnectionSlots { all, free: Arc::new(Semaphore::new(free)) };
-        assert_eq!(slots.timeouts(), expected, "{free} of {all}");
-    };
-    for all in [HTTP_CONNECTIONS_MAX, 100] {
-        check(all, all, ample);
-        check(all, all / 2, ample);
-        check(all, all / 2 - 1, scarce);
-        check(all, 0, scarce);
-    }
-}
-
 struct Pages(Router);
 
 impl Service for Pages {
@@ -71,8 +52,7 @@ async fn exchange(bytes: &[u8], then: impl FnOnce(&net::TcpStream)) -> (u64, Str
     let pages = served(Router::new().route("/", get("hello")));
     let (_stop, stopped) = watch::channel(false);
     let start = Instant::now();
-    serve_connection(ours, peer, Arc::new(pages), stopped, ConnectionSlots::new(1).timeouts())
-        .await;
+    serve_connection(ours, peer, Arc::new(pages), stopped, ConnectionSlots::new(1)).await;
     let mut answers = String::new();
     theirs.read_to_string(&mut answers).expect("our end is closed");
     (start.elapsed().as_secs(), answers)
@@ -139,8 +119,7 @@ async fn an_idle_connection_is_closed_when_the_server_stops() {
     let pages = served(Router::new().route("/", get("hello")));
     let (stop, stopped) = watch::channel(false);
     let start = Instant::now();
-    let speaking =
-        serve_connection(ours, peer, Arc::new(pages), stopped, ConnectionSlots::new(1).timeouts());
+    let speaking = serve_connection(ours, peer, Arc::new(pages), stopped, ConnectionSlots::new(1));
     let stopping = async {
         sleep(IDLE_TIMEOUT / 2).await;
         stop.send(true).expect("a listener");

@@ -24,7 +24,11 @@ const TIMEOUTS: Timeouts = Timeouts {
 fn pair() -> (TimeoutStream<DuplexStream>, DuplexStream, Arc<Exchange>) {
     let exchange = Arc::default();
     let (ours, theirs) = duplex(16);
-    (TimeoutStream::new(ours, TIMEOUTS, Arc::clone(&exchange)), theirs, exchange)
+    (
+        TimeoutStream::new(ours, TIMEOUTS, ConnectionSlots::new(1), Arc::clone(&exchange)),
+        theirs,
+        exchange,
+    )
 }
 
 /// Reads until a time limit fails the read. Returns the seconds from `start`.

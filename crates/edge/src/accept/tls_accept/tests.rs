@@ -3,25 +3,12 @@
 //! Uses loopback sockets that are written to before the server reads; handshakes that succeed are in `tests/it/tls.rs`.
 //! Changed here: expectations of `edge::accept::tls_accept`.
 
-use std::{io::Write, net, time::Duration};
+use std::{io::Write, net};
 
 use tokio::time::Instant;
 
 use super::*;
-use crate::accept::timeout_stream::LingerLimits;
 use fanwire_tls::testing::localhost;
-
-const TIMEOUTS: Timeouts = Timeouts {
-    head: Duration::from_secs(10),
-    idle: Duration::from_secs(180),
-    write: Duration::from_secs(30),
-    linger: LingerLimits {
-        time: Duration::from_secs(30),
-        silence: Duration::from_secs(5),
-        bytes: 1 << 20,
-        head_bytes: 1 << 20,
-    },
-};
 
 /// The seconds until a peer that sends only these bytes loses its slot, and what was counted.
 async fn refused(bytes: &[u8], leaves: bool) -> (u64, Vec<&'static str>) {
@@ -39,7 +26,7 @@ async fn refused(bytes: &[u8], leaves: bool) -> (u64, Vec<&'static str>) {
     let acceptor = TlsAcceptor::new(localhost(), Arc::clone(&counts));
     let (_stop, stopped) = watch::channel(false);
     let start = Instant::now();
-    let accepted = accept(Some(&acceptor), ours, peer, TIMEOUTS, stopped).await;
+    let accepted = accept(Some(&acceptor), ours, peer, &ConnectionSlots::new(1), stopped).await;
     assert!(accepted.is_none());
     let counted = counts.counts().filter(|(_, count)| *count > 0);
     (start.elapsed().as_secs(), counted.map(|(result, _)| result.name()).collect())
