@@ -17,17 +17,41 @@ use crate::{ApiError, ApiOptions, Counters, Method};
 pub struct Api {
     pub(crate) node: Arc<Node>,
     pub(crate) options: ApiOptions,
-    /// That of `options` until it is replaced.
-    key: RwLock<Secret>,
+    /// Those of `options` until they are replaced.
+    keys: RwLock<ApiKeys>,
     counters: Counters,
     closing: AtomicBool,
+}
+
+/// The secrets that backends send.
+pub(crate) struct ApiKeys {
+    key: Secret,
+    previous: Secret,
+    /// Unix second; 0 = without end.
+    previous_valid_until: u64,
+}
+
+impl ApiKeys {
+    fn of(options: &ApiOptions) -> Self {
+        let ApiOptions { key, previous_key, previous_key_valid_until, .. } = options;
+        let previous_valid_until = *previous_key_valid_until;
+        Self { key: key.clone(), previous: previous_key.clone(), previous_valid_until }
+    }
+
+    /// Those that count at a Unix second; an empty one never does.
+    pub(crate) fn valid_at(&self, now_unix: u64) -> impl Iterator<Item = &str> {
+        let is_previous_valid =
+            self.previous_valid_until == 0 || now_unix <= self.previous_valid_until;
+        let previous = is_previous_valid.then_some(&*self.previous);
+        std::iter::once(&*self.key).chain(previous).filter(|key| !key.is_empty())
+    }
 }
 
 impl Api {
     /// An API that acts on `node`.
     pub fn new(node: Arc<Node>, options: ApiOptions) -> Self {
-        let (key, closing) = (RwLock::new(options.key.clone()), AtomicBool::new(false));
-        Self { node, options, key, counters: Counters::default(), closing }
+        let (keys, closing) = (RwLock::new(ApiKeys::of(&options)), AtomicBool::new(false));
+        Self { node, options, keys, counters: Counters::default(), closing }
     }
 
     /// Calls, errors and latencies of each method.
@@ -35,14 +59,14 @@ impl Api {
         &self.counters
     }
 
-    /// Replaces the key; requests that come from now on need the new one.
-    pub fn set_key(&self, key: Secret) {
-        *self.key.write() = key;
+    /// Replaces the keys by those of `options`; requests that come from now on need one of them.
+    pub fn set_keys(&self, options: &ApiOptions) {
+        *self.keys.write() = ApiKeys::of(options);
     }
 
-    /// The secret that requests must have.
-    pub(crate) fn key(&self) -> RwLockReadGuard<'_, Secret> {
-        self.key.read()
+    /// The secrets of which requests must have one.
+    pub(crate) fn keys(&self) -> RwLockReadGuard<'_, ApiKeys> {
+        self.keys.read()
     }
 
     /// Makes `HttpApi` answer 503 from now on, because the process shuts down.

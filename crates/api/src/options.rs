@@ -13,6 +13,10 @@ pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub struct ApiOptions {
     /// The secret that backends send. While it is empty every request gets 401.
     pub key: Secret,
+    /// The secret before the last change, which counts as well; "" = none.
+    pub previous_key: Secret,
+    /// Unix second after which that one is refused; 0 = never.
+    pub previous_key_valid_until: u64,
     /// Accepts requests without a key. For networks with another access control.
     pub insecure: bool,
     /// Where application errors are reported, unless the request selects a mode by header.
@@ -27,6 +31,8 @@ impl Default for ApiOptions {
     fn default() -> Self {
         Self {
             key: Secret::default(),
+            previous_key: Secret::default(),
+            previous_key_valid_until: 0,
             insecure: false,
             error_mode: ErrorMode::Body,
             handler_prefix: "/api".to_owned(),

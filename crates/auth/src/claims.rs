@@ -115,7 +115,7 @@ pub(super) fn subscription(
 }
 
 fn channels(
-    subs: Option<BTreeMap<String, RawGrant<'_>>>,
+    subs: Option<BTreeMap<String, Option<RawGrant<'_>>>>,
     channels: Option<Vec<String>>,
 ) -> Result<BTreeMap<String, ChannelGrant>, Fault> {
     let subs = subs.unwrap_or_default();
@@ -123,7 +123,10 @@ fn channels(
         let channels = channels.unwrap_or_default().into_iter();
         return Ok(channels.map(|channel| (channel, ChannelGrant::default())).collect());
     }
-    subs.into_iter().map(|(channel, raw)| Ok((channel, raw.grant()?))).collect()
+    let grant = |raw: Option<RawGrant<'_>>| {
+        raw.map_or_else(|| Ok(ChannelGrant::default()), RawGrant::grant)
+    };
+    subs.into_iter().map(|(channel, raw)| Ok((channel, grant(raw)?))).collect()
 }
 
 /// Copies a payload, so that a connection does not keep its whole token in memory. Base64 wins over JSON.
@@ -146,7 +149,7 @@ struct RawConnection<'a> {
     b64info: Option<String>,
     channels: Option<Vec<String>>,
     #[serde(borrow)]
-    subs: Option<BTreeMap<String, RawGrant<'a>>>,
+    subs: Option<BTreeMap<String, Option<RawGrant<'a>>>>,
     #[serde(borrow)]
     meta: Option<&'a RawValue>,
     expire_at: Option<Date>,

@@ -170,6 +170,14 @@ impl Visitor<'_> for DateVisitor {
         Ok(Date(seconds))
     }
 
+    /// Some libraries write the number as a text, and the reference reads it.
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Date, E> {
+        match text.parse() {
+            Ok(seconds) => self.visit_f64(seconds),
+            Err(_) => Err(E::invalid_value(Unexpected::Str(text), &self)),
+        }
+    }
+
     fn visit_f64<E: serde::de::Error>(self, seconds: f64) -> Result<Date, E> {
         if !seconds.is_finite() {
             return Err(E::invalid_value(Unexpected::Float(seconds), &self));

@@ -1,7 +1,7 @@
 //! The environment of the process, merged with the file `.env` of the working directory.
 //! In: variables, a file of `NAME=value` lines → out: pairs; a variable of the process has priority.
 //! Uses the file system to read that file. Never: the meaning of a variable.
-//! The syntax of `.env` is changed here; the variables of keys are defined in `fanwire::config`.
+//! The syntax of `.env` is in `dot_env`; the variables of keys are defined in `fanwire::config`.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -9,8 +9,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-#[cfg(test)]
-mod tests;
+mod dot_env;
 
 /// All variables, in the form that `fanwire::config::load` accepts.
 pub(crate) fn variables() -> Result<impl Iterator<Item = (String, String)>> {
@@ -18,7 +17,8 @@ pub(crate) fn variables() -> Result<impl Iterator<Item = (String, String)>> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(with_process(BTreeMap::new())),
         read => {
             let text = read.with_context(|| format!("the file {FILE} cannot be read"))?;
-            Ok(with_process(parse(&text)))
+            let variables = dot_env::parse(&text).with_context(|| format!("the file {FILE}"))?;
+            Ok(with_process(variables))
         }
     }
 }
@@ -27,7 +27,9 @@ pub(crate) fn variables() -> Result<impl Iterator<Item = (String, String)>> {
 pub(crate) fn variables_of(file: &Path) -> Result<impl Iterator<Item = (String, String)>> {
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("the file {} cannot be read", file.display()))?;
-    Ok(with_process(parse(&text)))
+    let variables =
+        dot_env::parse(&text).with_context(|| format!("the file {}", file.display()))?;
+    Ok(with_process(variables))
 }
 
 /// Adds the variables of the process, which have priority.
@@ -38,18 +40,6 @@ fn with_process(mut variables: BTreeMap<String, String>) -> impl Iterator<Item =
         }
     }
     variables.into_iter()
-}
-
-/// Parses lines `NAME=value`, with optional `export` and quotes. Ignores other lines.
-fn parse(text: &str) -> BTreeMap<String, String> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
-    let pairs = lines.filter_map(|line| line.trim_start_matches("export ").split_once('='));
-    pairs.map(|(name, value)| (name.trim().to_owned(), unquoted(value.trim()).to_owned())).collect()
-}
-
-fn unquoted(value: &str) -> &str {
-    let within = |quote| value.strip_prefix(quote)?.strip_suffix(quote);
-    within('"').or_else(|| within('\'')).unwrap_or(value)
 }
 
 const FILE: &str = ".env";

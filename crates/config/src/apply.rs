@@ -77,7 +77,9 @@ impl Place<'_> {
     /// Gives every row its value, in the order of the table.
     fn fill<T>(&self, table: &[Row<T>], target: &mut T, findings: &mut Vec<Finding>) {
         for Row { key, set } in table {
-            let read = self.setting(key).map(|setting| (setting, read(key, setting)));
+            let from_file = self.secret_from_file(key, findings);
+            let setting = from_file.as_ref().or_else(|| self.setting(key));
+            let read = setting.map(|setting| (setting, read(key, setting)));
             let value = match read {
                 Some((setting, Ok(value))) => {
                     findings.extend(self.placeholder(key, setting, &value));
@@ -101,11 +103,49 @@ impl Place<'_> {
         }
     }
 
+    /// The secret in the file that the key with `_file` behind it names, without the line end that editors add.
+    fn secret_from_file(&self, key: &Key, findings: &mut Vec<Finding>) -> Option<Setting> {
+        let name = format!("{}{}", key.name, catalog::FILE);
+        let setting = matches!(key.kind, Kind::Secret)
+            .then(|| self.values.get(&format!("{}{name}", self.stored)))
+            .flatten()?;
+        let shown = format!("{}{name}", self.shown);
+        let mut reject = |reason: String| {
+            let source = setting.source.clone();
+            findings.push(Finding::rejected(Severity::Error, source, &shown, reason));
+        };
+        let Ok(Value::Text(path)) = read(&Key { kind: Kind::Text, ..*key }, setting) else {
+            reject(format!("{shown} is {}, expected the name of a file", setting.raw));
+            return None;
+        };
+        if self.setting(key).is_some() {
+            let secret = self.name(key);
+            reject(format!("{shown} and {secret} are both set: leave one out"));
+            return None;
+        }
+        match std::fs::read_to_string(&path) {
+            Ok(text) => {
+                let text = text.trim_end_matches(['\n', '\r']).to_owned();
+                Some(Setting { raw: Raw::Text(text), source: setting.source.clone() })
+            }
+            Err(error) => {
+                reject(format!("{shown} is {path:?}, which cannot be read: {error}"));
+                None
+            }
+        }
+    }
+
     /// A secret that was to be put in by somebody, and was not: whoever has seen the file knows it.
     fn placeholder(&self, key: &Key, setting: &Setting, value: &Value) -> Option<Finding> {
         let (Kind::Secret, Value::Text(text)) = (&key.kind, value) else { return None };
-        text.strip_prefix("${")?.strip_suffix('}')?;
         let name = self.name(key);
+        if text.to_ascii_lowercase().starts_with("change-me") {
+            let reason = format!(
+                "{name} is {text:?}, which stands in the documentation; expected a secret of your own, as `openssl rand -hex 32` prints one"
+            );
+            return Some(Finding::rejected(Severity::Error, setting.source.clone(), &name, reason));
+        }
+        text.strip_prefix("${")?.strip_suffix('}')?;
         let reason = format!(
             "{name} is {text:?} as it stands there, as variables are not put in; set FANWIRE_{} instead",
             catalog::variable(&name)
@@ -120,7 +160,7 @@ impl Place<'_> {
             let Support::NotYet(weight) = key.support else { continue };
             let name = self.name(key);
             match read(key, setting) {
-                Ok(value) if asks_for_nothing(key, &value, weight) => {}
+                Ok(value) if asks_for_nothing(key, &value) => {}
                 Ok(_) => findings.push(Finding::not_yet(&setting.source, &name, key.doc, weight)),
                 // Its shape is not what is to be mended: lists of names are right in Centrifugo's variables.
                 Err(_) if weight != Weight::Tuning => {
@@ -147,11 +187,24 @@ fn default(key: &Key) -> Value {
     key.kind.read_text(key.default).expect("every row's default fits its kind")
 }
 
-/// The default, or a section that is empty or says `enabled: false`. Those that would stop the start are off by default.
-fn asks_for_nothing(key: &Key, value: &Value, weight: Weight) -> bool {
-    let Value::Tree(Json::Object(section)) = value else { return *value == default(key) };
-    match section.get("enabled") {
-        Some(switch) => Kind::Switch.read(switch) == Ok(Value::Switch(false)),
-        None => section.is_empty() || weight == Weight::Refused,
+/// The default, or a section in which nothing is switched on and no endpoint is named: files that list every key have
+/// sections at their defaults.
+fn asks_for_nothing(key: &Key, value: &Value) -> bool {
+    match value {
+        Value::Tree(Json::Object(section)) => !section.iter().any(|(name, json)| asks(name, json)),
+        value => *value == default(key),
+    }
+}
+
+/// Whether an entry of such a section asks for something.
+fn asks(name: &str, json: &Json) -> bool {
+    let name = name.to_ascii_lowercase();
+    match json {
+        Json::Object(inner) => inner.iter().any(|(name, json)| asks(name, json)),
+        json if name == "enabled" || name.ends_with("_enabled") => {
+            Kind::Switch.read(json) != Ok(Value::Switch(false))
+        }
+        Json::String(text) => name == "endpoint" && !text.is_empty(),
+        _ => false,
     }
 }

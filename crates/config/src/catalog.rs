@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use super::key::{Key, Support};
+use super::key::{Key, Kind, Support};
 use super::keys::{self, NAMESPACES, WITHOUT_NAMESPACE};
 
 /// A key under its full name.
@@ -45,6 +45,12 @@ pub fn entries() -> &'static [Entry] {
 /// The entry of a full dotted name.
 pub fn find(name: &str) -> Option<&'static Entry> {
     BY_NAME.get(name).copied()
+}
+
+/// The secret whose value is in the file that a key `…_file` names.
+pub(crate) fn secret_of_file(name: &str) -> Option<&'static Entry> {
+    let entry = find(name.strip_suffix(FILE)?)?;
+    (matches!(entry.key.kind, Kind::Secret) && entry.works()).then_some(entry)
 }
 
 /// Every key that works, by section.
@@ -109,10 +115,13 @@ static NAMES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
     ENTRIES.iter().flat_map(|entry| above(&entry.name).chain([entry.name.as_str()])).collect()
 });
 
+/// The end of the name of a key that names a file with a secret.
+pub(crate) const FILE: &str = "_file";
+
 /// The list of namespaces; its objects are made of the rows of `NAMESPACE`.
 static NAMESPACES_KEY: Key = Key {
     name: NAMESPACES,
-    kind: super::key::Kind::Objects,
+    kind: Kind::Objects,
     default: "",
     doc: "Rules for the channels of each namespace: a list of sections with `name` and the keys of channel.without_namespace.",
     support: Support::Works,

@@ -37,11 +37,16 @@ pub(crate) enum Target {
     Unknown(Option<String>),
 }
 
-/// Our variables: Centrifugo's before Fanwire's, the list of namespaces before everything else.
+/// Our variables: Centrifugo's before Fanwire's, the list of namespaces before everything else. An empty one is not set:
+/// compose writes `NAME=` for `${NAME:-}`, and must not erase what a file says.
 pub(crate) fn variables(environment: impl Iterator<Item = (String, String)>) -> Vec<Variable> {
     let ours = |(name, value): (String, String)| {
         let rest = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix))?.to_owned();
-        (!is_announced(&rest, &value)).then_some(Variable { name, rest, value })
+        (!value.is_empty() && !is_announced(&rest, &value)).then_some(Variable {
+            name,
+            rest,
+            value,
+        })
     };
     let mut variables: Vec<Variable> = environment.filter_map(ours).collect();
     let list = catalog::variable(NAMESPACES);
@@ -55,6 +60,13 @@ pub(crate) fn variables(environment: impl Iterator<Item = (String, String)>) -> 
 pub(crate) fn target(rest: &str, namespaces: &[&str]) -> Target {
     if let Some(entry) = entries().iter().find(|entry| entry.variable() == rest) {
         return Target::Key(entry.name.clone());
+    }
+    let of_file = |entry: &&catalog::Entry| {
+        let secret = rest.strip_suffix(&catalog::variable(catalog::FILE));
+        secret == Some(&entry.variable()) && matches!(entry.key.kind, Kind::Secret)
+    };
+    if let Some(entry) = entries().iter().find(of_file) {
+        return Target::Key(format!("{}{}", entry.name, catalog::FILE));
     }
     if let Some(target) = namespace_target(rest, namespaces).or_else(|| block_target(rest)) {
         return target;

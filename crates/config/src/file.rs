@@ -25,11 +25,28 @@ pub enum Format {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileError {
-    Unreadable { path: PathBuf, reason: String },
-    TooLarge { path: PathBuf },
-    UnknownFormat { path: PathBuf },
-    Syntax { path: PathBuf, format: Format, reason: String },
-    NotSections { path: PathBuf },
+    Unreadable {
+        path: PathBuf,
+        reason: String,
+    },
+    TooLarge {
+        path: PathBuf,
+    },
+    UnknownFormat {
+        path: PathBuf,
+    },
+    Syntax {
+        path: PathBuf,
+        format: Format,
+        reason: String,
+    },
+    NotSections {
+        path: PathBuf,
+    },
+    /// A file that had keys when it was read before.
+    Emptied {
+        path: PathBuf,
+    },
 }
 
 impl Format {
@@ -197,6 +214,11 @@ impl fmt::Display for FileError {
             FileError::NotSections { path } => {
                 write!(f, "{}: expected sections such as `client` at the top", path.display())
             }
+            FileError::Emptied { path } => write!(
+                f,
+                "{}: there is no key in the file any more; was it written completely? To go back to the defaults, restart",
+                path.display()
+            ),
         }
     }
 }

@@ -113,9 +113,14 @@ impl Kind {
             (Kind::Switch | Kind::Integer { .. }, Json::String(text)) => self.read_text(text),
             (Kind::Duration { .. }, Json::String(text)) => self.duration(text),
             (Kind::Text | Kind::Secret, Json::String(text)) => Ok(Value::Text(text.clone())),
+            (Kind::Text | Kind::Secret, Json::Number(number)) => {
+                Ok(Value::Text(number.to_string()))
+            }
             (Kind::Choice(choices), Json::String(text)) => {
-                let known = choices.contains(&text.as_str());
-                known.then(|| Value::Text(text.clone())).ok_or_else(|| self.out_of_range())
+                let known = choices.iter().find(|choice| choice.eq_ignore_ascii_case(text));
+                known
+                    .map(|known| Value::Text((*known).to_owned()))
+                    .ok_or_else(|| self.out_of_range())
             }
             (Kind::Path, Json::String(text)) => {
                 let right = text.starts_with('/') && text.chars().all(is_path_char);
@@ -175,7 +180,10 @@ impl Kind {
     }
 
     fn integer(&self, number: &serde_json::Number, min: u64, max: u64) -> Result<Value, Misfit> {
-        match number.as_u64() {
+        // `100.0` is a whole number, too. Above 2^53 a float is not exact.
+        let whole = |float: &f64| float.fract() == 0.0 && (0.0..=EXACT_MAX).contains(float);
+        let of_float = number.as_f64().filter(|float| number.is_f64() && whole(float));
+        match number.as_u64().or(of_float.map(|float| float as u64)) {
             Some(count) if (min..=max).contains(&count) => Ok(Value::Integer(count)),
             None if number.is_f64() => Err(Misfit::Type(self.to_string())),
             _ => Err(self.out_of_range()),
@@ -197,8 +205,12 @@ impl Kind {
     }
 
     fn list(&self, items: &[Json]) -> Result<Value, Misfit> {
-        let texts: Option<Vec<String>> =
-            items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
+        let text = |item: &Json| match item {
+            Json::String(text) => Some(text.clone()),
+            Json::Number(number) => Some(number.to_string()),
+            _ => None,
+        };
+        let texts: Option<Vec<String>> = items.iter().map(text).collect();
         texts.map(Value::List).ok_or_else(|| Misfit::Type(self.to_string()))
     }
 
@@ -210,9 +222,8 @@ impl Kind {
     fn wrong_type(&self, json: &Json) -> Misfit {
         let hint = match (self, json) {
             (Kind::Duration { .. }, Json::Number(_)) => "; a plain number has no unit",
-            (Kind::Text | Kind::Secret | Kind::Choice(_), Json::Number(_) | Json::Bool(_)) => {
-                "; written in quotes"
-            }
+            (Kind::Text | Kind::Secret | Kind::Choice(_), Json::Bool(_))
+            | (Kind::Choice(_), Json::Number(_)) => "; written in quotes",
             _ => "",
         };
         Misfit::Type(format!("{self}{hint}"))
@@ -229,6 +240,9 @@ impl Kind {
         Misfit::Type(format!("{self}{hint}"))
     }
 }
+
+/// 2^53.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 fn is_path_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-._~/".contains(c)

@@ -9,7 +9,9 @@ use std::path::Path;
 use super::key::Key;
 use super::keys::{NAMESPACES, WITHOUT_NAMESPACE};
 use super::settings::{Raw, Setting, Settings, Values};
-use super::{Config, ConfigError, Finding, catalog, collect, file, find, finish};
+use super::{
+    Config, ConfigError, Finding, Problem, Severity, catalog, collect, file, find, finish,
+};
 
 #[cfg(test)]
 mod tests;
@@ -61,21 +63,39 @@ impl LoadedConfig {
     /// Reads the sources again.
     ///
     /// # Errors
-    /// As for a start. Also if the new values of the keys that can change contradict the old ones of the others.
+    /// As for a start. Also if there is an unknown key, which may be a misspelt one that would go back to its default, if the
+    /// file has no key any more, and if the new values of the keys that can change contradict the old ones of the others.
     pub fn reload(
         &self,
         file: Option<&Path>,
         environment: impl Iterator<Item = (String, String)>,
         flags: &[(String, String)],
     ) -> Result<Reload, ConfigError> {
-        self.reload_from(collect(file::tree(file)?, environment, flags))
+        let tree = file::tree(file)?;
+        if let Some((path, tree)) = &tree
+            && tree.is_empty()
+            && self.settings.are_of_file()
+        {
+            return Err(file::FileError::Emptied { path: (*path).to_owned() }.into());
+        }
+        self.reload_from(collect(tree, environment, flags))
     }
 
     fn reload_from(
         &self,
         (written, findings): (Settings, Vec<Finding>),
     ) -> Result<Reload, ConfigError> {
-        let (written_config, findings) = finish(&written, findings)?;
+        let (written_config, mut findings) = finish(&written, findings)?;
+        let mut is_unknown = false;
+        for finding in &mut findings {
+            if matches!(finding.problem, Problem::Unknown { .. }) {
+                (finding.severity, is_unknown) = (Severity::Error, true);
+            }
+        }
+        if is_unknown {
+            findings.retain(|finding| finding.severity == Severity::Error);
+            return Err(ConfigError::Findings(findings));
+        }
         let settings = self.merged(&written);
         let (config, _) = finish(&settings, Vec::new())?;
         let changed = differences(&self.settings, &settings);
@@ -166,8 +186,13 @@ fn can_change(name: &str) -> bool {
     let within = name.strip_prefix(WITHOUT_NAMESPACE).and_then(|rest| rest.strip_prefix('.'));
     match within {
         Some(key) => !is_fixed_in_namespace(key),
-        None => CAN_CHANGE.contains(&name) || name == NAMESPACES,
+        None => CAN_CHANGE.contains(&secret_of(name)) || name == NAMESPACES,
     }
+}
+
+/// The key whose value is in the file that `name` names, or `name`.
+fn secret_of(name: &str) -> &str {
+    catalog::secret_of_file(name).map_or(name, |entry| entry.key.name)
 }
 
 /// How publications wait, for slow clients or for others, is stored with the channels that have subscribers; so are the tiles of
@@ -178,7 +203,7 @@ fn is_fixed_in_namespace(key: &str) -> bool {
 
 /// Keys that commands, handshakes and API requests read when they begin. All others are built into connections, shards,
 /// listeners or the engine at the start.
-const CAN_CHANGE: [&str; 52] = [
+const CAN_CHANGE: [&str; 54] = [
     "channel.history_meta_ttl",
     "channel.max_length",
     "channel.publication_data_format",
@@ -222,6 +247,8 @@ const CAN_CHANGE: [&str; 52] = [
     "client.token.user_id_claim",
     "client.user_connection_limit",
     "http_api.key",
+    "http_api.previous_key",
+    "http_api.previous_key_valid_until",
     "http_server.internal_tls.cert_pem",
     "http_server.internal_tls.client_ca_pem",
     "http_server.internal_tls.key_pem",

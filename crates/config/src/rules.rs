@@ -41,6 +41,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         personal_channels_of_others(config).into_iter().collect(),
         origins::are_origins(config),
         secrets::are_long(config),
+        profiles_for_clients(config).into_iter().collect(),
         tls::listeners(config),
         autocert::is_complete(config),
         redis::addresses(config),
@@ -140,6 +141,13 @@ fn cleartext_http2(config: &Config) -> Found {
     let is_wrong = config.http_server.h2c_external && !config.http_server.is_split();
     let reason = "http_server.h2c_external needs a port of its own for operators and backends: set http_server.internal_port";
     is_wrong.then(|| (Severity::Error, "http_server.h2c_external", reason.to_owned()))
+}
+
+/// Profiles show what the server works on, and reading one costs a core.
+fn profiles_for_clients(config: &Config) -> Found {
+    let is_open = config.debug.enabled && !config.http_server.is_split() && !config.development;
+    let reason = "debug.enabled puts profiles, which need no key, on the port of clients; set http_server.internal_port, too";
+    is_open.then(|| (Severity::Warning, "debug.enabled", reason.to_owned()))
 }
 
 /// With user-limited channels the name `#42` decides; without them the permission of the namespace does.

@@ -105,11 +105,18 @@ impl Settings {
     pub(crate) fn add_flags(&mut self, flags: &[(String, String)], findings: &mut Vec<Finding>) {
         for (name, value) in flags {
             let source = Source::Flag(name.clone());
-            match find(name) {
+            match find(name).or_else(|| catalog::secret_of_file(name)) {
                 Some(_) => self.add_text(name, value.clone(), source, findings),
                 None => findings.push(unknown(source, name)),
             }
         }
+    }
+
+    /// Whether a file set something.
+    pub(crate) fn are_of_file(&self) -> bool {
+        let mut sources = self.values.values().map(|setting| &setting.source);
+        let namespaces = self.namespaces.iter().map(|namespace| &namespace.source);
+        sources.by_ref().chain(namespaces).any(|source| matches!(source, Source::File(_)))
     }
 
     /// Who set a key, for findings about finished values.
@@ -161,12 +168,14 @@ impl Settings {
         findings: &mut Vec<Finding>,
     ) {
         for (key, json) in section {
+            // Letter case does not count, as with Centrifugo.
+            let key = key.to_ascii_lowercase();
             let name = if prefix.is_empty() { key } else { format!("{prefix}.{key}") };
             match json {
                 // An empty section or value of YAML says nothing.
                 Json::Null if find(&name).is_some() || catalog::is_section(&name) => {}
                 json if name == NAMESPACES => self.add_namespaces(json, source, findings),
-                json if find(&name).is_some() => {
+                json if find(&name).or_else(|| catalog::secret_of_file(&name)).is_some() => {
                     self.values
                         .insert(name, Setting { raw: Raw::Json(json), source: source.clone() });
                 }
@@ -261,13 +270,15 @@ fn namespace(
     source: &Source,
     findings: &mut Vec<Finding>,
 ) -> NamespaceSettings {
-    let name = keys.get("name").and_then(Json::as_str);
+    let name = keys.iter().find(|(key, _)| key.eq_ignore_ascii_case("name"));
+    let name = name.and_then(|(_, name)| name.as_str());
     let path = match name {
         Some(name) if !name.is_empty() => format!("{NAMESPACES}[{name}]"),
         _ => format!("{NAMESPACES}[{index}]"),
     };
     let mut values = Values::new();
     for (key, json) in keys {
+        let key = key.to_ascii_lowercase();
         if find_namespace_key(&key).is_none() {
             let near = || nearest(&key, namespace_keys().map(|key| key.name));
             let near = renamed_in_namespace(&key).or_else(near).map(str::to_owned);

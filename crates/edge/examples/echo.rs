@@ -83,7 +83,7 @@ impl Service for EchoService {
         _peer: SocketAddr,
     ) -> Response<Body> {
         let setup = ConnectionSetup { hello: (), is_binary: false, message: Vec::new() };
-        self.0.upgrade(request.map(Body::new), |_, _| setup)
+        self.0.upgrade(request.map(Body::new), |_, _| Ok(setup))
     }
 }
 

@@ -9,7 +9,7 @@ mod content_coding;
 mod cors;
 mod emulation;
 mod endpoint;
-mod origin;
+pub(crate) mod origin;
 pub(crate) mod rate;
 pub(crate) mod refusals;
 mod response_stream;

@@ -19,9 +19,10 @@ pub use accept::{
 pub use back_pressure::{REQUEST_TIMEOUT, wait_for_shards};
 pub use clients::{
     admission::{Admission, AdmissionLimits, SharedLimits},
+    origin::AllowedOrigins,
     rate::ConnectionRate,
     refusals::Refusals,
     routes::{ClientParts, ClientRoutes},
     settings,
-    upgrade::{ConnectionSetup, Endpoint},
+    upgrade::{ConnectionSetup, Endpoint, Setup},
 };

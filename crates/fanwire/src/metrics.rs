@@ -8,6 +8,7 @@ mod compression;
 mod delivery;
 mod engine;
 mod process;
+mod reloads;
 mod rooms;
 mod shard;
 mod tls;
@@ -20,10 +21,11 @@ use std::{
 };
 
 use fanwire_api::{Api, LATENCY_BOUNDS_US, Method, MethodCounts};
-use fanwire_node::{HubCounters, Meters, Node, Reading};
+use fanwire_node::{HubCounters, Meters, Node, Reading, Unrecovered};
 use parking_lot::Mutex;
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, registry::Registry};
 
+pub(crate) use self::reloads::Reloads;
 use self::writer::{Labels, MetricsWriter, Readings, ScrapeWriter};
 use crate::{engine::Engine, rooms::Rooms};
 use fanwire_edge::Refusals;
@@ -59,6 +61,7 @@ pub(crate) struct Sources {
     /// Those that an authority issues.
     pub certificates: Option<Arc<Certificates>>,
     pub rooms: Option<Rooms>,
+    pub reloads: Arc<Reloads>,
 }
 
 impl Sources {
@@ -147,6 +150,7 @@ impl Scrape {
         self.traffic(writer)?;
         shard::write(&self.0.shards, writer)?;
         process::write(writer)?;
+        self.0.reloads.write(writer)?;
         tls::write(&self.0.tls, &self.0.tls_handshakes, writer)?;
         self.hubs(writer)?;
         self.hubs_by_label(writer)?;
@@ -275,10 +279,16 @@ impl Scrape {
         let hubs = self.0.hubs();
         let hubs = || hubs.iter();
         let recoveries = hubs().flat_map(|hub| {
-            let (yes, no) = (hub.recoveries.value(), hub.failed_recoveries.value());
-            [("yes".to_owned(), yes), ("no".to_owned(), no)]
+            let no = hub.failed_recoveries.iter().map(|count| count.value()).sum();
+            [("yes".to_owned(), hub.recoveries.value()), ("no".to_owned(), no)]
+        });
+        let unrecovered = hubs().flat_map(|hub| {
+            let counts = Unrecovered::ALL.into_iter().zip(&hub.failed_recoveries);
+            counts.map(|(cause, count)| (cause.name().to_owned(), count.value()))
         });
         writer.counters("client_recover", "Recovery attempts", sums("recovered", recoveries))?;
+        let help = "Recovery attempts that failed, by what was missing";
+        writer.counters("client_unrecovered", help, sums("cause", unrecovered))?;
         let limited = hubs().flat_map(|hub| {
             [
                 ("command".to_owned(), hub.limited_commands.value()),

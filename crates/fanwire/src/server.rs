@@ -25,14 +25,14 @@ use crate::{
     example,
     http::routes,
     jwks::Fetcher,
-    metrics::{Metrics, Sources},
+    metrics::{Metrics, Reloads, Sources},
     readiness::Readiness,
 };
 use bind::{Bound, bind};
 use fanwire_config::{Config, TlsOptions};
 use fanwire_edge::{
-    AdmissionLimits, ClientParts, ConnectionRate, ListenerSettings, Refusals, SharedLimits,
-    TlsAcceptor, descriptors, listener, settings as endpoints,
+    AdmissionLimits, AllowedOrigins, ClientParts, ConnectionRate, ListenerSettings, Refusals,
+    SharedLimits, TlsAcceptor, descriptors, listener, settings as endpoints,
 };
 use fanwire_fanout::{Contexts, EncodeWorker, Realtime, RealtimeCounters, ShardInbox, Shards};
 use fanwire_shard::{self as shard, Budget, DecodeFailures};
@@ -56,6 +56,7 @@ pub struct Server {
     renewals: Option<JoinHandle<()>>,
     stop: watch::Sender<bool>,
     readiness: Arc<Readiness>,
+    reloads: Arc<Reloads>,
     shutdown_timeout: Duration,
     drain_interval: Duration,
     /// The limit of open files.
@@ -121,7 +122,7 @@ impl Server {
         let shards = start_shards(&config, &node, &contexts, &decode_failures, &realtime_counters)
             .map_err(StartError::Shards)?;
         let api = Arc::new(Api::new(node.clone(), config.http_api.api.clone()));
-        let refusals: Arc<Refusals> = Arc::default();
+        let (refusals, reloads) = (Arc::<Refusals>::default(), Arc::<Reloads>::default());
         let sources = Sources {
             node: node.clone(),
             shards: shards.clone(),
@@ -134,6 +135,7 @@ impl Server {
             tls_handshakes: Arc::default(),
             certificates: acme.as_ref().map(Acme::certificates),
             rooms,
+            reloads: Arc::clone(&reloads),
         };
         let acceptors = acceptors(&tls, &sources.tls_handshakes);
         let metrics = Arc::new(Metrics::new(sources));
@@ -170,6 +172,7 @@ impl Server {
             renewals,
             stop,
             readiness,
+            reloads,
             shutdown_timeout: config.shutdown_timeout,
             drain_interval: config.drain_interval,
             descriptors,
@@ -183,6 +186,17 @@ impl Server {
     /// # Errors
     /// An option that the node refuses, or a wrong certificate; then nothing has changed.
     pub fn reload(&self, config: &Config) -> Result<(), StartError> {
+        let reloaded = self.apply(config);
+        self.reloads.record(reloaded.is_ok());
+        reloaded
+    }
+
+    /// Counts a reload whose configuration could not be read, in the metrics.
+    pub fn record_failed_reload(&self) {
+        self.reloads.record(false);
+    }
+
+    fn apply(&self, config: &Config) -> Result<(), StartError> {
         let certificates = self.tls.read_again(config)?;
         let policies = self.contexts.policies();
         let reloaded =
@@ -191,7 +205,7 @@ impl Server {
         self.tls.replace(certificates);
         let limits = limits(config, Some(&self.limits.read()));
         *self.limits.write() = Arc::new(limits);
-        self.api.set_key(config.http_api.api.key.clone());
+        self.api.set_keys(&config.http_api.api);
         Ok(())
     }
 
@@ -462,7 +476,7 @@ fn limits(config: &Config, current: Option<&AdmissionLimits>) -> AdmissionLimits
     let rate = Arc::new(ConnectionRate::new(client.connection_rate_limit, Instant::now()));
     let current = current.map(|current| &current.rate).filter(|current| current.is_same(&rate));
     AdmissionLimits {
-        allowed_origins: Some(client.allowed_origins.clone()),
+        allowed_origins: Some(AllowedOrigins::new(&client.allowed_origins)),
         connection_limit: client.connection_limit,
         rate: current.cloned().unwrap_or(rate),
     }

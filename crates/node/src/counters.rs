@@ -8,6 +8,7 @@ use fanwire_protocol::{Disconnect, ErrorCode, Request};
 use fanwire_telemetry::Counter;
 
 use crate::delta::Saved;
+use crate::recovery::Unrecovered;
 
 /// The numbers of one hub. Gauges go up and down, the rest only up.
 #[derive(Debug, Default)]
@@ -24,8 +25,8 @@ pub struct HubCounters {
     pub subscriptions_accepted: Counter,
     /// Subscriptions that recovered.
     pub recoveries: Counter,
-    /// Subscriptions that requested recovery and did not recover.
-    pub failed_recoveries: Counter,
+    /// Subscriptions that requested recovery and did not recover, in the order of [`Unrecovered::ALL`].
+    pub failed_recoveries: [Counter; Unrecovered::ALL.len()],
     /// Publications sent in subscribe results.
     pub recovered_publications: Counter,
     /// Subscriptions that lost their position in the stream and were ended for it (2500, 3010).

@@ -122,6 +122,7 @@ pub use notice::{Inbox, Notice};
 pub use options::Options;
 pub use outbox::Outbox;
 pub use pending::AwaitedResult;
+pub use recovery::Unrecovered;
 pub use registry::ShardId;
 pub use session::{ConnectionKey, Hello, Uplink};
 pub use subscribers::PositionCheck;

@@ -24,6 +24,7 @@ use crate::hooks::Hooks;
 use crate::meters::{Meters, Summaries};
 use crate::notice::{Inbox, Notice};
 use crate::options::{Namespace, Options};
+use crate::recovery::Unrecovered;
 use crate::registry::Registry;
 use crate::registry::ShardId;
 use crate::settings::{CurrentSettings, NodeSettings};
@@ -158,6 +159,17 @@ impl Node {
             tracing::warn!(
                 "a user id contains channel.user_boundary or channel.user_separator: the connection has no personal channel, \
                  because other users could subscribe to it{repeats}"
+            );
+        }
+    }
+
+    /// Says at level info why subscribers were not recovered, each cause once in a while.
+    pub(crate) fn log_unrecovered(&self, cause: Unrecovered, now: Instant) {
+        if let Some(repeats) = self.log_throttle.record(cause.name(), now) {
+            tracing::info!(
+                cause = cause.name(),
+                "a subscriber was not recovered: {}{repeats}",
+                cause.explanation()
             );
         }
     }

@@ -17,6 +17,63 @@ pub(crate) struct ClaimedPosition<'a> {
     pub(crate) epoch: &'a str,
 }
 
+/// Why a position was not recovered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unrecovered {
+    /// The position is of another epoch, or ahead of the stream.
+    Epoch,
+    /// More publications are missing than `client.recovery_max_publication_limit`.
+    Limit,
+    /// More publications are missing than `history_size` keeps.
+    Size,
+    /// The missing publications are older than `history_ttl`, or were removed.
+    Ttl,
+}
+
+impl Unrecovered {
+    pub const ALL: [Self; 4] = [Self::Epoch, Self::Limit, Self::Size, Self::Ttl];
+
+    /// The label in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Epoch => "epoch",
+            Self::Limit => "limit",
+            Self::Size => "size",
+            Self::Ttl => "ttl",
+        }
+    }
+
+    pub(crate) fn explanation(self) -> &'static str {
+        match self {
+            Self::Epoch => "its position is of another history of the channel",
+            Self::Limit => "it missed more publications than client.recovery_max_publication_limit",
+            Self::Size => "it missed more publications than history_size keeps",
+            Self::Ttl => "what it missed is older than history_ttl, or was removed",
+        }
+    }
+
+    /// The cause, should [`recover`] find the publications of `read` incomplete.
+    pub(crate) fn cause(
+        mode: RecoveryMode,
+        claimed: ClaimedPosition<'_>,
+        read: &StreamSlice,
+        history_size: usize,
+    ) -> Self {
+        let oldest = read.publications.first().map(|oldest| oldest.offset);
+        match (mode, oldest) {
+            (RecoveryMode::Stream, _) if !read.continues(claimed.offset, claimed.epoch) => {
+                Self::Epoch
+            }
+            (RecoveryMode::Stream, Some(oldest)) if oldest == claimed.offset + 1 => Self::Limit,
+            (RecoveryMode::Stream, Some(oldest)) => {
+                let kept = read.top.offset.saturating_sub(oldest) + 1;
+                if kept >= history_size as u64 { Self::Size } else { Self::Ttl }
+            }
+            _ => Self::Ttl,
+        }
+    }
+}
+
 /// The query for a recovery; `limit` 0 = unlimited. In cache mode with a filter, so many publications are read, newest
 /// first.
 pub(crate) fn query(

@@ -10,8 +10,8 @@ use std::{
 
 use rustls::server::ResolvesServerCert;
 
-use crate::SectionError;
 use crate::server::{Credentials, ServerTls};
+use crate::{SectionError, pem};
 use fanwire_config::{Config, ServerTlsSection};
 
 /// TLS of the listeners of a server; `None` for a listener that speaks plain HTTP.
@@ -99,11 +99,21 @@ impl ListenersTls {
         for section in clients.into_iter().chain(internal.filter(is_other)) {
             match load(section) {
                 Ok(credentials) => warnings.extend(described(section.0, &credentials)),
-                Err(error) => errors.push(error),
+                Err(error) => {
+                    errors.push(error);
+                    errors.extend(further(section));
+                }
             }
         }
         (errors, warnings)
     }
+}
+
+/// The error of the key, where the one of the certificate is found first.
+fn further((key, options): ServerTlsSection<'_>) -> Option<SectionError> {
+    pem::certificates("cert_pem", &options.cert_pem).err()?;
+    let source = pem::private_key("key_pem", &options.key_pem).err()?;
+    Some(SectionError { key, source })
 }
 
 fn load((key, options): ServerTlsSection<'_>) -> Result<Credentials, SectionError> {

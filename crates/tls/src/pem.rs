@@ -33,21 +33,23 @@ pub(super) fn private_key(
     value: &str,
 ) -> Result<PrivateKeyDer<'static>, TlsError> {
     let text = text(key, value)?;
-    match PrivateKeyDer::from_pem_slice(&text) {
-        Ok(private_key) => Ok(private_key),
-        Err(Error::NoItemsFound) if is_encrypted(&text) => Err(TlsError {
+    if is_encrypted(&text) {
+        return Err(TlsError {
             key,
             fault: "the private key is encrypted".to_owned(),
             expected: "a key without a passphrase, as `openssl pkey` writes it",
-        }),
-        Err(Error::NoItemsFound) => Err(TlsError::pem(key, &"it contains no private key")),
-        Err(error) => Err(TlsError::pem(key, &error)),
+        });
     }
+    PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
+        Error::NoItemsFound => TlsError::pem(key, &"it contains no private key"),
+        error => TlsError::pem(key, &error),
+    })
 }
 
+/// PKCS #8 (RFC 5958), and the older form of OpenSSL, which has a header in the text (RFC 1421 §4.6.1.1).
 fn is_encrypted(text: &[u8]) -> bool {
-    let head = b"-----BEGIN ENCRYPTED PRIVATE KEY-----";
-    text.windows(head.len()).any(|window| window == head)
+    let heads = [&b"-----BEGIN ENCRYPTED PRIVATE KEY-----"[..], b"Proc-Type: 4,ENCRYPTED"];
+    heads.iter().any(|head| text.windows(head.len()).any(|window| window == *head))
 }
 
 /// Reads a PEM option: PEM text, base64 of PEM text, or the name of a PEM file.

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::hint::black_box;
 use std::pin::pin;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::body::HttpBody;
 use axum::extract::Query;
@@ -15,8 +16,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri};
 use http_body_util::BodyExt as _;
 use serde::Deserialize;
 
-use crate::Api;
 use crate::counters::{Counters, RefusalReason};
+use crate::{Api, api::ApiKeys};
 
 /// Why a request is refused before a method is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +50,7 @@ pub(super) fn authorize(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<(),
     if api.is_closing() {
         return Err(RequestError::Closing);
     }
-    if !api.options.insecure && !is_authorized(&api.key(), headers, uri) {
+    if !api.options.insecure && !is_authorized(&api.keys(), headers, uri) {
         return Err(RequestError::Unauthorized);
     }
     Ok(())
@@ -92,18 +93,16 @@ fn joined(whole: Bytes, piece: Bytes) -> Bytes {
     buffer.freeze()
 }
 
-/// Whether a request has the key: in `X-API-Key`, else in `Authorization: apikey …`; if that fails, in `?api_key=`.
-/// No request is authorized while the configured key is empty.
-fn is_authorized(key: &str, headers: &HeaderMap, uri: &Uri) -> bool {
-    if key.is_empty() {
-        return false;
-    }
-    let from_headers = match text(headers, &X_API_KEY) {
+/// Whether a request has one of the keys: in `X-API-Key`, else in `Authorization: apikey …`; if that fails, in `?api_key=`.
+/// No request is authorized while the configured keys are empty. A key may have any bytes that a header may have.
+fn is_authorized(keys: &ApiKeys, headers: &HeaderMap, uri: &Uri) -> bool {
+    let from_headers = match headers.get(&X_API_KEY).map(HeaderValue::as_bytes) {
         Some(given) if !given.is_empty() => Some(given),
-        _ => text(headers, &AUTHORIZATION).and_then(authorization_key),
+        _ => headers.get(AUTHORIZATION).and_then(|value| authorization_key(value.as_bytes())),
     };
-    from_headers.is_some_and(|given| is_equal(key, given))
-        || query_key(uri).is_some_and(|given| is_equal(key, &given))
+    let now_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let is_key = |given: &[u8]| keys.valid_at(now_unix).any(|key| is_equal(key.as_bytes(), given));
+    from_headers.is_some_and(is_key) || query_key(uri).is_some_and(|key| is_key(key.as_bytes()))
 }
 
 impl RequestError {
@@ -156,17 +155,11 @@ impl RequestError {
     }
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
-}
-
 /// The key of `apikey KEY`; the scheme is case-insensitive.
-fn authorization_key(value: &str) -> Option<&str> {
-    let mut words = value.split_ascii_whitespace();
-    let scheme = words.next()?;
-    let key = words.next()?;
-    let is_valid = scheme.eq_ignore_ascii_case("apikey") && words.next().is_none();
-    if is_valid { Some(key) } else { None }
+fn authorization_key(value: &[u8]) -> Option<&[u8]> {
+    let words = value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let [scheme, key] = words.collect::<Vec<_>>()[..] else { return None };
+    scheme.eq_ignore_ascii_case(b"apikey").then_some(key)
 }
 
 fn query_key(uri: &Uri) -> Option<String> {
@@ -180,10 +173,9 @@ struct KeyQuery {
 }
 
 /// Compares in a time that depends on the length of `given`, not on the position of a difference.
-fn is_equal(key: &str, given: &str) -> bool {
-    let key = key.as_bytes();
+fn is_equal(key: &[u8], given: &[u8]) -> bool {
     let mut difference = key.len() ^ given.len();
-    for (index, byte) in given.bytes().enumerate() {
+    for (index, byte) in given.iter().enumerate() {
         difference |= usize::from(byte ^ key[index % key.len()]);
     }
     black_box(difference) == 0

@@ -210,7 +210,7 @@ fn write_tls_suspected(address: &Address, why: &str, out: &mut fmt::Formatter<'_
     }
     write!(
         out,
-        "{what} at {address} closed the connection at the greeting ({why}): if it speaks TLS at this port, set {key}tls.enabled, or write rediss:// in its address; if not, see its own log"
+        "{what} at {address} closed the connection at the greeting ({why}): it was stopped, or it speaks TLS at this port: see its own log, or set {key}tls.enabled"
     )
 }
 

@@ -130,7 +130,7 @@ impl Default for Address {
 
 impl Address {
     /// Parses `host:port` or `SCHEME://[[user]:password@]host[:port][/db][?option=value&…]`, as Centrifugo does.
-    /// Schemes are `redis`, `tcp` and, with TLS, `rediss`. With `+sentinel` after the scheme, or with the option
+    /// Schemes are `redis`, `tcp`, `unix` with the path of a socket, and, with TLS, `rediss`. With `+sentinel` after the scheme, or with the option
     /// `sentinel_master_name`, the host is a Sentinel, and so are the values of the option `addr`.
     ///
     /// # Errors
@@ -138,13 +138,16 @@ impl Address {
     pub fn parse(text: &str) -> Result<Self, RedisError> {
         let wrong = |wrong| RedisError::Address { text: without_password(text), wrong };
         let (scheme, rest) = text.split_once("://").unwrap_or(("redis", text));
+        if scheme == "unix" {
+            return Self::parse_unix(rest).map_err(wrong);
+        }
         let (is_tls, is_sentinel) = SCHEMES
             .iter()
             .find_map(|(name, is_tls, is_sentinel)| {
                 (*name == scheme).then_some((*is_tls, *is_sentinel))
             })
             .ok_or_else(|| {
-                wrong("its scheme is none of: redis, rediss, redis+sentinel, rediss+sentinel")
+                wrong("its scheme is none of: redis, tcp, rediss, redis+sentinel, rediss+sentinel, redis+cluster, rediss+cluster, unix")
             })?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let query = Query::read(query).map_err(wrong)?;
@@ -165,6 +168,33 @@ impl Address {
             (address.host, address.port) = host_and_port(endpoint, PORT).map_err(wrong)?;
         }
         Ok(address)
+    }
+
+    /// Parses `[[user]:password@]/path[?db=number]`, a socket of this machine.
+    fn parse_unix(text: &str) -> Result<Self, &'static str> {
+        let (rest, query) = text.split_once('?').unwrap_or((text, ""));
+        let (credentials, path) = rest.rsplit_once('@').unwrap_or(("", rest));
+        let (user, password) = credentials.split_once(':').unwrap_or(("", credentials));
+        let decoded = |text| decoded(text).ok_or("it has a broken %-escape");
+        let (user, password, host) = (decoded(user)?, decoded(password)?, decoded(path)?);
+        if !host.starts_with('/') {
+            return Err("unix:// is followed by the whole path of a socket");
+        }
+        let db = match query.strip_prefix("db=") {
+            Some(db) => {
+                db.parse().map_err(|_| "db= is not followed by the number of a database")?
+            }
+            None if query.is_empty() => 0,
+            None => {
+                return Err("a socket has the option db alone; others are keys of engine.redis");
+            }
+        };
+        Ok(Self { host, port: 0, user, password, db, ..Self::default() })
+    }
+
+    /// Whether the host is the path of a socket of this machine.
+    pub(crate) fn is_unix(&self) -> bool {
+        self.host.starts_with('/')
     }
 
     /// Parses the `host:port` of a Sentinel.
@@ -196,6 +226,7 @@ impl fmt::Display for Address {
             Some(sentinels) if host.is_empty() => {
                 return write!(out, "the master {}", sentinels.master);
             }
+            _ if self.is_unix() => write!(out, "unix://{host}")?,
             _ if host.contains(':') => write!(out, "[{host}]:{port}")?,
             _ => write!(out, "{host}:{port}")?,
         }

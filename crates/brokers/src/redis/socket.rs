@@ -14,7 +14,7 @@ use redis::{
     Arg, AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, PushKind, RedisConnectionInfo,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -67,6 +67,13 @@ pub(crate) async fn open(
     pushed: impl Fn(PushInfo) + Send + Sync + 'static,
     master_replaced: impl Future<Output = ()> + Send + 'static,
 ) -> Result<Connection, RedisError> {
+    if address.is_unix() {
+        let socket = timeout(timeouts.connect, UnixStream::connect(&address.host)).await;
+        let socket =
+            socket.map_err(|_| RedisError::late(address, "connecting", timeouts.connect))?;
+        let socket = socket.map_err(|error| RedisError::unreachable(address, error))?;
+        return greet(address, socket, timeouts, pushed, master_replaced).await;
+    }
     let endpoint = (address.host.as_str(), address.port);
     let socket = timeout(timeouts.connect, TcpStream::connect(endpoint)).await;
     let socket = socket.map_err(|_| RedisError::late(address, "connecting", timeouts.connect))?;

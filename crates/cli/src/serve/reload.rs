@@ -25,11 +25,21 @@ pub(super) fn run(arguments: &Serve, loaded: &mut LoadedConfig, server: &Server,
             if !needs_restart.is_empty() {
                 tracing::warn!("new values that need a restart: {}", needs_restart.join(", "));
             }
+            if std::env::vars_os().any(|(name, _)| is_ours(&name.to_string_lossy())) {
+                tracing::info!(
+                    "variables of the process are as at its start; only files are read again"
+                );
+            }
         }
         Err(error) => {
+            server.record_failed_reload();
             tracing::error!("the configuration was not reloaded, nothing has changed: {error:#}");
         }
     }
+}
+
+fn is_ours(variable: &str) -> bool {
+    ["FANWIRE_", "CENTRIFUGO_"].iter().any(|prefix| variable.starts_with(prefix))
 }
 
 fn reload(

@@ -82,7 +82,7 @@ fn fanwires_variables_come_after_centrifugos_and_the_list_of_namespaces_first() 
         "CENTRIFUGO_CHANNEL_NAMESPACES_CHAT_PRESENCE",
         "FANWIRE_CHANNEL_NAMESPACES",
     ]
-    .map(|name| (name.to_owned(), String::new()));
+    .map(|name| (name.to_owned(), "x".to_owned()));
     let names: Vec<String> =
         variables(pairs.into_iter()).into_iter().map(|variable| variable.name).collect();
     assert_eq!(

@@ -208,6 +208,10 @@ rows! { SERVER: Config;
         "Path in front of the method names of the server API.";
     "http_api.key", SECRET, "" => [http_api.api.key],
         "Secret that backends send in X-API-Key; when empty, `serve` makes a random one and prints it.";
+    "http_api.previous_key", SECRET, "" => [http_api.api.previous_key],
+        "Fanwire only: secret of backends before the last change, accepted as well.";
+    "http_api.previous_key_valid_until", integer(0, u64::MAX), "0" => [http_api.api.previous_key_valid_until],
+        "Fanwire only: Unix second after which that previous secret is refused; 0 for never.";
     "http_api.error_mode", Kind::Choice(&["", "transport"]), "" => (set_error_mode),
         "With `transport`, API errors use HTTP status codes instead of 200 with an error object.";
     "http_api.insecure", SWITCH, "false" => [http_api.api.insecure],

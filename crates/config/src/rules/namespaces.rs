@@ -16,12 +16,15 @@ pub(super) fn contradict(config: &Config) -> Vec<(Severity, String, String)> {
         return Vec::new();
     }
     let channel = &config.node.channel;
-    let mut found = members(config, WITHOUT_NAMESPACE, &channel.without_namespace);
+    let without = &channel.without_namespace;
+    let mut found = members(config, WITHOUT_NAMESPACE, without);
+    found.extend(history(config, WITHOUT_NAMESPACE, without));
     for namespace in &channel.namespaces {
         let at = format!("{NAMESPACES}[{}]", namespace.name);
         found.extend(subscribe(config, &at, namespace));
         found.extend(publish(config, &at, namespace));
         found.extend(members(config, &at, namespace));
+        found.extend(history(config, &at, namespace));
     }
     found
 }
@@ -62,6 +65,56 @@ fn publish(config: &Config, at: &str, namespace: &Namespace) -> Found {
          one of the permissions to true, or http_api.disabled to false"
     );
     Some((Severity::Warning, key, reason))
+}
+
+/// Permissions for what the namespace does not keep, and more history than a client can recover.
+fn history(config: &Config, at: &str, namespace: &Namespace) -> Vec<(Severity, String, String)> {
+    let has_history = namespace.history_size > 0 && !namespace.history_ttl.is_zero();
+    let idle = [
+        (
+            "allow_history_for_client",
+            namespace.allow_history_for_client,
+            has_history,
+            "history_size",
+        ),
+        (
+            "allow_history_for_subscriber",
+            namespace.allow_history_for_subscriber,
+            has_history,
+            "history_size",
+        ),
+        (
+            "allow_presence_for_client",
+            namespace.allow_presence_for_client,
+            namespace.presence,
+            "presence",
+        ),
+        (
+            "allow_presence_for_subscriber",
+            namespace.allow_presence_for_subscriber,
+            namespace.presence,
+            "presence",
+        ),
+    ];
+    let idle = idle.into_iter().filter(|(_, is_allowed, is_kept, _)| *is_allowed && !is_kept);
+    let mut found: Vec<_> = idle
+        .map(|(key, _, _, kept)| {
+            let reason =
+                format!("{at}.{key} is true, but without {at}.{kept} there is nothing to read");
+            (Severity::Note, format!("{at}.{key}"), reason)
+        })
+        .collect();
+    let limit = config.node.client.recovery_max_publication_limit;
+    if has_history && limit > 0 && namespace.history_size > limit {
+        let key = format!("{at}.history_size");
+        let reason = format!(
+            "{key} is {}, but a client that missed more than client.recovery_max_publication_limit ({limit}) is not recovered, \
+             and client.history_max_publication_limit ends a page of history; raise both, or keep less",
+            namespace.history_size
+        );
+        found.push((Severity::Note, key, reason));
+    }
+    found
 }
 
 /// Presence, joins and leaves.

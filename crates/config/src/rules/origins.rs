@@ -3,6 +3,8 @@
 //! Uses text only. Never: checks an origin of a client.
 //! The syntax of an origin is checked here (RFC 6454 §6.2); `edge::clients::origin` matches them.
 
+use globset::Glob;
+
 use super::{Config, Remark, Severity};
 
 pub(super) fn are_origins(config: &Config) -> Vec<Remark> {
@@ -19,10 +21,16 @@ pub(super) fn are_origins(config: &Config) -> Vec<Remark> {
 
 /// Whether some origin may match: `scheme://host:port`, or `null`.
 fn is_possible(pattern: &str) -> bool {
+    if Glob::new(pattern).is_err() {
+        return false;
+    }
     let (scheme, host) = match pattern.split_once("://") {
         Some((scheme, host)) => (scheme, host),
         None if pattern.contains('*') => ("", pattern),
         None => return pattern.eq_ignore_ascii_case("null"),
     };
-    !format!("{scheme}{host}").contains(['/', ',', ';', '"', '\'', ' '])
+    let text = format!("{scheme}{host}");
+    // Commas separate alternatives in braces.
+    let has_list = text.contains(',') && !text.contains('{');
+    !has_list && !text.contains(['/', ';', '"', '\'', ' '])
 }

@@ -11,7 +11,7 @@ use parking_lot::RwLock;
 use tracing::field::display;
 
 use super::{
-    origin,
+    origin::AllowedOrigins,
     rate::ConnectionRate,
     refusals::{Cause, Refusals},
 };
@@ -33,7 +33,7 @@ pub struct Admission {
 /// The limits that a reload replaces.
 pub struct AdmissionLimits {
     /// Patterns of allowed origins; `None` checks nothing.
-    pub allowed_origins: Option<Vec<String>>,
+    pub allowed_origins: Option<AllowedOrigins>,
     /// Maximum number of connections; 0 = no limit.
     pub connection_limit: usize,
     pub rate: Arc<ConnectionRate>,
@@ -107,7 +107,7 @@ impl Admission {
         let limits = Arc::clone(&self.limits.read());
         let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or("?"));
         if let Some(patterns) = &limits.allowed_origins
-            && !origin::is_allowed(origin, patterns)
+            && !patterns.allow(origin)
             && !(self.allows_own_origin && is_own(origin, headers))
         {
             self.refuse_request(Cause::Origin, WRONG_ORIGIN, headers, peer, now);

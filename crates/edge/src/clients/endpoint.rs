@@ -4,6 +4,7 @@
 //! Changed here: limits of a body, where the commands of a query are. The checks of a transport are in its module.
 
 use std::{
+    fmt,
     net::SocketAddr,
     time::{Duration, Instant},
 };
@@ -47,14 +48,23 @@ impl<A: Application> Endpoint<A> {
     }
 }
 
-/// The user in the trusted header. `None` if it is empty or repeated, because then a client may have sent one of them.
-pub(crate) fn user_of(headers: &HeaderMap, header: &str) -> Option<String> {
+/// The user in the trusted header, in UTF-8. `None` if it is empty or repeated, because then a client may have sent one of
+/// them.
+///
+/// # Errors
+/// 400 for a value that is no UTF-8: the client would be anonymous.
+pub(crate) fn user_of(headers: &HeaderMap, header: &str) -> Result<Option<String>, Refusal> {
     if header.is_empty() {
-        return None;
+        return Ok(None);
     }
     let mut values = headers.get_all(header).iter();
-    let (value, None) = (values.next()?, values.next()) else { return None };
-    value.to_str().ok().filter(|user| !user.is_empty()).map(str::to_owned)
+    let (Some(value), None) = (values.next(), values.next()) else { return Ok(None) };
+    match str::from_utf8(value.as_bytes()) {
+        Ok(user) => Ok(Some(user.to_owned()).filter(|user| !user.is_empty())),
+        Err(_) => {
+            Err(refuse(StatusCode::BAD_REQUEST, format!("the header {header} is not in UTF-8")))
+        }
+    }
 }
 
 /// Identifies a peer across connections: by address, user agent and forwarded address.
@@ -97,7 +107,7 @@ pub(crate) fn is_octet_stream(headers: &HeaderMap) -> bool {
 }
 
 /// Refuses and closes the connection, whose body may not be read.
-pub(crate) fn refuse(status: StatusCode, text: &'static str) -> Refusal {
+pub(crate) fn refuse(status: StatusCode, text: impl fmt::Display) -> Refusal {
     let mut response = Response::new(format!("{text}\n"));
     *response.status_mut() = status;
     let headers = [

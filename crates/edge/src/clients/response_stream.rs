@@ -135,7 +135,7 @@ impl StreamEndpoint {
         let message = self.first_message(message)?;
         let is_binary = self.transport == Transport::HttpStream && is_octet_stream(&head.headers);
         let coding = self.coding(&head.headers);
-        let (hello, response_head) = self.opening(&head.headers, is_binary, coding);
+        let (hello, response_head) = self.opening(&head.headers, is_binary, coding)?;
         let peer = peer_of(&head.headers, address);
         let negotiated = Negotiated { is_binary, ..Negotiated::raw(peer, hello, permit) };
         let transport = self.transport;
@@ -166,7 +166,7 @@ impl StreamEndpoint {
         headers: &HeaderMap,
         is_binary: bool,
         coding: Option<Coding>,
-    ) -> (Opening, Vec<u8>) {
+    ) -> Result<(Opening, Vec<u8>), Refusal> {
         let hello = Hello {
             encoding: if is_binary { Encoding::Protobuf } else { Encoding::Json },
             frame_ping: false,
@@ -175,16 +175,16 @@ impl StreamEndpoint {
                 true => Uplink::None,
                 false => Uplink::Requests,
             },
-            user: user_of(headers, &self.realtime.user_id_header),
+            user: user_of(headers, &self.realtime.user_id_header)?,
         };
         let head = self.head(headers, coding);
-        match self.connect_responses.clone() {
+        Ok(match self.connect_responses.clone() {
             None => (hello.into(), head),
             Some(transforms) => {
                 let response = unidirectional::pending_response(head, headers, transforms);
                 (Opening { hello, response: Some(response) }, Vec::new())
             }
-        }
+        })
     }
 
     fn check_method(&self, method: &Method) -> Result<(), Refusal> {

@@ -60,15 +60,19 @@ impl PlainEndpoint for UniWebSocketEndpoint {
 }
 
 impl UniWebSocketEndpoint {
-    fn setup(&self, head: &request::Parts, message: Vec<u8>) -> ConnectionSetup<Opening> {
+    fn setup(
+        &self,
+        head: &request::Parts,
+        message: Vec<u8>,
+    ) -> Result<ConnectionSetup<Opening>, Refusal> {
         let hello = Hello {
             encoding: Encoding::Json,
             frame_ping: true,
             transport: Transport::UniWebSocket.name(),
             uplink: Uplink::None,
-            user: user_of(&head.headers, &self.realtime.user_id_header),
+            user: user_of(&head.headers, &self.realtime.user_id_header)?,
         };
-        ConnectionSetup { hello: hello.into(), is_binary: false, message }
+        Ok(ConnectionSetup { hello: hello.into(), is_binary: false, message })
     }
 }
 

@@ -61,6 +61,9 @@ pub struct ConnectionSetup<H> {
     pub message: Vec<u8>,
 }
 
+/// How the application opens the connection of a request, or the response of a refusal.
+pub type Setup<H> = Result<ConnectionSetup<H>, Box<Response<String>>>;
+
 /// A handshake that is accepted.
 struct Upgrade<H> {
     negotiated: Negotiated<H>,
@@ -75,7 +78,7 @@ impl<A: Application> Endpoint<A> {
     pub fn upgrade(
         &self,
         mut request: Request<Body>,
-        setup: impl FnOnce(&request::Parts, Option<&'static str>) -> ConnectionSetup<A::Hello>,
+        setup: impl FnOnce(&request::Parts, Option<&'static str>) -> Setup<A::Hello>,
     ) -> Response<Body> {
         let on_upgrade = hyper::upgrade::on(&mut request);
         let (head, body) = request.into_parts();
@@ -105,7 +108,7 @@ impl<A: Application> Endpoint<A> {
         &self,
         head: &request::Parts,
         peer: SocketAddr,
-        setup: impl FnOnce(&request::Parts, Option<&'static str>) -> ConnectionSetup<A::Hello>,
+        setup: impl FnOnce(&request::Parts, Option<&'static str>) -> Setup<A::Hello>,
     ) -> Option<PlainOutcome<A::Hello>> {
         if head.method != Method::GET || !head.headers.contains_key(header::UPGRADE) {
             return None;
@@ -128,7 +131,7 @@ impl<A: Application> Endpoint<A> {
         head: &request::Parts,
         has_body: bool,
         address: Option<SocketAddr>,
-        setup: impl FnOnce(&request::Parts, Option<&'static str>) -> ConnectionSetup<A::Hello>,
+        setup: impl FnOnce(&request::Parts, Option<&'static str>) -> Setup<A::Hello>,
     ) -> Result<Upgrade<A::Hello>, Box<Response<String>>> {
         let headers = &head.headers;
         let handshake = if is_extended_connect(head) {
@@ -153,7 +156,7 @@ impl<A: Application> Endpoint<A> {
         let (agreement, client_window) = self.negotiate(headers).unzip();
         let peer = peer_of(headers, address);
         let compression = self.compression_of(agreement, peer);
-        let ConnectionSetup { hello, is_binary, message } = setup(head, subprotocol);
+        let ConnectionSetup { hello, is_binary, message } = setup(head, subprotocol)?;
         let may_inflate = agreement.is_some();
         let first = (self.transport != Transport::WebSocket).then(|| OpenResponse {
             transport: self.transport,

@@ -15,7 +15,7 @@ use fanwire_node::{Hello, Uplink};
 use fanwire_protocol::Encoding;
 
 use super::{
-    endpoint::{RealtimeEndpoint, user_of},
+    endpoint::{RealtimeEndpoint, Refusal, user_of},
     upgrade::ConnectionSetup,
 };
 use crate::accept::plain_request::{PlainEndpoint, PlainOutcome};
@@ -62,7 +62,7 @@ impl RealtimeEndpoint {
         &self,
         head: &request::Parts,
         subprotocol: Option<&'static str>,
-    ) -> ConnectionSetup<Opening> {
+    ) -> Result<ConnectionSetup<Opening>, Refusal> {
         let query = ConnectQuery::of(&head.uri);
         let is_binary = match subprotocol {
             Some(chosen) => chosen == PROTOBUF,
@@ -73,8 +73,8 @@ impl RealtimeEndpoint {
             frame_ping: query.is("cf_ws_frame_ping_pong", "true"),
             transport: "websocket",
             uplink: Uplink::Connection,
-            user: user_of(&head.headers, &self.user_id_header),
+            user: user_of(&head.headers, &self.user_id_header)?,
         };
-        ConnectionSetup { hello: hello.into(), is_binary, message: Vec::new() }
+        Ok(ConnectionSetup { hello: hello.into(), is_binary, message: Vec::new() })
     }
 }

@@ -7,6 +7,10 @@ use fanwire_protocol::ErrorCode;
 
 use super::Channels;
 use crate::options::{Namespace, PersonalChannelOptions};
+use crate::tiles::is_tile;
+
+/// The longest name that a server, its API, a token or a hook may give.
+const TRUSTED_BYTES_MAX: usize = 16 << 10;
 
 /// The prefix of personal channel names.
 #[derive(Debug)]
@@ -18,7 +22,8 @@ pub(super) struct Personal {
 }
 
 /// The user has no personal channel: the id contains `channel.user_boundary` or `channel.user_separator`, so the
-/// channel's name would list other users, who could subscribe to it.
+/// channel's name would list other users, who could subscribe to it; or it contains the mark of tiles, whose channels are
+/// inside of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NamesOthers;
 
@@ -43,21 +48,28 @@ impl Channels {
             return Ok(None);
         };
         let special = [self.user_boundary, self.user_separator];
-        if special.into_iter().flatten().any(|character| user.contains(character)) {
+        let is_special = special.into_iter().flatten().any(|character| user.contains(character));
+        if is_special || is_tile(user) {
             return Err(NamesOthers);
         }
         Ok(Some(format!("{}{user}", personal.prefix)))
     }
 
-    /// As [`resolve`](Self::resolve), for a name that the server or its API gives. Names of personal channels are not checked
-    /// for length and characters, because user ids are the backend's choice.
+    /// As [`resolve`](Self::resolve), for a name that the server, its API, a token or a hook gives: characters,
+    /// `channel_regex` and `channel.max_length` are rules for clients alone, as with Centrifugo.
     ///
     /// # Errors
-    /// Those of `resolve`.
+    /// 107 for a name that is empty, longer than [`TRUSTED_BYTES_MAX`] or that of a tile, 102 when its namespace is unknown.
     pub(crate) fn resolve_trusted(&self, channel: &str) -> Result<&Namespace, ErrorCode> {
+        if !(1..=TRUSTED_BYTES_MAX).contains(&channel.len()) || is_tile(channel) {
+            return Err(ErrorCode::BAD_REQUEST);
+        }
         match &self.personal {
             Some(personal) if channel.starts_with(&personal.prefix) => self.of(personal),
-            _ => self.resolve(channel),
+            _ => {
+                let rules = self.rules(self.split(channel).namespace);
+                rules.map(|rules| &rules.namespace).ok_or(ErrorCode::UNKNOWN_CHANNEL)
+            }
         }
     }
 
@@ -67,7 +79,9 @@ impl Channels {
     /// Those of `resolve`.
     pub(crate) fn resolve_for(&self, user: &str, channel: &str) -> Result<&Namespace, ErrorCode> {
         match &self.personal {
-            Some(personal) if channel.strip_prefix(&personal.prefix) == Some(user) => {
+            Some(personal)
+                if channel.strip_prefix(&personal.prefix) == Some(user) && !is_tile(channel) =>
+            {
                 self.of(personal)
             }
             _ => self.resolve(channel),

@@ -13,7 +13,7 @@ use fanwire_protocol::{ErrorCode, SubscribeResult};
 use super::{BufferedMessages, Part};
 use crate::encode_job::Encoded;
 use crate::options::RecoveryMode;
-use crate::recovery::ClaimedPosition;
+use crate::recovery::{ClaimedPosition, Unrecovered};
 use crate::session::{Lifetime, Terms};
 use crate::subscribers::DeltaState;
 use fanwire_cluster::ServerSubscribe;
@@ -49,6 +49,9 @@ pub(crate) struct PendingChannel {
     pub(crate) visibility: Visibility,
     pub(crate) mode: RecoveryMode,
     pub(crate) claimed: Option<OwnedPosition>,
+    /// Why that position was not recovered.
+    pub(crate) unrecovered: Option<Unrecovered>,
+    pub(crate) history_size: usize,
     /// The value of `was_recovering` in the result; true also without a claimed position where recovery was requested.
     pub(crate) was_recovering: bool,
     /// Application data for the result.
@@ -72,7 +75,7 @@ pub(crate) struct PendingChannel {
 pub(crate) struct Large {
     pub(crate) top: Position,
     /// The result of its recovery, if it requested one.
-    pub(crate) recovered: Option<bool>,
+    pub(crate) recovered: Option<Result<(), Unrecovered>>,
     /// Publications that it recovers.
     pub(crate) missed: usize,
 }
@@ -187,8 +190,8 @@ impl PendingChannel {
     }
 
     /// The result of its recovery, if it requested one.
-    pub(crate) fn outcome(&self, result: &SubscribeResult) -> Option<bool> {
-        self.claimed.as_ref().map(|_| result.recovered)
+    pub(crate) fn outcome(&self) -> Option<Result<(), Unrecovered>> {
+        self.claimed.as_ref().map(|_| self.unrecovered.map_or(Ok(()), Err))
     }
 
     /// A worker encodes its result; the subscription is made afterwards.
@@ -198,7 +201,7 @@ impl PendingChannel {
         mut result: SubscribeResult,
     ) -> (SubscribeResult, Self) {
         result.delta = self.gets_deltas();
-        let (recovered, missed) = (self.outcome(&result), result.publications.len());
+        let (recovered, missed) = (self.outcome(), result.publications.len());
         self.large = Some(Large { top, recovered, missed });
         (result, self)
     }

@@ -51,6 +51,23 @@ fn a_stream_is_recovered_when_everything_after_the_claim_is_there() {
 }
 
 #[test]
+fn the_cause_of_a_missing_recovery_is_named() {
+    let mode = RecoveryMode::Stream;
+    let check = |oldest, (offset, epoch), limit, history_size, expect| {
+        let claimed = ClaimedPosition { offset, epoch };
+        let read = read(query(mode, claimed, limit, false), oldest);
+        assert_eq!(Unrecovered::cause(mode, claimed, &read, history_size), expect);
+        assert_eq!(recover(mode, claimed, read, None), None);
+    };
+    check(6, (7, "epochtwo"), 300, 10, Unrecovered::Epoch);
+    check(6, (10, "epochone"), 300, 10, Unrecovered::Epoch);
+    check(6, (5, "epochone"), 2, 10, Unrecovered::Limit);
+    check(6, (4, "epochone"), 300, 4, Unrecovered::Size);
+    check(6, (4, "epochone"), 300, 5, Unrecovered::Ttl);
+    check(10, (4, "epochone"), 300, 5, Unrecovered::Ttl);
+}
+
+#[test]
 fn a_publication_without_a_place_is_after_no_claim() {
     let claimed = ClaimedPosition { offset: u64::MAX, epoch: "" };
     let top = Position { offset: 0, epoch: Epoch::parse("epochone").expect("eight notices") };

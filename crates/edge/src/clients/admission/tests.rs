@@ -22,6 +22,7 @@ fn limits(
     connection_limit: usize,
     rate: ConnectionRate,
 ) -> SharedLimits {
+    let allowed_origins = allowed_origins.map(|patterns| AllowedOrigins::new(&patterns));
     AdmissionLimits { allowed_origins, connection_limit, rate: Arc::new(rate) }.shared()
 }
 

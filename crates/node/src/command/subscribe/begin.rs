@@ -61,6 +61,8 @@ pub(in crate::command) fn begin(
         visibility,
         mode,
         claimed,
+        unrecovered: None,
+        history_size: namespace.history_size,
         was_recovering,
         data,
         requested_data,

@@ -15,6 +15,7 @@ use crate::delta;
 use crate::encode_job::{self, Encoded, ReplySource};
 use crate::hooks::ClientReport;
 use crate::pending::{BufferedMessages, Large, PendingChannel};
+use crate::recovery::Unrecovered;
 use crate::refusal::Refusal;
 use crate::session_table::NewSubscription;
 use crate::subscribers::{CatchUp, DeltaState};
@@ -121,7 +122,7 @@ fn commit(
         let saved = delta::shape_missed(context.session().encoding, &mut result.publications);
         context.session_table.counters().count_deltas(saved);
     }
-    let (missed, recovered) = (result.publications.len(), pending_channel.outcome(&result));
+    let (missed, recovered) = (result.publications.len(), pending_channel.outcome());
     add_subscription(context, pending_channel, top, missed);
     count(context, recovered, missed);
     result
@@ -201,12 +202,17 @@ fn add_subscription(
 }
 
 /// Counts a subscription; `recovered` is the result of its recovery, if it requested one.
-fn count(context: &CommandContext<'_>, recovered: Option<bool>, missed: usize) {
+fn count(context: &CommandContext<'_>, recovered: Option<Result<(), Unrecovered>>, missed: usize) {
     let counters = context.session_table.counters();
     counters.subscriptions_accepted.add(1);
     if let Some(recovered) = recovered {
-        let outcome = if recovered { &counters.recoveries } else { &counters.failed_recoveries };
-        outcome.add(1);
+        match recovered {
+            Ok(()) => counters.recoveries.add(1),
+            Err(cause) => {
+                counters.failed_recoveries[cause as usize].add(1);
+                context.node.log_unrecovered(cause, context.now);
+            }
+        }
         counters.recovered_publications.add(missed as u64);
     }
 }

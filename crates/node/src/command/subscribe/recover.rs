@@ -7,7 +7,7 @@ use fanwire_broker::Position;
 use fanwire_protocol::{ErrorCode, SubscribeResult};
 
 use crate::pending::{PendingChannel, Tracking};
-use crate::recovery;
+use crate::recovery::{self, Unrecovered};
 
 /// The top of the stream, and the result with its position and missed publications.
 pub(super) fn decide(
@@ -25,9 +25,14 @@ pub(super) fn decide(
     let top = read.top;
     let claimed = pending_channel.claimed.as_ref();
     let filter = pending_channel.terms.as_ref().and_then(|terms| terms.filter.as_deref());
+    let (mode, history_size) = (pending_channel.mode, pending_channel.history_size);
+    let mut unrecovered = None;
     let missed = claimed.and_then(|claimed| {
-        recovery::recover(pending_channel.mode, claimed.borrowed(), read, filter)
+        let claimed = claimed.borrowed();
+        unrecovered = Some(Unrecovered::cause(mode, claimed, &read, history_size));
+        recovery::recover(mode, claimed, read, filter)
     });
+    pending_channel.unrecovered = unrecovered.filter(|_| missed.is_none());
     if missed.is_none() && claimed.is_some_and(|claimed| claimed.only_recovered) {
         return Err(ErrorCode::UNRECOVERABLE_POSITION);
     }
