@@ -8,6 +8,7 @@ pub mod api_service;
 mod command_stream;
 mod content_coding;
 mod cors;
+mod date;
 mod debug;
 mod emulation;
 mod exchange;

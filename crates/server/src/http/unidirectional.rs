@@ -17,7 +17,7 @@ use fanwire_node::{Hello, Uplink};
 use fanwire_protocol::{ConnectRequest, Encoding};
 
 use super::{
-    cors,
+    cors, date,
     plain_request::{self, PlainEndpoint},
     response_stream::{self, Refusal, StreamEndpoint, connect_parameter, refuse},
     routes::{ClientRoutes, RealtimeEndpoint, user_of},
@@ -142,7 +142,8 @@ fn refused(refusal: ConnectRefusal<'_>, rows: &[ConnectCodeResponse], cors: &str
     };
     let known = StatusCode::from_u16(status).ok();
     let reason = known.and_then(|status| status.canonical_reason()).unwrap_or_default();
-    let start = format!("HTTP/1.1 {status} {reason}\r\nConnection: close\r\n{cors}");
+    let date = date::line();
+    let start = format!("HTTP/1.1 {status} {reason}\r\n{date}Connection: close\r\n{cors}");
     if matches!(status, 204 | 304) {
         return format!("{start}\r\n").into_bytes(); // these have no body (RFC 9110 §15.3.5, §15.4.5)
     }
