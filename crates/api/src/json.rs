@@ -1,4 +1,4 @@
-//! The JSON conventions of requests and results: objects only, null means absent, payloads are passed on byte for byte.
+//! The JSON conventions of requests and results: objects only, null means absent, payloads are passed on as they are.
 //! In: a serde deserializer or serializer. Out: field values, embedded payloads.
 //! Pure; never methods or HTTP.
 //! The fields of a method are changed in `method/NAME.rs`; the form of replies in `http::reply`.
@@ -70,9 +70,16 @@ pub(crate) fn is_embeddable(payload: &[u8]) -> bool {
     serde_json::from_slice::<&RawValue>(payload).is_ok()
 }
 
-/// Writes an embeddable payload byte for byte.
+/// Writes an embeddable payload without its raw line ends, which JSON has between tokens only: an answer is one line.
 pub(crate) fn in_place<S: Serializer>(payload: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
-    let text: &RawValue = serde_json::from_slice(payload).map_err(S::Error::custom)?;
+    let is_line_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    let line: Vec<u8>;
+    let mut text = &payload[..];
+    if text.iter().any(is_line_end) {
+        line = text.iter().copied().filter(|byte| !is_line_end(byte)).collect();
+        text = &line;
+    }
+    let text: &RawValue = serde_json::from_slice(text).map_err(S::Error::custom)?;
     text.serialize(serializer)
 }
 

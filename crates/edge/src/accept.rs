@@ -4,6 +4,7 @@
 //! Changed here: only the list of modules. `listener` accepts sockets, `tls_accept` does the TLS handshake, `plain_request` has shards
 //! read requests, `timeout_stream` limits slow peers, `http2` serves HTTP/2, `exchange` tracks the request of a connection.
 
+pub(crate) mod date;
 pub(crate) mod exchange;
 pub mod host;
 pub(crate) mod http2;

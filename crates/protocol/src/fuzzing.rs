@@ -13,7 +13,7 @@ use serde_json::ser::Formatter;
 use crate::{
     Command, Commands, Encoding, Publication, Push, Reply, SubscribeResult, bare_push,
     encode_publication, encode_reply, fossil, has_json, is_json, is_json_object, json,
-    publication_in_push,
+    publication_in_push, scan::is_line_end,
 };
 
 /// A client's message: decoding ends, and what was understood survives being written and read.
@@ -31,7 +31,10 @@ fn command(command: Command) {
     assert_eq!(Command::decode(&*bytes).as_ref(), Ok(&command), "Protobuf changes a command");
     let mut text = Vec::new();
     if json::write(&command, &mut text).is_ok() {
-        assert!(!text.contains(&b'\n'), "a raw newline would end the command");
+        assert!(
+            !text.iter().any(|byte| is_line_end(*byte)),
+            "a raw line end would end the command"
+        );
         let read: Command = json::read(&text).expect("reads what it wrote");
         let again = written(&read);
         let value = |text: &[u8]| serde_json::from_slice::<serde_json::Value>(text).ok();
@@ -80,7 +83,10 @@ pub fn publication_push(channel: &str, publication: &Publication) {
     assert_eq!(message.as_deref(), expect.as_deref(), "not the JSON that serde_json writes");
     assert_eq!(has_json(publication), message.is_some(), "another verdict without writing");
     if let Some(message) = message {
-        assert!(!message.contains(&b'\n'), "a raw newline would end the push");
+        assert!(
+            !message.iter().any(|byte| is_line_end(*byte)),
+            "a raw line end would end the push"
+        );
     }
     bare(&reply);
     quoted_publication(channel, publication);
@@ -158,7 +164,7 @@ impl Formatter for HtmlSafe {
     ) -> io::Result<()> {
         let text = std::str::from_utf8(payload).map_err(io::Error::other)?;
         serde_json::from_str::<IgnoredAny>(text)?;
-        writer.write_all(text.replace('\n', "").as_bytes())
+        writer.write_all(text.replace(['\n', '\r'], "").as_bytes())
     }
 }
 

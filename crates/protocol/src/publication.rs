@@ -17,7 +17,7 @@ use crate::protobuf::{
 ///
 /// `None` when the encoding is JSON and a payload (`data`, `conn_info`, `chan_info`, `prev_data`) is
 /// neither empty nor JSON: JSON subscribers are then disconnected with 3506. An empty payload is
-/// left out like every default value. Raw newlines in payloads are removed (client protocol §2).
+/// left out like every default value. Raw line ends in payloads are removed (client protocol §2).
 pub fn encode_publication(
     encoding: Encoding,
     channel: &str,

@@ -7,7 +7,7 @@ use std::{
     cmp::Reverse,
     collections::BinaryHeap,
     io::{ErrorKind, Read, Write},
-    net::TcpStream,
+    net::{Shutdown, TcpStream},
     time::{Duration, Instant},
 };
 
@@ -64,6 +64,8 @@ struct AcceptedSocket<H> {
     checked_at: Instant,
     /// When its last request was answered.
     answered: Option<Instant>,
+    /// After a refusal: how many more bytes of the peer are discarded before the socket closes.
+    lingering: Option<usize>,
 }
 
 /// A socket that becomes a connection, registered under its old token.
@@ -99,8 +101,16 @@ impl<H> AcceptedSockets<H> {
         registry.register(&mut socket, Token(FIRST_TOKEN + slot), Interest::READABLE).ok()?;
         self.accepted += 1;
         let (number, deadline) = (self.accepted, now + SILENCE_MAX);
-        let (checked_at, answered) = (deadline, None);
-        entry.insert(AcceptedSocket { socket, handler, number, deadline, checked_at, answered });
+        let (checked_at, answered, lingering) = (deadline, None, None);
+        entry.insert(AcceptedSocket {
+            socket,
+            handler,
+            number,
+            deadline,
+            checked_at,
+            answered,
+            lingering,
+        });
         self.deadlines.push(Reverse((deadline, slot, number)));
         Some(slot)
     }
@@ -113,6 +123,10 @@ impl<H> AcceptedSockets<H> {
         registry: &Registry,
         now: Instant,
     ) -> Option<Opened<H>> {
+        if self.waiting.get(slot)?.lingering.is_some() {
+            self.discard(slot, buffer);
+            return None;
+        }
         for _ in 0..REQUESTS_PER_EVENT {
             let waiting = self.waiting.get_mut(slot)?;
             let most = buffer.len().min(REQUEST_BYTES_MAX);
@@ -149,15 +163,45 @@ impl<H> AcceptedSockets<H> {
                     }
                 }
                 RequestOutcome::Refuse(response) => {
-                    let mut socket = self.waiting.remove(slot).socket;
                     // The response is shorter than an empty send buffer; a peer that left needs none.
-                    let _ = is_taken.and_then(|()| socket.write_all(&response));
+                    let socket = &mut waiting.socket;
+                    let is_sent = is_taken.and_then(|()| socket.write_all(&response));
+                    match is_sent.and_then(|()| socket.shutdown(Shutdown::Write)) {
+                        Ok(()) => self.linger(slot, buffer, now),
+                        Err(_) => drop(self.waiting.remove(slot)),
+                    }
                     return None;
                 }
             }
         }
         self.decline(slot, registry);
         None
+    }
+
+    /// Discards what the peer of a refused request sends until it closes: a socket that is closed with unread bytes resets the
+    /// connection, and the response would be lost (RFC 9112 §9.6).
+    fn linger(&mut self, slot: usize, buffer: &mut [u8], now: Instant) {
+        let waiting = &mut self.waiting[slot];
+        (waiting.deadline, waiting.lingering) = (now + LINGER_TIME, Some(LINGER_BYTES_MAX));
+        waiting.checked_at = waiting.deadline;
+        self.deadlines.push(Reverse((waiting.deadline, slot, waiting.number)));
+        self.discard(slot, buffer); // what is there already raises no event
+    }
+
+    /// Drops the bytes that have arrived; the socket closes at their end, or when there are too many.
+    fn discard(&mut self, slot: usize, buffer: &mut [u8]) {
+        let AcceptedSocket { socket, lingering: Some(bytes_max), .. } = &mut self.waiting[slot]
+        else {
+            return;
+        };
+        loop {
+            match socket.read(buffer) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Ok(count @ 1..) if count < *bytes_max => *bytes_max -= count,
+                Ok(_) | Err(_) => return drop(self.waiting.remove(slot)),
+            }
+        }
     }
 
     /// Gives away the sockets that were silent for [`SILENCE_MAX`], and closes those that were silent for long after a
@@ -201,8 +245,8 @@ impl<H> AcceptedSockets<H> {
     }
 
     fn decline(&mut self, slot: usize, registry: &Registry) {
-        let AcceptedSocket { mut socket, handler, .. } = self.waiting.remove(slot);
-        if registry.deregister(&mut socket).is_ok() {
+        let AcceptedSocket { mut socket, handler, lingering, .. } = self.waiting.remove(slot);
+        if lingering.is_none() && registry.deregister(&mut socket).is_ok() {
             handler.decline(socket.into());
         }
     }
@@ -216,6 +260,12 @@ const REQUEST_BYTES_MAX: usize = 8 << 10;
 
 /// A socket without a byte is given to another server after this time; that one closes it when its own limit is over.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
+
+/// A peer whose request was refused has this long to close. No longer than the HTTP runtime waits while its places are scarce.
+const LINGER_TIME: Duration = Duration::from_secs(2);
+
+/// A refused peer that sends more than this loses the response.
+const LINGER_BYTES_MAX: usize = 1 << 20;
 
 /// A peer that sends more requests at once is served by another server, so that it delays no connection.
 const REQUESTS_PER_EVENT: usize = 16;

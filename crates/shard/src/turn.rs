@@ -391,12 +391,12 @@ impl<A: Application> Turn<A> {
 
     /// Sends the head of a response, and receives the message in its request.
     fn begin_response(&mut self, key: SlotKey, is_binary: bool, response: OpenResponse) {
-        let OpenResponse { coding, head, message, .. } = response;
+        let OpenResponse { transport, coding, head, message } = response;
         if !head.is_empty() {
             self.out.begin_body(key, coding, head);
         }
-        if message.is_empty() {
-            return;
+        if message.is_empty() && transport.framing() == Framing::WebSocket {
+            return; // its first message comes behind the handshake
         }
         let text;
         let event = if is_binary {

@@ -1,6 +1,6 @@
 // HTTP streaming and Server-Sent Events with npm centrifuge, forced and as fallback where no WebSocket gets through.
 // In: servers with `http_stream` and `sse` → out: what the SDK reports over these transports.
-// May use the SDK, npm eventsource, and plain HTTP for what an SDK does not do.
+// May use the SDK, the versions of npm eventsource, undici and ws that its manifest allows, and plain HTTP.
 // Framing is tested in crates/shard, statuses and limits in crates/fanwire/tests/it/streams.rs.
 
 import assert from 'node:assert/strict';
@@ -9,7 +9,13 @@ import { once } from 'node:events';
 import { after, before, describe, test } from 'node:test';
 
 import { EventSource } from 'eventsource';
+import EventSource1 from 'eventsource-1';
+import EventSource2 from 'eventsource-2';
+import { EventSource as EventSource3 } from 'eventsource-3';
+import { fetch as highestFetch } from 'undici-highest';
+import { fetch as lowestFetch } from 'undici-lowest';
 import WebSocket from 'ws';
+import LowestWebSocket from 'ws-lowest';
 
 import { startNginx, withoutNginx } from '../nginx.js';
 import { startRedis } from '../redis.js';
@@ -41,7 +47,7 @@ const KINDS = [
 ];
 
 /** An SDK client that tries these transports in order. `uplink` is the server that gets its commands. */
-function client(t, server, { transport, encoding }, { uplink = server, user = '42', endpoints } = {}) {
+function client(t, server, { transport, encoding }, { uplink = server, user = '42', endpoints, libraries } = {}) {
   const own = [{ transport, endpoint: `${server.http}/connection/${transport}` }];
   const made = new encoding.Centrifuge(endpoints ?? own, {
     emulationEndpoint: `${uplink.http}/emulation`,
@@ -52,6 +58,7 @@ function client(t, server, { transport, encoding }, { uplink = server, user = '4
     minReconnectDelay: 50,
     maxReconnectDelay: 200,
     token: token({ sub: user }),
+    ...libraries,
   });
   t.after(() => made.disconnect());
   return made;
@@ -118,6 +125,43 @@ describe('one server', () => {
       await publications.find(({ data }) => data.n === 1, 'its own publication');
     }
   });
+
+  // The manifest of the SDK names eventsource ^2.0.2, undici ^6.28.1 and ws ^8.20.1; it brings protobufjs in its build.
+  const LIBRARIES = [
+    ...[EventSource1, EventSource2, EventSource3, EventSource].map((eventsource, index) => (
+      { name: `eventsource ${index + 1}`, libraries: { eventsource }, kinds: [KINDS[2]] }
+    )),
+    { name: 'undici 6.28', libraries: { fetch: lowestFetch }, kinds: KINDS.slice(0, 2) },
+    { name: 'undici 6.29', libraries: { fetch: highestFetch }, kinds: KINDS.slice(0, 2) },
+    { name: 'ws 8.20', libraries: { websocket: LowestWebSocket }, kinds: [JSON_SDK, PROTOBUF_SDK].map((encoding) => ({ transport: 'websocket', encoding })) },
+  ];
+  for (const { name, libraries, kinds } of LIBRARIES) {
+    test(`with ${name} each message arrives by itself, forced and as fallback`, async (t) => {
+      const proxy = await withoutUpgrade(t, server);
+      for (const kind of kinds) {
+        const { transport, encoding } = kind;
+        const url = (base) => (transport === 'websocket' ? base.http.replace('http', 'ws') : base.http);
+        const endpoint = (base) => ({ transport, endpoint: `${url(base)}/connection/${transport}` });
+        const websocket = { transport: 'websocket', endpoint: `${proxy.http.replace('http', 'ws')}/connection/websocket` };
+        const lists = [[endpoint(server)], [websocket, endpoint(transport === 'websocket' ? server : proxy)]];
+        for (const [round, endpoints] of lists.entries()) {
+          const one = client(t, server, kind, { endpoints, libraries });
+          assert.equal((await connect(one)).transport, transport);
+          const channel = `${name} ${transport} ${encoding.name} ${round}`.replaceAll(' ', '_');
+          const { subscription, publications } = await subscribe(one, channel);
+          await subscription.publish(encoding.payload({ n: 1 }));
+          for (let n = 2; n <= 10; n += 1) {
+            await publications.count(n - 1);
+            const json = `{\r\n"n":\r${n}\n\r}`; // white space that ends lines
+            await server.api('publish', { channel, b64data: Buffer.from(json).toString('base64') });
+          }
+          await publications.count(10);
+          assert.deepEqual(numbers(publications, encoding), Array.from({ length: 10 }, (_, index) => index + 1));
+          one.disconnect();
+        }
+      }
+    });
+  }
 
   test('behind nginx with its defaults the SDK falls back, and each publication comes by itself', async (t) => {
     const missing = withoutNginx();

@@ -19,7 +19,7 @@ use fanwire_fanout::{Opening, Shards};
 use httparse::{EMPTY_HEADER, Status};
 
 use super::{
-    host,
+    date, host,
     listener::IDLE_TIMEOUT,
     slots::{ConnectionSlots, IdleOnShard},
 };
@@ -177,7 +177,8 @@ pub(crate) fn encode<T>(response: &Response<T>, body: &str) -> Vec<u8> {
     let status = response.status();
     let mut bytes = Vec::with_capacity(RESPONSE_BYTES + body.len());
     let reason = status.canonical_reason().unwrap_or_default();
-    bytes.extend_from_slice(format!("HTTP/1.1 {} {reason}\r\n", status.as_str()).as_bytes());
+    let date = date::line();
+    bytes.extend_from_slice(format!("HTTP/1.1 {} {reason}\r\n{date}", status.as_str()).as_bytes());
     for (name, value) in response.headers() {
         for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
             bytes.extend_from_slice(part);

@@ -5,7 +5,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use fanwire_telemetry::{LogThrottle, Repeats, excerpt};
 use parking_lot::RwLock;
 use tracing::field::display;
@@ -116,6 +116,27 @@ impl Admission {
         Ok(())
     }
 
+    /// Checks a GET that has an effect. Images, frames and links of other sites' pages cause one without an `Origin`, which
+    /// scripts cannot leave out; `Sec-Fetch-Site` tells them apart from programs and from pages of the same origin (W3C Fetch
+    /// Metadata §2.4).
+    ///
+    /// # Errors
+    /// 403 and its text.
+    pub(super) fn check_site(
+        &self,
+        headers: &HeaderMap,
+        peer: Option<SocketAddr>,
+        now: Instant,
+    ) -> Result<(), Refusal> {
+        let sites = headers.get_all(FETCH_SITE);
+        let is_foreign = sites.iter().any(|site| site == "cross-site" || site == "same-site");
+        if is_foreign && !headers.contains_key(header::ORIGIN) {
+            self.refuse_request(Cause::Origin, NO_ORIGIN, headers, peer, now);
+            return Err((StatusCode::FORBIDDEN, NO_ORIGIN));
+        }
+        Ok(())
+    }
+
     /// The maximum number of connections (0 = no limit), and the cause of refusals above it.
     fn limit(&self, connection_limit: usize) -> (usize, Cause) {
         let descriptor_limit = match self.descriptor_limit {
@@ -173,6 +194,11 @@ fn is_own(origin: Option<&str>, headers: &HeaderMap) -> bool {
 
 const WRONG_ORIGIN: &str =
     "this Origin is not allowed: the server's client.allowed_origins must list it";
+
+const NO_ORIGIN: &str =
+    "a GET of another site's page (Sec-Fetch-Site) must have an Origin: use EventSource or fetch";
+
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 const TOO_MANY_AT_ONCE: &str = "more handshakes per second than client.connection_rate_limit";
 

@@ -25,6 +25,7 @@ use super::{
     unidirectional,
 };
 use crate::accept::{
+    date,
     exchange::Exchange,
     http2,
     plain_request::{PlainEndpoint, PlainOutcome},
@@ -115,6 +116,10 @@ impl StreamEndpoint {
     fn admit(&self, head: &request::Parts, address: Option<SocketAddr>) -> Result<Permit, Refusal> {
         let endpoint = &self.realtime.endpoint;
         self.check_method(&head.method)?;
+        if head.method == Method::GET {
+            let checked = endpoint.admission.check_site(&head.headers, address, Instant::now());
+            checked.map_err(|(status, text)| refuse(status, text))?;
+        }
         if endpoint.shards.are_stopping() {
             return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "this node is stopping"));
         }
@@ -177,7 +182,7 @@ impl StreamEndpoint {
             },
             user: user_of(headers, &self.realtime.user_id_header)?,
         };
-        let head = self.head(headers, coding);
+        let head = self.head(headers, is_binary, coding);
         Ok(match self.connect_responses.clone() {
             None => (hello.into(), head),
             Some(transforms) => {
@@ -207,11 +212,13 @@ impl StreamEndpoint {
 
     /// Status and headers. The body ends with the connection, which every version of HTTP/1
     /// knows (RFC 9112 §6.3), so that no byte is spent on chunks.
-    fn head(&self, headers: &HeaderMap, coding: Option<Coding>) -> Vec<u8> {
-        let mut head = String::from(HEAD);
-        if self.transport.framing() == Framing::Events {
-            head.push_str("Content-Type: text/event-stream; charset=utf-8\r\n");
-        }
+    fn head(&self, headers: &HeaderMap, is_binary: bool, coding: Option<Coding>) -> Vec<u8> {
+        let kind = match self.transport.framing() {
+            Framing::Events => "text/event-stream; charset=utf-8",
+            _ if is_binary => "application/octet-stream",
+            _ => "text/plain; charset=utf-8",
+        };
+        let mut head = format!("{HEAD}{}Content-Type: {kind}\r\n", date::line());
         if self.compression {
             head.push_str("Vary: Accept-Encoding\r\n");
         }

@@ -20,7 +20,10 @@ use super::{
     endpoint::{RealtimeEndpoint, Refusal, connect_parameter, refuse, user_of},
     upgrade::ConnectionSetup,
 };
-use crate::accept::plain_request::{PlainEndpoint, PlainOutcome};
+use crate::accept::{
+    date,
+    plain_request::{PlainEndpoint, PlainOutcome},
+};
 use fanwire_config::ConnectCodeResponse;
 use fanwire_shard::Transport;
 
@@ -114,7 +117,8 @@ fn refused(refusal: ConnectRefusal<'_>, rows: &[ConnectCodeResponse], cors: &str
     };
     let known = StatusCode::from_u16(status).ok();
     let reason = known.and_then(|status| status.canonical_reason()).unwrap_or_default();
-    let start = format!("HTTP/1.1 {status} {reason}\r\nConnection: close\r\n{cors}");
+    let date = date::line();
+    let start = format!("HTTP/1.1 {status} {reason}\r\n{date}Connection: close\r\n{cors}");
     if matches!(status, 204 | 304) {
         return format!("{start}\r\n").into_bytes(); // these have no body (RFC 9110 §15.3.5, §15.4.5)
     }

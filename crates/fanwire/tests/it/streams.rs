@@ -3,7 +3,7 @@
 //! Uses the test client without WebSocket; never an SDK, which tests/interop uses.
 //! Changed here: expectations of `edge::clients::response_stream` and `edge::clients::emulation`.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use fanwire::{Server, config::Config};
 use tokio::{
@@ -11,7 +11,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::client::{Client, fetch, metrics_when, publish, start};
+use crate::client::{Client, fetch, metrics_when, publish, start, upgrade_request};
 
 const COMMANDS: &str = "{\"id\":1,\"connect\":{}}\n{\"id\":2,\"subscribe\":{\"channel\":\"a\"}}";
 
@@ -67,9 +67,10 @@ async fn an_event_stream_has_an_event_for_each_message() {
     for line in ["Content-Type: text/event-stream; charset=utf-8", "X-Accel-Buffering: no"] {
         assert!(head.contains(&format!("\r\n{line}\r\n")), "{head}");
     }
+    assert!(head.contains("\r\nDate: "), "{head}");
     assert!(!head.contains("Access-Control"), "{head}");
     let text = client.text_until("\"subscribe\":{}}\n\n").await;
-    assert!(text.starts_with("\r\ndata: {\"id\":1,\"connect\":{\"client\":\""), "{text}");
+    assert!(text.starts_with("\ndata: {\"id\":1,\"connect\":{\"client\":\""), "{text}");
     publish(server.address(), "a", "1").await;
     let pushed = "data: {\"push\":{\"channel\":\"a\",\"pub\":{\"data\":1}}}\n\n";
     assert_eq!(client.text_until("\n\n").await, pushed);
@@ -132,6 +133,8 @@ async fn an_http_stream_has_a_line_for_each_message_also_in_http_1_0() {
         let request = post("/stream", "", COMMANDS).replace("HTTP/1.1", &format!("HTTP/{version}"));
         let mut client = Client::request(server.address(), &request).await;
         assert!(!client.response.contains("chunked"), "{}", client.response);
+        let kind = "\r\nContent-Type: text/plain; charset=utf-8\r\n";
+        assert!(client.response.contains(kind), "{}", client.response);
         let text = client.text_until("\"subscribe\":{}}\n").await;
         assert!(text.starts_with("{\"id\":1,\"connect\":"), "{text}");
         publish(server.address(), "a", "1").await;
@@ -147,6 +150,7 @@ async fn protobuf_messages_follow_each_other_with_their_lengths() {
     // Command { id: 1, connect: {} } behind its length.
     let mut client =
         Client::request(server.address(), &post("/stream", headers, "\x04\x08\x01\x22\x00")).await;
+    assert!(client.response.contains(&format!("\r\n{headers}")), "{}", client.response);
     let text = client.text_until(" Fanwire").await;
     assert!(text.contains("\u{8}\u{1}*"), "Reply {{ id: 1, connect }}: {text:?}");
 }
@@ -257,14 +261,130 @@ async fn a_session_that_is_foreign_old_or_empty_is_without_effect() {
 async fn what_is_no_command_ends_the_stream_with_a_code() {
     let server = start(|config| {
         streams(config);
-        config.node.client.stale_close_delay = Duration::from_millis(200);
+        config.node.client.stale_close_delay = Duration::from_secs(600);
     })
     .await;
-    for (body, code) in [("nothing", 3501), ("{\"id\":1,\"ping\":{}}", 3501), ("", 3502)] {
-        let client = Client::request(server.address(), &post("/stream", "", body)).await;
-        let text = client.text_to_the_end().await;
-        let expected = format!("{{\"push\":{{\"disconnect\":{{\"code\":{code},\"reason\":\"");
-        assert!(text.starts_with(&expected) && text.ends_with("\"}}}\n"), "{body}: {text}");
+    let expected = "{\"push\":{\"disconnect\":{\"code\":3501,\"reason\":\"";
+    for body in ["nothing", "{\"id\":1,\"ping\":{}}", "", " ", "\n", "\r\n \r\n"] {
+        // The second is read by hyper.
+        for more in ["", "Expect: 100-continue\r\n"] {
+            let request = |path| post(path, more, body);
+            let client = Client::request(server.address(), &request("/stream")).await;
+            let text = after_continue(client).await;
+            assert!(text.starts_with(expected) && text.ends_with("\"}}}\n"), "{body}: {text}");
+            let client = Client::request(server.address(), &request("/sse")).await;
+            let text = after_continue(client).await;
+            let expected = format!("\ndata: {expected}");
+            assert!(text.starts_with(&expected) && text.ends_with("\"}}}\n\n"), "{body}: {text}");
+        }
+    }
+    let protobuf = post("/stream", "Content-Type: application/octet-stream\r\n", "");
+    let mut client = Client::request(server.address(), &protobuf).await;
+    client.text_until("bad request").await;
+}
+
+/// The body of a stream, also behind a 100.
+async fn after_continue(mut client: Client) -> String {
+    if client.response.starts_with("HTTP/1.1 100 ") {
+        client.text_until("\r\n\r\n").await;
+    }
+    client.text_to_the_end().await
+}
+
+/// HTML Standard §9.2.6: CR, LF and CRLF each end a line, so none of them may be in what a client is sent.
+#[tokio::test]
+async fn no_json_from_outside_ends_a_line_or_an_event() {
+    let server = start(|config| {
+        streams(config);
+        let open = &mut config.node.channel.without_namespace;
+        (open.presence, open.join_leave, open.force_push_join_leave) = (true, true, true);
+        (open.history_size, open.history_ttl) = (10, Duration::from_secs(60));
+        open.allow_history_for_subscriber = true;
+    })
+    .await;
+    let mut events = Client::request(server.address(), &event_source("")).await;
+    let (session, node) = ids(&events.text_until("\"subscribe\":{}}\n\n").await);
+    let mut other = Client::request(server.address(), &event_source("")).await;
+    let (other_session, _) = ids(&other.text_until("\"subscribe\":{}}\n\n").await);
+    publish(server.address(), "a", "{\r\"by\":\n\r\"api\"\r\n}").await;
+    let commands = "{\"id\":3,\"publish\":{\"channel\":\"a\",\"data\":[\r\"client\"\r]}}\n        {\"id\":4,\"history\":{\"channel\":\"a\",\"limit\":9}}";
+    emulate(&server, &session, &node, commands).await;
+    let subscribe = format!(
+        "{{\"user\":\"\",\"session\":\"{other_session}\",\"channel\":\"a\",\"info\":{{\r\"of\":\r\n1}}}}"
+    );
+    call(server.address(), "unsubscribe", &subscribe).await;
+    let subscribe = subscribe.replace("\"info\"", "\"data\":[\r\n2\r],\"info\"");
+    call(server.address(), "subscribe", &subscribe).await;
+    let text = events.text_until("\"chan_info\":").await + &events.text_until("\n\n").await;
+    let other = other.text_until("\"subscribe\":{").await + &other.text_until("\n\n").await;
+    for (text, data) in [
+        (&text, "\"pub\":{\"data\":{\"by\":\"api\"}"),
+        (&text, "\"pub\":{\"data\":[\"client\"]"),
+        (&text, "\"publications\":[{\"data\":{\"by\":\"api\"}"),
+        (&text, "\"chan_info\":{\"of\":1}"),
+        (&other, "\"data\":[2]"),
+    ] {
+        assert!(text.contains(data), "{data} in {text}");
+    }
+    for text in [text, other] {
+        assert!(!text.contains('\r'), "{text:?}");
+        let lines = text.split("\n\n").skip(1).filter(|event| !event.is_empty());
+        lines.for_each(|event| assert!(!event.contains('\n'), "{event:?}"));
+    }
+}
+
+/// Calls a method of the server API.
+async fn call(address: SocketAddr, method: &str, body: &str) {
+    let headers = "X-API-Key: key\r\nConnection: close\r\n";
+    let request = post(&format!("/api/{method}"), headers, body);
+    let answer = Client::request(address, &request).await.text_to_the_end().await;
+    assert!(!answer.contains("error"), "{answer}");
+}
+
+/// Images and links of other pages send no `Origin`, and `EventSource` and `fetch` always do (Fetch Metadata §2.4).
+#[tokio::test]
+async fn a_get_of_another_sites_page_without_an_origin_is_refused() {
+    let server = start(|config| {
+        streams(config);
+        config.uni_sse.enabled = true;
+        config.client.allowed_origins = vec!["https://good.example".to_owned()];
+    })
+    .await;
+    let good = "Origin: https://good.example\r\n";
+    for (site, origin, status_expected) in [
+        ("cross-site", "", 403),
+        ("same-site", "", 403),
+        ("same-origin", "", 200),
+        ("none", "", 200),
+        ("cross-site", good, 200),
+        ("same-site", good, 200),
+    ] {
+        // The second is read by hyper.
+        for more in ["", "Expect: 100-continue\r\n"] {
+            let headers = format!("{origin}Sec-Fetch-Site: {site}\r\n{more}");
+            let uni = "GET /connection/uni_sse HTTP/1.1\r\nHost: localhost\r\n";
+            for request in [event_source(&headers), format!("{uni}{headers}\r\n")] {
+                assert_eq!(status(&server, &request).await, status_expected, "{request}");
+            }
+        }
+    }
+    let headers = "Sec-Fetch-Site: cross-site\r\n";
+    assert_eq!(status(&server, &post("/stream", headers, COMMANDS)).await, 200, "no program");
+}
+
+#[tokio::test]
+async fn responses_of_shards_have_a_date() {
+    let server = start(streams).await;
+    for (request, line) in [
+        (upgrade_request("localhost", ""), "HTTP/1.1 101 "),
+        (upgrade_request("localhost", "").replace("Version: 13", "Version: 8"), "HTTP/1.1 426 "),
+        (post("/emulation", "", "nothing"), "HTTP/1.1 400 "),
+        (event_source(""), "HTTP/1.1 200 "),
+        (event_source("Expect: 100-continue\r\n"), "HTTP/1.1 200 "),
+    ] {
+        let head = Client::request(server.address(), &request).await.response;
+        assert!(head.starts_with(line), "{head}");
+        assert_eq!(head.to_lowercase().matches("\r\ndate: ").count(), 1, "{head}");
     }
 }
 

@@ -111,7 +111,7 @@ async fn each_event_arrives_when_it_is_published_and_gzip_accepts_the_whole_stre
         let mut stream = Stream::open(&server, path, coding).await;
         let end = if path == "/sse" { "\"subscribe\":{}}\n\n" } else { "\"subscribe\":{}}\n" };
         let text = stream.text_until(end).await;
-        let first = if path == "/sse" { "\r\ndata: {\"id\":1," } else { "{\"id\":1," };
+        let first = if path == "/sse" { "\ndata: {\"id\":1," } else { "{\"id\":1," };
         assert!(text.starts_with(first), "{text}");
         streams.push((path, stream));
     }

@@ -74,14 +74,14 @@ pub fn is_flushed(bytes: &[u8]) -> bool {
     bytes.ends_with(FLUSH)
 }
 
-/// The data of the first event, and the length of the event with an empty line before it; `None` when it is not complete
+/// The data of the first event, and the length of the event with empty lines before it; `None` when it is not complete
 /// yet.
 ///
 /// # Errors
 /// Anything but an event with one line of data.
 pub fn front(bytes: &[u8]) -> Result<Option<(&[u8], usize)>> {
     let Some(end) = bytes.windows(2).position(|window| window == b"\n\n") else { return Ok(None) };
-    let event = bytes[..end].strip_prefix(b"\r\n").unwrap_or(&bytes[..end]);
+    let event = bytes[..end].trim_ascii_start();
     match event.strip_prefix(b"data: ") {
         Some(data) if !data.contains(&b'\n') => Ok(Some((data, end + 2))),
         _ => bail!("no event: {}", bytes[..end.min(100)].escape_ascii()),

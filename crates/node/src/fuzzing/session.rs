@@ -150,7 +150,10 @@ impl Shell {
         assert!(self.are_open[who], "spoken to after its end");
         let message = message.expect("something to be sent").as_ref();
         if self.encodings[who] == Encoding::Json {
-            assert!(is_json(message) && !message.contains(&b'\n'), "not one line of JSON");
+            assert!(
+                is_json(message) && !message.iter().any(|byte| matches!(byte, b'\n' | b'\r')),
+                "not one line of JSON"
+            );
         }
         let bare = bare_push(self.encodings[who], message);
         assert!(bare.is_some() || self.uplinks[who] != Uplink::None, "not a push");

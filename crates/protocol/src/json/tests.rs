@@ -95,11 +95,11 @@ fn a_text_is_utf_8_in_what_is_skipped_too() {
 }
 
 #[test]
-fn newlines_inside_a_payload_are_removed_and_escaped_ones_stay() {
-    let data = Bytes::from_static(b"\n{\r\n\"a\":\n\"\\n\"\n}\n");
+fn line_ends_inside_a_payload_are_removed_and_escaped_ones_stay() {
+    let data = Bytes::from_static(b"\n{\r\n\"a\":\n\"\\n\\r\"\r}\n");
     let mut out = Vec::new();
     write(&Dictionary { data, ..Dictionary::default() }, &mut out).expect("JSON inside");
-    assert_eq!(out, b"{\"data\":{\r\"a\":\"\\n\"}}");
+    assert_eq!(out, b"{\"data\":{\"a\":\"\\n\\r\"}}");
 }
 
 #[test]

@@ -7,13 +7,13 @@ use serde::ser::{self, Impossible, Serialize, Serializer};
 
 use crate::error::NotJson;
 use crate::escape::put_string;
-use crate::scan::newlines_in_json;
+use crate::scan::{is_line_end, line_ends_in_json};
 
 /// What is written into: a buffer, or a counter of the bytes that one would need.
 pub(crate) trait Sink {
     fn put(&mut self, bytes: &[u8]);
 
-    /// A payload, without its raw newlines.
+    /// A payload, without its raw line ends (client protocol §2).
     fn payload(&mut self, text: &[u8]) -> Result<(), NotJson>;
 }
 
@@ -25,8 +25,8 @@ impl Sink for Vec<u8> {
     }
 
     fn payload(&mut self, text: &[u8]) -> Result<(), NotJson> {
-        let newlines = newlines_in_json(text).ok_or(NotJson)?;
-        put_payload(text, newlines > 0, self);
+        let line_ends = line_ends_in_json(text).ok_or(NotJson)?;
+        put_payload(text, line_ends > 0, self);
         Ok(())
     }
 }
@@ -35,7 +35,7 @@ impl Sink for Vec<u8> {
 #[derive(Default)]
 pub(crate) struct Length {
     pub(crate) bytes: usize,
-    pub(crate) has_newlines: bool,
+    pub(crate) has_line_ends: bool,
 }
 
 impl Sink for Length {
@@ -45,9 +45,9 @@ impl Sink for Length {
     }
 
     fn payload(&mut self, text: &[u8]) -> Result<(), NotJson> {
-        let newlines = newlines_in_json(text).ok_or(NotJson)?;
-        self.bytes += text.len() - newlines;
-        self.has_newlines |= newlines > 0;
+        let line_ends = line_ends_in_json(text).ok_or(NotJson)?;
+        self.bytes += text.len() - line_ends;
+        self.has_line_ends |= line_ends > 0;
         Ok(())
     }
 }
@@ -55,12 +55,12 @@ impl Sink for Length {
 /// A buffer for a message that was measured before.
 pub(crate) struct Exact {
     pub(crate) out: Vec<u8>,
-    has_newlines: bool,
+    has_line_ends: bool,
 }
 
 impl Exact {
     pub(crate) fn new(length: &Length) -> Self {
-        Self { out: Vec::with_capacity(length.bytes), has_newlines: length.has_newlines }
+        Self { out: Vec::with_capacity(length.bytes), has_line_ends: length.has_line_ends }
     }
 }
 
@@ -71,14 +71,14 @@ impl Sink for Exact {
     }
 
     fn payload(&mut self, text: &[u8]) -> Result<(), NotJson> {
-        put_payload(text, self.has_newlines, &mut self.out);
+        put_payload(text, self.has_line_ends, &mut self.out);
         Ok(())
     }
 }
 
-fn put_payload(text: &[u8], has_newlines: bool, out: &mut Vec<u8>) {
-    if has_newlines {
-        text.split(|byte| *byte == b'\n').for_each(|piece| out.extend_from_slice(piece));
+fn put_payload(text: &[u8], has_line_ends: bool, out: &mut Vec<u8>) {
+    if has_line_ends {
+        text.split(|byte| is_line_end(*byte)).for_each(|piece| out.extend_from_slice(piece));
     } else {
         out.extend_from_slice(text);
     }

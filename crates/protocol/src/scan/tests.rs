@@ -1,5 +1,5 @@
 //! Tests of `scan`: the grammar of RFC 8259, section by section, with serde_json as the second judge.
-//! In: texts, right and wrong. Out: verdicts and newline counts.
+//! In: texts, right and wrong. Out: verdicts and counts of line ends.
 //! Uses `fuzzing::payload` as the comparison.
 //! Random texts run in `tests/it/any_bytes.rs`.
 
@@ -133,10 +133,10 @@ fn nesting_has_no_limit() {
 }
 
 #[test]
-fn newlines_between_tokens_are_counted() {
-    assert_eq!(newlines_in_json(b"{\n\"a\": [\n\n1]}\n"), Some(4));
-    assert_eq!(newlines_in_json(br#""\n""#), Some(0));
-    assert_eq!(newlines_in_json(b"\n"), None);
+fn line_ends_between_tokens_are_counted() {
+    assert_eq!(line_ends_in_json(b"{\n\"a\": [\n\r1]}\r\n"), Some(5));
+    assert_eq!(line_ends_in_json(br#""\n\r""#), Some(0));
+    assert_eq!(line_ends_in_json(b"\r\n"), None);
 }
 
 #[test]

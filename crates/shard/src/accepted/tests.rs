@@ -124,6 +124,48 @@ fn a_refused_peer_gets_the_response_and_the_end() {
     assert_eq!(world.received(), b"answer");
 }
 
+/// RFC 9112 §9.6: a close with unread bytes would reset the connection, and the peer would lose the response.
+#[test]
+fn what_a_refused_peer_sends_behind_its_request_is_discarded_until_it_closes() {
+    let mut world = World::new();
+    world.send(&[&b"may I?"[..], &[b'.'; 1000]].concat());
+    assert!(world.receive().is_none());
+    world.send(b"more");
+    assert!(world.receive().is_none());
+    let mut response = [0; 16];
+    assert_eq!(world.peer.read(&mut response).expect("the response"), 6);
+    assert_eq!(world.peer.read(&mut response).expect("an orderly end"), 0);
+    assert_eq!(world.log.lock().expect("one thread").seen.len(), 1, "nothing more is handled");
+    world.peer.shutdown(Shutdown::Write).expect("a socket");
+    world.wait();
+    assert!(world.receive().is_none() && world.accepted.waiting.is_empty());
+}
+
+#[test]
+fn a_refused_peer_that_does_not_close_is_cut_off_after_a_time_or_many_bytes() {
+    let mut world = World::new();
+    world.send(b"one.may I?");
+    assert!(world.receive().is_none());
+    let registry = world.poll.registry();
+    world.accepted.advance(registry, world.start + LINGER_TIME - Duration::from_millis(1));
+    assert_eq!(world.accepted.waiting.len(), 1);
+    world.accepted.advance(registry, world.start + LINGER_TIME);
+    assert!(world.accepted.waiting.is_empty());
+    assert!(world.log.lock().expect("one thread").declined.is_none());
+
+    let mut world = World::new();
+    world.send(b"may I?");
+    assert!(world.receive().is_none());
+    let mut sent = 0;
+    while !world.accepted.waiting.is_empty() {
+        assert!(sent < LINGER_BYTES_MAX + 65_536, "all that has arrived is counted");
+        world.send(&[0; 4096]);
+        assert!(world.receive().is_none());
+        sent += 4096;
+    }
+    assert!(sent >= LINGER_BYTES_MAX);
+}
+
 #[test]
 fn another_server_reads_a_declined_request_from_its_first_byte() {
     let mut world = World::new();

@@ -57,10 +57,11 @@ impl ConnectionWriter {
         }
     }
 
-    /// Sends a whole response in the place of a stream, and ends the connection.
+    /// Sends a whole response in the place of a stream, and ends the connection. What the peer sends until it closes is discarded:
+    /// a socket that is closed with unread bytes resets the connection, and the response would be lost (RFC 9112 §9.6).
     pub fn refuse(&mut self, key: SlotKey, response: Vec<u8>) {
         if self.is_open(key) {
-            self.end(key, response.into(), Phase::Done, CloseCause::Other);
+            self.end(key, response.into(), Phase::Failed, CloseCause::Other);
         }
     }
 

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use fanwire_node::{Node, Options};
 use proptest::{collection::vec, prelude::*};
 
@@ -131,6 +132,21 @@ async fn a_bad_line_is_answered_and_the_next_one_executed() {
     let cause = "bad request: the line is longer than http_api.max_request_body_size";
     let expected = bad("").replace("bad request", cause);
     assert_eq!(String::from_utf8(answers).expect("text"), expected);
+}
+
+#[tokio::test]
+async fn a_history_with_line_ends_in_its_data_is_one_line() {
+    let mut options = Options::default();
+    let open = &mut options.channel.without_namespace;
+    (open.history_size, open.history_ttl) = (9, std::time::Duration::from_secs(60));
+    let api = Api::new(Node::new(options).expect("valid"), ApiOptions::default());
+    let data = STANDARD.encode("{\r\n\"a\":\n[1,\r2]}\n");
+    let publish = format!(r#"{{"publish":{{"channel":"a","b64data":"{data}"}}}}"#);
+    let history = r#"{"history":{"channel":"a","limit":1}}"#;
+    let answers = api.answer_lines(vec![text(&publish), text(history)]).await;
+    let answers = String::from_utf8(answers).expect("JSON is text");
+    assert_eq!(answers.lines().count(), 2, "{answers}");
+    assert!(answers.contains(r#""data":{"a":[1,2]}"#) && !answers.contains('\r'), "{answers}");
 }
 
 #[tokio::test]

@@ -358,6 +358,7 @@ fn step() -> impl Strategy<Value = Step> {
         12 => (0..CHANNELS, 0..1_000u32, rows).prop_map(|(channel, seed, rows)| {
             Step::Publish { channel, seed, rows }
         }),
+        4 => (0..CHANNELS, json()).prop_map(|(channel, text)| Step::Json { channel, text }),
         2 => (0..CHANNELS, 0..3_000usize).prop_map(|(channel, bytes)| Step::Noise { channel, bytes }),
         2 => (0..8usize, 1..2_000usize).prop_map(|(client, bytes)| Step::Reply { client, bytes }),
         1 => (0..8usize, 0..CHANNELS).prop_map(|(client, channel)| Step::Toggle { client, channel }),
@@ -366,6 +367,26 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (plan(), body()).prop_map(|(plan, body)| Step::OpenBody(plan, body)),
         1 => Just(Step::Sweep),
     ]
+}
+
+/// Any JSON with any white space between its tokens (RFC 8259 §2).
+fn json() -> impl Strategy<Value = String> {
+    let space = || prop::sample::select(&["", "", " ", "\t", "\n", "\r", "\r\n", "\n\r\r"][..]);
+    let leaf =
+        prop::sample::select(&["null", "true", "-1.5e3", r#""\r\n""#, "\"é: \"", "\"\""][..]);
+    let value = leaf.prop_map(str::to_owned).prop_recursive(4, 40, 6, move |inner| {
+        (any::<bool>(), vec((space(), inner, space()), 0..6)).prop_map(|(is_object, items)| {
+            let item = |(at, (before, value, after)): (usize, (&str, String, &str))| match is_object
+            {
+                true => format!("{before}\"{at}\"{after}:{before}{value}{after}"),
+                false => format!("{before}{value}{after}"),
+            };
+            let items: Vec<String> = items.into_iter().enumerate().map(item).collect();
+            let [open, close] = if is_object { ["{", "}"] } else { ["[", "]"] };
+            format!("{open}{}{close}", items.join(","))
+        })
+    });
+    (space(), value, space()).prop_map(|(before, value, after)| format!("{before}{value}{after}"))
 }
 
 const CONTEXT: Compression = Compression::Context { window_bits: 15 };

@@ -6,6 +6,11 @@
 use fanwire::config::{ConnectCodeResponse, StatusAndBody};
 use fanwire::node::options::ConnectCodeTransform;
 
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
 use super::*;
 
 /// What each transport receives for a connect request: the first push.
@@ -13,7 +18,7 @@ async fn first_pushes(server: &Server, request: &str) -> Vec<String> {
     let mut pushes = Vec::new();
     for (client, before, after) in each_stream(server, request).await {
         let text = client.text_to_the_end().await;
-        let text = text.trim_start_matches("\r\n");
+        let text = text.trim_start_matches('\n');
         let push = text.strip_prefix(before).and_then(|text| text.strip_suffix(after));
         pushes.push(push.unwrap_or_else(|| panic!("{text}")).to_owned());
     }
@@ -106,10 +111,8 @@ async fn refused_connects_have_statuses_where_configured() {
     ] {
         for (client, ..) in each_stream(&server, request).await {
             let head = client.response.clone();
-            assert!(
-                head.starts_with(&format!("HTTP/1.1 {status}\r\nConnection: close\r\n")),
-                "{head}"
-            );
+            assert!(head.starts_with(&format!("HTTP/1.1 {status}\r\nDate: ")), "{head}");
+            assert!(head.contains("\r\nConnection: close\r\n"), "{head}");
             let length = format!("\r\nContent-Length: {}\r\n", body.len());
             assert_eq!(head.contains(&length), !body.is_empty(), "{head}");
             assert_eq!(client.text_to_the_end().await, body);
@@ -121,6 +124,26 @@ async fn refused_connects_have_statuses_where_configured() {
     assert!(head.contains("\r\naccess-control-allow-origin: https://a.example\r\n"), "{head}");
 }
 
+/// RFC 9112 §9.6: a close with unread bytes would reset the connection, and the peer would lose the response.
+#[tokio::test]
+async fn a_refusal_is_not_lost_with_what_a_client_sends_behind_its_request() {
+    let server = start_with_hook(|config| {
+        statuses(config);
+        config.client.allowed_origins.clear();
+    })
+    .await;
+    let decided = get("/sse", "", r#"{"data":"109"}"#);
+    let foreign = get("/sse", "Origin: https://a.example\r\n", "{}");
+    for (request, status) in [(decided, "401 "), (foreign, "403 ")] {
+        let mut socket = TcpStream::connect(server.address()).await.expect("it listens");
+        let behind = "x".repeat(300_000);
+        socket.write_all((request + &behind).as_bytes()).await.expect("room in both buffers");
+        let mut response = String::new();
+        socket.read_to_string(&mut response).await.expect("an orderly end");
+        assert!(response.starts_with(&format!("HTTP/1.1 {status}")), "{response}");
+    }
+}
+
 #[tokio::test]
 async fn a_connect_that_is_not_refused_begins_its_stream_and_ends_it_with_a_push() {
     let server = start_with_hook(statuses).await;
@@ -128,7 +151,7 @@ async fn a_connect_that_is_not_refused_begins_its_stream_and_ends_it_with_a_push
     for (client, before, after) in &mut clients {
         assert!(client.response.starts_with("HTTP/1.1 200 OK\r\n"), "{}", client.response);
         let push = client.text_until(&format!("\"}}}}{after}")).await;
-        let push = push.trim_start_matches("\r\n");
+        let push = push.trim_start_matches('\n');
         assert!(push.starts_with(&format!("{before}{{\"connect\":")), "{push}");
     }
     crate::client::publish(server.address(), "a", "1").await;

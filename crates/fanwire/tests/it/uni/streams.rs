@@ -16,10 +16,13 @@ async fn a_stream_begins_with_the_connect_push_and_ends_with_a_disconnect_push()
     for (client, before, after) in &mut clients {
         let head = client.response.clone();
         assert!(head.starts_with("HTTP/1.1 200 OK\r\nX-Accel-Buffering: no\r\n"), "{head}");
+        assert!(head.contains("\r\nDate: "), "{head}");
+        let is_text = head.contains("\r\nContent-Type: text/plain; charset=utf-8\r\n");
+        assert_eq!(is_text, before.is_empty(), "{head}");
         let is_events = head.contains("\r\nContent-Type: text/event-stream; charset=utf-8\r\n");
         assert_eq!(is_events, *before == "data: ", "{head}");
         if is_events {
-            assert_eq!(client.text_until("\n").await, "\r\n");
+            assert_eq!(client.text_until("\n").await, "\n");
         }
         let push = client.text_until(after).await;
         let start = format!(r#"{before}{{"connect":{{"client":"{}","#, member(&push, "client"));
@@ -98,7 +101,7 @@ async fn an_event_source_needs_no_parameter_where_other_credentials_do() {
     }
     let client = Client::request(server.address(), "GET /sse HTTP/1.1\r\nHost: x\r\n\r\n").await;
     let text = client.text_to_the_end().await;
-    assert!(text.starts_with("\r\ndata: {\"disconnect\":{\"code\":3501,"), "{text}");
+    assert!(text.starts_with("\ndata: {\"disconnect\":{\"code\":3501,"), "{text}");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Tests of `writer`: how values are spelled, where newlines go, what is refused.
+//! Tests of `writer`: how values are spelled, where line ends go, what is refused.
 //! In: values of each kind. Out: texts, measured and written.
 //! Uses serde's own types; messages are compared with serde_json in `tests/it`.
 //! A new kind of value is a row here.
@@ -36,9 +36,9 @@ fn values_are_spelled_as_serde_json_spells_them() {
 }
 
 #[test]
-fn a_payload_stays_as_it_is_but_for_newlines() {
-    check(&Payload(b" [1, \t{\"a\":\r\"\\n<\"}] "), Some(" [1, \t{\"a\":\r\"\\n<\"}] "));
-    check(&[Payload(b"\n{\n}\n"), Payload(b"1")].as_slice(), Some("[{},1]"));
+fn a_payload_stays_as_it_is_but_for_line_ends() {
+    check(&Payload(b" [1, \t{\"a\":\r\"\\n<\"}] "), Some(" [1, \t{\"a\":\"\\n<\"}] "));
+    check(&[Payload(b"\n{\r}\r\n"), Payload(b"1")].as_slice(), Some("[{},1]"));
 }
 
 #[test]

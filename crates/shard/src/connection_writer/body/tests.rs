@@ -68,7 +68,7 @@ fn a_body_without_a_coding_is_plain() {
     let mut received = String::new();
     peer.read_to_string(&mut received).expect("an orderly end");
     let body = received.strip_prefix("HTTP/1.1 200 OK\r\n\r\n").expect("the head");
-    assert_eq!(body, "\r\ndata: {}\n\ndata: {}\n\ndata: 3000 end\n\n");
+    assert_eq!(body, "\ndata: {}\n\ndata: {}\n\ndata: 3000 end\n\n");
 }
 
 #[derive(Clone, Debug)]

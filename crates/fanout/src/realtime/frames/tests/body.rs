@@ -45,20 +45,19 @@ impl Body {
     /// All messages except replies to commands. Each is complete, although the stream goes on.
     pub(super) fn messages(&self) -> Vec<Vec<u8>> {
         let text = &self.plaintext[..];
-        let messages: Vec<&[u8]> = match (self.framing, self.encoding) {
+        let messages: Vec<Vec<u8>> = match (self.framing, self.encoding) {
             (Framing::WebSocket, _) => unreachable!("a response"),
             (Framing::Events, _) => {
-                let events = text.strip_prefix(b"\r\n").expect("an empty line");
-                let events = std::str::from_utf8(events).expect("text").split_terminator("\n\n");
-                events.map(|event| event.strip_prefix("data: ").expect("data").as_bytes()).collect()
+                assert!(text.starts_with(b"\n"), "an empty line");
+                events(std::str::from_utf8(text).expect("text"))
             }
             (Framing::Lines, Encoding::Json) => {
                 assert!(text.ends_with(b"\n"), "the last line is complete");
-                text[..text.len() - 1].split(|byte| *byte == b'\n').collect()
+                text[..text.len() - 1].split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect()
             }
             (Framing::Lines, Encoding::Protobuf) => delimited(text),
         };
-        messages.into_iter().filter(|one| !self.is_reply(one)).map(<[u8]>::to_vec).collect()
+        messages.into_iter().filter(|one| !self.is_reply(one)).collect()
     }
 
     pub(super) fn is_complete(&self) -> bool {
@@ -83,12 +82,27 @@ pub(super) fn with_length(message: &[u8]) -> Vec<u8> {
     delimited
 }
 
-fn delimited(mut bytes: &[u8]) -> Vec<&[u8]> {
+/// The data of each event (WHATWG HTML §9.2.6): CR, LF and CRLF each end a line, and a line has a field of its own.
+fn events(stream: &str) -> Vec<Vec<u8>> {
+    let (mut events, mut data) = (Vec::new(), Vec::new());
+    let lines = stream.replace("\r\n", "\n").replace('\r', "\n");
+    for line in lines.split_terminator('\n') {
+        if !line.is_empty() {
+            data.push(line.strip_prefix("data: ").expect("a field with data"));
+        } else if !data.is_empty() {
+            events.push(std::mem::take(&mut data).join("\n").into_bytes());
+        }
+    }
+    assert!(data.is_empty(), "the last event is complete");
+    events
+}
+
+fn delimited(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
     while !bytes.is_empty() {
         let length = prost::decode_length_delimiter(bytes).expect("a length");
         let (message, rest) = bytes.split_at(prost::length_delimiter_len(length) + length);
-        messages.push(message);
+        messages.push(message.to_vec());
         bytes = rest;
     }
     messages

@@ -51,6 +51,11 @@ pub(super) enum Step {
         seed: u32,
         rows: usize,
     },
+    /// A publication of this JSON text.
+    Json {
+        channel: usize,
+        text: String,
+    },
     /// A publication that does not compress.
     Noise {
         channel: usize,
@@ -226,6 +231,7 @@ impl World {
     pub(super) fn take(&mut self, step: &Step) {
         match step {
             Step::Publish { channel, seed, rows } => self.publish(&name(*channel), *seed, *rows),
+            Step::Json { channel, text } => self.publish_json(&name(*channel), text),
             Step::Noise { channel, bytes } => {
                 self.publish_data(&name(*channel), format!("\"{}\"", noise(*bytes)));
             }
@@ -250,6 +256,16 @@ impl World {
             |at: usize| format!(r#"{{"row":{at},"score":{}}}"#, (seed as usize / 7 + at) % 50);
         let rows: Vec<String> = (0..rows).map(row).collect();
         self.publish_data(channel, format!(r#"{{"seed":{seed},"rows":[{}]}}"#, rows.join(",")));
+    }
+
+    /// Publishes a JSON text, of which clients must be sent the same value.
+    fn publish_json(&mut self, channel: &str, text: &str) {
+        let publication = Publication { data: text.to_owned().into(), ..Publication::default() };
+        let message = encode_publication(Encoding::Json, channel, &publication).expect("JSON");
+        let [sent, published] = [&message[..], text.as_bytes()]
+            .map(|text| serde_json::from_slice::<serde_json::Value>(text).expect("JSON"));
+        assert_eq!(sent["push"]["pub"]["data"], published);
+        self.publish_data(channel, text.to_owned());
     }
 
     fn publish_data(&mut self, channel: &str, data: String) {
