@@ -32,7 +32,7 @@ pub(crate) struct ApiKeys {
 }
 
 impl ApiKeys {
-    fn of(options: &ApiOptions) -> Self {
+    pub(crate) fn of(options: &ApiOptions) -> Self {
         let ApiOptions { key, previous_key, previous_key_valid_until, .. } = options;
         let previous_valid_until = *previous_key_valid_until;
         Self { key: key.clone(), previous: previous_key.clone(), previous_valid_until }

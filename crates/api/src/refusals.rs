@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use fanwire_telemetry::excerpt;
+use fanwire_telemetry::{Event, excerpt};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -30,8 +30,11 @@ impl HttpApi {
     pub fn log_refused(&self, status: StatusCode, method: &str, cause: &str, peer: SocketAddr) {
         let status = status.as_u16();
         let node = &self.api().node;
-        let Some(level) = node.log_level(&format!("api {status}"), Instant::now()) else { return };
         let (method, cause) = (excerpt(method), excerpt(cause));
+        let kind = format!("api {status}");
+        let address = Some(peer.ip());
+        let event = Event { kind: &kind, cause: &cause, address, ..Event::default() };
+        let Some(level) = node.log_level(event, Instant::now()) else { return };
         at_level!(level.count(), method, status, cause, address = %peer, "refused an API request");
     }
 }
@@ -47,7 +50,9 @@ impl Api {
     ) {
         let ApiError { code, message: error, cause, .. } = *error;
         let kind = format!("api {method} {code}");
-        let Some(level) = self.node.log_level(&kind, Instant::now()) else { return };
+        let address = peer.map(|peer| peer.ip());
+        let event = Event { kind: &kind, cause, address, ..Event::default() };
+        let Some(level) = self.node.log_level(event, Instant::now()) else { return };
         let Named { channel, user } = serde_json::from_str(parameters).unwrap_or_default();
         let [channel, user] = [channel, user].map(|value| value.and_then(text));
         let address = peer.map(display);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fanwire_auth::{KeyCounters, KeySource, OptionsError, Verifier};
 use fanwire_broker::{Broker, Deliver, MemoryBroker, MemoryPresence, Presence};
-use fanwire_telemetry::LogThrottle;
+use fanwire_telemetry::{Burst, Event, LogThrottle};
 use uuid::Uuid;
 
 use crate::broadcast::Prepare;
@@ -145,9 +145,9 @@ impl Node {
         }))
     }
 
-    /// Counts a refusal of a kind, by a client command or the server API. `None` if it is not logged.
-    pub fn log_level(&self, kind: &str, now: Instant) -> Option<RefusalLevel> {
-        match self.refusal_throttle.record(kind, now) {
+    /// Counts a refusal, by a client command or the server API. `None` if it is not logged.
+    pub fn log_level(&self, refusal: Event<'_>, now: Instant) -> Option<RefusalLevel> {
+        match self.refusal_throttle.record_event(refusal, now) {
             Some(repeats) => Some(RefusalLevel::Info(repeats.count())),
             None => RefusalLevel::of_debug(),
         }
@@ -263,6 +263,9 @@ impl Node {
     /// Periodic work, once a second: broker and presence free what has expired, metrics are summed up, the other
     /// nodes get this node's state, and silent nodes are forgotten.
     pub fn tick(&self, now: Instant) {
+        for Burst { kind, count, causes, users, addresses } in self.refusal_throttle.ended(now) {
+            tracing::info!(count, kind, causes, users, addresses, "refusals that were not logged");
+        }
         self.broker.sweep(now);
         self.presence.sweep(now);
         self.summaries.tick(now, self.options.info_metrics_aggregate_interval);

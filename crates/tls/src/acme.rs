@@ -26,6 +26,7 @@ use self::{
     cache::Cache,
     challenge::Challenge,
     client::AuthorityClient,
+    plain_http::PlainHttp,
     resolver::Resolver,
     schedule::{ChallengeKind, OrderSchedule},
     worker::Worker,
@@ -37,6 +38,7 @@ use fanwire_config::{AutocertOptions, TlsOptions};
 pub struct Acme {
     certificates: Arc<Certificates>,
     challenge: Arc<Challenge>,
+    names: Vec<Arc<str>>,
     resolver: Arc<Resolver>,
     worker: Worker,
     /// For http-01.
@@ -82,7 +84,8 @@ impl Acme {
             account: None,
         };
         worker.load(&names);
-        Ok(Self { certificates, challenge, resolver: Arc::new(resolver), worker, listener })
+        let resolver = Arc::new(resolver);
+        Ok(Self { certificates, challenge, names, resolver, worker, listener })
     }
 
     /// The errors that can be found without files and sockets.
@@ -106,11 +109,14 @@ impl Acme {
 
     /// Orders, renews, and answers http-01, until it is dropped.
     pub fn run(self) -> impl Future<Output = ()> + Send + 'static {
-        let Self { challenge, worker, listener, .. } = self;
+        let Self { challenge, names, worker, listener, .. } = self;
         async move {
             match listener {
                 Some(listener) => {
-                    tokio::join!(worker.run(), plain_http::serve(listener, challenge));
+                    tokio::join!(
+                        worker.run(),
+                        plain_http::serve(listener, PlainHttp { challenge, names })
+                    );
                 }
                 None => worker.run().await,
             }

@@ -151,3 +151,12 @@ fn subscription_token_is_for_one_user_channel_and_maybe_client() {
     assert!(anonymous.is_for("", "news", "c1"));
     assert!(!anonymous.is_for("ada", "news", "c1"));
 }
+
+#[test]
+fn forms_that_the_reference_reads_are_read() {
+    let payload = r#"{"exp": "4102444800", "subs": {"a": null, "b": {}}}"#;
+    let claims = connection(payload).expect("claims");
+    assert_eq!(claims.expire_at, Some(4_102_444_800));
+    assert_eq!(claims.channels.keys().collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(connection(r#"{"exp": "soon"}"#), Err(WRONG));
+}

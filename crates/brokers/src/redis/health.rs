@@ -117,7 +117,9 @@ impl Health {
     }
 
     fn log_recovery(&self) {
-        if self.is_healthy() && std::mem::take(&mut *self.errors.lock()).latest.is_some() {
+        let has_any = self.connections.load(Relaxed) > 0; // none are left when the server has stopped
+        if has_any && self.is_healthy() && std::mem::take(&mut *self.errors.lock()).latest.is_some()
+        {
             tracing::info!("all connections to Redis are up again");
         }
     }

@@ -127,3 +127,14 @@ fn texts_that_are_no_value_of_the_key_hear_what_would_be_right() {
     assert_eq!(Kind::Switch.read_text("yes"), wrong_type("true or false"));
     assert_eq!(Kind::Objects.read_text("a b"), wrong_type("a list of sections, as JSON"));
 }
+
+#[test]
+fn forms_that_centrifugo_reads_are_read() {
+    check(Kind::Text, json!(6379), Ok(Value::Text("6379".into())));
+    check(Kind::Secret, json!(12345), Ok(Value::Text("12345".into())));
+    check(Kind::List, json!([1, "b"]), Ok(Value::List(vec!["1".into(), "b".into()])));
+    check(Kind::Choice(&["info", "debug"]), json!("INFO"), Ok(Value::Text("info".into())));
+    check(COUNT, json!(10.0), Ok(Value::Integer(10)));
+    check(COUNT, json!(9.5), wrong_type("a whole number from 1 to 10"));
+    check(COUNT, json!(11.0), out_of_range("a whole number from 1 to 10"));
+}

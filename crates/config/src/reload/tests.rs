@@ -137,3 +137,26 @@ fn every_listed_key_exists() {
     );
     assert!(entries().iter().any(|entry| !can_change(&entry.name)));
 }
+
+#[test]
+fn an_unknown_key_and_an_emptied_file_change_nothing() {
+    let before =
+        loaded(json!({"client": {"token": {"hmac_secret_key": "key"}}, "log": {"level": "debug"}}));
+    let misspelt = collected(
+        json!({"client": {"token": {"hmac_secret_key": "key"}}, "log": {"levle": "debug"}}),
+    );
+    let Err(error) = before.reload_from(misspelt) else { panic!("a key is misspelt") };
+    assert!(
+        error.to_string().contains("log.levle is not a known key, did you mean log.level?"),
+        "{error}"
+    );
+    let path = std::env::temp_dir().join(format!("fanwire-empty-{}.yaml", std::process::id()));
+    for text in ["", "# nothing\n"] {
+        std::fs::write(&path, text).expect("the folder for tests is writable");
+        let Err(error) = before.reload(Some(&path), std::iter::empty(), &[]) else {
+            panic!("it is empty")
+        };
+        assert!(error.to_string().contains("there is no key in the file any more"), "{error}");
+    }
+    std::fs::remove_file(path).expect("it was written");
+}

@@ -534,3 +534,67 @@ fn each_listener_has_the_tls_of_its_section() {
         ("http_server.tls", own)
     );
 }
+
+#[test]
+fn secrets_of_the_documentation_are_refused() {
+    let secret = "change-me-to-32-random-bytes-or-more";
+    let found = found(&[("client.token.hmac_secret_key", secret)]);
+    assert!(found[0].starts_with("error: flag --client.token.hmac_secret_key: "), "{found:?}");
+    assert!(found[0].contains("which stands in the documentation"), "{found:?}");
+}
+
+#[test]
+fn profiles_on_the_port_of_clients_are_warned_of() {
+    let count = |port| {
+        let flags = [
+            ("debug.enabled", "true"),
+            ("client.insecure", "true"),
+            ("http_server.internal_port", port),
+        ];
+        found(&flags)
+            .into_iter()
+            .filter(|line| line.contains("profiles, which need no key"))
+            .count()
+    };
+    assert_eq!([count(""), count("9000")], [1, 0]);
+}
+
+#[test]
+fn permissions_and_limits_without_effect_are_named() {
+    let keys = r#""allow_history_for_client": true, "history_size": 1000, "history_ttl": "60s", "allow_presence_for_client": true"#;
+    let found = found_in_chat(keys, &[]);
+    let names = |text: &str| found.iter().any(|line| line.contains(text));
+    assert!(
+        names("allow_presence_for_client is true, but without channel.namespaces[chat].presence"),
+        "{found:?}"
+    );
+    assert!(
+        names(
+            "history_size is 1000, but a client that missed more than client.recovery_max_publication_limit (300)"
+        ),
+        "{found:?}"
+    );
+    let found = found_in_chat(r#""allow_history_for_client": true"#, &[]);
+    assert!(
+        found.iter().any(|line| line.contains("without channel.namespaces[chat].history_size")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn sections_at_their_defaults_are_not_warned_of() {
+    for (key, section) in [
+        ("rpc.proxy", r#"{"endpoint": "", "timeout": "1s", "grpc": {"tls": {"enabled": false}}}"#),
+        ("rpc.without_namespace", r#"{"proxy_enabled": false, "proxy_name": "default"}"#),
+        ("broker.nats", r#"{"url": "nats://localhost:4222", "tls": {"enabled": false}}"#),
+        ("channel.proxy.subscribe", r#"{"endpoint": "", "http_headers": []}"#),
+        ("shared_poll", r#"{"enabled": false}"#),
+        ("client.proxy.connect", r#"{"enabled": false, "endpoint": ""}"#),
+    ] {
+        let found = found(&[(key, section), ("client.insecure", "true")]);
+        assert!(found.iter().all(|line| !line.contains(key)), "{found:?}");
+    }
+    let used =
+        [("rpc.proxy", r#"{"endpoint": "http://backend/rpc"}"#), ("client.insecure", "true")];
+    assert!(found(&used).iter().any(|line| line.contains("rpc.proxy is not supported yet")));
+}

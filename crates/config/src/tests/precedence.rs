@@ -196,3 +196,72 @@ fn a_configuration_lists_the_defaults_of_development_mode_that_it_does_not_have(
         assert!(others.len() == all.len() - 1 && !others.contains(&key), "{key}: {others:?}");
     }
 }
+
+#[test]
+fn an_empty_variable_is_not_set() {
+    let Json::Object(tree) = json!({
+        "client": {"token": {"hmac_secret_key": "0123456789abcdef0123456789abcdef"}, "allowed_origins": ["https://a.example"]},
+        "channel": {"namespaces": [{"name": "chat", "history_size": 10}]},
+    }) else {
+        unreachable!()
+    };
+    for prefix in ["FANWIRE", "CENTRIFUGO"] {
+        let empty = [
+            "CLIENT_TOKEN_HMAC_SECRET_KEY",
+            "CLIENT_ALLOWED_ORIGINS",
+            "CHANNEL_NAMESPACES",
+            "CHANNEL_NAMESPACES_CHAT_HISTORY_SIZE",
+            "HTTP_API_KEY",
+        ]
+        .map(|name| (format!("{prefix}_{name}"), String::new()));
+        let file = Some((Path::new("fanwire.json"), tree.clone()));
+        let (config, _) = assemble(file, empty.into_iter(), &[]).expect("a good file");
+        assert_eq!(config.client.allowed_origins, ["https://a.example"]);
+        assert_eq!(&*config.node.client.token.hmac_secret_key, "0123456789abcdef0123456789abcdef");
+        assert_eq!(config.node.channel.namespaces[0].history_size, 10);
+    }
+    let both = [("FANWIRE_HTTP_API_KEY", ""), ("CENTRIFUGO_HTTP_API_KEY", "k")];
+    let both = both.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let (config, _) = assemble(None, both.into_iter(), &[]).expect("good variables");
+    assert_eq!(&*config.http_api.api.key, "k");
+}
+
+#[test]
+fn a_secret_may_be_in_a_file() {
+    let path = std::env::temp_dir().join(format!("fanwire-secret-{}", std::process::id()));
+    std::fs::write(&path, "from the file\n").expect("the folder for tests is writable");
+    let flag = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let name = path.to_str().expect("UTF-8");
+    let flags = [flag("http_api.key_file", name)];
+    let (config, _) = assemble(None, std::iter::empty(), &flags).expect("a good flag");
+    assert_eq!(&*config.http_api.api.key, "from the file");
+    let variable = [("FANWIRE_HTTP_API_KEY_FILE".to_owned(), name.to_owned())];
+    let (config, _) = assemble(None, variable.into_iter(), &[]).expect("a good variable");
+    assert_eq!(&*config.http_api.api.key, "from the file");
+    let twice = [flag("http_api.key_file", name), flag("http_api.key", "k")];
+    let found = lines(assemble(None, std::iter::empty(), &twice));
+    assert!(found[0].contains("http_api.key_file and http_api.key are both set"), "{found:?}");
+    let missing = [flag("http_api.key_file", "/nowhere")];
+    let found = lines(assemble(None, std::iter::empty(), &missing));
+    assert!(
+        found[0].contains("http_api.key_file is \"/nowhere\", which cannot be read"),
+        "{found:?}"
+    );
+    let unknown = [flag("log.level_file", name)];
+    let found = lines(assemble(None, std::iter::empty(), &unknown));
+    assert!(found[0].contains("log.level_file is not a known key"), "{found:?}");
+    std::fs::remove_file(path).expect("it was written");
+}
+
+#[test]
+fn letter_case_of_keys_in_a_file_does_not_count() {
+    let Json::Object(tree) = json!({"CLIENT": {"Channel_Limit": 5}, "Channel": {"Namespaces": [{"Name": "a", "PRESENCE": true}]}})
+    else {
+        unreachable!()
+    };
+    let file = Some((Path::new("fanwire.json"), tree));
+    let (config, findings) = assemble(file, std::iter::empty(), &[]).expect("a good file");
+    assert_eq!(config.node.client.channel_limit, 5);
+    assert!(config.node.channel.namespaces[0].presence, "{findings:?}");
+    assert_eq!(config.node.channel.namespaces[0].name, "a");
+}

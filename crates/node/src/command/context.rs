@@ -10,6 +10,7 @@ use bytes::Bytes;
 use fanwire_auth::KeyLookup;
 use fanwire_broker::Answer;
 use fanwire_protocol::{Command, DecodeError, Disconnect, ErrorCode, Reply, Request};
+use fanwire_telemetry::{Event, excerpt};
 
 use super::subscribe::Finished;
 use super::{
@@ -360,7 +361,11 @@ impl<'a> CommandContext<'a> {
     fn note_refusal(&mut self, refusal: &Refusal) {
         let name = self.command.map_or("", CommandKind::name);
         let kind = format!("{name} {}", refusal.code());
-        if let Some(level) = self.node.log_level(&kind, self.now) {
+        let refused = refusal.refused(self.command, None);
+        let user = excerpt(&self.session().user);
+        let event =
+            Event { kind: &kind, cause: &excerpt(&refused.cause), user: &user, address: None };
+        if let Some(level) = self.node.log_level(event, self.now) {
             self.backlog.refused = Some(Box::new(refusal.refused(self.command, level.count())));
         }
     }

@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 
 use fanwire_protocol::Disconnect;
-use fanwire_telemetry::excerpt;
+use fanwire_telemetry::{Event, excerpt};
 
 use super::Hub;
 use crate::node::RefusalLevel;
@@ -55,10 +55,22 @@ impl Hub {
         if self.session_table.session(key).is_none() {
             return;
         }
-        let level = if code == Disconnect::SHUTDOWN.code {
+        let is_stop = code == Disconnect::SHUTDOWN.code;
+        if is_stop && RefusalLevel::of_debug().is_none() {
+            return;
+        }
+        let of_peer = address();
+        let level = if is_stop {
             RefusalLevel::of_debug()
         } else {
-            self.now.and_then(|now| self.node.log_level(&format!("disconnect {code}"), now))
+            let (_, user) = self.names(key);
+            let event = Event {
+                kind: &format!("disconnect {code}"),
+                cause: cause_of_disconnect(code),
+                user: user.as_deref().unwrap_or_default(),
+                address: of_peer.map(|peer| peer.ip()),
+            };
+            self.now.and_then(|now| self.node.log_level(event, now))
         };
         let Some(level) = level else { return };
         let (client, user) = self.names(key);
@@ -69,7 +81,7 @@ impl Hub {
             cause = cause_of_disconnect(code),
             client,
             user,
-            address = address().map(display),
+            address = of_peer.map(display),
             "disconnected a client"
         );
     }

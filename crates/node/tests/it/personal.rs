@@ -225,3 +225,29 @@ fn options_that_make_no_channel_are_refused() {
     );
     assert_eq!(refused(|_| {}), Ok(()));
 }
+
+#[test]
+fn rules_for_names_bind_clients_alone() {
+    let options = guarded(|options| {
+        options.channel.max_length = 10;
+        options.channel.without_namespace.channel_regex = "^[a-z]+$".to_owned();
+    });
+    let long = "longer-than-ten-bytes";
+    check(
+        &options,
+        &format!(r#"{{"sub":"42","channels":["комната","UPPER","{long}"]}}"#),
+        &format!(r#"{{"UPPER":{{}},"{long}":{{}},"комната":{{}}}}"#),
+        r#"
+        api > комната 1
+        ada < {"push":{"channel":"комната","pub":{"data":1}}}
+        ada > {"id":2,"subscribe":{"channel":"OTHER"}}
+        ada < {"id":2,"error":{"code":107,"message":"bad request"}}
+    "#,
+    );
+}
+
+#[test]
+fn a_user_whose_id_has_the_mark_of_tiles_has_no_personal_channel() {
+    let options = personal(|personal| personal.personal_channel_namespace = "news".into());
+    check(&options, "{\"sub\":\"a\u{10ffff}1\"}", "{}", "");
+}

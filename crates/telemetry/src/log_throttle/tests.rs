@@ -46,3 +46,44 @@ fn a_refusal_of_one_kind_is_logged_every_ten_seconds_with_the_count() {
     let logged: Vec<_> = counts.enumerate().filter(|(_, count)| count.is_some()).collect();
     assert_eq!(logged, [(0, Some(1)), (10, Some(10)), (20, Some(10))]);
 }
+
+#[test]
+fn the_end_of_a_burst_is_returned_with_its_causes_and_who_had_most() {
+    let (throttle, start) = (LogThrottle::for_refusals(), Instant::now());
+    let at = |seconds| start + Duration::from_secs(seconds);
+    let event = |cause, user| Event {
+        kind: "subscribe 103",
+        cause,
+        user,
+        address: Some(IpAddr::from([10, 0, 0, 1])),
+    };
+    assert_eq!(throttle.record_event(event("no permission", "7"), at(0)), Some(Repeats(1)));
+    for _ in 0..38 {
+        assert_eq!(throttle.record_event(event("no permission", "42"), at(1)), None);
+    }
+    let other = throttle.record_event(event("no such namespace", "7"), at(2));
+    assert_eq!(other, Some(Repeats(39)), "a second cause is not hidden");
+    assert_eq!(throttle.record_event(event("no such namespace", "7"), at(2)), None);
+    assert!(throttle.ended(at(9)).is_empty());
+    let ended = Burst {
+        kind: "subscribe 103".to_owned(),
+        count: 1,
+        causes: "no permission (39), no such namespace (2)".to_owned(),
+        users: "42 (38), 7 (3)".to_owned(),
+        addresses: "10.0.0.1 (41)".to_owned(),
+    };
+    assert_eq!(throttle.ended(at(10)), [ended]);
+    assert!(throttle.ended(at(30)).is_empty());
+}
+
+#[test]
+fn names_of_a_burst_are_bounded_and_the_frequent_ones_stay() {
+    let (throttle, now) = (LogThrottle::for_refusals(), Instant::now());
+    for number in 0..10_000 {
+        let user = if number % 4 == 0 { "often".to_owned() } else { format!("user {number}") };
+        throttle.record_event(Event { kind: "a", user: &user, ..Event::default() }, now);
+    }
+    let ended = throttle.ended(now + Duration::from_secs(10));
+    assert!(ended[0].users.starts_with("often ("), "{ended:?}");
+    assert_eq!(ended[0].count, 9_999);
+}

@@ -18,17 +18,25 @@ use tokio::{
 
 use super::challenge::{Challenge, PATH};
 
+/// What the responses depend on.
+pub(super) struct PlainHttp {
+    pub(super) challenge: Arc<Challenge>,
+    /// The hosts that have certificates. Others are not redirected: a link to this port would lead anywhere.
+    pub(super) names: Vec<Arc<str>>,
+}
+
 /// Serves until it is dropped.
-pub(super) async fn serve(listener: TcpListener, challenge: Arc<Challenge>) {
+pub(super) async fn serve(listener: TcpListener, plain_http: PlainHttp) {
+    let plain_http = Arc::new(plain_http);
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let slot = slots.clone().acquire_owned().await.expect("the semaphore is never closed");
         match listener.accept().await {
             Ok((socket, _)) => {
-                let challenge = challenge.clone();
+                let plain_http = plain_http.clone();
                 tokio::spawn(async move {
                     // Slow peers and those that ended early need no log line.
-                    let _ = timeout(CONNECTION_TIME, serve_connection(socket, challenge)).await;
+                    let _ = timeout(CONNECTION_TIME, serve_connection(socket, plain_http)).await;
                     drop(slot);
                 });
             }
@@ -40,9 +48,9 @@ pub(super) async fn serve(listener: TcpListener, challenge: Arc<Challenge>) {
     }
 }
 
-async fn serve_connection(socket: TcpStream, challenge: Arc<Challenge>) -> hyper::Result<()> {
+async fn serve_connection(socket: TcpStream, plain_http: Arc<PlainHttp>) -> hyper::Result<()> {
     let service = service_fn(move |request: Request<Incoming>| {
-        let response = answer(&request, &challenge);
+        let response = answer(&request, &plain_http);
         async move { Ok::<_, Infallible>(response) }
     });
     let mut builder = http1::Builder::new();
@@ -50,15 +58,15 @@ async fn serve_connection(socket: TcpStream, challenge: Arc<Challenge>) -> hyper
     builder.serve_connection(TokioIo::new(socket), service).await
 }
 
-fn answer<B>(request: &Request<B>, challenge: &Challenge) -> Response<Full<Bytes>> {
+fn answer<B>(request: &Request<B>, plain_http: &PlainHttp) -> Response<Full<Bytes>> {
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     if let Some(token) = request.uri().path().strip_prefix(PATH) {
-        return match challenge.document(token).filter(|_| is_read) {
+        return match plain_http.challenge.document(token).filter(|_| is_read) {
             Some(document) => text(StatusCode::OK, document),
             None => text(StatusCode::NOT_FOUND, "no such challenge".to_owned()),
         };
     }
-    match location(request).filter(|_| is_read) {
+    match location(request, &plain_http.names).filter(|_| is_read) {
         Some(location) => {
             let mut response = text(StatusCode::FOUND, String::new());
             response.headers_mut().insert(header::LOCATION, location);
@@ -69,8 +77,11 @@ fn answer<B>(request: &Request<B>, challenge: &Challenge) -> Response<Full<Bytes
 }
 
 /// The same resource at the standard port of https.
-fn location<B>(request: &Request<B>) -> Option<HeaderValue> {
+fn location<B>(request: &Request<B>, names: &[Arc<str>]) -> Option<HeaderValue> {
     let host = request.headers().get(header::HOST)?.to_str().ok()?.parse::<Authority>().ok()?;
+    if !names.iter().any(|name| name.eq_ignore_ascii_case(host.host())) {
+        return None;
+    }
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     HeaderValue::from_str(&format!("https://{}{path}", host.host())).ok()
 }

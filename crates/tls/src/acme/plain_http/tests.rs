@@ -5,9 +5,13 @@
 
 use super::*;
 
+fn plain_http() -> PlainHttp {
+    PlainHttp { challenge: Arc::default(), names: vec!["a.example".into(), "[::1]".into()] }
+}
+
 fn check(method: &str, host: &str, path: &str, expect: (u16, &str)) {
     let request = Request::builder().method(method).uri(path).header(header::HOST, host).body(());
-    let response = answer(&request.expect("a request"), &Challenge::default());
+    let response = answer(&request.expect("a request"), &plain_http());
     let location = response.headers().get(header::LOCATION);
     let location = location.map_or("", |location| location.to_str().expect("ASCII"));
     assert_eq!((response.status().as_u16(), location), expect, "{method} {host} {path}");
@@ -24,10 +28,12 @@ fn everything_but_challenges_is_redirected_to_https() {
 #[test]
 fn what_cannot_be_redirected_is_refused() {
     check("POST", "a.example", "/api/publish", (400, ""));
-    for host in ["", "a.example/path", "a b", "a.example, b.example"] {
+    for host in
+        ["", "a.example/path", "a b", "a.example, b.example", "b.example", "a.example.b.example"]
+    {
         check("GET", host, "/", (400, ""));
     }
-    let response = answer(&Request::new(()), &Challenge::default());
+    let response = answer(&Request::new(()), &plain_http());
     assert_eq!(response.status(), StatusCode::BAD_REQUEST, "no Host");
 }
 
