@@ -17,6 +17,7 @@ import { inCharge } from '../children.js';
 import { Log, check, startWith, token } from '../server.js';
 
 const MODULES = fileURLToPath(new URL('../node_modules', import.meta.url));
+const SECRET = 'recipe-of-a-test';
 /** Node.js before 22 has no WebSocket of its own. */
 const WEBSOCKET = "import WebSocket from 'ws'; globalThis.WebSocket ??= WebSocket;\n";
 
@@ -24,7 +25,11 @@ const WEBSOCKET = "import WebSocket from 'ws'; globalThis.WebSocket ??= WebSocke
 class Recipe {
   static async open(t, page, apiKey) {
     const text = readFileSync(new URL(`../../../docs/recipes/${page}`, import.meta.url), 'utf8');
-    const found = [...text.matchAll(/^```\w+ (\S+)\n(.*?)^```$/gms)].map(([, name, block]) => [name, block]);
+    // The server refuses the secrets of the page, as everybody knows them.
+    const found = [...text.matchAll(/^```\w+ (\S+)\n(.*?)^```$/gms)].map(([, name, block]) => [
+      name,
+      block.replaceAll('change-me', SECRET),
+    ]);
     const files = Object.fromEntries(found);
     assert.deepEqual(Object.keys(files), ['fanwire.yaml', 'backend.mjs', 'client.mjs']);
     const { code, text: said } = await check(files['fanwire.yaml']);
@@ -107,7 +112,7 @@ test('live scores: who comes late has the current state', async (t) => {
 test('a game: players steer, see themselves move, and get every event', async (t) => {
   const recipe = await Recipe.open(t, 'game.md');
   recipe.start('backend.mjs');
-  const key = { secret: 'change-me-to-32-random-bytes-or-more' };
+  const key = { secret: `${SECRET}-to-32-random-bytes-or-more` };
   const [alice, bob] = ['alice', 'bob'].map((sub) => recipe.start('client.mjs', [sub, token({ sub }, key)]));
   for (const player of [alice, bob]) {
     await player.printed(/^tick \d+: x \d+, input [1-9]\d* of \d+$/);

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::error::NO_METHOD;
 use crate::method::batch::{Reply, take_method};
-use crate::{Api, ApiError, Command, Outcome};
+use crate::{Api, ApiError, Command, Outcome, yield_now::yield_now};
 
 /// Splits a body into lines.
 pub struct Lines {
@@ -96,18 +96,23 @@ enum Started<'a> {
 }
 
 impl Api {
-    /// Runs the commands of some lines and returns their answers, in the order of the lines, each with a line feed.
+    /// Takes lines from the front, runs their commands and returns the answers, in the order of the lines, each with a line
+    /// feed. Ends when no line is left, or when the answers have [`ANSWER_BYTES_MAX`]; then `lines` has the others.
     ///
-    /// A command is started after the one before it; at most [`IN_FLIGHT_MAX`] wait for a broker at the same time. A line
-    /// that cannot be executed is answered with its error.
-    pub async fn answer_lines(&self, lines: Vec<Line>) -> Vec<u8> {
+    /// A command is started after the one before it; at most [`IN_FLIGHT_MAX`] wait for a broker at the same time, and none
+    /// behind one that reads, whose result may be large. A line that cannot be executed is answered with its error. Other
+    /// tasks of the thread get their turn between commands.
+    pub async fn answer_lines(&self, lines: &mut VecDeque<Line>) -> Vec<u8> {
         let mut answers = Vec::new();
         let mut in_flight = VecDeque::new();
-        for line in lines {
+        let mut since_yield = 0;
+        while answers.len() < ANSWER_BYTES_MAX {
+            let Some(line) = lines.pop_front() else { break };
             if in_flight.len() == IN_FLIGHT_MAX {
                 answer_first(self, &mut in_flight, &mut answers).await;
             }
             let StreamCommand { id, command } = decode(&line);
+            let reads = command.as_ref().is_ok_and(Command::reads);
             let started = match command {
                 Ok(command) => {
                     let mut run = Box::pin(self.run(command));
@@ -119,8 +124,15 @@ impl Api {
                 Err(error) => Started::Done(Err(error)),
             };
             in_flight.push_back((id, started));
-            while matches!(in_flight.front(), Some((_, Started::Done(_)))) {
+            while reads && !in_flight.is_empty()
+                || matches!(in_flight.front(), Some((_, Started::Done(_))))
+            {
                 answer_first(self, &mut in_flight, &mut answers).await;
+            }
+            since_yield += 1;
+            if reads || since_yield == COMMANDS_PER_YIELD {
+                since_yield = 0;
+                yield_now().await;
             }
         }
         while !in_flight.is_empty() {
@@ -255,6 +267,12 @@ impl<'de> Visitor<'de> for OnlyIdVisitor {
 
 const TOO_LONG: ApiError =
     ApiError::BAD_REQUEST.because("the line is longer than http_api.max_request_body_size");
+
+/// The answers that are made before the peer takes them.
+pub(crate) const ANSWER_BYTES_MAX: usize = 1 << 20;
+
+/// Small commands between two turns of other tasks: some 0.2 ms.
+const COMMANDS_PER_YIELD: usize = 64;
 
 /// Commands of one stream that wait for a broker at the same time.
 const IN_FLIGHT_MAX: usize = 1024;

@@ -4,6 +4,7 @@
 //! What an item does is changed in the file of its method.
 
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt as _};
@@ -15,10 +16,13 @@ use serde_json::{Map, Value};
 use super::{Command, DESCRIPTIONS, Description, Outcome};
 use crate::error::NO_METHOD;
 use crate::json::{or_default, up_to};
-use crate::{Api, ApiError, Method};
+use crate::{Api, ApiError, Method, yield_now::yield_now};
 
 /// Maximum number of commands in a batch; a longer batch is refused as a whole.
 pub const BATCH_COMMANDS_MAX: usize = 10_000;
+
+/// When the replies of a batch have so many bytes, its further commands that read get an error.
+pub(crate) const BATCH_REPLY_BYTES_MAX: usize = 32 << 20;
 
 /// Maximum number of commands of a parallel batch in flight.
 const PARALLEL_MAX: usize = 1024;
@@ -64,24 +68,36 @@ impl Api {
                 return Err(ApiError::BAD_REQUEST.because("commands has too many items"));
             }
             let at_once = if request.parallel { PARALLEL_MAX } else { 1 };
-            let replies = stream::iter(request.commands).map(|command| self.reply(command));
+            let bytes = AtomicUsize::new(0);
+            let replies = stream::iter(request.commands).map(|command| self.reply(command, &bytes));
             Ok(BatchReply { replies: replies.buffered(at_once).collect().await })
         })
         .await
     }
 
-    /// Runs one command; 104 for a batch inside a batch.
-    fn reply(&self, command: Result<Command, ApiError>) -> BoxFuture<'_, Reply> {
+    /// Runs one command; 104 for a batch inside a batch, 111 for one that reads when the replies have
+    /// [`BATCH_REPLY_BYTES_MAX`] `bytes` already. Other tasks of the thread get their turn behind a command that reads.
+    fn reply<'a>(
+        &'a self,
+        command: Result<Command, ApiError>,
+        bytes: &'a AtomicUsize,
+    ) -> BoxFuture<'a, Reply> {
         Box::pin(async move {
+            let reads = command.as_ref().is_ok_and(Command::reads);
+            if reads {
+                yield_now().await;
+            }
             let outcome = match command {
+                Ok(_) if reads && bytes.load(Relaxed) >= BATCH_REPLY_BYTES_MAX => Err(FULL),
                 Ok(Command::Batch(_)) => {
                     Err(ApiError::NOT_FOUND.because("a batch cannot contain a batch"))
                 }
                 Ok(command) => self.run(command).await,
                 Err(error) => Err(error),
             };
-            if let Err(error) = &outcome {
-                self.log_error("batch", error, "", None);
+            match &outcome {
+                Ok(outcome) => _ = bytes.fetch_add(outcome.large_bytes(), Relaxed),
+                Err(error) => self.log_error("batch", error, "", None),
             }
             outcome.map_or_else(|error| Reply::Error { error }, Reply::Outcome)
         })
@@ -178,4 +194,6 @@ pub(crate) fn take_method<'de, A: MapAccess<'de>>(
 }
 
 const TWO_METHODS: ApiError = ApiError::BAD_REQUEST.because("the command names two methods");
+const FULL: ApiError = ApiError::TOO_MANY_REQUESTS
+    .because("the replies of the batch have more than 32 MiB, ask in another request");
 const NO_OBJECT: ApiError = ApiError::BAD_REQUEST.because("null is no command");

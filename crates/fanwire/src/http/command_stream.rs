@@ -4,6 +4,7 @@
 //! Changed here: when the request body is read, and when the response ends. Lines and answers live in `api::http::stream`.
 
 use std::{
+    collections::VecDeque,
     convert::Infallible,
     pin::Pin,
     sync::Arc,
@@ -23,8 +24,8 @@ pub(super) struct CommandStream<B> {
     api_service: Arc<ApiService>,
     body: B,
     lines: Lines,
-    /// The answers to the last lines, while they are being made.
-    answers: Option<Pin<Box<dyn Future<Output = Vec<u8>> + Send>>>,
+    /// The answers to the next lines, while they are being made, and the lines that follow.
+    answers: Option<Pin<Box<dyn Future<Output = (Vec<u8>, VecDeque<Line>)> + Send>>>,
     has_ended: bool,
     /// Wakes an idle stream, so that it notices the stop of the server.
     stop_check: Interval,
@@ -37,14 +38,15 @@ impl<B> CommandStream<B> {
         Self { api_service, body, lines, answers: None, has_ended: false, stop_check }
     }
 
-    fn start(&mut self, lines: Vec<Line>) {
+    fn start(&mut self, mut lines: VecDeque<Line>) {
         if lines.is_empty() {
             return;
         }
         let api_service = Arc::clone(&self.api_service);
         self.answers = Some(Box::pin(async move {
             api_service.wait_for_shards().await;
-            api_service.http_api.api().answer_lines(lines).await
+            let answers = api_service.http_api.api().answer_lines(&mut lines).await;
+            (answers, lines)
         }));
     }
 }
@@ -60,8 +62,9 @@ impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for CommandStream<B> {
         let this = self.get_mut();
         loop {
             if let Some(answers) = &mut this.answers {
-                let answers = ready!(answers.as_mut().poll(context));
+                let (answers, lines) = ready!(answers.as_mut().poll(context));
                 this.answers = None;
+                this.start(lines); // hyper polls it after it took these answers
                 return Poll::Ready(Some(Ok(Frame::data(answers.into()))));
             }
             if this.has_ended || this.api_service.http_api.api().is_closing() {
@@ -71,7 +74,7 @@ impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for CommandStream<B> {
                 Poll::Ready(Some(Ok(frame))) => {
                     if let Ok(piece) = frame.into_data() {
                         let lines = this.lines.push(piece);
-                        this.start(lines);
+                        this.start(lines.into());
                     }
                 }
                 Poll::Ready(None) => {
