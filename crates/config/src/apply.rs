@@ -160,7 +160,7 @@ impl Place<'_> {
             let Support::NotYet(weight) = key.support else { continue };
             let name = self.name(key);
             match read(key, setting) {
-                Ok(value) if asks_for_nothing(key, &value) => {}
+                Ok(value) if asks_for_nothing(key, &value, weight) => {}
                 Ok(_) => findings.push(Finding::not_yet(&setting.source, &name, key.doc, weight)),
                 // Its shape is not what is to be mended: lists of names are right in Centrifugo's variables.
                 Err(_) if weight != Weight::Tuning => {
@@ -188,23 +188,26 @@ fn default(key: &Key) -> Value {
 }
 
 /// The default, or a section in which nothing is switched on and no endpoint is named: files that list every key have
-/// sections at their defaults.
-fn asks_for_nothing(key: &Key, value: &Value) -> bool {
+/// sections at their defaults. Those that would stop the start have a switch, which is off by default.
+fn asks_for_nothing(key: &Key, value: &Value, weight: Weight) -> bool {
+    let has_switch = weight == Weight::Refused;
     match value {
-        Value::Tree(Json::Object(section)) => !section.iter().any(|(name, json)| asks(name, json)),
+        Value::Tree(Json::Object(section)) => {
+            !section.iter().any(|(name, json)| asks(name, json, has_switch))
+        }
         value => *value == default(key),
     }
 }
 
 /// Whether an entry of such a section asks for something.
-fn asks(name: &str, json: &Json) -> bool {
+fn asks(name: &str, json: &Json, has_switch: bool) -> bool {
     let name = name.to_ascii_lowercase();
     match json {
-        Json::Object(inner) => inner.iter().any(|(name, json)| asks(name, json)),
+        Json::Object(inner) => inner.iter().any(|(name, json)| asks(name, json, has_switch)),
         json if name == "enabled" || name.ends_with("_enabled") => {
             Kind::Switch.read(json) != Ok(Value::Switch(false))
         }
-        Json::String(text) => name == "endpoint" && !text.is_empty(),
+        Json::String(text) => name == "endpoint" && !text.is_empty() && !has_switch,
         _ => false,
     }
 }

@@ -210,9 +210,10 @@ Flags win over the environment, the environment over the file, the file over the
 - **Environment variables** are `FANWIRE_` and the key in capitals with `_` for `.`:
   `FANWIRE_CLIENT_TOKEN_HMAC_SECRET_KEY`. `CENTRIFUGO_` is read as well; of two that mean the same key
   Fanwire's wins. Lists are separated by spaces or JSON, lists of sections are JSON. The file `.env` of the working
-  directory is read, too: lines of `NAME=value`, and a variable of the process wins.
+  directory is read, too, as godotenv reads it, and a variable of the process wins. An empty variable is not set.
+- **Secrets** may be in a file: every key that is a secret has one with `_file` behind it, `http_api.key_file`, with the name of the file.
 - **Durations** are texts such as `300ms`, `25s` or `1m30s`. Numbers, `true` and `false` may stand in quotes, too.
-- **Unknown keys** are warned about and ignored (`check-config --strict` fails on them); wrong types and values stop the start.
+- **Unknown keys** are warned about and ignored (`check-config --strict` fails on them, and a reload changes nothing); wrong types and values stop the start.
 - **Keys of Centrifugo before v6**, which had no sections (`token_hmac_secret_key`, `admin: true`), are named with what they are
   called today, and not obeyed. A file that has nothing else stops the start;
   [Centrifugo's migration page](https://centrifugal.dev/docs/getting-started/migration_v6) converts it, and variables.

@@ -118,7 +118,6 @@ client:
   ping_interval: 25
   channel_limit: 0
   insecure: "yes"
-  token: {hmac_secret_key: 12345}
 http_server: {port: 70000}
 log: {level: loud}
 websocket: {handler_prefix: ws}
@@ -140,7 +139,6 @@ channel:
              \"300ms\", \"25s\" or \"1m30s\", from 1s to 24h; a plain number has no unit",
             "error: fanwire.yaml: client.channel_limit is 0, expected a whole number from 1 to 2147483647",
             "error: fanwire.yaml: client.insecure is \"yes\", expected true or false",
-            "error: fanwire.yaml: client.token.hmac_secret_key expected a text; written in quotes",
             "error: fanwire.yaml: channel.namespaces[chat].allow_subscribe_for_client is \
              \"sometimes\", expected true or false",
         ],
@@ -257,7 +255,6 @@ channel:
             "error: fanwire.yaml: channel.namespaces[asked].subscribe_proxy_enabled is not supported \
              yet and cannot be left out. Asks the backend at subscribe; its decision would be skipped, \
              let it sign subscription tokens.",
-            "warning: fanwire.yaml: broker.redis is not supported yet. Settings of the Redis broker.",
             "warning: fanwire.yaml: uni_grpc.enabled is not supported yet. Unidirectional gRPC; nothing listens for it.",
             "warning: fanwire.yaml: channel.without_namespace.sub_refresh_proxy_enabled is not \
              supported yet. Asks the backend before a subscription expires; clients must bring a new token.",

@@ -61,7 +61,10 @@ impl Unrecovered {
     ) -> Self {
         let oldest = read.publications.first().map(|oldest| oldest.offset);
         match (mode, oldest) {
-            (RecoveryMode::Stream, _) if !read.continues(claimed.offset, claimed.epoch) => {
+            (RecoveryMode::Stream, _)
+                if !read.continues(claimed.offset, claimed.epoch)
+                    || claimed.offset > read.top.offset =>
+            {
                 Self::Epoch
             }
             (RecoveryMode::Stream, Some(oldest)) if oldest == claimed.offset + 1 => Self::Limit,

@@ -40,8 +40,10 @@ fn the_example_of_the_readme_is_right() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
     let readme = std::fs::read_to_string(path).expect("the repository has a README");
     let example = readme.split("```yaml").nth(1).and_then(|rest| rest.split("```").next());
-    let text = example.expect("the README has an example in YAML");
-    let Ok(serde_json::Value::Object(tree)) = parse(Format::Yaml, text) else { panic!("{text}") };
+    // The secrets of the page are refused, as everybody knows them.
+    let text =
+        example.expect("the README has an example in YAML").replace("change-me", "of-a-test");
+    let Ok(serde_json::Value::Object(tree)) = parse(Format::Yaml, &text) else { panic!("{text}") };
     let file = Some((std::path::Path::new("README.md"), tree));
     let (_, findings) = assemble(file, std::iter::empty(), &[]).expect("the example is right");
     assert_eq!(findings, []);

@@ -80,8 +80,8 @@ fn quotes_within_a_text_are_named() {
 fn other_types_hear_what_would_be_right() {
     check(Kind::Switch, json!(1), wrong_type("true or false"));
     check(COUNT, json!(1.5), wrong_type("a whole number from 1 to 10"));
-    check(Kind::Text, json!(5), wrong_type("a text; written in quotes"));
-    check(Kind::List, json!(["a", 1]), wrong_type("a list of texts"));
+    check(Kind::Text, json!(true), wrong_type("a text; written in quotes"));
+    check(Kind::List, json!(["a", true]), wrong_type("a list of texts"));
     check(Kind::Objects, json!(["a"]), wrong_type("a list of sections"));
     check(Kind::Block, json!([]), wrong_type("a section of keys"));
 }

@@ -70,6 +70,8 @@ fn publish(config: &Config, at: &str, namespace: &Namespace) -> Found {
 /// Permissions for what the namespace does not keep, and more history than a client can recover.
 fn history(config: &Config, at: &str, namespace: &Namespace) -> Vec<(Severity, String, String)> {
     let has_history = namespace.history_size > 0 && !namespace.history_ttl.is_zero();
+    // These permissions also decide who gets joins and leaves.
+    let has_members = namespace.presence || namespace.join_leave;
     let idle = [
         (
             "allow_history_for_client",
@@ -83,16 +85,11 @@ fn history(config: &Config, at: &str, namespace: &Namespace) -> Vec<(Severity, S
             has_history,
             "history_size",
         ),
-        (
-            "allow_presence_for_client",
-            namespace.allow_presence_for_client,
-            namespace.presence,
-            "presence",
-        ),
+        ("allow_presence_for_client", namespace.allow_presence_for_client, has_members, "presence"),
         (
             "allow_presence_for_subscriber",
             namespace.allow_presence_for_subscriber,
-            namespace.presence,
+            has_members,
             "presence",
         ),
     ];

@@ -48,10 +48,10 @@ fn flags_win_over_environment_over_file_over_defaults() {
 }
 
 #[test]
-fn an_empty_variable_is_a_text_and_otherwise_not_set() {
+fn an_empty_flag_is_a_text_and_otherwise_not_set() {
     let file = json!({"http_server": {"port": 1}, "channel": {"private_prefix": "!"}});
-    let empty = &[("FANWIRE_HTTP_SERVER_PORT", ""), ("FANWIRE_CHANNEL_PRIVATE_PREFIX", "")];
-    let config = config(Some(file), empty, &[]);
+    let empty = &[("http_server.port", ""), ("channel.private_prefix", "")];
+    let config = config(Some(file), &[], empty);
     assert_eq!(config.http_server.port, 1);
     assert_eq!(config.node.channel.private_prefix, "");
 }
@@ -201,7 +201,7 @@ fn a_configuration_lists_the_defaults_of_development_mode_that_it_does_not_have(
 fn an_empty_variable_is_not_set() {
     let Json::Object(tree) = json!({
         "client": {"token": {"hmac_secret_key": "0123456789abcdef0123456789abcdef"}, "allowed_origins": ["https://a.example"]},
-        "channel": {"namespaces": [{"name": "chat", "history_size": 10}]},
+        "channel": {"namespaces": [{"name": "chat", "history_size": 10, "history_ttl": "1m"}]},
     }) else {
         unreachable!()
     };
@@ -255,7 +255,7 @@ fn a_secret_may_be_in_a_file() {
 
 #[test]
 fn letter_case_of_keys_in_a_file_does_not_count() {
-    let Json::Object(tree) = json!({"CLIENT": {"Channel_Limit": 5}, "Channel": {"Namespaces": [{"Name": "a", "PRESENCE": true}]}})
+    let Json::Object(tree) = json!({"CLIENT": {"Channel_Limit": 5}, "Channel": {"Namespaces": [{"Name": "chat", "PRESENCE": true}]}})
     else {
         unreachable!()
     };
@@ -263,5 +263,5 @@ fn letter_case_of_keys_in_a_file_does_not_count() {
     let (config, findings) = assemble(file, std::iter::empty(), &[]).expect("a good file");
     assert_eq!(config.node.client.channel_limit, 5);
     assert!(config.node.channel.namespaces[0].presence, "{findings:?}");
-    assert_eq!(config.node.channel.namespaces[0].name, "a");
+    assert_eq!(config.node.channel.namespaces[0].name, "chat");
 }
