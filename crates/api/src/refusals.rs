@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use fanwire_telemetry::{Event, excerpt};
+use fanwire_telemetry::{RefusalEvent, excerpt};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -33,7 +33,7 @@ impl HttpApi {
         let (method, cause) = (excerpt(method), excerpt(cause));
         let kind = format!("api {status}");
         let address = Some(peer.ip());
-        let event = Event { kind: &kind, cause: &cause, address, ..Event::default() };
+        let event = RefusalEvent { kind: &kind, cause: &cause, address, ..RefusalEvent::default() };
         let Some(level) = node.log_level(event, Instant::now()) else { return };
         at_level!(level.count(), method, status, cause, address = %peer, "refused an API request");
     }
@@ -51,7 +51,7 @@ impl Api {
         let ApiError { code, message: error, cause, .. } = *error;
         let kind = format!("api {method} {code}");
         let address = peer.map(|peer| peer.ip());
-        let event = Event { kind: &kind, cause, address, ..Event::default() };
+        let event = RefusalEvent { kind: &kind, cause, address, ..RefusalEvent::default() };
         let Some(level) = self.node.log_level(event, Instant::now()) else { return };
         let Named { channel, user } = serde_json::from_str(parameters).unwrap_or_default();
         let [channel, user] = [channel, user].map(|value| value.and_then(text));

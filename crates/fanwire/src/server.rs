@@ -4,39 +4,44 @@
 //! Changed here: the order of start and stop. The parts live in their modules.
 
 mod bind;
+mod error;
+mod shards;
+mod tasks;
 
 use std::{
-    fmt, io,
     net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use fanwire_api::Api;
-use fanwire_auth::{OptionsError, TokenOptions};
-use fanwire_brokers::redis::RedisError;
-use fanwire_node::{Node, ShardId};
-use fanwire_protocol::Disconnect;
-use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
+use fanwire_auth::TokenOptions;
+use fanwire_config::{Config, TlsOptions};
+use fanwire_edge::{
+    AdmissionLimits, AllowedOrigins, ClientParts, ConnectionRate, ListenerSettings, Refusals,
+    SharedLimits, TlsAcceptor, descriptors, listener, settings as endpoints,
+};
+use fanwire_fanout::{Contexts, Shards};
+use fanwire_node::Node;
+use fanwire_shard as shard;
+use fanwire_tls::{Acme, HandshakeCounts, ListenersTls};
+use tokio::{sync::watch, task::JoinHandle};
 
+pub use self::error::StartError;
+use self::{
+    bind::{Bound, bind},
+    shards::start_shards,
+    tasks::background_tasks,
+};
 use crate::{
     Builder, Handle, Hooks, Rooms, compression,
-    engine::{Engine, EngineError},
+    engine::Engine,
     example,
     http::routes,
     jwks::Fetcher,
     metrics::{Metrics, Reloads, Sources},
     readiness::Readiness,
 };
-use bind::{Bound, bind};
-use fanwire_config::{Config, TlsOptions};
-use fanwire_edge::{
-    AdmissionLimits, AllowedOrigins, ClientParts, ConnectionRate, ListenerSettings, Refusals,
-    SharedLimits, TlsAcceptor, descriptors, listener, settings as endpoints,
-};
-use fanwire_fanout::{Contexts, EncodeWorker, Realtime, RealtimeCounters, ShardInbox, Shards};
-use fanwire_shard::{self as shard, Budget, DecodeFailures};
-use fanwire_tls::{Acme, AcmeError, HandshakeCounts, ListenersTls, SectionError, TlsError};
 
 /// A running server. Dropping it leaves its threads running; call [`Server::shutdown`].
 ///
@@ -63,30 +68,6 @@ pub struct Server {
     descriptors: usize,
 }
 
-/// Why a server did not start.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum StartError {
-    /// An option of the node is wrong; names the key, the value and valid values.
-    Options(OptionsError),
-    /// The configured Redis cannot be used; names its address and the remedy.
-    Redis(RedisError),
-    /// `http_server.address` or `internal_address` cannot be resolved.
-    Address { key: &'static str, value: String, source: io::Error },
-    /// The address is in use, or not of this machine. `keys` is the common prefix of its configuration keys.
-    Bind { keys: &'static str, address: SocketAddr, source: io::Error },
-    /// A `tls` section is invalid; `key` is its name.
-    Tls { key: &'static str, source: TlsError },
-    /// A key of `http_server.tls_autocert` is invalid, or its folder or address cannot be used.
-    Acme(AcmeError),
-    /// Threads or pollers could not be created.
-    Shards(io::Error),
-    /// The listener that the program passed cannot be used.
-    Listener(io::Error),
-    /// The threads of the HTTP side could not be created.
-    Runtime(io::Error),
-}
-
 impl Builder {
     /// Binds, starts the shards and serves. Must run inside a tokio runtime, which then runs the HTTP side and the hooks.
     ///
@@ -108,8 +89,7 @@ impl Server {
 
     async fn start_with(builder: Builder) -> Result<Self, StartError> {
         let Builder { config, listener, hooks, rooms } = builder;
-        enable_profiles(&config);
-        let descriptors = descriptors::raise();
+        let descriptors = prepare_process(&config);
         let (acme, tls) = start_tls(&config).await?;
         let (public, internal) = bind(&config, listener).await?;
         let addresses = Addresses::of(&config, &public, internal.as_ref());
@@ -123,6 +103,9 @@ impl Server {
             .map_err(StartError::Shards)?;
         let api = Arc::new(Api::new(node.clone(), config.http_api.api.clone()));
         let (refusals, reloads) = (Arc::<Refusals>::default(), Arc::<Reloads>::default());
+        let (tls_handshakes, certificates) =
+            (Arc::default(), acme.as_ref().map(Acme::certificates));
+        let acceptors = acceptors(&tls, &tls_handshakes);
         let sources = Sources {
             node: node.clone(),
             shards: shards.clone(),
@@ -132,18 +115,18 @@ impl Server {
             engine: engine.clone(),
             refusals: refusals.clone(),
             tls: tls.clone(),
-            tls_handshakes: Arc::default(),
-            certificates: acme.as_ref().map(Acme::certificates),
+            tls_handshakes,
+            certificates,
             rooms,
-            reloads: Arc::clone(&reloads),
+            reloads: reloads.clone(),
         };
-        let acceptors = acceptors(&tls, &sources.tls_handshakes);
         let metrics = Arc::new(Metrics::new(sources));
         let background_tasks = background_tasks(&node, &contexts, &metrics, &shards, &readiness);
         let limits = limits(&config, None).shared();
         let admission = || endpoints::admission(&config, &limits, descriptors, &refusals);
+        let memory = contexts.memory();
         let endpoints =
-            endpoints::websockets(&config, &shards, contexts.memory(), &decode_failures, admission);
+            endpoints::websockets(&config, &shards, memory, &decode_failures, admission);
         let parts = routes::Parts {
             clients: ClientParts { endpoints, node: node.clone() },
             shards: shards.clone(),
@@ -153,11 +136,7 @@ impl Server {
             readiness: readiness.clone(),
             demo_curl: demo_curl(&config, addresses.api),
         };
-        let (stop, stopped) = watch::channel(false);
-        let services = routes::services(&config, parts);
-        let http2 = config.http_server.h2c_external;
-        let serving = serve((public, internal), (acceptors, http2), services, descriptors, stopped);
-        let http = tokio::spawn(serving);
+        let (http, stop) = start_http(&config, (public, internal), acceptors, parts, descriptors);
         let renewals = acme.map(|acme| tokio::spawn(acme.run()));
         Ok(Self {
             addresses,
@@ -298,61 +277,12 @@ impl Server {
     }
 }
 
-fn enable_profiles(config: &Config) {
+/// Enables profiles, and raises the limit of descriptors, which it returns.
+fn prepare_process(config: &Config) -> usize {
     if config.debug.enabled && !fanwire_profile::heap::enable() {
         tracing::warn!("debug.enabled: this build has no heap profile, only a CPU profile");
     }
-}
-
-fn background_tasks(
-    node: &Arc<Node>,
-    contexts: &Arc<Contexts>,
-    metrics: &Arc<Metrics>,
-    shards: &Arc<Shards>,
-    readiness: &Arc<Readiness>,
-) -> [JoinHandle<()>; 3] {
-    [
-        tokio::spawn(sweep_contexts(node.clone(), contexts.clone())),
-        tokio::spawn(tick(node.clone(), metrics.clone())),
-        tokio::spawn(observe(shards.clone(), readiness.clone())),
-    ]
-}
-
-/// Frees unused memory of compression, and moves memory to channels that save more bytes with it.
-async fn sweep_contexts(node: Arc<Node>, contexts: Arc<Contexts>) {
-    let mut ticks = tokio::time::interval(Contexts::SWEEP_INTERVAL);
-    loop {
-        ticks.tick().await;
-        let (node, contexts) = (node.clone(), contexts.clone());
-        let sweep = move || contexts.sweep(|channel| node.has_listeners(channel));
-        // With very many channels it takes some milliseconds; requests on this runtime must not wait for it.
-        let _ = tokio::task::spawn_blocking(sweep).await;
-    }
-}
-
-/// Runs the node's periodic work, and keeps `metrics`, which the node summarises, alive.
-async fn tick(node: Arc<Node>, metrics: Arc<Metrics>) {
-    node.summarise(metrics.meters());
-    let mut ticks = tokio::time::interval(TICK_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        // An idle shard does not read the clock.
-        node.synchronise(Instant::now(), fanwire_fanout::unix_ms());
-        let node = node.clone();
-        let _ = tokio::task::spawn_blocking(move || node.tick(Instant::now())).await;
-    }
-}
-
-/// Observes once a second whether the shards turn.
-async fn observe(shards: Arc<Shards>, readiness: Arc<Readiness>) {
-    let mut ticks = tokio::time::interval(TICK_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        let turns = shards.counters().iter().map(|counters| counters.turns.value());
-        readiness.observe(turns.zip(shards.inboxes().iter().map(|inbox| inbox.bytes() > 0)));
-    }
+    descriptors::raise()
 }
 
 /// Gives a node the hooks of the program and the fetchers of keys, and rooms their node.
@@ -407,69 +337,6 @@ fn demo_curl(config: &Config, address: SocketAddr) -> String {
     }
 }
 
-fn start_shards(
-    config: &Config,
-    node: &Arc<Node>,
-    contexts: &Arc<Contexts>,
-    decode_failures: &Arc<DecodeFailures>,
-    realtime_counters: &Arc<parking_lot::Mutex<Vec<RealtimeCounters>>>,
-) -> io::Result<Arc<Shards>> {
-    let (hub_node, realtime_counters) = (node.clone(), realtime_counters.clone());
-    let (settings, contexts) =
-        (settings(config, contexts.memory(), decode_failures.clone()), contexts.clone());
-    let encode_worker = EncodeWorker::start()?;
-    let joins_pushes = config.uni_websocket.join_push_messages;
-    let shards = Shards::start(&settings, move |number| {
-        let shard = ShardId(u16::try_from(number).expect("fewer than 65,536 shards"));
-        let realtime =
-            Realtime::new(hub_node.clone(), shard, contexts.clone(), encode_worker.clone())
-                .join_pushes(joins_pushes);
-        realtime_counters.lock().push(realtime.counters());
-        realtime
-    })?;
-    for inbox in shards.inboxes() {
-        node.attach(Arc::new(ShardInbox(inbox.clone())));
-    }
-    Ok(shards)
-}
-
-fn settings(
-    config: &Config,
-    memory: &Arc<Budget>,
-    decode_failures: Arc<DecodeFailures>,
-) -> shard::ShardSettings {
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    let websocket = &config.websocket;
-    let message_bytes_max = websocket.message_size_limit;
-    shard::ShardSettings {
-        shards: if config.shards == 0 { cores() } else { config.shards },
-        queue_bytes_max: config.node.client.queue_max_size,
-        slow_close: (Disconnect::SLOW.code, "slow"),
-        last_message: fanwire_fanout::last_message,
-        write_timeout: websocket.write_timeout,
-        write_delay: config.client.write_delay,
-        reply_without_queue: config.client.reply_without_queue,
-        compression_min_bytes: websocket.compression_min_size,
-        compression_level: websocket.compression_level,
-        compression_verify: websocket.compression_verify,
-        dedicated: shard::DedicatedSettings {
-            window_bits: websocket.compression_dedicated.window_bits,
-            memory_level: websocket.compression_dedicated.memory_level,
-            level: websocket.compression_level,
-            strategy: websocket.compression_dedicated.strategy,
-            memory: memory.clone(),
-        },
-        decode_failures,
-        message_bytes_max,
-        inflated_bytes_max: match websocket.decompressed_message_size_limit {
-            0 => message_bytes_max.saturating_mul(10),
-            limit => limit,
-        },
-        fragments_max: websocket.fragments_max,
-        uni_websocket: endpoints::uni_websocket_settings(&config.uni_websocket),
-    }
-}
-
 /// A rate that does not change keeps what was taken from it.
 fn limits(config: &Config, current: Option<&AdmissionLimits>) -> AdmissionLimits {
     let client = &config.client;
@@ -502,6 +369,21 @@ fn acceptors(tls: &ListenersTls, counts: &Arc<HandshakeCounts>) -> [Option<TlsAc
         .map(|tls| tls.clone().map(|tls| TlsAcceptor::new(tls, Arc::clone(counts))))
 }
 
+/// Starts the HTTP side. Sending `true` stops it.
+fn start_http(
+    config: &Config,
+    bound: (Bound, Option<Bound>),
+    acceptors: [Option<TlsAcceptor>; 2],
+    parts: routes::Parts,
+    descriptors: usize,
+) -> (JoinHandle<()>, watch::Sender<bool>) {
+    let (stop, stopped) = watch::channel(false);
+    let services = routes::services(config, parts);
+    let settings = (acceptors, config.http_server.h2c_external);
+    let http = tokio::spawn(serve(bound, settings, services, descriptors, stopped));
+    (http, stop)
+}
+
 async fn serve(
     (public, internal): (Bound, Option<Bound>),
     ([tls, internal_tls], http2_cleartext): ([Option<TlsAcceptor>; 2], bool),
@@ -525,59 +407,8 @@ async fn serve(
     }
 }
 
-const TICK_INTERVAL: Duration = Duration::from_secs(1);
-
 /// Added to `shutdown.timeout` for the last turns of the shards.
 const GRACE: Duration = Duration::from_millis(250);
 
 /// The part of `shutdown.timeout` over which closes are spread; the rest is for peers that reply late.
 const SPREAD_SHARE: f64 = 0.75;
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StartError::Options(error) => error.fmt(f),
-            StartError::Redis(error) => error.fmt(f),
-            StartError::Address { key, value, source } => write!(
-                f,
-                "{key} = {value:?} cannot be resolved ({source}): use an IP address or a name that resolves"
-            ),
-            StartError::Bind { keys, address, source }
-                if source.kind() == io::ErrorKind::AddrInUse =>
-            {
-                write!(
-                    f,
-                    "{keys}port = {}: {address} is in use by another process: stop it, or choose another port (0 = any free port)",
-                    address.port()
-                )
-            }
-            StartError::Bind { keys, address, source } => write!(
-                f,
-                "{keys}address and {keys}port: cannot listen on {address} ({source}): use an address of this machine and a port you may bind"
-            ),
-            StartError::Tls { key, source } => write!(f, "{key}.{source}"),
-            StartError::Acme(error) => error.fmt(f),
-            StartError::Shards(error) => write!(f, "cannot start the shards: {error}"),
-            StartError::Listener(error) => write!(f, "cannot use the given listener: {error}"),
-            StartError::Runtime(error) => write!(f, "cannot start the threads for HTTP: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}
-
-impl From<SectionError> for StartError {
-    fn from(SectionError { key, source }: SectionError) -> Self {
-        Self::Tls { key, source }
-    }
-}
-
-impl From<EngineError> for StartError {
-    fn from(error: EngineError) -> Self {
-        match error {
-            EngineError::Options(error) => Self::Options(error),
-            EngineError::Redis(error) => Self::Redis(error),
-            EngineError::Tls { key, source } => Self::Tls { key, source },
-        }
-    }
-}

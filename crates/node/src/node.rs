@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fanwire_auth::{KeyCounters, KeySource, OptionsError, Verifier};
 use fanwire_broker::{Broker, Deliver, MemoryBroker, MemoryPresence, Presence};
-use fanwire_telemetry::{Burst, Event, LogThrottle};
+use fanwire_telemetry::{Burst, LogThrottle, RefusalEvent};
 use uuid::Uuid;
 
 use crate::broadcast::Prepare;
@@ -146,7 +146,7 @@ impl Node {
     }
 
     /// Counts a refusal, by a client command or the server API. `None` if it is not logged.
-    pub fn log_level(&self, refusal: Event<'_>, now: Instant) -> Option<RefusalLevel> {
+    pub fn log_level(&self, refusal: RefusalEvent<'_>, now: Instant) -> Option<RefusalLevel> {
         match self.refusal_throttle.record_event(refusal, now) {
             Some(repeats) => Some(RefusalLevel::Info(repeats.count())),
             None => RefusalLevel::of_debug(),

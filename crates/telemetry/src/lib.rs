@@ -10,4 +10,4 @@ mod log_throttle;
 
 pub use counter::Counter;
 pub use excerpt::excerpt;
-pub use log_throttle::{Burst, Event, LogThrottle, Repeats};
+pub use log_throttle::{Burst, LogThrottle, RefusalEvent, Repeats};

@@ -40,7 +40,7 @@ struct EventState {
 
 /// An event with what its log line says of it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Event<'a> {
+pub struct RefusalEvent<'a> {
     pub kind: &'a str,
     pub cause: &'a str,
     /// "" = unknown.
@@ -107,14 +107,14 @@ impl LogThrottle {
 
     /// Counts an event of a kind. Returns the count if the event is to be logged.
     pub fn record(&self, kind: &str, now: Instant) -> Option<Repeats> {
-        self.record_event(Event { kind, ..Event::default() }, now)
+        self.record_event(RefusalEvent { kind, ..RefusalEvent::default() }, now)
     }
 
     /// As [`record`](Self::record). A cause that is new in the window of its kind is logged, too, up to [`CAUSES_LOGGED`] of
     /// them; [`ended`](Self::ended) returns the others.
-    pub fn record_event(&self, event: Event<'_>, now: Instant) -> Option<Repeats> {
+    pub fn record_event(&self, event: RefusalEvent<'_>, now: Instant) -> Option<Repeats> {
         let mut state = self.state.lock();
-        let Event { kind, cause, user, address } = event;
+        let RefusalEvent { kind, cause, user, address } = event;
         let kinds = &mut state.kinds;
         let kind = if kinds.len() < KINDS_MAX || kinds.contains_key(kind) { kind } else { "" };
         let event = kinds.entry_ref(kind).or_default();

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use fanwire_auth::KeyLookup;
 use fanwire_broker::Answer;
 use fanwire_protocol::{Command, DecodeError, Disconnect, ErrorCode, Reply, Request};
-use fanwire_telemetry::{Event, excerpt};
+use fanwire_telemetry::{RefusalEvent, excerpt};
 
 use super::subscribe::Finished;
 use super::{
@@ -363,8 +363,12 @@ impl<'a> CommandContext<'a> {
         let kind = format!("{name} {}", refusal.code());
         let refused = refusal.refused(self.command, None);
         let user = excerpt(&self.session().user);
-        let event =
-            Event { kind: &kind, cause: &excerpt(&refused.cause), user: &user, address: None };
+        let event = RefusalEvent {
+            kind: &kind,
+            cause: &excerpt(&refused.cause),
+            user: &user,
+            address: None,
+        };
         if let Some(level) = self.node.log_level(event, self.now) {
             self.backlog.refused = Some(Box::new(refusal.refused(self.command, level.count())));
         }

@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 
 use fanwire_protocol::Disconnect;
-use fanwire_telemetry::{Event, excerpt};
+use fanwire_telemetry::{RefusalEvent, excerpt};
 
 use super::Hub;
 use crate::node::RefusalLevel;
@@ -64,7 +64,7 @@ impl Hub {
             RefusalLevel::of_debug()
         } else {
             let (_, user) = self.names(key);
-            let event = Event {
+            let event = RefusalEvent {
                 kind: &format!("disconnect {code}"),
                 cause: cause_of_disconnect(code),
                 user: user.as_deref().unwrap_or_default(),

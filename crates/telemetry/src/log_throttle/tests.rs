@@ -51,7 +51,7 @@ fn a_refusal_of_one_kind_is_logged_every_ten_seconds_with_the_count() {
 fn the_end_of_a_burst_is_returned_with_its_causes_and_who_had_most() {
     let (throttle, start) = (LogThrottle::for_refusals(), Instant::now());
     let at = |seconds| start + Duration::from_secs(seconds);
-    let event = |cause, user| Event {
+    let event = |cause, user| RefusalEvent {
         kind: "subscribe 103",
         cause,
         user,
@@ -81,7 +81,8 @@ fn names_of_a_burst_are_bounded_and_the_frequent_ones_stay() {
     let (throttle, now) = (LogThrottle::for_refusals(), Instant::now());
     for number in 0..10_000 {
         let user = if number % 4 == 0 { "often".to_owned() } else { format!("user {number}") };
-        throttle.record_event(Event { kind: "a", user: &user, ..Event::default() }, now);
+        throttle
+            .record_event(RefusalEvent { kind: "a", user: &user, ..RefusalEvent::default() }, now);
     }
     let ended = throttle.ended(now + Duration::from_secs(10));
     assert!(ended[0].users.starts_with("often ("), "{ended:?}");

@@ -1,0 +1,85 @@
+//! Why a server did not start, in words that name the key and the remedy.
+//! In: errors of the parts → out: one error.
+//! Uses the errors of the parts. Never: starts anything.
+//! Changed here: the words for what happens at the start.
+
+use std::{fmt, io, net::SocketAddr};
+
+use fanwire_auth::OptionsError;
+use fanwire_brokers::redis::RedisError;
+use fanwire_tls::{AcmeError, SectionError, TlsError};
+
+use crate::engine::EngineError;
+
+/// Why a server did not start.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// An option of the node is wrong; names the key, the value and valid values.
+    Options(OptionsError),
+    /// The configured Redis cannot be used; names its address and the remedy.
+    Redis(RedisError),
+    /// `http_server.address` or `internal_address` cannot be resolved.
+    Address { key: &'static str, value: String, source: io::Error },
+    /// The address is in use, or not of this machine. `keys` is the common prefix of its configuration keys.
+    Bind { keys: &'static str, address: SocketAddr, source: io::Error },
+    /// A `tls` section is invalid; `key` is its name.
+    Tls { key: &'static str, source: TlsError },
+    /// A key of `http_server.tls_autocert` is invalid, or its folder or address cannot be used.
+    Acme(AcmeError),
+    /// Threads or pollers could not be created.
+    Shards(io::Error),
+    /// The listener that the program passed cannot be used.
+    Listener(io::Error),
+    /// The threads of the HTTP side could not be created.
+    Runtime(io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Options(error) => error.fmt(f),
+            StartError::Redis(error) => error.fmt(f),
+            StartError::Address { key, value, source } => write!(
+                f,
+                "{key} = {value:?} cannot be resolved ({source}): use an IP address or a name that resolves"
+            ),
+            StartError::Bind { keys, address, source }
+                if source.kind() == io::ErrorKind::AddrInUse =>
+            {
+                write!(
+                    f,
+                    "{keys}port = {}: {address} is in use by another process: stop it, or choose another port (0 = any free port)",
+                    address.port()
+                )
+            }
+            StartError::Bind { keys, address, source } => write!(
+                f,
+                "{keys}address and {keys}port: cannot listen on {address} ({source}): use an address of this machine and a port you may bind"
+            ),
+            StartError::Tls { key, source } => write!(f, "{key}.{source}"),
+            StartError::Acme(error) => error.fmt(f),
+            StartError::Shards(error) => write!(f, "cannot start the shards: {error}"),
+            StartError::Listener(error) => write!(f, "cannot use the given listener: {error}"),
+            StartError::Runtime(error) => write!(f, "cannot start the threads for HTTP: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl From<SectionError> for StartError {
+    fn from(SectionError { key, source }: SectionError) -> Self {
+        Self::Tls { key, source }
+    }
+}
+
+impl From<EngineError> for StartError {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Options(error) => Self::Options(error),
+            EngineError::Redis(error) => Self::Redis(error),
+            EngineError::Tls { key, source } => Self::Tls { key, source },
+        }
+    }
+}
