@@ -72,7 +72,7 @@ func ruled(act func(*library, *order, *namespace) (keys, error)) func(*library, 
 		if order.Channel == "" {
 			return nil, centrifuge.ErrorBadRequest
 		}
-		rules, err := library.settings.rules(order.Channel)
+		rules, err := library.settings.granted(order.Channel)
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +86,7 @@ var methods = map[string]func(*library, *order) (keys, error){
 	"subscribe": ruled((*library).subscribeFor),
 	"unsubscribe": func(library *library, order *order) (keys, error) {
 		if order.Channel != "" {
-			if _, err := library.settings.rules(order.Channel); err != nil {
+			if _, err := library.settings.granted(order.Channel); err != nil {
 				return nil, err
 			}
 		}

@@ -30,6 +30,14 @@ func (settings *settings) rules(channel string) (*namespace, error) {
 	return namespace, nil
 }
 
+// granted finds what holds for a channel that the server, its API or a token gives: only its namespace is looked at.
+func (settings *settings) granted(channel string) (*namespace, error) {
+	if namespace := settings.namespace(channel); namespace != nil {
+		return namespace, nil
+	}
+	return nil, centrifuge.ErrorUnknownChannel
+}
+
 // permits says whether a user may, by the keys for clients, for subscribers and for those without a user id.
 func permits(user string, subscribed, forClient, forSubscriber, forAnonymous bool) bool {
 	return (forClient || forSubscriber && subscribed) && (user != "" || forAnonymous)
@@ -163,7 +171,7 @@ func (settings *settings) connect(event centrifuge.ConnectEvent) (centrifuge.Con
 		reply.Subscriptions[channel] = options
 	}
 	for _, channel := range granted {
-		rules, err := settings.rules(channel)
+		rules, err := settings.granted(channel)
 		if err != nil {
 			return reply, err
 		}
