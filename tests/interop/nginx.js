@@ -1,44 +1,31 @@
-// Debian's nginx in front of a server, with its defaults: one `proxy_pass` and nothing else that concerns connections.
-// In: a server → out: an address of the proxy, which is ended by its process id.
-// May take the program out of Debian's package without installing it, because that would start a service on port 80.
+// Debian's nginx in front of servers: with its defaults and one `proxy_pass`, or with a configuration from the documentation.
+// In: a server or blocks of a configuration → out: an address of the proxy, which is ended by its process id.
+// May take the program out of Debian's package (debian.js).
 // How nginx is started for the suites is changed here.
 
-import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 
 import { inCharge } from './children.js';
+import { program, whyWithout } from './debian.js';
+import { freePort } from './redis.js';
 import { eventually } from './server.js';
 
-const KEPT = fileURLToPath(new URL('../../target/tools/nginx', import.meta.url));
-const PROGRAMS = ['/usr/sbin/nginx', path.join(KEPT, 'usr/sbin/nginx')];
-
-/** The program, taken out of its package if the machine has none; throws with the reason. */
-function program() {
-  if (!PROGRAMS.some(existsSync)) {
-    mkdirSync(KEPT, { recursive: true });
-    const run = (name, ...words) => execFileSync(name, words, { cwd: KEPT, stdio: ['ignore', 'ignore', 'pipe'] });
-    run('apt-get', 'download', 'nginx');
-    run('sh', '-c', 'dpkg-deb --extract nginx_*.deb . && rm nginx_*.deb');
-  }
-  return PROGRAMS.find(existsSync);
-}
+const nginx = () => program('nginx', ['nginx']);
 
 /** Whether nginx can be started here: the reason if not. */
-export function withoutNginx() {
-  try {
-    program();
-    return false;
-  } catch (error) {
-    return `no nginx: ${error.message}`;
-  }
-}
+export const withoutNginx = () => whyWithout(nginx);
 
 /** Starts it in front of `server`; `more` are directives for the location. */
-export async function startNginx(t, server, more = '') {
+export function startNginx(t, server, more = '') {
+  return startNginxWith(t, (port) => `server { listen 127.0.0.1:${port}; location / { proxy_pass ${server.http}; ${more} } }`);
+}
+
+/** Starts it with the blocks that `blocks` returns for a port. */
+export async function startNginxWith(t, blocks) {
   const folder = mkdtempSync(path.join(tmpdir(), 'fanwire-nginx-'));
   const port = await freePort();
   const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
@@ -48,25 +35,23 @@ export async function startNginx(t, server, more = '') {
      http {
        access_log off;
        ${paths.map((name) => `${name}_temp_path ${folder}/${name};`).join(' ')}
-       server { listen 127.0.0.1:${port}; location / { proxy_pass ${server.http}; ${more} } }
+       ${blocks(port)}
      }`,
   );
+  const { file, env } = nginx();
   const words = ['-e', `${folder}/error.log`, '-p', folder, '-c', `${folder}/nginx.conf`];
-  const child = inCharge(spawn(program(), words, { stdio: 'ignore' }));
+  return proxy(t, spawn(file, words, { stdio: ['ignore', 'ignore', 'inherit'], env }), folder, port);
+}
+
+/** The address of a proxy that was just started, once it accepts connections. */
+export async function proxy(t, child, folder, port) {
+  inCharge(child);
   t.after(() => {
     child.kill();
     rmSync(folder, { recursive: true, force: true });
   });
-  await eventually(() => accepts(port), 'nginx to accept connections');
-  return { http: `http://127.0.0.1:${port}` };
-}
-
-async function freePort() {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+  await eventually(() => accepts(port), `${child.spawnfile} to accept connections`);
+  return { http: `http://127.0.0.1:${port}`, websocket: `ws://127.0.0.1:${port}/connection/websocket` };
 }
 
 function accepts(port) {

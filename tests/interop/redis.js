@@ -201,7 +201,7 @@ async function orStop(started, prepare) {
   }
 }
 
-function freePort() {
+export function freePort() {
   return new Promise((resolve, reject) => {
     const listener = net.createServer();
     listener.on('error', reject);

@@ -54,34 +54,42 @@ pub(crate) struct Step {
     run: fn(&House) -> Result<Tally>,
     /// Whether only `--all` runs it, or its name.
     is_long: bool,
+    /// Whether its programs have a lower priority than those of other steps.
+    gives_way: bool,
 }
 
 const fn step(name: &'static str, what: &'static str, run: fn(&House) -> Result<Tally>) -> Step {
-    Step { name, what, run, is_long: false }
+    Step { name, what, run, is_long: false, gives_way: false }
 }
 
 const fn long(step: Step) -> Step {
     Step { is_long: true, ..step }
 }
 
+const fn giving_way(step: Step) -> Step {
+    Step { gives_way: true, ..step }
+}
+
 const CHECK: &[Stage] = &[&[&[FMT, TIDY, CLIPPY, PURE]]];
 
 /// What cargo builds and what is installed does not wait for each other; the suites need both. Each suite starts servers at
-/// ports of its own, and most of them wait more than they work. The longest begin first.
+/// ports of its own, and most of them wait more than they work: clippy uses what they leave. The longest begin first.
 const STAGES: &[Stage] = &[
-    &[&[FMT, TIDY, BUILD, CLIPPY, long(DIST)], &[NPM, PIP, GO_CLIENTS, PEBBLE, long(FIREFOX)]],
+    &[&[FMT, TIDY, BUILD, long(DIST)], &[NPM, PIP, GO_CLIENTS, PEBBLE, long(FIREFOX)]],
     &[
-        // Of these each counts on ports that stay free while its Redis is away.
-        &[REDIS, long(SOAK), long(FAILURES)],
+        // What asks cargo, which does one thing at a time.
+        &[giving_way(CLIPPY), DOC],
+        &[UNIT],
         &[AUTOBAHN],
         &[ORACLE],
         &[JS],
-        &[UNIT],
-        &[PYTHON],
-        &[ACME],
-        &[INTEROP],
         &[GO],
         &[GO_NEXT],
+        &[PYTHON],
+        // Of these each counts on ports that stay free while its Redis is away.
+        &[REDIS, long(SOAK), long(FAILURES)],
+        &[ACME],
+        &[INTEROP],
         &[BROWSER],
         &[CORPUS],
         &[CHURN],
@@ -102,6 +110,7 @@ const PEBBLE: Step =
     step("pebble", "a certificate authority for tests, modules as in go.sum", acme::pebble);
 const UNIT: Step =
     step("unit", "tests of the workspace but those with Redis or Pebble", steps::unit);
+const DOC: Step = step("doc", "the examples in the documentation", steps::doc);
 const ACME: Step = step("acme", "tests that order certificates from Pebble", acme::tests);
 const REDIS: Step = step("redis", "tests that start Redis, Sentinels and Clusters", steps::redis);
 const SOAK: Step = step("soak", "hundreds of failures of a Redis, one after another", steps::soak);

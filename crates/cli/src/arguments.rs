@@ -244,13 +244,13 @@ pub(crate) struct Publish {
     /// `reliable` or `latest`, instead of the delivery of the channel's namespace
     #[arg(long, value_name = "CLASS", value_parser = ["reliable", "latest"])]
     pub(crate) delivery: Option<String>,
-    /// The server API, with its prefix; by default that of the configuration
+    /// Address of the server API with its prefix, http://HOST:PORT/api; without it, as the configuration says
     #[arg(short, long)]
     pub(crate) url: Option<String>,
     /// The API key, instead of http_api.key
     #[arg(short, long)]
     pub(crate) key: Option<String>,
-    /// Configuration file with address and key
+    /// The server's configuration file, of which the address and the key of the server API are used
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }

@@ -33,16 +33,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = RoomOptions { ticks_per_second, ..RoomOptions::new(CHANNEL) };
     rooms.open(options, World::new(BOTS))?;
     println!("a world at http://{}", listener.local_addr()?);
-    let websocket = format!("ws://{}/connection/websocket", server.address());
+    let address = server.address();
     thread::spawn(move || publish_panel(&server, &rooms));
-    page::serve(&listener, &websocket);
+    page::serve(&listener, address);
     Ok(())
 }
 
 fn config() -> Config {
     let mut config = Config::default();
     config.http_server.address = "127.0.0.1".to_owned();
-    config.http_server.port = 0; // the page names it
+    config.http_server.port = 0; // browsers come through the port of the page
     config.client.allowed_origins = vec!["http://127.0.0.1:*".to_owned()];
     config.demo.enabled = true; // its figures are those of the panel
     config.node.client.allow_anonymous_connect_without_token = true;

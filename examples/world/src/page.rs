@@ -1,11 +1,11 @@
-//! The page of the world over plain HTTP, one request per connection.
-//! In: GET requests of browsers → out: the page and the SDK; in: a path → out: what the server of the world answers.
+//! The one port of the world: the page over plain HTTP, one request per connection; everything else goes to the server.
+//! In: connections of browsers → out: the page, the SDK, or what the server of the world answers.
 //! Uses the standard library: an example needs no web framework.
 //! Change here: what is served. The page itself is `assets/index.html`.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
     thread,
     time::Duration,
 };
@@ -16,28 +16,45 @@ const SDK: &str = include_str!("../assets/centrifuge.js");
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Serves until the process ends.
-pub(crate) fn serve(listener: &TcpListener, websocket: &str) {
+pub(crate) fn serve(listener: &TcpListener, server: SocketAddr) {
     for connection in listener.incoming().flatten() {
-        let websocket = websocket.to_owned();
         // A browser that goes away needs no answer.
-        thread::spawn(move || drop(answer(&connection, &websocket)));
+        thread::spawn(move || drop(answer(&connection, server)));
     }
 }
 
-fn answer(mut connection: &TcpStream, websocket: &str) -> io::Result<()> {
+fn answer(mut connection: &TcpStream, server: SocketAddr) -> io::Result<()> {
     connection.set_read_timeout(Some(PATIENCE))?;
     let mut line = String::new();
-    BufReader::new(connection.take(HEAD_BYTES_MAX)).read_line(&mut line)?;
-    let (status, kind, body) = match line.split(' ').nth(1) {
-        Some("/") => ("200 OK", "text/html", PAGE.replace("{{websocket}}", websocket)),
-        Some("/centrifuge.js") => ("200 OK", "text/javascript", SDK.to_owned()),
-        _ => ("404 Not Found", "text/plain", "not found\n".to_owned()),
+    let mut reader = BufReader::new(connection.take(HEAD_BYTES_MAX));
+    reader.read_line(&mut line)?;
+    let (kind, body) = match line.split(' ').nth(1) {
+        Some("/") => ("text/html", PAGE),
+        Some("/centrifuge.js") => ("text/javascript", SDK),
+        _ => return forward(connection, server, &[line.as_bytes(), reader.buffer()].concat()),
     };
     let length = body.len();
     write!(
         connection,
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        "HTTP/1.1 200 OK\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     )
+}
+
+/// Copies what follows `begun` to the server and its answers back, until one of them has ended.
+fn forward(mut browser: &TcpStream, server: SocketAddr, begun: &[u8]) -> io::Result<()> {
+    let mut server = TcpStream::connect(server)?;
+    browser.set_read_timeout(None)?;
+    for socket in [browser, &server] {
+        socket.set_nodelay(true)?; // what is copied is complete
+    }
+    server.write_all(begun)?;
+    let (mut to_browser, mut from_server) = (browser.try_clone()?, server.try_clone()?);
+    thread::spawn(move || {
+        let _ = io::copy(&mut from_server, &mut to_browser);
+        to_browser.shutdown(Shutdown::Both)
+    });
+    io::copy(&mut browser, &mut server)?;
+    server.shutdown(Shutdown::Both)
 }
 
 /// The body of a GET request.

@@ -22,16 +22,7 @@ impl Drop for Running {
     }
 }
 
-fn fetch(address: &str, path: &str) -> String {
-    let mut connection = TcpStream::connect(address).expect("it listens");
-    write!(connection, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").expect("it reads");
-    let mut response = String::new();
-    connection.read_to_string(&mut response).expect("it answers");
-    response
-}
-
-#[test]
-fn it_serves_its_page_and_the_sdk() {
+fn start() -> (Running, String) {
     let mut program = Command::new(PROGRAM);
     let child = program.arg("0").stdout(Stdio::piped()).spawn().expect("it starts");
     let mut running = Running(child);
@@ -39,11 +30,41 @@ fn it_serves_its_page_and_the_sdk() {
     let output = running.0.stdout.take().expect("a pipe");
     BufReader::new(output).read_line(&mut line).expect("a line");
     let address = line.trim().strip_prefix("a world at http://").expect("an address");
+    (running, address.to_owned())
+}
+
+fn fetch(address: &str, path: &str) -> String {
+    let mut connection = TcpStream::connect(address).expect("it listens");
+    write!(connection, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")
+        .expect("it reads");
+    let mut response = String::new();
+    connection.read_to_string(&mut response).expect("it answers");
+    response
+}
+
+#[test]
+fn it_serves_its_page_and_the_sdk() {
+    let (_running, address) = start();
+    let address = &address;
     let page = fetch(address, "/");
-    assert!(page.starts_with("HTTP/1.1 200") && page.contains("new Centrifuge('ws://127.0.0.1:"));
-    assert!(!page.contains("{{"), "every part of the page is filled in");
+    assert!(
+        page.starts_with("HTTP/1.1 200") && page.contains("location.host}/connection/websocket")
+    );
     assert!(fetch(address, "/centrifuge.js").contains("Centrifuge"));
     assert!(fetch(address, "/other").starts_with("HTTP/1.1 404"));
+}
+
+#[test]
+fn websockets_come_through_the_port_of_the_page() {
+    let (_running, address) = start();
+    let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                   Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    let head = format!("Host: {address}\r\nOrigin: http://{address}\r\n{upgrade}");
+    let mut connection = TcpStream::connect(&address).expect("it listens");
+    write!(connection, "GET /connection/websocket HTTP/1.1\r\n{head}\r\n").expect("it reads");
+    let mut line = String::new();
+    BufReader::new(&connection).read_line(&mut line).expect("an answer");
+    assert!(line.starts_with("HTTP/1.1 101"), "{line}");
 }
 
 #[test]

@@ -21,6 +21,13 @@ test('a newcomer publishes from the page and from the API and sees both arrive',
     assert.match(headers.find(find)?.[1] ?? '', /permessage-deflate/);
   });
 
+  await t.test('before the first delivery there is no share of saved or added bytes', async () => {
+    const value = (id) => `Number(document.getElementById('${id}').dataset.value)`;
+    await page.until(`${value('payload')} > 0 && ${value('wire')} > ${value('payload')} && ${value('deliveries')} === 0`);
+    const texts = `['saved', 'minute'].map((id) => document.getElementById(id).textContent)`;
+    assert.deepEqual(await page.evaluate(texts), ['–', 'Last minute: quiet']);
+  });
+
   await t.test('what is typed into the box arrives on the page', async () => {
     await page.type('message', 'hello from <b>the box</b> ☺');
     await page.press('publish');

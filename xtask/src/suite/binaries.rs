@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use anyhow::{Result, bail};
 use cargo_metadata::Message;
@@ -43,19 +44,28 @@ impl Binary {
 pub(super) fn build(house: &House) -> Result<Outcome> {
     let mut build = cargo(house);
     build.args(["test", "--workspace", "--locked", "--no-run"]);
-    watch_messages(build.arg("--message-format=json-render-diagnostics"))
+    let outcome = watch_messages(build.arg("--message-format=json-render-diagnostics"))?;
+    if outcome.success {
+        BUILT.get_or_init(|| read(&outcome.output));
+    }
+    Ok(outcome)
 }
+
+/// Those of this run: a step that asked cargo again would wait while clippy has the lock of the target folder.
+static BUILT: OnceLock<Vec<Binary>> = OnceLock::new();
 
 /// The test programs, built when they are not.
 ///
 /// # Errors
 /// When they do not build.
 pub(super) fn find(house: &House) -> Result<Vec<Binary>> {
-    let outcome = build(house)?;
-    if !outcome.success {
-        bail!("the tests do not build");
+    if BUILT.get().is_none() {
+        build(house)?;
     }
-    Ok(read(&outcome.output))
+    match BUILT.get() {
+        Some(built) => Ok(built.clone()),
+        None => bail!("the tests do not build"),
+    }
 }
 
 /// The test programs among what cargo says.

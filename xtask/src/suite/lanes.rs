@@ -42,19 +42,28 @@ pub(super) fn run(house: &House, stages: &[Lanes]) -> bool {
     summary::print(&rows)
 }
 
-/// Runs lanes, at most [`AT_ONCE`] at a time; the next one begins when another ends.
+/// Runs lanes, at most [`AT_ONCE`] at a time; the next one begins when another ends. A lane that gives way does not count.
 fn side_by_side(house: &House, lanes: &[Vec<Step>], missing: &[tools::Missing]) -> Vec<Row> {
-    let queue = Mutex::new(lanes.iter().enumerate());
+    let (giving_way, counted): (Vec<_>, Vec<_>) =
+        lanes.iter().enumerate().partition(|(_, lane)| lane[0].gives_way);
+    let threads = AT_ONCE.min(counted.len());
+    let queue = Mutex::new(counted.into_iter());
     let rows = Mutex::new(Vec::new());
     let next = || queue.lock().expect("no holder panics").next();
+    let run = |(number, lane): (usize, &Vec<Step>)| {
+        for step in lane {
+            let row = run_one(house, step, missing, lanes.len() > 1);
+            rows.lock().expect("no holder panics").push((number, row));
+        }
+    };
     std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE.min(lanes.len()) {
+        for lane in giving_way {
+            scope.spawn(move || run(lane));
+        }
+        for _ in 0..threads {
             scope.spawn(|| {
-                while let Some((number, lane)) = next() {
-                    for step in lane {
-                        let row = run_one(house, step, missing, lanes.len() > 1);
-                        rows.lock().expect("no holder panics").push((number, row));
-                    }
+                while let Some(lane) = next() {
+                    run(lane);
                 }
             });
         }

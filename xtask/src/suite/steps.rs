@@ -19,8 +19,10 @@ pub(super) fn fmt(house: &House) -> Result<Tally> {
     Ok(Tally::of_program(&watch(cargo(house).args(["fmt", "--all", "--check"]))?))
 }
 
+/// Gives way to the suites next to it, which count on answers in time.
 pub(super) fn clippy(house: &House) -> Result<Tally> {
-    let mut clippy = cargo(house);
+    let mut clippy = Command::new("nice");
+    clippy.arg(cargo(house).get_program()).current_dir(&house.root);
     clippy.args(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]);
     Ok(Tally::of_program(&watch(&mut clippy)?))
 }
@@ -51,16 +53,19 @@ pub(super) fn dist(house: &House) -> Result<Tally> {
     Ok(Tally::of_program(&watch(&mut build)?))
 }
 
-/// Everything but the tests with Redis and with a certificate authority, and the examples in the documentation.
+/// Everything but the tests with Redis and with a certificate authority.
 pub(super) fn unit(house: &House) -> Result<Tally> {
     let mut binaries = binaries::find(house)?;
     binaries.retain(|binary| !binary.is_it_of(WITH_REDIS));
-    let mut all = binaries::run(&binaries, |test| {
+    binaries::count(&binaries, |test| {
         test.args(["--skip", acme::MODULE]);
         test.envs(house.at_length.then_some((SEQUENCES, "100000")));
-    })?;
-    all.add(watch(cargo(house).args(["test", "--workspace", "--locked", "--doc"]))?);
-    Ok(Tally::of_cargo(&all))
+    })
+}
+
+/// The examples in the documentation.
+pub(super) fn doc(house: &House) -> Result<Tally> {
+    Ok(Tally::of_cargo(&watch(cargo(house).args(["test", "--workspace", "--locked", "--doc"]))?))
 }
 
 /// Each starts Redis processes of its own, and waits for them more than it works.

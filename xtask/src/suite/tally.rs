@@ -1,9 +1,10 @@
 //! How many tests passed, failed and were skipped, read from what the test runners print.
 //! In: the output of cargo test, node --test, unittest or go test → out: a `Tally`.
 //! May read text only; a runner that failed without naming a failed test counts as one failure.
-//! A new runner is a function here and in `reasons`; which runner a step uses is decided in `steps`.
+//! A new runner is a function here, in `reasons` and in `skips`; which runner a step uses is decided in `steps`.
 
 mod reasons;
+mod skips;
 
 use crate::command::Outcome;
 
@@ -68,7 +69,7 @@ impl Tally {
         let failed = count("fail ") + count("cancelled ");
         let skipped = count("skipped ") + count("todo ");
         let tally = Self { skipped, ..Self::counted(count("pass "), failed) };
-        tally.of_outcome(outcome, reasons::of_node)
+        tally.of_outcome(outcome, reasons::of_node).naming(skips::of_node(&outcome.output))
     }
 
     /// Reads `Ran 5 tests in 1.2s` and `FAILED (failures=1, errors=1)` of Python's unittest.
@@ -79,7 +80,8 @@ impl Tally {
         let count = |key| number_after(verdict, key).unwrap_or(0);
         let (failed, skipped) = (count("failures=") + count("errors="), count("skipped="));
         let tally = Self::counted(ran.saturating_sub(failed + skipped), failed);
-        Self { skipped, ..tally }.of_outcome(outcome, reasons::of_unittest)
+        let tally = Self { skipped, ..tally }.of_outcome(outcome, reasons::of_unittest);
+        tally.naming(skips::of_unittest(&outcome.output))
     }
 
     /// Reads the `--- PASS: TestName/part (0.1s)` lines of go test -v; a test that has parts counts as its parts.
@@ -95,7 +97,8 @@ impl Tally {
         let is_whole = |test: &&str| !all.iter().any(|name| is_part(name, test));
         let [passed, failed, skipped] =
             verdicts.map(|verdict| named(verdict).filter(is_whole).count());
-        Self { skipped, ..Self::counted(passed, failed) }.of_outcome(outcome, reasons::of_go)
+        let tally = Self { skipped, ..Self::counted(passed, failed) };
+        tally.of_outcome(outcome, reasons::of_go).naming(skips::of_go(&outcome.output))
     }
 
     /// A runner that ended badly, or ran nothing, has failed at least once.
@@ -104,6 +107,15 @@ impl Tally {
         let failed = self.failed.max(usize::from(is_broken));
         let reasons = if failed > 0 { reasons(&outcome.output) } else { String::new() };
         Self { failed, reasons, ..self }.without_not_run(&outcome.output)
+    }
+
+    /// Names the tests that the runner skipped; those that it does not name are at least counted.
+    fn naming(mut self, skipped: Vec<String>) -> Self {
+        self.not_run.extend(skipped);
+        if let Some(unnamed @ 1..) = self.skipped.checked_sub(self.not_run.len()) {
+            self.not_run.push(format!("{unnamed} more, not named by the test runner"));
+        }
+        self
     }
 
     /// Takes out what says of itself, in a line that begins with [`NOT_RUN`], that it was not run: the runner lets it pass.

@@ -127,7 +127,7 @@ const TOOLS: &[Tool] = &[
         package: "firefox-esr",
         find: || machine::firefox().map(drop),
         needed_by: &["firefox"],
-        used_by: &[],
+        used_by: &["browser"],
     },
 ];
 

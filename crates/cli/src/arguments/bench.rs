@@ -41,19 +41,19 @@ pub(crate) enum BenchCommand {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Server")]
 pub(crate) struct BenchServer {
-    /// Where clients connect, ws://HOST:PORT/PATH; by default that of the configuration
+    /// Address where clients connect, ws://HOST:PORT/connection/websocket; without it, as the configuration says
     #[arg(short, long)]
     pub(crate) url: Option<String>,
     /// Token of all connections
     #[arg(short, long)]
     pub(crate) token: Option<String>,
-    /// The server API, with its prefix; by default that of the configuration
+    /// Address of the server API with its prefix, http://HOST:PORT/api; without it, as the configuration says
     #[arg(long, value_name = "URL")]
     pub(crate) api_url: Option<String>,
     /// The API key, instead of http_api.key
     #[arg(short, long)]
     pub(crate) key: Option<String>,
-    /// Configuration file with addresses and key
+    /// The server's configuration file, of which the addresses and the API key are used; -c is --connections here
     #[arg(short = 'C', long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// The server's process on this machine: shows its CPU and memory
@@ -64,7 +64,7 @@ pub(crate) struct BenchServer {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Load")]
 pub(crate) struct BenchLoad {
-    /// Connections that read all the time
+    /// Connections that read all the time; -c FILE of other commands is -C here
     #[arg(short, long, value_name = "NUMBER", default_value_t = 100)]
     pub(crate) connections: usize,
     /// Further connections that read slowly

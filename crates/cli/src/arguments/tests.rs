@@ -67,3 +67,22 @@ fn short_help_fits_on_a_screen() {
     let help = Arguments::command().render_help().to_string();
     assert!(help.lines().count() < 30, "{help}");
 }
+
+#[test]
+fn help_says_which_address_a_url_is_and_which_file_the_configuration_is() {
+    let help = |name: &str| {
+        let mut command = Arguments::command();
+        let found = command.find_subcommand_mut(name).expect("a command");
+        found.render_help().to_string()
+    };
+    for (name, addresses) in [
+        ("publish", &["http://HOST:PORT/api"][..]),
+        ("bench", &["ws://HOST:PORT/connection/websocket", "http://HOST:PORT/api"][..]),
+    ] {
+        let help = help(name);
+        for said in addresses.iter().copied().chain(["The server's configuration file"]) {
+            assert!(help.contains(said), "{name}: {said}: {help}");
+        }
+    }
+    assert!(help("bench").contains("-c is --connections here"));
+}

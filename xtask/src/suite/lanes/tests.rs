@@ -43,6 +43,17 @@ fn lanes_run_at_the_same_time() {
 }
 
 #[test]
+fn a_lane_that_gives_way_takes_no_turn_from_the_others() {
+    const FOUR: Step = step("four", "it waits for three others", |_| {
+        ALL.wait();
+        Ok(Tally::check(true))
+    });
+    static ALL: Barrier = Barrier::new(AT_ONCE + 1);
+    const ASIDE: Step = Step { gives_way: true, ..FOUR };
+    assert_eq!(rows(&[&[&[ASIDE], &[FOUR], &[FOUR], &[FOUR]]], &[]).len(), AT_ONCE + 1);
+}
+
+#[test]
 fn a_step_without_its_tool_is_skipped_with_the_reason() {
     let missing = [tools::Missing::new("Go", "no network", &["c"])];
     let rows = rows(&[&[&[A], &[C]]], &missing);

@@ -83,10 +83,12 @@ fn where_every_test_says_it_was_not_run_nothing_has_failed() {
 fn what_runners_count_as_skipped_is_neither_passed_nor_failed() {
     let node = Tally::of_node(&outcome("ℹ pass 3\nℹ fail 0\nℹ skipped 1\nℹ todo 1\n", true));
     assert_eq!((counts(&node), node.skipped), ((3, 0), 2));
+    assert_eq!(node.not_run, ["2 more, not named by the test runner"]);
     let python = Tally::of_unittest(&outcome("Ran 7 tests in 0.1s\n\nOK (skipped=2)\n", true));
     assert_eq!((counts(&python), python.skipped), ((5, 0), 2));
     let go = Tally::of_go(&outcome("--- PASS: TestA (0.2s)\n--- SKIP: TestB (0.0s)\n", true));
     assert_eq!((counts(&go), go.skipped), ((1, 0), 1));
+    assert_eq!(go.not_run, ["TestB"]);
 }
 
 fn check_skipped(tally: &Tally, expect: (usize, usize), reasons: [&str; 1]) {
