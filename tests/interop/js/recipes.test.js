@@ -94,6 +94,21 @@ test('chat: members talk, scroll back, and one is kicked out', async (t) => {
   assert.equal((await kick('alice')).status, 200);
   await bob.printed(/^out: 2000 /);
   await alice.printed(/^bob left$/);
+
+  // The same page tries again: its last token lets it in for some seconds, then the backend signs no other.
+  bob.write('let me in');
+  const twice = (start) => bob.lines.items.filter((line) => line.startsWith(start)).length === 2;
+  await bob.lines.wait(() => twice('here: '), 'bob is back', 30_000);
+  await bob.lines.wait(() => twice('out: 2000 '), 'bob is out again', 30_000);
+  bob.write('and now');
+  await bob.printed(/^out: 1 /);
+
+  await fetch(`${recipe.server.http}/api/publish`, {
+    method: 'POST',
+    headers: { 'X-API-Key': `${SECRET}-to-32-other-random-bytes` },
+    body: JSON.stringify({ channel: 'room:board', data: { text: 'closing soon' } }),
+  });
+  await alice.printed(/^backend: closing soon$/);
   const again = enter('bob', 'room:board');
   await again.printed(/^out: 1 /);
 });
