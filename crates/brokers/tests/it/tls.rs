@@ -97,7 +97,11 @@ fn tls_on_one_side_only_is_an_error_with_a_remedy() {
     };
     let plain = Address { is_tls: true, ..server.address() };
     check(plain, tls(Some(CA), ""), "if it speaks no TLS at this port");
-    check(Address { is_tls: false, ..address }, None, "it was stopped, or it speaks TLS at this port");
+    check(
+        Address { is_tls: false, ..address },
+        None,
+        "it was stopped, or it speaks TLS at this port",
+    );
 }
 
 /// Masters announce each other's TLS ports, and redirected calls use them.

@@ -249,5 +249,7 @@ fn rules_for_names_bind_clients_alone() {
 #[test]
 fn a_user_whose_id_has_the_mark_of_tiles_has_no_personal_channel() {
     let options = personal(|personal| personal.personal_channel_namespace = "news".into());
-    check(&options, "{\"sub\":\"a\u{10ffff}1\"}", "{}", "");
+    let connect = connect("{\"sub\":\"a\u{10ffff}1\"}");
+    let connected = r#"{"id":1,"connect":{"client":"ada","version":"test","ping":25,"pong":true}}"#;
+    play_in_both(&options, &format!("ada opens\n ada > {connect}\n ada < {connected}"));
 }
