@@ -22,6 +22,7 @@ mod finding;
 mod key;
 mod keys;
 mod nearest;
+mod networks;
 mod reload;
 mod renamed;
 mod rules;
@@ -36,6 +37,7 @@ pub use catalog::{Entry, Section, entries, find, sections};
 pub use file::{FileError, Format};
 pub use finding::{Finding, Problem, Severity, Source};
 pub use key::{Key, Kind, Misfit, Support, Value, Weight};
+pub use networks::Networks;
 pub use reload::{LoadedConfig, Reload};
 pub use renamed::renamed;
 pub use transforms::{ConnectCodeResponse, StatusAndBody, Transforms};
@@ -88,6 +90,10 @@ pub struct HttpServerOptions {
     pub internal_port: String,
     /// Serve HTTP/2 without TLS to clients.
     pub h2c_external: bool,
+    /// Addresses and networks of proxies that say who the client is.
+    pub trusted_proxies: Vec<String>,
+    /// They begin each connection with a header of the PROXY protocol.
+    pub proxy_protocol: bool,
     /// Of both listeners, without automatic certificates.
     pub tls: ServerTlsOptions,
     /// The internal listener is without it.

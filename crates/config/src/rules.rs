@@ -14,6 +14,7 @@ mod compression;
 mod namespaces;
 mod origins;
 mod paths;
+mod proxies;
 mod redis;
 mod secrets;
 mod tls;
@@ -40,6 +41,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         cleartext_http2(config).into_iter().collect(),
         personal_channels_of_others(config).into_iter().collect(),
         origins::are_origins(config),
+        proxies::are_networks(config),
         secrets::are_long(config),
         profiles_for_clients(config).into_iter().collect(),
         tls::listeners(config),

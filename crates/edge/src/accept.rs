@@ -6,6 +6,7 @@
 
 pub(crate) mod date;
 pub(crate) mod exchange;
+pub(crate) mod forwarded;
 pub mod host;
 pub(crate) mod http2;
 pub mod listener;

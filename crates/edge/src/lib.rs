@@ -11,6 +11,7 @@ pub mod descriptors;
 
 pub use accept::{
     exchange::TrackedBody,
+    forwarded::TrustedProxies,
     host,
     listener::{self, ListenerSettings, Service},
     plain_request::{PlainEndpoint, PlainRequests},

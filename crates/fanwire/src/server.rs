@@ -19,7 +19,7 @@ use fanwire_auth::TokenOptions;
 use fanwire_config::{Config, TlsOptions};
 use fanwire_edge::{
     AdmissionLimits, AllowedOrigins, ClientParts, ConnectionRate, ListenerSettings, Refusals,
-    SharedLimits, TlsAcceptor, descriptors, listener, settings as endpoints,
+    SharedLimits, TlsAcceptor, TrustedProxies, descriptors, listener, settings as endpoints,
 };
 use fanwire_fanout::{Contexts, Shards};
 use fanwire_node::Node;
@@ -379,14 +379,17 @@ fn start_http(
 ) -> (JoinHandle<()>, watch::Sender<bool>) {
     let (stop, stopped) = watch::channel(false);
     let services = routes::services(config, parts);
-    let settings = (acceptors, config.http_server.h2c_external);
+    let settings = (acceptors, config.http_server.h2c_external, routes::trusted_proxies(config));
     let http = tokio::spawn(serve(bound, settings, services, descriptors, stopped));
     (http, stop)
 }
 
+/// What performs the handshakes of both listeners, whether HTTP/2 without TLS is served, and who is believed.
+type ListenersSettings = ([Option<TlsAcceptor>; 2], bool, TrustedProxies);
+
 async fn serve(
     (public, internal): (Bound, Option<Bound>),
-    ([tls, internal_tls], http2_cleartext): ([Option<TlsAcceptor>; 2], bool),
+    ([tls, internal_tls], http2_cleartext, proxies): ListenersSettings,
     services: routes::Services,
     descriptors: usize,
     stopped: watch::Receiver<bool>,
@@ -394,13 +397,17 @@ async fn serve(
     let internal = internal.zip(services.internal);
     let slots = descriptors::for_http(descriptors, 1 + usize::from(internal.is_some()));
     let plain_requests = Some(services.plain_requests);
-    let settings = ListenerSettings { tls, plain_requests, http2_cleartext, slots };
+    let trusted_proxies = proxies.clone();
+    let settings =
+        ListenerSettings { tls, plain_requests, http2_cleartext, trusted_proxies, slots };
     let clients = listener::serve(public.listener, settings, services.public, stopped.clone());
     match internal {
         None => clients.await,
         Some((Bound { listener, .. }, root_service)) => {
             let tls = internal_tls;
-            let settings = ListenerSettings { tls, slots, ..ListenerSettings::default() };
+            let trusted_proxies = TrustedProxies { proxy_protocol: false, ..proxies };
+            let plain = ListenerSettings::default();
+            let settings = ListenerSettings { tls, trusted_proxies, slots, ..plain };
             let internal = listener::serve(listener, settings, root_service, stopped);
             tokio::join!(clients, internal);
         }

@@ -22,6 +22,10 @@ rows! { SERVER: Config;
         "Address of server API, health, metrics, swagger and profiles, where that is not http_server.address.";
     "http_server.internal_port", PORT_TEXT, "" => [http_server.internal_port],
         "Port of server API, health, metrics, swagger and profiles, where that is not http_server.port.";
+    "http_server.trusted_proxies", LIST, "" => [http_server.trusted_proxies],
+        "Fanwire only: addresses and networks of proxies whose X-Forwarded-For or Forwarded says who the client is; limits and log lines then have its address.";
+    "http_server.proxy_protocol", SWITCH, "false" => [http_server.proxy_protocol],
+        "Fanwire only: connections from http_server.trusted_proxies begin with a header of the PROXY protocol, version 1 or 2.";
     "http_server.h2c_external", SWITCH, "false" => [http_server.h2c_external],
         "Serves HTTP/2 without TLS on http_server.port as well, to clients and proxies that begin with it; it needs an internal port.";
     "http_server.tls.enabled", SWITCH, "false" => [http_server.tls.enabled],

@@ -34,11 +34,12 @@ use tokio::{
     io::{AsyncWriteExt, Interest},
     net::{TcpListener, TcpStream},
     runtime::Handle,
-    sync::watch,
+    sync::{OwnedSemaphorePermit, watch},
 };
 
 use super::{
     exchange::{Exchange, TrackedBody},
+    forwarded::{self, ClientAddress, TrustedProxies},
     http2,
     plain_request::PlainRequests,
     slots::ConnectionSlots,
@@ -69,6 +70,8 @@ pub struct ListenerSettings {
     pub plain_requests: Option<Arc<PlainRequests>>,
     /// Serve HTTP/2 without TLS to clients that begin with its preface (RFC 9113 §3.3).
     pub http2_cleartext: bool,
+    /// The proxies that say who a client is.
+    pub trusted_proxies: TrustedProxies,
     /// The most connections at the same time; at most [`HTTP_CONNECTIONS_MAX`].
     pub slots: usize,
 }
@@ -121,6 +124,65 @@ struct Served<S> {
     service: S,
 }
 
+/// A place of a connection among the others, until this is dropped.
+struct ConnectionSlot {
+    slots: Arc<ConnectionSlots>,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl<S: Service> Served<S> {
+    /// Lets a shard read the requests of an accepted socket, as far as it can; hyper serves the others.
+    fn begin(
+        self: Arc<Self>,
+        socket: StdStream,
+        client: ClientAddress,
+        slot: ConnectionSlot,
+        stop: watch::Receiver<bool>,
+    ) {
+        let (served, slots, runtime) = (self.clone(), slot.slots.clone(), Handle::current());
+        let http = move |socket| {
+            runtime.spawn(async move {
+                let (tls, slots) = (served.settings.tls.as_ref(), slot.slots.clone());
+                if let Some(socket) = begin(socket, tls, client.address, &slots, &stop).await {
+                    serve_connection(socket, client, served, stop, slots).await;
+                }
+                drop(slot);
+            });
+        };
+        match &self.settings.plain_requests {
+            // With TLS the first bytes are those of its handshake.
+            Some(plain_requests) if self.settings.tls.is_none() => {
+                plain_requests.accept(socket, client, &slots, Box::new(http));
+            }
+            _ => http(socket),
+        }
+    }
+
+    /// Serves a request, whose client a proxy may name.
+    async fn answer(
+        &self,
+        mut request: Request<TrackedBody<Incoming>>,
+        connection: ClientAddress,
+    ) -> Response<S::Body> {
+        let client = self.settings.trusted_proxies.of_request(connection, request.headers());
+        client.mark(request.extensions_mut());
+        self.service.answer(request, client.address).await
+    }
+}
+
+/// The socket behind the header that a proxy sends first, within the time of a request head.
+async fn behind_proxy_header(
+    socket: StdStream,
+    peer: SocketAddr,
+    slots: &ConnectionSlots,
+) -> io::Result<(StdStream, ClientAddress)> {
+    let mut socket = TcpStream::from_std(socket)?;
+    let header = forwarded::read_proxy_header(&mut socket);
+    let client = tokio::time::timeout(slots.limit(TIMEOUTS.head), header).await??;
+    let client = client.map_or(ClientAddress::of_peer(peer), ClientAddress::forwarded);
+    Ok((socket.into_std()?, client))
+}
+
 /// Accepts sockets without registering them anywhere: a shard or the HTTP runtime does.
 struct AcceptQueue {
     listener: StdListener,
@@ -169,24 +231,20 @@ async fn accept<S: Service>(
         let slot = slots.take(close_on_shards).await;
         match queue.accept().await {
             Ok((socket, peer)) => {
-                let (served_by, stop) = (served.clone(), stop.clone());
-                let (runtime, of_connection) = (Handle::current(), slots.clone());
-                let http = move |socket| {
-                    runtime.spawn(async move {
-                        let (tls, slots) = (served_by.settings.tls.as_ref(), of_connection);
-                        if let Some(socket) = begin(socket, tls, peer, &slots, &stop).await {
-                            serve_connection(socket, peer, served_by, stop, slots).await;
-                        }
-                        drop(slot);
-                    });
-                };
-                match plain_requests {
-                    // With TLS the first bytes are those of its handshake.
-                    Some(plain_requests) if served.settings.tls.is_none() => {
-                        plain_requests.accept(socket, peer, slots, Box::new(http));
-                    }
-                    _ => http(socket),
+                let slot = ConnectionSlot { slots: slots.clone(), _slot: slot };
+                let (served, stop) = (served.clone(), stop.clone());
+                if !served.settings.trusted_proxies.speaks_proxy_protocol(peer) {
+                    served.begin(socket, ClientAddress::of_peer(peer), slot, stop);
+                    continue;
                 }
+                tokio::spawn(async move {
+                    match behind_proxy_header(socket, peer, &slot.slots).await {
+                        Ok((socket, client)) => served.begin(socket, client, slot, stop),
+                        Err(error) => {
+                            tracing::debug!(%error, %peer, "a proxy sent no header of the PROXY protocol");
+                        }
+                    }
+                });
             }
             // The peer closed while it was in the backlog; a pause would not help.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -230,7 +288,7 @@ async fn begin(
 
 async fn serve_connection<S: Service>(
     socket: Socket,
-    peer: SocketAddr,
+    client: ClientAddress,
     served: Arc<Served<S>>,
     stop: watch::Receiver<bool>,
     slots: Arc<ConnectionSlots>,
@@ -246,9 +304,9 @@ async fn serve_connection<S: Service>(
         let stop = http2::stop_requested(stop);
         let answer = move |request| {
             let served = Arc::clone(&served);
-            async move { served.service.answer(request, peer).await }
+            async move { served.answer(request, client).await }
         };
-        return http2::serve(socket, peer, answer, stop).await;
+        return http2::serve(socket, client.address, answer, stop).await;
     }
     let exchange = Arc::<Exchange>::default();
     let socket = TimeoutStream::new(socket, TIMEOUTS, Arc::clone(&slots), Arc::clone(&exchange));
@@ -258,7 +316,7 @@ async fn serve_connection<S: Service>(
             let (request, in_flight) = exchange.begin_request(request);
             let (served, slots) = (served.clone(), slots.clone());
             async move {
-                let mut answer = served.service.answer(request, peer).await;
+                let mut answer = served.answer(request, client).await;
                 in_flight.end(answer.status());
                 if !slots.may_keep() && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -277,7 +335,9 @@ async fn serve_connection<S: Service>(
     match serve_until_stop(connection, stop, &exchange).await {
         Ok(None) => {}
         Ok(Some(socket)) => return hand_over(socket, &exchange),
-        Err(error) => tracing::debug!(%error, %peer, "HTTP connection ended early"),
+        Err(error) => {
+            tracing::debug!(%error, peer = %client.address, "HTTP connection ended early");
+        }
     }
     // After an upgrade request hyper releases the socket instead of closing it, for every status.
     if let Some(refused) = exchange.refused_upgrade()

@@ -19,7 +19,9 @@ use fanwire_fanout::{Opening, Shards};
 use httparse::{EMPTY_HEADER, Status};
 
 use super::{
-    date, host,
+    date,
+    forwarded::{ClientAddress, TrustedProxies},
+    host,
     listener::IDLE_TIMEOUT,
     slots::{ConnectionSlots, IdleOnShard},
 };
@@ -51,6 +53,7 @@ pub struct PlainRequests {
     pub endpoints: Vec<(String, Arc<dyn PlainEndpoint>)>,
     /// Refuse a `Host` other than `localhost` and IP addresses.
     pub local_hosts_only: bool,
+    pub trusted_proxies: TrustedProxies,
 }
 
 impl PlainRequests {
@@ -58,12 +61,12 @@ impl PlainRequests {
     pub(crate) fn accept(
         self: &Arc<Self>,
         socket: TcpStream,
-        peer: SocketAddr,
+        client: ClientAddress,
         slots: &Arc<ConnectionSlots>,
         http: HttpFallback,
     ) {
         let (requests, slots) = (Arc::clone(self), Arc::clone(slots));
-        let requests = SocketRequests { requests, peer, http, slots, idle: None };
+        let requests = SocketRequests { requests, client, http, slots, idle: None };
         self.shards.accept(socket, Box::new(requests));
     }
 
@@ -82,7 +85,7 @@ impl PlainRequests {
 /// The requests of one socket.
 struct SocketRequests {
     requests: Arc<PlainRequests>,
-    peer: SocketAddr,
+    client: ClientAddress,
     http: HttpFallback,
     slots: Arc<ConnectionSlots>,
     /// Between two requests.
@@ -91,9 +94,12 @@ struct SocketRequests {
 
 impl RequestHandler<Opening> for SocketRequests {
     fn handle(&mut self, bytes: &[u8]) -> Option<(usize, RequestOutcome<Opening>)> {
-        let PlainRequest { head, body, length } = parse(bytes)?;
+        let PlainRequest { mut head, body, length } = parse(bytes)?;
         self.idle = None;
-        let outcome = match self.requests.endpoint(&head)?.answer(&head, body, self.peer)? {
+        let client = self.requests.trusted_proxies.of_request(self.client, &head.headers);
+        client.mark(&mut head.extensions);
+        let endpoint = self.requests.endpoint(&head)?;
+        let outcome = match endpoint.answer(&head, body, client.address)? {
             PlainOutcome::Open(accepted) => RequestOutcome::Open(accepted),
             PlainOutcome::Answer(response) if self.slots.may_keep() => {
                 self.idle = Some(self.slots.idle_on_shard());

@@ -23,6 +23,7 @@ use super::{
         refuse, user_of,
     },
     unidirectional,
+    upgrade::is_forwarded,
 };
 use crate::accept::{
     date,
@@ -95,7 +96,7 @@ impl StreamEndpoint {
         let (mut negotiated, response) = self.open(&head, body.into(), permit, address)?;
         let exchange = head.extensions.get::<Arc<Exchange>>();
         // Without an exchange the socket is one of a pair.
-        negotiated.address = address.filter(|_| exchange.is_none());
+        negotiated.address = negotiated.address.or(address.filter(|_| exchange.is_none()));
         let shards = Arc::clone(&endpoint.shards);
         let open = move |socket, tls| {
             let (early, response) = (Vec::new(), Some(response));
@@ -142,7 +143,8 @@ impl StreamEndpoint {
         let coding = self.coding(&head.headers);
         let (hello, response_head) = self.opening(&head.headers, is_binary, coding)?;
         let peer = peer_of(&head.headers, address);
-        let negotiated = Negotiated { is_binary, ..Negotiated::raw(peer, hello, permit) };
+        let address = address.filter(|_| is_forwarded(head));
+        let negotiated = Negotiated { is_binary, address, ..Negotiated::raw(peer, hello, permit) };
         let transport = self.transport;
         Ok((negotiated, OpenResponse { transport, coding, head: response_head, message }))
     }

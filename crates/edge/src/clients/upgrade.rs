@@ -23,6 +23,7 @@ use super::{
     refusals::Cause,
 };
 use crate::accept::{
+    forwarded::IsForwarded,
     http2,
     plain_request::{self, PlainOutcome},
     socket::{ReleasedSocket, Socket},
@@ -172,7 +173,7 @@ impl<A: Application> Endpoint<A> {
             client_window,
             peer,
             // The socket of a stream is one of a pair.
-            address: address.filter(|_| is_extended_connect(head)),
+            address: address.filter(|_| is_extended_connect(head) || is_forwarded(head)),
             hello,
             permit,
         };
@@ -238,6 +239,11 @@ fn move_to_shard<A: Application>(
         }
         Err(error) => tracing::debug!(%error, "a peer left before its socket moved to a shard"),
     }
+}
+
+/// Whether a proxy names the client.
+pub(crate) fn is_forwarded(head: &request::Parts) -> bool {
+    head.extensions.get::<IsForwarded>().is_some()
 }
 
 /// Whether the request opens a WebSocket in a stream of HTTP/2 (RFC 8441 §4).

@@ -14,8 +14,8 @@ use axum::{
     routing::{any, get},
 };
 use fanwire_api::{Api, http::HttpApi};
-use fanwire_config::Config;
-use fanwire_edge::{ClientParts, ClientRoutes, PlainRequests};
+use fanwire_config::{Config, Networks};
+use fanwire_edge::{ClientParts, ClientRoutes, PlainRequests, TrustedProxies};
 use fanwire_fanout::Shards;
 use fanwire_telemetry::LogThrottle;
 use serde::Serialize;
@@ -53,8 +53,12 @@ pub(crate) fn services(config: &Config, parts: Parts) -> Services {
     if config.demo.enabled {
         router = router.merge(demo(config, parts.metrics, &parts.demo_curl));
     }
-    let plain_requests =
-        Arc::new(PlainRequests { shards: parts.shards, endpoints, local_hosts_only });
+    let plain_requests = Arc::new(PlainRequests {
+        shards: parts.shards,
+        endpoints,
+        local_hosts_only,
+        trusted_proxies: trusted_proxies(config),
+    });
     let root_service = |router, api| RootService { local_hosts_only, ..with_api(router, api) };
     if !config.http_server.is_split() {
         let public = root_service(router.merge(pages), api);
@@ -66,6 +70,15 @@ pub(crate) fn services(config: &Config, parts: Parts) -> Services {
         public: root_service(router, public_api),
         plain_requests,
         internal: Some(root_service(pages, internal_api)),
+    }
+}
+
+/// The proxies that say who a client is. `check` of the configuration has refused what is no network.
+pub(crate) fn trusted_proxies(config: &Config) -> TrustedProxies {
+    let options = &config.http_server;
+    TrustedProxies {
+        networks: Networks::parse(&options.trusted_proxies).unwrap_or_default(),
+        proxy_protocol: options.proxy_protocol,
     }
 }
 

@@ -14,6 +14,7 @@ mod early;
 mod embedded;
 mod endpoints;
 mod fairness;
+mod forwarded;
 mod handshake;
 mod hooks;
 mod http2;

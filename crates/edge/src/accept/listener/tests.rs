@@ -52,7 +52,14 @@ async fn exchange(bytes: &[u8], then: impl FnOnce(&net::TcpStream)) -> (u64, Str
     let pages = served(Router::new().route("/", get("hello")));
     let (_stop, stopped) = watch::channel(false);
     let start = Instant::now();
-    serve_connection(ours, peer, Arc::new(pages), stopped, ConnectionSlots::new(1)).await;
+    serve_connection(
+        ours,
+        ClientAddress::of_peer(peer),
+        Arc::new(pages),
+        stopped,
+        ConnectionSlots::new(1),
+    )
+    .await;
     let mut answers = String::new();
     theirs.read_to_string(&mut answers).expect("our end is closed");
     (start.elapsed().as_secs(), answers)
@@ -119,7 +126,13 @@ async fn an_idle_connection_is_closed_when_the_server_stops() {
     let pages = served(Router::new().route("/", get("hello")));
     let (stop, stopped) = watch::channel(false);
     let start = Instant::now();
-    let speaking = serve_connection(ours, peer, Arc::new(pages), stopped, ConnectionSlots::new(1));
+    let speaking = serve_connection(
+        ours,
+        ClientAddress::of_peer(peer),
+        Arc::new(pages),
+        stopped,
+        ConnectionSlots::new(1),
+    );
     let stopping = async {
         sleep(IDLE_TIMEOUT / 2).await;
         stop.send(true).expect("a listener");
