@@ -155,6 +155,13 @@ methods! {
     }
 }
 
+impl Command {
+    /// Whether its reply may be large.
+    pub(crate) fn is_read(&self) -> bool {
+        matches!(self, Self::History(_) | Self::Presence(_) | Self::Channels(_) | Self::Info(_))
+    }
+}
+
 fn parameters<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     from: D,
     command: impl FnOnce(T) -> Command,

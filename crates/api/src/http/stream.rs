@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::error::NO_METHOD;
 use crate::method::batch::{Reply, take_method};
+use crate::reply_budget::ReplyBudget;
 use crate::{Api, ApiError, Command, Outcome};
 
 /// Splits a body into lines.
@@ -44,8 +45,8 @@ impl Lines {
 
     /// Takes the next piece of the body. Returns the lines that it completes, without those that are blank. A line within
     /// the piece is not copied.
-    pub fn push(&mut self, mut piece: Bytes) -> Vec<Line> {
-        let mut lines = Vec::new();
+    pub fn push(&mut self, mut piece: Bytes) -> VecDeque<Line> {
+        let mut lines = VecDeque::new();
         while let Some(end) = piece.iter().position(|byte| *byte == b'\n') {
             let part = piece.split_to(end + 1).slice(..end);
             lines.extend(self.complete(part));
@@ -96,18 +97,27 @@ enum Started<'a> {
 }
 
 impl Api {
-    /// Runs the commands of some lines and returns their answers, in the order of the lines, each with a line feed.
+    /// Runs the commands of the first lines and returns their answers, in the order of the lines, each with a line feed, and
+    /// the lines that are left when the answers have more than [`ANSWERS_BYTES_MAX`].
     ///
-    /// A command is started after the one before it; at most [`IN_FLIGHT_MAX`] wait for a broker at the same time. A line
-    /// that cannot be executed is answered with its error.
-    pub async fn answer_lines(&self, lines: Vec<Line>) -> Vec<u8> {
+    /// A command is started after the one before it; at most [`IN_FLIGHT_MAX`] wait for a broker at the same time, and one
+    /// that reads waits alone, because its answer may be large. A line that cannot be executed is answered with its error.
+    /// Dropped when the peer has left, it starts no further command.
+    pub async fn answer_lines(&self, mut lines: VecDeque<Line>) -> (Vec<u8>, VecDeque<Line>) {
         let mut answers = Vec::new();
         let mut in_flight = VecDeque::new();
-        for line in lines {
-            if in_flight.len() == IN_FLIGHT_MAX {
+        let budget = ReplyBudget::default();
+        while answers.len() <= ANSWERS_BYTES_MAX
+            && let Some(line) = lines.pop_front()
+        {
+            budget.pause().await;
+            let before = answers.len();
+            let StreamCommand { id, command } = decode(&line);
+            let reads = command.as_ref().is_ok_and(Command::is_read);
+            let others_max = if reads { 0 } else { IN_FLIGHT_MAX - 1 };
+            while in_flight.len() > others_max {
                 answer_first(self, &mut in_flight, &mut answers).await;
             }
-            let StreamCommand { id, command } = decode(&line);
             let started = match command {
                 Ok(command) => {
                     let mut run = Box::pin(self.run(command));
@@ -119,14 +129,17 @@ impl Api {
                 Err(error) => Started::Done(Err(error)),
             };
             in_flight.push_back((id, started));
-            while matches!(in_flight.front(), Some((_, Started::Done(_)))) {
+            while matches!(in_flight.front(), Some((_, Started::Done(_))))
+                || reads && !in_flight.is_empty()
+            {
                 answer_first(self, &mut in_flight, &mut answers).await;
             }
+            budget.hold(answers.len() - before);
         }
         while !in_flight.is_empty() {
             answer_first(self, &mut in_flight, &mut answers).await;
         }
-        answers
+        (answers, lines)
     }
 }
 
@@ -255,6 +268,9 @@ impl<'de> Visitor<'de> for OnlyIdVisitor {
 
 const TOO_LONG: ApiError =
     ApiError::BAD_REQUEST.because("the line is longer than http_api.max_request_body_size");
+
+/// When the answers have more bytes, they are sent before further commands run.
+pub(crate) const ANSWERS_BYTES_MAX: usize = 1 << 20;
 
 /// Commands of one stream that wait for a broker at the same time.
 const IN_FLIGHT_MAX: usize = 1024;

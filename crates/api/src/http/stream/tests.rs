@@ -9,6 +9,7 @@ use fanwire_node::{Node, Options};
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
+use crate::reply_budget::tests::api_with_history;
 use crate::{ApiOptions, Method};
 
 fn text(line: &str) -> Line {
@@ -63,8 +64,8 @@ proptest! {
     #[test]
     fn any_line_is_answered_by_one_line(line in vec(any::<u8>(), 1..60)) {
         let line = Line::Text(line.into());
-        let answers = futures_util::FutureExt::now_or_never(api().answer_lines(vec![line]));
-        let answers = answers.expect("in memory");
+        let answers = futures_util::FutureExt::now_or_never(api().answer_lines([line].into()));
+        let (answers, _) = answers.expect("in memory");
         prop_assert_eq!(answers.iter().filter(|byte| **byte == b'\n').count(), 1);
         prop_assert!(serde_json::from_slice::<serde_json::Value>(&answers).is_ok());
     }
@@ -85,7 +86,7 @@ fn without_cause(answer: &str) -> String {
 
 async fn check(lines: &str, expected: &str) {
     let lines = lines.lines().map(text).collect();
-    let answers = String::from_utf8(api().answer_lines(lines).await).expect("JSON is text");
+    let answers = String::from_utf8(api().answer_lines(lines).await.0).expect("JSON is text");
     let answers: Vec<&str> = answers.split_inclusive('\n').collect();
     let answers: String = answers.into_iter().map(without_cause).collect();
     assert_eq!(answers, expected);
@@ -127,7 +128,7 @@ async fn a_bad_line_is_answered_and_the_next_one_executed() {
         let lines = format!("{line}\n{{\"id\":9,\"publish\":{{\"channel\":\"a\",\"data\":1}}}}");
         check(&lines, &format!("{expected}{{\"id\":9,\"publish\":{{}}}}\n")).await;
     }
-    let answers = api().answer_lines(vec![Line::TooLong]).await;
+    let (answers, _) = api().answer_lines([Line::TooLong].into()).await;
     let cause = "bad request: the line is longer than http_api.max_request_body_size";
     let expected = bad("").replace("bad request", cause);
     assert_eq!(String::from_utf8(answers).expect("text"), expected);
@@ -137,6 +138,37 @@ async fn a_bad_line_is_answered_and_the_next_one_executed() {
 async fn each_line_counts_as_a_call_of_its_method() {
     let api = api();
     let line = text(r#"{"publish":{"channel":"a","data":{}}}"#);
-    api.answer_lines(vec![line; 3000]).await;
+    api.answer_lines(vec![line; 3000].into()).await;
     assert_eq!(api.counters().of(Method::Publish).calls, 3000);
+}
+
+const HISTORY: &str = r#"{"history":{"channel":"a","limit":-1}}"#;
+
+#[tokio::test]
+async fn a_piece_of_large_answers_ends_and_the_next_one_continues() {
+    let bytes = 600_000;
+    let api = api_with_history(bytes).await;
+    let mut lines: VecDeque<Line> = vec![text(HISTORY); 50].into();
+    let mut pieces = Vec::new();
+    while !lines.is_empty() {
+        let (answers, left) = api.answer_lines(lines).await;
+        assert!(answers.len() < ANSWERS_BYTES_MAX + bytes + 1_000, "{}", answers.len());
+        pieces.push(answers.iter().filter(|byte| **byte == b'\n').count());
+        lines = left;
+    }
+    assert_eq!(pieces, [2; 25]);
+}
+
+#[test]
+fn other_tasks_run_between_commands_and_a_request_that_is_dropped_reads_no_more() {
+    let api = futures_util::FutureExt::now_or_never(api_with_history(100_000)).expect("in memory");
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    for (line, calls_max) in [(HISTORY, 1), (r#"{"publish":{"channel":"b","data":1}}"#, 128)] {
+        let before: u64 = Method::ALL.iter().map(|method| api.counters().of(*method).calls).sum();
+        let mut answers = Box::pin(api.answer_lines(vec![text(line); 1_000].into()));
+        assert!(answers.as_mut().poll(&mut context).is_pending());
+        drop(answers);
+        let after: u64 = Method::ALL.iter().map(|method| api.counters().of(*method).calls).sum();
+        assert!((1..=calls_max).contains(&(after - before)), "{line}: {} calls", after - before);
+    }
 }
