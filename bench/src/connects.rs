@@ -1,5 +1,5 @@
 //! Scenario `connects`: CPU of a new connection with a subscription, next to an upgrade by the bare loop; and a storm of clients.
-//! In: numbers of clients → out: µs of server CPU per connect and the ratio; in a storm, how long it takes and what others see.
+//! In: numbers of clients, and what they missed → out: µs of server CPU per connect and the ratio; in a storm, how long it takes.
 //! Uses `target` and `generator`; the bare loop answers an upgrade with a constant and does nothing else.
 //! Change here what is compared and shown; the upgrade of the bare loop lives in `bare`.
 
@@ -12,13 +12,14 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::caller::Caller;
 use crate::fanout::made_up_payloads;
 use crate::fanout::schedule::Ledger;
 use crate::setup::Setup;
 use crate::stats::{grouped, median, percentile, verdict};
 use crate::target::{API_KEY, Target};
 use fanwire_load::generator::messages::Encoding;
-use fanwire_load::generator::publisher::{Publisher, publish_request};
+use fanwire_load::generator::publisher::{Publisher, answer_length, publish_request};
 use fanwire_load::generator::{
     ConnectTarget, Deliveries, Generator, Profile, StallTimer, SubscriberTransport,
 };
@@ -35,6 +36,9 @@ pub struct Connects {
     /// Offer permessage-deflate.
     #[arg(long)]
     compression: bool,
+    /// Each client recovers so many publications of 100 bytes, and all of them connect at once.
+    #[arg(long)]
+    missed: Option<usize>,
     /// Instead: so many subscribed clients are lost and return at once, while 100 others receive publications.
     #[arg(long, value_name = "CLIENTS", num_args = 0..=1, default_missing_value = "19000")]
     storm: Option<usize>,
@@ -67,7 +71,7 @@ impl Connects {
         let core = self.setup.server_core;
         let first = self.against.as_ref().map_or("bare upgrade", |_| "before");
         println!(
-            "connects: {} each, {} rounds; server on core {core}\n\nround  contender       µs CPU/connect  connects/s  others %",
+            "connects: {} each, {} rounds; server on core {core}\n\nround  contender       µs CPU/connect  MiB at most  connects/s  others %",
             grouped(self.connects as f64),
             self.rounds
         );
@@ -75,11 +79,9 @@ impl Connects {
         for number in 1..=self.rounds {
             let before = match &self.against {
                 None => self.measure(&Target::bare(core)?, true, (number, first))?,
-                Some(before) => {
-                    self.measure(&Target::fanwire(before, Some(core))?, false, (number, first))?
-                }
+                Some(before) => self.measure(&self.fanwire(before)?, false, (number, first))?,
             };
-            let target = Target::fanwire(binary, Some(core))?;
+            let target = self.fanwire(binary)?;
             let now = self.measure(&target, false, (number, "fanwire"))?;
             ratios.push(now / before);
         }
@@ -87,6 +89,24 @@ impl Connects {
         let passed = self.bar.is_none_or(|bar| ratio <= bar);
         println!("\nratio fanwire / {first}: {ratio:.2}{}", verdict(self.bar, passed));
         Ok(passed)
+    }
+
+    /// A server with what clients have missed.
+    fn fanwire(&self, binary: &Path) -> Result<Target> {
+        let core = Some(self.setup.server_core);
+        let Some(missed) = self.missed else { return Target::fanwire(binary, core) };
+        let history = serde_json::json!({
+            "history_size": missed, "history_ttl": "300s", "force_recovery": true,
+        });
+        let target = Target::configured(binary, core, history)?;
+        let mut caller = Caller::open(target.address())?;
+        let payloads = made_up_payloads(100);
+        for payload in payloads.iter().cycle().take(missed) {
+            let field = format!("\"data\":{payload}");
+            caller.send(&publish_request(CHANNEL, &field, API_KEY))?;
+            caller.take(answer_length)?;
+        }
+        Ok(target)
     }
 
     /// µs of CPU for one connect.
@@ -103,15 +123,22 @@ impl Connects {
             true => SubscriberTransport::UpgradeOnly,
             false => SubscriberTransport::WebSocket,
         };
-        generator.set_endpoint(ConnectTarget { transport, ..ConnectTarget::default() });
-        let profile = self.profile("connects");
+        let recovers = self.missed.is_some();
+        generator.set_endpoint(ConnectTarget { transport, recovers, ..ConnectTarget::default() });
+        let profile = self.profile(CHANNEL);
         generator.open(target.address(), WARM_UP, &profile)?;
+        if recovers {
+            generator.set_opening_max(self.connects);
+        }
+        let resident = machine::resident_bytes(target.pid())?;
         let meter = Meter::start(target.pid(), self.setup.server_core)?;
         generator.open(target.address(), self.connects, &profile)?;
         let usage = meter.stop()?;
+        let grown = machine::peak_resident_bytes(target.pid())?.saturating_sub(resident);
         let cpu_us = usage.cpu_seconds * 1e6 / self.connects as f64;
         println!(
-            "{round:>5}  {name:<14} {cpu_us:>15.1} {:>11} {:>9.1}",
+            "{round:>5}  {name:<14} {cpu_us:>15.1} {:>12.1} {:>11} {:>9.1}",
+            grown as f64 / f64::from(1 << 20),
             grouped(self.connects as f64 / usage.wall_seconds),
             100.0 * usage.others_share()
         );
@@ -232,6 +259,7 @@ impl Others {
     }
 }
 
+const CHANNEL: &str = "connects";
 const WARM_UP: usize = 200;
 /// Subscribers that stay connected during a storm.
 const OTHERS: usize = 100;

@@ -168,7 +168,7 @@ async fn open(sender: SendRequest<Bytes>, channel: String, compression: bool) ->
     ensure!(response.status() == StatusCode::OK, "the upgrade was refused: {}", response.status());
     let from_server = response.into_body();
     let mut websocket = WebSocket { to_server, from_server, partial: Vec::new() };
-    let commands = Encoding::Json.commands(None, &[channel]);
+    let commands = Encoding::Json.commands(None, &[channel], false);
     websocket.send(frame::TEXT, &commands)?;
     let mut missing = commands.split(|byte| *byte == b'\n').count();
     // The window of the server's messages is not needed after the replies: pings are too short to be compressed.

@@ -16,7 +16,7 @@ mod names;
 mod openapi;
 mod options;
 mod refusals;
-mod yield_now;
+mod reply_budget;
 
 pub use api::Api;
 pub use counters::{Counters, LATENCY_BOUNDS_US, MethodCounts, RefusalCounts};

@@ -43,31 +43,6 @@ use subscribe::{SubscribeRequest, SubscribeResult};
 use unsubscribe::{UnsubscribeRequest, UnsubscribeResult};
 use unsupported::UnsupportedRequest;
 
-impl Command {
-    /// Whether the result may be large.
-    pub(crate) fn reads(&self) -> bool {
-        matches!(self, Self::History(_) | Self::Presence(_) | Self::Channels(_))
-    }
-}
-
-impl Outcome {
-    /// About how many bytes a result takes that may be large; 0 for others.
-    pub(crate) fn large_bytes(&self) -> usize {
-        const ROW_BYTES: usize = 64;
-        match self {
-            Self::History(history) => {
-                let rows = history.publications.iter();
-                rows.map(|one| one.data.len() + one.b64data.len() + ROW_BYTES).sum()
-            }
-            Self::Presence(presence) => presence.presence.len() * 4 * ROW_BYTES,
-            Self::Channels(channels) => {
-                channels.channels.keys().map(|name| name.len() + ROW_BYTES).sum()
-            }
-            _ => 0,
-        }
-    }
-}
-
 /// Generates the enums and their dispatch from one row per method: its variant, its file, request, result and summary. Rows
 /// under `unsupported` are methods of map and shared poll channels.
 macro_rules! methods {
@@ -177,6 +152,13 @@ methods! {
         MapStats;
         MapClear;
         SharedPollPublish;
+    }
+}
+
+impl Command {
+    /// Whether its reply may be large.
+    pub(crate) fn is_read(&self) -> bool {
+        matches!(self, Self::History(_) | Self::Presence(_) | Self::Channels(_) | Self::Info(_))
     }
 }
 

@@ -47,6 +47,8 @@ pub struct ConnectTarget {
     pub path: Option<String>,
     /// The token of the connect command.
     pub token: Option<String>,
+    /// Subscribes recover everything that the history has.
+    pub recovers: bool,
     pub transport: SubscriberTransport,
     /// With TLS; the certificate must have the name [`tls::SERVER_NAME`].
     pub tls: Option<Arc<ClientConfig>>,
@@ -67,8 +69,8 @@ pub enum SubscriberTransport {
 
 impl Default for ConnectTarget {
     fn default() -> Self {
-        let (path, token, transport, tls) = Default::default();
-        Self { host: "localhost".to_owned(), path, token, transport, tls }
+        let (path, token, recovers, transport, tls) = Default::default();
+        Self { host: "localhost".to_owned(), path, token, recovers, transport, tls }
     }
 }
 

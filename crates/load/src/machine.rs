@@ -59,8 +59,21 @@ fn has_ended(error: &io::Error) -> bool {
 /// # Errors
 /// The process is gone.
 pub fn resident_bytes(pid: u32) -> Result<u64> {
+    memory(pid, "VmRSS:")
+}
+
+/// The most resident memory that a process has had so far, in bytes.
+///
+/// # Errors
+/// The process is gone.
+pub fn peak_resident_bytes(pid: u32) -> Result<u64> {
+    memory(pid, "VmHWM:")
+}
+
+fn memory(pid: u32, name: &str) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let line = line.with_context(|| format!("no {name}"))?;
     let kilobytes = line.trim().trim_end_matches(" kB").parse::<u64>()?;
     Ok(kilobytes * 1024)
 }

@@ -10,9 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::check::{Checker, Group};
 use crate::choice::Choice;
-use crate::generator::{
-    Closed, ConnectTarget, Generator, Profile, PublicationHandler, StallTimer, SubscriberTransport,
-};
+use crate::generator::{Closed, ConnectTarget, Generator, Profile, PublicationHandler, StallTimer};
 use crate::machine;
 use crate::plan::{Pace, Plan};
 use crate::publish::Publishing;
@@ -101,8 +99,7 @@ impl<'a> Load<'a> {
             host: plan.server.host.clone(),
             path: Some(plan.server.path.clone()),
             token: plan.token.clone(),
-            transport: SubscriberTransport::WebSocket,
-            tls: None,
+            ..ConnectTarget::default()
         };
         let generator = |group| -> Result<Generator> {
             let mut generator = match group {

@@ -90,20 +90,17 @@ impl EncodeJob {
 impl ReplySource {
     /// Whether encoding takes so long that a hop to another thread and back costs little in comparison.
     pub(crate) fn is_large(&self) -> bool {
-        let count = match self {
-            Self::Members(members) => members.len(),
-            Self::StreamSlice(StreamSlice { publications, .. }) => {
-                return are_large([publications]);
-            }
-            Self::Missed(result, _) | Self::Ordered(_, result) => {
-                return are_large([&result.publications]);
-            }
+        let cost: usize = match self {
+            // Many members are not summed up, because that takes time as well.
+            Self::Members(members) if members.len() > MEMBERS_MAX => return true,
+            Self::Members(members) => self.payload_bytes() + members.len() * MEMBER_BYTES,
+            Self::StreamSlice(slice) => cost(&slice.publications),
+            Self::Missed(result, _) | Self::Ordered(_, result) => cost(&result.publications),
             Self::Connect(result, _) => {
-                return are_large(result.subs.values().map(|result| &result.publications));
+                result.subs.values().map(|result| cost(&result.publications)).sum()
             }
         };
-        // Many members are not summed up, because that takes time as well.
-        count > ENTRIES_MAX || self.payload_bytes() + count * ENTRY_BYTES > BYTES_MAX
+        cost > COST_MAX
     }
 
     fn bytes(&self) -> usize {
@@ -186,24 +183,19 @@ fn pushes(channel: &str, result: SubscribeResult) -> (Reply, Vec<Reply>) {
     (subscribe, publications.into_iter().map(missed).collect())
 }
 
-/// As [`ReplySource::is_large`], for publications of several channels.
-pub(crate) fn are_large<'a>(channels: impl IntoIterator<Item = &'a Vec<Publication>>) -> bool {
-    let (mut count, mut bytes) = (0, 0);
-    channels.into_iter().any(|publications| {
-        count += publications.len();
-        count > ENTRIES_MAX || {
-            bytes += payload_bytes(publications);
-            bytes + count * ENTRY_BYTES > BYTES_MAX
-        }
-    })
+/// What it costs to encode publications, in bytes of payload that take as long.
+pub(crate) fn cost(publications: &[Publication]) -> usize {
+    payload_bytes(publications) + publications.len() * PUBLICATION_BYTES
 }
 
-/// So many members are encoded in some 0.2 ms, the limit of one turn for all commands of a connection.
-const ENTRIES_MAX: usize = 256;
-/// Cost of an entry without its payload, in bytes of payload.
-const ENTRY_BYTES: usize = 256;
-/// Payload that is encoded in about the same time.
-const BYTES_MAX: usize = ENTRIES_MAX * ENTRY_BYTES;
+/// Payload that is encoded in some 0.2 ms, the limit of one turn for all commands of a connection.
+pub(crate) const COST_MAX: usize = 128 << 10;
+/// Cost of a publication without its payload.
+const PUBLICATION_BYTES: usize = 128;
+/// The same of a member.
+const MEMBER_BYTES: usize = 512;
+/// More members are large without a look at their payloads.
+const MEMBERS_MAX: usize = COST_MAX / MEMBER_BYTES;
 
 #[cfg(test)]
 mod tests;

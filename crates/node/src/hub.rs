@@ -146,6 +146,7 @@ impl Hub {
     /// connections and subscriptions. Call after the notices of the turn.
     pub fn advance(&mut self, now: Instant, out: &mut impl Outbox) {
         self.now = Some(now);
+        self.session_table.shared_replies_mut().drop_unused(now);
         while let Some(batch) = self.batches.pop_due(now) {
             self.broadcast_all(&batch, now, out);
         }

@@ -96,6 +96,7 @@ mod registry;
 mod session;
 mod session_table;
 mod settings;
+mod shared_replies;
 mod subscribers;
 mod tiles;
 mod validate;

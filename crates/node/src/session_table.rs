@@ -21,6 +21,7 @@ use crate::node::Node;
 use crate::pending::{PendingChannel, PendingCommands};
 use crate::registry::ShardId;
 use crate::session::{ConnectionKey, Hello, Phase, Session, Subscription, Terms};
+use crate::shared_replies::SharedReplies;
 use crate::subscribers::{
     Clients, DeltaState, Deltas, PositionTracker, Subscriber, Subscribers, Users,
 };
@@ -52,6 +53,7 @@ pub(crate) struct SessionTable {
     nobody: Arc<str>,
     limits: Limits,
     pending: PendingCommands,
+    shared_replies: SharedReplies,
     views: Views,
 }
 
@@ -77,6 +79,7 @@ impl SessionTable {
             nobody: "".into(),
             limits: Limits::default(),
             pending: PendingCommands::default(),
+            shared_replies: SharedReplies::default(),
             views: Views::default(),
         }
     }
@@ -502,6 +505,10 @@ impl SessionTable {
 
     pub(crate) fn pending_mut(&mut self) -> &mut PendingCommands {
         &mut self.pending
+    }
+
+    pub(crate) fn shared_replies_mut(&mut self) -> &mut SharedReplies {
+        &mut self.shared_replies
     }
 
     pub(crate) fn shard(&self) -> ShardId {

@@ -12,6 +12,7 @@ use super::reply::{Bare, Envelope, Reply};
 use super::request::RequestError;
 use super::{Api, Command, Method, body_error, decode};
 use crate::json::{Object, or_default};
+use crate::reply_budget::ReplyBudget;
 use crate::{ApiError, BATCH_COMMANDS_MAX, Outcome};
 
 /// Runs all commands of the body after the whole body was decoded.
@@ -38,12 +39,18 @@ fn commands(body: &str) -> Result<Vec<LegacyCommand>, RequestError> {
 }
 
 async fn run_all(api: &Api, commands: Vec<LegacyCommand>) -> Vec<u8> {
-    let mut out = Vec::new();
+    let (mut out, budget) = (Vec::new(), ReplyBudget::default());
     for command in commands {
+        budget.pause().await;
         if !out.is_empty() {
             out.push(b'\n');
         }
-        let outcome = match command.decoded() {
+        let before = out.len();
+        let admitted = command.decoded().and_then(|known| match known.is_read() {
+            true => budget.admit_read().map(|()| known),
+            false => Ok(known),
+        });
+        let outcome = match admitted {
             Ok(known) => api.run(known).await,
             Err(error) => Err(error),
         };
@@ -52,6 +59,7 @@ async fn run_all(api: &Api, commands: Vec<LegacyCommand>) -> Vec<u8> {
             api.log_error("legacy", error, params, None);
         }
         write_reply(command.id, &outcome, &mut out);
+        budget.hold(out.len() - before);
     }
     out
 }

@@ -16,7 +16,8 @@ use serde_json::value::RawValue;
 
 use crate::error::NO_METHOD;
 use crate::method::batch::{Reply, take_method};
-use crate::{Api, ApiError, Command, Outcome, yield_now::yield_now};
+use crate::reply_budget::ReplyBudget;
+use crate::{Api, ApiError, Command, Outcome};
 
 /// Splits a body into lines.
 pub struct Lines {
@@ -44,8 +45,8 @@ impl Lines {
 
     /// Takes the next piece of the body. Returns the lines that it completes, without those that are blank. A line within
     /// the piece is not copied.
-    pub fn push(&mut self, mut piece: Bytes) -> Vec<Line> {
-        let mut lines = Vec::new();
+    pub fn push(&mut self, mut piece: Bytes) -> VecDeque<Line> {
+        let mut lines = VecDeque::new();
         while let Some(end) = piece.iter().position(|byte| *byte == b'\n') {
             let part = piece.split_to(end + 1).slice(..end);
             lines.extend(self.complete(part));
@@ -96,23 +97,27 @@ enum Started<'a> {
 }
 
 impl Api {
-    /// Takes lines from the front, runs their commands and returns the answers, in the order of the lines, each with a line
-    /// feed. Ends when no line is left, or when the answers have [`ANSWER_BYTES_MAX`]; then `lines` has the others.
+    /// Runs the commands of the first lines and returns their answers, in the order of the lines, each with a line feed, and
+    /// the lines that are left when the answers have more than [`ANSWERS_BYTES_MAX`].
     ///
-    /// A command is started after the one before it; at most [`IN_FLIGHT_MAX`] wait for a broker at the same time, and none
-    /// behind one that reads, whose result may be large. A line that cannot be executed is answered with its error. Other
-    /// tasks of the thread get their turn between commands.
-    pub async fn answer_lines(&self, lines: &mut VecDeque<Line>) -> Vec<u8> {
+    /// A command is started after the one before it; at most [`IN_FLIGHT_MAX`] wait for a broker at the same time, and one
+    /// that reads waits alone, because its answer may be large. A line that cannot be executed is answered with its error.
+    /// Dropped when the peer has left, it starts no further command.
+    pub async fn answer_lines(&self, mut lines: VecDeque<Line>) -> (Vec<u8>, VecDeque<Line>) {
         let mut answers = Vec::new();
         let mut in_flight = VecDeque::new();
-        let mut since_yield = 0;
-        while answers.len() < ANSWER_BYTES_MAX {
-            let Some(line) = lines.pop_front() else { break };
-            if in_flight.len() == IN_FLIGHT_MAX {
+        let budget = ReplyBudget::default();
+        while answers.len() <= ANSWERS_BYTES_MAX
+            && let Some(line) = lines.pop_front()
+        {
+            budget.pause().await;
+            let before = answers.len();
+            let StreamCommand { id, command } = decode(&line);
+            let reads = command.as_ref().is_ok_and(Command::is_read);
+            let others_max = if reads { 0 } else { IN_FLIGHT_MAX - 1 };
+            while in_flight.len() > others_max {
                 answer_first(self, &mut in_flight, &mut answers).await;
             }
-            let StreamCommand { id, command } = decode(&line);
-            let reads = command.as_ref().is_ok_and(Command::reads);
             let started = match command {
                 Ok(command) => {
                     let mut run = Box::pin(self.run(command));
@@ -124,21 +129,17 @@ impl Api {
                 Err(error) => Started::Done(Err(error)),
             };
             in_flight.push_back((id, started));
-            while reads && !in_flight.is_empty()
-                || matches!(in_flight.front(), Some((_, Started::Done(_))))
+            while matches!(in_flight.front(), Some((_, Started::Done(_))))
+                || reads && !in_flight.is_empty()
             {
                 answer_first(self, &mut in_flight, &mut answers).await;
             }
-            since_yield += 1;
-            if reads || since_yield == COMMANDS_PER_YIELD {
-                since_yield = 0;
-                yield_now().await;
-            }
+            budget.hold(answers.len() - before);
         }
         while !in_flight.is_empty() {
             answer_first(self, &mut in_flight, &mut answers).await;
         }
-        answers
+        (answers, lines)
     }
 }
 
@@ -268,11 +269,8 @@ impl<'de> Visitor<'de> for OnlyIdVisitor {
 const TOO_LONG: ApiError =
     ApiError::BAD_REQUEST.because("the line is longer than http_api.max_request_body_size");
 
-/// The answers that are made before the peer takes them.
-pub(crate) const ANSWER_BYTES_MAX: usize = 1 << 20;
-
-/// Small commands between two turns of other tasks: some 0.2 ms.
-const COMMANDS_PER_YIELD: usize = 64;
+/// When the answers have more bytes, they are sent before further commands run.
+pub(crate) const ANSWERS_BYTES_MAX: usize = 1 << 20;
 
 /// Commands of one stream that wait for a broker at the same time.
 const IN_FLIGHT_MAX: usize = 1024;

@@ -4,7 +4,6 @@
 //! What an item does is changed in the file of its method.
 
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt as _};
@@ -16,16 +15,17 @@ use serde_json::{Map, Value};
 use super::{Command, DESCRIPTIONS, Description, Outcome};
 use crate::error::NO_METHOD;
 use crate::json::{or_default, up_to};
-use crate::{Api, ApiError, Method, yield_now::yield_now};
+use crate::reply_budget::{ReplyBudget, json_bytes};
+use crate::{Api, ApiError, Method};
 
 /// Maximum number of commands in a batch; a longer batch is refused as a whole.
 pub const BATCH_COMMANDS_MAX: usize = 10_000;
 
-/// When the replies of a batch have so many bytes, its further commands that read get an error.
-pub(crate) const BATCH_REPLY_BYTES_MAX: usize = 32 << 20;
-
 /// Maximum number of commands of a parallel batch in flight.
 const PARALLEL_MAX: usize = 1024;
+
+/// The same of a batch with commands that read, whose replies may be large.
+const PARALLEL_READS_MAX: usize = 8;
 
 /// Commands to run.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -36,7 +36,8 @@ pub struct BatchRequest {
     #[serde(deserialize_with = "items")]
     #[schemars(schema_with = "commands_schema")]
     pub commands: Vec<Result<Command, ApiError>>,
-    /// The server may execute commands in any order, and starts up to 1024 before it waits for the first result.
+    /// The server may execute commands in any order, and starts up to 1024 before it waits for the first result; 8 when
+    /// some of them read (history, presence, channels, info).
     #[serde(deserialize_with = "or_default")]
     pub parallel: bool,
 }
@@ -67,39 +68,49 @@ impl Api {
             if request.commands.len() > BATCH_COMMANDS_MAX {
                 return Err(ApiError::BAD_REQUEST.because("commands has too many items"));
             }
-            let at_once = if request.parallel { PARALLEL_MAX } else { 1 };
-            let bytes = AtomicUsize::new(0);
-            let replies = stream::iter(request.commands).map(|command| self.reply(command, &bytes));
-            Ok(BatchReply { replies: replies.buffered(at_once).collect().await })
+            let mut replies = Vec::with_capacity(request.commands.len());
+            let at_once = match request.parallel {
+                false => 1,
+                true if request.commands.iter().flatten().any(Command::is_read) => {
+                    PARALLEL_READS_MAX
+                }
+                true => PARALLEL_MAX,
+            };
+            let budget = ReplyBudget::default();
+            let started =
+                stream::iter(request.commands).map(|command| self.reply(command, &budget));
+            let mut started = started.buffered(at_once);
+            while let Some(reply) = started.next().await {
+                replies.push(reply);
+                budget.pause().await;
+            }
+            Ok(BatchReply { replies })
         })
         .await
     }
 
-    /// Runs one command; 104 for a batch inside a batch, 111 for one that reads when the replies have
-    /// [`BATCH_REPLY_BYTES_MAX`] `bytes` already. Other tasks of the thread get their turn behind a command that reads.
+    /// Runs one command; 104 for a batch inside a batch, 111 when the replies before it are too large.
     fn reply<'a>(
         &'a self,
         command: Result<Command, ApiError>,
-        bytes: &'a AtomicUsize,
+        budget: &'a ReplyBudget,
     ) -> BoxFuture<'a, Reply> {
         Box::pin(async move {
-            let reads = command.as_ref().is_ok_and(Command::reads);
-            if reads {
-                yield_now().await;
-            }
-            let outcome = match command {
-                Ok(_) if reads && bytes.load(Relaxed) >= BATCH_REPLY_BYTES_MAX => Err(FULL),
+            let reads = command.as_ref().is_ok_and(Command::is_read);
+            let admitted = if reads { budget.admit_read() } else { Ok(()) };
+            let outcome = match admitted.and(command) {
                 Ok(Command::Batch(_)) => {
                     Err(ApiError::NOT_FOUND.because("a batch cannot contain a batch"))
                 }
                 Ok(command) => self.run(command).await,
                 Err(error) => Err(error),
             };
-            match &outcome {
-                Ok(outcome) => _ = bytes.fetch_add(outcome.large_bytes(), Relaxed),
-                Err(error) => self.log_error("batch", error, "", None),
+            if let Err(error) = &outcome {
+                self.log_error("batch", error, "", None);
             }
-            outcome.map_or_else(|error| Reply::Error { error }, Reply::Outcome)
+            let reply = outcome.map_or_else(|error| Reply::Error { error }, Reply::Outcome);
+            budget.hold(if reads { json_bytes(&reply) } else { 0 });
+            reply
         })
     }
 }
@@ -194,6 +205,4 @@ pub(crate) fn take_method<'de, A: MapAccess<'de>>(
 }
 
 const TWO_METHODS: ApiError = ApiError::BAD_REQUEST.because("the command names two methods");
-const FULL: ApiError = ApiError::TOO_MANY_REQUESTS
-    .because("the replies of the batch have more than 32 MiB, ask in another request");
 const NO_OBJECT: ApiError = ApiError::BAD_REQUEST.because("null is no command");

@@ -97,3 +97,16 @@ async fn an_empty_or_broken_body_gets_400_and_runs_nothing() {
     }
     assert!(harness.messages_of(0).is_empty());
 }
+
+#[tokio::test]
+async fn commands_that_read_have_the_limit_of_a_batch() {
+    let harness = Harness::new();
+    let publish = format!(r#"{{"channel":"kept:a","data":"{}"}}"#, "a".repeat(5 << 20));
+    harness.post("/api/publish", publish).await;
+    let read = r#"{"method":"history","params":{"channel":"kept:a","limit":-1}}"#.repeat(9);
+    let write = r#"{"method":"publish","params":{"channel":"b","data":1}}"#;
+    let answer = format!("{:?}", harness.post("/api", format!("{read}{write}")).await);
+    assert_eq!(answer.matches("publications").count(), 7, "32 MiB, and the one that exceeds it");
+    assert_eq!(answer.matches("too many requests").count(), 2);
+    assert!(answer.contains("result"), "small ones are executed");
+}

@@ -1,5 +1,5 @@
 //! The response body of `POST /api/stream`: answers to the commands of the request body, as they are done.
-//! In: pieces of the request body → out: one piece of answers for each piece with complete lines.
+//! In: pieces of the request body → out: one piece of answers for each piece with complete lines, several if they are large.
 //! Uses the API and the shards; reads the next piece only after hyper took the last answers, so that nothing piles up.
 //! Changed here: when the request body is read, and when the response ends. Lines and answers live in `api::http::stream`.
 
@@ -24,8 +24,9 @@ pub(super) struct CommandStream<B> {
     api_service: Arc<ApiService>,
     body: B,
     lines: Lines,
-    /// The answers to the next lines, while they are being made, and the lines that follow.
+    /// The answers to the last lines, while they are being made, and the lines that are left for the next piece.
     answers: Option<Pin<Box<dyn Future<Output = (Vec<u8>, VecDeque<Line>)> + Send>>>,
+    left: VecDeque<Line>,
     has_ended: bool,
     /// Wakes an idle stream, so that it notices the stop of the server.
     stop_check: Interval,
@@ -35,18 +36,25 @@ impl<B> CommandStream<B> {
     pub(super) fn new(api_service: Arc<ApiService>, body: B) -> Self {
         let lines = api_service.http_api.lines();
         let stop_check = interval(STOP_CHECK_INTERVAL);
-        Self { api_service, body, lines, answers: None, has_ended: false, stop_check }
+        Self {
+            api_service,
+            body,
+            lines,
+            answers: None,
+            left: VecDeque::new(),
+            has_ended: false,
+            stop_check,
+        }
     }
 
-    fn start(&mut self, mut lines: VecDeque<Line>) {
+    fn start(&mut self, lines: VecDeque<Line>) {
         if lines.is_empty() {
             return;
         }
         let api_service = Arc::clone(&self.api_service);
         self.answers = Some(Box::pin(async move {
             api_service.wait_for_shards().await;
-            let answers = api_service.http_api.api().answer_lines(&mut lines).await;
-            (answers, lines)
+            api_service.http_api.api().answer_lines(lines).await
         }));
     }
 }
@@ -62,19 +70,26 @@ impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for CommandStream<B> {
         let this = self.get_mut();
         loop {
             if let Some(answers) = &mut this.answers {
-                let (answers, lines) = ready!(answers.as_mut().poll(context));
-                this.answers = None;
-                this.start(lines); // hyper polls it after it took these answers
+                let (answers, left) = ready!(answers.as_mut().poll(context));
+                (this.answers, this.left) = (None, left);
                 return Poll::Ready(Some(Ok(Frame::data(answers.into()))));
             }
-            if this.has_ended || this.api_service.http_api.api().is_closing() {
+            if this.api_service.http_api.api().is_closing() {
+                return Poll::Ready(None);
+            }
+            if !this.left.is_empty() {
+                let left = std::mem::take(&mut this.left);
+                this.start(left);
+                continue;
+            }
+            if this.has_ended {
                 return Poll::Ready(None);
             }
             match Pin::new(&mut this.body).poll_frame(context) {
                 Poll::Ready(Some(Ok(frame))) => {
                     if let Ok(piece) = frame.into_data() {
                         let lines = this.lines.push(piece);
-                        this.start(lines.into());
+                        this.start(lines);
                     }
                 }
                 Poll::Ready(None) => {

@@ -93,13 +93,13 @@ impl ClientConnection {
             }
             return Ok(connection);
         }
-        let ConnectTarget { host, path, token, transport, .. } = &state.endpoint;
+        let ConnectTarget { host, path, token, transport, recovers, .. } = &state.endpoint;
         let commands = match transport {
             SubscriberTransport::UniWebSocket => {
                 messages::connect_request(token.as_deref(), &profile.channels)
             }
             SubscriberTransport::UpgradeOnly => Vec::new(),
-            _ => profile.encoding.commands(token.as_deref(), &profile.channels),
+            _ => profile.encoding.commands(token.as_deref(), &profile.channels, *recovers),
         };
         if *transport == SubscriberTransport::EventStream {
             let wanted = commands.split(|byte| *byte == b'\n').count() as u32;

@@ -71,11 +71,12 @@ impl Encoding {
         Ok(Some(message))
     }
 
-    /// One payload with the connect command (id 1) and a subscribe command per channel (ids 2 and up).
-    pub fn commands(self, token: Option<&str>, channels: &[String]) -> Vec<u8> {
+    /// One payload with the connect command (id 1) and a subscribe command per channel (ids 2 and up), which
+    /// `recovers` everything since the first publication.
+    pub fn commands(self, token: Option<&str>, channels: &[String], recovers: bool) -> Vec<u8> {
         match self {
-            Encoding::Json => json_commands(token, channels),
-            Encoding::Protobuf => protobuf_commands(token, channels),
+            Encoding::Json => json_commands(token, channels, recovers),
+            Encoding::Protobuf => protobuf_commands(token, channels, recovers),
         }
     }
 
@@ -189,13 +190,15 @@ struct JsonPublication<'a> {
     data: &'a RawValue,
 }
 
-fn json_commands(token: Option<&str>, channels: &[String]) -> Vec<u8> {
+fn json_commands(token: Option<&str>, channels: &[String], recovers: bool) -> Vec<u8> {
+    let recover = if recovers { ",\"recover\":true" } else { "" };
     let token = token.map(|token| format!(",\"token\":{}", serde_json::Value::from(token)));
     let token = token.unwrap_or_default();
     let mut commands = format!(r#"{{"id":1,"connect":{{"name":"bench"{token}}}}}"#);
     for (channel, id) in channels.iter().zip(2..) {
         let name = serde_json::Value::from(channel.as_str());
-        commands.push_str(&format!("\n{{\"id\":{id},\"subscribe\":{{\"channel\":{name}}}}}"));
+        let subscribe = format!("\n{{\"id\":{id},\"subscribe\":{{\"channel\":{name}{recover}}}}}");
+        commands.push_str(&subscribe);
     }
     commands.into_bytes()
 }
@@ -219,7 +222,7 @@ fn json_reply_id(message: &[u8]) -> Result<Option<u32>> {
     Ok(Some(reply.id).filter(|id| *id > 0))
 }
 
-fn protobuf_commands(token: Option<&str>, channels: &[String]) -> Vec<u8> {
+fn protobuf_commands(token: Option<&str>, channels: &[String], recovers: bool) -> Vec<u8> {
     let (mut commands, mut command, mut request) = (Vec::new(), Vec::new(), Vec::new());
     protobuf::push_number(COMMAND_ID, 1, &mut command);
     if let Some(token) = token {
@@ -231,6 +234,9 @@ fn protobuf_commands(token: Option<&str>, channels: &[String]) -> Vec<u8> {
         command.clear();
         request.clear();
         protobuf::push_bytes(SUBSCRIBE_CHANNEL, channel.as_bytes(), &mut request);
+        if recovers {
+            protobuf::push_number(SUBSCRIBE_RECOVER, 1, &mut request);
+        }
         protobuf::push_number(COMMAND_ID, id, &mut command);
         protobuf::push_bytes(COMMAND_SUBSCRIBE, &request, &mut command);
         protobuf::push_delimited(&command, &mut commands);
@@ -257,6 +263,7 @@ const COMMAND_SUBSCRIBE: u64 = 5;
 const COMMAND_PUBLISH: u64 = 7;
 const CONNECT_TOKEN: u64 = 1;
 const SUBSCRIBE_CHANNEL: u64 = 1;
+const SUBSCRIBE_RECOVER: u64 = 3;
 const PUBLISH_CHANNEL: u64 = 1;
 const PUBLISH_DATA: u64 = 2;
 const REPLY_ID: u64 = 1;

@@ -10,7 +10,9 @@ use super::*;
 #[test]
 fn this_process_has_used_cpu_and_memory() {
     let pid = std::process::id();
-    assert!(resident_bytes(pid).expect("this process runs") > 100_000);
+    let resident = resident_bytes(pid).expect("this process runs");
+    assert!(resident > 100_000);
+    assert!(peak_resident_bytes(pid).expect("this process runs") >= resident / 2);
     assert!(cpu_seconds(pid).expect("this process runs") > 0.0);
     assert!(core_seconds(0).expect("there is a core 0") > 0.0);
     assert!(core_seconds(100_000).is_err());

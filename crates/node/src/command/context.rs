@@ -253,7 +253,7 @@ impl<'a> CommandContext<'a> {
         let (channels, then, encoded) = pending_subscribe.into_parts();
         let finished = match &then {
             SubscribeOrigin::Subscribe(lifetime) => {
-                subscribe::finish(self, channels, encoded, *lifetime)
+                subscribe::finish(self, id, channels, encoded, *lifetime)
             }
             SubscribeOrigin::Connect(terms) => connect::finish(self, channels, encoded, terms),
             SubscribeOrigin::ControlCommand(lifetime, command) => {

@@ -3,6 +3,8 @@
 //! Uses: channel rules, subscription tokens, the steps below. Never: history; the steps below read it.
 //! Change here: order and answers of the checks. Permission rules live in `channel/permission.rs`.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use fanwire_area::{AreaError, Grid, View};
 use fanwire_auth::{Overrides, SubscriptionClaims};
@@ -74,6 +76,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubscribeRequest
 /// All answers arrived: the subscription is made, or refused.
 pub(super) fn finish(
     context: &mut CommandContext<'_>,
+    id: u32,
     channels: Vec<PendingChannel>,
     encoded: Option<Result<Encoded, ErrorCode>>,
     lifetime: Lifetime,
@@ -83,10 +86,17 @@ pub(super) fn finish(
         let result = results.pop().expect("one channel is entered");
         SubscribeResult { expires, ttl, ..result }
     };
+    let channel = Arc::clone(&channels[0].channel);
+    let is_filtered = channels[0].terms.as_ref().is_some_and(|terms| terms.filter.is_some());
     let finished = match all(context, channels, encoded)? {
+        Progress::Entered(results) if is_filtered => reply(with_lifetime(results)),
         Progress::Entered(results) => {
-            let subscribe = Some(with_lifetime(results));
-            Finished::Reply(Reply { subscribe, ..Reply::default() })
+            let wanted = (&*channel, context.session().encoding, id);
+            let replies = context.session_table.shared_replies_mut();
+            match replies.message(wanted, with_lifetime(results), context.now) {
+                Ok(message) => Finished::Encoded(vec![message]),
+                Err(result) => reply(result),
+            }
         }
         Progress::Large(results, channels) => {
             let result = with_lifetime(results);
@@ -102,6 +112,10 @@ pub(super) fn finish(
         context.session_table.schedule(context.node, context.key.index);
     }
     Ok(finished)
+}
+
+fn reply(result: SubscribeResult) -> Finished {
+    Finished::Reply(Reply { subscribe: Some(result), ..Reply::default() })
 }
 
 /// Checks that need no rules of the namespace.

@@ -57,19 +57,19 @@ fn messages(answer: Answer<Encoded, ErrorCode>) -> Result<Option<Vec<Bytes>>, Er
 
 #[test]
 fn many_or_heavy_answers_are_large() {
-    let heavy = "1".repeat(10_000);
+    let heavy = "1".repeat(20_000);
     for small in
-        [clients(0, ""), clients(256, ""), clients(6, &heavy), history(256, ""), missed(6, &heavy)]
+        [clients(0, ""), clients(256, ""), clients(6, &heavy), history(1024, ""), missed(6, &heavy)]
     {
         assert!(!small.is_large(), "{small:?}");
     }
-    for small in [welcome(128, ""), welcome(3, &heavy), ordered(256, ""), ordered(6, &heavy)] {
+    for small in [welcome(512, ""), welcome(3, &heavy), ordered(1024, ""), ordered(6, &heavy)] {
         assert!(!small.is_large(), "{small:?}");
     }
-    for large in [clients(257, ""), clients(7, &heavy), history(257, ""), missed(7, &heavy)] {
+    for large in [clients(257, ""), clients(7, &heavy), history(1025, ""), missed(7, &heavy)] {
         assert!(large.is_large());
     }
-    for large in [welcome(129, ""), welcome(4, &heavy), ordered(257, ""), ordered(7, &heavy)] {
+    for large in [welcome(513, ""), welcome(4, &heavy), ordered(1025, ""), ordered(7, &heavy)] {
         assert!(large.is_large());
     }
 }

@@ -36,7 +36,7 @@ fn world(encoding: &str) -> World {
         world.connected(&name, hello(encoding));
         world.say(&name, r#"{"id":2,"subscribe":{"channel":"population"}}"#);
         assert!(world.heard(&name).is_some());
-        publish(&mut world, "quiet", "1");
+        publish(&mut world, "quiet", LONG);
     }
     world
 }
@@ -65,6 +65,7 @@ fn check(command: &str, entries: impl Fn(&Value) -> Option<usize>) {
         world.do_errands();
         let reply = json(world.heard("ada"));
         assert_eq!((reply["id"].as_u64(), entries(&reply)), (Some(3), Some(MANY)));
+        world.settle(); // after a long reply, others have their turn
         for id in [4, 5] {
             assert_eq!(json(world.heard("ada"))["id"], id);
         }
@@ -138,7 +139,7 @@ fn recovering_ada(encoding: &str, wish: &str) -> World {
     world.say("bob", r#"{"id":2,"subscribe":{"channel":"population"}}"#);
     let epoch = json(world.heard("bob"))["subscribe"]["epoch"].clone();
     for _ in 0..MANY {
-        publish(&mut world, "population", r#"{"of":"equal","text":"in all of them"}"#);
+        publish(&mut world, "population", LONG);
         assert!(world.heard("bob").is_some());
     }
     let claim = format!(r#""channel":"population","recover":true,"epoch":{epoch}{wish}"#);
@@ -204,7 +205,7 @@ fn two_channels() -> (World, Vec<Value>) {
         world.say("bob", &format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"}}}}"#));
         let epoch = json(world.heard("bob"))["subscribe"]["epoch"].clone();
         for _ in 0..MANY / 2 {
-            publish(&mut world, channel, "1");
+            publish(&mut world, channel, LONG);
             assert!(world.heard("bob").is_some());
         }
         epoch
@@ -278,7 +279,7 @@ fn what_an_order_recovers_that_is_large_is_encoded_elsewhere() {
         let mut world = World::new(recovering());
         world.connected("ada", hello(encoding));
         for _ in 0..MANY {
-            publish(&mut world, "population", "1");
+            publish(&mut world, "population", LONG);
         }
         let subscription = ServerSubscription {
             channel: "population".into(),
@@ -300,5 +301,17 @@ fn what_an_order_recovers_that_is_large_is_encoded_elsewhere() {
     }
 }
 
-/// More members, and publications, than are encoded in a turn.
+/// More members, and publications of [`LONG`], than are encoded in a turn.
 const MANY: usize = 300;
+
+/// A JSON string.
+const LONG: &str = match str::from_utf8(&LONG_BYTES) {
+    Ok(text) => text,
+    Err(_) => panic!("it is ASCII"),
+};
+
+const LONG_BYTES: [u8; 512] = {
+    let mut text = [b'a'; 512];
+    (text[0], text[511]) = (b'"', b'"');
+    text
+};

@@ -3,13 +3,14 @@
 //! Uses an `Api` over a node in memory; never HTTP.
 //! Changed here: tests of `stream.rs`. Real connections are in the tests of `server`.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use std::sync::Arc;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use fanwire_node::{Node, Options};
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
+use crate::reply_budget::tests::api_with_history;
 use crate::{ApiOptions, Method};
 
 fn text(line: &str) -> Line {
@@ -64,8 +65,8 @@ proptest! {
     #[test]
     fn any_line_is_answered_by_one_line(line in vec(any::<u8>(), 1..60)) {
         let line = Line::Text(line.into());
-        let answers = futures_util::FutureExt::now_or_never(api().answer_lines(&mut [line].into()));
-        let answers = answers.expect("in memory");
+        let answers = futures_util::FutureExt::now_or_never(api().answer_lines([line].into()));
+        let (answers, _) = answers.expect("in memory");
         prop_assert_eq!(answers.iter().filter(|byte| **byte == b'\n').count(), 1);
         prop_assert!(serde_json::from_slice::<serde_json::Value>(&answers).is_ok());
     }
@@ -85,8 +86,8 @@ fn without_cause(answer: &str) -> String {
 }
 
 async fn check(lines: &str, expected: &str) {
-    let mut lines: VecDeque<Line> = lines.lines().map(text).collect();
-    let answers = String::from_utf8(api().answer_lines(&mut lines).await).expect("JSON is text");
+    let lines = lines.lines().map(text).collect();
+    let answers = String::from_utf8(api().answer_lines(lines).await.0).expect("JSON is text");
     let answers: Vec<&str> = answers.split_inclusive('\n').collect();
     let answers: String = answers.into_iter().map(without_cause).collect();
     assert_eq!(answers, expected);
@@ -128,10 +129,49 @@ async fn a_bad_line_is_answered_and_the_next_one_executed() {
         let lines = format!("{line}\n{{\"id\":9,\"publish\":{{\"channel\":\"a\",\"data\":1}}}}");
         check(&lines, &format!("{expected}{{\"id\":9,\"publish\":{{}}}}\n")).await;
     }
-    let answers = api().answer_lines(&mut [Line::TooLong].into()).await;
+    let (answers, _) = api().answer_lines([Line::TooLong].into()).await;
     let cause = "bad request: the line is longer than http_api.max_request_body_size";
     let expected = bad("").replace("bad request", cause);
     assert_eq!(String::from_utf8(answers).expect("text"), expected);
+}
+
+#[tokio::test]
+async fn each_line_counts_as_a_call_of_its_method() {
+    let api = api();
+    let line = text(r#"{"publish":{"channel":"a","data":{}}}"#);
+    api.answer_lines(vec![line; 3000].into()).await;
+    assert_eq!(api.counters().of(Method::Publish).calls, 3000);
+}
+
+const HISTORY: &str = r#"{"history":{"channel":"a","limit":-1}}"#;
+
+#[tokio::test]
+async fn a_piece_of_large_answers_ends_and_the_next_one_continues() {
+    let bytes = 600_000;
+    let api = api_with_history(bytes).await;
+    let mut lines: VecDeque<Line> = vec![text(HISTORY); 50].into();
+    let mut pieces = Vec::new();
+    while !lines.is_empty() {
+        let (answers, left) = api.answer_lines(lines).await;
+        assert!(answers.len() < ANSWERS_BYTES_MAX + bytes + 1_000, "{}", answers.len());
+        pieces.push(answers.iter().filter(|byte| **byte == b'\n').count());
+        lines = left;
+    }
+    assert_eq!(pieces, [2; 25]);
+}
+
+#[test]
+fn other_tasks_run_between_commands_and_a_request_that_is_dropped_reads_no_more() {
+    let api = futures_util::FutureExt::now_or_never(api_with_history(100_000)).expect("in memory");
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    for (line, calls_max) in [(HISTORY, 1), (r#"{"publish":{"channel":"b","data":1}}"#, 128)] {
+        let before: u64 = Method::ALL.iter().map(|method| api.counters().of(*method).calls).sum();
+        let mut answers = Box::pin(api.answer_lines(vec![text(line); 1_000].into()));
+        assert!(answers.as_mut().poll(&mut context).is_pending());
+        drop(answers);
+        let after: u64 = Method::ALL.iter().map(|method| api.counters().of(*method).calls).sum();
+        assert!((1..=calls_max).contains(&(after - before)), "{line}: {} calls", after - before);
+    }
 }
 
 #[tokio::test]
@@ -143,36 +183,8 @@ async fn a_history_with_line_ends_in_its_data_is_one_line() {
     let data = STANDARD.encode("{\r\n\"a\":\n[1,\r2]}\n");
     let publish = format!(r#"{{"publish":{{"channel":"a","b64data":"{data}"}}}}"#);
     let history = r#"{"history":{"channel":"a","limit":1}}"#;
-    let answers = api.answer_lines(&mut [text(&publish), text(history)].into()).await;
+    let (answers, _) = api.answer_lines([text(&publish), text(history)].into()).await;
     let answers = String::from_utf8(answers).expect("JSON is text");
     assert_eq!(answers.lines().count(), 2, "{answers}");
     assert!(answers.contains(r#""data":{"a":[1,2]}"#) && !answers.contains('\r'), "{answers}");
-}
-
-#[tokio::test]
-async fn each_line_counts_as_a_call_of_its_method() {
-    let api = api();
-    let line = text(r#"{"publish":{"channel":"a","data":{}}}"#);
-    api.answer_lines(&mut vec![line; 3000].into()).await;
-    assert_eq!(api.counters().of(Method::Publish).calls, 3000);
-}
-
-#[tokio::test]
-async fn a_piece_of_answers_ends_when_it_is_large_and_the_rest_follows() {
-    let mut options = Options::default();
-    let open = &mut options.channel.without_namespace;
-    (open.history_size, open.history_ttl) = (9, std::time::Duration::from_secs(60));
-    let api = Api::new(Node::new(options).expect("valid"), ApiOptions::default());
-    let data = "x".repeat(ANSWER_BYTES_MAX / 2);
-    let publish = format!(r#"{{"publish":{{"channel":"a","data":"{data}"}}}}"#);
-    api.answer_lines(&mut [text(&publish)].into()).await;
-    let history = text(r#"{"history":{"channel":"a","limit":1}}"#);
-    let mut lines: VecDeque<Line> = vec![history; 7].into();
-    let mut counts = Vec::new();
-    while !lines.is_empty() {
-        let answers = api.answer_lines(&mut lines).await;
-        assert!(answers.len() < 2 * ANSWER_BYTES_MAX);
-        counts.push(answers.iter().filter(|byte| **byte == b'\n').count());
-    }
-    assert_eq!(counts, [2, 2, 2, 1]);
 }

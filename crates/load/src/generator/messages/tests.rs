@@ -28,7 +28,8 @@ fn a_protobuf_payload_is_split_by_its_lengths() {
 #[test]
 fn commands_connect_first_and_number_the_subscriptions() {
     let channels = ["a".to_owned(), "b\"".to_owned()];
-    let json = String::from_utf8(Encoding::Json.commands(None, &channels)).expect("JSON is text");
+    let json =
+        String::from_utf8(Encoding::Json.commands(None, &channels, false)).expect("JSON is text");
     let expect = concat!(
         r#"{"id":1,"connect":{"name":"bench"}}"#,
         "\n",
@@ -37,7 +38,8 @@ fn commands_connect_first_and_number_the_subscriptions() {
         r#"{"id":3,"subscribe":{"channel":"b\""}}"#
     );
     assert_eq!(json, expect);
-    let protobuf = messages(Encoding::Protobuf, &Encoding::Protobuf.commands(None, &channels[..1]));
+    let protobuf =
+        messages(Encoding::Protobuf, &Encoding::Protobuf.commands(None, &channels[..1], false));
     assert_eq!(protobuf, [&[8, 1, 0x22, 0][..], &[8, 2, 0x2a, 3, 0x0a, 1, b'a']]);
 }
 

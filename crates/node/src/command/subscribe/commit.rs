@@ -61,7 +61,11 @@ pub(in crate::command) fn all(
             return Err(error.into());
         }
     };
-    let is_large = encode_job::are_large(decided.iter().map(|(_, result)| &result.publications));
+    let costs = channels.iter().zip(&decided).map(|(pending_channel, (_, result))| {
+        // Patches are searched for as well.
+        encode_job::cost(&result.publications) << u32::from(pending_channel.gets_deltas())
+    });
+    let is_large = costs.sum::<usize>() > encode_job::COST_MAX;
     let subscriptions = channels.into_iter().zip(decided);
     if !is_large {
         let entered = subscriptions

@@ -1,0 +1,106 @@
+//! Encoded replies to recoveries of one shard: after an outage, most clients ask for the same publications of a channel.
+//! In: the reply to a subscribe → out: its encoded message, made once for equal replies.
+//! Uses: the encoders of `fanwire_protocol`. Never: sessions; it is for subscriptions without a filter of their own.
+//! Change here: which replies are shared, and how long they are kept.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use fanwire_protocol::{Encoding, Publication, Reply, SubscribeResult, encode_reply};
+
+/// The replies that were needed last, the newest at the end.
+#[derive(Debug, Default)]
+pub(crate) struct SharedReplies(Vec<SharedReply>);
+
+#[derive(Debug)]
+struct SharedReply {
+    channel: Box<str>,
+    encoding: Encoding,
+    id: u32,
+    /// Everything but the publications.
+    result: SubscribeResult,
+    /// How many publications follow `result.offset`, and the offset of the last one. Within one epoch these are the same
+    /// publications.
+    publications: (usize, u64),
+    message: Bytes,
+    used_at: Instant,
+}
+
+impl SharedReplies {
+    /// The message with the reply `id` to a subscribe to `channel`.
+    ///
+    /// # Errors
+    /// The result, when its reply is small, is of no recovery, or has a payload that is not JSON.
+    pub(crate) fn message(
+        &mut self,
+        (channel, encoding, id): (&str, Encoding, u32),
+        mut result: SubscribeResult,
+        now: Instant,
+    ) -> Result<Bytes, SubscribeResult> {
+        let count = result.publications.len();
+        let last = result.publications.last().map_or(0, |last| last.offset);
+        if count < PUBLICATIONS_MIN || !result.recovered {
+            return Err(result);
+        }
+        let publications = std::mem::take(&mut result.publications);
+        let found = self.0.iter().position(|one| {
+            (one.id, one.encoding, one.publications) == (id, encoding, (count, last))
+                && *one.channel == *channel
+                && one.result == result
+        });
+        let shared = if let Some(found) = found {
+            SharedReply { used_at: now, ..self.0.remove(found) }
+        } else {
+            let (message, result) = encode(encoding, id, result, publications)?;
+            self.0.drain(..(self.0.len() + 1).saturating_sub(REPLIES_MAX));
+            let (channel, publications, used_at) = (channel.into(), (count, last), now);
+            SharedReply { channel, encoding, id, result, publications, message, used_at }
+        };
+        let message = shared.message.clone();
+        self.0.push(shared);
+        Ok(message)
+    }
+
+    /// Drops the replies that were not needed for a while.
+    pub(crate) fn drop_unused(&mut self, now: Instant) {
+        self.0.retain(|one| now.saturating_duration_since(one.used_at) < UNUSED_MAX);
+        self.0.shrink_to(self.0.len());
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// The message, and the result without publications.
+fn encode(
+    encoding: Encoding,
+    id: u32,
+    result: SubscribeResult,
+    publications: Vec<Publication>,
+) -> Result<(Bytes, SubscribeResult), SubscribeResult> {
+    let subscribe = Some(SubscribeResult { publications, ..result });
+    let reply = Reply { id, subscribe, ..Reply::default() };
+    let mut message = Vec::new();
+    let encoded = encode_reply(encoding, &reply, &mut message);
+    let mut result = reply.subscribe.expect("set above");
+    match encoded {
+        Ok(()) => {
+            result.publications = Vec::new();
+            message.shrink_to_fit();
+            Ok((message.into(), result))
+        }
+        Err(_) => Err(result),
+    }
+}
+
+/// Fewer publications are encoded about as quickly as they are found here.
+const PUBLICATIONS_MIN: usize = 16;
+/// Replies that are kept: each has at most the bytes that are encoded in a turn (`encode_job.rs`).
+const REPLIES_MAX: usize = 8;
+/// A reply that was not needed for so long is dropped: the clients are back.
+const UNUSED_MAX: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests;
