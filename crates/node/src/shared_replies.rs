@@ -27,21 +27,23 @@ struct SharedReply {
 }
 
 impl SharedReplies {
-    /// The message with the reply `id` to a subscribe to `channel`.
+    /// Whether other clients are likely to ask for the same, and the reply is long enough.
+    pub(crate) fn is_shared(result: &SubscribeResult) -> bool {
+        result.recovered && result.publications.len() >= PUBLICATIONS_MIN
+    }
+
+    /// The message with the reply `id` to a subscribe to `channel`, of a result that [is shared](Self::is_shared).
     ///
     /// # Errors
-    /// The result, when its reply is small, is of no recovery, or has a payload that is not JSON.
+    /// The result, when it has a payload that the encoding does not have.
     pub(crate) fn message(
         &mut self,
         (channel, encoding, id): (&str, Encoding, u32),
         mut result: SubscribeResult,
         now: Instant,
-    ) -> Result<Bytes, SubscribeResult> {
+    ) -> Result<Bytes, Box<SubscribeResult>> {
         let count = result.publications.len();
         let last = result.publications.last().map_or(0, |last| last.offset);
-        if count < PUBLICATIONS_MIN || !result.recovered {
-            return Err(result);
-        }
         let publications = std::mem::take(&mut result.publications);
         let found = self.0.iter().position(|one| {
             (one.id, one.encoding, one.publications) == (id, encoding, (count, last))
@@ -79,7 +81,7 @@ fn encode(
     id: u32,
     result: SubscribeResult,
     publications: Vec<Publication>,
-) -> Result<(Bytes, SubscribeResult), SubscribeResult> {
+) -> Result<(Bytes, SubscribeResult), Box<SubscribeResult>> {
     let subscribe = Some(SubscribeResult { publications, ..result });
     let reply = Reply { id, subscribe, ..Reply::default() };
     let mut message = Vec::new();
@@ -91,7 +93,7 @@ fn encode(
             message.shrink_to_fit();
             Ok((message.into(), result))
         }
-        Err(_) => Err(result),
+        Err(_) => Err(Box::new(result)),
     }
 }
 

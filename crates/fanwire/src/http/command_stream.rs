@@ -25,12 +25,15 @@ pub(super) struct CommandStream<B> {
     body: B,
     lines: Lines,
     /// The answers to the last lines, while they are being made, and the lines that are left for the next piece.
-    answers: Option<Pin<Box<dyn Future<Output = (Vec<u8>, VecDeque<Line>)> + Send>>>,
+    answers: Option<Pin<Box<dyn Future<Output = Answered> + Send>>>,
     left: VecDeque<Line>,
     has_ended: bool,
     /// Wakes an idle stream, so that it notices the stop of the server.
     stop_check: Interval,
 }
+
+/// Answers, and the lines that are not answered yet.
+type Answered = (Vec<u8>, VecDeque<Line>);
 
 impl<B> CommandStream<B> {
     pub(super) fn new(api_service: Arc<ApiService>, body: B) -> Self {

@@ -21,6 +21,7 @@ use crate::options::Namespace;
 use crate::pending::{PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility};
 use crate::refusal::Refusal;
 use crate::session::{Lifetime, Terms};
+use crate::shared_replies::SharedReplies;
 
 mod begin;
 mod commit;
@@ -89,13 +90,15 @@ pub(super) fn finish(
     let channel = Arc::clone(&channels[0].channel);
     let is_filtered = channels[0].terms.as_ref().is_some_and(|terms| terms.filter.is_some());
     let finished = match all(context, channels, encoded)? {
-        Progress::Entered(results) if is_filtered => reply(with_lifetime(results)),
+        Progress::Entered(results) if is_filtered || !SharedReplies::is_shared(&results[0]) => {
+            reply(with_lifetime(results))
+        }
         Progress::Entered(results) => {
             let wanted = (&*channel, context.session().encoding, id);
             let replies = context.session_table.shared_replies_mut();
             match replies.message(wanted, with_lifetime(results), context.now) {
                 Ok(message) => Finished::Encoded(vec![message]),
-                Err(result) => reply(result),
+                Err(result) => reply(*result),
             }
         }
         Progress::Large(results, channels) => {
