@@ -8,6 +8,7 @@ use std::sync::Arc;
 use fanwire_brokers::redis::{Address, RedisError, RedisOptions, Sentinels, Wait};
 
 use super::EngineRedisOptions;
+use super::duration;
 
 impl EngineRedisOptions {
     /// What is said by a key of its own holds for every address.
@@ -15,6 +16,37 @@ impl EngineRedisOptions {
     /// # Errors
     /// [`RedisError::Address`] for the first one that cannot be read.
     pub fn options(&self) -> Result<RedisOptions, RedisError> {
+        self.without_timeouts()?.options_of_addresses()
+    }
+
+    /// The same with the options `connect_timeout` and `io_timeout` of addresses as keys.
+    fn without_timeouts(&self) -> Result<Self, RedisError> {
+        let mut redis = self.clone();
+        let (connect, io) = (&mut redis.connect_timeout, &mut redis.io_timeout);
+        for text in redis.address.iter_mut().chain(&mut redis.cluster_address) {
+            let Some((address, options)) = text.split_once('?') else { continue };
+            let mut others = Vec::new();
+            for option in options.split('&') {
+                let timeout = match option.split_once('=') {
+                    Some(("connect_timeout", value)) => (&mut *connect, value),
+                    Some(("io_timeout", value)) => (&mut *io, value),
+                    _ => {
+                        others.push(option);
+                        continue;
+                    }
+                };
+                *timeout.0 = duration::parse(timeout.1).map_err(|_| RedisError::Address {
+                    text: address.rsplit('@').next().unwrap_or_default().to_owned(),
+                    wrong: "its options connect_timeout and io_timeout are durations such as 1s",
+                })?;
+            }
+            let mark = if others.is_empty() { "" } else { "?" };
+            *text = format!("{address}{mark}{}", others.join("&"));
+        }
+        Ok(redis)
+    }
+
+    fn options_of_addresses(&self) -> Result<RedisOptions, RedisError> {
         let clusters = self.clusters()?;
         let addresses = match (clusters.is_empty(), self.sentinel_address.is_empty()) {
             (false, _) => Ok(Vec::new()),

@@ -25,7 +25,7 @@ fn raised(limit: Rlimit) -> Rlimit {
 
 /// The share of WebSocket connections. The rest is for accepting, for the API, health and metrics, and for new connections
 /// to Redis.
-pub(crate) fn for_clients(limit: usize) -> usize {
+pub fn for_clients(limit: usize) -> usize {
     let reserve = (limit / 8).clamp(RESERVE_MIN, RESERVE_MAX).min(limit / 2);
     limit - reserve
 }

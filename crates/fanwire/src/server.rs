@@ -282,7 +282,16 @@ fn prepare_process(config: &Config) -> usize {
     if config.debug.enabled && !fanwire_profile::heap::enable() {
         tracing::warn!("debug.enabled: this build has no heap profile, only a CPU profile");
     }
-    descriptors::raise()
+    let descriptors = descriptors::raise();
+    let (limit, of_clients) =
+        (config.client.connection_limit, descriptors::for_clients(descriptors));
+    if limit > of_clients {
+        tracing::warn!(
+            "client.connection_limit is {limit}, but there are descriptors for {of_clients} clients: raise the limit of this \
+             process (ulimit -Hn, LimitNOFILE= of a unit)"
+        );
+    }
+    descriptors
 }
 
 /// Gives a node the hooks of the program and the fetchers of keys, and rooms their node.

@@ -21,6 +21,11 @@ test('a newcomer publishes from the page and from the API and sees both arrive',
     assert.match(headers.find(find)?.[1] ?? '', /permessage-deflate/);
   });
 
+  await t.test('only the script of the page may run', async () => {
+    const policy = (await fetch(server.http)).headers.get('content-security-policy');
+    assert.match(policy, /^default-src 'none'; script-src 'nonce-[0-9a-f]{32}';/);
+  });
+
   await t.test('before the first delivery there is no share of saved or added bytes', async () => {
     const value = (id) => `Number(document.getElementById('${id}').dataset.value)`;
     await page.until(`${value('payload')} > 0 && ${value('wire')} > ${value('payload')} && ${value('deliveries')} === 0`);

@@ -112,6 +112,9 @@ impl Api {
             }
             let since =
                 request.since.map(|Since { offset, epoch }| StreamPosition { offset, epoch });
+            if request.reverse && since.as_ref().is_some_and(|since| since.offset == 0) {
+                return Err(ApiError::BAD_REQUEST.because("reverse needs a since above offset 0"));
+            }
             let limit = usize::try_from(request.limit).ok();
             let page = Page { limit, since, reverse: request.reverse };
             let slice = self.node.history(&request.channel, &page, now).await?;

@@ -129,3 +129,18 @@ fn replicas_are_waited_for_as_configured() {
     let wait = waiting.options().expect("a good address").wait;
     assert_eq!(wait, Wait { replicas: 2, timeout: wait_timeout });
 }
+
+#[test]
+fn timeouts_may_be_options_of_an_address() {
+    let address = "redis://:secret@one:7000?connect_timeout=3s&io_timeout=700ms";
+    let options = settings(&[address]).options().expect("a good address");
+    assert_eq!(options.addresses[0].to_string(), "one:7000");
+    assert_eq!(options.connect_timeout, std::time::Duration::from_secs(3));
+    assert_eq!(options.io_timeout, std::time::Duration::from_millis(700));
+    let cluster = settings(&["redis+cluster://one:7000?io_timeout=2s&addr=two:7001"]);
+    let options = cluster.options().expect("a good address");
+    assert_eq!((options.clusters[0].len(), options.io_timeout.as_secs()), (2, 2));
+    let error = settings(&["redis://:secret@one?io_timeout=2"]).options().expect_err("no unit");
+    assert!(error.to_string().contains("durations such as 1s"), "{error}");
+    assert!(!error.to_string().contains("secret"), "{error}");
+}

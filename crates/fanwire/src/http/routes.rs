@@ -178,9 +178,23 @@ fn demo(config: &Config, metrics: Arc<Metrics>, curl: &str) -> Router {
         .replace("{{links}}", &demo_links(config))
         .replace("{{curl}}", &escaped);
     let stats = format!("{}/stats.json", prefix.trim_end_matches('/'));
-    Router::new()
-        .route(prefix, get(|| async move { Html(page) }))
-        .route(&stats, get(demo_stats).with_state(metrics))
+    let page: Arc<str> = page.into();
+    let show = move || {
+        let page = Arc::clone(&page);
+        async move { demo_page(&page) }
+    };
+    Router::new().route(prefix, get(show)).route(&stats, get(demo_stats).with_state(metrics))
+}
+
+/// The page, whose own script alone may run.
+fn demo_page(page: &str) -> impl IntoResponse + use<> {
+    let nonce = format!("{:032x}", rand::random::<u128>());
+    let policy = format!(
+        "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; img-src data:; \
+         connect-src 'self' ws: wss:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    );
+    let page = page.replace("<script>", &format!("<script nonce=\"{nonce}\">"));
+    ([(header::CONTENT_SECURITY_POLICY, policy)], Html(page))
 }
 
 /// Links to the other pages of the same listener, and to the documentation.

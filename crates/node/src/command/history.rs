@@ -3,23 +3,29 @@
 //! Uses: channel rules, the broker through the node. Never: subscriptions, except whether there is one.
 //! Change here: order of the checks and the length of a page. `broker/` reads streams, `encode_job.rs` makes the reply.
 
-use fanwire_protocol::HistoryRequest;
+use fanwire_protocol::{ErrorCode, HistoryRequest};
 
 use super::{Begun, CommandContext, CommandStep, named};
 use crate::channel::may_read_history;
 use crate::encode_job::ReplySource;
 use crate::node::Page;
+use crate::refusal::Refusal;
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: HistoryRequest) -> Begun {
     let HistoryRequest { channel, limit, since, reverse } = request;
     named(&channel)?;
     let namespace = context.resolve(&channel)?;
     may_read_history(context.who(), namespace, context.place_of(&channel).is_some())?;
+    if reverse && since.as_ref().is_some_and(|since| since.offset == 0) {
+        return Err(Refusal::error(ErrorCode::BAD_REQUEST, BEFORE_THE_FIRST));
+    }
     let limit = page_length(limit, context.settings.options.client.history_max_publication_limit);
     let page = Page { limit, since, reverse };
     let read = context.node.read(&channel, &page, namespace.retention(), context.now);
     CommandStep::of(read, |slice| ReplySource::StreamSlice(slice).into())
 }
+
+const BEFORE_THE_FIRST: &str = "no publication is before offset 0, which since names with reverse";
 
 /// Negative: all, up to `max`; `max` 0 is no limit.
 fn page_length(limit: i32, max: usize) -> Option<usize> {
