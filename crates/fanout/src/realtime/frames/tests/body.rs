@@ -57,19 +57,20 @@ impl Body {
             }
             (Framing::Lines, Encoding::Protobuf) => delimited(text),
         };
-        messages.into_iter().filter(|one| !self.is_reply(one)).collect()
+        messages.into_iter().filter(|one| !is_reply(self.encoding, one)).collect()
     }
 
     pub(super) fn is_complete(&self) -> bool {
         self.is_complete
     }
+}
 
-    fn is_reply(&self, message: &[u8]) -> bool {
-        match self.encoding {
-            Encoding::Json => message.starts_with(b"{\"id\":"),
-            Encoding::Protobuf => {
-                Reply::decode_length_delimited(message).is_ok_and(|reply| reply.id > 0)
-            }
+/// Whether a message begins with the reply to a command.
+pub(super) fn is_reply(encoding: Encoding, message: &[u8]) -> bool {
+    match encoding {
+        Encoding::Json => message.starts_with(b"{\"id\":"),
+        Encoding::Protobuf => {
+            Reply::decode_length_delimited(message).is_ok_and(|reply| reply.id > 0)
         }
     }
 }
