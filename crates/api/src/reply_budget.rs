@@ -1,4 +1,4 @@
-//! What one request with many commands may hold, and how long it may keep a thread of the runtime.
+//! Limits of one request with many commands: bytes of its replies, and work between two pauses.
 //! In: commands before they run, bytes of their replies → out: an error beyond the limit, a pause now and then.
 //! Uses atomics, because commands of a parallel batch share it; never a clock.
 //! Changed here: the limits. Which requests have several commands: `method/batch.rs`, `http/legacy.rs`, `http/stream.rs`.
@@ -36,7 +36,7 @@ impl ReplyBudget {
         self.since_pause.fetch_add(bytes + COMMAND_BYTES, Relaxed);
     }
 
-    /// To be awaited between commands: lets other tasks run when the last commands took long. The request is dropped
+    /// Pauses between commands: other tasks run when the last commands took long. The request is dropped
     /// here when its peer has left.
     pub(crate) async fn pause(&self) {
         if self.since_pause.load(Relaxed) < PAUSE_BYTES {

@@ -1,4 +1,4 @@
-//! From a socket to a request: accepting, TLS, HTTP/1.1 and HTTP/2, and the limits of slow peers.
+//! Listeners turn sockets into requests: accepting, TLS, HTTP/1.1 and HTTP/2, and the limits of slow peers.
 //! In: listeners → out: requests for endpoints on shards, or for the service of the listener.
 //! Uses hyper on the tokio runtime, and the shards; never reads a request beyond its head.
 //! Changed here: only the list of modules. `listener` accepts sockets, `tls_accept` does the TLS handshake, `plain_request` has shards

@@ -62,7 +62,7 @@ pub trait Service: Send + Sync + 'static {
     ) -> impl Future<Output = Response<Self::Body>> + Send;
 }
 
-/// What a listener serves besides HTTP/1.1.
+/// Protocols that a listener serves besides HTTP/1.1.
 #[derive(Default)]
 pub struct ListenerSettings {
     pub tls: Option<TlsAcceptor>,
@@ -118,7 +118,7 @@ pub async fn serve(
     let _timed_out = tokio::time::timeout(FINISH_TIME, slots.all_free()).await;
 }
 
-/// What the connections of a listener share.
+/// State that the connections of a listener share.
 struct Served<S> {
     settings: ListenerSettings,
     service: S,
