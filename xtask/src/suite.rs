@@ -56,10 +56,16 @@ pub(crate) struct Step {
     is_long: bool,
     /// Whether its programs have a lower priority than those of other steps.
     gives_way: bool,
+    /// Whether it counts on answers in time: when it failed among others, it is run again alone.
+    is_timed: bool,
 }
 
 const fn step(name: &'static str, what: &'static str, run: fn(&House) -> Result<Tally>) -> Step {
-    Step { name, what, run, is_long: false, gives_way: false }
+    Step { name, what, run, is_long: false, gives_way: false, is_timed: false }
+}
+
+const fn timed(step: Step) -> Step {
+    Step { is_timed: true, ..step }
 }
 
 const fn long(step: Step) -> Step {
@@ -79,20 +85,20 @@ const STAGES: &[Stage] = &[
     &[
         // What asks cargo, which does one thing at a time.
         &[giving_way(CLIPPY), DOC],
-        &[UNIT],
-        &[AUTOBAHN],
-        &[ORACLE],
-        &[JS],
-        &[GO],
-        &[GO_NEXT],
-        &[PYTHON],
+        &[timed(UNIT)],
+        &[timed(AUTOBAHN)],
+        &[timed(ORACLE)],
+        &[timed(JS)],
+        &[timed(GO)],
+        &[timed(GO_NEXT)],
+        &[timed(PYTHON)],
         // Of these each counts on ports that stay free while its Redis is away.
-        &[REDIS, long(SOAK), long(FAILURES)],
-        &[ACME],
-        &[INTEROP],
-        &[BROWSER],
-        &[CORPUS],
-        &[CHURN],
+        &[timed(REDIS), long(SOAK), long(FAILURES)],
+        &[timed(ACME)],
+        &[timed(INTEROP)],
+        &[timed(BROWSER)],
+        &[timed(CORPUS)],
+        &[timed(CHURN)],
     ],
 ];
 

@@ -46,9 +46,12 @@ impl std::fmt::Display for Row {
         let Tally { passed, failed, skipped, .. } = &self.tally;
         write!(f, "{:<10} {:>7.1} s  ", self.name, self.took.as_secs_f64())?;
         write!(f, "{passed} ok, {failed} failed")?;
-        match skipped {
+        if *skipped > 0 {
+            write!(f, ", {skipped} skipped")?;
+        }
+        match self.tally.failed_in_company {
             0 => Ok(()),
-            _ => write!(f, ", {skipped} skipped"),
+            count => write!(f, " (alone; {count} failed among other suites)"),
         }
     }
 }

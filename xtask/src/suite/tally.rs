@@ -17,6 +17,8 @@ pub(crate) struct Tally {
     pub(crate) skipped: usize,
     /// Why they were not run.
     pub(crate) not_run: Vec<String>,
+    /// How many failed among other suites, before the run alone that the other numbers are of.
+    pub(crate) failed_in_company: usize,
     /// What the runner said of its failures, to be shown again at the end of a long run.
     pub(crate) reasons: String,
 }
@@ -135,6 +137,7 @@ impl std::iter::Sum for Tally {
             passed: sum.passed + part.passed,
             failed: sum.failed + part.failed,
             skipped: sum.skipped + part.skipped,
+            failed_in_company: sum.failed_in_company + part.failed_in_company,
             not_run: [sum.not_run, part.not_run].concat(),
             reasons: sum.reasons + &part.reasons,
         })
