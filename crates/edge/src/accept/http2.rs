@@ -38,7 +38,10 @@ use tokio::{
     time::sleep,
 };
 
-use super::exchange::{TrackedBody, untracked};
+use super::{
+    exchange::{TrackedBody, untracked},
+    frame_limit::FrameLimit,
+};
 use crate::descriptors::StreamDescriptors;
 
 /// The bytes with which a client with prior knowledge begins (RFC 9113 §3.4), as far as no HTTP/1.1 request begins.
@@ -76,7 +79,8 @@ pub(crate) async fn serve<S, A, R, B>(
         .max_send_buf_size(SEND_BUFFER_BYTES)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PONG_TIMEOUT);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(socket), service));
+    let mut connection =
+        pin!(builder.serve_connection(TokioIo::new(FrameLimit::new(socket)), service));
     let result = tokio::select! {
         result = connection.as_mut() => result,
         () = async { tokio::select! { () = stop => {}, () = idle(&streams) => {} } } => {

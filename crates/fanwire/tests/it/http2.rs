@@ -234,6 +234,39 @@ async fn other_versions_are_served_on_the_same_port() {
     server.shutdown().await;
 }
 
+#[tokio::test]
+async fn a_flood_of_frames_without_content_is_ended() {
+    let server = start(cleartext).await;
+    let ping = [&[0, 0, 8, 6, 0, 0, 0, 0, 0][..], b"12345678"].concat();
+    let priority = [&[0, 0, 5, 2, 0, 0, 0, 0, 1][..], &[0, 0, 0, 0, 16]].concat();
+    let window_update = [&[0, 0, 4, 8, 0, 0, 0, 0, 0][..], &[0, 0, 0, 1]].concat();
+    let unknown = vec![0, 0, 0, 200, 0, 0, 0, 0, 0];
+    for frame in [ping, priority, window_update, unknown] {
+        let mut socket = TcpStream::connect(server.address()).await.expect("the server listens");
+        let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+        socket.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.expect("open");
+        socket.write_all(&settings).await.expect("open");
+        let (mut from_server, mut to_server) = socket.into_split();
+        let flood = async {
+            // The kernel may take more than the server reads.
+            for sent in 0..200_000 {
+                if to_server.write_all(&frame.repeat(50)).await.is_err() {
+                    return sent * 50;
+                }
+            }
+            panic!("the server takes frames of type {} for ever", frame[3]);
+        };
+        let read = async {
+            let _ = tokio::io::copy(&mut from_server, &mut tokio::io::sink()).await;
+        };
+        let (sent, ()) = tokio::join!(flood, read);
+        assert!(sent >= 10_000, "ended after {sent} frames of type {}", frame[3]);
+    }
+    let mut sender = connect(&server).await;
+    publish_in_stream(&mut sender, server.address(), "a", "1").await;
+    server.shutdown().await;
+}
+
 fn streams(config: &mut Config) {
     cleartext(config);
     for (options, path) in [(&mut config.http_stream, "/stream"), (&mut config.sse, "/sse")] {
