@@ -54,14 +54,12 @@ pub(crate) struct Step {
     run: fn(&House) -> Result<Tally>,
     /// Whether only `--all` runs it, or its name.
     is_long: bool,
-    /// Whether its programs have a lower priority than those of other steps.
-    gives_way: bool,
     /// Whether it counts on answers in time: when it failed among others, it is run again alone.
     is_timed: bool,
 }
 
 const fn step(name: &'static str, what: &'static str, run: fn(&House) -> Result<Tally>) -> Step {
-    Step { name, what, run, is_long: false, gives_way: false, is_timed: false }
+    Step { name, what, run, is_long: false, is_timed: false }
 }
 
 const fn timed(step: Step) -> Step {
@@ -72,21 +70,16 @@ const fn long(step: Step) -> Step {
     Step { is_long: true, ..step }
 }
 
-const fn giving_way(step: Step) -> Step {
-    Step { gives_way: true, ..step }
-}
-
 const CHECK: &[Stage] = &[&[&[FMT, TIDY, CLIPPY, PURE]]];
 
 /// What cargo builds and what is installed does not wait for each other; the suites need both. Each suite starts servers at
-/// ports of its own, and most of them wait more than they work: clippy uses what they leave. The longest begin first.
+/// ports of its own, and most of them wait more than they work. The longest begin first.
 const STAGES: &[Stage] = &[
     &[&[FMT, TIDY, BUILD, long(DIST)], &[NPM, PIP, GO_CLIENTS, PEBBLE, long(FIREFOX)]],
     &[
-        // What asks cargo, which does one thing at a time.
-        &[giving_way(CLIPPY), DOC],
         &[timed(UNIT)],
         &[timed(AUTOBAHN)],
+        &[DOC],
         &[timed(ORACLE)],
         &[timed(JS)],
         &[timed(GO)],
@@ -106,7 +99,8 @@ const FMT: Step = step("fmt", "rustfmt changes nothing", steps::fmt);
 const TIDY: Step = step("tidy", "the rules of the house", steps::tidy);
 const CLIPPY: Step = step("clippy", "no warning in any target", steps::clippy);
 const PURE: Step = step("pure", "tests of the crates without sockets", steps::pure);
-const BUILD: Step = step("build", "tests, examples, the server, all in one profile", steps::build);
+const BUILD: Step =
+    step("build", "tests, examples, the server, with clippy, all in one profile", steps::build);
 const DIST: Step = step("dist", "the server as it is packaged, for the suites", steps::dist);
 const NPM: Step = step("npm", "npm packages from the lock file", steps::npm);
 const PIP: Step = step("pip", "Python packages from the lock file", steps::pip);

@@ -37,21 +37,37 @@ impl Binary {
     }
 }
 
-/// Builds every test, example and program of the workspace, in one profile.
+/// Builds every test, example, bench and program of the workspace, in one profile, and shows what clippy says of them.
+///
+/// Clippy's driver is a compiler, so that its findings take no second compilation: cargo repeats those of what is built already.
 ///
 /// # Errors
 /// When cargo cannot be started.
 pub(super) fn build(house: &House) -> Result<Outcome> {
-    let mut build = cargo(house);
-    build.args(["test", "--workspace", "--locked", "--no-run"]);
-    let outcome = watch_messages(build.arg("--message-format=json-render-diagnostics"))?;
+    let mut outcome = watch_messages(&mut build_command(house))?;
     if outcome.success {
-        BUILT.get_or_init(|| read(&outcome.output));
+        BUILT.get_or_init(|| test_programs(&outcome.output));
+        outcome.add(watch_messages(build_command(house).arg("--benches"))?);
     }
-    Ok(outcome)
+    let diagnostics = diagnostics(&outcome.output);
+    diagnostics.lines().for_each(say);
+    Ok(Outcome { success: outcome.success && diagnostics.is_empty(), output: diagnostics })
 }
 
-/// Those of this run: a step that asked cargo again would wait while clippy has the lock of the target folder.
+fn build_command(house: &House) -> Command {
+    let mut build = linted(house);
+    build.args(["test", "--workspace", "--locked", "--no-run", "--message-format=json"]);
+    build
+}
+
+/// Cargo with clippy's driver for the crates of the workspace. What it builds is built again without: a run uses one of them.
+pub(super) fn linted(house: &House) -> Command {
+    let mut cargo = cargo(house);
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
+    cargo
+}
+
+/// Those of this run.
 static BUILT: OnceLock<Vec<Binary>> = OnceLock::new();
 
 /// The test programs, built when they are not.
@@ -69,10 +85,9 @@ pub(super) fn find(house: &House) -> Result<Vec<Binary>> {
 }
 
 /// The test programs among what cargo says.
-fn read(messages: &str) -> Vec<Binary> {
-    let messages = Message::parse_stream(messages.as_bytes());
-    let artifacts = messages.filter_map(|message| match message {
-        Ok(Message::CompilerArtifact(artifact)) if artifact.profile.test => Some(artifact),
+fn test_programs(messages: &str) -> Vec<Binary> {
+    let artifacts = parsed(messages).filter_map(|message| match message {
+        Message::CompilerArtifact(artifact) if artifact.profile.test => Some(artifact),
         _ => None,
     });
     let binaries = artifacts.filter_map(|artifact| {
@@ -81,6 +96,26 @@ fn read(messages: &str) -> Vec<Binary> {
         Some(Binary { folder, target: artifact.target.name, program })
     });
     binaries.collect()
+}
+
+/// Warnings and errors among what cargo says, each once, and what is no message.
+fn diagnostics(messages: &str) -> String {
+    let mut said = Vec::new();
+    for message in parsed(messages) {
+        let text = match message {
+            Message::CompilerMessage(message) => message.message.rendered.unwrap_or_default(),
+            Message::TextLine(line) if line.starts_with("error") => line,
+            _ => continue,
+        };
+        if !said.contains(&text) {
+            said.push(text);
+        }
+    }
+    said.join("\n")
+}
+
+fn parsed(messages: &str) -> impl Iterator<Item = Message> {
+    Message::parse_stream(messages.as_bytes()).filter_map(Result::ok)
 }
 
 /// Runs programs one after the other and counts their tests together.

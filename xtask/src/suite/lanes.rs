@@ -65,12 +65,10 @@ fn alone(
     rows
 }
 
-/// Runs lanes, at most [`AT_ONCE`] at a time; the next one begins when another ends. A lane that gives way does not count.
+/// Runs lanes, at most [`AT_ONCE`] at a time; the next one begins when another ends.
 fn side_by_side(house: &House, lanes: &[Vec<Step>], missing: &[tools::Missing]) -> Vec<Row> {
-    let (giving_way, counted): (Vec<_>, Vec<_>) =
-        lanes.iter().enumerate().partition(|(_, lane)| lane[0].gives_way);
-    let threads = AT_ONCE.min(counted.len());
-    let queue = Mutex::new(counted.into_iter());
+    let threads = AT_ONCE.min(lanes.len());
+    let queue = Mutex::new(lanes.iter().enumerate());
     let rows = Mutex::new(Vec::new());
     let next = || queue.lock().expect("no holder panics").next();
     let run = |(number, lane): (usize, &Vec<Step>)| {
@@ -80,9 +78,6 @@ fn side_by_side(house: &House, lanes: &[Vec<Step>], missing: &[tools::Missing]) 
         }
     };
     std::thread::scope(|scope| {
-        for lane in giving_way {
-            scope.spawn(move || run(lane));
-        }
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(lane) = next() {

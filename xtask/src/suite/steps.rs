@@ -19,10 +19,8 @@ pub(super) fn fmt(house: &House) -> Result<Tally> {
     Ok(Tally::of_program(&watch(cargo(house).args(["fmt", "--all", "--check"]))?))
 }
 
-/// Gives way to the suites next to it, which count on answers in time.
 pub(super) fn clippy(house: &House) -> Result<Tally> {
-    let mut clippy = Command::new("nice");
-    clippy.arg(cargo(house).get_program()).current_dir(&house.root);
+    let mut clippy = cargo(house);
     clippy.args(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]);
     Ok(Tally::of_program(&watch(&mut clippy)?))
 }
@@ -41,7 +39,7 @@ pub(super) fn pure(house: &House) -> Result<Tally> {
     Ok(Tally::of_cargo(&watch(&mut test)?))
 }
 
-/// All that `unit`, `redis` and the suites start is built in one go and in one profile.
+/// All that `unit`, `redis` and the suites start is built in one go and in one profile; a finding of clippy is a failure.
 pub(super) fn build(house: &House) -> Result<Tally> {
     Ok(Tally::of_program(&binaries::build(house)?))
 }
@@ -65,7 +63,12 @@ pub(super) fn unit(house: &House) -> Result<Tally> {
 
 /// The examples in the documentation.
 pub(super) fn doc(house: &House) -> Result<Tally> {
-    Ok(Tally::of_cargo(&watch(cargo(house).args(["test", "--workspace", "--locked", "--doc"]))?))
+    Ok(Tally::of_cargo(&watch(binaries::linted(house).args([
+        "test",
+        "--workspace",
+        "--locked",
+        "--doc",
+    ]))?))
 }
 
 /// Each starts Redis processes of its own, and waits for them more than it works.

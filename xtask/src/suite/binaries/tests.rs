@@ -27,5 +27,14 @@ fn test_programs_are_found_among_libraries_examples_and_warnings() {
     };
     assert!(it.is_it_of("crates/ws") && !it.is_it_of("crates/node"));
     assert!(it.is_of("crates/ws") && !it.is_of("crates/node"));
-    assert_eq!(read(&lines.join("\n")), [it]);
+    assert_eq!(test_programs(&lines.join("\n")), [it]);
+}
+
+#[test]
+fn diagnostics_are_shown_once_with_the_errors_of_cargo_itself() {
+    let warning = r#"{"reason":"compiler-message","package_id":"path+file:///house/crates/ws#fanwire-ws@0.1.0","manifest_path":"/house/crates/ws/Cargo.toml","target":{"kind":["lib"],"crate_types":["lib"],"name":"fanwire_ws","src_path":"/house/crates/ws/src/lib.rs","edition":"2024","doc":true,"doctest":true,"test":true},"message":{"rendered":"warning: unused variable: `a`","$message_type":"diagnostic","children":[],"level":"warning","message":"unused variable: `a`","spans":[],"code":null}}"#;
+    let lines = [warning, warning, "   Compiling fanwire-ws", "error: no such lock file"];
+    let said = "warning: unused variable: `a`\nerror: no such lock file";
+    assert_eq!(diagnostics(&lines.join("\n")), said);
+    assert_eq!(diagnostics(&artifact("it", true, "null")), "");
 }

@@ -59,17 +59,6 @@ fn a_timed_step_that_failed_in_company_is_run_again_alone() {
 }
 
 #[test]
-fn a_lane_that_gives_way_takes_no_turn_from_the_others() {
-    const FOUR: Step = step("four", "it waits for three others", |_| {
-        ALL.wait();
-        Ok(Tally::check(true))
-    });
-    static ALL: Barrier = Barrier::new(AT_ONCE + 1);
-    const ASIDE: Step = Step { gives_way: true, ..FOUR };
-    assert_eq!(rows(&[&[&[ASIDE], &[FOUR], &[FOUR], &[FOUR]]], &[]).len(), AT_ONCE + 1);
-}
-
-#[test]
 fn a_step_without_its_tool_is_skipped_with_the_reason() {
     let missing = [tools::Missing::new("Go", "no network", &["c"])];
     let rows = rows(&[&[&[A], &[C]]], &missing);
