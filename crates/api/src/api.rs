@@ -17,7 +17,7 @@ use crate::{ApiError, ApiOptions, Counters, Method};
 pub struct Api {
     pub(crate) node: Arc<Node>,
     pub(crate) options: ApiOptions,
-    /// Those of `options` until they are replaced.
+    /// Keys of `options`, until other keys replace them.
     keys: RwLock<ApiKeys>,
     counters: Counters,
     closing: AtomicBool,
@@ -38,7 +38,7 @@ impl ApiKeys {
         Self { key: key.clone(), previous: previous_key.clone(), previous_valid_until }
     }
 
-    /// Those that count at a Unix second; an empty one never does.
+    /// Returns the keys that are valid at a Unix second. An empty key never is.
     pub(crate) fn valid_at(&self, now_unix: u64) -> impl Iterator<Item = &str> {
         let is_previous_valid =
             self.previous_valid_until == 0 || now_unix <= self.previous_valid_until;

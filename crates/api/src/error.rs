@@ -19,7 +19,7 @@ pub struct ApiError {
     /// The HTTP status in transport error mode.
     #[schemars(skip)]
     pub http_status: u16,
-    /// What to change; "" if it is not known here.
+    /// Advice on what to change; "" if it is not known here.
     #[schemars(skip)]
     pub cause: &'static str,
 }

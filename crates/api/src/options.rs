@@ -19,7 +19,7 @@ pub struct ApiOptions {
     pub previous_key_valid_until: u64,
     /// Accepts requests without a key. For networks with another access control.
     pub insecure: bool,
-    /// Where application errors are reported, unless the request selects a mode by header.
+    /// Part of a response that reports application errors, body or status, unless the request selects a mode by header.
     pub error_mode: ErrorMode,
     /// The path prefix of the method names, for example `/api`; a missing leading slash is added.
     pub handler_prefix: String,
@@ -41,7 +41,7 @@ impl Default for ApiOptions {
     }
 }
 
-/// Where an application error is reported.
+/// Part of a response that reports an application error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ErrorMode {
     /// HTTP 200 with `{"error":{…}}`, as client libraries expect.

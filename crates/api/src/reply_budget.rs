@@ -75,11 +75,11 @@ impl Write for Count {
     }
 }
 
-/// When the replies to one request have more bytes, its later commands that read are not executed: 32 MiB.
+/// Limit of the replies to one request: 32 MiB. Above it, later commands of the request that read are not executed.
 pub(crate) const REPLIES_BYTES_MAX: usize = 32 << 20;
 const TOO_MUCH: ApiError = ApiError::TOO_MANY_REQUESTS
     .because("the replies before this one have more than 32 MiB, read the rest by another request");
-/// Others run after so many bytes of replies, or 128 small commands: some 0.2 ms.
+/// Bytes of replies after which other requests run; 128 small commands count as much: some 0.2 ms.
 const PAUSE_BYTES: usize = 64 << 10;
 const COMMAND_BYTES: usize = 512;
 

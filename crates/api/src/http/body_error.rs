@@ -98,7 +98,7 @@ fn written(steps: &[PathStep]) -> String {
     path
 }
 
-/// At most `CHARS_MAX` characters, in one line.
+/// Returns the beginning of a text: at most `CHARS_MAX` characters, in one line.
 fn shortened(text: &str) -> String {
     let mut chars = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     let mut beginning: String = chars.by_ref().take(CHARS_MAX).collect();

@@ -24,7 +24,7 @@ use crate::{Api, api::ApiKeys};
 pub(super) enum RequestError {
     Closing,
     Unauthorized,
-    /// Larger than so many bytes.
+    /// The body is larger than this number of bytes.
     TooLarge(usize),
     /// The body is not JSON of the method's types, or incomplete, or has invalid chunks (RFC 9112 §7.1, §8). With a text for
     /// the sender.
@@ -115,7 +115,7 @@ impl RequestError {
         }
     }
 
-    /// What to change.
+    /// Returns why the request was refused, as advice on what to change.
     pub(super) fn cause(&self) -> Cow<'_, str> {
         match self {
             Self::Closing => "the server stops".into(),

@@ -33,12 +33,12 @@ pub struct Lines {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
     Text(Bytes),
-    /// It was longer than allowed.
+    /// The line is longer than allowed.
     TooLong,
 }
 
 impl Lines {
-    /// For lines of at most `bytes_max` bytes.
+    /// Splits a body into lines of at most `bytes_max` bytes.
     pub fn new(bytes_max: usize) -> Self {
         Self { rest: BytesMut::new(), bytes_max, is_too_long: false }
     }
@@ -182,7 +182,7 @@ fn decode(line: &Line) -> StreamCommand {
     }
 }
 
-/// As [`decode`], of the text of a line.
+/// Decodes the text of a line, as [`decode`] does.
 pub(crate) fn decode_text(text: &str) -> StreamCommand {
     let invalid = ApiError::BAD_REQUEST.because("the line is not a JSON object with one method");
     let refused = |id| StreamCommand { id, command: Err(invalid) };
@@ -269,7 +269,7 @@ impl<'de> Visitor<'de> for OnlyIdVisitor {
 const TOO_LONG: ApiError =
     ApiError::BAD_REQUEST.because("the line is longer than http_api.max_request_body_size");
 
-/// When the answers have more bytes, they are sent before further commands run.
+/// Bytes of answers above which they are sent before further commands run: 1 MiB.
 pub(crate) const ANSWERS_BYTES_MAX: usize = 1 << 20;
 
 /// Commands of one stream that wait for a broker at the same time.

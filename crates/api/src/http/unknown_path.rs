@@ -10,7 +10,7 @@ use super::HttpApi;
 use crate::Method;
 
 impl HttpApi {
-    /// What is wrong with a path that has no page and begins like a path of the API; `None` for other paths.
+    /// Describes the error in a path that has no page and begins like a path of the API; `None` for other paths.
     pub fn unknown_path(&self, path: &str) -> Option<String> {
         let name = path.strip_prefix(self.prefix.as_str())?.strip_prefix('/')?;
         let nearest = nearest(name);

@@ -15,7 +15,7 @@ use crate::{
 
 use super::*;
 
-/// An API whose channel `a` holds one publication of so many bytes.
+/// An API whose channel `a` holds one publication of this number of bytes.
 pub(crate) async fn api_with_history(bytes: usize) -> Api {
     let mut options = Options::default();
     let namespace = &mut options.channel.without_namespace;
@@ -85,5 +85,5 @@ fn the_bytes_of_a_value_are_those_of_its_json() {
     }
 }
 
-/// As many commands that read as a parallel batch starts at once.
+/// Number of commands that read and that a parallel batch starts at once.
 const PARALLEL_READS: usize = 8;

@@ -1,4 +1,4 @@
-//! What subscribers receive from publishes: the same bytes, tags, decoded base64, no repeats.
+//! Publications as subscribers receive them: the same bytes, tags, decoded base64, no repeats.
 //! In: publishes over HTTP. Out: the pushes of a connection, as text.
 //! Uses the test harness with a hub and its in-memory connections.
 //! The encoding of pushes itself is tested in `protocol`.

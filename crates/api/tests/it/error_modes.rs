@@ -1,4 +1,4 @@
-//! Where an application error is reported: in the body, or in the status.
+//! Application errors are reported in the body or in the status.
 //! In: the configured mode and the header of a request. Out: status and body.
 //! Uses the test harness only.
 //! The rows of codes, texts and statuses are compared here with those of Centrifugo.

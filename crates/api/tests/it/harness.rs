@@ -97,7 +97,7 @@ impl Harness {
         self.send(request(path).header("X-API-Key", KEY).body(body.into()).expect("valid")).await
     }
 
-    /// As [`send_whole`](Self::send_whole), without the causes of errors, which only their own tests compare.
+    /// Sends a request as [`send_whole`](Self::send_whole) does, and removes the causes of errors: only their own tests compare them.
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
         let answer = self.send_whole(request).await;
         Answer { body: without_causes(&answer.body), ..answer }
