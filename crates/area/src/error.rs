@@ -19,7 +19,7 @@ pub enum AreaError {
 }
 
 impl AreaError {
-    /// What is wrong, and what would be right.
+    /// Returns the fault, or the rule that the input breaks.
     pub fn text(self) -> &'static str {
         match self {
             Self::Place => "the place is not finite, or too far from the origin",

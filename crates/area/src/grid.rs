@@ -26,15 +26,15 @@ pub struct Tile {
 /// The size of tiles, and how many of them a view may touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
-    /// At least 1.
+    /// Side of a tile, in the unit of the coordinates; at least 1.
     tile_size: u32,
     tiles_max: usize,
 }
 
-/// What changed for a viewer.
+/// Tiles that entered or left the view of one viewer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ViewChange {
-    /// In the order of [`Tile`].
+    /// New tiles, in the order of [`Tile`].
     pub entered: Vec<Tile>,
     pub left: Vec<Tile>,
 }

@@ -33,7 +33,7 @@ pub struct Objects {
     tiles: HashMap<Tile, TileObjects>,
     /// Objects that changed since the last update, in the order of their first change.
     changed: Vec<u64>,
-    /// Where they were then; `None` for new ones.
+    /// Tile of each changed object after the last update; `None` for a new object.
     origins: HashMap<u64, Option<Tile>>,
 }
 

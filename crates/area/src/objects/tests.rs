@@ -115,7 +115,7 @@ impl Client {
 #[derive(Default)]
 struct Viewer {
     client: Client,
-    /// Those whose texts it receives.
+    /// Tiles whose texts the viewer receives.
     tiles: Vec<Tile>,
     /// Since the last tick in which it was sent.
     change: ViewChange,
