@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use super::Fault;
 use super::registered::{Date, object};
 
-/// What a valid connection token grants.
+/// Rights and data that a valid connection token grants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionClaims {
     /// User id; "" = anonymous.
@@ -49,7 +49,7 @@ pub struct Overrides {
     pub force_push_join_leave: Option<bool>,
 }
 
-/// What a valid subscription token grants; the caller still compares it with the connection.
+/// Rights and data that a valid subscription token grants. The caller still compares them with the connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubscriptionClaims {
     /// User id that may subscribe; "" = anonymous.

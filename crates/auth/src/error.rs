@@ -20,7 +20,7 @@ pub enum TokenError {
     Disabled,
 }
 
-/// What is wrong with an invalid token, for the log and the reason of the close frame.
+/// Fault of an invalid token, for the log and the reason of the close frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -28,7 +28,7 @@ pub enum Fault {
     Format,
     /// `alg` is unknown, `none`, or has no configured key.
     Algorithm,
-    /// It names no key, or one that its issuer does not publish.
+    /// The token names no key, or a key that its issuer does not publish.
     Key,
     /// The signature does not belong to the text.
     Signature,

@@ -25,7 +25,7 @@ pub trait KeySource: fmt::Debug + Send + Sync {
     fn fetch(&self, fetch: Fetch);
 }
 
-/// What a look for the key of one token found.
+/// Result of a look for the key of one token.
 #[derive(Debug)]
 pub struct KeyLookup(Found);
 
@@ -102,7 +102,7 @@ impl Jwks {
         Ok(KeyLookup(self.cache.find(&url, kid, now_unix)))
     }
 
-    /// As [`lookup`](Self::lookup), once it is not `Pending`.
+    /// Looks for a key as [`lookup`](Self::lookup) does, with an error instead of `Pending`.
     ///
     /// # Errors
     /// The document is being fetched; look again once that has ended. `Ok(None)` for a token that cannot have a key.

@@ -1,4 +1,4 @@
-//! What every token has: its header (RFC 7515 §4.1), the registered claims (RFC 7519 §4.1), and the user.
+//! Parts of every token: its header (RFC 7515 §4.1), the registered claims (RFC 7519 §4.1), and the user.
 //! In: decoded JSON of a header or payload, expectations → out: typed values, yes or no.
 //! May use: serde_json, regex. Pure; unknown members are ignored, `null` is absent.
 //! Rules of time, audience and issuer are changed here; Centrifugo's own claims live in `claims.rs`.
@@ -67,7 +67,7 @@ impl Registered {
         self.sub.take().unwrap_or_default()
     }
 
-    /// When the token ends; `None` = never.
+    /// Returns the time at which the token ends; `None` = never.
     pub(super) fn expiry(&self) -> Option<Date> {
         self.exp
     }
@@ -80,7 +80,7 @@ impl Registered {
         if ended || not_begun { Err(TokenError::Expired) } else { Ok(()) }
     }
 
-    /// What a named group of a pattern matches in `iss`, or else in the first entry of `aud` that the pattern fits.
+    /// Returns the text that a named group of a pattern matches in `iss`, or else in the first entry of `aud` that the pattern fits.
     pub(super) fn group(
         &self,
         name: &str,

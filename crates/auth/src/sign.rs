@@ -21,7 +21,7 @@ pub enum HmacAlgorithm {
     Hs512,
 }
 
-/// When a new token ends.
+/// End of a new token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lifetime {
     /// No `exp`.
@@ -33,7 +33,7 @@ pub enum Lifetime {
     Until(u64),
 }
 
-/// What a new connection token says. Empty texts are left out, except the user.
+/// Content of a new connection token. Empty texts are left out, except the user.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConnectionToken<'a> {
     /// User id; "" = anonymous.
@@ -51,7 +51,7 @@ pub struct ConnectionToken<'a> {
     pub issuer: &'a str,
 }
 
-/// What a new subscription token says. Empty texts are left out, except the user.
+/// Content of a new subscription token. Empty texts are left out, except the user.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SubscriptionToken<'a> {
     /// User id; must equal that of the connection.

@@ -102,7 +102,7 @@ impl Verifier {
         }
     }
 
-    /// Who fetches documents of keys; without one no published key is known.
+    /// Sets the source that fetches documents of keys. Without a source no published key is known.
     pub fn fetch_with(&self, source: Arc<dyn KeySource>) {
         if let Some(jwks) = &self.jwks {
             jwks.cache().fetch_with(source);
@@ -142,10 +142,10 @@ impl Verifier {
         self.connection(token, None, now_unix)
     }
 
-    /// As [`verify_connection`](Self::verify_connection), after a look for the key of this token.
+    /// Checks a connection token as [`verify_connection`](Self::verify_connection) does, after a look for the key of this token.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of `verify_connection`.
     pub fn connection(
         &self,
         token: &str,
@@ -172,10 +172,10 @@ impl Verifier {
         self.subscription(token, None, now_unix)
     }
 
-    /// As [`verify_subscription`](Self::verify_subscription), after a look for the key of this token.
+    /// Checks a subscription token as [`verify_subscription`](Self::verify_subscription) does, after a look for the key of this token.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of `verify_subscription`.
     pub fn subscription(
         &self,
         token: &str,
@@ -223,7 +223,7 @@ impl Verifier {
         decode(payload).map_err(TokenError::Invalid)
     }
 
-    /// What a named group of the patterns of issuer and audience matches.
+    /// Returns the text that a named group of the patterns of issuer and audience matches.
     fn group(&self, claims: &Registered, name: &str) -> Option<String> {
         claims.group(name, self.issuer_regex.as_ref(), self.audience_regex.as_ref())
     }

@@ -179,7 +179,7 @@ fn point_of_one_curve_under_the_name_of_another_is_refused() {
     }
 }
 
-/// What the library takes for the point of a genuine key.
+/// Returns the bytes that the library takes for the point of a genuine key.
 fn point(pem: &str) -> Vec<u8> {
     let key = DecodingKey::from_ec_pem(pem.as_bytes()).expect("the fixture is a key");
     key.try_get_as_bytes().expect("with a point").to_vec()

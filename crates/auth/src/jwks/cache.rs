@@ -13,13 +13,13 @@ use parking_lot::Mutex;
 use super::KeySource;
 use super::set::{Key, Set, parse};
 
-/// Keys are used for so long without another look (Centrifugo: 1 h); then they are fetched again while they are in use.
+/// Time for which keys are used without another look (Centrifugo: 1 h); then they are fetched again while they are in use.
 const FRESH_SECONDS: u64 = 3600;
 
-/// After so long a key is not used before another look; only a look that fails leaves it in use.
+/// Time after which a key is not used before another look; only a look that fails leaves it in use.
 const STALE_SECONDS: u64 = 2 * FRESH_SECONDS;
 
-/// A document is fetched at most this often, whatever tokens ask for: anybody may name a key without holding it.
+/// Shortest time between two fetches of a document, in seconds, for any tokens: every client may name a key without having it.
 const PAUSE_SECONDS: u64 = 5;
 
 /// How long a `kid` that a document did not have is refused without another look.
@@ -31,7 +31,7 @@ const UNKNOWN_MAX: usize = 1024;
 /// Documents that are remembered. There are more addresses only when their variables are not checked.
 const DOCUMENTS_MAX: usize = 1024;
 
-/// What a look for a key finds.
+/// Result of a look for a key.
 #[derive(Debug)]
 pub(super) enum Found {
     Key(Arc<Key>),
@@ -48,7 +48,7 @@ pub(super) enum Found {
 pub struct KeyCounters {
     /// Fetches begun.
     pub fetches: u64,
-    /// Of these, ended without a usable document.
+    /// Fetches that ended without a usable document.
     pub failures: u64,
 }
 
@@ -74,9 +74,9 @@ pub(crate) struct Cache {
 #[derive(Default)]
 struct Document {
     keys: Set,
-    /// When the fetch began that brought the keys; `None` before the first.
+    /// Begin of the fetch that brought the keys; `None` before the first.
     known_at: Option<u64>,
-    /// When the last fetch began.
+    /// Begin of the last fetch.
     tried_at: Option<u64>,
     is_coming: bool,
     /// Names asked for while the document is coming.
@@ -104,7 +104,7 @@ pub struct Fetch {
 }
 
 impl Cache {
-    /// Who fetches from now on. The first call counts.
+    /// Sets the source that fetches documents from now on. Only the first call has an effect.
     pub(crate) fn fetch_with(&self, source: Arc<dyn KeySource>) {
         let _ = self.source.set(source);
     }
@@ -177,7 +177,7 @@ fn entry<'a>(
 }
 
 impl Document {
-    /// What is known of a key, and whether the document is to be fetched now.
+    /// Returns the state of a key, and whether the document must be fetched now.
     fn find(&self, kid: &str, now: u64) -> (Found, bool) {
         // A clock that was set back says nothing about age: then it is time to look again.
         let since = |at: u64| now.checked_sub(at).unwrap_or(STALE_SECONDS);
@@ -232,7 +232,7 @@ impl KeyFetching {
 }
 
 impl Fetch {
-    /// What to fetch: an `http` or `https` address.
+    /// Returns the address to fetch: `http` or `https`.
     pub fn url(&self) -> &str {
         &self.url
     }

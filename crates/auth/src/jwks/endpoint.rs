@@ -37,11 +37,11 @@ impl Endpoint {
         }
     }
 
-    /// Whether every variable is a group of one of the `patterns`, and, if `is_checked`, one that takes a closed set of
-    /// literal values only: without that whoever connects chooses where keys come from.
+    /// Checks that each variable of the URL is a named group of `patterns`. With `is_checked` the group must match a
+    /// closed list; otherwise a client could choose the key server.
     ///
     /// # Errors
-    /// What would be right.
+    /// The expectation that is not met.
     pub(super) fn check(&self, patterns: [&str; 2], is_checked: bool) -> Result<(), String> {
         for part in &self.0 {
             let Part::Variable(name) = part else { continue };
