@@ -167,7 +167,7 @@ impl Query {
 /// Publications read from a stream, with the stream's position.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StreamSlice {
-    /// With their offsets, in the order of the query. Payloads are shared with the stream, not copied.
+    /// Publications with their offsets, in the order of the query. Payloads are shared with the stream, not copied.
     pub publications: Vec<Publication>,
     /// The newest position of the stream, independent of the query; offset 0 before the first publication.
     pub top: Position,

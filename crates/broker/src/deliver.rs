@@ -9,7 +9,7 @@ use fanwire_protocol::{ClientInfo, Publication};
 
 use crate::{ClientId, DeliveryClass, Delta, Epoch};
 
-/// What a broker adds to a publication for the nodes that deliver it.
+/// Options that a broker adds to a publication for the nodes that deliver it.
 #[derive(Clone, Debug)]
 pub struct DeliverOptions {
     /// [`Epoch::NONE`] when the publication was not stored.
@@ -25,7 +25,7 @@ pub struct DeliverOptions {
 }
 
 impl DeliverOptions {
-    /// For a publication that was not stored, without delta, exclusion and class.
+    /// Options of a publication that was not stored, without delta, exclusion and class.
     pub fn new(accepted_at: Instant) -> Self {
         Self { epoch: Epoch::NONE, delta: Delta::Off, exclude: None, class: None, accepted_at }
     }
@@ -60,10 +60,10 @@ pub trait Deliver: Send + Sync {
     }
 }
 
-/// What a client did to a channel (protocol §19).
+/// Change of a client's subscription to a channel (protocol §19).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It subscribed.
+    /// The client subscribed.
     Join,
     /// Its subscription ended, for any reason.
     Leave,

@@ -6,10 +6,10 @@
 /// How a publication is delivered to a connection that takes no bytes at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DeliveryClass {
-    /// It is queued. A connection with too many queued bytes is disconnected (3008).
+    /// The publication is queued. A connection with too many queued bytes is disconnected (3008).
     #[default]
     Reliable,
-    /// It waits until the connection takes bytes again, and a newer one takes its place.
+    /// The publication waits until the connection takes bytes again. A newer one replaces it.
     Latest,
 }
 

@@ -20,9 +20,9 @@ pub(super) struct Stream {
     /// The version of the last publication with one; 0 = there was none.
     version: u64,
     version_epoch: Box<str>,
-    /// When the stored publications expire.
+    /// Time at which the stored publications expire.
     stored_until: Option<Instant>,
-    /// When offset and epoch expire; `None` = never.
+    /// Time at which offset and epoch expire; `None` = never.
     until: Option<Instant>,
     /// Approximate memory of `stored`.
     bytes: usize,
