@@ -62,7 +62,7 @@ pub struct Redis {
     health: Arc<Health>,
     reads: Reads,
     started_at: Instant,
-    /// When `TIME` was sent last, in seconds since `started_at`.
+    /// Time of the last `TIME` command, in seconds since `started_at`.
     asked_at_s: AtomicU64,
 }
 

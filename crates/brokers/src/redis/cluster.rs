@@ -45,9 +45,9 @@ pub(crate) struct Cluster {
 
 /// The map from slots to servers.
 struct Map {
-    /// For each slot the index of its server.
+    /// Index of the server, for each slot.
     slots: Vec<u16>,
-    /// For each slot the configuration epoch of its claim.
+    /// Configuration epoch of the claim, for each slot.
     epochs: Vec<u64>,
     /// The first is no Redis; it has the slots without a master.
     servers: Vec<Arc<Server>>,

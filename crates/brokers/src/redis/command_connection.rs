@@ -129,7 +129,7 @@ pub(crate) struct UnroutedCalls {
 }
 
 impl UnroutedCalls {
-    /// From now on calls fail at once, except those that are [forwarded](CommandConnection::forward) here.
+    /// Lets new calls fail at once, except those that are [forwarded](CommandConnection::forward) here.
     pub(crate) fn close(&self) {
         self.shared.is_down.store(true, Relaxed);
     }

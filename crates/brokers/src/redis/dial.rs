@@ -70,7 +70,7 @@ impl Dialer {
         }
     }
 
-    /// For command connections, which check for late replies themselves.
+    /// Returns a dialer for command connections, which check for late replies themselves.
     pub(crate) fn for_commands(self) -> Self {
         let timeouts = Timeouts { has_own_timeout: true, ..self.timeouts };
         Self { timeouts, ..self }
@@ -272,9 +272,9 @@ fn number_of(version: &str) -> (u32, u32) {
 
 /// Digits of an id, of 40; enough to tell all ids apart.
 const ID_LENGTH: usize = 16;
-/// For exclusive ranges of streams.
+/// Oldest Redis with exclusive ranges of streams.
 const VERSION_MIN: (u32, u32) = (6, 2);
-/// For sharded PUB/SUB.
+/// Oldest Redis with sharded PUB/SUB.
 const CLUSTER_VERSION_MIN: (u32, u32) = (7, 0);
 
 #[cfg(test)]

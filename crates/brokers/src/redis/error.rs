@@ -31,10 +31,9 @@ pub enum RedisError {
     NotCluster { address: Address },
     /// A node of a Cluster, a Sentinel or a replica, where a standalone master is expected.
     Role { address: Address, role: String },
-    /// It lacks the database number of the address: it has fewer databases, or it is a node of a Cluster, which has
-    /// one.
+    /// A Redis without the database number of the address: it has fewer databases, or it is a node of a Cluster, which has one.
     Database { address: Address, reply: String },
-    /// It refused another command, or is loading its data.
+    /// A Redis that refused another command, or is loading its data.
     Refused { address: Address, reply: String },
     /// A certificate is not trusted, or one side does not speak TLS.
     Tls { address: Address, why: String },
@@ -259,7 +258,7 @@ impl Abandoned for Failure {
 const DENIALS: &[&str] = &["WRONGPASS", "NOAUTH", "NOPERM", "DENIED", "-DENIED"];
 /// Beginnings of refusals of `SELECT`.
 const NO_DATABASE: [&str; 2] = [ONE_DATABASE, "ERR DB index is out of range"];
-/// From a node of a Cluster.
+/// Refusal by a node of a Cluster.
 const ONE_DATABASE: &str = "ERR SELECT is not allowed in cluster mode";
 /// The role of a replica in `INFO`.
 const REPLICA: &str = "slave";

@@ -29,7 +29,7 @@ pub(crate) fn hint(error: &ServerError) -> &'static str {
     HINTS.iter().find(|(code, _)| is(code)).map_or("", |(_, hint)| hint)
 }
 
-/// By code, or by text in an error without a code.
+/// Remedies by error code, or by text in an error without a code.
 const HINTS: [(&str, &str); 6] = [
     ("WRONGTYPE", NOT_OURS),
     ("is not an integer", NOT_OURS),

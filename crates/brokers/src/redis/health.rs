@@ -55,7 +55,7 @@ impl ConnectionErrors {
 const LOGGED_MAX: usize = 256;
 
 impl Health {
-    /// For an engine at these addresses.
+    /// State of an engine at these addresses.
     pub(crate) fn at<'a>(addresses: impl Iterator<Item = &'a Address>) -> Self {
         let addresses: Vec<_> = addresses.map(Address::to_string).collect();
         Self { addresses: addresses.join(" or "), ..Self::default() }
@@ -180,7 +180,7 @@ impl Health {
         }
     }
 
-    /// So many reads shared the command of another one.
+    /// Counts reads that shared the command of another one.
     pub(crate) fn count_merged(&self, reads: usize) {
         self.merged.fetch_add(reads as u64, Relaxed);
     }

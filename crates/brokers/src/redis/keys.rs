@@ -13,11 +13,11 @@ pub(crate) struct Keys {
     prefix: String,
     /// Sharded PUB/SUB, as in a Cluster: messages go to the master of the slot only.
     is_sharded: bool,
-    /// For each kind, the part of the name before the channel.
+    /// Part of the name before the channel, for each kind.
     heads: [String; KeyKind::ALL.len()],
 }
 
-/// What a name holds.
+/// Content of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyKind {
     /// PUB/SUB: publications, joins and leaves.
@@ -93,7 +93,7 @@ impl Keys {
 }
 
 impl KeyKind {
-    /// In the order of the variants.
+    /// All kinds, in the order of the variants.
     const ALL: [Self; 6] =
         [Self::Feed, Self::Stream, Self::Meta, Self::Ends, Self::Members, Self::Users];
 

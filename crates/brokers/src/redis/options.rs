@@ -21,9 +21,9 @@ pub struct RedisOptions {
     pub prefix: String,
     /// The name of connections in `CLIENT LIST`; "" = none.
     pub client_name: String,
-    /// For opening a connection.
+    /// Time limit for opening a connection.
     pub connect_timeout: Duration,
-    /// For a reply. A connection that owes a reply for longer is closed.
+    /// Time limit for a reply. A connection that owes a reply for longer is closed.
     pub io_timeout: Duration,
     /// The replicas that must have a write.
     pub wait: Wait,
@@ -107,7 +107,7 @@ pub struct Address {
 pub struct Sentinels {
     /// The name of the master.
     pub master: String,
-    /// At least one; these report others.
+    /// Addresses of some Sentinels, at least one. These report others.
     pub addresses: Vec<Address>,
     /// The name of connections to them; "" = none.
     pub client_name: String,
@@ -129,9 +129,9 @@ impl Default for Address {
 }
 
 impl Address {
-    /// Parses `host:port` or `SCHEME://[[user]:password@]host[:port][/db][?option=value&…]`, as Centrifugo does.
-    /// Schemes are `redis`, `tcp`, `unix` with the path of a socket, and, with TLS, `rediss`. With `+sentinel` after the scheme, or with the option
-    /// `sentinel_master_name`, the host is a Sentinel, and so are the values of the option `addr`.
+    /// Parses `host:port` or `SCHEME://[[user]:password@]host[:port][/db][?option=value&…]`, as Centrifugo does. Schemes are
+    /// `redis`, `tcp`, `unix` with the path of a socket, and, with TLS, `rediss`. With `+sentinel` after the scheme, or with
+    /// the option `sentinel_master_name`, the host is a Sentinel, and so are the values of the option `addr`.
     ///
     /// # Errors
     /// [`RedisError::Address`] with the reason.

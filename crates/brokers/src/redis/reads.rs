@@ -35,7 +35,7 @@ struct ReadSettings {
 struct ReadContext {
     connection: CommandConnection,
     settings: Arc<ReadSettings>,
-    /// By the clock of that Redis. Unused by a page of history.
+    /// Time on the clock of that Redis, in milliseconds. Unused by a page of history.
     now_ms: u64,
 }
 

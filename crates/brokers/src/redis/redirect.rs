@@ -47,15 +47,14 @@ impl ClusterRedirects {
     }
 }
 
-/// Where to send a refused call.
+/// Destination of a refused call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Redirect {
-    /// To this master, as all later calls of the slot.
+    /// This master, as for all later calls of the slot.
     Moved(Address),
-    /// To this master, only this call: the slot is being migrated.
+    /// This master, only for this call: the slot is being migrated.
     Ask(Address),
-    /// To the master of the slot after the next topology refresh: the slot is being migrated, and the keys of the call
-    /// are on both sides.
+    /// The master of the slot after the next topology refresh: the slot is being migrated, and the keys of the call are on both sides.
     TryAgain,
 }
 
@@ -82,7 +81,7 @@ pub(crate) struct Route {
     pub(crate) redirect_count: u8,
     /// Send `ASKING` first, because the slot is being migrated to this Redis.
     pub(crate) is_asking: bool,
-    /// Until when the call may wait for its slot; set by the first redirect.
+    /// Time until which the call may wait for its slot; set by the first redirect.
     pub(crate) wait_deadline: Option<Instant>,
 }
 

@@ -51,7 +51,7 @@ struct Source {
     name: String,
 }
 
-/// In the order of [`Script`].
+/// Sources of the scripts, in the order of [`Script`].
 static SOURCES: LazyLock<[Source; 6]> = LazyLock::new(|| {
     [
         [REPLICATION_HISTORY, PUBLISH].concat(),

@@ -36,7 +36,7 @@ pub(crate) struct MasterResolver {
 /// The tasks that watch Sentinels.
 #[derive(Default)]
 struct Watchers {
-    /// Where the tasks run; `None` = not watching.
+    /// Runtime of the tasks; `None` = not watching.
     runtime: Option<Handle>,
     tasks: Vec<(Address, AbortHandle)>,
 }

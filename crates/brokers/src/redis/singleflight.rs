@@ -112,13 +112,13 @@ impl<R: SharedRead> Shared<R> {
 /// Waiters by read. `M` is the context of a read, `W` a waiter.
 struct InFlightTable<K, M, W> {
     reads: HashMap<K, InFlight<M, W>>,
-    /// Of all reads together.
+    /// Number of waiters of all reads together.
     waiters: usize,
     waiters_max: usize,
 }
 
 struct InFlight<M, W> {
-    /// They get the answer of the read in flight.
+    /// Waiters that get the answer of the read in flight.
     waiters: Vec<W>,
     /// The context and the waiters of the next read.
     next: Option<(M, Vec<W>)>,

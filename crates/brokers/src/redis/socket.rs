@@ -47,9 +47,9 @@ struct SocketTask(AbortHandle);
 /// Time limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
-    /// For the socket, and the same again for TLS.
+    /// Time limit for the socket, and the same again for TLS.
     pub(crate) connect: Duration,
-    /// For a reply.
+    /// Time limit for a reply.
     pub(crate) io: Duration,
     /// After the greeting, the user of the connection checks for late replies.
     pub(crate) has_own_timeout: bool,

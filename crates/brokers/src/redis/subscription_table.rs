@@ -32,7 +32,7 @@ struct Subscription<W> {
     is_queued_to_unsubscribe: bool,
     /// The Redis does not send its messages: in a Cluster its slot is elsewhere, or is being migrated.
     is_misrouted: bool,
-    /// It was subscribed on a connection that is gone.
+    /// The channel was subscribed on a connection that is gone.
     was_interrupted: bool,
     waiters: Vec<(Instant, W)>,
 }
@@ -49,9 +49,9 @@ pub(crate) enum Done {
 pub(crate) struct ConfirmationEffect<W> {
     /// The waiters, with the end of their time.
     pub(crate) waiters: Vec<(Instant, W)>,
-    /// It was subscribed before, with a break since.
+    /// The channel was subscribed before, with a break since.
     pub(crate) is_resubscribed: bool,
-    /// It is desired, and the Redis ended the subscription by itself.
+    /// The channel is desired, and the Redis ended the subscription by itself.
     pub(crate) is_misrouted: bool,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct SubscriptionChanges {
 
 /// The result of waiting for a subscription.
 pub(crate) enum WaitOutcome<W> {
-    /// It is subscribed: the waiter is returned.
+    /// The channel is subscribed: the waiter is returned.
     Subscribed(W),
     /// The waiter is kept.
     Pending,
@@ -197,8 +197,8 @@ impl<W> SubscriptionTable<W> {
         next_changes
     }
 
-    /// When [`next_changes`](Self::next_changes) has something to return, if nothing else happens; at or before `now`
-    /// if it has already.
+    /// Returns the time at which [`next_changes`](Self::next_changes) has something to return, if nothing else happens;
+    /// at or before `now` if it has already.
     pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
         if !self.to_subscribe.is_empty() {
             return Some(now);

@@ -407,5 +407,5 @@ fn tries_to_connect_back_off() {
 
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 const IO_TIMEOUT: Duration = Duration::from_secs(1);
-/// For a busy machine.
+/// Extra time for a busy machine.
 const SLACK: Duration = Duration::from_secs(3);

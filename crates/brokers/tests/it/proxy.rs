@@ -36,7 +36,7 @@ pub(crate) struct Network {
     pub(crate) reply_bytes: usize,
     /// Changes or cuts replies at random, with this seed.
     pub(crate) spoils: Option<u64>,
-    /// On the first so many connections, adds the end of each subscription after its confirmation.
+    /// Number of connections, from the first on, whose subscriptions end right after their confirmation.
     pub(crate) unsubscribes: usize,
     /// A change closes all open connections.
     pub(crate) reset_connections: u32,
@@ -152,7 +152,7 @@ async fn connect(
     }
 }
 
-/// With a small buffer, so that the Redis soon notices a slow network.
+/// Connects with a small buffer, so that the Redis soon notices a slow network.
 async fn dial(redis: u16) -> io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.set_recv_buffer_size(CHUNK_BYTES as u32)?;

@@ -20,7 +20,7 @@ use crate::slots::eventually;
 
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// It is killed, and starts again with its last snapshot.
+    /// The Redis is killed, and starts again with its last snapshot.
     Crash,
     Freeze,
     /// One node does not reach it.
@@ -29,7 +29,7 @@ enum Fault {
     /// The replica is promoted without the last publications, and the master becomes its replica.
     Failover,
     Save,
-    /// It closes connections, and drops scripts.
+    /// The Redis closes connections, and drops scripts.
     Refuse,
 }
 
@@ -62,7 +62,7 @@ impl Setup {
         setup
     }
 
-    /// Waits for at most so many milliseconds.
+    /// Waits for at most this number of milliseconds.
     fn pause(&mut self, most_ms: u64) {
         let until = Instant::now() + Duration::from_millis(self.chance.random_range(0..most_ms));
         while let Some(left) = until.checked_duration_since(Instant::now()) {
@@ -79,7 +79,7 @@ impl Setup {
         eventually(is_linked, "the replica has what the master has");
     }
 
-    /// Injects so many faults, each after a random pause.
+    /// Injects this number of faults, each after a random pause.
     fn inject_all(&mut self, faults: usize) {
         let mut order = FAULTS;
         for number in 0..faults {

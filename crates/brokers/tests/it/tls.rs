@@ -175,7 +175,7 @@ fn sentinels_have_tls_settings_of_their_own() {
 }
 
 const CA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/keys/ca.pem");
-/// With these options the nodes of a Cluster announce their TLS ports.
+/// Options with which the nodes of a Cluster announce their TLS ports.
 const BETWEEN: &[&str] = &["--tls-cluster", "yes", "--tls-replication", "yes"];
 const TLS: &[(&str, &str)] = &[
     ("--tls-ca-cert-file", CA),

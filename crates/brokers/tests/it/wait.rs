@@ -88,7 +88,7 @@ fn a_write_whose_script_was_forgotten_waits_for_the_replica_too() {
     node.publish_until_done("a", "the replica is back");
 }
 
-/// On another connection, which has no other writes.
+/// The repetition comes on another connection, which has no other writes.
 #[test]
 fn a_repeated_publication_waits_for_the_replica_as_the_first_did() {
     let (master, replica, node) = pair();

@@ -63,7 +63,7 @@ impl Topology {
         self.ranges.extend(other.ranges);
     }
 
-    /// For each slot its master and the epoch of the claim; `None` without a claim.
+    /// Returns the master and the epoch of the claim for each slot; `None` without a claim.
     pub(crate) fn owners(&self) -> Vec<Option<(&Address, u64)>> {
         let mut owners: Vec<Option<(&Address, u64)>> = vec![None; SLOTS];
         for Range { first, last, master, epoch } in &self.ranges {

@@ -25,7 +25,7 @@ pub(super) struct InFlightBatches {
     connection: Connection,
     wait: Wait,
     shared: Arc<Shared>,
-    /// With the time of sending; in this order, in which they are answered.
+    /// Batches with their time of sending, oldest first. The Redis answers them in this order.
     pub(super) in_flight: VecDeque<(Instant, MaybeDone<PendingBatch>)>,
     /// Calls whose script was missing.
     pub(super) to_repeat: VecDeque<Call>,
@@ -45,7 +45,7 @@ pub(super) struct Batch {
     _held_bytes: HeldBytes,
 }
 
-/// What remains of a [`Call`] whose command was sent.
+/// Rest of a [`Call`] whose command was sent.
 pub(super) struct Sent {
     pub(super) bytes: usize,
     pub(super) is_write: bool,
@@ -110,7 +110,7 @@ impl InFlightBatches {
         Pin::new(&mut self.in_flight.pop_front()?.1).take_output()
     }
 
-    /// When the oldest batch was sent, unless it is answered.
+    /// Returns the time at which the oldest batch was sent, unless it is answered.
     pub(super) fn oldest_unanswered_since(&mut self) -> Option<Instant> {
         let (since, batch) = self.in_flight.front_mut()?;
         batch.now_or_never().is_none().then_some(*since)
