@@ -17,7 +17,7 @@ pub struct ServerSubscription {
     pub channel: Arc<str>,
     /// `chan_info` of its joins, presence and publications; empty = none.
     pub info: Bytes,
-    /// For the client, in the subscribe push; empty = none.
+    /// Data for the client, in the subscribe push; empty = none.
     pub data: Bytes,
     /// Unix second at which it expires; `None` = never. After `client.expired_sub_close_delay` the connection ends (3006).
     pub expire_at: Option<u64>,
@@ -76,7 +76,7 @@ impl ServerSubscribe {
         &self.subscription
     }
 
-    /// It failed for a connection: the first failure is the answer.
+    /// Reports a failure for one connection. The first failure is the answer.
     pub fn failed(&self, code: ErrorCode) {
         let orderer = self.orderer.lock().take();
         if let Some(orderer) = orderer {

@@ -37,12 +37,12 @@ pub struct Cluster {
 
 #[derive(Default)]
 struct NodeTable {
-    /// By uid.
+    /// Other nodes, by uid.
     peers: BTreeMap<String, Peer>,
     commands: UnacknowledgedCommands,
     surveys: HashMap<u64, Survey>,
     last_survey: u64,
-    /// When this node last sent its state to all; `None` before the first time.
+    /// Time at which this node last sent its state to all; `None` before the first time.
     told_at: Option<Instant>,
     /// The last state was not delivered, as far as is known: silence of the others may be a fault of the bus.
     cannot_send: bool,
@@ -75,7 +75,7 @@ pub fn rewritten(bytes: &[u8]) -> Option<Bytes> {
 /// Subscribers by channel.
 pub type SurveyChannels = BTreeMap<String, u32>;
 
-/// What this node must do after a message of another node.
+/// Task of this node after a message of another node.
 #[derive(Debug, PartialEq)]
 pub enum Task {
     Nothing,

@@ -85,7 +85,7 @@ pub struct Metrics {
     /// Length of the interval in seconds.
     #[prost(double, tag = "1")]
     pub interval_seconds: f64,
-    /// By name: the increase of a counter, or the value of a gauge at the end. Zeros are left out.
+    /// Metrics by name: the increase of a counter, or the value of a gauge at the end. Zeros are left out.
     #[prost(btree_map = "string, double", tag = "2")]
     pub items: BTreeMap<String, f64>,
 }

@@ -21,7 +21,7 @@ struct SentCommand {
     message: Bytes,
     /// How many nodes received the last attempt; `None` while unknown.
     reached: Option<usize>,
-    /// When its first repetition was due.
+    /// Time at which its first repetition was due.
     since: Option<Instant>,
     promise: Promise<(), ErrorCode>,
 }
@@ -100,7 +100,7 @@ fn is_enough(count: usize, others: usize) -> bool {
 /// Which commands of another node were received: a window of its last [`COMMANDS_MAX`] (RFC 4303 §3.4.3).
 pub(super) struct ReceivedCommands {
     last: u64,
-    /// By number modulo [`COMMANDS_MAX`].
+    /// Commands that were received, by number modulo [`COMMANDS_MAX`].
     received: [bool; COMMANDS_MAX],
 }
 
