@@ -106,7 +106,7 @@ pub(crate) struct Init {
     /// The same, with the flag of `serve`
     #[arg(short, long, value_name = "FILE", conflicts_with = "file")]
     config: Option<PathBuf>,
-    /// What the namespace of the file is for
+    /// Purpose of the namespace in the file
     #[arg(long = "for", value_name = "JOB", value_enum, default_value_t = Job::Chat)]
     pub(crate) job: Job,
     /// Replace a file that exists

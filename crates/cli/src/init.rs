@@ -110,7 +110,7 @@ fn is_a_folder(path: &Path) -> anyhow::Error {
     anyhow!("{} is a folder; name a file, such as {}", path.display(), file.display())
 }
 
-/// What to do next, as lines that work as pasted.
+/// Returns the next steps of the user, as lines that work as pasted.
 fn instructions(job: Job, path: &Path, config: &Config) -> Result<String> {
     let file = quoted(&path.display().to_string());
     let ip = config.http_server.address.parse().unwrap_or(IpAddr::from(Ipv4Addr::LOCALHOST));
@@ -158,7 +158,7 @@ fn quoted(path: &str) -> String {
 /// The name in our documentation.
 pub(crate) const FILE: &str = "fanwire.yaml";
 
-/// What Centrifugo's `genconfig` writes without `--config`.
+/// File that Centrifugo's `genconfig` writes without `--config`.
 pub(crate) const FILE_OF_CENTRIFUGO: &str = "config.json";
 
 /// 256 bits of randomness, as HS256 requires (RFC 7518 §3.2).

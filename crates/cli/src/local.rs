@@ -22,7 +22,7 @@ impl LocalServer {
         Ok(Self { config })
     }
 
-    /// Of the server API, with its prefix.
+    /// Returns the address of the server API, with its prefix.
     pub(crate) fn api_url(&self) -> String {
         let server = &self.config.http_server;
         let port = server.internal_port.parse().unwrap_or(server.port);

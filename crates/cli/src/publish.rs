@@ -26,7 +26,7 @@ use crate::{document, tune};
 #[cfg(test)]
 mod tests;
 
-/// Where to publish.
+/// Address of the server API, and its key.
 #[derive(Debug, PartialEq, Eq)]
 struct ApiAddress {
     /// Host and port.
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Publish) -> Result<()> {
     bail!("{}{more}", shown.join("; "))
 }
 
-/// From `--url`, or the address of the configuration; the key alike.
+/// Returns the address and the key from `--url` and `--key`, or else from the configuration.
 fn target(arguments: &Publish) -> Result<ApiAddress> {
     let local = LocalServer::load(arguments.config.as_deref())?;
     let url = arguments.url.clone().unwrap_or_else(|| local.api_url());

@@ -109,7 +109,7 @@ struct Signals {
     logs: Logs,
 }
 
-/// What a signal requests.
+/// Request that comes with a signal.
 enum Event {
     Stop,
     Hangup,
@@ -219,7 +219,7 @@ fn log(findings: &[Finding]) {
     }
 }
 
-/// What `init` writes by default, and what Centrifugo reads by default.
+/// Files that `init` writes by default, and that Centrifugo reads by default.
 const UNREAD: [&str; 2] = [init::FILE, init::FILE_OF_CENTRIFUGO];
 
 const TLS: &str = "

@@ -31,7 +31,7 @@ pub(super) fn parse(text: &str) -> Result<BTreeMap<String, String>> {
     Ok(variables)
 }
 
-/// The name at the start, and what stands behind its `=` or `:`.
+/// The name at the start, and the text behind its `=` or `:`.
 fn name(text: &str, line: usize) -> Result<(&str, &str)> {
     let statement = match text.strip_prefix("export") {
         Some(rest) if rest.starts_with([' ', '\t']) => rest,
@@ -49,7 +49,7 @@ fn name(text: &str, line: usize) -> Result<(&str, &str)> {
     Ok((name, statement[end + 1..].trim_start_matches([' ', '\t'])))
 }
 
-/// The value at the start, and what stands behind it.
+/// The value at the start, and the text behind it.
 fn value<'a>(
     text: &'a str,
     (name, line): (&str, usize),

@@ -1,4 +1,4 @@
-//! The files in `deploy/`: what they say to the server is what the server understands.
+//! The files in `deploy/`: the server understands their configuration.
 //! In: the compose file, the unit, the balancer's file → out: findings of the configuration, and what must fit together.
 //! Uses `fanwire::config` and a reader of YAML. Never: containers, systemd.
 //! A promise of `docs/scaling.md` about these files is tested here; they are started in `started.rs`.
@@ -35,7 +35,7 @@ fn every_node_of_the_compose_file_starts_without_a_remark() {
         let variables = node["environment"].as_object().expect("a map").iter();
         let variables = variables.map(|(name, value)| {
             let value = value.as_str().expect("text");
-            // `${NAME:?why}` is what whoever starts it sets.
+            // The operator who starts it sets `${NAME:?why}`.
             let value = if value.starts_with("${") { SECRET } else { value };
             (name.clone(), value.to_owned())
         });
@@ -50,7 +50,7 @@ fn every_node_of_the_compose_file_starts_without_a_remark() {
     }
 }
 
-/// Centrifugo's rules: whoever is subscribed may do what a chat needs, and hears of joins and leaves without asking.
+/// Centrifugo's rules: a subscriber may do all that a chat needs, and receives joins and leaves without asking.
 #[test]
 fn the_rooms_of_the_example_are_a_chat() {
     let key = ("FANWIRE_HTTP_API_KEY".to_owned(), SECRET.to_owned());
@@ -126,16 +126,16 @@ fn the_unit_calls_commands_that_there_are_and_waits_for_the_end() {
     assert!(descriptors >= 1_000_000);
 }
 
-/// What a unit sets a key to.
+/// Returns the value of a key in a unit.
 pub(crate) fn setting<'a>(unit: &'a str, key: &str) -> &'a str {
     let row = unit.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
     row.unwrap_or_else(|| panic!("{key} is not set"))
 }
 
-/// Of `45s`.
+/// Returns the seconds of a duration such as `45s`.
 fn seconds(duration: &str) -> u64 {
     duration.strip_suffix('s').and_then(|number| number.parse().ok()).expect("seconds")
 }
 
-/// As long as a secret has to be.
+/// A secret of the required length.
 const SECRET: &str = "0123456789abcdef0123456789abcdef";

@@ -145,8 +145,7 @@ fn an_unreachable_redis_at_the_start_is_logged_once() {
     assert_eq!(logged, 1, "{found:#?}");
 }
 
-/// As on a full disk, or when the reader of the log has exited.
-/// The first line of the log with this text.
+/// Returns the first line of the log with this text.
 fn logged(child: &mut Child, text: &str) -> String {
     let log = BufReader::new(child.stderr.take().expect("stderr is a pipe"));
     let mut lines = log.lines().map(|line| line.expect("a line of text"));

@@ -118,7 +118,7 @@ fn the_nodes_of_the_compose_file_are_one_chat() {
     assert_eq!(first.stop("-TERM"), Some(0));
 }
 
-/// What clients and backends need.
+/// Secrets that clients and backends need.
 struct Secrets<'a> {
     api_key: &'a str,
     token: &'a str,
@@ -223,7 +223,7 @@ fn secrets_of_the_example() -> Variables {
     values(words.filter(|word| word.starts_with("FANWIRE_")))
 }
 
-/// What the comment of the compose file lets the operator export.
+/// Returns the variables that the comment of the compose file exports for the operator.
 fn secrets_of_the_operator() -> Variables {
     let compose = text("compose.yaml");
     let exported = compose.lines().find_map(|line| line.split_once("export "));
@@ -273,7 +273,7 @@ fn mounted(word: &str, node: &Value, place: impl Fn(&str) -> String) -> String {
     mount.map_or_else(|| word.to_owned(), |source| place(source.trim_start_matches("./")))
 }
 
-/// What `client.allowed_origins` of the example lists.
+/// Origin that `client.allowed_origins` of the example lists.
 const ORIGIN: &str = "https://app.example.com";
 const ROOM: &str = "room:1";
 const NEWS: &str = "news:today";

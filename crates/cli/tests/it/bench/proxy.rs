@@ -10,7 +10,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What happens to a publication.
+/// Fault of one publication.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fault {
     Drop,
@@ -102,7 +102,7 @@ fn pass_on(
     }
 }
 
-/// Of the first frame, if it is whole.
+/// Length of the first frame in bytes, if it is whole.
 fn frame_length(bytes: &[u8]) -> Option<usize> {
     let (header, length) = match *bytes.get(1)? {
         126 => (4, usize::from(u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]))),

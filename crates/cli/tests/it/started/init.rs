@@ -15,7 +15,7 @@ use super::process::{Folder, Process};
 use crate::serve::request;
 use crate::{fanwire, run};
 
-/// What `init` printed, and the server that it makes.
+/// Output of `init`, and the server that it makes.
 struct FirstServer {
     node: Process,
     token: String,
