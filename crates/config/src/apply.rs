@@ -41,12 +41,12 @@ fn namespace(settings: &NamespaceSettings, findings: &mut Vec<Finding>) -> Names
     namespace
 }
 
-/// Where the settings of one table stand, and how their keys are shown.
+/// Position of one table in the settings, and the names of its keys in findings.
 struct Place<'a> {
     values: &'a Values,
-    /// What stands before a row's name in `values`.
+    /// Text before a row's name in `values`.
     stored: &'a str,
-    /// What stands before it in findings.
+    /// Text before a row's name in findings.
     shown: &'a str,
 }
 
@@ -135,7 +135,7 @@ impl Place<'_> {
         }
     }
 
-    /// A secret that was to be put in by somebody, and was not: whoever has seen the file knows it.
+    /// A placeholder that an operator should have replaced by a secret: every reader of the file knows it.
     fn placeholder(&self, key: &Key, setting: &Setting, value: &Value) -> Option<Finding> {
         let (Kind::Secret, Value::Text(text)) = (&key.kind, value) else { return None };
         let name = self.name(key);

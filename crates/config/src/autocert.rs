@@ -11,7 +11,7 @@ pub struct AutocertOptions {
     pub host_whitelist: Vec<String>,
     /// Folder of the account's key and of the certificates; "" = nothing is kept.
     pub cache_dir: String,
-    /// Where the authority writes to; "" = nowhere.
+    /// Mail address that the authority writes to; "" = none.
     pub email: String,
     /// Name assumed for clients that send none; "" = they get no certificate.
     pub server_name: String,

@@ -11,7 +11,7 @@ use super::EngineRedisOptions;
 use super::duration;
 
 impl EngineRedisOptions {
-    /// What is said by a key of its own holds for every address.
+    /// Returns the options of the Redis. A value that has a key of its own applies to every address.
     ///
     /// # Errors
     /// [`RedisError::Address`] for the first one that cannot be read.
@@ -110,7 +110,7 @@ impl EngineRedisOptions {
         Ok(masters)
     }
 
-    /// What keys of their own say holds for every address.
+    /// Returns an address with the values that have keys of their own.
     fn completed(&self, mut address: Address) -> Address {
         if !self.user.is_empty() {
             address.user = self.user.clone();

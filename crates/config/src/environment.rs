@@ -15,14 +15,14 @@ mod tests;
 /// A variable with one of our prefixes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Variable {
-    /// As it stands in the environment.
+    /// Name in the environment, with the prefix.
     pub(crate) name: String,
     /// Without its prefix.
     pub(crate) rest: String,
     pub(crate) value: String,
 }
 
-/// What a variable is about.
+/// Target of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// A key by its full name.

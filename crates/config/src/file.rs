@@ -50,7 +50,7 @@ pub enum FileError {
 }
 
 impl Format {
-    /// By extension: `.json`, `.yaml` or `.yml`, `.toml`.
+    /// Returns the format for a file extension: `.json`, `.yaml` or `.yml`, `.toml`.
     pub fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "json" => Some(Self::Json),
@@ -235,13 +235,13 @@ impl fmt::Display for Format {
     }
 }
 
-/// What some editors put in front of a text.
+/// Mark that some editors put in front of a text.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// How the TOML parser hands out a date: as a map with this key alone.
 const TOML_DATE: &str = "$__toml_private_datetime";
 
-/// What the YAML parser says, and what it comes to for the writer of a file.
+/// Texts of the YAML parser, and the words for the writer of a file that replace them.
 const FOR_CALLERS: [(&str, &str); 6] = [
     (", set DuplicateKeyPolicy in Options if acceptable", ""),
     ("; use from_str_multiple or from_str_multiple_with_options", ""),

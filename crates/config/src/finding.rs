@@ -18,7 +18,7 @@ pub struct Finding {
     pub problem: Problem,
 }
 
-/// What follows from a finding, worst first.
+/// Consequence of a finding, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The start is refused.
@@ -29,7 +29,7 @@ pub enum Severity {
     Note,
 }
 
-/// Who said it.
+/// Source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     File(PathBuf),
@@ -41,7 +41,7 @@ pub enum Source {
     Default,
 }
 
-/// What is wrong.
+/// Problem that a finding reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
@@ -152,7 +152,7 @@ impl fmt::Display for Severity {
 }
 
 /// Values may be whole documents; a line of a report shows their beginning.
-/// Without what stands between `//` and `@`, where addresses have passwords.
+/// The text without the part between `//` and `@`, where addresses have passwords.
 fn shortened(value: String) -> String {
     let value = match (value.find("//"), value.rfind('@')) {
         (Some(start), Some(end)) if start < end => {

@@ -36,7 +36,7 @@ pub enum Support {
     NotYet(Weight),
 }
 
-/// What it means when somebody sets a key that Fanwire does not obey yet.
+/// Consequence when somebody sets a key that Fanwire does not obey yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
     /// A tuning knob: the server behaves the same to its users. Noted.
@@ -248,7 +248,7 @@ fn is_path_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-._~/".contains(c)
 }
 
-/// What would be right, as the end of "expected …".
+/// Text of the expected values, as the end of "expected …".
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

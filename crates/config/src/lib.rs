@@ -48,7 +48,7 @@ pub struct Config {
     pub http_server: HttpServerOptions,
     pub log: LogOptions,
     pub engine: EngineOptions,
-    /// What of `client.*` the sockets' side decides; the rest is in `node`.
+    /// Part of `client.*` that applies before a session exists; the rest is in `node`.
     pub client: ClientShellOptions,
     pub node: fanwire_node::options::Options,
     pub websocket: WebsocketOptions,
@@ -71,7 +71,7 @@ pub struct Config {
     pub drain_interval: Duration,
     /// Threads that own connections; 0 = one per core.
     pub shards: usize,
-    /// Where the process id stands while the server runs; "" = nowhere.
+    /// Path of the file with the process id while the server runs; "" = none.
     pub pid_file: String,
     /// Without any configuration: loopback only, no credentials needed.
     pub development: bool,
@@ -92,15 +92,15 @@ pub struct HttpServerOptions {
     pub h2c_external: bool,
     /// Addresses and networks of proxies that say who the client is.
     pub trusted_proxies: Vec<String>,
-    /// They begin each connection with a header of the PROXY protocol.
+    /// Proxies begin each connection with a header of the PROXY protocol.
     pub proxy_protocol: bool,
-    /// Of both listeners, without automatic certificates.
+    /// TLS of both listeners, without automatic certificates.
     pub tls: ServerTlsOptions,
     /// The internal listener is without it.
     pub tls_external: bool,
-    /// Of the internal listener, instead of it.
+    /// TLS of the internal listener, instead of `tls`.
     pub internal_tls: ServerTlsOptions,
-    /// Of both listeners, instead of `tls`.
+    /// Automatic certificates of both listeners, instead of `tls`.
     pub tls_autocert: AutocertOptions,
 }
 
@@ -172,13 +172,13 @@ pub struct EngineOptions {
     pub redis: EngineRedisOptions,
 }
 
-/// Where publications, history and presence of all nodes meet.
+/// Store that publications, history and presence of all nodes share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EngineKind {
-    /// In this process: there is one node.
+    /// Memory of this process: there is one node.
     #[default]
     Memory,
-    /// In Redis: nodes with the same one are one server.
+    /// Redis: nodes with the same Redis are one server.
     Redis,
 }
 
@@ -191,14 +191,14 @@ pub struct EngineRedisOptions {
     pub cluster_address: Vec<String>,
     /// `host:port`; empty = no Sentinels.
     pub sentinel_address: Vec<String>,
-    /// What the Sentinels call it; of several, with commas between, each channel belongs to one.
+    /// Name of the master at the Sentinels. Several names have commas between them; each channel belongs to one of them.
     pub sentinel_master_name: String,
     pub sentinel_user: String,
     pub sentinel_password: Secret,
     pub sentinel_client_name: String,
-    /// To the Sentinels.
+    /// TLS of connections to the Sentinels.
     pub sentinel_tls: TlsOptions,
-    /// To the Redis.
+    /// TLS of connections to the Redis.
     pub tls: TlsOptions,
     /// "" = as the address says.
     pub user: String,
@@ -239,9 +239,9 @@ pub struct ClientShellOptions {
     pub reply_without_queue: bool,
     /// Header of a trusted proxy that carries the user id; "" = none.
     pub user_id_http_header: String,
-    /// To `client.token.jwks_public_endpoint`.
+    /// TLS of connections to `client.token.jwks_public_endpoint`.
     pub token_jwks_tls: TlsOptions,
-    /// To `client.subscription_token.jwks_public_endpoint`.
+    /// TLS of connections to `client.subscription_token.jwks_public_endpoint`.
     pub subscription_token_jwks_tls: TlsOptions,
 }
 

@@ -26,9 +26,9 @@ pub struct LoadedConfig {
 
 /// A configuration that was read again.
 pub struct Reload {
-    /// As the running one, with the new values of the keys that can change.
+    /// The running configuration, with the new values of the keys that can change.
     pub loaded: LoadedConfig,
-    /// As the sources are, which is what a restart would use.
+    /// The configuration in the sources, which a restart would use.
     pub written: Config,
     /// Keys whose new values are in `loaded`.
     pub changed: Vec<String>,

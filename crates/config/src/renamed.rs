@@ -15,7 +15,7 @@ use super::nearest::flat;
 #[cfg(test)]
 mod tests;
 
-/// What a key of Centrifugo before v6 is called today.
+/// Returns today's name of a key of Centrifugo before v6.
 pub fn renamed(name: &str) -> Option<&'static str> {
     let listed = || RENAMED.iter().find(|(old, _)| *old == name).map(|(_, now)| *now);
     let proxied = || PROXIES.iter().find(|(old, _)| name.starts_with(old)).map(|(_, now)| *now);
@@ -28,14 +28,14 @@ pub(crate) fn renamed_in_namespace(name: &str) -> Option<&'static str> {
     renamed(name)?.strip_prefix(WITHOUT_NAMESPACE)?.strip_prefix('.')
 }
 
-/// The key that took over from a choice or a switch whose name is a section's today: `engine.type`, `admin.enabled`.
+/// Returns the v6 key for an old scalar key whose name is now a section: `engine.type`, `admin.enabled`.
 pub(crate) fn switch(name: &str) -> Option<&'static str> {
     let of = |last: &str| catalog::find(&format!("{name}.{last}"));
     of("type").or_else(|| of("enabled")).map(|entry| entry.name.as_str())
 }
 
-/// What there is to say about a file with several such keys. One in which nothing else stands, or one whose values cannot be
-/// read, stops the start: what it says of tokens, channels and limits would not hold.
+/// Returns the finding about a file with several old keys. A file with only old keys, or with values that cannot be
+/// read, stops the start: its keys of tokens, channels and limits would have no effect.
 pub(crate) fn about(path: &Path, tree: &Map<String, Json>) -> Option<Finding> {
     let count = tree.iter().filter(|(name, json)| is_old(name, json)).count();
     let has_sections =
@@ -142,5 +142,5 @@ const PROXIES: &[(&str, &str)] = &[
     ("proxy_sub_refresh_", "channel.proxy.sub_refresh"),
 ];
 
-/// What names begin with that nothing took over from.
+/// Beginnings of old names that have no successor.
 const GONE: [&str; 5] = ["v3_use_offset", "sockjs", "granular_proxy_mode", "gomaxprocs", "proxy_"];

@@ -56,7 +56,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
     let relations = relations.map(|(severity, key, reason)| (severity, key.to_owned(), reason));
     let found = mistakes.chain(relations).chain(namespaces::contradict(config));
     let found = found.filter(|(_, key, reason)| {
-        // After a wrong value its default stands there, and what is said about that would mislead.
+        // A rejected value was replaced by its default; a rule about the default would mislead.
         !broken.iter().any(|broken| is_about(key, reason, broken))
     });
     findings.extend(found.map(|(severity, key, reason)| {
@@ -64,7 +64,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
     }));
 }
 
-/// Of such a file hardly anything was read, and what is said about defaults would mislead.
+/// Checks that a file is outdated: almost none of it was read, so a finding about defaults would mislead.
 fn is_of_another_time(finding: &Finding) -> bool {
     finding.severity == Severity::Error && matches!(finding.problem, Problem::Outdated { .. })
 }
@@ -85,7 +85,7 @@ fn is_about(key: &str, reason: &str, broken: &str) -> bool {
     names(broken) || beside.is_some_and(|(_, last)| names(last))
 }
 
-/// What stands behind the name of a section.
+/// Checks that the rest of a name, after the name of a section, is a key of that section.
 fn is_below(rest: &str) -> bool {
     rest.starts_with('.') || rest.starts_with('[')
 }
@@ -152,7 +152,7 @@ fn profiles_for_clients(config: &Config) -> Found {
     is_open.then(|| (Severity::Warning, "debug.enabled", reason.to_owned()))
 }
 
-/// With user-limited channels the name `#42` decides; without them the permission of the namespace does.
+/// Finds personal channels of others that clients may subscribe to. User-limited channels (`#42`) prevent that.
 fn personal_channels_of_others(config: &Config) -> Found {
     let personal = &config.node.client.subscribe_to_user_personal_channel;
     let channel = &config.node.channel;

@@ -25,13 +25,13 @@ pub(crate) struct Setting {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Raw {
-    /// From a file, or from JSON in a variable.
+    /// A value of a file, or JSON in a variable.
     Json(Json),
-    /// From a variable or a flag.
+    /// A value of a variable or a flag.
     Text(String),
 }
 
-/// As in a message: JSON, so that texts have quotes.
+/// Text for messages: JSON, so that texts have quotes.
 impl fmt::Display for Raw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -46,7 +46,7 @@ pub(crate) type Values = BTreeMap<String, Setting>;
 
 #[derive(Debug, Default)]
 pub(crate) struct Settings {
-    /// By full name.
+    /// Values by full name of the key.
     pub(crate) values: Values,
     pub(crate) namespaces: Vec<NamespaceSettings>,
     pub(crate) development: bool,
@@ -119,7 +119,7 @@ impl Settings {
         sources.by_ref().chain(namespaces).any(|source| matches!(source, Source::File(_)))
     }
 
-    /// Who set a key, for findings about finished values.
+    /// Returns the source that set a key, for findings about finished values.
     pub(crate) fn source(&self, key: &str) -> Source {
         let within = self.namespaces.iter().enumerate().find_map(|(index, namespace)| {
             let by_index = || key.strip_prefix(&format!("{NAMESPACES}[{index}]"));
@@ -227,7 +227,7 @@ impl Settings {
         }
     }
 
-    /// Names separated by spaces, which keep what a file says about them, or a list in JSON.
+    /// Adds namespaces from a list in JSON, or from names separated by spaces, which keep their settings in the file.
     fn add_namespaces_text(&mut self, text: &str, source: &Source, findings: &mut Vec<Finding>) {
         if text.trim_start().starts_with('[') {
             return match serde_json::from_str(text) {
@@ -312,12 +312,12 @@ fn wrong_type(source: &Source, key: String, json: &Json, expected: &str) -> Find
     Finding { severity: Severity::Error, source: source.clone(), key, problem }
 }
 
-/// Whoever sets one of these has decided who may do what.
+/// Sections of keys with which an operator has decided about the rights of clients.
 const DECIDING: [&str; 3] = ["client.", "channel.", "engine."];
 
 const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
 
-/// What development mode adds to the defaults.
+/// Values that development mode adds to the defaults.
 pub(crate) const DEVELOPMENT: [(&str, &str); 6] = [
     ("http_server.address", "127.0.0.1"),
     ("client.insecure", "true"),

@@ -329,7 +329,7 @@ fn what_would_be_unsafe_to_skip_is_refused_in_any_type() {
     for off in [
         "{http_server: {tls_autocert: {enabled: false}}, broker: {type: redis}}",
         "{http_server: {tls_autocert: {enabled: 'f'}}}",
-        // As with Centrifugo, what is not switched on is off, whatever else is said of it.
+        // As with Centrifugo, a feature is off until its switch is on: its other keys do not matter.
         "{client: {insecure: true, proxy: {connect: {endpoint: 'http://x'}}}}",
     ] {
         assert!(load_text(Format::Yaml, off).is_ok(), "{off}");

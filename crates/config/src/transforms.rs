@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
-/// What the codes become.
+/// Result of a transform of codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transforms {
     Disconnects,
@@ -22,7 +22,7 @@ pub enum Transforms {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConnectCodeResponse {
-    /// Of the error or of the disconnect.
+    /// Code of the error or of the disconnect.
     pub code: u32,
     pub to: StatusAndBody,
 }
@@ -60,7 +60,7 @@ impl Transforms {
     }
 }
 
-/// What would be right, as the end of "expected …".
+/// Text of the expected value, as the end of "expected …".
 impl fmt::Display for Transforms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

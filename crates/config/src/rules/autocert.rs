@@ -72,7 +72,7 @@ fn directory(options: &AutocertOptions) -> Option<Remark> {
     })
 }
 
-/// Where the authority connects to.
+/// Checks the ports that the authority connects to.
 fn ports(config: &Config) -> Option<Remark> {
     let options = &config.http_server.tls_autocert;
     if options.http && options.http_address().is_none() {

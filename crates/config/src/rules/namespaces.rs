@@ -152,7 +152,7 @@ fn has_api(config: &Config) -> bool {
     !config.http_api.disabled || config.engine.kind == EngineKind::Redis
 }
 
-/// Whether a backend can sign tokens, which subscribe clients whatever the namespace permits.
+/// Checks that a backend can sign tokens: a token subscribes its client even where the namespace does not permit it.
 fn has_token_keys(config: &Config) -> bool {
     let client = &config.node.client;
     let verifiers = [Some(&client.token), client.subscription_token.as_ref()];

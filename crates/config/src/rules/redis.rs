@@ -30,7 +30,7 @@ pub(super) fn addresses(config: &Config) -> Vec<Remark> {
     }
 }
 
-/// What is wrong with each address by itself; when nothing is, what is wrong with all of them.
+/// Returns the faults of each address by itself; when there are none, the fault of all of them together.
 fn each(redis: &EngineRedisOptions, key: &'static str) -> Vec<Remark> {
     let alone = |text: &String| {
         let mut one = redis.clone();

@@ -317,7 +317,7 @@ fn a_short_secret_is_a_warning_that_does_not_show_it() {
     assert_eq!(found(&without_api), Vec::<String>::new());
 }
 
-/// What is found about one namespace `chat` with these keys, where clients connect with tokens.
+/// Returns the findings about one namespace `chat` with these keys, where clients connect with tokens.
 fn found_in_chat(keys: &str, flags: &[(&str, &str)]) -> Vec<String> {
     let namespaces = format!(r#"[{{"name": "chat", {keys}}}]"#);
     let token = ("client.token.hmac_secret_key", LONG);
@@ -452,7 +452,7 @@ fn windows_of_clients_without_takeover_or_memory_are_warned_about() {
     assert_eq!(found(&[secret, takeover, none, off]).len(), 0);
 }
 
-/// As long as a secret has to be.
+/// A secret of the required length.
 const LONG: &str = "0123456789abcdef0123456789abcdef";
 
 #[test]
