@@ -18,11 +18,11 @@ use crate::token::{Gaps, SOURCES_MAX, Sequence, Token, runs};
 /// The form and codes of a block. Stays valid for any gaps if it was made for them.
 #[derive(Clone)]
 pub(crate) enum Plan {
-    /// As plain bytes, because no code makes it shorter (§3.2.4).
+    /// Plain bytes, because no code makes them shorter (§3.2.4).
     Stored,
-    /// With the static codes (§3.2.6).
+    /// The static codes (§3.2.6).
     Fixed,
-    /// With codes made for it, which the block starts with (§3.2.7).
+    /// Codes made for the block, at its start (§3.2.7).
     Dynamic(Box<Dynamic>),
 }
 
@@ -31,14 +31,14 @@ pub(crate) enum Plan {
 pub(crate) struct Dynamic {
     codes: Codes,
     header: DynamicHeader,
-    /// From this one on every distance symbol has a code.
+    /// First distance symbol from which on every distance symbol has a code.
     farther: usize,
 }
 
 /// How often each symbol occurs in a block.
 pub(crate) struct Histogram {
     literals: [u32; LITERALS],
-    /// By symbol, summed over `gap_count` different gaps.
+    /// Counts by distance symbol, summed over `gap_count` different gaps.
     distances: [u32; DISTANCES],
     gap_count: u32,
     /// 1 for each distance symbol that needs a code whether it was counted or not.
@@ -149,7 +149,7 @@ impl Plan {
         Self::fixed(histogram, bytes)
     }
 
-    /// As [`new`](Self::new), for connections whose gaps differ, but are never smaller than `least`.
+    /// Makes a plan as [`new`](Self::new) does, for connections whose gaps differ, but are never smaller than `least`.
     pub(crate) fn for_gaps_from(least: &[u32], sequences: &[Sequence], message: &[u8]) -> Self {
         let copies = sequences.len() as u32 - 1;
         let literals = sequences.iter().map(|sequence| sequence.literals).sum::<u32>();
@@ -489,9 +489,8 @@ const FEW: u32 = 300;
 /// because a power of two has two symbols.
 const WIDTHS: usize = 5;
 
-/// From this gap on, which is the length of the publication before, one width less is counted. It
-/// saves 0.2 to 0.3 % on events and game snapshots of 1.6 KB, and takes 0.2 % more on chat of 0.5 KB
-/// (example `encoder`).
+/// Smallest gap (the length of the previous publication) for which one width less is counted. That saves 0.2 to 0.3 %
+/// on events and game snapshots of 1.6 KB, and takes 0.2 % more on chat of 0.5 KB (example `encoder`).
 const LONG: u32 = 1 << 10;
 
 /// Wide enough that no distance in a message at this gap exceeds the largest window.

@@ -11,7 +11,7 @@ pub struct Segment {
     bytes: u64,
     crc32: u32,
     adler32: u32,
-    /// What each bit of a CRC becomes when this many bytes follow, lowest bit first.
+    /// Effect of each bit of a CRC when this many bytes follow, lowest bit first.
     ///
     /// Four tables of 256 entries would be a little faster to use, but take a thousand steps to fill instead of 32: that
     /// pays from some hundred streams on.
@@ -39,9 +39,9 @@ impl Segment {
 /// The checksum of all plaintext of a stream so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksum {
-    /// Of gzip.
+    /// The checksum of gzip.
     Crc32(u32),
-    /// Of zlib.
+    /// The checksum of zlib.
     Adler32(u32),
 }
 

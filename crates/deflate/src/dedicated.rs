@@ -28,9 +28,8 @@ pub struct Scratch {
 }
 
 impl Dedicated {
-    /// For a decoder's window of `window_bits` (9 to 15, RFC 7692 §7.1.2.1), with a table for
-    /// `memory_level` (1 to 9) and the effort of `level` (1 to 9). Other values are brought into
-    /// range.
+    /// Creates an encoder for a decoder's window of `window_bits` (9 to 15, RFC 7692 §7.1.2.1), with a table for
+    /// `memory_level` (1 to 9) and the effort of `level` (1 to 9). Other values are brought into range.
     pub fn new(window_bits: u8, memory_level: u8, level: u8) -> Self {
         let window_bits = window_bits.clamp(9, 15);
         let mut window = Window::new(u32::from(memory_level.clamp(1, 9)) + 8);
@@ -91,7 +90,7 @@ fn piece_bytes(window_bits: u8) -> usize {
     1 << (window_bits - 2)
 }
 
-/// As in `standalone`.
+/// Plaintext bytes of a block, as in `standalone`.
 const BLOCK_BYTES: usize = 24 << 10;
 
 #[cfg(test)]

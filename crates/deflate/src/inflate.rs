@@ -80,7 +80,7 @@ impl Inflater {
         self.push_after([&[]; 2], piece, out, bytes_max)
     }
 
-    /// As [`push`](Self::push), for a message that comes after the bytes of `window`.
+    /// Inflates as [`push`](Self::push) does, for a message that comes after the bytes of `window`.
     fn push_after(
         &mut self,
         window: [&[u8]; 2],

@@ -15,11 +15,11 @@ pub(crate) struct Parser<'a> {
     links: &'a [u16],
     /// Copies start at this position or later.
     floor: usize,
-    /// Where the range begins.
+    /// Start of the range.
     start: usize,
     /// Starts of the publications before `start`, newest first, when copies name them; else empty.
     sources: &'a [usize],
-    /// Where the newest source ends.
+    /// End of the newest source.
     sources_end: usize,
     distance_max: usize,
     /// Shorter copies are not taken.
@@ -80,8 +80,8 @@ impl<'a> Parser<'a> {
         self.parse_on(self.start, end, end, delta, sequences);
     }
 
-    /// As [`parse`](Self::parse), but reuses `known`, a parse of the range with more sources. Only copies from the
-    /// sources that this parser does not have are searched again.
+    /// Parses as [`parse`](Self::parse) does, but reuses `known`, a parse of the range with more sources. Only copies
+    /// from the sources that this parser does not have are searched again.
     pub(crate) fn parse_like(&self, known: &[Sequence], end: usize, sequences: &mut Sequences) {
         let mut gaps = [0; SOURCES_MAX - 1];
         let of_sources = self.sources.iter().map(|source| (self.start - source) as u32);
@@ -298,13 +298,12 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-/// With one source only, a copy of this length that continues the alignment of the last one is taken
-/// without further search: 0.2 % more bytes at most. It is not done with four sources, where it takes 1 % more
-/// (example `encoder`).
+/// Length of a copy that is taken without further search if it continues the alignment of the last one. Only with one
+/// source: 0.2 % more bytes at most. With four sources it would take 1 % more (example `encoder`).
 const ALIGNED: usize = 16;
 
-/// With one source only, a copy of this length is taken without lazy matching when its nearest
-/// candidate is the copy itself: 0.15 % more bytes at most (example `encoder`).
+/// Length of a copy that is taken without lazy matching if its nearest candidate is the copy itself. Only with one
+/// source: 0.15 % more bytes at most (example `encoder`).
 const LIKELY: usize = 8;
 
 const DISTANCE_MAX: usize = 1 << 15;

@@ -19,7 +19,7 @@ pub struct Shadow {
 }
 
 impl Shadow {
-    /// For a peer that agreed to `server_max_window_bits` of `window_bits` (8 to 15; others are
+    /// Creates the window of a peer that agreed to `server_max_window_bits` of `window_bits` (8 to 15; others are
     /// limited to that range), at the beginning of its stream.
     pub fn new(window_bits: u8) -> Self {
         let window_bits = window_bits.clamp(8, 15);

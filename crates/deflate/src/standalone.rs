@@ -32,8 +32,8 @@ impl Compressor {
         self.standalone_within(15, message, out);
     }
 
-    /// As [`standalone`](Self::standalone), for a decoder that agreed to a window of `window_bits` (RFC 7692
-    /// §7.1.2.1), 8 to 15: no distance is larger than `1 << window_bits`.
+    /// Appends `message` as [`standalone`](Self::standalone) does, for a decoder that agreed to a window of
+    /// `window_bits` (RFC 7692 §7.1.2.1), 8 to 15: no distance is larger than `1 << window_bits`.
     pub fn standalone_within(&mut self, window_bits: u8, message: &[u8], out: &mut Vec<u8>) {
         self.window.reset(message.len());
         let start = out.len();

@@ -14,17 +14,16 @@ use crate::window::Window;
 /// The strategies of zlib's `deflateInit2`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
-    /// For texts and most other data.
+    /// The strategy for texts and most other data.
     #[default]
     Default,
-    /// For values with a somewhat random distribution, such as the output of a filter: only copies of
-    /// at least six bytes.
+    /// The strategy for values with a somewhat random distribution, such as the output of a filter: only copies of at least six bytes.
     Filtered,
     /// No copies at all.
     HuffmanOnly,
     /// Only runs of one byte.
     Rle,
-    /// As `Default`, but the static codes only, which are simpler to decode.
+    /// The same as `Default`, but with the static codes only, which are simpler to decode.
     Fixed,
 }
 

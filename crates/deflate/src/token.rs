@@ -72,7 +72,7 @@ impl Token {
         Self(self.0 & !(0xff << LENGTH_AT))
     }
 
-    /// At least five bits that differ for most copies from different positions.
+    /// Returns at least five bits that differ for most copies from different positions.
     #[inline]
     pub(crate) fn hash(self) -> usize {
         (self.0.wrapping_mul(0x9e37_79b1) >> 27) as usize
@@ -102,7 +102,7 @@ pub(crate) struct Sequences {
 }
 
 impl Sequences {
-    /// With memory for about `count` sequences.
+    /// Creates an empty list with memory for about `count` sequences.
     pub(crate) fn with_capacity(count: usize) -> Self {
         Self { list: Vec::with_capacity(count), literals: 0 }
     }
@@ -132,7 +132,7 @@ impl Sequences {
         &self.list
     }
 
-    /// As [`end`](Self::end), as a list of its own.
+    /// Ends the list as [`end`](Self::end) does, and returns it.
     pub(crate) fn into_list(mut self) -> Vec<Sequence> {
         self.copy(Token::END);
         self.list
@@ -158,7 +158,7 @@ pub(crate) fn runs<'a>(
 pub(crate) struct Gaps([u32; SOURCES_MAX]);
 
 impl Gaps {
-    /// For tokens that only have distances.
+    /// Gaps for tokens that only have distances.
     pub(crate) const NONE: Self = {
         let mut bases = [0; SOURCES_MAX];
         bases[0] = 1;

@@ -8,10 +8,9 @@ use crate::prefix::common;
 /// A sliding window with hash chains.
 pub(crate) struct Window {
     bytes: Vec<u8>,
-    /// For each byte, the distance to the last start of the same four bytes; larger than the window for
-    /// none.
+    /// Distance from each byte to the last start of the same four bytes; larger than the window for none.
     links: Vec<u16>,
-    /// By hash, the number of the newest position.
+    /// Number of the newest position, by hash.
     heads: Box<[u16]>,
     /// The number of `bytes[0]`, at least 1.
     base: usize,
@@ -69,7 +68,7 @@ impl Window {
         self.hash(self.bytes.len());
     }
 
-    /// As [`append`](Self::append), for a piece that may begin like the last `delta` bytes.
+    /// Appends as [`append`](Self::append) does, for a piece that may begin like the last `delta` bytes.
     ///
     /// The common part is linked without being hashed: its newest entry in a chain stays the
     /// one before, which a search along that alignment does not need.

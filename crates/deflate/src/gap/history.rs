@@ -21,7 +21,7 @@ use crate::window::{Window, grow};
 pub struct History {
     /// Whole publications, perhaps after the end of an older one.
     window: Window,
-    /// Where publications begin in the window, oldest first.
+    /// Starts of the publications in the window, oldest first.
     starts: Vec<u16>,
     /// Sequence number of the newest publication; see [`Publication`].
     sequence: u64,
@@ -278,8 +278,8 @@ impl History {
         place.index - self.starts[..place.index].partition_point(|at| usize::from(*at) < from)
     }
 
-    /// As [`held`](Self::held), for a publication that is about to be appended. It starts from the result for the one
-    /// before, which is a step or two away.
+    /// Counts as [`held`](Self::held) does, for a publication that is about to be appended. It starts from the result
+    /// for the previous one, which is a step or two away.
     fn held_by_next(&mut self, bytes: usize) -> usize {
         let from = self.window.len().saturating_sub(bytes);
         let is_before = |start: &&u16| usize::from(**start) < from;
@@ -303,7 +303,7 @@ impl History {
         Parse::exact(&sequences_of(&parser, place, delta), self.message(place))
     }
 
-    /// Where the `count` publications before this one begin in the window, newest first.
+    /// Returns the starts in the window of the `count` publications before this one, newest first.
     fn sources(
         &self,
         place: PublicationRange,

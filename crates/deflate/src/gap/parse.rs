@@ -49,13 +49,13 @@ struct Pattern {
 }
 
 impl Parse {
-    /// For copies whose distances are the same for every peer.
+    /// Parse with copies whose distances are the same for every peer.
     pub(super) fn exact(sequences: &[Sequence], message: &[u8]) -> Self {
         let plan = Plan::new(&Histogram::new(sequences, message), message.len());
         Self::payload(&plan, sequences, message)
     }
 
-    /// For copies that name their sources, by a plan for all gaps that a peer can have.
+    /// Parse with copies that name their sources, by a plan for all gaps that a peer can have.
     pub(super) fn for_any_gaps(plan: &Plan, sequences: &[Sequence], message: &[u8]) -> Self {
         match plan.codes() {
             Some(codes) => {
@@ -157,12 +157,12 @@ impl Steps {
 }
 
 impl Step {
-    /// Of a fixed block.
+    /// The step without the head of its fixed block.
     fn without_head(self) -> Self {
         Self { bits: self.bits >> HEAD_BITS, count: self.count - HEAD_BITS, ..self }
     }
 
-    /// Of a fixed block, whose end is zeros.
+    /// The step without the end of its fixed block, which is zeros.
     fn without_end(self) -> Self {
         let end = STATIC.literals[END_OF_BLOCK];
         Self { count: self.count - end.count(), ..self }
@@ -196,7 +196,7 @@ struct Pending {
 }
 
 impl<'a> Assembly<'a> {
-    /// With space for about `sequences` steps.
+    /// Creates an assembly with space for about `sequences` steps.
     fn new(plan: &Plan, codes: &'a Codes, sequences: usize) -> Self {
         let mut distances = Vec::with_capacity(DISTANCES_LIKELY);
         distances.push(Token::END);

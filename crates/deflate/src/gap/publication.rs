@@ -44,7 +44,7 @@ pub enum Depth {
     /// The newest one, for large messages: each copy comes from about the same position in that one, which may
     /// therefore be at the very end of the window.
     Far,
-    /// As many as the history offers to peers with several channels.
+    /// The number that the history offers to peers with several channels.
     Several,
     /// Three quarters as many, at least three, for peers that have no more in their window.
     Most,
@@ -145,7 +145,7 @@ impl Publication {
 /// Publications that a frame for peers with several channels may refer to, each with its own gap.
 pub const DEPTH_MAX: usize = 8;
 
-/// With smaller messages a window hardly ever ends earlier.
+/// Smallest message for [`Depth::Far`], in bytes. With smaller messages a window hardly ever ends earlier.
 const LARGE_BYTES: usize = 1 << 10;
 
 /// States that change slowly take no more bytes with a shift of an eighth (example `encoder`).

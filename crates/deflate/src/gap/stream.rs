@@ -14,8 +14,8 @@ use crate::stream::Envelope;
 use crate::tables::LENGTH_MIN;
 
 impl Parse {
-    /// As [`emit`](Self::emit), for a stream with these bytes around each message: appends the message with its envelope
-    /// and a sync flush with its tail, and returns true.
+    /// Emits the parse as [`emit`](Self::emit) does, for a stream with these bytes around each message: appends the
+    /// message with its envelope and a sync flush with its tail, and returns true.
     ///
     /// Returns false and appends nothing if there is an envelope and the parse has the same bits for every peer: then the
     /// message and its envelope are to be compressed together. `reference` is for the position behind the prefix. The

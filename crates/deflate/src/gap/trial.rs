@@ -17,10 +17,10 @@ pub struct Trial {
     count: u32,
     message: u32,
     alone: u32,
-    /// With gaps, for each of [`DEPTHS`]; those from `depths` on are not held.
+    /// Bytes with gaps, for each of [`DEPTHS`]; depths from `depths` on are not held.
     several: [u32; DEPTHS.len()],
     depths: usize,
-    /// In an unbroken run of all held publications, or of the newer half.
+    /// Bytes in an unbroken run of all held publications, or of the newer half.
     run: u32,
     half_run: u32,
     /// Publications in the newer half.

@@ -132,7 +132,7 @@ impl BitReader<'_> {
 struct Code<const SYMBOLS: usize> {
     /// Number of codes by length.
     counts: [u16; 16],
-    /// In the order of their codes.
+    /// Symbols in the order of their codes.
     symbols: [u16; SYMBOLS],
 }
 

@@ -99,7 +99,7 @@ fn numbers_last_for_as_many_messages_as_there_are() {
     }
 }
 
-/// With 0 for nowhere.
+/// Returns the links of a window; 0 for none.
 fn links(window: &Window) -> Vec<u16> {
     let links = window.links().iter().zip(0..);
     links.map(|(link, at)| if *link > at { 0 } else { *link }).collect()

@@ -30,7 +30,7 @@ pub(crate) struct Client {
 #[derive(Default)]
 struct Subscription {
     window: SubscriptionWindow,
-    /// Where publications, or parts of them, begin and end in the stream, oldest first.
+    /// Begin and end in the stream of each publication, or part of one, oldest first.
     places: Vec<(usize, usize)>,
 }
 

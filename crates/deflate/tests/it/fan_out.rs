@@ -166,5 +166,5 @@ const CONNECTIONS: usize = 40;
 const CHANNELS: usize = 20;
 const PUBLICATIONS: usize = 4_500;
 
-/// In publications of the whole node.
+/// Mean lifetime of a client, in publications of the whole node.
 const LIFETIME: f64 = 3_000.0;

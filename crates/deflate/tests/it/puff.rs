@@ -10,7 +10,7 @@ pub(crate) fn inflate(data: &[u8]) -> Option<Plain> {
     inflate_within(data, &[], 1 << 15)
 }
 
-/// As [`inflate`], after the `window` of earlier messages, with distances of at most `distance_max`.
+/// Inflates as [`inflate`] does, after the `window` of earlier messages, with distances of at most `distance_max`.
 pub(crate) fn inflate_within(data: &[u8], window: &[u8], distance_max: usize) -> Option<Plain> {
     let mut puff = Puff { data, bit: 0, out: window.to_vec(), distance_max };
     let mut final_blocks = 0;
