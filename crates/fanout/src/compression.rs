@@ -52,7 +52,7 @@ pub struct Contexts {
     settings: ContextSettings,
     hasher: DefaultHashBuilder,
     stripes: Box<[Mutex<Stripe>]>,
-    /// By namespace.
+    /// Counters by namespace.
     counters: Box<[NamespaceCounters]>,
     /// Locked while a sweep runs.
     sweeping: Mutex<()>,

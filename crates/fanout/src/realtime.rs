@@ -51,7 +51,7 @@ pub struct Realtime {
 #[derive(Clone, Debug)]
 pub struct RealtimeCounters {
     pub hub: Arc<HubCounters>,
-    /// By namespace.
+    /// Counters of waiting publications, by namespace.
     pub backlogs: Arc<[BacklogCounters]>,
 }
 
@@ -176,7 +176,7 @@ impl Application for Realtime {
         self.hub.pong(connection(key));
     }
 
-    /// Encodes what waited for the window as it is now, until the socket blocks again.
+    /// Sends waiting publications until the socket blocks again. Each is encoded now, against the peer's current window.
     fn drain(&mut self, key: SlotKey, now: Instant, out: &mut ConnectionWriter) {
         while let Some(waiting) = self.backlogs.pop(key.index, now) {
             let Waiting { broadcast, place, delta_mode } = &waiting;
@@ -222,7 +222,7 @@ struct MessageBatch {
     connection: Option<ConnectionKey>,
     messages: usize,
     bytes: Vec<u8>,
-    /// Where the last message begins, in bytes.
+    /// Start of the last message in `bytes`.
     last: usize,
     embedded: Vec<EmbeddedPublication>,
 }

@@ -37,7 +37,7 @@ const TAIL_BYTES: usize = 8;
 
 const BLOCK_BYTES: usize = 64;
 
-/// Of the largest window of a decoder (RFC 7692 §7.1.2.1).
+/// Bytes of a decoder's largest window (RFC 7692 §7.1.2.1).
 const WINDOW_BYTES: usize = 1 << 15;
 
 /// Recovered publications have equal ends except for their offsets; the newest one is the last.

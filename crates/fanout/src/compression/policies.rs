@@ -14,7 +14,7 @@ use fanwire_node::{
 #[derive(Debug)]
 pub struct Policies {
     private_prefix: String,
-    /// By namespace.
+    /// Policies by namespace.
     rows: Box<[PolicyRow]>,
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct PreparedBroadcast {
     frames: [OnceLock<Bytes>; FrameVariant::PLAIN],
     /// The other variants; allocated for the first subscriber that agreed to deltas, or has another transport.
     delta_frames: OnceLock<Box<[OnceLock<Bytes>]>>,
-    /// What the message adds to compressed streams; allocated for the first subscriber with one.
+    /// Parts of compressed streams that contain the message; allocated for the first subscriber with one.
     stream_messages: OnceLock<Box<[OnceLock<StreamMessage>; StreamVariant::COUNT]>>,
     context: Option<(Arc<Channel>, [Option<Publication>; 2])>,
 }
@@ -38,13 +38,13 @@ pub(crate) struct FrameVariant {
 pub(crate) enum FrameForm {
     Raw,
     Compressed,
-    /// In the body of a response.
+    /// A line in the body of a response.
     Line,
     Event,
-    /// In a compressed body.
+    /// A line in a compressed body.
     CompressedLine,
     CompressedEvent,
-    /// In a compressed body, but without compression.
+    /// A line in a compressed body, but without compression.
     UncompressedLine,
     UncompressedEvent,
     /// The same for unidirectional clients, with the push alone ([`bare_push`](fanwire_protocol::bare_push)). These have
@@ -145,13 +145,13 @@ fn pair(delta_mode: DeltaMode, encoding: Encoding) -> usize {
 }
 
 impl PreparedBroadcast {
-    /// For a channel without a history.
+    /// Prepares a broadcast for a channel without a history.
     pub(super) fn new(policy: CompressionPolicy) -> Self {
         let (frames, delta_frames, stream_messages) = Default::default();
         Self { policy, frames, delta_frames, stream_messages, context: None }
     }
 
-    /// For a channel whose history holds the message in the encodings that have a publication.
+    /// Prepares a broadcast for a channel whose history holds the message in the encodings that have a publication.
     pub(super) fn in_context(
         channel: Arc<Channel>,
         publications: [Option<Publication>; 2],

@@ -17,8 +17,8 @@ use super::{
 };
 
 impl Contexts {
-    /// To be called every [`SWEEP_INTERVAL`](Self::SWEEP_INTERVAL). `has_subscribers` returns whether a channel has
-    /// subscribers on this node.
+    /// Distributes the memory between histories. Call it every [`SWEEP_INTERVAL`](Self::SWEEP_INTERVAL).
+    /// `has_subscribers` returns whether a channel has subscribers on this node.
     pub fn sweep(&self, has_subscribers: impl Fn(&str) -> bool) {
         let Some(_sweeping) = self.sweeping.try_lock() else { return };
         let (mut held, mut requests) = (BinaryHeap::new(), Vec::new());
@@ -46,8 +46,8 @@ impl Contexts {
     }
 
     /// Shortens histories, those of least worth first, until there is memory for all requests that are worth twice as
-    /// much. Compressors of single connections and windows of clients come first, then requests by worth; the memory is reserved for them. One
-    /// sweep moves only a part of the budget, because the worth of requests is an estimate.
+    /// much. Compressors of single connections and windows of clients come first, then requests by worth; the memory is
+    /// reserved for them. One sweep moves only a part of the budget, because the worth of requests is an estimate.
     fn make_room(&self, mut requests: Vec<Candidate>, mut held: BinaryHeap<Reverse<Candidate>>) {
         let memory = &self.settings.memory;
         let mut movable = memory.bytes_max() / ROOM_SHARE;

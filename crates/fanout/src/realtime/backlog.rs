@@ -25,7 +25,7 @@ pub(super) struct Backlogs {
 /// The publications that wait for one connection.
 #[derive(Default)]
 struct Backlog {
-    /// By place of the subscription; none is empty.
+    /// Waiting publications by index of the subscription; no entry is empty.
     channels: HashMap<u32, ChannelBacklog>,
     /// The places of `channels`; the next publication is of the first one.
     order: VecDeque<u32>,
@@ -50,13 +50,13 @@ pub(super) struct Waiting {
 }
 
 impl Backlogs {
-    /// For channels of so many namespaces.
+    /// Creates empty backlogs, with counters for this number of namespaces.
     pub(super) fn new(namespaces: usize) -> Self {
         let counters = (0..namespaces).map(|_| BacklogCounters::default()).collect();
         Self { connections: HashMap::default(), counters }
     }
 
-    /// By namespace.
+    /// Returns the counters by namespace.
     pub(super) fn counters(&self) -> Arc<[BacklogCounters]> {
         Arc::clone(&self.counters)
     }

@@ -35,14 +35,14 @@ pub(super) struct Frames {
     shared: [Option<(Frame, FrameStats)>; FrameVariant::COUNT],
     /// The indices of the shared frames that exist.
     made: Vec<usize>,
-    /// What the message adds to compressed streams, copied for the same reason.
+    /// Parts of compressed streams that contain the message, copied for the same reason.
     stream_messages: Vec<(StreamVariant, StreamMessage)>,
     /// The format of the last peer that got the plain publication, the index of the shared frame for this format, and that
     /// of the stream message.
     last_plain: Option<(PeerFormat, usize, Option<usize>)>,
     dedicated: Dedicated,
     in_context: InContext,
-    /// By encoding: a subscriber in context got a frame without context because there was no history.
+    /// Missed histories by encoding: a subscriber in context got a frame without context because there was no history.
     missed: [bool; 2],
     /// Time that the frames took to make.
     spent: Duration,

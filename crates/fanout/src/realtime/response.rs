@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 /// Properties of a new connection.
 pub struct Opening {
     pub hello: Hello,
-    /// For a stream whose response was not begun.
+    /// Head of a stream whose response was not begun.
     pub response: Option<PendingResponse>,
 }
 
@@ -19,7 +19,7 @@ pub type PendingResponse = Box<dyn FnOnce(Option<ConnectRefusal<'_>>) -> Vec<u8>
 /// Why a connect was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectRefusal<'a> {
-    /// Of the error or of the disconnect.
+    /// Code of the error or of the disconnect.
     pub code: u32,
     /// Its message or its reason.
     pub text: &'a str,

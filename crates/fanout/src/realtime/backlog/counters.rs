@@ -15,6 +15,6 @@ pub struct BacklogCounters {
     pub keys_dropped: Counter,
     /// Gauge: subscriptions for which publications wait.
     pub subscriptions: Counter,
-    /// From a publication's acceptance to the moment when its connection took bytes again.
+    /// Time from a publication's acceptance to the moment when its connection took bytes again.
     pub age: Histogram,
 }

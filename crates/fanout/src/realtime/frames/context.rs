@@ -29,8 +29,8 @@ pub(super) struct InContext {
     /// Indices in `frames`, by reference and form; `last` is the one found last and is compared first.
     indices: HashMap<(Reference, Form), usize>,
     last: Option<(Reference, Form, usize)>,
-    /// By form, at most [`TOGETHER`] and no connection twice. `connections` repeats their connections alone, in one
-    /// block of memory, because each further receiver is searched for among them.
+    /// Receivers by form, at most [`TOGETHER`] and no connection twice. `connections` repeats their connections alone,
+    /// in one block of memory, because each further receiver is searched for among them.
     pending: [Vec<PendingReceiver>; Form::COUNT],
     connections: [Vec<u32>; Form::COUNT],
     /// Time that the timed frames took, one of each [`TIMED`].

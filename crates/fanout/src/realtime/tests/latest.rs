@@ -288,7 +288,7 @@ impl World {
 }
 
 impl Client {
-    /// Reads at most so many bytes. Returns whether there were any.
+    /// Reads at most this number of bytes. Returns whether there were any.
     fn read(&mut self, mut bytes: usize) -> bool {
         let (mut buffer, before) = ([0; 1 << 16], self.stream.len());
         while bytes > 0 {

@@ -22,7 +22,7 @@ pub(super) struct Server {
     pub(super) node: Arc<Node>,
     pub(super) shard: TestShard<Realtime>,
     pub(super) counters: Arc<HubCounters>,
-    /// By namespace.
+    /// Counters of waiting publications, by namespace.
     pub(super) backlogs: Arc<[BacklogCounters]>,
     pub(super) peers: Vec<TcpStream>,
 }
@@ -58,7 +58,7 @@ impl Server {
         self.open_with(Compression::Raw, user, commands);
     }
 
-    /// As [`open`](Self::open), with this compression.
+    /// Opens a client as [`open`](Self::open) does, with this compression.
     pub(super) fn open_with(
         &mut self,
         compression: Compression,

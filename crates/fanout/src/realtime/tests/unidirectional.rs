@@ -1,4 +1,4 @@
-//! What unidirectional clients receive: the bytes of the messages that others get, without their envelopes (protocol §25).
+//! Unidirectional clients receive the bytes of the messages that others get, without their envelopes (protocol §25).
 //! In: clients of every transport in one channel, publications and pushes of the server API → out: the bytes on their sockets.
 //! Uses a `ConnectionWriter` and Fanwire's application on the test's own thread, and real sockets.
 //! Changed here: frames and messages of unidirectional clients. Their sessions are tested in `node`.
@@ -34,7 +34,7 @@ struct Shard {
     listener: TcpListener,
 }
 
-/// What arrived at a client.
+/// A client's socket, and its connection on the shard.
 struct Peer(TcpStream, SlotKey);
 
 impl Shard {

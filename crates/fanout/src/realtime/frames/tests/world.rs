@@ -111,7 +111,7 @@ struct Client {
     /// The messages that it must get; `None` is a reply, whose content is not compared.
     expected: Vec<Option<Vec<u8>>>,
     stream: Vec<u8>,
-    /// Of a response, whose bytes are not in `stream`.
+    /// Body of a response, whose bytes are not in `stream`.
     body: Option<Body>,
     window_bits: u8,
     with_deltas: bool,
@@ -123,7 +123,7 @@ impl World {
         Self::verifying(memory, gaps_max, true)
     }
 
-    /// With `verify` the shard inflates every compressed frame itself, too.
+    /// Creates a world as `new` does. With `verify` the shard inflates every compressed frame itself, too.
     pub(super) fn verifying(memory: usize, gaps_max: usize, verify: bool) -> Self {
         let mut options = Options::default();
         options.client.insecure = true;
@@ -488,7 +488,7 @@ impl Client {
         }
     }
 
-    /// As [`check`](Self::check), for a response.
+    /// Checks the body of a response as [`check`](Self::check) does a stream.
     fn check_body(&self, body: &Body) -> usize {
         assert!(body.is_complete(), "the trailer");
         let (mut reader, mut deltas) = (Reader::default(), 0);
