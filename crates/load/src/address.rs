@@ -6,13 +6,13 @@
 use anyhow::{Context, Result, bail, ensure};
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// Where a request goes.
+/// Address that a request goes to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServerAddress {
     pub socket: SocketAddr,
     /// Host and port as in the URL.
     pub host: String,
-    /// With the query; begins with a slash.
+    /// Path with the query; begins with a slash.
     pub path: String,
 }
 

@@ -27,7 +27,7 @@ pub mod publisher;
 pub mod stream_publisher;
 pub mod tls;
 
-/// What a group of subscribers asks for.
+/// Options that the subscribers of a group share.
 #[derive(Clone, Debug)]
 pub struct Profile {
     /// No handshake and no commands: the bare send loop only wants connections.
@@ -38,7 +38,7 @@ pub struct Profile {
     pub channels: Vec<String>,
 }
 
-/// Where subscribers connect, and as whom.
+/// Target of subscribers, and their token.
 #[derive(Clone, Debug)]
 pub struct ConnectTarget {
     /// Value of the `Host` header.
@@ -50,7 +50,7 @@ pub struct ConnectTarget {
     /// Subscribes recover everything that the history has.
     pub recovers: bool,
     pub transport: SubscriberTransport,
-    /// With TLS; the certificate must have the name [`tls::SERVER_NAME`].
+    /// TLS of the connections; the certificate must have the name [`tls::SERVER_NAME`].
     pub tls: Option<Arc<ClientConfig>>,
 }
 
@@ -140,7 +140,7 @@ impl Generator {
         })
     }
 
-    /// Inflates, and gives connections a receive buffer of so many bytes.
+    /// Inflates, and gives connections a receive buffer of this number of bytes.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -153,12 +153,12 @@ impl Generator {
         self.state.endpoint = endpoint;
     }
 
-    /// Opens so many connections at a time, in place of 100.
+    /// Sets the number of connections that open at a time, 100 by default.
     pub fn set_opening_max(&mut self, opening_max: usize) {
         self.opening_max = opening_max;
     }
 
-    /// Where publishers register; their tokens are `PUBLISHER_TOKEN` and up.
+    /// Returns the registry at which publishers register; their tokens are `PUBLISHER_TOKEN` and up.
     pub fn registry(&self) -> &Registry {
         self.poll.registry()
     }
@@ -207,8 +207,7 @@ impl Generator {
         Ok(())
     }
 
-    /// Begins to open subscribers until there are `goal`, of which at most 100, or as set, are being opened at a time; `profile`
-    /// says what the subscriber of a number asks for.
+    /// Opens connections up to `goal`, at most `opening_max` (100 by default) at a time. `profile(n)` describes subscriber `n`.
     ///
     /// # Errors
     /// A refused connection.
@@ -370,7 +369,7 @@ impl Default for StallTimer {
 
 impl StallTimer {
     /// # Errors
-    /// The count has been the same for ten seconds; `state` says what is there and what is missing.
+    /// The count has been the same for ten seconds; `state` describes what is missing.
     pub fn check(&mut self, count: u64, state: impl FnOnce() -> String) -> Result<()> {
         let now = Instant::now();
         if count != self.count {

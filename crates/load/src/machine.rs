@@ -1,4 +1,4 @@
-//! What the kernel knows: CPU time and resident memory of a process, work on a core, limits.
+//! Figures of the kernel: CPU time and resident memory of a process, work on a core, limits.
 //! In: process ids and core numbers → out: seconds and bytes.
 //! Uses /proc (Linux) and rustix; never starts or stops anything.
 //! Change here how a quantity is read; when it is read is the scenario's business.
@@ -87,7 +87,7 @@ pub struct Meter {
     core_total: f64,
 }
 
-/// What a `Meter` found.
+/// Work that a `Meter` measured.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Usage {
     pub wall_seconds: f64,
@@ -139,7 +139,7 @@ fn core_seconds(core: usize) -> Result<f64> {
     Ok(busy as f64 / 100.0)
 }
 
-/// What a reader of figures needs to know of a machine.
+/// Facts about a machine that a reader of figures needs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct MachineFacts {
     /// Name and release of the kernel, and the architecture.

@@ -1,4 +1,4 @@
-//! What is published: every publication has its channel and number inside, so that a receiver knows what is missing.
+//! Data of publications: each has its channel and number inside, so that a receiver knows what is missing.
 //! In: a corpus, or a size and a share of random bytes → out: the data of each publication; the number in what arrives.
 //! Pure. Never: sockets, files.
 //! Change here the form of the data.
@@ -54,7 +54,7 @@ impl Payloads {
         Ok(Self { bodies: bodies.collect(), is_binary, origin })
     }
 
-    /// Where they are from.
+    /// Returns the origin of the payloads, as text.
     pub fn origin(&self) -> &str {
         &self.origin
     }

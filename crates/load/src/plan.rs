@@ -1,4 +1,4 @@
-//! What a run does.
+//! Plan of a run.
 //! In: the options of a user → out: a plan that can be carried out.
 //! Pure. Never: sockets.
 //! Another option is added here, and to the command line in `crates/cli`.
@@ -16,7 +16,7 @@ use crate::payload::Payloads;
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub server: ServerAddress,
-    /// Of the connect commands.
+    /// Token of the connect commands.
     pub token: Option<String>,
     pub encoding: Encoding,
     /// Offer permessage-deflate.
@@ -41,7 +41,7 @@ pub struct Plan {
     pub is_latest: bool,
     pub payloads: Payloads,
     pub warm_up: Duration,
-    /// Of all parts together.
+    /// Measured time, the sum of all parts.
     pub duration: Duration,
     pub parts: usize,
     /// The server's process, for CPU and memory.
@@ -51,7 +51,7 @@ pub struct Plan {
 /// How publications reach the server.
 #[derive(Clone, Debug)]
 pub enum PublishMethod {
-    /// A request for each, on so many connections; those of a channel on the same one.
+    /// A request for each, on this number of connections; those of a channel on the same one.
     Api { api: ApiAddress, connections: usize },
     /// `POST /api/batch` with all that are due.
     Batch { api: ApiAddress, connections: usize },
@@ -69,11 +69,11 @@ pub struct ApiAddress {
     pub key: String,
 }
 
-/// When publications are due.
+/// Timing of publications.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pace {
-    /// Open loop: so many per second in all channels, whatever the server does.
+    /// Open loop: this number per second in all channels, at any speed of the server.
     Open { rate: f64 },
     /// Closed loop: the next one when fewer than `outstanding` wait for their last receiver. Hides the server's delays.
     Closed { outstanding: usize },

@@ -20,7 +20,7 @@ use crate::plan::{ApiAddress, Plan, PublishMethod};
 /// Publishes, on one or several connections.
 pub(crate) struct Publishing {
     way: Way,
-    /// What waits for each connection.
+    /// Publications that wait, for each connection.
     queues: Vec<VecDeque<Due>>,
     channels: Vec<String>,
     is_binary: bool,

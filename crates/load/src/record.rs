@@ -13,7 +13,7 @@ pub(crate) struct Recorder {
     begin: u64,
     part: u64,
     parts: Vec<RunPart>,
-    /// From the planned time until the generator noticed that it was due.
+    /// Delay from the planned time of a publication until the generator noticed that it was due, in nanoseconds.
     pub lag: Histogram<u64>,
     second: Histogram<u64>,
     current: Second,
@@ -24,13 +24,13 @@ pub(crate) struct Recorder {
 #[derive(Clone, Debug)]
 pub struct RunPart {
     pub published: u64,
-    /// From the planned time of a publication to each arrival.
+    /// Delay from the planned time of a publication to each arrival, in nanoseconds.
     pub latency: Histogram<u64>,
-    /// From its planned time to its last arrival.
+    /// Delay from the planned time of a publication to its last arrival, in nanoseconds.
     pub last: Histogram<u64>,
 }
 
-/// What happened in a second; latencies are of what arrived then.
+/// Figures of one second; latencies are of publications that arrived in it.
 #[derive(Clone, Default, PartialEq, Debug, Serialize)]
 pub struct Second {
     pub published: u64,

@@ -35,7 +35,7 @@ pub struct Report {
     pub ending: Ending,
     /// Why the figures do not count: the generator was too slow. Empty for a valid run.
     pub invalid: Vec<String>,
-    /// What the server did wrong. Empty for a right one.
+    /// Faults of the server. Empty for a right one.
     pub faults: Vec<String>,
     pub measured_seconds: f64,
     pub published: u64,
@@ -43,13 +43,13 @@ pub struct Report {
     pub unsent: u64,
     pub planned_rate: Option<f64>,
     pub achieved_rate: f64,
-    /// To regular connections.
+    /// Deliveries to regular connections.
     pub deliveries: u64,
     pub deliveries_per_second: f64,
     pub bytes_per_delivery: Option<f64>,
-    /// From the planned time of a publication to its arrival at each regular connection.
+    /// Delay from the planned time of a publication to its arrival at each regular connection.
     pub latency: Percentiles,
-    /// From its planned time to its last arrival.
+    /// Delay from the planned time of a publication to its last arrival.
     pub last_arrival: Percentiles,
     pub parts: Vec<PartFigures>,
     pub regular: GroupCounts,
@@ -76,7 +76,7 @@ pub enum Ending {
 #[derive(Clone, Debug, Serialize)]
 pub struct ServerFacts {
     pub url: String,
-    /// From the connect reply.
+    /// Version in the connect reply.
     pub version: Option<String>,
     pub pid: Option<u32>,
     pub cpu_seconds: Option<f64>,
@@ -88,13 +88,13 @@ pub struct ServerFacts {
 
 #[derive(Clone, Debug, Serialize)]
 pub struct GeneratorFacts {
-    /// From the planned time of a publication until the generator noticed that it was due.
+    /// Delay from the planned time of a publication until the generator noticed that it was due.
     pub lag: Percentiles,
     pub busy_share: f64,
     pub cpu_seconds: Option<f64>,
 }
 
-/// What the plan said.
+/// Options of the plan.
 #[derive(Clone, Debug, Serialize)]
 pub struct Configuration {
     pub encoding: &'static str,

@@ -18,7 +18,7 @@ use crate::record::{Recorder, Second};
 use crate::report::{Ending, Report};
 use crate::usage::{Usage, UsageMeter};
 
-/// What a run is doing.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum RunStatus<'a> {
     Connecting {
@@ -73,14 +73,14 @@ struct Load<'a> {
     plan: &'a Plan,
     started: Instant,
     checker: Checker,
-    /// In the order of `Group::ALL`.
+    /// Generators in the order of `Group::ALL`.
     generators: [Generator; Group::ALL.len()],
     /// The channels of each subscriber.
     subscriptions: Vec<Vec<u32>>,
     names: Vec<String>,
     publishing: Publishing,
     choice: Choice,
-    /// Of the measured time.
+    /// Usage of the measured time.
     usage: Usage,
     /// CPU seconds of the server a second ago.
     cpu_before: Option<f64>,
@@ -184,7 +184,7 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    /// Reads at most so many bytes of each connection of a group. Returns the sum.
+    /// Reads at most this number of bytes of each connection of a group. Returns the sum.
     fn read_each(&mut self, group: Group, bytes: usize) -> Result<u64> {
         let (first, started) = (self.first(group), self.started);
         let mut handler =
@@ -432,7 +432,7 @@ struct Timer {
 }
 
 impl Timer {
-    /// So many times per second; 0 is never.
+    /// Creates a timer for `rate` times per second; 0 is never.
     fn new(begin: u64, rate: f64) -> Self {
         match rate > 0.0 {
             true => {

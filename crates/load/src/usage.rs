@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use crate::machine;
 
-/// Of the measured time.
+/// Work of the server and the generator in the measured time.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Usage {
     pub(crate) seconds: f64,
-    /// At regular subscribers.
+    /// Deliveries to regular subscribers.
     pub(crate) deliveries: u64,
     pub(crate) bytes: u64,
     /// The share of time in which the generator did something.
@@ -22,7 +22,7 @@ pub(crate) struct Usage {
     pub(crate) resident_bytes: Option<(u64, u64)>,
 }
 
-/// What there was at the beginning.
+/// Counts at the begin of the measured time.
 pub(crate) struct UsageMeter {
     pid: Option<u32>,
     started: Instant,

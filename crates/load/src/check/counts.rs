@@ -28,7 +28,7 @@ impl Group {
     }
 }
 
-/// What the subscribers of a group received.
+/// Publications that the subscribers of a group received.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize)]
 pub struct GroupCounts {
     pub subscribers: u64,

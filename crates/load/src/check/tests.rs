@@ -171,7 +171,7 @@ fn memory_is_bounded_when_a_subscriber_gets_nothing() {
 }
 
 proptest! {
-    /// Drops, duplicates and reorders at random: the sum of what is counted is what was done.
+    /// Drops, duplicates and reorders at random: the counts are the sums of the faults.
     #[test]
     fn faults_at_random_are_counted_exactly(faults in prop::collection::vec(0..20u8, 1..60)) {
         let mut checker = checker(false, &[Group::Regular]);

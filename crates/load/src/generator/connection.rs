@@ -29,7 +29,7 @@ pub struct ClientConnection {
     partial: Vec<u8>,
 }
 
-/// What all connections of a generator share.
+/// State that all connections of a generator share.
 pub struct GeneratorState {
     /// Inflate every publication; otherwise compressed ones are handed out as they came ("sealed").
     pub inflate: bool,
@@ -38,7 +38,7 @@ pub struct GeneratorState {
     /// Requests with the answers of event streams to pings, not sent yet.
     pub pongs: Vec<Box<[u8]>>,
     pub endpoint: ConnectTarget,
-    /// From the first connect reply.
+    /// Version in the first connect reply.
     pub server_version: Option<String>,
     inflater: Inflater,
     plain: Vec<u8>,
@@ -407,9 +407,9 @@ impl ClientConnection {
 }
 
 enum ConnectionPhase {
-    /// Of a plain target with TLS.
+    /// TLS handshake of a plain target.
     Encrypting,
-    /// Of an event stream.
+    /// Requests of an event stream.
     Requesting {
         wanted: u32,
     },
@@ -424,7 +424,7 @@ enum ConnectionPhase {
     Failed,
 }
 
-/// Where the plaintext of a compressed frame comes from.
+/// Source of the plaintext of a compressed frame.
 enum Window {
     /// Not negotiated.
     Absent,
@@ -432,9 +432,9 @@ enum Window {
     Reset,
     /// Context takeover: this connection's own inflater.
     Kept(Box<Inflater>),
-    /// Negotiated, but only counted: a light generator does not inflate. In a stream each flush is one. A compressed frame is always a publication,
-    /// because a ping is too short to be compressed; how short the frame is says nothing, as one that repeats an earlier
-    /// publication takes no more bytes than a ping would.
+    /// Negotiated, but only counted: a light generator does not inflate. In a stream each flush counts as one frame. A
+    /// compressed frame is always a publication, because a ping is too short to be compressed. The length of a frame
+    /// shows nothing: a repeated publication can take as few bytes as a ping.
     Sealed,
 }
 

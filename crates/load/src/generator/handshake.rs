@@ -5,7 +5,7 @@
 
 use anyhow::{Result, bail, ensure};
 
-/// What the server's answer settled about permessage-deflate.
+/// Result of the negotiation of permessage-deflate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Agreement {
     Raw,

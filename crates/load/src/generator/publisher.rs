@@ -25,7 +25,7 @@ impl Publisher {
         Self::http_from(0, address, lanes, registry)
     }
 
-    /// As [`Publisher::http`], next to others on the same poller: its tokens begin at `PUBLISHER_TOKEN + first`.
+    /// Creates HTTP lanes as [`Publisher::http`] does, next to others on the same poller: its tokens begin at `PUBLISHER_TOKEN + first`.
     pub fn http_from(
         first: usize,
         address: SocketAddr,
@@ -123,7 +123,7 @@ struct Lane {
     busy: bool,
     /// The server ends connections that are idle for long.
     is_closed: bool,
-    /// Of the request, not sent yet.
+    /// Part of the request that was not sent yet.
     pending: Vec<u8>,
     answer: Vec<u8>,
 }
@@ -219,7 +219,7 @@ pub fn answer_length(bytes: &[u8]) -> Result<Option<usize>> {
     Ok(Some(end + 4 + length))
 }
 
-/// So much of a bad answer is shown.
+/// Characters of a bad answer that are shown.
 const ANSWER_CHARS_MAX: usize = 300;
 
 #[cfg(test)]
