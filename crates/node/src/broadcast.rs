@@ -47,7 +47,7 @@ pub struct Broadcast {
 /// bytes of the push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeltaMode {
-    /// For subscribers without deltas: in JSON, the data is part of the text.
+    /// The data for subscribers without deltas: in JSON, it is part of the text.
     Plain,
     /// The whole data for subscribers with deltas: in JSON a string; in Protobuf the same bytes as `Plain`.
     Full,
@@ -116,7 +116,7 @@ impl Broadcast {
         Position { offset: self.publication.offset, epoch: self.epoch }
     }
 
-    /// When the node accepted the publication; the start of its latency.
+    /// Returns the time at which the node accepted the publication; the start of its latency.
     pub fn accepted_at(&self) -> Instant {
         self.accepted_at
     }
@@ -245,7 +245,7 @@ impl Broadcast {
         self.batch = Some(options).filter(BatchOptions::is_on);
     }
 
-    /// When a shard delivers it, if not at once.
+    /// Returns the batch in which a shard delivers it; `None` = at once.
     pub fn batch_options(&self) -> Option<BatchOptions> {
         self.batch
     }

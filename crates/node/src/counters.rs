@@ -1,4 +1,4 @@
-//! What a hub counts for the metrics endpoint.
+//! Counters of a hub for the metrics endpoint.
 //! In: one writer, the hub's own thread → out: numbers any thread reads with relaxed order.
 //! Uses: atomics. Never: locks, or labels without bound (channels and users are never counted by name).
 //! Change here: which numbers exist. Their names for Prometheus live in the server.
@@ -91,7 +91,7 @@ impl HubCounters {
         self.commands[kind as usize].add(1);
     }
 
-    /// `saved` bytes by so many deltas.
+    /// Counts deltas, and the bytes that they saved.
     pub(crate) fn count_deltas(&self, Saved { deltas, bytes }: Saved) {
         self.deltas.add(deltas);
         self.delta_saved_bytes.add(bytes);
@@ -157,7 +157,7 @@ command_kinds! {
 pub enum TokenRefusal {
     /// Expired, or not valid yet.
     Expired,
-    /// For another user, client or channel.
+    /// The token is for another user, client or channel.
     Foreign,
     /// The key cannot be fetched now.
     Unavailable,

@@ -21,10 +21,10 @@ use crate::registry::{Listeners, Registry};
 /// The router of a node.
 pub(crate) struct BroadcastRouter {
     registry: Arc<Registry>,
-    /// By shard id.
+    /// Inboxes by shard id.
     inboxes: RwLock<Vec<Arc<dyn Inbox>>>,
     prepare: OnceLock<Arc<dyn Prepare>>,
-    /// By namespace; set before a namespace's id is used.
+    /// Delivery options by namespace; set before a namespace's id is used.
     deliveries: Box<[OnceLock<Arc<DeliveryOptions>>]>,
 }
 

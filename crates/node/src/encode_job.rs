@@ -183,7 +183,7 @@ fn pushes(channel: &str, result: SubscribeResult) -> (Reply, Vec<Reply>) {
     (subscribe, publications.into_iter().map(missed).collect())
 }
 
-/// What it costs to encode publications, in bytes of payload that take as long.
+/// Returns the cost of encoding publications, in bytes of payload that take as long.
 pub(crate) fn cost(publications: &[Publication]) -> usize {
     payload_bytes(publications) + publications.len() * PUBLICATION_BYTES
 }

@@ -55,7 +55,7 @@ enum Test {
     StartsWith(Box<str>),
     EndsWith(Box<str>),
     Contains(Box<str>),
-    /// As decimal numbers; false when one is not a number.
+    /// Compares decimal numbers; false when one is not a number.
     Compares(Relation, Box<str>),
 }
 

@@ -1,4 +1,4 @@
-//! What must hold for any bytes at all: the bodies of fuzz targets, also run as property tests by `tests/it/any_bytes.rs`.
+//! Properties that hold for any bytes at all: the bodies of fuzz targets, also run as property tests by `tests/it/any_bytes.rs`.
 //! In: bytes from a fuzzer. Out: nothing, or a panic that names the broken promise.
 //! Uses what reads the bytes of clients, backends and other nodes; never part of the server.
 //! A new reader gets a function here, whole sessions are in `fuzzing/session.rs`; the targets that call them live in the fuzz folder.

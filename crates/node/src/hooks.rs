@@ -71,7 +71,7 @@ pub struct SubscribeEvent {
 /// A publish command. The data has the format of the namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PublishEvent {
-    /// With `chan_info` if the client is subscribed to the channel.
+    /// The client, with `chan_info` if it is subscribed to the channel.
     pub client: ClientInfo,
     pub channel: String,
     pub data: Bytes,
@@ -111,10 +111,10 @@ pub struct SubscribeGrant {
     pub overrides: Overrides,
 }
 
-/// What becomes of a permitted publication. The client gets an empty result.
+/// Handling of a permitted publication. The client gets an empty result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PublishGrant {
-    /// It is published, with this data.
+    /// The node publishes it with this data.
     Publish { data: Bytes, tags: BTreeMap<String, String> },
     /// The program has processed it; nothing is published.
     Processed,
@@ -132,7 +132,7 @@ pub enum Rejection {
     Failed(Cow<'static, str>),
 }
 
-/// What a client did.
+/// Report about a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientReport {
     /// A subscription began, with this data of the client's request: the client gets what is published from now on.

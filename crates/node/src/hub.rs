@@ -40,7 +40,7 @@ use batches::Batches;
 /// `pending.rs` buffers.
 pub struct Hub {
     node: Arc<Node>,
-    /// Those of the last command; a reload replaces them.
+    /// Settings of the last command; a reload replaces them.
     settings: Arc<NodeSettings>,
     session_table: SessionTable,
     batches: Batches,
@@ -162,7 +162,7 @@ impl Hub {
         }
     }
 
-    /// When to call [`advance`](Self::advance) next. It may find nothing due then.
+    /// Returns the time to call [`advance`](Self::advance) next. Nothing may be due then.
     pub fn next_deadline(&self) -> Option<Instant> {
         let moment = self.session_table.next_deadline();
         let timer = moment.and_then(|moment| self.node.clock().instant(moment));
@@ -226,7 +226,7 @@ impl Hub {
         self.end(key, disconnect, out);
     }
 
-    /// As [`close`](Self::close), for a client whose connection the shell ended with a code of the server.
+    /// Removes a session as [`close`](Self::close) does, for a client whose connection the shell ended with a code of the server.
     pub fn disconnected(
         &mut self,
         key: ConnectionKey,
@@ -239,7 +239,7 @@ impl Hub {
         self.remove(key, disconnect);
     }
 
-    /// As [`disconnect`](Self::disconnect), when the cause is logged already.
+    /// Disconnects a client as [`disconnect`](Self::disconnect) does, when the cause is logged already.
     fn end(&mut self, key: ConnectionKey, disconnect: &Disconnect, out: &mut impl Outbox) {
         if self.remove(key, disconnect) {
             out.disconnect(key, disconnect);

@@ -43,7 +43,7 @@ pub(crate) struct Summaries {
 
 #[derive(Default)]
 struct State {
-    /// When the counters were read, and their values.
+    /// Time at which the counters were read, and their values.
     since: Option<(Instant, HashMap<String, f64>)>,
     last: Option<Metrics>,
 }

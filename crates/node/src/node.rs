@@ -36,7 +36,7 @@ pub use verbs::{Counts, Page};
 ///
 /// The table in ARCHITECTURE.md lists the locks and their order.
 pub struct Node {
-    /// As at the start: what a reload does not change.
+    /// Options at the start, for what a reload does not change.
     options: Options,
     settings: CurrentSettings,
     clock: Clock,

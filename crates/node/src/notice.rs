@@ -52,7 +52,7 @@ pub enum Notice {
     Refresh { target: ConnectionSelector, renewal: Renewal },
     /// Close the connections of a user except the newest.
     Supersede { user: Arc<str> },
-    /// What a subscriber of a channel with places sees from now on.
+    /// The new view of a subscriber of a channel with places.
     View { client: ClientId, channel: Arc<str>, view: View },
     /// Commands of a client whose transport does not carry any (protocol §24).
     Commands { client: ClientId, secret: Uuid, data: Bytes },

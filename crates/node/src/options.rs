@@ -63,7 +63,7 @@ pub struct ClientOptions {
     pub queue_max_size: usize,
     /// Connections per user on this node; 0 = unlimited. More → 3504.
     pub user_connection_limit: usize,
-    /// Commands per connection, beyond it 111; without connect, unsubscribe and commands that have no reply.
+    /// Rate limit of commands per connection; above it error 111. Connect, unsubscribe and commands without a reply do not count.
     pub command_rate: Rate,
     /// Refusals with 111 per connection; then 3509.
     pub refusal_rate: Rate,
@@ -90,7 +90,7 @@ pub struct ClientOptions {
 /// `client.connect_code_to_unidirectional_disconnect.transforms[]`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectCodeTransform {
-    /// Of the error.
+    /// Code of the error.
     pub code: u32,
     pub to: Disconnect,
 }
@@ -122,7 +122,7 @@ pub struct ChannelOptions {
     /// value;
     /// whole seconds, zero = for ever.
     pub history_meta_ttl: Duration,
-    /// Approximate bytes of all histories together; beyond it publications are evicted.
+    /// Approximate bytes of all histories together; above it publications are evicted.
     pub history_memory_max: usize,
     /// Format of publications where a namespace has none.
     pub publication_data_format: DataFormat,
@@ -136,7 +136,7 @@ pub struct ChannelOptions {
 pub struct Rate {
     /// 0 = no limit; at most [`LIMIT_MAX`](Self::LIMIT_MAX).
     pub limit: u32,
-    /// At least a second.
+    /// Time in which an empty bucket fills; at least a second.
     pub interval: Duration,
 }
 

@@ -32,7 +32,7 @@ pub(crate) use subscribe::{
 /// is answered before the next begins, with every broker.
 #[derive(Debug, Default)]
 pub(crate) struct PendingCommands {
-    /// By connection index.
+    /// Waiting commands by connection index.
     pending: HashMap<u32, PendingCommand>,
     channel_buffers: HashMap<Arc<str>, ChannelBuffer>,
     ticket: u64,
@@ -56,7 +56,7 @@ pub(crate) struct PendingCommand {
     deferred_bytes: usize,
 }
 
-/// What a session waits for.
+/// Event that a session waits for.
 #[derive(Debug)]
 pub(crate) enum Awaited {
     /// The reply to a command.

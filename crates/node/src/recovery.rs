@@ -13,7 +13,7 @@ use crate::options::RecoveryMode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClaimedPosition<'a> {
     pub(crate) offset: u64,
-    /// As in the request: "" matches the epoch of any stream, except in cache mode; `_` matches none.
+    /// Epoch in the request: "" matches the epoch of any stream, except in cache mode; `_` matches none.
     pub(crate) epoch: &'a str,
 }
 

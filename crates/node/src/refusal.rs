@@ -16,11 +16,11 @@ use crate::hooks::Rejection;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) consequence: Consequence,
-    /// What to change; "" if it follows from the code.
+    /// Advice on what to change; "" if it follows from the code.
     cause: Cow<'static, str>,
 }
 
-/// What a client gets.
+/// Consequence for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Consequence {
     /// An error reply.
@@ -83,7 +83,7 @@ impl Refusal {
         Refused { command, channel: None, code, error, cause, count }
     }
 
-    /// What the client gets. As much of the cause as fits is part of a close frame's reason; clients read the code only.
+    /// Returns the consequence for the client. As much of the cause as fits is part of a close frame's reason; clients read the code only.
     pub(crate) fn into_consequence(self) -> Consequence {
         let Consequence::Disconnect(disconnect) = self.consequence else { return self.consequence };
         if self.cause.is_empty() {

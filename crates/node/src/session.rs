@@ -42,9 +42,9 @@ pub struct Hello {
 /// How the commands of a client reach its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uplink {
-    /// On its connection.
+    /// Commands come on the client's connection.
     Connection,
-    /// In requests of their own (protocol §24), which name its secret session id.
+    /// Commands come in requests of their own (protocol §24), which name its secret session id.
     Requests,
     /// Not at all (protocol §25): its first message is a connect request, and what it receives are pushes, which the shell
     /// sends bare ([`bare_push`](fanwire_protocol::bare_push)).
@@ -90,13 +90,13 @@ pub(crate) struct Session {
     pub(crate) id: Uuid,
     /// `conn_info`; empty = none.
     pub(crate) info: Bytes,
-    /// At most `client.channel_limit`, and the tiles in view.
+    /// Subscriptions: at most `client.channel_limit`, and the tiles in view.
     pub(crate) subscriptions: SmallVec<[Subscription; 1]>,
     /// Unix second at which the credentials expire, or `NO_EXPIRY`.
     pub(crate) expire_at: u64,
-    /// When the next ping is due; before connect, when the connection becomes stale.
+    /// Time of the next ping; before connect, time at which the connection becomes stale.
     pub(crate) beat_at: Moment,
-    /// When the pong is due, if `awaits_pong`.
+    /// Deadline of the pong, if `awaits_pong`.
     pub(crate) pong_by: Moment,
     /// Hash of the channels that the token granted, to detect a change at refresh (protocol §21).
     pub(crate) grants_hash: u64,
@@ -119,11 +119,11 @@ pub(crate) struct Subscription {
     pub(crate) channel: u32,
     /// Index in the channel's list of subscribers.
     pub(crate) place: u32,
-    /// Of a tile in the view of another subscription; the client does not see it.
+    /// The subscription is of a tile in the view of another subscription; the client does not see it.
     pub(crate) is_tile: bool,
     /// Made by the server (token or `connect.subs`), not by a subscribe command.
     pub(crate) server_side: bool,
-    /// It ends when it misses a publication; the channel's `PositionTracker` has its position.
+    /// The subscription ends when it misses a publication; the channel's `PositionTracker` has its position.
     pub(crate) positioned: bool,
     /// Its result, which was not sent yet, contains publications.
     pub(crate) recovers: bool,
@@ -131,7 +131,7 @@ pub(crate) struct Subscription {
     pub(crate) present: bool,
     /// Its join was sent to others, and its leave will be.
     pub(crate) announced: bool,
-    /// It receives joins and leaves.
+    /// The subscription receives joins and leaves.
     pub(crate) wants_join_leave: bool,
     /// Only when a token or a filter sets something.
     pub(crate) terms: Option<Box<Terms>>,
@@ -149,7 +149,7 @@ pub(crate) struct Terms {
     pub(crate) info: Bytes,
     /// Unix second, or `NO_EXPIRY`.
     pub(crate) expire_at: u64,
-    /// It gets only publications that match.
+    /// Filter of publications; `None` = the subscription gets all.
     pub(crate) filter: Option<Box<Filter>>,
 }
 

@@ -39,15 +39,15 @@ use views::Views;
 #[derive(Debug)]
 pub(crate) struct SessionTable {
     shard: ShardId,
-    /// By connection index.
+    /// Sessions by connection index.
     sessions: Vec<Option<Session>>,
     subscribers: Subscribers,
     users: Users,
     clients: Clients,
     wheel: Wheel,
-    /// By connection index, for sessions that are present in a channel: when their presence must be renewed.
+    /// Timers by connection index: the presence of a session in its channels must be renewed.
     renewals: Wheel,
-    /// By index of the channel: when the positions of its subscribers must be compared with the stream.
+    /// Timers by index of the channel: the positions of its subscribers must be compared with the stream.
     checks: Wheel,
     counters: Arc<HubCounters>,
     nobody: Arc<str>,
@@ -278,7 +278,7 @@ impl SessionTable {
         }
     }
 
-    /// From now on the subscription at `place` of a session receives joins and leaves.
+    /// Lets the subscription at `place` of a session receive joins and leaves from now on.
     pub(crate) fn want_join_leave(&mut self, index: u32, place: usize) {
         let subscription = &mut self.expect_session(index).subscriptions[place];
         debug_assert!(!subscription.wants_join_leave, "wants_join_leave already");

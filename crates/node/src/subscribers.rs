@@ -37,7 +37,7 @@ pub(crate) struct Subscribers {
 #[derive(Debug)]
 pub(crate) struct Audience {
     pub(crate) channel: Arc<str>,
-    /// In any order. Two fit without a heap block.
+    /// Subscribers in any order. Two fit without a heap block.
     pub(crate) list: SmallVec<[Subscriber; 2]>,
     /// Subscribers with JSON.
     pub(crate) json: u32,
@@ -77,12 +77,12 @@ impl Subscriber {
         self.marked_place & PLACE
     }
 
-    /// It has a filter.
+    /// Whether the subscription has a filter.
     pub(crate) fn has_filter(self) -> bool {
         self.marked_place & HAS_FILTER != 0
     }
 
-    /// It receives joins and leaves.
+    /// Whether the subscription receives joins and leaves.
     pub(crate) fn wants_join_leave(self) -> bool {
         self.marked_place & WANTS_JOIN_LEAVE != 0
     }

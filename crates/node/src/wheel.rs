@@ -13,7 +13,7 @@ use crate::clock::Moment;
 pub(crate) struct Wheel {
     /// Every set timer is due at this tick or later.
     elapsed: u64,
-    /// By connection index.
+    /// Timers by connection index.
     entries: Vec<Entry>,
     /// First entry of each slot, or `NONE`.
     heads: [[u32; SLOTS]; LEVELS],
@@ -82,7 +82,7 @@ impl Wheel {
         None
     }
 
-    /// When [`pop`](Self::pop) should be called next. It may turn out that nothing is due then.
+    /// Returns the time to call [`pop`](Self::pop) next. Nothing may be due then.
     pub(crate) fn next_deadline(&self) -> Option<Moment> {
         self.first_slot().map(|(_, _, start)| Moment(start.saturating_mul(TICK_MS)))
     }

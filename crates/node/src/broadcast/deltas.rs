@@ -1,4 +1,4 @@
-//! What subscribers with deltas share of one broadcast: one patch, and the pushes of each delta mode (protocol §11).
+//! Deltas of one broadcast, shared by its subscribers: one patch, and the pushes of each delta mode (protocol §11).
 //! In: a broadcast with its base → out: write-once slots, filled when the first subscriber needs them.
 //! Uses: `delta` for patches, `fanwire_protocol` to encode. Never: subscribers; the hub decides which of them gets a patch.
 //! Change here: what is made once. `delta.rs` decides when a patch pays.

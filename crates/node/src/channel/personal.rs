@@ -55,8 +55,8 @@ impl Channels {
         Ok(Some(format!("{}{user}", personal.prefix)))
     }
 
-    /// As [`resolve`](Self::resolve), for a name that the server, its API, a token or a hook gives: characters,
-    /// `channel_regex` and `channel.max_length` are rules for clients alone, as with Centrifugo.
+    /// Resolves a name, as [`resolve`](Self::resolve) does, that the server, its API, a token or a hook gives:
+    /// characters, `channel_regex` and `channel.max_length` are rules for clients alone, as with Centrifugo.
     ///
     /// # Errors
     /// 107 for a name that is empty, longer than [`TRUSTED_BYTES_MAX`] or that of a tile, 102 when its namespace is unknown.
@@ -73,10 +73,10 @@ impl Channels {
         }
     }
 
-    /// As [`resolve`](Self::resolve), for a name that a client of `user` gives: its own personal channel may have any name.
+    /// Resolves a name, as [`resolve`](Self::resolve) does, that a client of `user` gives: its own personal channel may have any name.
     ///
     /// # Errors
-    /// Those of `resolve`.
+    /// The errors of `resolve`.
     pub(crate) fn resolve_for(&self, user: &str, channel: &str) -> Result<&Namespace, ErrorCode> {
         match &self.personal {
             Some(personal)

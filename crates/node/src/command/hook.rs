@@ -9,11 +9,11 @@ use super::CommandContext;
 use crate::hooks::{Decision, Hook, Rejection};
 use crate::refusal::Refusal;
 
-/// What is known of a hook's decision.
+/// State of a hook's decision.
 pub(super) enum Asked<G> {
     /// The hook was asked: return [`CommandStep::Ask`](super::CommandStep::Ask), and the command begins again with the answer.
     Now(Answer<Decision, Rejection>),
-    /// It decided; `None` when it did not, or when there is no hook.
+    /// The hook decided; `None` when it did not, or when there is no hook.
     Before(Option<G>),
 }
 

@@ -39,7 +39,7 @@ pub(super) fn begin(
     }))
 }
 
-/// As other server-side subscriptions, but in stream mode: the client recovers missed publications.
+/// Prepares a subscription like other server-side ones, but in stream mode: the client recovers missed publications.
 fn pending_channel(
     context: &mut CommandContext<'_>,
     command: &ServerSubscription,

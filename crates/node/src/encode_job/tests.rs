@@ -1,4 +1,4 @@
-//! Tests of encode_jobs: what is one, and that each is answered once, whatever becomes of it.
+//! Tests of encode jobs: which replies become one, and that each is answered once in all cases.
 //! In: crowds and histories of different sizes → out: large or not, encoded replies.
 //! Uses: values only. Never: hubs; what a session does while it waits is tested in `tests/it/encode_jobs.rs`.
 //! Change here: tests of `encode_job.rs`.
@@ -32,7 +32,7 @@ fn missed(count: usize, data: &str) -> ReplySource {
     ReplySource::Missed(Box::new(SubscribeResult { publications, ..Default::default() }), false)
 }
 
-/// To both channels of one who connects.
+/// A connect reply with the publications in both of its channels.
 fn welcome(count: usize, data: &str) -> ReplySource {
     let publications = publications(count, data);
     let result = SubscribeResult { publications, ..Default::default() };

@@ -137,7 +137,7 @@ impl Harness {
     }
 }
 
-/// What the hub sees of sockets.
+/// Sockets as the hub sees them.
 struct Shell {
     encodings: [Encoding; 2],
     uplinks: [Uplink; 2],
@@ -194,7 +194,7 @@ fn key(who: usize) -> ConnectionKey {
     ConnectionKey { index: who as u32, generation: 1 }
 }
 
-/// A node that lets everybody do everything, by the bits of `settings` with more or less in its channels.
+/// A node that permits everything to every client; the bits of `settings` switch features of its channels.
 fn options(settings: u8) -> Options {
     let mut options = Options::default();
     options.client.allow_anonymous_connect_without_token = true;
@@ -227,7 +227,7 @@ fn options(settings: u8) -> Options {
     options
 }
 
-/// What one input may cost.
+/// Most steps of one input.
 const STEPS_MAX: usize = 64;
 
 /// Between the parts of an input. UTF-8 does not have it.

@@ -17,14 +17,14 @@ use crate::options::BatchOptions;
 #[derive(Debug, Default)]
 pub(super) struct Batches {
     by_channel: HashMap<Arc<str>, Batch>,
-    /// When batches are due, the first on top. A batch that was taken before leaves its entry behind.
+    /// Times at which batches are due, the first on top. A batch that was taken before leaves its entry behind.
     due: BinaryHeap<Reverse<(Instant, Arc<str>)>>,
 }
 
 #[derive(Debug)]
 struct Batch {
     due_at: Instant,
-    /// With those that newer ones replaced.
+    /// Number of broadcasts, with those that newer ones replaced.
     count: usize,
     broadcasts: Vec<Arc<Broadcast>>,
 }
@@ -66,13 +66,13 @@ impl Batches {
         None
     }
 
-    /// When to call [`pop_due`](Self::pop_due) next. It may find nothing due then.
+    /// Returns the time to call [`pop_due`](Self::pop_due) next. Nothing may be due then.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.due.peek().map(|Reverse((due_at, _))| *due_at)
     }
 }
 
-/// A batch is due at this size, whatever the options say: its memory must not grow with the rate.
+/// A batch is due at this size, with any options: its memory must not grow with the rate.
 const BATCH_MAX: usize = 4096;
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ impl Hub {
     }
 }
 
-/// When a refresh hook that did not answer is asked again.
+/// Time after which a refresh hook that did not answer is asked again.
 const REFRESH_AGAIN: Duration = Duration::from_secs(60);
 
 /// Least time until a waiting session is checked again.

@@ -8,7 +8,7 @@ use crate::options::Rate;
 /// Holds up to `limit` tokens and refills `limit` per interval, evenly. Full at the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenBucket {
-    /// When it is full again, in nanoseconds.
+    /// Time at which the bucket is full again, in nanoseconds.
     full_at: u64,
 }
 

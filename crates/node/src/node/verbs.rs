@@ -148,10 +148,10 @@ impl Node {
         Ok(())
     }
 
-    /// As [`set_view`](Self::set_view), for a client that may be connected to any node.
+    /// Sets a view as [`set_view`](Self::set_view) does, for a client that may be connected to any node.
     ///
     /// # Errors
-    /// As there; 100 when the command did not reach all nodes. This node has it by then.
+    /// The errors of `set_view`; 100 when the command did not reach all nodes. This node has it by then.
     pub fn set_view_on_every_node(
         &self,
         client: ClientId,

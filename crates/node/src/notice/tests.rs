@@ -1,4 +1,4 @@
-//! Tests of what notices weigh: whoever keeps an inbox within a limit relies on it.
+//! Tests of the weights of notices, on which the limit of an inbox relies.
 //! In: notices with payloads → out: at least the bytes of those, and not much more.
 //! Uses: values only.
 //! Change here: tests of `notice.rs`. That orders are obeyed is tested in `tests/it/orders.rs`.

@@ -20,12 +20,12 @@ pub struct DeliveryOptions {
     pub batch: BatchOptions,
 }
 
-/// When publications of a channel are delivered together.
+/// Conditions under which publications of a channel are delivered together.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct BatchOptions {
-    /// As soon as there are so many; 0 = only after `max_delay`.
+    /// Publications that complete a batch; 0 = only `max_delay` does.
     pub max_size: usize,
-    /// When the first has waited so long; zero = they do not wait.
+    /// Time that the first publication waits at most; zero = publications do not wait.
     pub max_delay: Duration,
     /// Deliver only the newest of them.
     pub flush_latest: bool,

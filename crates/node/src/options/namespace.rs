@@ -71,7 +71,7 @@ pub struct Namespace {
     pub allow_positioning: bool,
     /// How subscribers recover.
     pub force_recovery_mode: RecoveryMode,
-    /// In cache mode: recovers without a request.
+    /// Subscribers in cache mode recover without a request.
     pub auto_cache_recover: bool,
     /// How long offset and epoch are kept, at least `history_ttl`; zero = as in [`ChannelOptions::history_meta_ttl`].
     pub history_meta_ttl: Duration,
@@ -87,7 +87,7 @@ pub struct Namespace {
     pub allow_user_limited_channels: bool,
     /// How publications are compressed; the node only stores it for its shell.
     pub compression: CompressionPolicy,
-    /// What happens to publications for connections that take no bytes.
+    /// Handling of publications for connections that take no bytes.
     pub delivery: DeliveryOptions,
     /// Whether its channels have places, and their tiles.
     pub areas: AreaOptions,

@@ -1,5 +1,5 @@
 //! Buffer for publications of a channel while sessions subscribe to it: the latest ones, shared by all of these sessions.
-//! In: sessions that start and stop waiting, broadcasts, possible gaps → out: for each the publications since it started, and whether they are complete.
+//! In: sessions that start or stop waiting, broadcasts, possible gaps → out: publications since each start, and whether all are there.
 //! Uses: values only. Never: sessions; `pending.rs` tracks which session waits for which channel.
 //! Change here: how much is buffered.
 
@@ -21,7 +21,7 @@ pub(super) struct ChannelBuffer {
     waiters: u32,
     /// How many publications were dropped from the front.
     gone: u64,
-    /// In order of arrival; `None` marks a possible gap.
+    /// Publications in order of arrival; `None` marks a possible gap.
     buffered: VecDeque<Option<Arc<Broadcast>>>,
     bytes: usize,
 }
@@ -29,7 +29,7 @@ pub(super) struct ChannelBuffer {
 /// The publications buffered for a session.
 #[derive(Debug, Default)]
 pub(crate) struct BufferedMessages {
-    /// What was published.
+    /// Publications as broadcasts, in order of arrival.
     pub(crate) broadcasts: Vec<Arc<Broadcast>>,
     /// Publications may be missing among or after those.
     pub(crate) is_doubted: bool,

@@ -58,7 +58,7 @@ pub(crate) struct PendingChannel {
     pub(crate) data: Bytes,
     /// Data of the client's request, for reports.
     pub(crate) requested_data: Bytes,
-    /// What it sees first of a channel with places.
+    /// First view of the client, in a channel with places.
     pub(crate) view: Option<Box<(Grid, View)>>,
     pub(crate) slice: Option<Result<StreamSlice, ErrorCode>>,
     pub(crate) appeared: Option<Result<(), ErrorCode>>,
@@ -100,11 +100,11 @@ pub(crate) struct Tracking {
 /// Presence, joins and leaves of a subscription.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Visibility {
-    /// It is in the presence of the channel.
+    /// The subscription is in the presence of the channel.
     pub(crate) present: bool,
     /// Its join and leave are sent to others.
     pub(crate) announced: bool,
-    /// It receives joins and leaves.
+    /// The subscription receives joins and leaves.
     pub(crate) wants_join_leave: bool,
 }
 

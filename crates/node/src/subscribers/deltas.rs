@@ -11,13 +11,13 @@ use crate::broadcast::{Broadcast, DeltaMode};
 /// One byte for each subscriber of a channel on a shard, as long as one of them has deltas.
 #[derive(Debug)]
 pub(crate) struct Deltas {
-    /// In the order of the channel's list.
+    /// States in the order of the channel's list.
     marks: Vec<DeltaState>,
     /// Subscribers with deltas.
     count: u32,
-    /// Those of them with JSON.
+    /// Subscribers with deltas and JSON.
     json: u32,
-    /// Those of them without a position.
+    /// Subscribers with deltas, but without a position.
     unpositioned: u32,
     /// The last publication, as long as there are subscribers without a position.
     latest: Option<Bytes>,
@@ -28,7 +28,7 @@ pub(crate) struct Deltas {
 pub(crate) enum DeltaState {
     /// No deltas.
     Plain,
-    /// With deltas, but without position and latest publication: always gets the full data.
+    /// Deltas, but without position and latest publication: always gets the full data.
     Full,
     /// Positioned; does not have the newest publication of its stream.
     AwaitsStream,
@@ -97,8 +97,8 @@ impl Deltas {
         if is_base_held && broadcast.patch().is_some() { DeltaMode::Patch } else { DeltaMode::Full }
     }
 
-    /// As [`send`](Self::send), for a buffered broadcast that the shard has sent to others already: for subscribers
-    /// without a position it may be the latest publication.
+    /// Records a broadcast as [`send`](Self::send) does, for a buffered broadcast that the shard has sent to others
+    /// already: for subscribers without a position it may be the latest publication.
     pub(crate) fn catch_up(&mut self, place: usize, broadcast: &Broadcast) -> DeltaMode {
         if !self.marks[place].is_unpositioned() {
             return self.send(place, broadcast);

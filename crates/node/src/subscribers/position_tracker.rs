@@ -1,5 +1,5 @@
 //! Positions of the positioned subscribers of one channel (protocol §10), stored once for all of them on a shard.
-//! In: joins with a position, publications with theirs, the stream's top from time to time → out: which subscribers get it, which missed some.
+//! In: joins with a position, publications with theirs, the stream's top at times → out: which subscribers get it, which missed some.
 //! Uses: positions only. Never: sessions, lists, brokers.
 //! Change here: when a subscriber has lost its position. `hub/notices.rs` and `hub/checks.rs` end its subscription.
 
@@ -15,7 +15,7 @@ use crate::clock::Moment;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PositionCheck {
     pub top: Position,
-    /// It was read behind all publications up to the top; else some may be in flight.
+    /// The top was read behind all publications up to it; else some may be in flight.
     pub is_in_order: bool,
     /// The stream was longer before, in the same epoch.
     pub has_lost_end: bool,
@@ -28,14 +28,14 @@ pub struct PositionCheck {
 /// It costs a positioned subscriber nothing, and a delivery one comparison.
 #[derive(Debug)]
 pub(crate) struct PositionTracker {
-    /// Of all subscribers that are not in `ahead`.
+    /// Position of all subscribers that are not in `ahead`.
     position: Position,
     /// Connections that are ahead, until the others have caught up. Usually empty; after many simultaneous subscribes
     /// it is read once for every subscriber and publication.
     ahead: HashMap<u32, Position>,
     /// Positioned subscribers.
     count: u32,
-    /// When the position was last confirmed.
+    /// Time at which the position was last confirmed.
     pub(crate) sure_at: Moment,
     pub(crate) possible_gap: Option<PossibleGap>,
     /// Publications may be missing, however recent `sure_at` is.
@@ -62,7 +62,7 @@ pub(crate) enum PositionStep {
 }
 
 impl PositionStep {
-    /// From a position to a publication (the table of protocol §10).
+    /// Returns the step from a position to a publication (the table of protocol §10).
     fn from_to(from: Position, to: Position) -> Self {
         if from.epoch == Epoch::NONE {
             return Self::Next; // a subscriber without an epoch adopts the first one
@@ -209,7 +209,7 @@ impl PositionTracker {
 /// Publications buffered for a subscriber while it waited, without those that its stream slice contains.
 #[derive(Debug, Default)]
 pub(crate) struct CatchUp {
-    /// To be delivered after its reply, in this order.
+    /// Publications to deliver after the reply, in this order.
     pub(crate) broadcasts: Vec<Arc<Broadcast>>,
     /// Its position afterwards.
     pub(crate) position: Position,
@@ -218,7 +218,7 @@ pub(crate) struct CatchUp {
 }
 
 impl CatchUp {
-    /// For a positioned subscriber at `position`.
+    /// Selects the publications for a positioned subscriber at `position`.
     pub(crate) fn from(mut position: Position, held: Vec<Arc<Broadcast>>) -> Self {
         let mut broadcasts = Vec::new();
         for broadcast in held {
@@ -235,7 +235,7 @@ impl CatchUp {
         Self { broadcasts, position, has_lost: false }
     }
 
-    /// For a subscriber without a position.
+    /// Takes all publications, for a subscriber without a position.
     pub(crate) fn all(broadcasts: Vec<Arc<Broadcast>>) -> Self {
         Self { broadcasts, ..Self::default() }
     }

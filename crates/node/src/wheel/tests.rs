@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What a wheel should do, by a sorted map: (tick, index).
+/// Model of a wheel, by a sorted map: (tick, index).
 #[derive(Default)]
 struct Naive {
     due: BTreeMap<u32, u64>,

@@ -1,4 +1,4 @@
-//! What the server API does to connections (server API §3 disconnect, unsubscribe, channels, info).
+//! Effects of the server API on connections (server API §3 disconnect, unsubscribe, channels, info).
 //! In: calls of `Node` → out: who is disconnected or unsubscribed, counts, channel lists.
 //! Uses: `world`, `script`. Never: HTTP.
 //! Change here: tests of notices with a target.

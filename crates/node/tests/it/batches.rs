@@ -68,7 +68,7 @@ fn only_the_newest_arrives_where_that_is_asked_for() {
     );
 }
 
-/// Who subscribes while a batch waits has its publications from the history, and gets them once.
+/// A client that subscribes while a batch waits has its publications from the history, and gets them once.
 #[test]
 fn a_position_beyond_the_batch_is_no_gap_and_nothing_comes_twice() {
     let options = with_history(|open| {

@@ -220,7 +220,7 @@ fn filters_are_only_for_subscriptions_of_clients() {
     ));
 }
 
-/// A subscribe command whose filter has so many levels, in the length-prefixed frame of Protobuf.
+/// A subscribe command whose filter has this number of levels, in the length-prefixed frame of Protobuf.
 fn nested_protobuf(levels: usize) -> Vec<u8> {
     let field = |number: u8, inner: &[u8]| {
         let mut outer = vec![number << 3 | 2];

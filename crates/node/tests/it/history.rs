@@ -23,7 +23,7 @@ pub(crate) fn with_history(change: impl FnOnce(&mut Namespace)) -> Options {
     })
 }
 
-/// What a connected peer says and receives after six publications, of which the first is not kept any more.
+/// Plays the messages of a connected peer after six publications, of which the first is not kept any more.
 fn check(options: &Options, rest: &str) {
     let before = r#"
         ada opens

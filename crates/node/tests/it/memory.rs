@@ -1,4 +1,4 @@
-//! What connections and broadcasts cost in memory, counted by an allocator that counts.
+//! Memory of connections and broadcasts, counted by an allocator that counts.
 //! In: ten thousand connections, a thousand subscribers → out: bytes per connection, allocations per broadcast.
 //! Uses: `allocation-counter`, which counts per thread. Never: resident memory (the server's benchmark measures that).
 //! Change here: the limits, downwards.

@@ -65,13 +65,13 @@ enum Queued {
     UnsubscribeUser { user: usize, channel: Option<u8> },
 }
 
-/// What should happen.
+/// Expected behaviour.
 #[derive(Default)]
 struct Model {
     connections: BTreeMap<usize, Connection>,
     queues: [Vec<Queued>; SHARDS],
     published: usize,
-    /// By `who`: everything that was heard under this number, over all its connections.
+    /// Messages by `who`: everything that was heard under this number, over all its connections.
     heard: BTreeMap<usize, Vec<String>>,
 }
 
@@ -167,7 +167,7 @@ impl Model {
         here && connected == needs_connect
     }
 
-    /// Every shard that listens at this moment gets it, whoever listens there later.
+    /// Queues a publication for every shard that has subscribers at this moment.
     fn publish(&mut self, channel: u8, is_json: bool) {
         self.published += 1;
         let number = self.published;
@@ -222,7 +222,7 @@ impl Model {
     }
 }
 
-/// What does happen.
+/// Actual behaviour.
 struct Real {
     node: Arc<Node>,
     now: std::time::Instant,

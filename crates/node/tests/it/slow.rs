@@ -21,7 +21,7 @@ use crate::history::with_history;
 use crate::script::hello;
 use crate::world::{UNIX, World};
 
-/// What is held back: each call brings one answer.
+/// Answers that are held back: each call brings one.
 type Held = Arc<Mutex<Vec<Box<dyn FnOnce() + Send>>>>;
 
 /// Does everything at once and answers when the test says so.
@@ -405,7 +405,7 @@ struct Sdk {
     id: u32,
     /// Replies that are owed, in order.
     owed: std::collections::VecDeque<u32>,
-    /// From the first subscribe on.
+    /// Offset of the last publication, from the first subscribe on.
     offset: Option<u64>,
     epoch: String,
     subscribed: bool,
@@ -516,7 +516,7 @@ proptest! {
     }
 }
 
-/// What a client knows of a channel that only the server subscribes it to.
+/// Knowledge of a client about a channel that only the server subscribes it to.
 #[derive(Default)]
 struct Listener {
     subscribed: bool,

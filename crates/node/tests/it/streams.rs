@@ -26,7 +26,7 @@ struct Real {
     now: Instant,
     shards: [Shard; 2],
     channel: String,
-    /// In the order in which they were first heard of.
+    /// Epochs in the order in which they were first heard of.
     epochs: Vec<String>,
     published: usize,
     heard: [Vec<String>; 3],
@@ -72,7 +72,7 @@ impl Real {
         real
     }
 
-    /// From now on all steps use a new channel.
+    /// Starts a new channel for all further steps.
     fn begin(&mut self, channel: String) {
         self.channel = channel;
         self.epochs.clear();

@@ -216,7 +216,7 @@ fn a_user_limited_channel_is_for_its_users_only() {
     world.play("ada > {\"id\":2,\"subscribe\":{\"channel\":\"dialog#42,43\"}}\n ada < {\"id\":2,\"subscribe\":{}}");
 }
 
-/// With 112 a client asks its application for a new position, which an empty cache would refuse again.
+/// An error 112 would make a client ask its application for a new position, which an empty cache would refuse again.
 #[test]
 fn an_empty_cache_is_never_112() {
     let options = with_history(|open| {

@@ -53,7 +53,7 @@ fn publications_of_a_channel_reach_every_inbox_in_one_order() {
     }
 }
 
-/// By channel: (thread, number) in the order of arrival.
+/// Returns, by channel, (thread, number) in the order of arrival.
 fn order(notices: Vec<Notice>) -> BTreeMap<String, Vec<(usize, usize)>> {
     let mut order: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for notice in notices {

@@ -17,7 +17,7 @@ use prost::Message as _;
 /// Unix seconds at which every world begins.
 pub(crate) const UNIX: u64 = 1_800_000_000;
 
-/// A node whose channels are open to everybody, and to whom `change` happened before its start.
+/// A node whose channels are open to every client. `change` changes its options before its start.
 pub(crate) fn options(change: impl FnOnce(&mut Options)) -> Options {
     let mut options = Options { version: "test".into(), ..Options::default() };
     options.client.allow_anonymous_connect_without_token = true;
@@ -33,10 +33,10 @@ pub(crate) fn options(change: impl FnOnce(&mut Options)) -> Options {
 pub(crate) struct World {
     pub(crate) node: Arc<Node>,
     pub(crate) now: Instant,
-    /// When it is this Unix time, in milliseconds.
+    /// A moment, and its Unix time in milliseconds.
     unix_ms: (Instant, u64),
     pub(crate) shards: Vec<Shard>,
-    /// In the order in which a script heard of them.
+    /// Epochs in the order in which a script heard of them.
     pub(crate) epochs: Vec<String>,
     /// Encode jobs that the hubs offloaded and that have not run yet.
     pub(crate) encode_jobs: Vec<EncodeJob>,
@@ -154,7 +154,7 @@ impl World {
         self.shard_of(name).hub.pong(key);
     }
 
-    /// What a peer has heard and not read yet: messages as JSON, `ping frame`, or `x CODE REASON`.
+    /// Returns the next message that a peer has not read yet: JSON, `ping frame`, or `x CODE REASON`.
     pub(crate) fn heard(&mut self, name: &str) -> Option<String> {
         self.peers.get_mut(name).expect("opened").heard.pop_front()
     }
@@ -187,7 +187,7 @@ impl World {
         self.settle();
     }
 
-    /// Somebody sets the clock of the machine, by so many seconds.
+    /// Sets the clock of the machine, by this number of seconds.
     pub(crate) fn step_clock(&mut self, seconds: i64) {
         let (then, unix_ms) = self.unix_ms;
         let unix_ms = unix_ms + (self.now - then).as_millis() as u64;

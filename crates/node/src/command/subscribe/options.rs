@@ -27,16 +27,16 @@ pub(in crate::command) struct SubscribeParameters<'a> {
     pub(in crate::command) visibility: Visibility,
     /// The position from the request.
     pub(in crate::command) claimed: Option<ClaimedPosition<'a>>,
-    /// It requests recovery from that position.
+    /// The client requests recovery from that position.
     pub(in crate::command) recovers: bool,
-    /// It prefers error 112 to a subscription with a gap.
+    /// The client prefers error 112 to a subscription with a gap.
     pub(in crate::command) only_recovered: bool,
     /// How it recovers.
     pub(in crate::command) mode: RecoveryMode,
     pub(in crate::command) data: Bytes,
     /// Data of the client's request, for reports.
     pub(in crate::command) requested_data: Bytes,
-    /// What it sees first of a channel with places.
+    /// First view of the client, in a channel with places.
     pub(in crate::command) view: Option<Box<(Grid, View)>>,
 }
 
@@ -81,8 +81,8 @@ pub(in crate::command) fn deltas(
 }
 
 impl Visibility {
-    /// As the namespace or a token sets it; joins and leaves are sent by force, or when the client requests them and
-    /// may see presence.
+    /// Returns the settings of the namespace or a token; joins and leaves are sent by force, or when the client
+    /// requests them and may see presence.
     pub(in crate::command) fn of(
         context: &CommandContext<'_>,
         namespace: &Namespace,

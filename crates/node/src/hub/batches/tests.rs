@@ -1,4 +1,4 @@
-//! When a batch is due: by size, by time.
+//! A batch is due by size or by time.
 //! In: broadcasts of channels at chosen times → out: which are taken, and when.
 //! Pure.
 //! Deliveries of batches are tested in `tests/it/batches.rs`.

@@ -1,4 +1,4 @@
-//! What a channel_buffer keeps for whom, and when it is too much.
+//! Publications that a `ChannelBuffer` keeps for waiting sessions, and its limits.
 //! In: waiters, broadcasts → out: what each is owed.
 //! Uses: the channel_buffer alone. Never: hubs.
 //! Change here: tests of `pending/channel_buffer.rs`.

@@ -19,7 +19,7 @@ fn elsewhere(offset: u64) -> Position {
     Position { offset, epoch: epoch("epochtwo") }
 }
 
-/// What a look finds that goes on from what was known.
+/// Result of a look that continues what was known.
 fn look(top: Position) -> PositionCheck {
     PositionCheck { top, is_in_order: false, has_lost_end: false }
 }

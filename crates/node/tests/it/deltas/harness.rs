@@ -19,11 +19,11 @@ pub(super) struct Harness {
     pub(super) now: Instant,
     shards: Vec<Shard>,
     pub(super) clients: Vec<Client>,
-    /// By number, from 0.
+    /// Publications by number, from 0.
     published: Vec<Vec<u8>>,
 }
 
-/// Who a client is, and what its SDK knows.
+/// Identity of a client, and the knowledge of its SDK.
 pub(super) struct Client {
     shard: usize,
     key: ConnectionKey,
@@ -32,7 +32,7 @@ pub(super) struct Client {
     id: String,
     pub(super) subscribed: bool,
     has_agreed: bool,
-    /// What a delta is applied to.
+    /// Data that the next delta is applied to.
     base: Option<Vec<u8>>,
     position: Option<(u64, String)>,
     heard: Vec<String>,
@@ -140,7 +140,7 @@ impl Harness {
         })
     }
 
-    /// What a client heard since the last call.
+    /// Returns the messages of a client since the last call.
     pub(super) fn heard(&mut self, who: usize) -> String {
         std::mem::take(&mut self.clients[who].heard).join(" ")
     }
@@ -202,7 +202,7 @@ impl Client {
         result.publications.iter().for_each(|publication| self.take(publication, published));
     }
 
-    /// What an SDK does with a publication (protocol §11).
+    /// Applies a publication as an SDK does (protocol §11).
     fn take(&mut self, publication: &Publication, published: &[Vec<u8>]) {
         assert!(self.subscribed, "after unsubscribing nothing is heard");
         let mut data = publication.data.to_vec();

@@ -107,7 +107,7 @@ fn take(harness: &mut Harness, step: &Step) {
     }
 }
 
-/// What was heard, without saying in which way.
+/// Returns the payloads of messages, without their delta mode.
 fn payloads(heard: &str) -> Vec<String> {
     let words = heard.split_whitespace().filter(|word| *word != "agreed");
     words.map(|word| word.replace('D', "F")).collect()

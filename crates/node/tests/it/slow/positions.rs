@@ -22,7 +22,7 @@ struct Distant {
 }
 
 impl Distant {
-    /// These peers are connected, one on this shard, the next on the other one.
+    /// Creates a world with these connected peers, one on this shard, the next on the other one.
     fn with(names: &[&str]) -> Self {
         let (now, held, mut kept) = (Instant::now(), Held::default(), None);
         let make = |router: Arc<dyn Deliver>| {
@@ -92,7 +92,7 @@ impl Distant {
     }
 }
 
-/// What a peer receives whose position is not right.
+/// Returns the message to a peer whose position is not right.
 fn lost(name: &str) -> String {
     format!(
         r#"{name} < {{"push":{{"channel":"news","unsubscribe":{{"code":2500,"reason":"insufficient state"}}}}}}"#

@@ -54,7 +54,7 @@ struct Queued {
 #[derive(Default)]
 struct Client {
     subscription: Option<Subscription>,
-    /// What an SDK would remember: offset and epoch.
+    /// Memory of an SDK: offset and epoch.
     known: (u64, Option<usize>),
     heard: Vec<String>,
 }
@@ -84,7 +84,7 @@ impl Model {
         }
     }
 
-    /// What a client can know of an epoch now.
+    /// Returns the knowledge that a client can have of an epoch now.
     fn resolve(&self, claim: Option<(u64, EpochName)>) -> Option<(u64, EpochName)> {
         claim.map(|(offset, epoch)| match epoch {
             EpochName::Number(number) if number >= self.epochs => (offset, EpochName::Never),
@@ -129,7 +129,7 @@ impl Model {
         self.published
     }
 
-    /// What an SDK would claim for a client now.
+    /// Returns the position that an SDK would claim for a client now.
     pub(super) fn known(&self, who: usize) -> (u64, EpochName) {
         let (offset, epoch) = self.clients[who].known;
         (offset, epoch.map_or(EpochName::Empty, EpochName::Number))
