@@ -16,9 +16,9 @@ pub(crate) mod messages;
 pub(crate) struct ProfileBuilder {
     profile: Profile,
     strings: HashMap<String, i64>,
-    /// By address.
+    /// Ids of locations, by address.
     locations: HashMap<u64, u64>,
-    /// By name and file.
+    /// Ids of functions, by name and file.
     functions: HashMap<(i64, i64), u64>,
 }
 

@@ -184,7 +184,7 @@ static IS_ENABLED: AtomicBool = AtomicBool::new(false);
 /// Set by the first allocation that `SamplingAllocator` shows.
 static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
 
-/// By address. A lock of the standard library, because others allocate when a thread waits.
+/// Samples by address. A lock of the standard library, because others allocate when a thread waits.
 static SAMPLES: Mutex<BTreeMap<usize, HeapSample>> = Mutex::new(BTreeMap::new());
 
 /// The number of samples by `slot`, so that almost every free finds 0 and takes no lock. A GiB in use has some 2,000
@@ -193,7 +193,7 @@ static FILTER: [AtomicU16; 1 << FILTER_BITS] = [const { AtomicU16::new(0) }; 1 <
 
 const FILTER_BITS: u32 = 16;
 
-/// One sample per so many allocated bytes, on average: `runtime.MemProfileRate` of Go.
+/// Mean of allocated bytes per sample: `runtime.MemProfileRate` of Go.
 const SAMPLE_BYTES: usize = 512 * 1024;
 
 /// The longest stack that is recorded.

@@ -14,7 +14,7 @@ use object::{Object as _, ObjectSection as _, ObjectSegment as _};
 
 pub(super) type NativeUnwinder = UnwinderNative<Vec<u8>, MustNotAllocateDuringUnwind>;
 
-/// What the process has mapped now. Threads and libraries of a later time are missing.
+/// Memory that the process has mapped now. Threads and libraries of a later time are missing.
 pub(super) struct MemoryMap {
     pub(super) unwinder: NativeUnwinder,
     /// Writable ranges without a file, in ascending order. The stack of each thread is within one.
