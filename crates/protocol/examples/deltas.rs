@@ -12,7 +12,7 @@ use std::{
 
 use fanwire_protocol::fossil::{self, Differ};
 
-/// What is made of a pair: deltas of a source and a target, or the target of a source and a delta.
+/// Task for each pair: the delta of a source and a target, or the target of a source and a delta.
 enum Work {
     Create,
     CreateText,

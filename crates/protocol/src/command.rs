@@ -18,7 +18,7 @@ use crate::message::{
 #[derive(Debug)]
 pub struct Commands<'a> {
     encoding: Encoding,
-    /// What is left; `None` after the last command or an error.
+    /// Bytes that are left; `None` after the last command or an error.
     rest: Option<&'a [u8]>,
     /// The whole message is one connect request.
     is_connect: bool,
@@ -110,7 +110,7 @@ impl Iterator for Commands<'_> {
 
 impl std::iter::FusedIterator for Commands<'_> {}
 
-/// What a command asks for.
+/// Request of one command.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Request {
     Connect(ConnectRequest),

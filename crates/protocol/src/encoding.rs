@@ -38,7 +38,7 @@ impl Encoding {
 /// The most messages a writer joins into one frame (client protocol §23).
 pub const MESSAGES_PER_FRAME_MAX: usize = 16;
 
-/// Writes what stands between two messages of one frame: a newline in JSON, nothing in Protobuf,
+/// Writes the separator of two messages in one frame: a newline in JSON, nothing in Protobuf,
 /// where the length before each message separates them.
 pub fn join(encoding: Encoding, out: &mut Vec<u8>) {
     if encoding == Encoding::Json {

@@ -69,7 +69,7 @@ impl fmt::Display for NotJson {
 
 impl std::error::Error for NotJson {}
 
-/// What stops the writing of a message is always a payload.
+/// An error while a message is written is always an error of a payload.
 impl serde::ser::Error for NotJson {
     fn custom<T: fmt::Display>(_: T) -> Self {
         Self

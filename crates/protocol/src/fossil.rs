@@ -45,8 +45,8 @@ impl Differ {
         self.write(source, Target { bytes: target, is_text: false }, out);
     }
 
-    /// As [`create`](Self::create), and the delta is UTF-8: copies begin and end between the
-    /// characters of `target`, which costs a few bytes where they would not have.
+    /// Creates a delta as [`create`](Self::create) does, in UTF-8: copies begin and end between the characters of
+    /// `target`, which costs a few bytes where they would not have.
     pub fn create_text(&mut self, source: &[u8], target: &str, out: &mut Vec<u8>) {
         self.write(source, Target { bytes: target.as_bytes(), is_text: true }, out);
     }
@@ -142,7 +142,7 @@ impl Differ {
     }
 }
 
-/// What a delta is to make.
+/// Result that a delta has to make.
 #[derive(Clone, Copy)]
 struct Target<'a> {
     bytes: &'a [u8],
@@ -153,7 +153,7 @@ struct Target<'a> {
 /// Some bytes of the source.
 #[derive(Clone, Copy, Debug)]
 struct Found {
-    /// Where they stand in the target.
+    /// Start of the bytes in the target.
     start: usize,
     offset: usize,
     bytes: usize,
@@ -260,7 +260,7 @@ fn finish(
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum DeltaError {
-    /// It ends before its checksum.
+    /// The delta ends before its checksum.
     Unterminated,
     /// No digit where a number must be, or a number of more than 32 bits.
     Number { at: usize },
@@ -268,11 +268,11 @@ pub enum DeltaError {
     Command { at: usize },
     /// A copy of bytes that the source does not have.
     CopyOutside { at: usize },
-    /// It makes more or fewer bytes than it announces.
+    /// The delta makes more or fewer bytes than it announces.
     Length { announced: usize },
-    /// It announces more bytes than the caller takes.
+    /// The delta announces more bytes than the caller takes.
     TooLarge { announced: usize, bytes_max: usize },
-    /// It makes other bytes than it was made from: the source is not the one it was made for.
+    /// The delta makes other bytes than it was made from: the source is not the one it was made for.
     Checksum,
     /// Bytes behind the end.
     Trailing { at: usize },

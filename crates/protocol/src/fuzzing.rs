@@ -1,4 +1,4 @@
-//! What must hold for any bytes at all: the bodies of fuzz targets, also run as property tests by `tests/it/any_bytes.rs`.
+//! Properties that hold for any bytes at all: the bodies of fuzz targets, also run as property tests by `tests/it/any_bytes.rs`.
 //! In: bytes from a fuzzer. Out: nothing, or a panic that names the broken promise.
 //! Uses the decoders and encoders of this crate, and serde_json as the oracle; never part of the server.
 //! A new decoder gets a function here; the targets that call them live in the fuzz folder.
@@ -130,7 +130,7 @@ pub fn json_text(message: &impl Serialize) -> Option<String> {
     expect.map(|text| String::from_utf8(text).expect("JSON is UTF-8"))
 }
 
-/// What serde_json writes.
+/// Returns the JSON that serde_json writes.
 fn derived(message: &impl Serialize) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     message.serialize(&mut serde_json::Serializer::with_formatter(&mut out, HtmlSafe)).ok()?;

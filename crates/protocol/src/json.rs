@@ -191,7 +191,7 @@ pub(crate) mod raw {
         Ok(Bytes::copy_from_slice(text.as_bytes()))
     }
 
-    /// For [`Writer`], which checks it; other serializers of serde have no raw text, and would take it for a list of numbers.
+    /// Serializes for [`Writer`], which checks it; other serializers of serde have no raw text, and would take it for a list of numbers.
     pub(crate) fn serialize<S: Serializer>(data: &Bytes, output: S) -> Result<S::Ok, S::Error> {
         output.serialize_bytes(data)
     }

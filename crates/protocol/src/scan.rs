@@ -166,7 +166,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// What is neither plain text nor an escape ends a string: well, or not.
+    /// Reads a byte that is not plain text: a quote ends the string (true), an escape does not (false), others are invalid (`None`).
     #[inline(always)]
     fn is_closed(&mut self) -> Option<bool> {
         match self.byte() {
@@ -229,7 +229,7 @@ fn whitespace(text: &[u8]) -> (usize, usize) {
     (bytes, text[..bytes].iter().filter(|byte| is_line_end(**byte)).count())
 }
 
-/// What stands behind the text, as it were: a control character, which JSON has nowhere.
+/// Byte after the end of the text: a control character, which JSON has nowhere.
 const END: u8 = 0;
 
 /// Bytes of a string before the next quote, backslash or control character, eight at a time.

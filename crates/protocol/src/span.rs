@@ -1,4 +1,4 @@
-//! Where a push stands in its message, and a publication in its push (client protocol §4, §25).
+//! Range of a push in its message, and of a publication in its push (client protocol §4, §25).
 //! In: an encoding and the bytes of a message. Out: the push as unidirectional transports send it; the range of the publication.
 //! Uses the shape that `reply` and `publication` write; never decodes a push, never searches a payload.
 //! The shape of a push changes in `publication` and `reply`; where its parts are, is found here.
@@ -28,8 +28,8 @@ pub fn bare_push(encoding: Encoding, message: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Where the publication is in a push that [`encode_publication`](crate::encode_publication) wrote:
-/// in JSON the whole object, in Protobuf the message without key and length.
+/// Returns the range of the publication in a push that [`encode_publication`](crate::encode_publication) wrote: in JSON
+/// the whole object, in Protobuf the message without key and length.
 ///
 /// `None` when the message is no such push.
 pub fn publication_in_push(encoding: Encoding, message: &[u8]) -> Option<Range<usize>> {

@@ -55,7 +55,7 @@ fn a_code_reads_as_its_text_and_number() {
     assert_eq!(message::Error::from(ErrorCode::NOT_AVAILABLE), error);
 }
 
-/// Who sees a code finds it with its text, a cause and a remedy.
+/// The page has each code with its text, a cause and a remedy.
 #[test]
 fn the_page_about_troubles_has_every_code() {
     const PAGE: &str = include_str!("../../../../docs/troubleshooting.md");

@@ -22,7 +22,7 @@ fn check(source: &str, target: &str, delta: &str) {
     assert_eq!(out, target.as_bytes());
 }
 
-/// What the delta says of a source of 17 bytes, with a limit of 100.
+/// Checks the error of a delta for a source of 17 bytes, with a limit of 100.
 fn refused(delta: &str, expect: DeltaError) {
     let mut out = b"as it was".to_vec();
     assert_eq!(apply(b"0123456789abcdefg", delta.as_bytes(), 100, &mut out), Err(expect));

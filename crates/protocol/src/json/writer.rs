@@ -9,7 +9,7 @@ use crate::error::NotJson;
 use crate::escape::put_string;
 use crate::scan::{is_line_end, line_ends_in_json};
 
-/// What is written into: a buffer, or a counter of the bytes that one would need.
+/// Target of a writer: a buffer, or a counter of the bytes that one would need.
 pub(crate) trait Sink {
     fn put(&mut self, bytes: &[u8]);
 
@@ -324,7 +324,7 @@ fn put_decimal(sink: &mut impl Sink, is_negative: bool, mut value: u64) {
     sink.put(&digits[start..]);
 }
 
-/// Of a type, a variant or a field.
+/// Name of a type, a variant or a field.
 type Name = &'static str;
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ fn space_around_a_payload_is_no_part_of_it() {
     fuzzing::commands(b"\x0b\x08\x02\x3a\x07\x0a\x01a\x12\x02\r3");
 }
 
-/// What deltas are made of, and long enough to be worth a copy.
+/// Pieces of deltas, long enough to be worth a copy.
 fn delta_piece() -> impl Strategy<Value = &'static str> {
     const PIECES: [&str; 14] = [
         "\n",
@@ -84,7 +84,7 @@ fn delta_piece() -> impl Strategy<Value = &'static str> {
     prop::sample::select(&PIECES[..])
 }
 
-/// What JSON commands are made of, so that random ones are often nearly right.
+/// Pieces of JSON commands, so that random ones are often nearly right.
 fn piece() -> impl Strategy<Value = &'static [u8]> {
     const PIECES: [&str; 44] = [
         "{",
