@@ -19,7 +19,7 @@ pub(crate) struct Players {
 
 #[derive(Debug, Default)]
 struct PlayerState {
-    /// Of the last input that was applied.
+    /// Sequence number of the last input that was applied.
     sequence: Option<u32>,
     tiles: Vec<Tile>,
 }

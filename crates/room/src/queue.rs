@@ -59,7 +59,7 @@ pub enum Refused {
     UnknownKind,
     /// The player sent more inputs of this kind than [`InputLimits::rate`] allows.
     RateExceeded,
-    /// As many inputs wait as [`InputLimits::waiting_max`] allows.
+    /// An input while [`InputLimits::waiting_max`] inputs wait.
     QueueFull,
 }
 
@@ -70,7 +70,7 @@ pub const KINDS_MAX: u8 = 16;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InputCounts {
     pub accepted: u64,
-    /// Of the accepted ones, those that a newer one replaced before its tick.
+    /// Accepted inputs that a newer one replaced before its tick.
     pub replaced: u64,
     pub refused: u64,
 }
@@ -79,7 +79,7 @@ pub struct InputCounts {
 #[derive(Debug)]
 pub struct CommandQueue {
     limits: InputLimits,
-    /// By client.
+    /// Inputs by client.
     players: HashMap<Box<str>, Inputs>,
     last_player: u32,
     commands: Vec<Command>,
@@ -93,7 +93,7 @@ pub struct CommandQueue {
 #[derive(Debug)]
 struct Inputs {
     player: PlayerId,
-    /// By kind, as far as the player has used kinds.
+    /// Inputs by kind, as far as the player has used kinds.
     kinds: Vec<KindState>,
 }
 

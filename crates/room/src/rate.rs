@@ -8,9 +8,9 @@ use std::time::Duration;
 /// How many inputs a player may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputRate {
-    /// On average; 0 = no limit.
+    /// Average inputs per second; 0 = no limit.
     pub per_second: u32,
-    /// At once.
+    /// Inputs at once.
     pub burst: u32,
 }
 

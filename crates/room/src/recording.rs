@@ -25,9 +25,9 @@ pub struct RecordingWriter {
 /// Why a recording cannot be replayed, or not to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordingError {
-    /// It does not begin as a recording of this version.
+    /// The file does not begin as a recording of this version.
     NotARecording,
-    /// It ends without its end; ticks up to this one were replayed.
+    /// The recording ends without its end record; ticks up to this one were replayed.
     Cut { after: u64 },
     /// A record has the wrong checksum or contents; ticks up to this one were replayed.
     Damaged { after: u64 },

@@ -1,4 +1,4 @@
-//! When the ticks of a room are due, and what happens when they come late.
+//! Times of the ticks of a room, and what happens when they come late.
 //! In: a rate, an overrun policy, the time → out: how many ticks to run now, how many are left out, when the next is due.
 //! Uses the time as a parameter. Never: a clock.
 //! Change here: overrun policies.
@@ -6,7 +6,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// What happens to ticks that could not run when they were due, because a tick took too long or the machine was busy.
+/// Handling of ticks that could not run when they were due, because a tick took too long or the machine was busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overrun {
     /// One tick runs, the others are left out: simulated time falls behind.
@@ -32,7 +32,7 @@ pub struct Due {
     pub run: u32,
     /// Ticks that are left out.
     pub skipped: u64,
-    /// When to ask again, since the start.
+    /// Time to ask again, since the start.
     pub next: Duration,
 }
 
@@ -46,7 +46,7 @@ impl Schedule {
         Duration::from_secs(1) / self.ticks_per_second.get()
     }
 
-    /// When the next tick is due, since the start.
+    /// Returns the time of the next tick, since the start.
     pub fn next(&self) -> Duration {
         self.due_at(self.next)
     }

@@ -40,13 +40,13 @@ pub trait Simulation {
 pub struct InputKind {
     /// Below [`KINDS_MAX`](crate::KINDS_MAX). Each kind has a rate of its own.
     pub kind: u8,
-    /// Of the inputs of this kind in a tick only the newest counts, as for steering.
+    /// Only the newest input of this kind in a tick counts, as for steering.
     pub newest_wins: bool,
     /// Number of the input at its client, for prediction: [`RoomContext::sequence`] returns the last one applied.
     pub sequence: Option<u32>,
 }
 
-/// What a simulation wants to happen outside of it.
+/// Effect of a simulation outside of it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RoomOutput {
     Message(OutgoingMessage),
@@ -68,11 +68,11 @@ pub struct OutgoingMessage {
 pub enum Receivers {
     All,
     Player(PlayerId),
-    /// Those whose view touches the tile.
+    /// Players whose view touches the tile.
     Tile(Tile),
 }
 
-/// What a simulation may see and do during a call.
+/// Data and effects that a simulation may use during a call.
 #[derive(Debug)]
 pub struct RoomContext<'a> {
     pub(crate) tick: u64,
@@ -139,8 +139,8 @@ impl RoomContext<'_> {
         self.outputs.push(RoomOutput::View(player, view));
     }
 
-    /// Sends what changed of the objects to the players whose view touches their tiles, and to each player whose view changed what
-    /// it left and the objects of the tiles that it entered. Call it in each tick, or in every nth one.
+    /// Sends the changes of objects to the players whose view touches their tiles. Each player whose view changed also receives
+    /// the tiles that it left, and the objects of the tiles that it entered. Call it in each tick, or in every nth one.
     pub fn publish_objects(&mut self, objects: &mut Objects) {
         let players = self.players;
         for (tile, text) in objects.update(|tile| players.see(tile)) {
