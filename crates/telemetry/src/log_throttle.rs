@@ -53,7 +53,7 @@ pub struct RefusalEvent<'a> {
 pub struct Burst {
     pub kind: String,
     pub count: u64,
-    /// Those that had most events, as `name (count), name (count)`.
+    /// Causes with most events, as `name (count), name (count)`.
     pub causes: String,
     pub users: String,
     pub addresses: String,
@@ -95,8 +95,8 @@ impl Tally {
 pub struct Repeats(u64);
 
 impl LogThrottle {
-    /// For refusals of single requests, which clients can cause at any rate: a line per kind in 10 s, and at most 90
-    /// lines a minute in all.
+    /// Throttle for refusals of single requests, which clients can cause at any rate: a line per kind in 10 s, and at
+    /// most 90 lines a minute in all.
     pub fn for_refusals() -> Self {
         Self::new(REFUSAL_INTERVAL, REFUSAL_LINES_MAX)
     }
@@ -110,8 +110,8 @@ impl LogThrottle {
         self.record_event(RefusalEvent { kind, ..RefusalEvent::default() }, now)
     }
 
-    /// As [`record`](Self::record). A cause that is new in the window of its kind is logged, too, up to [`CAUSES_LOGGED`] of
-    /// them; [`ended`](Self::ended) returns the others.
+    /// Counts an event as [`record`](Self::record) does. A cause that is new in the window of its kind is logged, too,
+    /// up to [`CAUSES_LOGGED`] of them; [`ended`](Self::ended) returns the others.
     pub fn record_event(&self, event: RefusalEvent<'_>, now: Instant) -> Option<Repeats> {
         let mut state = self.state.lock();
         let RefusalEvent { kind, cause, user, address } = event;
@@ -190,7 +190,7 @@ impl fmt::Display for Repeats {
 
 const REFUSAL_INTERVAL: Duration = Duration::from_secs(10);
 
-/// In one [`REFUSAL_INTERVAL`].
+/// Lines in one [`REFUSAL_INTERVAL`].
 const REFUSAL_LINES_MAX: usize = 15;
 
 /// Lines of different causes in the window of one kind.
