@@ -24,7 +24,7 @@ pub(crate) trait Codec {
     /// Sends the message `at`; they come in order. `None` when it came back changed.
     fn deliver(&mut self, at: usize, clock: Clock<'_>) -> Option<Delivery>;
 
-    /// What the server holds after the last message.
+    /// Returns the memory of the server after the last message.
     fn memory(&self) -> Memory;
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Delivery {
     pub(crate) bytes: usize,
     pub(crate) compress: Duration,
     pub(crate) decompress: Duration,
-    /// To write it for clients at another position.
+    /// Time to write the frame for clients at another position.
     pub(crate) again: Option<Duration>,
     /// Earlier publications that the frame may refer to.
     pub(crate) depth: usize,
@@ -53,9 +53,9 @@ impl Delivery {
 /// Bytes that a server holds between messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// For each connection, once it is subscribed.
+    /// Bytes for each connection, once it is subscribed.
     pub(crate) connection: usize,
-    /// For each channel, however many subscribe.
+    /// Bytes for each channel, however many subscribe.
     pub(crate) channel: usize,
 }
 

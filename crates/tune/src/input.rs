@@ -38,7 +38,7 @@ impl Sample {
     }
 }
 
-/// What is wrong with a file; its text goes behind the file's name.
+/// Error of a file; its text goes behind the file's name.
 #[derive(Debug, PartialEq, Eq)]
 pub enum InputError {
     Empty,
@@ -98,7 +98,7 @@ pub fn read(path: &Path, bytes: &[u8], messages_max: usize) -> Result<Sample, In
     }
 }
 
-/// By the file's ending; without one that is known, by what the file holds.
+/// Returns the encoding by the file's ending, or else by the file's content.
 fn encoding(extension: &str, bytes: &[u8]) -> Encoding {
     match extension.to_ascii_lowercase().as_str() {
         "jsonl" | "ndjson" | "json" | "txt" => Encoding::Json,
@@ -184,7 +184,7 @@ impl fmt::Display for InputError {
     }
 }
 
-/// What a file should hold, for every error.
+/// Content that a file should have, for every error.
 pub const EXPECTED: &str = "a file with two or more messages of one channel: one JSON text \
      a line (.jsonl), or binary records, each behind its length in four bytes, little-endian (.bin)";
 

@@ -22,7 +22,7 @@ mod tests;
 
 pub use curve::{Curve, curves};
 
-/// What was found out about one file.
+/// Results for one file.
 pub struct Report {
     pub(crate) file: String,
     pub(crate) channel: String,
@@ -31,12 +31,12 @@ pub struct Report {
     pub(crate) settings: Settings,
     pub(crate) payloads: Sizes,
     pub(crate) rows: Vec<Row>,
-    /// For the page; without one there are none.
+    /// Curves for the page; no page, no curves.
     pub curves: Vec<Curve>,
 }
 
 impl Report {
-    /// Of raw frames, which is the first row.
+    /// Mean bytes of raw frames, which are the first row.
     pub(crate) fn raw_bytes(&self) -> f64 {
         self.rows[0].bytes()
     }
@@ -45,7 +45,7 @@ impl Report {
 /// One mode.
 pub(crate) struct Row {
     pub(crate) mode: Mode,
-    /// Of every frame, header included.
+    /// Bytes of every frame, header included.
     pub(crate) sizes: Vec<u32>,
     /// Per message; none for raw ones.
     pub(crate) micros: Option<Micros>,
@@ -65,7 +65,7 @@ impl Row {
 pub(crate) struct Micros {
     pub(crate) compress: f64,
     pub(crate) decompress: f64,
-    /// To write the same publication for clients at another position, where that can be.
+    /// Time to write the same publication for clients at another position, where that is possible.
     pub(crate) again: Option<f64>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Micros {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeasureError {
     pub file: String,
-    /// Of the message in its file, from 1.
+    /// Number of the message in its file, from 1.
     pub number: usize,
     pub mode: Mode,
 }
@@ -195,8 +195,8 @@ fn sizes(lengths: impl Iterator<Item = usize>) -> Vec<u32> {
     lengths.map(|length| u32::try_from(length).unwrap_or(u32::MAX)).collect()
 }
 
-/// Of each message the fastest of so many passes counts, because other work on the machine only
-/// ever makes it slower; the least number holds whatever time they take.
+/// Passes of which the fastest counts for each message, because other work on the machine only makes it slower. The
+/// least number holds whatever time the passes take.
 const PASSES_MAX: usize = 3;
 const PASSES_MIN: usize = 2;
 const PASSES_TIME: Duration = Duration::from_millis(300);

@@ -34,11 +34,11 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     Publications(usize),
-    /// As many as a decoder's window holds.
+    /// The number that a decoder's window holds.
     Window,
 }
 
-/// What rows have in common; a heading of the table.
+/// Common part of rows; a heading of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
     Raw,

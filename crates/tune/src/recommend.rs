@@ -1,4 +1,4 @@
-//! What to configure for a channel, why, and what that saves.
+//! Advice on the configuration of a channel, with reasons and savings.
 //! In: a report and the scale of the channel → out: an `Advice` with reasons in words and lines to paste.
 //! Pure. Never: measures, prints.
 //! Change here when a mode is worth it; the keys' meaning lives in `fanwire::config`.
@@ -23,7 +23,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// In 30 days.
+    /// Returns the deliveries in 30 days.
     pub(crate) fn deliveries(self) -> f64 {
         self.publications_per_second * self.receivers as f64 * 30.0 * 86_400.0
     }
@@ -51,7 +51,7 @@ impl Compression {
     }
 }
 
-/// What to do, in words and in lines.
+/// Recommended configuration, in words and in lines.
 pub struct Advice {
     pub(crate) compression: Compression,
     /// The row of the report that `chosen` is from.
@@ -59,7 +59,7 @@ pub struct Advice {
     pub(crate) scale: Scale,
     /// Bytes per delivery.
     pub(crate) raw: f64,
-    /// The best level's that is not slower for nothing.
+    /// Bytes per delivery of the best level that is not slower without a gain.
     pub(crate) standalone: f64,
     pub(crate) chosen: f64,
     pub(crate) reasons: Vec<String>,
@@ -93,7 +93,7 @@ impl Advice {
         }
     }
 
-    /// What a month's traffic costs at so many bytes per delivery.
+    /// Returns the traffic of a month and its price, at `bytes` per delivery.
     pub(crate) fn month(&self, bytes: f64) -> Month {
         let bytes = bytes * self.scale.deliveries();
         Month { bytes, dollars: self.scale.dollars(bytes) }
@@ -113,9 +113,9 @@ struct Figures {
     raw: f64,
     standalone: f64,
     standalone_level: u8,
-    /// In context, clients with this channel alone.
+    /// Clients in context with this channel alone.
     one: f64,
-    /// In context, clients with several channels.
+    /// Clients in context with several channels.
     many: f64,
     many_mode: Mode,
 }
@@ -130,7 +130,7 @@ impl Figures {
         Self { raw: report.raw_bytes(), standalone, standalone_level, one, many, many_mode }
     }
 
-    /// In context, half of the clients with this channel alone.
+    /// Mean of clients in context, half of them with this channel alone.
     fn context(&self) -> f64 {
         f64::midpoint(self.one, self.many)
     }
@@ -203,7 +203,7 @@ fn interleaved(report: &Report) -> Option<&Row> {
     rows.find(|row| row.bytes() <= least * (1.0 + LEVEL_LOSS_MAX))
 }
 
-/// What a compressor for each connection would cost instead.
+/// Returns the price of the alternative, a compressor for each connection.
 fn own_contexts(
     report: &Report,
     figures: &Figures,
@@ -322,7 +322,7 @@ const LEVEL_LOSS_MAX: f64 = 0.01;
 /// The server's default first; below the last one no message gets shorter.
 const MIN_SIZES: [u32; 4] = [128, 64, 32, 24];
 
-/// Of the shortest frames.
+/// Bytes of the shortest frame header.
 const HEADER_BYTES: u32 = 2;
 
 /// The default of `websocket.compression_memory_max`, 256 MiB.

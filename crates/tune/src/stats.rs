@@ -3,7 +3,7 @@
 //! Uses nothing. Never: formats a figure.
 //! Change here which figures describe a set of sizes.
 
-/// What a set of sizes looks like, in bytes.
+/// Distribution of a set of sizes, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sizes {
     pub(crate) mean: f64,

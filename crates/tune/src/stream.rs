@@ -14,7 +14,7 @@ use crate::wire;
 /// Settings of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Of dedicated contexts, deltas and gap coding.
+    /// Level of dedicated contexts, deltas and gap coding.
     pub level: u8,
     /// Channels per client, where they are interleaved.
     pub channels: usize,
@@ -29,7 +29,7 @@ impl Clock<'_> {
         (self.0)()
     }
 
-    /// What `work` gives, and how long it took.
+    /// Returns the result of `work`, and the time that it took.
     pub(crate) fn time<T>(&self, work: impl FnOnce() -> T) -> (T, Duration) {
         let start = self.now();
         let result = work();

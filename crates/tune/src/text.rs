@@ -32,7 +32,7 @@ pub fn report(report: &Report, advice: &Advice) -> String {
     out
 }
 
-/// What was measured, in a line.
+/// Describes the measured messages, in a line.
 pub(crate) fn about(report: &Report) -> String {
     let kind = match report.encoding {
         Encoding::Json => "JSON",
@@ -84,11 +84,11 @@ pub(crate) fn cells(row: &Row, report: &Report) -> [String; 6] {
     ]
 }
 
-/// What the columns of [`cells`] are.
+/// Headings of the columns of [`cells`].
 pub(crate) const COLUMNS: [&str; 6] =
     ["B/message", "ratio", "µs comp.", "µs decomp.", "per connection", "per channel"];
 
-/// What the table leaves open.
+/// Returns the notes below the table.
 pub(crate) fn footnote(report: &Report) -> String {
     let again = report.rows.iter().filter_map(|row| row.micros?.again);
     let again = again.fold(0.0, f64::max);

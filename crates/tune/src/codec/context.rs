@@ -20,12 +20,12 @@ pub(super) struct Context<'a> {
     depth: Depth,
     channels: usize,
     history: History,
-    /// Of a client that has been here from the first message on.
+    /// Window of a client that is connected from the first message on.
     reach: SubscriptionWindow,
     counter: Counter,
     /// The publications that a client of one channel has got, when they are limited.
     last: VecDeque<Publication>,
-    /// For messages that are too long for a history.
+    /// Compressor for messages that are too long for a history.
     compressor: Compressor,
     client: Client,
     random: u64,
@@ -55,8 +55,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// What the client's other channels bring before the next message of this one: each message of
-    /// the client is of any of its channels with equal chance, and of the lengths of this one's.
+    /// Receives messages of the client's other channels before the next message of this one: each message of the client
+    /// is of any of its channels with equal chance, and of the lengths of this one's.
     fn receive_others(&mut self, clock: Clock<'_>) -> Option<()> {
         while self.draw(self.channels) > 0 {
             let other = self.draw(self.stream.pushes.len());
@@ -143,7 +143,7 @@ impl Codec for Context<'_> {
     }
 }
 
-/// What a decoder's largest window holds (RFC 7692 §7.1.2.1).
+/// Bits of a decoder's largest window (RFC 7692 §7.1.2.1).
 const WINDOW_BITS: u8 = 15;
 const WINDOW_BYTES: usize = 1 << WINDOW_BITS;
 

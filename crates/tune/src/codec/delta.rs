@@ -16,7 +16,7 @@ use crate::wire;
 pub(super) struct Delta<'a> {
     stream: &'a Stream<'a>,
     differ: Differ,
-    /// Of deltas that are compressed, too.
+    /// Compressor of deltas that are compressed, too.
     compressor: Option<Compressor>,
     client: Client,
     patch: Vec<u8>,

@@ -9,9 +9,9 @@ use crate::mode::{self, Mode};
 use crate::stats::mean;
 use crate::wire;
 
-/// What a deeper look back is worth to one kind of client.
+/// Frame sizes of one kind of client, by the number of earlier publications that a frame may refer to.
 pub struct Curve {
-    /// Of each client.
+    /// Channels of each client.
     pub channels: usize,
     /// Bytes of the average message, envelope and frame header included, at 0, 1, 2 … earlier publications.
     pub bytes: Vec<f64>,

@@ -209,7 +209,7 @@ fn legend(report: &Report, y: f64, body: &mut String) {
     }
 }
 
-/// What a pointer over a mark is told.
+/// Returns the text for a pointer over a mark.
 fn tip(row: &Row) -> String {
     let times = row.micros.map_or(String::new(), |micros| {
         let [compress, decompress] = [micros.compress, micros.decompress].map(figure::micros);
@@ -245,5 +245,5 @@ const RIGHT: f64 = 462.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 290.0;
 
-/// Where "none" stands on the axis of memory.
+/// Position of "none" on the axis of memory.
 const MEMORY_NONE: f64 = 64.0;

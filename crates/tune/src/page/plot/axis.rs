@@ -14,7 +14,7 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// From the place `start` to `end`; values above 0.
+    /// Creates an axis from position `start` to `end`, for values above 0.
     pub(super) fn new(values: impl Iterator<Item = f64>, start: f64, end: f64) -> Self {
         let logs = values.filter(|value| *value > 0.0).map(f64::log10);
         let (least, most) = logs.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), log| {
@@ -28,7 +28,7 @@ impl Axis {
         Self { least: least - room, most: most + room, start, end }
     }
 
-    /// Where a value stands.
+    /// Returns the position of a value.
     pub(super) fn place(&self, value: f64) -> f64 {
         let log = value.max(f64::MIN_POSITIVE).log10();
         let share = ((log - self.least) / (self.most - self.least)).clamp(0.0, 1.0);

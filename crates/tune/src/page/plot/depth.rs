@@ -87,7 +87,7 @@ fn who(curve: &Curve) -> String {
     }
 }
 
-/// For the colour and the shape of its marks.
+/// Returns the mode that gives the colour and the shape of its marks.
 fn mode(curve: &Curve) -> Mode {
     Mode::Context { depth: Depth::Window, channels: curve.channels }
 }
