@@ -22,14 +22,14 @@ use crate::{Failure, Limits, Opcode, Pool, close, mask};
 #[derive(Default)]
 pub struct Reader {
     partial: Option<Box<Partial>>,
-    /// With context takeover, from the first compressed message on.
+    /// Window with context takeover, from the first compressed message on.
     window: Option<Box<SenderWindow>>,
     compression: InboundCompression,
     /// A close frame or a failure came: the rest of the stream is ignored.
     ended: bool,
 }
 
-/// What was agreed about messages of the client (RFC 7692 §7.1).
+/// Agreed compression of the client's messages (RFC 7692 §7.1).
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum InboundCompression {
     #[default]
@@ -230,9 +230,9 @@ pub enum Event<'a> {
     Text(&'a str),
     /// A whole binary message, inflated if it was compressed.
     Binary(&'a [u8]),
-    /// At most 125 bytes, to be sent back in a pong (RFC 6455 §5.5.2).
+    /// A ping of at most 125 bytes, to be sent back in a pong (RFC 6455 §5.5.2).
     Ping(&'a [u8]),
-    /// At most 125 bytes (RFC 6455 §5.5.3).
+    /// A pong of at most 125 bytes (RFC 6455 §5.5.3).
     Pong(&'a [u8]),
     /// Code and reason, if given; to be answered with a close frame (RFC 6455 §5.5.1).
     Close(Option<(u16, &'a str)>),
