@@ -68,7 +68,7 @@ pub(crate) struct Group {
     name: &'static str,
     cases: &'static [&'static str],
     without: &'static [&'static str],
-    /// Of the echo example.
+    /// Flags of the echo example.
     flags: &'static [&'static str],
 }
 

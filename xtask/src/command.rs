@@ -14,7 +14,7 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 
 thread_local! {
-    /// What begins each line that this thread and the programs that it watches print.
+    /// Text before each line that this thread and the programs that it watches print.
     static PREFIX: Cell<&'static str> = const { Cell::new("") };
 }
 
@@ -40,7 +40,7 @@ fn prefix() -> String {
     }
 }
 
-/// What a program printed (stdout and stderr, line by line as they came) and whether it ended with status 0.
+/// Output of a program (stdout and stderr, line by line as they came) and whether it ended with status 0.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) success: bool,
@@ -63,7 +63,7 @@ pub(crate) fn watch(command: &mut Command) -> Result<Outcome> {
     run(command, Some(std::io::stdout()))
 }
 
-/// As [`watch`], but what stands on stdout is for us and not shown.
+/// Runs a program as [`watch`] does, but its stdout is for the caller and is not shown.
 ///
 /// # Errors
 /// When the program cannot be started; a failing program is an [`Outcome`].

@@ -72,8 +72,8 @@ const fn long(step: Step) -> Step {
 
 const CHECK: &[Stage] = &[&[&[FMT, TIDY, CLIPPY, PURE]]];
 
-/// What cargo builds and what is installed does not wait for each other; the suites need both. Each suite starts servers at
-/// ports of its own, and most of them wait more than they work. The longest begin first.
+/// Stages of all suites. The build and the installation do not wait for each other; the suites need both. Each suite
+/// starts servers at ports of its own, and most of them wait more than they work. The longest begin first.
 const STAGES: &[Stage] = &[
     &[&[FMT, TIDY, BUILD, long(DIST)], &[NPM, PIP, GO_CLIENTS, PEBBLE, long(FIREFOX)]],
     &[

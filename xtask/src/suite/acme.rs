@@ -44,5 +44,5 @@ fn program(house: &House) -> PathBuf {
     house.target.join("interop/pebble")
 }
 
-/// What the names of these tests contain.
+/// Text that the names of these tests contain.
 pub(super) const MODULE: &str = "with_authority::";

@@ -67,7 +67,7 @@ pub(super) fn linted(house: &House) -> Command {
     cargo
 }
 
-/// Those of this run.
+/// Test programs of this run.
 static BUILT: OnceLock<Vec<Binary>> = OnceLock::new();
 
 /// The test programs, built when they are not.
@@ -134,7 +134,7 @@ pub(super) fn run(binaries: &[Binary], prepare: impl Fn(&mut Command)) -> Result
     Ok(all)
 }
 
-/// As [`run`], with the tests counted.
+/// Runs programs as [`run`] does, and counts their tests.
 ///
 /// # Errors
 /// When one cannot be started.

@@ -87,7 +87,7 @@ pub(super) fn soak(house: &House) -> Result<Tally> {
     })
 }
 
-/// What Sentinels and Clusters do when a master goes, ten times.
+/// Tests of Sentinels and Clusters whose master goes, ten times.
 pub(super) fn failures(house: &House) -> Result<Tally> {
     let binary = with_redis(house)?;
     let round = |_| {

@@ -13,13 +13,13 @@ use crate::command::Outcome;
 pub(crate) struct Tally {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
-    /// Those that could not be run here; they count neither as passed nor as failed.
+    /// Tests that could not be run here; they count neither as passed nor as failed.
     pub(crate) skipped: usize,
     /// Why they were not run.
     pub(crate) not_run: Vec<String>,
     /// How many failed among other suites, before the run alone that the other numbers are of.
     pub(crate) failed_in_company: usize,
-    /// What the runner said of its failures, to be shown again at the end of a long run.
+    /// Lines of the runner about its failures, shown again at the end of a long run.
     pub(crate) reasons: String,
 }
 

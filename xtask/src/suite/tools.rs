@@ -48,7 +48,7 @@ pub(super) fn install(steps: &[&str]) -> Vec<Missing> {
     one_by_one.inspect(|missing| println!("{missing}")).collect()
 }
 
-/// What will be installed, and for which of the steps.
+/// Lists the tools to install, and the steps that need them.
 fn plan(lacking: &[&Tool], steps: &[&str]) -> String {
     let part = |tool: &&Tool| {
         let of = [tool.needed_by, tool.used_by].concat();

@@ -67,7 +67,7 @@ fn is_number(word: &str) -> bool {
 
 /// A page that the code cites by the numbers of its sections.
 struct Document {
-    /// In small letters.
+    /// Name in small letters.
     name: &'static str,
     path: &'static str,
 }

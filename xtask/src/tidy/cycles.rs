@@ -91,7 +91,7 @@ fn heads(path: &str) -> Vec<String> {
     parts(group).into_iter().map(word).collect()
 }
 
-/// What stands between the commas of a group, up to its end.
+/// Returns the texts between the commas of a group, up to its end.
 fn parts(group: &str) -> Vec<&str> {
     let (mut parts, mut depth, mut start) = (Vec::new(), 0_usize, 0);
     for (at, c) in group.char_indices() {
@@ -113,7 +113,7 @@ fn parts(group: &str) -> Vec<&str> {
     parts
 }
 
-/// What a root takes out of its modules: the name by which it is known, and the module.
+/// Returns the names that a root exports from its modules: the name by which it is known, and the module.
 fn reexports(root: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (at, _) in root.match_indices("use ") {

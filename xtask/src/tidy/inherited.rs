@@ -26,7 +26,7 @@ fn list(manifest: &str) -> impl Iterator<Item = (usize, &str)> {
     rows.filter_map(|(line, text)| Some((line + 1, key(text)?)))
 }
 
-/// What a line of TOML gives a value to, up to a dot: `redis` of `redis.workspace = true`.
+/// Returns the key of a line of TOML, up to a dot: `redis` of `redis.workspace = true`.
 fn key(line: &str) -> Option<&str> {
     let (key, _) = line.split_once('=')?;
     let name = key.split('.').next().unwrap_or(key).trim();

@@ -145,7 +145,7 @@ fn raw_string(rest: &str) -> Option<usize> {
     Some(rest[open + 1..].find(&close).map_or(rest.len(), |at| open + 1 + at + close.len()))
 }
 
-/// From `fn` to the closing brace of its body; `None` when it has no body (a trait's or a type's `fn`).
+/// Returns the end of a function, the closing brace of its body; `None` when it has no body (a trait's or a type's `fn`).
 fn body_end(code: &str) -> Option<usize> {
     let mut brackets = 0_usize;
     let mut braces = 0_usize;

@@ -1,4 +1,4 @@
-//! What a room card says is never used is not imported: sockets, files, tokio and the like.
+//! Code does not import things that its room card promises never to use: sockets, files, tokio and the like.
 //! In: the Rust files with their cards → out: a finding per import or path that the card rules out.
 //! May use the lexer; never judges promises without a row in `PROMISES`.
 //! What a word of a card rules out is a row of the table here.
@@ -33,7 +33,7 @@ fn check_one(source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// What stands in the card behind `never`, up to the end of the sentence: each part between commas and `or`, without an article.
+/// Returns what the card names behind `never`, up to the end of the sentence: each part between commas and `or`, without an article.
 ///
 /// Only parts that name a thing alone count: `never sockets, a clock or tokio`, not `never waits for sockets`.
 fn promised(text: &str) -> Vec<String> {

@@ -39,7 +39,7 @@ fn glossary_entries(page: &str) -> usize {
 
 const PAGE: &str = "ARCHITECTURE.md";
 const LINES_MAX: usize = 250;
-/// To become 20: the words that are really ours.
+/// Most words of the glossary. To become 20: the words that are really ours.
 const GLOSSARY_MAX: usize = 20;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! What a test runner says of the tests that failed, cut out of all it printed.
+//! Lines of a test runner about the tests that failed, cut out of all it printed.
 //! In: the output of cargo test, node --test, unittest, go test or any program → out: the lines that say why, at most [`LINES_MAX`].
 //! May read text only; output it cannot make sense of gives its last lines.
 //! A new runner is a function here and its counts in `tally`.
 
 use std::collections::HashSet;
 
-/// From `failures:` to `test result:`, for each binary that has failed.
+/// Returns the lines from `failures:` to `test result:`, for each binary that has failed.
 pub(super) fn of_cargo(output: &str) -> String {
     let mut is_inside = false;
     let inside = output.lines().filter(|line| {
@@ -21,13 +21,13 @@ pub(super) fn of_node(output: &str) -> String {
     or_last(output, output.lines().skip_while(|line| !is_heading(line)))
 }
 
-/// From the first ruler before a traceback to the count of tests.
+/// Returns the lines from the first ruler before a traceback to the count of tests.
 pub(super) fn of_unittest(output: &str) -> String {
     let from = output.lines().skip_while(|line| !line.starts_with("======"));
     or_last(output, from.take_while(|line| !line.starts_with("Ran ")))
 }
 
-/// What was printed under the names of failed tests; tests that run at once take turns under such names.
+/// Returns the lines under the names of failed tests; tests that run at once take turns under such names.
 pub(super) fn of_go(output: &str) -> String {
     let verdict = |line: &'_ str| -> Option<String> {
         let name = line.trim_start().strip_prefix("--- FAIL: ")?.split(' ').next()?;
