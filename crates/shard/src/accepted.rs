@@ -14,7 +14,7 @@ use std::{
 use mio::{Interest, Registry, Token};
 use slab::Slab;
 
-use super::negotiated::{Negotiated, OpenResponse};
+use super::new_connection::NewConnection;
 
 /// Handles the requests of one accepted socket.
 pub trait RequestHandler<H>: Send {
@@ -29,20 +29,11 @@ pub trait RequestHandler<H>: Send {
 /// What happens after a request was taken from its socket.
 pub enum RequestOutcome<H> {
     /// A connection begins.
-    Open(Box<Accepted<H>>),
+    Open(Box<NewConnection<H>>),
     /// The socket waits for its next request after this response, at most for this time.
     Answer(Vec<u8>, Duration),
     /// The socket closes after this response.
     Refuse(Vec<u8>),
-}
-
-/// What a request decided about its connection.
-pub struct Accepted<H> {
-    /// 101 for a WebSocket; empty for a response that does not end.
-    pub response: Vec<u8>,
-    /// `None` for a [`Transport::WebSocket`](super::Transport::WebSocket).
-    pub first: Option<OpenResponse>,
-    pub negotiated: Negotiated<H>,
 }
 
 /// The accepted sockets of a shard.
@@ -66,12 +57,6 @@ struct AcceptedSocket<H> {
     answered: Option<Instant>,
     /// After a refusal: how many more bytes of the peer are discarded before the socket closes.
     lingering: Option<usize>,
-}
-
-/// A socket that becomes a connection, registered under its old token.
-pub(super) struct Opened<H> {
-    pub(super) socket: mio::net::TcpStream,
-    pub(super) accepted: Box<Accepted<H>>,
 }
 
 impl<H> Default for AcceptedSockets<H> {
@@ -115,14 +100,15 @@ impl<H> AcceptedSockets<H> {
         Some(slot)
     }
 
-    /// Looks at the bytes that arrived in a slot; `buffer` is scratch space. Returns the socket if it becomes a connection.
+    /// Looks at the bytes that arrived in a slot; `buffer` is scratch space. Returns the socket, registered under its old token, if it
+    /// becomes a connection.
     pub(super) fn receive(
         &mut self,
         slot: usize,
         buffer: &mut [u8],
         registry: &Registry,
         now: Instant,
-    ) -> Option<Opened<H>> {
+    ) -> Option<(mio::net::TcpStream, Box<NewConnection<H>>)> {
         if self.waiting.get(slot)?.lingering.is_some() {
             self.discard(slot, buffer);
             return None;
@@ -144,9 +130,9 @@ impl<H> AcceptedSockets<H> {
             };
             let is_taken = waiting.socket.read_exact(&mut buffer[..taken]); // the bytes of the peek
             match outcome {
-                RequestOutcome::Open(accepted) => {
+                RequestOutcome::Open(connection) => {
                     let socket = self.waiting.remove(slot).socket;
-                    return is_taken.is_ok().then_some(Opened { socket, accepted });
+                    return is_taken.is_ok().then_some((socket, connection));
                 }
                 RequestOutcome::Answer(response, idle_max) => {
                     (waiting.deadline, waiting.answered) = (now + idle_max, Some(now));

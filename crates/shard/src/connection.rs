@@ -13,7 +13,7 @@ use super::{
     budget::Reservation,
     decode_failures::Peer,
     dedicated::Context,
-    negotiated::Permit,
+    new_connection::Permit,
     queue::Queue,
     tls::TlsSession,
     transport::{Framing, Transport},

@@ -16,10 +16,7 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
-    INBOX_BYTES_MAX,
-    accepted::RequestHandler,
-    negotiated::{Negotiated, OpenResponse},
-    tls::TlsSession,
+    INBOX_BYTES_MAX, accepted::RequestHandler, new_connection::NewConnection, tls::TlsSession,
 };
 
 /// A socket whose handshake is done, to be opened on a shard.
@@ -29,9 +26,7 @@ pub struct Arrival<H> {
     pub tls: Option<Box<TlsSession>>,
     /// Bytes that the peer sent after its handshake; with TLS their plaintext.
     pub early: Vec<u8>,
-    /// `None` for a [`Transport::WebSocket`](super::Transport::WebSocket).
-    pub response: Option<OpenResponse>,
-    pub negotiated: Negotiated<H>,
+    pub connection: NewConnection<H>,
 }
 
 pub enum ShardMessage<N, H> {

@@ -18,7 +18,7 @@ mod framer;
 #[doc(hidden)]
 pub mod fuzzing;
 mod inbox;
-mod negotiated;
+mod new_connection;
 mod queue;
 mod stop;
 #[cfg(any(test, feature = "testing"))]
@@ -41,7 +41,7 @@ use std::{
     time::Duration,
 };
 
-pub use accepted::{Accepted, RequestHandler, RequestOutcome};
+pub use accepted::{RequestHandler, RequestOutcome};
 pub use application::{Application, ReceivedMessage};
 pub use budget::{Budget, Reservation};
 pub use client_window::ClientWindow;
@@ -56,7 +56,7 @@ pub use fanwire_ws::{Compression, Limits, Opcode};
 pub use framer::Framer;
 use inbox::Inboxes;
 pub use inbox::{Arrival, Inbox, ShardMessage, Stop};
-pub use negotiated::{Negotiated, OpenResponse, Permit};
+pub use new_connection::{NewConnection, Permit};
 pub use queue::{BorrowedFrame, Frame};
 pub use transport::{Framing, Transport};
 use uni_websocket::InputLimits;

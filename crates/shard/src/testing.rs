@@ -13,7 +13,7 @@ use crate::counters::ShardCounters;
 use crate::inbox::Inboxes;
 use crate::turn::{Turn, WAKER};
 use crate::{
-    Application, Arrival, Compression, ConnectionWriter, Inbox, InputLimits, Negotiated, Peer,
+    Application, Arrival, Compression, ConnectionWriter, Inbox, InputLimits, NewConnection, Peer,
     Permit, ShardMessage, ShardSettings, Stop, prepare,
 };
 
@@ -53,10 +53,9 @@ impl<A: Application> TestShard<A> {
             socket,
             tls: None,
             early,
-            response: None,
-            negotiated: Negotiated {
+            connection: NewConnection {
                 compression,
-                ..Negotiated::raw(
+                ..NewConnection::raw(
                     Peer::default(),
                     hello,
                     Permit::acquire(&Arc::default(), 0).expect("no limit"),

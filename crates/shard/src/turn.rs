@@ -17,16 +17,16 @@ use mio::{Events, Interest, Poll, Registry, Token};
 
 use super::{
     InputLimits,
-    accepted::{Accepted, AcceptedSockets, Opened},
+    accepted::AcceptedSockets,
     application::{Application, ReceivedMessage},
     connection::{Connection, PeerFormat, Phase, SlotKey},
     connection_writer::ConnectionWriter,
     counters::is_sampled,
     inbox::{Arrival, Inboxes, ShardMessage, Weighed},
-    negotiated::{Negotiated, OpenResponse},
+    new_connection::NewConnection,
     stop::Stopping,
     tls::TlsSession,
-    transport::{Framing, Transport},
+    transport::Framing,
 };
 use share::Share;
 
@@ -307,78 +307,48 @@ impl<A: Application> Turn<A> {
     fn read_request(&mut self, slot: usize) {
         let (registry, now) = (self.poll.registry(), self.out.now);
         let opened = self.accepted.receive(slot, &mut self.buffer, registry, now);
-        let Some(Opened { socket, accepted }) = opened else { return };
-        let Accepted { response, first, negotiated } = *accepted;
-        let is_binary = negotiated.is_binary;
-        let transport = first.as_ref().map_or(Transport::WebSocket, |it| it.transport);
-        let reregister = |registry: &Registry, socket: &mut mio::net::TcpStream, token| {
-            registry.reregister(socket, token, Interest::READABLE | Interest::WRITABLE)
-        };
+        let Some((socket, connection)) = opened else { return };
         // Bytes behind the request raise an event under the new token.
-        let Some(key) = self.begin((socket, None), transport, negotiated, reregister) else {
-            return;
-        };
-        if !response.is_empty() {
-            self.out.append(key.index, response.into());
-        }
-        if let Some(first) = first {
-            self.begin_response(key, is_binary, first);
-        }
+        self.begin((socket, None), *connection, Registry::reregister);
     }
 
     pub(super) fn open(&mut self, arrival: Arrival<A::Hello>) {
-        let Arrival { socket, tls, mut early, response, negotiated } = arrival;
-        let is_binary = negotiated.is_binary;
-        let transport = response.as_ref().map_or(Transport::WebSocket, |it| it.transport);
-        let register = |registry: &Registry, socket: &mut mio::net::TcpStream, token| {
-            registry.register(socket, token, Interest::READABLE | Interest::WRITABLE)
-        };
+        let Arrival { socket, tls, mut early, connection } = arrival;
+        let traffic = (connection.transport, connection.is_binary);
         let socket = mio::net::TcpStream::from_std(socket);
-        let Some(key) = self.begin((socket, tls), transport, negotiated, register) else { return };
-        if let Some(response) = response {
-            self.begin_response(key, is_binary, response);
-        }
-        let traffic = self.out.counters.of(transport, is_binary);
+        let Some(key) = self.begin((socket, tls), connection, Registry::register) else { return };
+        let traffic = self.out.counters.of(traffic.0, traffic.1);
         traffic.wire_bytes_in.add(early.len() as u64);
         self.feed(key, &mut early, &mut Share::default());
         // Bytes that arrived before the registration raise no event.
         self.read(key.index, false);
     }
 
-    /// Makes a connection of a socket, which `register` registers.
+    /// Makes a connection of a socket, which `register` registers; sends its head, and receives the message in its request.
     fn begin(
         &mut self,
         (mut socket, tls): (mio::net::TcpStream, Option<Box<TlsSession>>),
-        transport: Transport,
-        negotiated: Negotiated<A::Hello>,
-        register: impl FnOnce(&Registry, &mut mio::net::TcpStream, Token) -> io::Result<()>,
+        new: NewConnection<A::Hello>,
+        register: impl FnOnce(&Registry, &mut mio::net::TcpStream, Token, Interest) -> io::Result<()>,
     ) -> Option<SlotKey> {
         let entry = self.out.connections.vacant_entry();
         let index = entry.key();
+        let interest = Interest::READABLE | Interest::WRITABLE;
         // An error is the lack of kernel memory for one more watch: the peer sees its connection end.
-        register(self.poll.registry(), &mut socket, Token(index)).ok()?;
+        register(self.poll.registry(), &mut socket, Token(index), interest).ok()?;
         self.generation = self.generation.wrapping_add(1);
         let key = SlotKey { index: index as u32, generation: self.generation };
-        let Negotiated {
-            is_binary,
-            compression,
-            may_inflate,
-            client_window,
-            peer,
-            address,
-            hello,
-            permit,
-        } = negotiated;
+        let NewConnection { transport, is_binary, coding, head, message, hello, .. } = new;
         let mut connection =
-            Connection::new(socket, self.generation, may_inflate, compression, permit);
-        if let Some(window) = client_window {
+            Connection::new(socket, self.generation, new.may_inflate, new.compression, new.permit);
+        if let Some(window) = new.client_window {
             let (reader, memory) = window.into_reader();
             (connection.reader, connection.rare_mut()._client_window) = (reader, Some(memory));
         }
-        if address.is_some() {
-            connection.rare_mut().address = address;
+        if new.address.is_some() {
+            connection.rare_mut().address = new.address;
         }
-        (connection.is_binary, connection.peer) = (is_binary, peer);
+        (connection.is_binary, connection.peer) = (is_binary, new.peer);
         connection.transport = transport;
         entry.insert(connection);
         if let Some(session) = tls {
@@ -386,25 +356,22 @@ impl<A: Application> Turn<A> {
         }
         self.out.counters.opened.add(1);
         self.application.open(key, hello, self.out.now, &mut self.out);
+        let is_websocket = transport.framing() == Framing::WebSocket;
+        match head.is_empty() {
+            true => {}
+            false if is_websocket => self.out.append(key.index, head.into()),
+            false => self.out.begin_body(key, coding, head),
+        }
+        if !is_websocket || !message.is_empty() {
+            self.receive_first(key, is_binary, &message);
+        }
         Some(key)
     }
 
-    /// Sends the head of a response, and receives the message in its request.
-    fn begin_response(&mut self, key: SlotKey, is_binary: bool, response: OpenResponse) {
-        let OpenResponse { transport, coding, head, message } = response;
-        if !head.is_empty() {
-            self.out.begin_body(key, coding, head);
-        }
-        if message.is_empty() && transport.framing() == Framing::WebSocket {
-            return; // its first message comes behind the handshake
-        }
-        let text;
-        let event = if is_binary {
-            Event::Binary(&message)
-        } else {
-            text = String::from_utf8_lossy(&message);
-            Event::Text(&text)
-        };
+    /// Receives the message in the request of a connection.
+    fn receive_first(&mut self, key: SlotKey, is_binary: bool, message: &[u8]) {
+        let text = String::from_utf8_lossy(message);
+        let event = if is_binary { Event::Binary(message) } else { Event::Text(&text) };
         handle(&mut self.application, &mut self.out, key, event, &mut Share::default());
         self.report_closed();
     }

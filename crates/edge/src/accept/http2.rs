@@ -179,7 +179,7 @@ pub(crate) fn socket_pair() -> io::Result<(TcpStream, TaskSocket)> {
     let (shards, tasks) = StdUnixStream::pair()?;
     shards.set_nonblocking(true)?;
     tasks.set_nonblocking(true)?;
-    // A shard reads and writes the descriptor and asks for no property of TCP: the address is in `Negotiated`.
+    // A shard reads and writes the descriptor and asks for no property of TCP: the address is in `NewConnection`.
     let socket = UnixStream::from_std(tasks)?;
     let task_socket = TaskSocket { socket, _descriptors: StreamDescriptors::take() };
     Ok((TcpStream::from(OwnedFd::from(shards)), task_socket))

@@ -25,7 +25,7 @@ use super::{
     listener::IDLE_TIMEOUT,
     slots::{ConnectionSlots, IdleOnShard},
 };
-use fanwire_shard::{Accepted, RequestHandler, RequestOutcome};
+use fanwire_shard::{NewConnection, RequestHandler, RequestOutcome};
 
 /// Serves a socket of which no byte of the next request has been read over HTTP.
 pub(crate) type HttpFallback = Box<dyn FnOnce(TcpStream) + Send>;
@@ -39,7 +39,7 @@ pub trait PlainEndpoint: Send + Sync {
 /// What happens after a plain request.
 pub enum PlainOutcome<H = Opening> {
     /// A connection begins.
-    Open(Box<Accepted<H>>),
+    Open(Box<NewConnection<H>>),
     /// The socket waits for its next request after this response, if it may be kept.
     Answer(Response<String>),
     /// The socket closes after this response.
@@ -100,7 +100,7 @@ impl RequestHandler<Opening> for SocketRequests {
         client.mark(&mut head.extensions);
         let endpoint = self.requests.endpoint(&head)?;
         let outcome = match endpoint.answer(&head, body, client.address)? {
-            PlainOutcome::Open(accepted) => RequestOutcome::Open(accepted),
+            PlainOutcome::Open(connection) => RequestOutcome::Open(connection),
             PlainOutcome::Answer(response) if self.slots.may_keep() => {
                 self.idle = Some(self.slots.idle_on_shard());
                 let response = encode(&response, response.body());

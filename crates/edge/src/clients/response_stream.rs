@@ -33,9 +33,7 @@ use crate::accept::{
     socket::ReleasedSocket,
 };
 use fanwire_config::ConnectCodeResponse;
-use fanwire_shard::{
-    Accepted, Arrival, Coding, Framing, Negotiated, OpenResponse, Permit, Transport,
-};
+use fanwire_shard::{Arrival, Coding, Framing, NewConnection, Permit, Transport};
 
 /// The endpoint of one transport.
 pub(crate) struct StreamEndpoint {
@@ -70,10 +68,7 @@ impl PlainEndpoint for StreamEndpoint {
             .admit(head, Some(peer))
             .and_then(|permit| self.open(head, body.into(), permit, Some(peer)));
         Some(match opened {
-            Ok((negotiated, first)) => {
-                let (response, first) = (Vec::new(), Some(first));
-                PlainOutcome::Open(Box::new(Accepted { response, first, negotiated }))
-            }
+            Ok(connection) => PlainOutcome::Open(Box::new(connection)),
             Err(refusal) => PlainOutcome::Refuse(cors::allow(*refusal, &head.headers)),
         })
     }
@@ -93,14 +88,13 @@ impl StreamEndpoint {
         } else {
             read(body, self.body_bytes_max).await?
         };
-        let (mut negotiated, response) = self.open(&head, body.into(), permit, address)?;
+        let mut connection = self.open(&head, body.into(), permit, address)?;
         let exchange = head.extensions.get::<Arc<Exchange>>();
         // Without an exchange the socket is one of a pair.
-        negotiated.address = negotiated.address.or(address.filter(|_| exchange.is_none()));
+        connection.address = connection.address.or(address.filter(|_| exchange.is_none()));
         let shards = Arc::clone(&endpoint.shards);
         let open = move |socket, tls| {
-            let (early, response) = (Vec::new(), Some(response));
-            shards.open(Arrival { socket, tls, early, response, negotiated });
+            shards.open(Arrival { socket, tls, early: Vec::new(), connection });
         };
         let Some(exchange) = exchange else {
             return http2::response_of_shard(|socket| open(socket, None)).await.map_err(|error| {
@@ -136,17 +130,22 @@ impl StreamEndpoint {
         body: Vec<u8>,
         permit: Permit,
         address: Option<SocketAddr>,
-    ) -> Result<(Negotiated<Opening>, OpenResponse), Refusal> {
+    ) -> Result<NewConnection<Opening>, Refusal> {
         let message = if head.method == Method::GET { self.parameter(&head.uri)? } else { body };
         let message = self.first_message(message)?;
         let is_binary = self.transport == Transport::HttpStream && is_octet_stream(&head.headers);
         let coding = self.coding(&head.headers);
         let (hello, response_head) = self.opening(&head.headers, is_binary, coding)?;
         let peer = peer_of(&head.headers, address);
-        let address = address.filter(|_| is_forwarded(head));
-        let negotiated = Negotiated { is_binary, address, ..Negotiated::raw(peer, hello, permit) };
-        let transport = self.transport;
-        Ok((negotiated, OpenResponse { transport, coding, head: response_head, message }))
+        Ok(NewConnection {
+            transport: self.transport,
+            is_binary,
+            coding,
+            address: address.filter(|_| is_forwarded(head)),
+            head: response_head,
+            message,
+            ..NewConnection::raw(peer, hello, permit)
+        })
     }
 
     /// The message in the query, which a unidirectional client may leave out.

@@ -30,8 +30,8 @@ use crate::accept::{
     timeout_stream::TimeoutStream,
 };
 use fanwire_shard::{
-    Accepted, Application, Arrival, Budget, ClientWindow, DecodeFailures, Negotiated, OpenResponse,
-    Peer, Shards, Transport,
+    Application, Arrival, Budget, ClientWindow, DecodeFailures, NewConnection, Peer, Shards,
+    Transport,
 };
 
 /// One WebSocket endpoint in front of the shards of an application.
@@ -65,14 +65,8 @@ pub struct ConnectionSetup<H> {
 /// How the application opens the connection of a request, or the response of a refusal.
 pub type Setup<H> = Result<ConnectionSetup<H>, Box<Response<String>>>;
 
-/// A handshake that is accepted.
-struct Upgrade<H> {
-    negotiated: Negotiated<H>,
-    /// The transport and its first message, if it is not [`Transport::WebSocket`].
-    first: Option<OpenResponse>,
-    /// 101, or 200 in HTTP/2, without a body.
-    response: Response<()>,
-}
+/// An accepted handshake: the connection, and its response without a body, which is 101, or 200 in HTTP/2.
+type Accepted<H> = (NewConnection<H>, Response<()>);
 
 impl<A: Application> Endpoint<A> {
     /// Serves one request. `setup` is called with the head of the request and the chosen subprotocol.
@@ -86,16 +80,16 @@ impl<A: Application> Endpoint<A> {
         let (address, is_stream) = (address_of(&head.extensions), is_extended_connect(&head));
         match self.decide(&head, !body.is_end_stream(), address, setup) {
             Err(refusal) => refusal.map(Body::from),
-            Ok(Upgrade { negotiated, first, response }) => {
+            Ok((connection, response)) => {
                 let shards = self.shards.clone();
                 let open = head.extensions.get::<Arc<http2::OpenStream>>().cloned();
                 tokio::spawn(async move {
                     let _open = open; // until the WebSocket ends
                     match on_upgrade.await {
                         Ok(upgraded) if is_stream => {
-                            copy_to_shard(&shards, upgraded, (negotiated, first)).await
+                            copy_to_shard(&shards, upgraded, connection).await
                         }
-                        Ok(upgraded) => move_to_shard(&shards, upgraded, (negotiated, first)),
+                        Ok(upgraded) => move_to_shard(&shards, upgraded, connection),
                         Err(error) => tracing::debug!(%error, "a peer left during its handshake"),
                     }
                 });
@@ -115,9 +109,9 @@ impl<A: Application> Endpoint<A> {
             return None;
         }
         Some(match self.decide(head, false, Some(peer), setup) {
-            Ok(Upgrade { negotiated, first, response }) => {
-                let response = plain_request::encode(&response, "");
-                PlainOutcome::Open(Box::new(Accepted { response, first, negotiated }))
+            Ok((connection, response)) => {
+                let head = plain_request::encode(&response, "");
+                PlainOutcome::Open(Box::new(NewConnection { head, ..connection }))
             }
             Err(refusal) => PlainOutcome::Refuse(*refusal),
         })
@@ -133,7 +127,7 @@ impl<A: Application> Endpoint<A> {
         has_body: bool,
         address: Option<SocketAddr>,
         setup: impl FnOnce(&request::Parts, Option<&'static str>) -> Setup<A::Hello>,
-    ) -> Result<Upgrade<A::Hello>, Box<Response<String>>> {
+    ) -> Result<Accepted<A::Hello>, Box<Response<String>>> {
         let headers = &head.headers;
         let handshake = if is_extended_connect(head) {
             check_extended_connect(head)
@@ -158,27 +152,23 @@ impl<A: Application> Endpoint<A> {
         let peer = peer_of(headers, address);
         let compression = self.compression_of(agreement, peer);
         let ConnectionSetup { hello, is_binary, message } = setup(head, subprotocol)?;
-        let may_inflate = agreement.is_some();
-        let first = (self.transport != Transport::WebSocket).then(|| OpenResponse {
+        let connection = NewConnection {
             transport: self.transport,
-            coding: None,
-            head: Vec::new(),
-            message,
-        });
-        let client_window = client_window.flatten();
-        let negotiated = Negotiated {
             is_binary,
             compression,
-            may_inflate,
-            client_window,
+            coding: None,
+            may_inflate: agreement.is_some(),
+            client_window: client_window.flatten(),
             peer,
             // The socket of a stream is one of a pair.
             address: address.filter(|_| is_extended_connect(head) || is_forwarded(head)),
+            head: Vec::new(),
+            message,
             hello,
             permit,
         };
         let response = switch(accept.as_deref(), subprotocol, agreement);
-        Ok(Upgrade { negotiated, first, response })
+        Ok((connection, response))
     }
 
     /// The agreement, and the memory for the window of the client if it may refer to its earlier messages. Without
@@ -212,11 +202,11 @@ impl<A: Application> Endpoint<A> {
 async fn copy_to_shard<A: Application>(
     shards: &Shards<A>,
     upgraded: hyper::upgrade::Upgraded,
-    (negotiated, response): (Negotiated<A::Hello>, Option<OpenResponse>),
+    connection: NewConnection<A::Hello>,
 ) {
     match http2::socket_pair() {
         Ok((socket, other)) => {
-            shards.open(Arrival { socket, tls: None, early: Vec::new(), response, negotiated });
+            shards.open(Arrival { socket, tls: None, early: Vec::new(), connection });
             http2::copy(other, upgraded).await;
         }
         Err(error) => tracing::warn!(%error, "no sockets for a WebSocket in a stream of HTTP/2"),
@@ -226,7 +216,7 @@ async fn copy_to_shard<A: Application>(
 fn move_to_shard<A: Application>(
     shards: &Shards<A>,
     upgraded: hyper::upgrade::Upgraded,
-    (negotiated, response): (Negotiated<A::Hello>, Option<OpenResponse>),
+    connection: NewConnection<A::Hello>,
 ) {
     let Ok(parts) = upgraded.downcast::<TokioIo<TimeoutStream<Socket>>>() else {
         tracing::error!("an upgraded connection is not one of the listener");
@@ -235,7 +225,7 @@ fn move_to_shard<A: Application>(
     match parts.io.into_inner().into_socket().release() {
         Ok(ReleasedSocket { socket, tls, unread }) => {
             let early = [&parts.read_buf[..], &unread].concat();
-            shards.open(Arrival { socket, tls, early, response, negotiated });
+            shards.open(Arrival { socket, tls, early, connection });
         }
         Err(error) => tracing::debug!(%error, "a peer left before its socket moved to a shard"),
     }

@@ -14,7 +14,7 @@ use std::{
 };
 
 use fanwire::shard::{
-    Application, Arrival, CloseCause, ConnectionWriter, Negotiated, Peer, ReceivedMessage,
+    Application, Arrival, CloseCause, ConnectionWriter, NewConnection, Peer, ReceivedMessage,
     ShardMessage, ShardSettings, Shards, SlotKey, prepare,
 };
 use parking_lot::Mutex;
@@ -186,8 +186,7 @@ impl Shard {
             socket,
             tls: None,
             early: Vec::new(),
-            response: None,
-            negotiated: Negotiated::raw(
+            connection: NewConnection::raw(
                 Peer::default(),
                 (),
                 self.shards.permit(0).expect("no limit"),

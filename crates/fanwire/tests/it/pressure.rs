@@ -14,8 +14,8 @@ use std::{
 };
 
 use fanwire::shard::{
-    Application, Arrival, CloseCause, ConnectionWriter, INBOX_BYTES_MAX, Inbox, Negotiated, Peer,
-    ReceivedMessage, ShardMessage, ShardSettings, Shards, SlotKey, Stop, prepare,
+    Application, Arrival, CloseCause, ConnectionWriter, INBOX_BYTES_MAX, Inbox, NewConnection,
+    Peer, ReceivedMessage, ShardMessage, ShardSettings, Shards, SlotKey, Stop, prepare,
 };
 use parking_lot::Mutex;
 
@@ -215,8 +215,7 @@ fn open(shards: &Shards<Poster>) -> TcpStream {
         socket,
         tls: None,
         early: Vec::new(),
-        response: None,
-        negotiated: Negotiated::raw(Peer::default(), (), shards.permit(0).expect("no limit")),
+        connection: NewConnection::raw(Peer::default(), (), shards.permit(0).expect("no limit")),
     });
     ours
 }

@@ -36,12 +36,9 @@ impl RequestHandler<()> for Endings {
             b'.' => RequestOutcome::Answer(response, IDLE_MAX),
             b',' => RequestOutcome::Answer(response, SILENCE_MAX / 2),
             _ => {
-                let negotiated = Negotiated::raw(
-                    Peer::default(),
-                    (),
-                    Permit::acquire(&Arc::default(), 0).expect("no limit"),
-                );
-                RequestOutcome::Open(Box::new(Accepted { response, first: None, negotiated }))
+                let permit = Permit::acquire(&Arc::default(), 0).expect("no limit");
+                let connection = NewConnection::raw(Peer::default(), (), permit);
+                RequestOutcome::Open(Box::new(NewConnection { head: response, ..connection }))
             }
         };
         Some((end + 1, outcome))
@@ -77,7 +74,7 @@ impl World {
         Self { poll, accepted, log, start, slot, peer }
     }
 
-    fn receive(&mut self) -> Option<Opened<()>> {
+    fn receive(&mut self) -> Option<(mio::net::TcpStream, Box<NewConnection<()>>)> {
         self.accepted.receive(self.slot, &mut [0; 64], self.poll.registry(), self.start)
     }
 
@@ -109,9 +106,9 @@ fn a_request_is_taken_and_what_follows_it_stays_in_the_socket() {
     assert!(world.receive().is_none(), "nothing has come");
     world.send(b"hello!frame");
     let mut opened = world.receive().expect("a whole request");
-    assert_eq!(opened.accepted.response, b"answer");
+    assert_eq!(opened.1.head, b"answer");
     let mut rest = [0; 16];
-    assert_eq!(opened.socket.read(&mut rest).expect("bytes"), 5);
+    assert_eq!(opened.0.read(&mut rest).expect("bytes"), 5);
     assert_eq!(&rest[..5], b"frame");
     assert!(world.accepted.waiting.is_empty());
 }

@@ -121,8 +121,7 @@ fn arrival<H>(socket: TcpStream, early: Vec<u8>, hello: H) -> Arrival<H> {
         socket,
         tls: None,
         early,
-        response: None,
-        negotiated: Negotiated::raw(
+        connection: NewConnection::raw(
             Peer::default(),
             hello,
             Permit::acquire(&Arc::default(), 0).expect("no limit"),

@@ -1,7 +1,7 @@
-//! What a handshake decided about a new connection, and the count of connections.
-//! In: the decision of a handshake → out: how its connection begins; a permit that counts it while it exists.
+//! A new connection as its request describes it, and the count of connections.
+//! In: the decision about a request → out: how its connection begins; a permit that counts it while it exists.
 //! Uses one atomic counter; never a socket.
-//! Changed here: what a connection knows from its handshake. The limit of connections is set where permits are asked for.
+//! Changed here: what a connection knows from its request. The limit of connections is set where permits are asked for.
 
 use std::{
     net::SocketAddr,
@@ -16,50 +16,51 @@ use fanwire_ws::Compression;
 
 use super::{client_window::ClientWindow, decode_failures::Peer, transport::Transport};
 
-/// What a handshake decided about a new connection.
-pub struct Negotiated<H> {
-    /// Messages to this peer are sent as binary frames.
+/// A connection that begins.
+pub struct NewConnection<H> {
+    pub transport: Transport,
+    /// Messages to this peer are sent as binary frames, or in Protobuf in a response body.
     pub is_binary: bool,
+    /// For WebSockets; `Raw` for other transports.
     pub compression: Compression,
+    /// The coding of a whole response body.
+    pub coding: Option<Coding>,
     /// permessage-deflate was agreed, so the peer may send compressed messages.
     pub may_inflate: bool,
-    /// They may refer to earlier ones.
+    /// Compressed messages of the peer may refer to earlier ones.
     pub client_window: Option<ClientWindow>,
     pub peer: Peer,
-    /// Of the peer, for log lines, if the socket has another one or none; otherwise `None`.
+    /// Address of the peer for log lines, if the socket has another one or none.
     pub address: Option<SocketAddr>,
+    /// Status and headers, which are sent before any message; empty if they were sent already, or the application sends
+    /// them ([`ConnectionWriter::begin_response`](super::ConnectionWriter::begin_response)).
+    pub head: Vec<u8>,
+    /// The message in the request, which is received first; empty for none, and never for a response body.
+    pub message: Vec<u8>,
+    /// The application's own part.
     pub hello: H,
     /// Counts the connection while it exists.
     pub permit: Permit,
 }
 
-impl<H> Negotiated<H> {
-    /// JSON without compression, on a socket that has the peer's address.
+impl<H> NewConnection<H> {
+    /// A WebSocket in JSON without compression, on a socket that has the peer's address.
     pub fn raw(peer: Peer, hello: H, permit: Permit) -> Self {
         Self {
+            transport: Transport::default(),
             is_binary: false,
             compression: Compression::Raw,
+            coding: None,
             may_inflate: false,
             client_window: None,
             peer,
             address: None,
+            head: Vec::new(),
+            message: Vec::new(),
             hello,
             permit,
         }
     }
-}
-
-/// A response whose body ends with the connection, or a unidirectional WebSocket.
-pub struct OpenResponse {
-    /// Not [`Transport::WebSocket`].
-    pub transport: Transport,
-    /// The coding of the whole body; [`Negotiated::compression`] is `Raw` and does not count.
-    pub coding: Option<Coding>,
-    /// Status and headers, which are sent before any message; empty if they were sent already, or the application sends
-    /// them ([`ConnectionWriter::begin_response`](super::ConnectionWriter::begin_response)).
-    pub head: Vec<u8>,
-    /// The message in the request, which is received first; none if empty.
-    pub message: Vec<u8>,
 }
 
 /// One counted connection; dropping it decrements the count.
