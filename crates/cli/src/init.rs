@@ -49,9 +49,7 @@ fn yaml(job: Job, token_secret: &str, api_key: &str) -> String {
 http_api:
   key: \"{api_key}\" # your backend publishes with it
 health: {{ enabled: true }}
-# Metrics need no key. With a port of their own (it serves the API, too):
-# prometheus: {{ enabled: true }}
-# http_server: {{ internal_port: 9000 }}
+# prometheus: {{ enabled: true }} # needs no key: give it a port of its own, http_server.internal_port
 channel:
   namespaces:
     - name: {}

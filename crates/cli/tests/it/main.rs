@@ -6,6 +6,7 @@
 
 mod bench;
 mod commands;
+mod defaults;
 mod deploy;
 mod mistakes;
 mod publish;
