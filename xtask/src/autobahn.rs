@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::House;
-use crate::command::{Server, must, watch};
+use crate::command::{Server, linted_cargo, must, watch};
 use crate::machine::{python, python_2_7};
 use report::Report;
 
@@ -164,10 +164,9 @@ fn install(folder: &Path, python_2_7: &Path) -> Result<PathBuf> {
 
 /// Builds the echo example as the tests are built.
 fn build_echo(house: &House) -> Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut build = Command::new(cargo);
+    let mut build = linted_cargo(house);
     build.args(["build", "--workspace", "--locked", "--example", "echo"]);
-    if !watch(build.current_dir(&house.root))?.success {
+    if !watch(&mut build)?.success {
         bail!("the echo example does not build");
     }
     Ok(house.target.join("debug/examples/echo"))

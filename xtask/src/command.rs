@@ -13,6 +13,8 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 
+use crate::House;
+
 thread_local! {
     /// Text before each line that this thread and the programs that it watches print.
     static PREFIX: Cell<&'static str> = const { Cell::new("") };
@@ -102,6 +104,20 @@ pub(crate) fn must(command: &mut Command) -> Result<String> {
         bail!("{name} failed");
     }
     Ok(outcome.output)
+}
+
+/// The cargo that runs this, in the workspace.
+pub(crate) fn cargo(house: &House) -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(&house.root);
+    cargo
+}
+
+/// Cargo with clippy's driver for the crates of the workspace. What it builds is built again without: a run uses one of them.
+pub(crate) fn linted_cargo(house: &House) -> Command {
+    let mut cargo = cargo(house);
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
+    cargo
 }
 
 /// The trimmed stdout of a short program, `None` when it is missing or fails.

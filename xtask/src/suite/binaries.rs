@@ -10,10 +10,9 @@ use std::sync::OnceLock;
 use anyhow::{Result, bail};
 use cargo_metadata::Message;
 
-use super::steps::cargo;
 use super::tally::Tally;
 use crate::House;
-use crate::command::{Outcome, say, watch, watch_messages};
+use crate::command::{Outcome, linted_cargo, say, watch, watch_messages};
 
 /// A program that runs tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,16 +54,9 @@ pub(super) fn build(house: &House) -> Result<Outcome> {
 }
 
 fn build_command(house: &House) -> Command {
-    let mut build = linted(house);
+    let mut build = linted_cargo(house);
     build.args(["test", "--workspace", "--locked", "--no-run", "--message-format=json"]);
     build
-}
-
-/// Cargo with clippy's driver for the crates of the workspace. What it builds is built again without: a run uses one of them.
-pub(super) fn linted(house: &House) -> Command {
-    let mut cargo = cargo(house);
-    cargo.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
-    cargo
 }
 
 /// Test programs of this run.

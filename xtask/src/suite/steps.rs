@@ -12,7 +12,7 @@ use super::acme;
 use super::binaries::{self, Binary};
 use super::interop::STACKS;
 use super::tally::Tally;
-use crate::command::{say, watch};
+use crate::command::{cargo, linted_cargo, say, watch};
 use crate::{House, autobahn, machine, tidy};
 
 pub(super) fn fmt(house: &House) -> Result<Tally> {
@@ -63,7 +63,7 @@ pub(super) fn unit(house: &House) -> Result<Tally> {
 
 /// The examples in the documentation.
 pub(super) fn doc(house: &House) -> Result<Tally> {
-    Ok(Tally::of_cargo(&watch(binaries::linted(house).args([
+    Ok(Tally::of_cargo(&watch(linted_cargo(house).args([
         "test",
         "--workspace",
         "--locked",
@@ -308,12 +308,6 @@ fn built(house: &House, path: &str) -> Result<PathBuf> {
 /// The example that makes and applies deltas on a pipe.
 fn deltas(house: &House) -> PathBuf {
     house.target.join("debug/examples/deltas")
-}
-
-pub(super) fn cargo(house: &House) -> Command {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(&house.root);
-    cargo
 }
 
 pub(super) fn interop(house: &House) -> PathBuf {
