@@ -7,6 +7,7 @@
 mod api;
 mod counters;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod http;

@@ -16,6 +16,7 @@ use cache::{Cache, Found};
 use endpoint::Endpoint;
 
 pub use cache::{Fetch, KeyCounters, KeyFetching};
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use set::parse as key_set_of;
 
 /// Fetches documents for a node, which has no sockets.

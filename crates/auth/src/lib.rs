@@ -9,6 +9,7 @@ mod ecdsa;
 mod error;
 #[cfg(test)]
 mod fixture;
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod jwks;

@@ -25,6 +25,7 @@ mod bits;
 mod block;
 mod checksum;
 mod dedicated;
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod gap;

@@ -68,6 +68,7 @@
 #![forbid(unsafe_code)]
 
 pub mod channel;
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod hooks;

@@ -43,6 +43,7 @@ mod encoding;
 mod error;
 mod escape;
 pub mod fossil;
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod json;

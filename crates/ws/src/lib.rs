@@ -36,6 +36,7 @@
 
 pub mod extension;
 pub mod frame;
+#[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod handshake;

@@ -40,6 +40,7 @@ pub(crate) fn crates(root: &Path) -> Result<Vec<Crate>> {
             .iter()
             .filter(|dependency| dependency.path.is_some())
             .map(|dependency| dependency.name.clone())
+            .filter(|name| *name != *package.name) // for its own tests, with features
             .collect(),
     });
     Ok(packages.collect())
