@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 use fanwire::Server;
-use fanwire::config::{Config, ConfigError, EngineKind, Finding, LoadedConfig, Severity};
+use fanwire::config::{Config, ConfigError, Finding, LoadedConfig, Severity};
 use fanwire::example::{self, reachable};
 use rand::distr::{Alphanumeric, SampleString};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -80,16 +80,12 @@ async fn serve(
 
 /// The parts of the configuration on which most questions to an operator depend, in one line.
 fn log_start(config: &Config, file: Option<&Path>, server: &Server) {
-    let engine = match config.engine.kind {
-        EngineKind::Memory => "memory",
-        EngineKind::Redis => "redis",
-    };
     let internal = server.internal_address();
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         pid = std::process::id(),
         config = file.map(|file| file.display().to_string()),
-        engine,
+        engine = config.engine.kind.name(),
         shards = server.shards(),
         descriptors = server.descriptors(),
         compression = config.websocket.compression,

@@ -182,6 +182,17 @@ pub enum EngineKind {
     Redis,
 }
 
+impl EngineKind {
+    /// Kinds by their names in `engine.type`.
+    pub(crate) const NAMED: [(&'static str, Self); 2] =
+        [("memory", Self::Memory), ("redis", Self::Redis)];
+
+    /// The name in `engine.type`.
+    pub fn name(self) -> &'static str {
+        Self::NAMED.iter().find(|(_, kind)| *kind == self).expect("every kind has a name").0
+    }
+}
+
 /// `engine.redis.*`
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct EngineRedisOptions {

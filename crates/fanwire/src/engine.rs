@@ -6,14 +6,15 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use fanwire_auth::OptionsError;
-use fanwire_brokers::redis::{Health, Redis, RedisError, RedisOptions, Tls as RedisTls};
+use fanwire_brokers::redis::{Health, Redis, RedisOptions, Tls as RedisTls};
 use fanwire_node::Node;
 use tokio::runtime::Handle;
 
 use fanwire_config::{Config, EngineKind, TlsOptions};
 use fanwire_fanout::unix_ms;
-use fanwire_tls::{Tls, TlsError};
+use fanwire_tls::Tls;
+
+use crate::error::StartError;
 
 /// Stores and distributes a node's publications, history and presence.
 #[derive(Clone)]
@@ -22,34 +23,22 @@ pub(crate) enum Engine {
     Redis(Arc<Redis>),
 }
 
-/// Why an engine cannot be started.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum EngineError {
-    /// An option of the node is wrong.
-    Options(OptionsError),
-    /// Redis refuses this configuration permanently, for example a wrong password or an old version.
-    Redis(RedisError),
-    /// A `tls` section is invalid; `key` is the section's name.
-    Tls { key: &'static str, source: TlsError },
-}
-
 impl Engine {
     /// Starts the configured engine and a node on it. Does not wait for a Redis that is unreachable: its connections are
     /// retried in the background, and calls fail until one succeeds.
     ///
     /// # Errors
-    /// See [`EngineError`]. Nothing keeps running after an error.
-    pub(crate) async fn start(config: &Config) -> Result<(Self, Arc<Node>), EngineError> {
+    /// See [`StartError`]. Nothing keeps running after an error.
+    pub(crate) async fn start(config: &Config) -> Result<(Self, Arc<Node>), StartError> {
         let options = config.node.clone();
         if config.engine.kind == EngineKind::Memory {
-            return Ok((Self::Memory, Node::new(options).map_err(EngineError::Options)?));
+            return Ok((Self::Memory, Node::new(options).map_err(StartError::Options)?));
         }
         let redis = redis_options(config)?;
         if let Err(error) = Redis::check(&redis).await
             && error.is_permanent()
         {
-            return Err(EngineError::Redis(error));
+            return Err(StartError::Engine(error.into()));
         }
         // The connections log it if Redis is unreachable, and retry.
         let redis = Arc::new(Redis::start(&redis, &Handle::current()));
@@ -59,7 +48,7 @@ impl Engine {
             broker as _
         };
         let node = Node::with_backends(options, Instant::now(), unix_ms(), make_broker, presence)
-            .map_err(EngineError::Options)?;
+            .map_err(StartError::Options)?;
         let listener: Weak<Node> = Arc::downgrade(&node);
         node.join_cluster(redis.clone());
         let node_to_introduce = Weak::clone(&listener);
@@ -77,7 +66,7 @@ impl Engine {
     }
 
     /// The error of a later start that can be found without a connection, if any.
-    pub(crate) fn check(config: &Config) -> Option<EngineError> {
+    pub(crate) fn check(config: &Config) -> Option<StartError> {
         match config.engine.kind {
             EngineKind::Redis => redis_options(config).err(),
             _ => None,
@@ -109,9 +98,9 @@ impl Engine {
 }
 
 /// The options of Redis, with TLS for addresses that use it and the lifetime of channels without publications.
-fn redis_options(config: &Config) -> Result<RedisOptions, EngineError> {
+fn redis_options(config: &Config) -> Result<RedisOptions, StartError> {
     let settings = &config.engine.redis;
-    let mut redis = settings.options().map_err(EngineError::Redis)?;
+    let mut redis = settings.options().map_err(|error| StartError::Engine(error.into()))?;
     let sentinels = || redis.addresses.iter().filter_map(|address| address.sentinels.as_ref());
     let mut addresses = redis.clusters.iter().flatten().chain(&redis.addresses);
     let needs_tls = addresses.any(|address| address.is_tls);
@@ -122,7 +111,7 @@ fn redis_options(config: &Config) -> Result<RedisOptions, EngineError> {
             let (config, server_name) = (tls.config().clone(), tls.server_name().to_owned());
             Ok(Some(RedisTls { config, server_name }))
         }
-        Err(source) => Err(EngineError::Tls { key, source }),
+        Err(source) => Err(StartError::Tls { key, source }),
     };
     let checked_within = config.node.client.channel_position_check_delay;
     redis.unpublished_ttl = match checked_within {

@@ -21,6 +21,7 @@ mod builder;
 mod compression;
 mod embedded;
 mod engine;
+mod error;
 pub mod example;
 mod handle;
 mod hooks;
@@ -44,6 +45,7 @@ pub use fanwire_ws as ws;
 
 pub use builder::Builder;
 pub use embedded::EmbeddedServer;
+pub use error::StartError;
 pub use fanwire_auth::{ChannelGrant, Overrides};
 pub use fanwire_broker::{Answer, DeliveryClass, Position, PublishOptions};
 pub use fanwire_cluster::{ConnectionSelector, Renewal, ServerSubscription};
@@ -58,7 +60,7 @@ pub use fanwire_protocol::{ClientInfo, Disconnect, Error, ErrorCode, Publication
 pub use handle::Handle;
 pub use hooks::{Decision, DisconnectEvent, Hook, Hooks};
 pub use rooms::{RoomError, RoomOptions, RoomStats, Rooms};
-pub use server::{Server, StartError};
+pub use server::Server;
 
 /// The code of the page is compiled.
 #[cfg(doctest)]

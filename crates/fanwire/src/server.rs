@@ -4,7 +4,6 @@
 //! Changed here: the order of start and stop. The parts live in their modules.
 
 mod bind;
-mod error;
 mod shards;
 mod tasks;
 
@@ -27,7 +26,6 @@ use fanwire_shard as shard;
 use fanwire_tls::{Acme, HandshakeCounts, ListenersTls};
 use tokio::{sync::watch, task::JoinHandle};
 
-pub use self::error::StartError;
 use self::{
     bind::{Bound, bind},
     shards::start_shards,
@@ -36,6 +34,7 @@ use self::{
 use crate::{
     Builder, Handle, Hooks, Rooms, compression,
     engine::Engine,
+    error::StartError,
     example,
     http::routes,
     jwks::Fetcher,
@@ -190,7 +189,7 @@ impl Server {
 
     /// The errors of [`start`](Self::start) that can be found without a socket: invalid certificates.
     pub fn check(config: &Config) -> Vec<StartError> {
-        let engine = Engine::check(config).map(StartError::from);
+        let engine = Engine::check(config);
         let autocert = &config.http_server.tls_autocert;
         let acme = autocert.enabled.then(|| Acme::check(autocert)).and_then(Result::err);
         let errors = fetchers(config).err().into_iter().chain(acme.map(StartError::Acme));

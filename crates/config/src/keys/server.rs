@@ -253,10 +253,9 @@ fn strategy(value: Value) -> Strategy {
 const REDIS_TIME: Kind = duration(Duration::from_millis(10), Duration::from_secs(60));
 
 fn set_engine(config: &mut Config, value: Value) {
-    config.engine.kind = match String::land(value).as_str() {
-        "redis" => EngineKind::Redis,
-        _ => EngineKind::Memory,
-    };
+    let name = String::land(value);
+    let named = EngineKind::NAMED.iter().find(|(known, _)| *known == name);
+    config.engine.kind = named.expect("the row's choices are the names of kinds").1;
 }
 
 const LOG_LEVEL: Kind = Kind::Choice(&["none", "trace", "debug", "info", "warn", "error", "fatal"]);

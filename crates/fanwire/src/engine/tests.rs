@@ -70,7 +70,7 @@ fn a_missing_certificate_is_found_before_the_start() {
         config.engine.redis.tls.server_ca_pem = "/no/such/authorities.pem".to_owned();
     };
     let error = Engine::check(&config(missing)).expect("a mistake");
-    let message = crate::StartError::from(error).to_string();
+    let message = error.to_string();
     assert!(
         message.starts_with(
             "engine.redis.tls.server_ca_pem: \"/no/such/authorities.pem\" cannot be read"

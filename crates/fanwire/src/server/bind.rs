@@ -10,7 +10,7 @@ use std::{
 
 use tokio::net::TcpListener;
 
-use super::StartError;
+use crate::error::StartError;
 use fanwire_config::{AutocertOptions, Config};
 use fanwire_edge::listener;
 use fanwire_tls::AcmeError;

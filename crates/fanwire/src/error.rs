@@ -6,10 +6,7 @@
 use std::{fmt, io, net::SocketAddr};
 
 use fanwire_auth::OptionsError;
-use fanwire_brokers::redis::RedisError;
 use fanwire_tls::{AcmeError, SectionError, TlsError};
-
-use crate::engine::EngineError;
 
 /// Why a server did not start.
 #[derive(Debug)]
@@ -17,8 +14,8 @@ use crate::engine::EngineError;
 pub enum StartError {
     /// An option of the node is wrong; names the key, the value and valid values.
     Options(OptionsError),
-    /// The configured Redis cannot be used; names its address and the remedy.
-    Redis(RedisError),
+    /// The configured engine cannot be used; names its address and the remedy.
+    Engine(Box<dyn std::error::Error + Send + Sync>),
     /// `http_server.address` or `internal_address` cannot be resolved.
     Address { key: &'static str, value: String, source: io::Error },
     /// The address is in use, or not of this machine. `keys` is the common prefix of its configuration keys.
@@ -39,7 +36,7 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StartError::Options(error) => error.fmt(f),
-            StartError::Redis(error) => error.fmt(f),
+            StartError::Engine(error) => error.fmt(f),
             StartError::Address { key, value, source } => write!(
                 f,
                 "{key} = {value:?} cannot be resolved ({source}): use an IP address or a name that resolves"
@@ -71,15 +68,5 @@ impl std::error::Error for StartError {}
 impl From<SectionError> for StartError {
     fn from(SectionError { key, source }: SectionError) -> Self {
         Self::Tls { key, source }
-    }
-}
-
-impl From<EngineError> for StartError {
-    fn from(error: EngineError) -> Self {
-        match error {
-            EngineError::Options(error) => Self::Options(error),
-            EngineError::Redis(error) => Self::Redis(error),
-            EngineError::Tls { key, source } => Self::Tls { key, source },
-        }
     }
 }
