@@ -4,7 +4,6 @@
 //! Change here which scenarios exist; each lives in the module of its name.
 #![forbid(unsafe_code)]
 
-pub mod areas;
 pub mod awake;
 pub mod bare;
 pub mod broadcast;
@@ -15,17 +14,10 @@ pub mod connects;
 pub mod corpus;
 pub mod fanout;
 pub mod handshakes;
-pub mod hot;
 pub mod idle;
-pub mod keys;
 pub mod metrics;
-pub mod names;
-pub mod presence;
-pub mod rate;
 pub mod redis;
-pub mod refusals;
 pub mod room;
 pub mod setup;
 pub mod stats;
-pub mod stream;
 pub mod target;

@@ -6,8 +6,7 @@
 
 use clap::{Parser, Subcommand};
 use fanwire_bench::{
-    areas, awake, bare, broadcast, churn, connects, corpus, fanout, handshakes, hot, idle, keys,
-    names, presence, rate, refusals, room, stream,
+    awake, bare, broadcast, churn, connects, corpus, fanout, handshakes, idle, room,
 };
 use std::process::ExitCode;
 
@@ -27,18 +26,9 @@ enum Scenario {
     Handshakes(handshakes::Handshakes),
     Corpus(corpus::Corpus),
     Churn(churn::Churn),
-    Presence(presence::Presence),
     Broadcast(broadcast::Broadcast),
-    Rate(rate::Rate),
-    Hot(hot::Hot),
-    Refusals(refusals::Refusals),
-    Stream(stream::Stream),
-    Names(names::Names),
     Room(room::Room),
-    Areas(areas::Areas),
-    AreaServer(areas::server::AreaServer),
     RoomServer(room::server::RoomServer),
-    Keys(keys::Keys),
     Bare(bare::Bare),
     Spin(awake::Spin),
 }
@@ -51,18 +41,9 @@ fn main() -> anyhow::Result<ExitCode> {
         Scenario::Handshakes(handshakes) => handshakes.run()?,
         Scenario::Corpus(corpus) => corpus.run()?,
         Scenario::Churn(churn) => churn.run()?,
-        Scenario::Presence(presence) => presence.run()?,
         Scenario::Broadcast(broadcast) => broadcast.run()?,
-        Scenario::Rate(rate) => rate.run()?,
-        Scenario::Hot(hot) => hot.run()?,
-        Scenario::Refusals(refusals) => refusals.run()?,
-        Scenario::Stream(stream) => stream.run()?,
-        Scenario::Names(names) => names.run()?,
         Scenario::Room(room) => room.run()?,
-        Scenario::Areas(areas) => areas.run()?,
-        Scenario::AreaServer(server) => server.run().map(|()| true)?,
         Scenario::RoomServer(server) => server.run().map(|()| true)?,
-        Scenario::Keys(keys) => keys.run()?,
         Scenario::Bare(bare) => bare.run().map(|()| true)?,
         Scenario::Spin(spin) => spin.run().map(|()| true)?,
     };

@@ -49,14 +49,6 @@ impl Target {
         Self::this_program(core, "room-server", arguments)
     }
 
-    /// A program with a world of objects: this program once more.
-    ///
-    /// # Errors
-    /// It does not start.
-    pub fn area(core: usize, arguments: &[String]) -> Result<Self> {
-        Self::this_program(core, "area-server", arguments)
-    }
-
     /// The child prints its address first, and may end when its standard input does.
     fn this_program(core: usize, subcommand: &str, arguments: &[String]) -> Result<Self> {
         let program = std::env::current_exe()?;
@@ -152,11 +144,6 @@ impl Target {
         let log = self.log();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
-    }
-
-    /// Lines that the server has written so far.
-    pub fn log_lines(&self) -> usize {
-        self.log().lines().count()
     }
 
     fn log(&self) -> String {

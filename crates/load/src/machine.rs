@@ -8,7 +8,6 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::Serialize;
 use std::ops::AddAssign;
-use std::path::Path;
 use std::time::Instant;
 use std::{fs, io};
 
@@ -18,17 +17,9 @@ use std::{fs, io};
 /// # Errors
 /// The process is gone.
 pub fn cpu_seconds(pid: u32) -> Result<f64> {
-    threads_cpu_seconds(pid, |_| true)
-}
-
-fn threads_cpu_seconds(pid: u32, counts: impl Fn(&Path) -> bool) -> Result<f64> {
     let mut nanoseconds = 0;
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
-        let folder = thread?.path();
-        if !counts(&folder) {
-            continue;
-        }
-        let text = match fs::read_to_string(folder.join("schedstat")) {
+        let text = match fs::read_to_string(thread?.path().join("schedstat")) {
             Err(error) if has_ended(&error) => continue,
             text => text?,
         };
@@ -36,16 +27,6 @@ fn threads_cpu_seconds(pid: u32, counts: impl Fn(&Path) -> bool) -> Result<f64> 
         nanoseconds += on_cpu.parse::<u64>()?;
     }
     Ok(nanoseconds as f64 / 1e9)
-}
-
-/// CPU seconds that the threads of this name in a process have taken.
-///
-/// # Errors
-/// The process is gone, or the kernel shows no `schedstat`.
-pub fn thread_cpu_seconds(pid: u32, name: &str) -> Result<f64> {
-    threads_cpu_seconds(pid, |folder| {
-        fs::read_to_string(folder.join("comm")).is_ok_and(|comm| comm.trim_end() == name)
-    })
 }
 
 /// Whether a file of /proc could not be read because its thread is gone: before it was opened, or after.
