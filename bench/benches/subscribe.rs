@@ -1,30 +1,24 @@
-//! Criterion benches of entering a channel: plainly, with a position, with publications that were missed, and a view that moves.
-//! In: one connected client, a channel with ten stored publications → out: time per subscribe and unsubscribe, per crossing.
+//! Criterion benches of entering a channel: plainly, with a position, with publications that were missed.
+//! In: one connected client, a channel with ten stored publications → out: time per subscribe and unsubscribe.
 //! Uses the node without sockets; its outbox only counts bytes.
 //! Change here what a subscriber asks for; fan-out is measured by the scenarios of `fanwire-bench`.
 #![forbid(unsafe_code)]
 
 use std::hint::black_box;
-use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use fanwire::room::area::{Shape, View};
-use fanwire_broker::{ClientId, PublishOptions};
-use fanwire_node::options::{AreaOptions, Namespace};
+use fanwire_broker::PublishOptions;
+use fanwire_node::options::Namespace;
 use fanwire_node::{
     Broadcast, ConnectionKey, DeltaMode, Hello, Hub, Inbox, Node, Notice, Options, Outbox, Uplink,
 };
 use fanwire_protocol::{Disconnect, Encoding, Publication, encode_publication};
-use serde_json::Value;
 
 /// A trade tick.
 const BYTES: usize = 270;
 const STORED: u64 = 10;
-/// Units of a tile's side.
-const TILE: u32 = 10;
 const KEY: ConnectionKey = ConnectionKey { index: 0, generation: 1 };
 
 /// A shard without publications while it is timed.
@@ -34,16 +28,13 @@ impl Inbox for Quiet {
     fn push(&self, _notice: Notice) {}
 }
 
-/// An outbox that counts the bytes of replies and keeps the first.
+/// An outbox that counts the bytes of replies.
 #[derive(Default)]
-struct Count(u64, Vec<u8>);
+struct Count(u64);
 
 impl Outbox for Count {
     fn send(&mut self, _connection: ConnectionKey, message: &[u8]) {
         self.0 += message.len() as u64;
-        if self.1.is_empty() {
-            self.1.extend(message);
-        }
     }
 
     fn deliver(&mut self, _connection: u32, _place: u32, _: &Arc<Broadcast>, _: DeltaMode) {}
@@ -74,14 +65,7 @@ fn publication(number: u64) -> Publication {
 fn hub(now: Instant, out: &mut Count) -> Hub {
     let mut options = Options::default();
     options.client.insecure = true;
-    options.channel.namespaces = vec![
-        namespace("plain", false),
-        namespace("kept", true),
-        Namespace {
-            areas: AreaOptions { tile_size: TILE, tiles_max: 64 },
-            ..namespace("world", false)
-        },
-    ];
+    options.channel.namespaces = vec![namespace("plain", false), namespace("kept", true)];
     let node = Node::starting_at(options, now, 0).expect("the options are good");
     for number in 0..STORED {
         let publication = publication(number);
@@ -141,50 +125,5 @@ fn subscribe(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A viewer of nine tiles crosses a border: three tiles enter and three leave its view. Next to one send to a socket.
-fn crossing(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("crossing");
-    let (now, mut out) = (Instant::now(), Count::default());
-    let mut hub = hub(now, &mut out);
-    let connected: Value = serde_json::from_slice(&out.1).expect("a reply");
-    let client = connected["connect"]["client"].as_str().and_then(ClientId::parse);
-    let client = client.expect("a client id");
-    hub.receive(KEY, br#"{"id":2,"subscribe":{"channel":"world:a"}}"#, now, &mut out);
-    let tile = f64::from(TILE);
-    let mut view = View {
-        x: tile * 1.5,
-        y: tile * 1.5,
-        layer: 0,
-        shape: Shape::Rectangle { width: tile * 2.0, height: tile * 2.0 },
-        margin: 0.0,
-    };
-    let channel = Arc::<str>::from("world:a");
-    group.bench_function("view", |bencher| {
-        bencher.iter(|| {
-            view.x += tile;
-            let channel = Arc::clone(&channel);
-            hub.notice(Notice::View { client, channel, view }, now, &mut out);
-        });
-    });
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = listener.local_addr().expect("a bound socket");
-    let mut sender = TcpStream::connect(address).expect("a listening socket");
-    let (mut receiver, _) = listener.accept().expect("a connection");
-    let mut message = [b'x'; BYTES];
-    group.bench_function("send", |bencher| {
-        bencher.iter_custom(|times| {
-            let mut taken = Duration::ZERO;
-            for _ in 0..times {
-                let started = Instant::now();
-                sender.write_all(&message).expect("an open socket");
-                taken += started.elapsed();
-                receiver.read_exact(&mut message).expect("an open socket");
-            }
-            taken
-        });
-    });
-    group.finish();
-}
-
-criterion_group!(benches, subscribe, crossing);
+criterion_group!(benches, subscribe);
 criterion_main!(benches);

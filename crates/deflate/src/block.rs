@@ -490,7 +490,7 @@ const FEW: u32 = 300;
 const WIDTHS: usize = 5;
 
 /// Smallest gap (the length of the previous publication) for which one width less is counted. That saves 0.2 to 0.3 %
-/// on events and game snapshots of 1.6 KB, and takes 0.2 % more on chat of 0.5 KB (example `encoder`).
+/// on events and game snapshots of 1.6 KB, and takes 0.2 % more on chat of 0.5 KB (example `encoder`, since removed).
 const LONG: u32 = 1 << 10;
 
 /// Wide enough that no distance in a message at this gap exceeds the largest window.
@@ -499,13 +499,13 @@ const GAP_MAX: u32 = 16 << 10;
 /// Bits of a dynamic block beyond the entropy of its symbols: counts, code lengths of
 /// code lengths, and the loss of whole bits; with three quarters of a bit for each literal symbol and
 /// thirteen for each distance symbol. With the steps, this avoids seven of eight needless trials of ticks in context
-/// and half of those of chat, and no corpus takes 0.1 % more bytes (example `encoder`).
+/// and half of those of chat, and no corpus takes 0.1 % more bytes (example `encoder`, since removed).
 const HEADER_BITS: u32 = 92;
 /// Bits that a change of the code length takes in the description.
 const STEP_BITS: u32 = 2;
 
 /// Counts in a row of at least this many that differ by less than this from the first four are made equal: with 3 or
-/// 6 instead either game snapshots or chat take up to 0.4 % more bytes (example `encoder`).
+/// 6 instead either game snapshots or chat take up to 0.4 % more bytes (example `encoder`, since removed).
 const NEAR: u32 = 4;
 const ALIKE: u32 = 4;
 /// This many zeros stay unchanged.

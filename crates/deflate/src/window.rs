@@ -161,7 +161,7 @@ pub(crate) const HASHED_BYTES: usize = 4;
 
 /// This many bytes at the end of the common part of two pieces are hashed nevertheless, because the rest
 /// of a message repeats them: with 3 or 12 bytes, publications with one source take 0.3 or 0.2 % more
-/// (example `encoder`).
+/// (example `encoder`, since removed).
 const HASHED_AGAIN: usize = 20;
 
 /// 2³² divided by the golden ratio, as a prime; mixes four bytes into the high bits.

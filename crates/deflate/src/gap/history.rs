@@ -405,7 +405,7 @@ fn table_bits(bytes_max: usize) -> u32 {
 }
 
 /// A cache line. Moves by whole lines keep the alignment and are faster: a tick with
-/// one source takes 1 % less time (example `encoder`).
+/// one source takes 1 % less time (example `encoder`, since removed).
 const LINE_BYTES: usize = 64;
 
 /// Smaller histories do not align moves to cache lines, because they have no bytes to spare.

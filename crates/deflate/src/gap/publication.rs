@@ -148,7 +148,7 @@ pub const DEPTH_MAX: usize = 8;
 /// Smallest message for [`Depth::Far`], in bytes. With smaller messages a window hardly ever ends earlier.
 const LARGE_BYTES: usize = 1 << 10;
 
-/// States that change slowly take no more bytes with a shift of an eighth (example `encoder`).
+/// States that change slowly take no more bytes with a shift of an eighth (example `encoder`, since removed).
 const FAR_SHARE: usize = 8;
 
 /// Window bits from 8 to 14.

@@ -10,7 +10,7 @@ use super::{History, Publication};
 ///
 /// [`History::trial`] parses, plans and emits once for each depth that is held, seven times at most:
 /// about ten times the cost of one frame at depth 4, since the runs are deeper (20 µs for ticks of
-/// 250 bytes, 130 µs for events of 1.7 KB; example `encoder`). With one publication in a hundred
+/// 250 bytes, 130 µs for events of 1.7 KB; example `encoder`, since removed). With one publication in a hundred
 /// tried, trials take a tenth of a channel's encoding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trial {

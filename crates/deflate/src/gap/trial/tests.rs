@@ -1,6 +1,6 @@
 //! Tests of `trial`: what is concluded from the publications of made-up channels.
 //! Publications → depth, wish for more or less, and what context saves.
-//! Uses `gap`; on real corpora the numbers are printed by the example `encoder` of the benches.
+//! Uses `gap` only; on real corpora `fanwire tune` prints bytes.
 //! Change here: cases of conclusions.
 
 use super::*;
