@@ -13,7 +13,7 @@ use crate::caller::Caller;
 use crate::fanout::made_up_payloads;
 use crate::redis::RedisServer;
 use crate::setup::Setup;
-use crate::stats::{grouped, median, percentile};
+use crate::stats::{grouped, limit, median, percentile};
 use crate::target::{API_KEY, Target};
 use fanwire_load::generator::publisher::{answer_length, http_request};
 use yardstick::Yardstick;
@@ -142,7 +142,9 @@ impl Broadcast {
             redis.as_ref().map_or(serde_json::json!({ "type": "memory" }), RedisServer::engine);
         let history = serde_json::json!({ "history_size": 10, "history_ttl": "300s" });
         let start = |channel| {
-            Target::with_engine(binary, Some(self.setup.server_core), channel, engine.clone())
+            let channel = serde_json::json!({ "without_namespace": channel });
+            let settings = serde_json::json!({ "channel": channel, "engine": engine });
+            Target::fanwire(binary, Some(self.setup.server_core), settings)
         };
         Ok(Stage { plain: start(serde_json::json!({}))?, keeping: start(history)?, redis })
     }
@@ -206,13 +208,13 @@ impl Broadcast {
             let limit = limits.get(place?).or_else(|| limits.first())?;
             (!case.has_history).then_some(*limit)
         };
-        let (bar, limit_us) = (of(&self.bar), of(&self.limit_us));
+        let (is_quick, quick) = limit(p50, of(&self.limit_us));
         print!("{:>8}  {:>7}  ", grouped(case.channels as f64), case.history());
         print!("{:>10.1}", of_row(&|sample| sample.echo));
         if self.engine == Engine::Redis {
             print!("{:>17.1}", of_row(&redis));
         }
-        print!("{p50:>12.1}{}{:>12.1}", verdict(p50, limit_us), percentile(&all, 0.99));
+        print!("{p50:>12.1}{quick}{:>12.1}", percentile(&all, 0.99));
         print!("{to_echo:>14.2}");
         let judged = match self.engine {
             Engine::Memory => to_echo,
@@ -221,8 +223,9 @@ impl Broadcast {
                 to_redis
             }
         };
-        println!("{}", verdict(judged, bar));
-        bar.is_none_or(|bar| judged <= bar) && limit_us.is_none_or(|limit| p50 <= limit)
+        let (is_met, verdict) = limit(judged, of(&self.bar));
+        println!("{verdict}");
+        is_met && is_quick
     }
 }
 
@@ -264,15 +267,6 @@ fn check_results(answer: &[u8], channels: usize) -> Result<()> {
         "{good} results of {channels}: {json}"
     );
     Ok(())
-}
-
-fn verdict(value: f64, limit: Option<f64>) -> String {
-    match limit {
-        None => String::new(),
-        Some(limit) => {
-            format!(" (at most {limit}: {})", if value <= limit { "kept" } else { "EXCEEDED" })
-        }
-    }
 }
 
 /// In each measurement.

@@ -6,12 +6,13 @@
 use anyhow::{Context, Result};
 use clap::Args;
 use mio::{Events, Interest, Poll, Token};
+use std::cmp::Ordering::Greater;
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use crate::setup::Setup;
-use crate::stats::{grouped, median, percentile, verdict};
-use crate::target::{API_KEY, Target};
+use crate::stats::{grouped, judge, median, percentile};
+use crate::target::{API_KEY, Target, history};
 use client::{Attempt, Client, Stage, Tally};
 use fanwire_load::generator::publisher::{Publisher, publish_request};
 use fanwire_load::generator::{PUBLISHER_TOKEN, StallTimer, connect};
@@ -79,14 +80,11 @@ impl Churn {
     pub fn run(self) -> Result<bool> {
         machine::raise_descriptor_limit();
         let binary = self.setup.binary()?;
-        let history = serde_json::json!({
-            "history_size": self.history, "history_ttl": "300s", "force_recovery": true,
-        });
         let server_core = (!self.all_cores).then_some(self.setup.server_core);
         if server_core.is_some() {
             self.setup.pin_generator()?;
         }
-        let target = Target::configured(&binary, server_core, history)?;
+        let target = Target::fanwire(&binary, server_core, history(self.history))?;
         let each = if self.zipf { "1 to 5".to_owned() } else { self.each.to_string() };
         println!(
             "churn: {} clients of {each} of {} channels, {} publications/s for {} s, compression {}, seed {}",
@@ -107,8 +105,7 @@ impl Churn {
 
     /// Prints the share in context where there is compression; true unless the bar is missed.
     fn judge(&self, share: f64) -> bool {
-        let passed = self.bar.is_none_or(|bar| share >= bar);
-        let verdict = verdict(self.bar, passed);
+        let (passed, verdict) = judge(share, Greater, self.bar);
         if self.compression {
             println!("share of the live deliveries in context: {:.2} %{verdict}", share * 100.0);
         }

@@ -5,6 +5,7 @@
 
 use anyhow::{Context, Result};
 use clap::Args;
+use std::cmp::Ordering::Less;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -16,8 +17,8 @@ use crate::caller::Caller;
 use crate::fanout::made_up_payloads;
 use crate::fanout::schedule::Ledger;
 use crate::setup::Setup;
-use crate::stats::{grouped, median, percentile, verdict};
-use crate::target::{API_KEY, Target};
+use crate::stats::{grouped, judge, median, percentile};
+use crate::target::{API_KEY, Target, history};
 use fanwire_load::generator::messages::Encoding;
 use fanwire_load::generator::publisher::{Publisher, answer_length, publish_request};
 use fanwire_load::generator::{
@@ -78,7 +79,7 @@ impl Connects {
         let mut ratios = Vec::new();
         for number in 1..=self.rounds {
             let before = match &self.against {
-                None => self.measure(&Target::bare(core)?, true, (number, first))?,
+                None => self.measure(&Target::bare(core, None)?, true, (number, first))?,
                 Some(before) => self.measure(&self.fanwire(before)?, false, (number, first))?,
             };
             let target = self.fanwire(binary)?;
@@ -86,19 +87,17 @@ impl Connects {
             ratios.push(now / before);
         }
         let ratio = median(ratios);
-        let passed = self.bar.is_none_or(|bar| ratio <= bar);
-        println!("\nratio fanwire / {first}: {ratio:.2}{}", verdict(self.bar, passed));
+        let (passed, verdict) = judge(ratio, Less, self.bar);
+        println!("\nratio fanwire / {first}: {ratio:.2}{verdict}");
         Ok(passed)
     }
 
     /// A server with what clients have missed.
     fn fanwire(&self, binary: &Path) -> Result<Target> {
         let core = Some(self.setup.server_core);
-        let Some(missed) = self.missed else { return Target::fanwire(binary, core) };
-        let history = serde_json::json!({
-            "history_size": missed, "history_ttl": "300s", "force_recovery": true,
-        });
-        let target = Target::configured(binary, core, history)?;
+        let settings = self.missed.map_or_else(|| serde_json::json!({}), history);
+        let target = Target::fanwire(binary, core, settings)?;
+        let Some(missed) = self.missed else { return Ok(target) };
         let mut caller = Caller::open(target.address())?;
         let payloads = made_up_payloads(100);
         for payload in payloads.iter().cycle().take(missed) {
@@ -152,7 +151,7 @@ impl Connects {
 
     /// Reports how long it takes until all are subscribed again, and the latencies of the others before and during it.
     fn storm(&self, binary: &Path, clients: usize) -> Result<bool> {
-        let target = Target::fanwire(binary, Some(self.setup.server_core))?;
+        let target = Target::fanwire(binary, Some(self.setup.server_core), serde_json::json!({}))?;
         let mut crowd = Generator::new(false)?;
         crowd.open(target.address(), clients, &self.profile("crowd"))?;
         let mut others = Generator::new(false)?;

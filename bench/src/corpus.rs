@@ -61,7 +61,8 @@ impl Corpus {
                 grouped(source.messages.len() as f64)
             );
         }
-        let target = Target::fanwire(&fanwire_binary(self.server.clone())?, None)?;
+        let binary = fanwire_binary(self.server.clone())?;
+        let target = Target::fanwire(&binary, None, serde_json::json!({}))?;
         let checked = self.publish_all(&target, &sources);
         checked.map_err(|error| error.context(format!("server log:\n{}", target.log_tail())))?;
         Ok(true)

@@ -5,6 +5,7 @@
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use std::cmp::Ordering::Greater;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -12,7 +13,7 @@ use crate::bare;
 use crate::certificate::Certificate;
 use crate::corpus::files;
 use crate::setup::Setup;
-use crate::stats::{grouped, median, verdict};
+use crate::stats::{grouped, judge, median};
 use crate::target::API_KEY;
 use fanwire_load::generator::messages::Encoding;
 use fanwire_load::generator::publisher::publish_request;
@@ -214,8 +215,7 @@ impl Fanout {
         let ratios =
             outcomes.chunks_exact(2).map(|pair| pair[1].per_cpu_second / pair[0].per_cpu_second);
         let ratio = median(ratios);
-        let passed = self.bar.is_none_or(|bar| ratio >= bar);
-        let verdict = verdict(self.bar, passed);
+        let (passed, verdict) = judge(ratio, Greater, self.bar);
         println!(
             "\nratio of deliveries per CPU-second, {} / {}: {ratio:.3}{verdict}",
             contenders[1], contenders[0]

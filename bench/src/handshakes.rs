@@ -6,6 +6,7 @@
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use rustls::{ClientConfig, ClientConnection};
+use std::cmp::Ordering::Greater;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use crate::certificate::Certificate;
 use crate::metrics;
 use crate::setup::Setup;
-use crate::stats::{grouped, median, verdict};
+use crate::stats::{grouped, judge, median};
 use crate::target::{Target, command_on};
 use fanwire_load::generator::tls::SERVER_NAME;
 use fanwire_load::machine::{Meter, Usage};
@@ -60,7 +61,7 @@ impl Handshakes {
             if has_openssl { &[Client::Rustls, Client::STime][..] } else { &[Client::Rustls] };
         let mut ratios = [Vec::new(), Vec::new()];
         for round in 1..=self.rounds {
-            let target = Target::with_settings(&binary, Some(core), certificate.settings())?;
+            let target = Target::fanwire(&binary, Some(core), certificate.settings())?;
             let server = Server { name: "fanwire", address: target.address(), pid: target.pid() };
             let fanwire = self.measure_all(round, &server, clients, &certificate)?;
             check_counts(target.plain_address(), &fanwire)?;
@@ -79,8 +80,7 @@ impl Handshakes {
             return Ok(true);
         }
         let [ratio, s_time] = ratios.map(median);
-        let passed = self.bar.is_none_or(|bar| ratio >= bar);
-        let verdict = verdict(self.bar, passed);
+        let (passed, verdict) = judge(ratio, Greater, self.bar);
         println!(
             "\nratio of handshakes per CPU-second, fanwire / openssl: {ratio:.3}{verdict}; with s_time as the client: {s_time:.3}"
         );

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::certificate::{API_IP, Certificate};
 use crate::setup::Setup;
-use crate::stats::{grouped, slope};
+use crate::stats::{grouped, limit, slope};
 use crate::target::{Target, merge};
 use fanwire_load::generator::{ConnectTarget, SubscriberTransport};
 use fanwire_load::machine::{self, Meter};
@@ -84,7 +84,7 @@ impl Idle {
             merge(&mut settings, serde_json::json!({ "http_server": address }));
         }
         let core = Some(self.setup.server_core);
-        let target = Target::with_settings(&self.setup.binary()?, core, settings)?;
+        let target = Target::fanwire(&self.setup.binary()?, core, settings)?;
         let tls = certificate.as_ref().map(Certificate::client);
         let connections = self.connections(&target, tls)?;
         let measured = self.measure(&target, connections);
@@ -134,13 +134,9 @@ impl Idle {
             points.push((step as f64, resident));
         }
         let bytes = slope(&points);
-        println!(
-            "\nbytes per idle connection (least squares): {bytes:.0}{}",
-            limit(bytes, self.bytes_max)
-        );
-        let cpu_us = self.cpu_with_pings(target, connections.as_mut())?;
-        let kept = |value: f64, max: Option<f64>| max.is_none_or(|max| value <= max);
-        Ok(kept(bytes, self.bytes_max) && kept(cpu_us, self.cpu_us_max))
+        let (is_small, verdict) = limit(bytes, self.bytes_max);
+        println!("\nbytes per idle connection (least squares): {bytes:.0}{verdict}");
+        Ok(self.cpu_with_pings(target, connections.as_mut())? && is_small)
     }
 
     fn title(&self) -> String {
@@ -157,13 +153,14 @@ impl Idle {
         )
     }
 
+    /// True when the limit is kept or nothing is measured.
     fn cpu_with_pings(
         &self,
         target: &Target,
         connections: &mut dyn IdleConnections,
-    ) -> Result<f64> {
+    ) -> Result<bool> {
         if self.seconds == 0.0 {
-            return Ok(0.0);
+            return Ok(true);
         }
         connections.rest(FIRST_PING_MAX)?;
         let pings = connections.pings();
@@ -173,16 +170,16 @@ impl Idle {
         let count = self.connections as f64;
         let cpu_us = usage.cpu_seconds * 1e6 / count / usage.wall_seconds;
         let pings = (connections.pings() - pings) as f64;
+        let (kept, verdict) = limit(cpu_us, self.cpu_us_max);
         println!(
-            "µs of CPU per connection and second with pings: {cpu_us:.3}{} ({:.2} pings per connection in {:.0} s, {:.1} µs per ping)",
-            limit(cpu_us, self.cpu_us_max),
+            "µs of CPU per connection and second with pings: {cpu_us:.3}{verdict} ({:.2} pings per connection in {:.0} s, {:.1} µs per ping)",
             pings / count,
             usage.wall_seconds,
             usage.cpu_seconds * 1e6 / pings.max(1.0),
         );
         let resident = machine::resident_bytes(target.pid())? as f64;
         println!("resident after the pings: {:.2} MB", resident / 1e6);
-        Ok(cpu_us)
+        Ok(kept)
     }
 
     /// What the connections take of the server: it has more of them than this program has.
@@ -229,15 +226,6 @@ impl Channels {
         match self {
             Self::OneForAll => "idle".to_owned(),
             Self::OneForEach => format!("idle-{number}"),
-        }
-    }
-}
-
-fn limit(value: f64, max: Option<f64>) -> String {
-    match max {
-        None => String::new(),
-        Some(max) => {
-            format!(" (at most {max}: {})", if value <= max { "kept" } else { "EXCEEDED" })
         }
     }
 }

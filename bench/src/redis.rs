@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use crate::target::command_on;
 
@@ -42,10 +42,6 @@ impl RedisServer {
         Ok(server)
     }
 
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
     /// The section `engine` of a configuration that uses it.
     pub fn engine(&self) -> serde_json::Value {
         serde_json::json!({
@@ -75,18 +71,6 @@ impl RedisServer {
         child.stdin.take().context("it was piped")?.write_all(record)?;
         let output = String::from_utf8(child.wait_with_output()?.stdout)?;
         Ok(at_once as f64 * 1e6 / rate(&output)?)
-    }
-
-    /// Runs one command with redis-cli; what that prints.
-    ///
-    /// # Errors
-    /// It fails.
-    pub fn cli(&self, arguments: &[&str]) -> Result<String> {
-        let mut command = Command::new("redis-cli");
-        command.args(["-p", &self.port.to_string()]).args(arguments);
-        let output = command.output().context(PACKAGE)?;
-        ensure!(output.status.success(), "redis-cli {arguments:?}");
-        Ok(String::from_utf8(output.stdout)?)
     }
 }
 

@@ -112,7 +112,7 @@ impl Room {
     fn measure(&self, contender: Contender) -> Result<Outcome> {
         let core = self.setup.server_core;
         let target = match contender {
-            Contender::Bare => Target::bare(core)?,
+            Contender::Bare => Target::bare(core, None)?,
             _ => Target::room(core, &self.server_arguments(contender))?,
         };
         let mut generator = Generator::new(true)?;

@@ -4,6 +4,7 @@
 //! Change here how numbers are summed up; which ones are shown is the scenario's business.
 
 pub use fanwire_load::grouped;
+use std::cmp::Ordering;
 
 /// The middle sample, or the mean of the two in the middle; 0 without samples.
 pub fn median(samples: impl IntoIterator<Item = f64>) -> f64 {
@@ -34,12 +35,18 @@ pub fn slope(points: &[(f64, f64)]) -> f64 {
     if variance > 0.0 { covariance / variance } else { 0.0 }
 }
 
-/// How the bar of a scenario was met, for the end of its last line; "" without a bar.
-pub fn verdict(bar: Option<f64>, passed: bool) -> String {
-    match bar {
-        None => String::new(),
-        Some(bar) => format!(", bar {bar}: {}", if passed { "met" } else { "MISSED" }),
-    }
+/// Whether the figure of a scenario is on the right side of its bar, and the end of its last line; "" without a bar.
+pub fn judge(value: f64, right_side: Ordering, bar: Option<f64>) -> (bool, String) {
+    let Some(bar) = bar else { return (true, String::new()) };
+    let passed = value == bar || value.partial_cmp(&bar) == Some(right_side);
+    (passed, format!(", bar {bar}: {}", if passed { "met" } else { "MISSED" }))
+}
+
+/// Whether a value of a row is kept within its limit, and what stands behind it; "" without a limit.
+pub fn limit(value: f64, max: Option<f64>) -> (bool, String) {
+    let Some(max) = max else { return (true, String::new()) };
+    let kept = value <= max;
+    (kept, format!(" (at most {max}: {})", if kept { "kept" } else { "EXCEEDED" }))
 }
 
 #[cfg(test)]

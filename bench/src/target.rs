@@ -22,23 +22,16 @@ pub struct Target {
 }
 
 impl Target {
-    /// The bare send loop: this program once more.
+    /// The bare send loop, with a certificate by TLS: this program once more.
     ///
     /// # Errors
     /// It does not start.
-    pub fn bare(core: usize) -> Result<Self> {
-        Self::this_program(core, "bare", &[])
-    }
-
-    /// The bare send loop with TLS.
-    ///
-    /// # Errors
-    /// It does not start.
-    pub fn bare_with(core: usize, certificate: &Certificate) -> Result<Self> {
-        let argument = |path: PathBuf| path.display().to_string();
-        let files = [argument(certificate.certificate()), argument(certificate.key())];
-        let [file, key] = files;
-        Self::this_program(core, "bare", &["--certificate".into(), file, "--key".into(), key])
+    pub fn bare(core: usize, certificate: Option<&Certificate>) -> Result<Self> {
+        let files = certificate.into_iter().flat_map(|made| {
+            let flag = |name, path: PathBuf| format!("--{name}={}", path.display());
+            [flag("certificate", made.certificate()), flag("key", made.key())]
+        });
+        Self::this_program(core, "bare", &files.collect::<Vec<_>>())
     }
 
     /// A program with a room: this program once more.
@@ -62,48 +55,12 @@ impl Target {
         Ok(Self { child, address, folder: None })
     }
 
-    /// As [`Target::configured`], with channels that have nothing.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn fanwire(binary: &Path, core: Option<usize>) -> Result<Self> {
-        Self::configured(binary, core, serde_json::json!({}))
-    }
-
-    /// `fanwire serve` with a configuration of its own on a free port; returns when it accepts connections.
-    /// On one core it has one shard, on all of them one shard each. `channel` are keys of `channel.without_namespace`.
+    /// `fanwire serve` with a configuration of its own on a free port; returns when it accepts connections. On one core it
+    /// has one shard, on all of them one shard each. `settings` are sections of the configuration.
     ///
     /// # Errors
     /// It ends or does not listen within ten seconds; the error carries its log.
-    pub fn configured(
-        binary: &Path,
-        core: Option<usize>,
-        channel: serde_json::Value,
-    ) -> Result<Self> {
-        let channel = serde_json::json!({ "without_namespace": channel });
-        Self::with_settings(binary, core, serde_json::json!({ "channel": channel }))
-    }
-
-    /// As [`Target::configured`], with `engine` as that section of the configuration.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn with_engine(
-        binary: &Path,
-        core: Option<usize>,
-        channel: serde_json::Value,
-        engine: serde_json::Value,
-    ) -> Result<Self> {
-        let channel = serde_json::json!({ "without_namespace": channel });
-        let settings = serde_json::json!({ "channel": channel, "engine": engine });
-        Self::with_settings(binary, core, settings)
-    }
-
-    /// As [`Target::configured`], with any sections of the configuration.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn with_settings(
+    pub fn fanwire(
         binary: &Path,
         core: Option<usize>,
         settings: serde_json::Value,
@@ -225,6 +182,13 @@ fn configuration(settings: serde_json::Value) -> serde_json::Value {
     });
     merge(&mut whole, settings);
     whole
+}
+
+/// Settings of channels that keep so many publications and recover them.
+pub fn history(publications: usize) -> serde_json::Value {
+    serde_json::json!({ "channel": { "without_namespace": {
+        "history_size": publications, "history_ttl": "300s", "force_recovery": true,
+    }}})
 }
 
 /// Puts a value in the place of another one; of two objects only the keys that the later one has.

@@ -90,28 +90,16 @@ impl Round<'_> {
             Contender::Redis => Some(RedisServer::start(Some(self.generator_core))?),
             _ => None,
         };
-        let (core, channel) = (Some(self.server_core), serde_json::json!({}));
         let binary = match contender {
             Contender::Other { .. } => self.other.context("no other build")?,
             _ => self.binary,
         };
         let mut settings =
             self.certificate.map_or_else(|| serde_json::json!({}), Certificate::settings);
-        let target = match (contender, &redis, self.certificate) {
-            (Contender::Bare, _, None) => Target::bare(self.server_core)?,
-            (Contender::Bare, _, Some(certificate)) => {
-                Target::bare_with(self.server_core, certificate)?
-            }
-            (Contender::EventStreams { .. }, ..) => {
-                merge(&mut settings, event_streams());
-                Target::with_settings(binary, core, settings)?
-            }
-            (Contender::UniWebSockets, ..) => {
-                merge(&mut settings, uni_websockets());
-                Target::with_settings(binary, core, settings)?
-            }
-            (_, None, _) => Target::with_settings(binary, core, settings)?,
-            (_, Some(redis), _) => Target::with_engine(binary, core, channel, redis.engine())?,
+        merge(&mut settings, of_contender(contender, redis.as_ref()));
+        let target = match contender {
+            Contender::Bare => Target::bare(self.server_core, self.certificate)?,
+            _ => Target::fanwire(binary, Some(self.server_core), settings)?,
         };
         let mut run = self.connect(contender, target, redis)?;
         run.publish_for(WARM_UP)?;
@@ -263,13 +251,19 @@ impl Run<'_> {
     }
 }
 
-/// Without pings, to which these subscribers have no answer.
-pub(super) fn event_streams() -> serde_json::Value {
-    serde_json::json!({ "sse": { "enabled": true }, "client": { "ping_interval": "1h" } })
-}
-
-pub fn uni_websockets() -> serde_json::Value {
-    serde_json::json!({ "uni_websocket": { "enabled": true } })
+/// Settings of a contender's server.
+fn of_contender(contender: Contender, redis: Option<&RedisServer>) -> serde_json::Value {
+    match (contender, redis) {
+        // Without pings, to which these subscribers have no answer.
+        (Contender::EventStreams { .. }, _) => {
+            serde_json::json!({ "sse": { "enabled": true }, "client": { "ping_interval": "1h" } })
+        }
+        (Contender::UniWebSockets, _) => {
+            serde_json::json!({ "uni_websocket": { "enabled": true } })
+        }
+        (_, Some(redis)) => serde_json::json!({ "engine": redis.engine() }),
+        _ => serde_json::json!({}),
+    }
 }
 
 /// For what is no subscriber.
