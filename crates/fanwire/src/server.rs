@@ -17,8 +17,8 @@ use fanwire_api::Api;
 use fanwire_auth::TokenOptions;
 use fanwire_config::{Config, TlsOptions};
 use fanwire_edge::{
-    AdmissionLimits, AllowedOrigins, ClientParts, ConnectionRate, ListenerSettings, Refusals,
-    SharedLimits, TlsAcceptor, TrustedProxies, descriptors, listener, settings as endpoints,
+    AdmissionLimits, AllowedOrigins, ClientParts, ConnectionRate, ListenerSettings, SharedLimits,
+    TlsAcceptor, TrustedProxies, descriptors, listener, settings as endpoints,
 };
 use fanwire_fanout::{Contexts, Shards};
 use fanwire_node::Node;
@@ -29,7 +29,7 @@ use tokio::{sync::watch, task::JoinHandle};
 use self::{
     bind::{Bound, bind},
     shards::start_shards,
-    tasks::background_tasks,
+    tasks::{Handshakes, background_tasks},
 };
 use crate::{
     Builder, Handle, Hooks, Rooms, compression,
@@ -101,10 +101,9 @@ impl Server {
         let shards = start_shards(&config, &node, &contexts, &decode_failures, &realtime_counters)
             .map_err(StartError::Shards)?;
         let api = Arc::new(Api::new(node.clone(), config.http_api.api.clone()));
-        let (refusals, reloads) = (Arc::<Refusals>::default(), Arc::<Reloads>::default());
-        let (tls_handshakes, certificates) =
-            (Arc::default(), acme.as_ref().map(Acme::certificates));
-        let acceptors = acceptors(&tls, &tls_handshakes);
+        let (handshakes, reloads) = (Handshakes::default(), Arc::<Reloads>::default());
+        let certificates = acme.as_ref().map(Acme::certificates);
+        let acceptors = acceptors(&tls, &handshakes.tls);
         let sources = Sources {
             node: node.clone(),
             shards: shards.clone(),
@@ -112,20 +111,21 @@ impl Server {
             contexts: contexts.clone(),
             api: api.clone(),
             engine: engine.clone(),
-            refusals: refusals.clone(),
+            refusals: handshakes.refusals.clone(),
             tls: tls.clone(),
-            tls_handshakes,
+            tls_handshakes: handshakes.tls.clone(),
             certificates,
             rooms,
             reloads: reloads.clone(),
         };
         let metrics = Arc::new(Metrics::new(sources));
-        let background_tasks = background_tasks(&node, &contexts, &metrics, &shards, &readiness);
+        let background_tasks =
+            background_tasks(&node, &contexts, &metrics, &shards, &readiness, &handshakes);
         let limits = limits(&config, None).shared();
-        let admission = || endpoints::admission(&config, &limits, descriptors, &refusals);
-        let memory = contexts.memory();
+        let admission =
+            || endpoints::admission(&config, &limits, descriptors, &handshakes.refusals);
         let endpoints =
-            endpoints::websockets(&config, &shards, memory, &decode_failures, admission);
+            endpoints::websockets(&config, &shards, contexts.memory(), &decode_failures, admission);
         let parts = routes::Parts {
             clients: ClientParts { endpoints, node: node.clone() },
             shards: shards.clone(),

@@ -15,7 +15,7 @@ use axum::{
     body::Body,
     http::{Request, Response, StatusCode, header},
 };
-use fanwire_telemetry::{LogThrottle, Repeats, excerpt};
+use fanwire_telemetry::{Repeats, excerpt};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, sync::watch, time::timeout};
@@ -35,8 +35,6 @@ use fanwire_tls::{ACME_PROTOCOL, HandshakeCounts, HandshakeResult, ServerTls};
 pub struct TlsAcceptor {
     tls: Arc<ServerTls>,
     counts: Arc<HandshakeCounts>,
-    /// Limits log lines about failed handshakes.
-    log_throttle: LogThrottle,
 }
 
 /// Returns the socket that is to speak HTTP. Without `tls` that is the accepted one.
@@ -60,7 +58,7 @@ pub(crate) async fn accept(
 
 impl TlsAcceptor {
     pub fn new(tls: Arc<ServerTls>, counts: Arc<HandshakeCounts>) -> Self {
-        Self { tls, counts, log_throttle: LogThrottle::default() }
+        Self { tls, counts }
     }
 
     async fn accept(
@@ -106,8 +104,7 @@ impl TlsAcceptor {
     /// Counts a handshake that did not succeed. Logged at level info: once a minute for each cause, at level debug
     /// each of them.
     fn refuse(&self, result: HandshakeResult, peer: SocketAddr, cause: &str) {
-        self.counts.count(result);
-        let repeats = self.log_throttle.record(cause, Instant::now());
+        let repeats = self.counts.fail(result, cause, peer, Instant::now());
         let (address, cause) = (display(peer), excerpt(cause));
         match repeats.map(Repeats::count) {
             Some(count) => tracing::info!(count, cause, address, "a TLS handshake failed"),

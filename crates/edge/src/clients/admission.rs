@@ -6,7 +6,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
-use fanwire_telemetry::{LogThrottle, Repeats, excerpt};
+use fanwire_telemetry::{Repeats, excerpt};
 use parking_lot::RwLock;
 use tracing::field::display;
 
@@ -24,10 +24,8 @@ pub struct Admission {
     pub allows_own_origin: bool,
     /// Number of connections for which there are descriptors; 0 = no limit.
     pub descriptor_limit: usize,
-    /// Counts refused handshakes.
+    /// Counts refused handshakes, and limits log lines about them.
     pub(crate) refusals: Arc<Refusals>,
-    /// Limits log lines about refusals.
-    pub(crate) log_throttle: LogThrottle,
 }
 
 /// The limits that a reload replaces.
@@ -61,7 +59,6 @@ impl Admission {
             allows_own_origin: false,
             descriptor_limit: 0,
             refusals: Arc::default(),
-            log_throttle: LogThrottle::default(),
         }
     }
 
@@ -80,7 +77,7 @@ impl Admission {
         self.check_origin(headers, peer, now)?;
         let limits = Arc::clone(&self.limits.read());
         if !limits.rate.allows(now) {
-            self.refuse(Cause::Rate, now, TOO_MANY_AT_ONCE);
+            self.refuse(Cause::Rate, peer, now, TOO_MANY_AT_ONCE);
             return Err((
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too many new connections, try again later",
@@ -89,7 +86,7 @@ impl Admission {
         let (max, cause) = self.limit(limits.connection_limit);
         permit(max).ok_or_else(|| {
             let is_limit = cause == Cause::Limit;
-            self.refuse(cause, now, if is_limit { FULL } else { OUT_OF_DESCRIPTORS });
+            self.refuse(cause, peer, now, if is_limit { FULL } else { OUT_OF_DESCRIPTORS });
             (StatusCode::SERVICE_UNAVAILABLE, "this node has reached its connection limit")
         })
     }
@@ -150,9 +147,8 @@ impl Admission {
         }
     }
 
-    fn refuse(&self, cause: Cause, now: Instant, what: &str) {
-        self.refusals.count(cause);
-        if let Some(repeats) = self.log_throttle.record(cause.name(), now) {
+    fn refuse(&self, cause: Cause, peer: Option<SocketAddr>, now: Instant, what: &str) {
+        if let Some(repeats) = self.refusals.record(cause, peer, now) {
             tracing::warn!("refusing clients with 503: {what}{repeats}");
         }
     }
@@ -167,8 +163,7 @@ impl Admission {
         peer: Option<SocketAddr>,
         now: Instant,
     ) {
-        self.refusals.count(cause);
-        let repeats = self.log_throttle.record(cause.name(), now);
+        let repeats = self.refusals.record(cause, peer, now);
         if repeats.is_none() && !tracing::enabled!(tracing::Level::DEBUG) {
             return;
         }

@@ -1,9 +1,15 @@
-//! Counts of refused handshakes by cause.
-//! In: a cause, from any thread of the HTTP runtime → out: counts by cause, for metrics.
-//! Uses: atomics. Never: decides about a handshake.
+//! Counts of refused handshakes by cause, and the throttle of their log lines.
+//! In: a cause, from any thread of the HTTP runtime → out: counts by cause, for metrics; whether to log, and the end of a burst.
+//! Uses: atomics, `LogThrottle`. Never: decides about a handshake.
 //! Changed here: the causes. `edge::clients::admission` counts most of them, `edge::clients::upgrade` malformed handshakes.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::{
+    net::SocketAddr,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    time::Instant,
+};
+
+use fanwire_telemetry::{Burst, LogThrottle, RefusalEvent, Repeats};
 
 /// Why a handshake was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,15 +44,32 @@ impl Cause {
 
 /// Refused handshakes since the start.
 #[derive(Debug, Default)]
-pub struct Refusals([AtomicU64; Cause::ALL.len()]);
+pub struct Refusals {
+    counts: [AtomicU64; Cause::ALL.len()],
+    log_throttle: LogThrottle,
+}
 
 impl Refusals {
-    pub(crate) fn count(&self, cause: Cause) {
-        self.0[cause as usize].fetch_add(1, Relaxed);
+    /// Counts a refusal. Returns the count since the last log line of its cause if there is to be another one.
+    pub(crate) fn record(
+        &self,
+        cause: Cause,
+        peer: Option<SocketAddr>,
+        now: Instant,
+    ) -> Option<Repeats> {
+        self.counts[cause as usize].fetch_add(1, Relaxed);
+        let address = peer.map(|peer| peer.ip());
+        let event = RefusalEvent { kind: cause.name(), address, ..RefusalEvent::default() };
+        self.log_throttle.record_event(event, now)
+    }
+
+    /// Bursts that have ended, with the addresses that had most.
+    pub fn ended(&self, now: Instant) -> Vec<Burst> {
+        self.log_throttle.ended(now)
     }
 
     /// Each cause with its count.
     pub fn counts(&self) -> impl Iterator<Item = (Cause, u64)> {
-        Cause::ALL.into_iter().zip(&self.0).map(|(cause, count)| (cause, count.load(Relaxed)))
+        Cause::ALL.into_iter().zip(&self.counts).map(|(cause, count)| (cause, count.load(Relaxed)))
     }
 }

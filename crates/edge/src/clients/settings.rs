@@ -3,7 +3,7 @@
 //! Uses `upgrade` and `admission`, which do the work. Never: a request.
 //! Changed here: which keys an endpoint obeys. Its path is in `routes`.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use fanwire_config::{Config, UniWebsocketOptions, WebsocketOptions};
 use fanwire_fanout::{Realtime, Shards};
@@ -58,7 +58,6 @@ pub fn admission(
         allows_own_origin: config.demo.enabled,
         descriptor_limit: descriptors::for_clients(descriptors),
         refusals: Arc::clone(refusals),
-        ..Admission::open(Instant::now())
     }
 }
 

@@ -8,11 +8,30 @@ use std::{
     time::{Duration, Instant},
 };
 
+use fanwire_edge::Refusals;
 use fanwire_fanout::{Contexts, Shards};
 use fanwire_node::Node;
+use fanwire_telemetry::Burst;
+use fanwire_tls::HandshakeCounts;
 use tokio::{task::JoinHandle, time::MissedTickBehavior};
 
 use crate::{metrics::Metrics, readiness::Readiness};
+
+/// Counts of refused handshakes, which know the ends of bursts.
+#[derive(Clone, Default)]
+pub(super) struct Handshakes {
+    pub(super) refusals: Arc<Refusals>,
+    pub(super) tls: Arc<HandshakeCounts>,
+}
+
+impl Handshakes {
+    fn log_ended(&self, now: Instant) {
+        for burst in self.refusals.ended(now).into_iter().chain(self.tls.ended(now)) {
+            let Burst { kind, count, addresses, .. } = burst;
+            tracing::info!(count, kind, addresses, "handshakes that were refused and not logged");
+        }
+    }
+}
 
 pub(super) fn background_tasks(
     node: &Arc<Node>,
@@ -20,10 +39,11 @@ pub(super) fn background_tasks(
     metrics: &Arc<Metrics>,
     shards: &Arc<Shards>,
     readiness: &Arc<Readiness>,
+    handshakes: &Handshakes,
 ) -> [JoinHandle<()>; 3] {
     [
         tokio::spawn(sweep_contexts(node.clone(), contexts.clone())),
-        tokio::spawn(tick(node.clone(), metrics.clone())),
+        tokio::spawn(tick(node.clone(), metrics.clone(), handshakes.clone())),
         tokio::spawn(observe(shards.clone(), readiness.clone())),
     ]
 }
@@ -40,8 +60,8 @@ async fn sweep_contexts(node: Arc<Node>, contexts: Arc<Contexts>) {
     }
 }
 
-/// Runs the node's periodic work, and keeps `metrics`, which the node summarises, alive.
-async fn tick(node: Arc<Node>, metrics: Arc<Metrics>) {
+/// Runs the node's periodic work, logs the ends of bursts of refusals, and keeps `metrics`, which the node summarises, alive.
+async fn tick(node: Arc<Node>, metrics: Arc<Metrics>, handshakes: Handshakes) {
     node.summarise(metrics.meters());
     let mut ticks = tokio::time::interval(TICK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -49,6 +69,7 @@ async fn tick(node: Arc<Node>, metrics: Arc<Metrics>) {
         ticks.tick().await;
         // An idle shard does not read the clock.
         node.synchronise(Instant::now(), fanwire_fanout::unix_ms());
+        handshakes.log_ended(Instant::now());
         let node = node.clone();
         let _ = tokio::task::spawn_blocking(move || node.tick(Instant::now())).await;
     }

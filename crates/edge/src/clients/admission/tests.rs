@@ -3,6 +3,8 @@
 //! Uses moments made by hand and a permit that counts. Never: sockets.
 //! The responses over sockets are tested in `tests/it/handshake.rs`.
 
+use std::time::Duration;
+
 use axum::http::HeaderValue;
 
 use super::*;
@@ -88,4 +90,21 @@ fn a_page_of_the_server_itself_is_let_in_where_the_demo_is_on() {
     check(true, "ftp://localhost:8000", "localhost:8000", false);
     check(true, "null", "localhost:8000", false);
     check(true, "http://", "localhost:8000", false);
+}
+
+#[test]
+fn the_end_of_a_burst_has_its_count_and_addresses() {
+    let now = Instant::now();
+    let limits = limits(None, 1, ConnectionRate::new(0, now));
+    let admission = Admission { limits, ..Admission::open(now) };
+    for host in [7, 8, 8, 8] {
+        let peer = Some(SocketAddr::from(([10, 0, 0, host], 1000)));
+        let admitted = admission.admit(&HeaderMap::new(), peer, now, |_| None::<()>);
+        assert!(admitted.is_err());
+    }
+    assert!(admission.refusals.ended(now).is_empty());
+    let ended = admission.refusals.ended(now + Duration::from_secs(60));
+    assert_eq!(ended.len(), 1);
+    assert_eq!((ended[0].kind.as_str(), ended[0].count), ("limit", 3)); // the first one was logged
+    assert_eq!(ended[0].addresses, "10.0.0.8 (3), 10.0.0.7 (1)");
 }
