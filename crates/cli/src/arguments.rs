@@ -10,7 +10,7 @@ use clap::error::{ContextKind, ErrorKind};
 use clap::{
     Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
 };
-use fanwire::config::{Entry, Format, Kind, entries, renamed};
+use fanwire_config::{Entry, Format, Kind, entries, renamed};
 
 pub(crate) use bench::{Bench, BenchCommand, BenchLoad, BenchMethod, BenchOutput, BenchServer};
 
@@ -325,7 +325,7 @@ fn within<T: FromStr + Copy>(
     number.ok_or_else(|| format!("expected {expected}"))
 }
 
-/// The given flags of keys, in the form that `fanwire::config::load` accepts.
+/// The given flags of keys, in the form that `fanwire_config::load` accepts.
 #[derive(Debug, Default)]
 pub(crate) struct KeyFlags(pub(crate) Vec<(String, String)>);
 

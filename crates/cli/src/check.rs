@@ -1,13 +1,13 @@
 //! `fanwire check-config`: reports all findings about a configuration, as the server would load it.
 //! In: a file and the environment → out: findings on stdout; an error when the server would not start with them.
-//! Uses `fanwire::config`, `environment`, and the files that the configuration names. Never: a server.
-//! The wording of findings lives in `fanwire::config`; this file selects the printed ones.
+//! Uses `fanwire_config`, `environment`, and the files that the configuration names. Never: a server.
+//! The wording of findings lives in `fanwire_config`; this file selects the printed ones.
 
 use std::io::Write;
 
 use anyhow::{Result, bail};
 use fanwire::Server;
-use fanwire::config::{ConfigError, Finding, Problem, Severity, load};
+use fanwire_config::{ConfigError, Finding, Problem, Severity, load};
 
 use crate::arguments::CheckConfig;
 use crate::{document, environment};

@@ -1,14 +1,14 @@
 //! `fanwire check-token`: explains why the server accepts or refuses a token, without a server.
 //! In: a token, optionally a channel, and a configuration → out: the granted user and lifetime on stdout, or the reason of the refusal.
-//! Uses the verifier of `fanwire::auth`. Never: a JWKS endpoint; never skips a signature check.
+//! Uses the verifier of `fanwire_auth`. Never: a JWKS endpoint; never skips a signature check.
 //! The rules for tokens live in `auth`; this file selects the printed details.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow};
-use fanwire::auth::{Fault, TokenError, Verifier};
-use fanwire::config::load;
-use fanwire::node::options::ClientOptions;
+use fanwire_auth::{Fault, TokenError, Verifier};
+use fanwire_config::load;
+use fanwire_node::options::ClientOptions;
 
 use crate::arguments::CheckToken;
 use crate::{document, environment};

@@ -1,7 +1,7 @@
 //! The environment of the process, merged with the file `.env` of the working directory.
 //! In: variables, a file of `NAME=value` lines → out: pairs; a variable of the process has priority.
 //! Uses the file system to read that file. Never: the meaning of a variable.
-//! The syntax of `.env` is in `dot_env`; the variables of keys are defined in `fanwire::config`.
+//! The syntax of `.env` is in `dot_env`; the variables of keys are defined in `fanwire_config`.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 mod dot_env;
 
-/// All variables, in the form that `fanwire::config::load` accepts.
+/// All variables, in the form that `fanwire_config::load` accepts.
 pub(crate) fn variables() -> Result<impl Iterator<Item = (String, String)>> {
     match std::fs::read_to_string(FILE) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(with_process(BTreeMap::new())),

@@ -1,6 +1,6 @@
 //! `fanwire init` and `genconfig`: a first configuration for one job, and how to use it.
 //! In: a job, a file name → out: the file with random secrets; a client, a token and a request on stdout.
-//! Uses `fanwire::config` to read the file back, `token` to sign. Never: an existing file without `--force`.
+//! Uses `fanwire_config` to read the file back, `token` to sign. Never: an existing file without `--force`.
 //! The namespaces and clients of the jobs are in `init/job.rs`; how to write a file is changed here.
 
 use std::fs::{self, OpenOptions};
@@ -10,8 +10,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
-use fanwire::config::{Config, FileError, Format, load};
-use fanwire::example;
+use fanwire_config::example;
+use fanwire_config::{Config, FileError, Format, load};
 use rand::distr::{Alphanumeric, SampleString};
 
 use crate::arguments::{Algorithm, Init, Job, Token};

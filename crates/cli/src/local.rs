@@ -6,8 +6,8 @@
 use std::path::Path;
 
 use anyhow::Result;
-use fanwire::config::{Config, load};
-use fanwire::example;
+use fanwire_config::example;
+use fanwire_config::{Config, load};
 
 use crate::environment;
 

@@ -9,7 +9,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
-use fanwire::config::LogOptions;
+use fanwire_config::LogOptions;
 use json_lines::JsonLines;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;

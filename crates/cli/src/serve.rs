@@ -9,8 +9,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 use fanwire::Server;
-use fanwire::config::{Config, ConfigError, Finding, LoadedConfig, Severity};
-use fanwire::example::{self, reachable};
+use fanwire_config::example::{self, reachable};
+use fanwire_config::{Config, ConfigError, Finding, LoadedConfig, Severity};
 use rand::distr::{Alphanumeric, SampleString};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

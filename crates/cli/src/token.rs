@@ -1,17 +1,17 @@
 //! `fanwire token`: connection and subscription tokens for development.
 //! In: a user, optionally a channel, and a secret or a configuration → out: a signed token on stdout.
-//! Uses `fanwire::auth`. Never: signs with anything but HMAC.
+//! Uses `fanwire_auth`. Never: signs with anything but HMAC.
 //! Options are changed in `arguments`; claims and signatures live in `auth`.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, bail};
-use fanwire::auth::TokenOptions;
-use fanwire::auth::{
+use fanwire_auth::TokenOptions;
+use fanwire_auth::{
     ConnectionToken, HmacAlgorithm, Lifetime, SubscriptionToken, sign_hmac_connection,
     sign_hmac_subscription,
 };
-use fanwire::config::{Kind, Misfit, Value, load};
+use fanwire_config::{Kind, Misfit, Value, load};
 
 use crate::arguments::{Algorithm, Token};
 use crate::{document, environment};

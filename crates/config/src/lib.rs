@@ -17,6 +17,7 @@ pub mod document;
 mod duration;
 mod engine;
 mod environment;
+pub mod example;
 mod file;
 mod finding;
 mod key;

@@ -5,9 +5,12 @@
 
 use std::net::TcpListener;
 
-use crate::{Hooks, Rooms, config::Config};
+use fanwire_config::Config;
 
-/// A server that is about to start.
+use crate::{Hooks, Rooms};
+
+/// A server that is about to start, with [`start`](Self::start) in a tokio runtime or [`start_embedded`](Self::start_embedded)
+/// without one. [`Hooks`] and [`Rooms`] have examples.
 pub struct Builder {
     pub(crate) config: Config,
     pub(crate) listener: Option<TcpListener>,

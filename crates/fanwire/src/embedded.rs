@@ -9,9 +9,10 @@ use std::{
     thread::{self, JoinHandle},
 };
 
+use fanwire_config::Config;
 use tokio::{runtime, sync::oneshot};
 
-use crate::{Builder, Handle, StartError, config::Config};
+use crate::{Builder, Handle, StartError};
 
 /// A server on threads of its own. Programs with a tokio runtime can use [`Server`](crate::Server) instead, and [`Builder`]
 /// passes a listener and hooks.

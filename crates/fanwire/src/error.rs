@@ -8,7 +8,20 @@ use std::{fmt, io, net::SocketAddr};
 use fanwire_auth::OptionsError;
 use fanwire_tls::{AcmeError, SectionError, TlsError};
 
-/// Why a server did not start.
+/// Why a server did not start. Its text names the configuration key and the remedy.
+///
+/// ```
+/// use fanwire::{EmbeddedServer, StartError, config::Config};
+///
+/// let other = std::net::TcpListener::bind("127.0.0.1:0")?;
+/// let mut config = Config::default();
+/// config.http_server.address = "127.0.0.1".to_owned();
+/// config.http_server.port = other.local_addr()?.port();
+/// let error = EmbeddedServer::start(config).err().expect("the address is in use");
+/// assert!(matches!(error, StartError::Bind { .. }));
+/// assert!(error.to_string().contains("choose another port"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {

@@ -22,6 +22,37 @@ use fanwire_shard::INBOX_BYTES_MAX;
 /// No call blocks. With the memory engine an [`Answer`] is ready at once; with Redis it is pending until Redis answered.
 /// Await it in async code, call [`Answer::wait`] on a thread, or [`Answer::then`] to be called back. The errors are those
 /// of the server API. After the server stopped, publications have no subscribers and no effect.
+///
+/// ```
+/// use std::thread;
+///
+/// use fanwire::{
+///     ConnectionSelector, Disconnect, EmbeddedServer, ErrorCode, Page, Position, Publication, PublishOptions, config::Config,
+/// };
+///
+/// let mut config = Config::default();
+/// config.http_server.address = "127.0.0.1".to_owned();
+/// config.http_server.port = 0; // any free port
+/// let server = EmbeddedServer::start(config)?;
+///
+/// let handle = server.handle();
+/// let publisher = thread::spawn(move || -> Result<Position, ErrorCode> {
+///     handle.publish("news", r#"{"text":"hello"}"#).wait()?;
+///     let tags = [("language".to_owned(), "en".to_owned())].into();
+///     let publication = Publication { data: r#"{"text":"bye"}"#.into(), tags, ..Publication::default() };
+///     let options = PublishOptions { idempotency_key: "bye-1".to_owned(), ..PublishOptions::default() };
+///     handle.publish_with("news", publication, options).wait()
+/// });
+/// publisher.join().expect("the thread ends")?;
+///
+/// let handle = server.handle();
+/// let everything = Page::default();
+/// assert_eq!(handle.history("news", &everything).wait(), Err(ErrorCode::NOT_AVAILABLE)); // no history there
+/// let ada = ConnectionSelector { user: "ada".to_owned(), ..ConnectionSelector::default() };
+/// handle.disconnect(ada, Disconnect::FORCE_RECONNECT).wait()?;
+/// server.shutdown();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Handle {
     node: Arc<Node>,

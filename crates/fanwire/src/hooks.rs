@@ -17,10 +17,10 @@ use tokio::{runtime::Handle as Runtime, time};
 
 use crate::Rooms;
 
-/// What a hook decides. `Ok(None)` = nothing: the server continues as without the hook.
+/// What a hook decides. `Ok(None)` = nothing: the server continues as without the hook. [`Hooks`] has an example.
 pub type Decision<Grant> = Result<Option<Grant>, Rejection>;
 
-/// The end of the connection of a client whose connect had succeeded.
+/// The end of the connection of a client whose connect had succeeded; for [`Hooks::disconnect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DisconnectEvent {
     pub client: ClientInfo,
@@ -28,7 +28,8 @@ pub struct DisconnectEvent {
     pub disconnect: Disconnect,
 }
 
-/// A decision about one kind of event, with an async method. Every `Fn(Event) -> impl Future<Output = Answer>` is one.
+/// A decision about one kind of event, with an async method. Every `Fn(Event) -> impl Future<Output = Answer>` is one, as in the
+/// example of [`Hooks`].
 ///
 /// Calls of one connection follow each other, calls of different connections run concurrently. A hook must not block its
 /// thread, because it runs on the async runtime that accepts connections; `tokio::task::spawn_blocking` is for work that does.

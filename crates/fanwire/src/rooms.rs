@@ -38,6 +38,32 @@ pub use self::running::RoomStats;
 /// publishes there is an input, and is not published. When its subscription or its connection ends, the player leaves.
 ///
 /// Players of a room are connected to this node; with several nodes, a balancer has to bring the players of a room together.
+///
+/// ```no_run
+/// use fanwire::room::{PlayerId, RoomContext, Simulation};
+/// use fanwire::{Builder, RoomOptions, Rooms, config::Config};
+///
+/// #[derive(Default)]
+/// struct Counter(u64);
+///
+/// impl Simulation for Counter {
+///     fn join(&mut self, _player: PlayerId, _user: &str, _data: &[u8], _context: &mut RoomContext<'_>) {}
+///     fn leave(&mut self, _player: PlayerId, _context: &mut RoomContext<'_>) {}
+///     fn input(&mut self, _player: PlayerId, _input: &[u8], _context: &mut RoomContext<'_>) {
+///         self.0 += 1;
+///     }
+///     fn tick(&mut self, context: &mut RoomContext<'_>) {
+///         context.latest(format!(r#"{{"inputs":{}}}"#, self.0));
+///     }
+/// }
+///
+/// let rooms = Rooms::new(1);
+/// let server = Builder::new(Config::default()).rooms(&rooms).start_embedded()?;
+/// rooms.open(RoomOptions::new("counter"), Counter::default())?;
+/// let stats = rooms.stats("counter").expect("it is open");
+/// println!("{} players after {} ticks", stats.players, stats.ticks);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Rooms(Arc<RoomTable>);
 
@@ -60,7 +86,7 @@ pub(crate) struct RoomTotals {
     pub(crate) tick_times: Vec<Arc<CallHistogram>>,
 }
 
-/// The options of one room.
+/// The options of one room. [`Rooms`] has an example.
 #[derive(Clone, Debug)]
 pub struct RoomOptions {
     /// The channel whose subscribers are the players.
@@ -72,7 +98,7 @@ pub struct RoomOptions {
     pub records: bool,
 }
 
-/// Why a room was not opened.
+/// Why a room was not opened, by [`Rooms::open`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RoomError {

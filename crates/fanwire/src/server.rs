@@ -15,7 +15,7 @@ use std::{
 
 use fanwire_api::Api;
 use fanwire_auth::TokenOptions;
-use fanwire_config::{Config, TlsOptions};
+use fanwire_config::{Config, TlsOptions, example};
 use fanwire_edge::{
     AdmissionLimits, AllowedOrigins, ClientParts, ConnectionRate, ListenerSettings, SharedLimits,
     TlsAcceptor, TrustedProxies, descriptors, listener, settings as endpoints,
@@ -35,14 +35,13 @@ use crate::{
     Builder, Handle, Hooks, Rooms, compression,
     engine::Engine,
     error::StartError,
-    example,
     http::routes,
     jwks::Fetcher,
     metrics::{Metrics, Reloads, Sources},
     readiness::Readiness,
 };
 
-/// A running server. Dropping it leaves its threads running; call [`Server::shutdown`].
+/// A running server. Dropping it leaves its threads running; call [`Server::shutdown`]. The [crate](crate) has an example.
 ///
 /// It starts threads, raises the process's soft limit of descriptors to the hard limit, and aborts the process when a shard
 /// panics, because the clients of that shard would hang.

@@ -65,7 +65,6 @@ mod schedule;
 mod simulation;
 
 pub use changed_objects::ChangedObjects;
-pub use fanwire_area as area;
 pub use players::PlayerId;
 pub use queue::{Command, CommandQueue, InputCounts, InputLimits, KINDS_MAX, Refused};
 pub use rate::InputRate;

@@ -9,11 +9,7 @@ mod world;
 
 use std::{error::Error, net::TcpListener, num::NonZeroU32, thread, time::Duration};
 
-use fanwire::{
-    Builder, EmbeddedServer, RoomOptions, Rooms,
-    config::Config,
-    node::options::{AreaOptions, Namespace},
-};
+use fanwire::{Builder, EmbeddedServer, RoomOptions, Rooms, config::Config};
 
 use crate::world::{TILE_SIZE, World};
 
@@ -46,12 +42,10 @@ fn config() -> Config {
     config.client.allowed_origins = vec!["http://127.0.0.1:*".to_owned()];
     config.demo.enabled = true; // its figures are those of the panel
     config.node.client.allow_anonymous_connect_without_token = true;
-    config.node.channel.without_namespace = Namespace {
-        allow_subscribe_for_client: true,
-        allow_subscribe_for_anonymous: true,
-        areas: AreaOptions { tile_size: TILE_SIZE, tiles_max: 64 },
-        ..Namespace::default()
-    };
+    let namespace = &mut config.node.channel.without_namespace;
+    namespace.allow_subscribe_for_client = true;
+    namespace.allow_subscribe_for_anonymous = true;
+    namespace.areas.tile_size = TILE_SIZE;
     config
 }
 

@@ -6,8 +6,7 @@
 use std::collections::BTreeMap;
 
 use fanwire::room::{
-    InputKind, PlayerId, RoomContext, Simulation,
-    area::{Grid, Objects, Place, Shape, View},
+    Grid, InputKind, Objects, Place, PlayerId, RoomContext, Shape, Simulation, View,
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde::Deserialize;

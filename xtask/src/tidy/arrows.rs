@@ -196,7 +196,16 @@ const CRATES: &[CrateRule] = &[
     CrateRule {
         name: "fanwire-cli",
         level: 9,
-        may_use: &["fanwire", "fanwire-load", "fanwire-profile", "fanwire-tune"],
+        may_use: &[
+            "fanwire",
+            "fanwire-api",
+            "fanwire-auth",
+            "fanwire-config",
+            "fanwire-load",
+            "fanwire-node",
+            "fanwire-profile",
+            "fanwire-tune",
+        ],
     },
     CrateRule { name: "fanwire-example-world", level: 9, may_use: &["fanwire"] },
     CrateRule {

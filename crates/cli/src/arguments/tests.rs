@@ -55,7 +55,7 @@ fn an_unknown_flag_is_a_usage_error_with_the_nearest_one() {
 #[test]
 fn help_lists_every_supported_key_and_no_other() {
     let help = Arguments::command().render_long_help().to_string();
-    for entry in fanwire::config::entries() {
+    for entry in fanwire_config::entries() {
         let name = &entry.name;
         let listed = help.contains(&format!("--{name} <")) || help.contains(&format!("--{name}[="));
         assert_eq!(listed, entry.works(), "{name}");

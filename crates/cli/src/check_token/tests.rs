@@ -1,15 +1,15 @@
 //! Tests of the explanations of tokens.
 //! In: tokens, options and a time → out: one line, or the reason of a refusal.
-//! Uses the tokens that `fanwire::auth` signs. Never: the clock, files.
+//! Uses the tokens that `fanwire_auth` signs. Never: the clock, files.
 //! A reason is a row here.
 
 use clap::Parser;
-use fanwire::auth::TokenOptions;
-use fanwire::auth::{
+use fanwire_auth::TokenOptions;
+use fanwire_auth::{
     ConnectionToken, HmacAlgorithm, Lifetime, SubscriptionToken, sign_hmac_connection,
     sign_hmac_subscription,
 };
-use fanwire::node::options::ClientOptions;
+use fanwire_node::options::ClientOptions;
 
 use super::verdict;
 use crate::arguments::{Arguments, CheckToken, CliCommand};

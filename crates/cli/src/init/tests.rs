@@ -1,12 +1,12 @@
 //! Tests of the first configuration.
 //! In: jobs, formats → out: a configuration without findings, words for a shell.
-//! Uses `fanwire::config`. Never: a server, which is in `tests/it/init.rs`.
+//! Uses `fanwire_config`. Never: a server, which is in `tests/it/init.rs`.
 //! A promise about the text of a file is a test here.
 
 use std::path::Path;
 
 use clap::ValueEnum as _;
-use fanwire::config::load;
+use fanwire_config::load;
 
 use super::{converted, quoted, yaml};
 use crate::arguments::Job;

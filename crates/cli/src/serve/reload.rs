@@ -1,11 +1,11 @@
 //! The reload of the configuration on SIGHUP.
 //! In: file, environment and flags, read again → out: a server with the new values, and log lines that name their keys.
-//! Uses `fanwire::config` and `fanwire::Server`. Never: signals, values in log lines.
-//! The log lines of a reload are changed here; which keys can change is decided in `fanwire::config`.
+//! Uses `fanwire_config` and `fanwire::Server`. Never: signals, values in log lines.
+//! The log lines of a reload are changed here; which keys can change is decided in `fanwire_config`.
 
 use anyhow::{Result, bail};
 use fanwire::Server;
-use fanwire::config::{ConfigError, LoadedConfig, Reload};
+use fanwire_config::{ConfigError, LoadedConfig, Reload};
 
 use super::log;
 use crate::arguments::Serve;

@@ -1,9 +1,9 @@
 //! Tests of the text at the start.
 //! In: configurations → out: the text.
-//! Uses `fanwire::config` defaults. Never: sockets, signals.
+//! Uses `fanwire_config` defaults. Never: sockets, signals.
 //! A line of the text is also changed here.
 
-use fanwire::config::{Config, load};
+use fanwire_config::{Config, load};
 
 use super::{generate_key, greeting, without_development};
 

@@ -1,11 +1,11 @@
 //! Tests of tokens for development.
 //! In: options → out: tokens that the server's verifier accepts.
-//! Uses `fanwire::auth`. Never: the clock.
+//! Uses `fanwire_auth`. Never: the clock.
 //! A promise of `fanwire token` is a test here.
 
 use clap::Parser;
-use fanwire::auth::TokenOptions;
-use fanwire::auth::Verifier;
+use fanwire_auth::TokenOptions;
+use fanwire_auth::Verifier;
 
 use super::make;
 use crate::arguments::{Arguments, CliCommand, Token};

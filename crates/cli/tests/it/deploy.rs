@@ -1,6 +1,6 @@
 //! The files in `deploy/`: the server understands their configuration.
 //! In: the compose file, the unit, the balancer's file → out: findings of the configuration, and what must fit together.
-//! Uses `fanwire::config` and a reader of YAML. Never: containers, systemd.
+//! Uses `fanwire_config` and a reader of YAML. Never: containers, systemd.
 //! A promise of `docs/scaling.md` about these files is tested here; they are started in `started.rs`.
 
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ fn every_node_of_the_compose_file_starts_without_a_remark() {
             (name.clone(), value.to_owned())
         });
         let (config, findings) =
-            fanwire::config::load(Some(&path("fanwire.yaml")), variables, &[]).expect("it starts");
+            fanwire_config::load(Some(&path("fanwire.yaml")), variables, &[]).expect("it starts");
         assert_eq!(findings, [], "{name}");
         assert_eq!(config.node.name, *name);
         assert_eq!(config.http_server.port, 8_000);
@@ -54,7 +54,7 @@ fn every_node_of_the_compose_file_starts_without_a_remark() {
 #[test]
 fn the_rooms_of_the_example_are_a_chat() {
     let key = ("FANWIRE_HTTP_API_KEY".to_owned(), SECRET.to_owned());
-    let (config, _) = fanwire::config::load(Some(&path("fanwire.yaml")), [key].into_iter(), &[])
+    let (config, _) = fanwire_config::load(Some(&path("fanwire.yaml")), [key].into_iter(), &[])
         .expect("it starts");
     let rooms = config.node.channel.namespaces.iter().find(|namespace| namespace.name == "room");
     let rooms = rooms.expect("the example has rooms");
@@ -78,7 +78,7 @@ fn the_balancer_knows_every_node_and_asks_where_health_answers() {
     }
     let mount = service["volumes"][0].as_str().expect("text");
     assert_eq!(mount.split_once(':').expect("a mount").0, "./haproxy.cfg");
-    let (config, _) = fanwire::config::load(
+    let (config, _) = fanwire_config::load(
         Some(&path("fanwire.yaml")),
         std::iter::empty::<(String, String)>(),
         &[],

@@ -11,13 +11,14 @@ use std::{
 };
 
 use bytes::Bytes;
+use fanwire_area::ViewChange;
 use fanwire_broker::{ClientId, DeliveryClass, PublishOptions};
 use fanwire_cluster::ConnectionSelector;
 use fanwire_node::Node;
 use fanwire_protocol::{ClientInfo, Publication};
 use fanwire_room::{
     Command, CommandQueue, InputCounts, InputKind, PlayerId, Receivers, RecordingWriter, Refused,
-    Room, RoomOutput, Schedule, Simulation, area::ViewChange,
+    Room, RoomOutput, Schedule, Simulation,
 };
 use fanwire_shard::counters::{BOUNDS, CallHistogram};
 use hashbrown::HashMap;
@@ -47,7 +48,7 @@ struct Player {
     selector: ConnectionSelector,
 }
 
-/// Counts and times of a room since its start.
+/// Counts and times of a room since its start; [`Rooms::stats`](crate::Rooms::stats) returns them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RoomStats {
     pub players: usize,

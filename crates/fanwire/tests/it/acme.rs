@@ -1,6 +1,6 @@
 //! Automatic certificates of a whole server: what clients of its listeners get, and why a start fails.
 //! In: a configuration, Pebble → out: bytes over TLS, errors, the authority's counts.
-//! Uses the library's public interface. Never: internals; orders, renewals and failures are tested in `fanwire::acme`.
+//! Uses the library's public interface. Never: internals; orders, renewals and failures are tested in `fanwire_tls`.
 //! Changed here: expectations over sockets. How Pebble is started is in `pebble`.
 
 use std::{

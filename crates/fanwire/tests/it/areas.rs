@@ -13,12 +13,9 @@ use std::{
 use fanwire::{
     Builder, EmbeddedServer, RoomOptions, Rooms,
     config::Config,
-    node::options::AreaOptions,
-    room::{
-        PlayerId, RoomContext, Simulation,
-        area::{Grid, Objects, Place, Shape, View},
-    },
+    room::{Grid, Objects, Place, PlayerId, RoomContext, Shape, Simulation, View},
 };
+use fanwire_node::options::AreaOptions;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::{runtime::Runtime, task::JoinSet};

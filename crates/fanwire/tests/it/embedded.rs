@@ -9,7 +9,7 @@ use fanwire::{
     Builder, ConnectionSelector, DeliveryClass, Disconnect, EmbeddedServer, ErrorCode, Page,
     Publication, PublishOptions, ServerSubscription, StartError,
     config::Config,
-    node::area::{Place, Shape, View},
+    room::{Place, Shape, View},
 };
 use tokio::{runtime::Runtime, time::timeout};
 

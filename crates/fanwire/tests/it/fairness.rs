@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fanwire::shard::{
+use fanwire_shard::{
     Application, Arrival, CloseCause, ConnectionWriter, NewConnection, Peer, ReceivedMessage,
     ShardMessage, ShardSettings, Shards, SlotKey, prepare,
 };

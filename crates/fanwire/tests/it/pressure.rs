@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fanwire::shard::{
+use fanwire_shard::{
     Application, Arrival, CloseCause, ConnectionWriter, INBOX_BYTES_MAX, Inbox, NewConnection,
     Peer, ReceivedMessage, ShardMessage, ShardSettings, Shards, SlotKey, Stop, prepare,
 };

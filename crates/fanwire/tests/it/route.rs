@@ -8,14 +8,12 @@ use std::{
     time::Instant,
 };
 
-use fanwire::{
-    node::{
-        Broadcast, ConnectionKey, DeltaMode, Hello, Hub, Inbox, Node, Notice, Options, Outbox,
-        ShardId, Uplink,
-    },
-    protocol::{Disconnect, Encoding},
-    ws::{Event, Input, Limits, Pool, Reader},
+use fanwire_node::{
+    Broadcast, ConnectionKey, DeltaMode, Hello, Hub, Inbox, Node, Notice, Options, Outbox, ShardId,
+    Uplink,
 };
+use fanwire_protocol::{Disconnect, Encoding};
+use fanwire_ws::{Event, Input, Limits, Pool, Reader};
 
 /// Output of the hub: messages for one connection, and publications.
 #[derive(Default)]

@@ -3,8 +3,8 @@
 //! Uses the test client, a server with a hook.
 //! Changed here: expectations of refused connects.
 
-use fanwire::config::{ConnectCodeResponse, StatusAndBody};
-use fanwire::node::options::ConnectCodeTransform;
+use fanwire_config::{ConnectCodeResponse, StatusAndBody};
+use fanwire_node::options::ConnectCodeTransform;
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

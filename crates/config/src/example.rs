@@ -5,7 +5,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use fanwire_config::Config;
+use crate::Config;
 
 /// A line that publishes through the server API, with the configured key; `body` is JSON without `'`.
 pub fn curl(config: &Config, address: SocketAddr, body: &str) -> String {

@@ -4,7 +4,7 @@
 //! Changed here: which listeners have TLS.
 
 use super::*;
-use fanwire_config::HttpServerOptions;
+use crate::HttpServerOptions;
 
 /// The schemes of clients and of the server API at the internal port.
 fn schemes(
