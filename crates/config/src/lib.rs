@@ -45,6 +45,7 @@ pub use transforms::{ConnectCodeResponse, StatusAndBody, Transforms};
 
 /// Everything a server is told at start. `Config::default()` is what an empty file gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Config {
     pub http_server: HttpServerOptions,
     pub log: LogOptions,
