@@ -3,7 +3,9 @@
 //! Uses the crate `redis` and a runtime. Never: sessions; no call blocks, every call ends in bounded time.
 //! Change here: which connection a call takes. The ports are in `ports.rs`, commands are made in `stream.rs` and `members.rs`.
 
+mod address;
 mod backoff;
+mod call;
 mod clock;
 mod cluster;
 mod command_connection;
@@ -13,6 +15,7 @@ mod error;
 mod error_hint;
 mod health;
 mod keys;
+mod location;
 mod members;
 mod message_handler;
 mod options;
@@ -43,15 +46,17 @@ use clock::RedisClock;
 use cluster::Cluster;
 use dial::{Dialer, Expected};
 use keys::{KeyKind, Keys};
+use location::Location;
 use message_handler::MessageHandler;
 use reads::Reads;
 use redirect::ClusterRedirects;
 use server::ConnectionFactory;
-use store::{CommandConnectionRef, Location, PubSubConnectionRef, Store};
+use store::{CommandConnectionRef, PubSubConnectionRef, Store};
 
+pub use address::{Address, Sentinels};
 pub use error::RedisError;
 pub use health::Health;
-pub use options::{Address, RedisOptions, Sentinels, Wait};
+pub use options::{RedisOptions, Wait};
 pub use socket::Tls;
 
 /// One engine: its connections to one Redis or one Cluster, or to several that share the channels.

@@ -4,7 +4,7 @@
 //! Change here: the effect of a new topology. `cluster/topology_refresh.rs` asks for it.
 
 mod seeds;
-pub(crate) mod topology;
+mod topology;
 mod topology_refresh;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -14,15 +14,17 @@ use std::time::Instant;
 use parking_lot::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard};
 use tokio::sync::Notify;
 
-use super::command_connection::{Call, CommandConnection, UnroutedCalls};
+use super::address::Address;
+use super::call::{Call, Route};
+use super::command_connection::{CommandConnection, UnroutedCalls};
 use super::dial::Expected;
 use super::error::RedisError;
-use super::options::{Address, RedisOptions};
+use super::location::Location;
+use super::options::RedisOptions;
 use super::pubsub_connection::PubSubConnection;
-use super::redirect::{ClusterRedirects, Redirect, Redirector, Route};
+use super::redirect::{ClusterRedirects, Redirect, Redirector};
 use super::server::{ConnectionFactory, Server};
 use super::slot::{self, SLOTS};
-use super::store::Location;
 use topology::Topology;
 
 /// One Cluster. Its connections end with it.

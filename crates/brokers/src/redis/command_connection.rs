@@ -10,17 +10,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
-use redis::{Cmd, PushInfo, PushKind, ServerError, Value};
+use redis::{PushInfo, PushKind, ServerError, Value};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{sleep, timeout, timeout_at};
 
 use self::in_flight::{Batch, InFlightBatches, Sent};
 use super::backoff::Backoff;
+use super::call::{Call, Caller, Route};
 use super::dial::{Connection, Dialer};
 use super::error::{Failure, RedisError};
 use super::health::Health;
-use super::redirect::{ClusterRedirects, Redirect, Route, ends_connection, is_of_slots};
+use super::redirect::{ClusterRedirects, Redirect, ends_connection, is_of_slots};
 use super::script;
 use super::wire::{RedisCommand, number};
 
@@ -39,24 +40,6 @@ struct Shared {
     /// The last try to connect failed: commands fail at once instead of waiting for the next try.
     is_down: AtomicBool,
     health: Arc<Health>,
-}
-
-/// Takes a reply. It runs on the connection's task, so it must be short.
-type Done = Box<dyn FnOnce(Result<Value, Failure>) + Send>;
-
-/// A command in the queue.
-pub(crate) struct Call {
-    command: Cmd,
-    bytes: usize,
-    is_write: bool,
-    caller: Caller,
-}
-
-/// Gets a reply. If it is dropped without one, the caller gets a failure.
-struct Caller {
-    done: Option<Done>,
-    is_repeated: bool,
-    route: Route,
 }
 
 impl CommandConnection {
@@ -152,38 +135,6 @@ impl Shared {
     fn fail(&self, call: Call) {
         self.held_bytes.fetch_sub(call.bytes, Relaxed);
         call.caller.finish(Err(Failure::Unavailable));
-    }
-}
-
-impl Call {
-    /// A command without a reply handler.
-    fn of(command: RedisCommand) -> Self {
-        let caller = Caller { done: None, is_repeated: true, route: Route::default() };
-        Self { command: command.into_cmd(), bytes: 0, is_write: false, caller }
-    }
-
-    pub(crate) fn route(&self) -> Route {
-        self.caller.route
-    }
-
-    /// The same call on another route.
-    pub(crate) fn on(mut self, route: Route) -> Self {
-        self.caller.route = route;
-        self.caller.is_repeated = false;
-        self
-    }
-
-    /// Completes the call with a failure.
-    pub(crate) fn fail(self) {
-        self.caller.finish(Err(Failure::Unavailable));
-    }
-}
-
-impl Caller {
-    fn finish(self, result: Result<Value, Failure>) {
-        if let Some(done) = self.done {
-            done(result);
-        }
     }
 }
 

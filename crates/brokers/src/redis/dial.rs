@@ -12,9 +12,10 @@ use redis::{Pipeline, PushInfo, Value};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
+use super::address::Address;
 use super::clock::RedisClock;
 use super::error::RedisError;
-use super::options::{Address, RedisOptions, Wait};
+use super::options::{RedisOptions, Wait};
 use super::sentinel::MasterResolver;
 pub(crate) use super::socket::{BATCHES_MAX, Connection};
 use super::socket::{Timeouts, Tls, open};

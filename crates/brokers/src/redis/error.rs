@@ -9,7 +9,7 @@ use std::time::Duration;
 use fanwire_broker::Abandoned;
 use redis::ErrorKind;
 
-use super::options::Address;
+use super::address::Address;
 
 /// Why a Redis cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]

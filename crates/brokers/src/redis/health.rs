@@ -9,9 +9,9 @@ use std::time::Instant;
 use fanwire_telemetry::LogThrottle;
 use parking_lot::Mutex;
 
+use super::address::Address;
 use super::error::RedisError;
 use super::error_hint;
-use super::options::Address;
 
 /// The state of an engine, shared by its connections.
 #[derive(Debug, Default)]

@@ -1,12 +1,12 @@
 //! The options of the Redis engine (`engine.redis.*`): addresses, timeouts, numbers of connections.
 //! In: addresses as operators write them → out: hosts, ports and credentials, or an error.
 //! Uses: nothing. Never: sockets.
-//! Change here: the options and the syntax of addresses. Configuration keys are in the crate `config`.
+//! Change here: the options and the syntax of addresses, whose parts are in `address.rs`. Configuration keys are in the crate `config`.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::address::{Address, PORT, Sentinels};
 use super::error::RedisError;
 use super::socket::Tls;
 
@@ -83,51 +83,6 @@ impl Default for Wait {
     }
 }
 
-/// One Redis, or one Sentinel.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Address {
-    /// "" = resolved by the `sentinels`.
-    pub host: String,
-    pub port: u16,
-    /// "" = the default user.
-    pub user: String,
-    /// "" = none.
-    pub password: String,
-    pub db: u32,
-    /// Whether to use TLS, with the settings of [`RedisOptions`].
-    pub is_tls: bool,
-    /// Whether this is a Sentinel, which has no data.
-    pub is_sentinel: bool,
-    /// The Sentinels that resolve the master; `None` = a fixed address.
-    pub sentinels: Option<Arc<Sentinels>>,
-}
-
-/// The Sentinels of one master.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sentinels {
-    /// The name of the master.
-    pub master: String,
-    /// Addresses of some Sentinels, at least one. These report others.
-    pub addresses: Vec<Address>,
-    /// The name of connections to them; "" = none.
-    pub client_name: String,
-}
-
-impl Default for Address {
-    fn default() -> Self {
-        Self {
-            host: "127.0.0.1".to_owned(),
-            port: PORT,
-            user: String::new(),
-            password: String::new(),
-            db: 0,
-            is_tls: false,
-            is_sentinel: false,
-            sentinels: None,
-        }
-    }
-}
-
 impl Address {
     /// Parses `host:port` or `SCHEME://[[user]:password@]host[:port][/db][?option=value&…]`, as Centrifugo does. Schemes are
     /// `redis`, `tcp`, `unix` with the path of a socket, and, with TLS, `rediss`. With `+sentinel` after the scheme, or with
@@ -192,11 +147,6 @@ impl Address {
         Ok(Self { host, port: 0, user, password, db, ..Self::default() })
     }
 
-    /// Whether the host is the path of a socket of this machine.
-    pub(crate) fn is_unix(&self) -> bool {
-        self.host.starts_with('/')
-    }
-
     /// Parses the `host:port` of a Sentinel.
     ///
     /// # Errors
@@ -210,36 +160,6 @@ impl Address {
         }
         let (host, port) = host_and_port(text, SENTINEL_PORT).map_err(wrong)?;
         Ok(Self { host, port, is_sentinel: true, ..Self::default() })
-    }
-
-    /// The address of the master that the Sentinels have resolved.
-    pub(crate) fn located(&self, host: &str, port: u16) -> Self {
-        Self { host: host.to_owned(), port, ..self.clone() }
-    }
-}
-
-/// Without credentials.
-impl fmt::Display for Address {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { host, port, .. } = self;
-        match &self.sentinels {
-            Some(sentinels) if host.is_empty() => {
-                return write!(out, "the master {}", sentinels.master);
-            }
-            _ if self.is_unix() => write!(out, "unix://{host}")?,
-            _ if host.contains(':') => write!(out, "[{host}]:{port}")?,
-            _ => write!(out, "{host}:{port}")?,
-        }
-        match &self.sentinels {
-            Some(sentinels) => write!(out, " (the master {})", sentinels.master),
-            None => Ok(()),
-        }
-    }
-}
-
-impl fmt::Debug for Address {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Address({self}/{})", self.db)
     }
 }
 
@@ -365,7 +285,6 @@ const SCHEMES: &[(&str, bool, bool)] = &[
     ("redis+sentinel", false, true),
     ("rediss+sentinel", true, true),
 ];
-const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use fanwire_broker::{
 use fanwire_protocol::{ClientInfo, Publication};
 
 use super::error::Failure;
-use super::store::Location;
+use super::location::Location;
 use super::wire::{RedisCommand, number};
 use super::{Redis, members, stream};
 

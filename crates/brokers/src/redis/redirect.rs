@@ -1,16 +1,14 @@
 //! Redirects in a Cluster: calls whose slot is at another node, and signals that slots moved.
 //! In: error replies of a Redis → out: a `Redirect`; the trait that a connection reports it to.
-//! Uses: calls of command connections. Never: decides where a slot is.
+//! Uses: calls. Never: decides where a slot is.
 //! Change here: which error replies are redirects. The map of slots is in `cluster.rs`.
 
 use std::sync::{Arc, Weak};
-use std::time::Instant;
 
 use redis::ServerError;
 
-use super::cluster::topology::target;
-use super::command_connection::Call;
-use super::options::Address;
+use super::address::Address;
+use super::call::Call;
 
 /// Routes redirected calls. It is called on the tasks of connections, so its methods must be short.
 pub(crate) trait Redirector: Send + Sync {
@@ -71,18 +69,11 @@ impl Redirect {
     }
 }
 
-/// The route of a call in a Cluster.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Route {
-    pub(crate) slot: u16,
-    /// The index of the connection, the same at each Redis.
-    pub(crate) connection_index: usize,
-    /// How often the call was redirected.
-    pub(crate) redirect_count: u8,
-    /// Send `ASKING` first, because the slot is being migrated to this Redis.
-    pub(crate) is_asking: bool,
-    /// Time until which the call may wait for its slot; set by the first redirect.
-    pub(crate) wait_deadline: Option<Instant>,
+/// The address in a redirect (`MOVED` or `ASK`) of `node`: `SLOT HOST:PORT`.
+fn target(node: &Address, details: &str) -> Option<Address> {
+    let (_, place) = details.split_once(' ')?;
+    let (host, port) = place.rsplit_once(':')?;
+    Some(node.reported(host.as_bytes(), port.parse().ok()?))
 }
 
 /// Whether slots may have moved.

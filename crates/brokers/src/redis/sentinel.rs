@@ -16,9 +16,9 @@ use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::address::{Address, Sentinels};
 use super::backoff::Backoff;
 use super::error::RedisError;
-use super::options::{Address, Sentinels};
 use super::socket::{Connection, Timeouts, Tls, open};
 use super::wire::{RedisCommand, number, parts, text};
 use sentinel_set::{SentinelChanges, SentinelSet, others_of};

@@ -9,13 +9,14 @@ use std::time::Instant;
 use redis::Value;
 use tokio::runtime::Handle;
 
+use super::address::Address;
 use super::clock::RedisClock;
 use super::command_connection::{CommandConnection, UnroutedCalls};
 use super::dial::{self, Dialer, Expected};
 use super::error::Failure;
 use super::health::Health;
 use super::message_handler::MessageHandler;
-use super::options::{Address, RedisOptions};
+use super::options::RedisOptions;
 use super::pubsub_connection::PubSubConnection;
 use super::redirect::ClusterRedirects;
 use super::wire::RedisCommand;

@@ -21,8 +21,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 
+use super::address::Address;
 use super::error::RedisError;
-use super::options::Address;
 
 /// TLS settings: trusted and own certificates.
 #[derive(Clone)]

@@ -9,43 +9,17 @@ use std::time::Instant;
 
 use parking_lot::MappedRwLockReadGuard;
 
+use super::call::Route;
 use super::cluster::Cluster;
 use super::command_connection::CommandConnection;
-use super::consistent_hash;
-use super::keys::Keys;
+use super::location::Location;
 use super::pubsub_connection::PubSubConnection;
-use super::redirect::Route;
 use super::server::Server;
-use super::slot;
 
 /// One share of the channels.
 pub(crate) enum Store {
     Single(Box<Server>),
     Cluster(Arc<Cluster>),
-}
-
-/// Slot and connection of a channel or name within a store.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Location {
-    /// Chooses among the connections to one Redis.
-    hash: u64,
-    pub(crate) slot: u16,
-}
-
-impl Location {
-    /// The location of a channel with this hash.
-    pub(crate) fn of(channel: &str, hash: u64, keys: &Keys) -> Self {
-        Self { hash, slot: keys.slot(channel) }
-    }
-
-    /// The location of a PUB/SUB name between nodes: always the first connection.
-    pub(crate) fn of_node_channel(name: &str) -> Self {
-        Self { hash: 0, slot: slot::of(name.as_bytes()) }
-    }
-
-    pub(crate) fn connection_index(self, count: usize) -> usize {
-        consistent_hash::spread(self.hash, count)
-    }
 }
 
 /// A connection to send a command on.

@@ -3,8 +3,8 @@
 //! Uses: the addresses of a Redis. Never: connections.
 //! Change here: the syntax. Configuration keys are in the crate `config`.
 
+use super::super::address::Address;
 use super::super::error::RedisError;
-use super::super::options::Address;
 
 impl Address {
     /// Parses some nodes of one Cluster: `host:port,host:port`, or as Centrifugo writes it

@@ -5,7 +5,7 @@
 
 use redis::Value;
 
-use super::super::options::Address;
+use super::super::address::Address;
 use super::super::slot::SLOTS;
 use super::super::wire::{RedisCommand, number, parts, text};
 
@@ -45,14 +45,14 @@ impl Topology {
             let first = number(fields.next()?)?;
             let last = number(fields.next()?)?;
             let mut master = parts(fields.next()?)?.into_iter();
-            let host = master.next().and_then(text).map(|host| host_of(&host)).unwrap_or_default();
+            let host = master.next().and_then(text).unwrap_or_default();
             let port = u16::try_from(number(master.next()?)?).ok()?;
             let epoch = epoch(&text(master.next()?)?)?;
             if first > last || last >= SLOTS as u64 {
                 return None;
             }
             let (first, last) = (first as u16, last as u16);
-            Some(Range { first, last, master: at(node, host, port), epoch })
+            Some(Range { first, last, master: node.reported(&host, port), epoch })
         };
         let ranges = parts(slots)?.into_iter().map(range).collect::<Option<_>>()?;
         Some(Self { ranges })
@@ -75,26 +75,6 @@ impl Topology {
         }
         owners
     }
-}
-
-/// The address in a redirect (`MOVED` or `ASK`) of `node`: `SLOT HOST:PORT`.
-pub(crate) fn target(node: &Address, details: &str) -> Option<Address> {
-    let (_, place) = details.split_once(' ')?;
-    let (host, port) = place.rsplit_once(':')?;
-    Some(at(node, host_of(host.as_bytes()), port.parse().ok()?))
-}
-
-/// A host name; "" for a node that does not know its own, which sends nothing or `?`.
-fn host_of(host: &[u8]) -> String {
-    match host {
-        b"?" => String::new(),
-        host => String::from_utf8_lossy(host).into_owned(),
-    }
-}
-
-fn at(node: &Address, host: String, port: u16) -> Address {
-    let host = if host.is_empty() { node.host.clone() } else { host };
-    Address { host, port, ..node.clone() }
 }
 
 /// The field of a CLUSTER NODES line with the configuration epoch.

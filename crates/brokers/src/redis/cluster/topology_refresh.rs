@@ -13,10 +13,11 @@ use redis::{Pipeline, Value};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 
+use super::super::address::Address;
 use super::super::clock::RedisClock;
 use super::super::dial::{Dialer, Expected};
 use super::super::error::RedisError;
-use super::super::options::{Address, RedisOptions};
+use super::super::options::RedisOptions;
 use super::super::server::Server;
 use super::Cluster;
 use super::topology::Topology;

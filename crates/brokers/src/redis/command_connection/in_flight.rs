@@ -14,7 +14,8 @@ use redis::{Pipeline, RedisResult, Value};
 use tokio::task::unconstrained;
 use tokio::time::Instant;
 
-use super::{Call, Caller, QUEUE_MAX, Shared};
+use super::{QUEUE_MAX, Shared};
+use crate::redis::call::{Call, Caller};
 use crate::redis::dial::{BATCHES_MAX, Connection};
 use crate::redis::options::Wait;
 use crate::redis::script;

@@ -4,7 +4,7 @@
 //! A new count is a test here.
 
 use super::*;
-use crate::redis::options::Address;
+use crate::redis::address::Address;
 
 #[test]
 fn an_engine_is_healthy_when_every_connection_is_up() {

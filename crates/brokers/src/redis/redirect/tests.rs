@@ -35,6 +35,19 @@ fn slot_errors_are_redirects() {
 }
 
 #[test]
+fn a_refusal_points_to_an_address() {
+    let asked =
+        || Address { host: "seed".into(), port: 1, user: "ada".into(), ..Address::default() };
+    let at = |host: &str, port| Some(Address { host: host.into(), port, ..asked() });
+    assert_eq!(target(&asked(), "3999 127.0.0.1:6381"), at("127.0.0.1", 6381));
+    assert_eq!(target(&asked(), "3999 ::1:6381"), at("::1", 6381));
+    assert_eq!(target(&asked(), "3999 :6381"), at("seed", 6381));
+    for wrong in ["", "3999", "3999 host", "3999 host:port"] {
+        assert_eq!(target(&asked(), wrong), None, "{wrong}");
+    }
+}
+
+#[test]
 fn a_redis_that_became_a_replica_is_left_whatever_its_version() {
     for (text, ends) in [
         (

@@ -6,7 +6,7 @@
 use redis::Value;
 
 use super::fields_of;
-use crate::redis::options::Address;
+use crate::redis::address::Address;
 use crate::redis::wire::{number, parts, text};
 
 /// The Sentinels of a master.

@@ -82,14 +82,3 @@ fn what_no_cluster_says_is_not_read() {
         assert_eq!(Topology::read(&asked(), [slots, nodes]), None);
     }
 }
-
-#[test]
-fn a_refusal_points_to_an_address() {
-    let at = |host: &str, port| Some(Address { host: host.into(), port, ..asked() });
-    assert_eq!(target(&asked(), "3999 127.0.0.1:6381"), at("127.0.0.1", 6381));
-    assert_eq!(target(&asked(), "3999 ::1:6381"), at("::1", 6381));
-    assert_eq!(target(&asked(), "3999 :6381"), at("seed", 6381));
-    for wrong in ["", "3999", "3999 host", "3999 host:port"] {
-        assert_eq!(target(&asked(), wrong), None, "{wrong}");
-    }
-}
