@@ -1,8 +1,9 @@
 //! Listeners turn sockets into requests: accepting, TLS, HTTP/1.1 and HTTP/2, and the limits of slow peers.
 //! In: listeners → out: requests for endpoints on shards, or for the service of the listener.
 //! Uses hyper on the tokio runtime, and the shards; never reads a request beyond its head.
-//! Changed here: only the list of modules. `listener` accepts sockets, `tls_accept` does the TLS handshake, `plain_request` has shards
-//! read requests, `timeout_stream` limits slow peers, `http2` serves HTTP/2, `frame_limit` ends its floods, `exchange` tracks the request of a connection.
+//! Changed here: only the list of modules. `listener` accepts sockets, `tls_accept` does the TLS handshake, `plain_request` has shards read
+//! requests, `timeout_stream` limits slow peers by the numbers in `limits`, `http2` serves HTTP/2, `frame_limit` ends its floods,
+//! `exchange` tracks the request of a connection.
 
 pub(crate) mod date;
 pub(crate) mod exchange;
@@ -10,6 +11,7 @@ pub(crate) mod forwarded;
 mod frame_limit;
 pub mod host;
 pub(crate) mod http2;
+mod limits;
 pub mod listener;
 pub(crate) mod plain_request;
 mod slots;

@@ -8,8 +8,16 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
-use axum::http::{Extensions, HeaderMap, HeaderName, header::FORWARDED};
+use axum::{
+    extract::ConnectInfo,
+    http::{
+        Extensions, HeaderMap, HeaderName,
+        header::{FORWARDED, USER_AGENT},
+        request,
+    },
+};
 use fanwire_config::Networks;
+use fanwire_shard::Peer;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// The proxies that are believed.
@@ -30,7 +38,7 @@ pub(crate) struct ClientAddress {
 
 /// Marks a request, by an extension, whose client has another address than its socket.
 #[derive(Clone, Copy)]
-pub(crate) struct IsForwarded;
+struct IsForwarded;
 
 impl ClientAddress {
     pub(crate) fn of_peer(address: SocketAddr) -> Self {
@@ -88,6 +96,22 @@ impl TrustedProxies {
     pub(crate) fn speaks_proxy_protocol(&self, peer: SocketAddr) -> bool {
         self.proxy_protocol && self.networks.contains(peer.ip())
     }
+}
+
+/// Identifies a peer across connections: by address, user agent and forwarded address.
+pub(crate) fn peer_of(headers: &HeaderMap, address: Option<SocketAddr>) -> Peer {
+    let identifying = [USER_AGENT, X_FORWARDED_FOR].map(|name| headers.get(name));
+    Peer::of(&(address.map(|address| address.ip()), identifying))
+}
+
+/// The address of the peer of a request, or of its client if a proxy names it.
+pub(crate) fn address_of(extensions: &Extensions) -> Option<SocketAddr> {
+    extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0)
+}
+
+/// Whether a proxy names the client.
+pub(crate) fn is_forwarded(head: &request::Parts) -> bool {
+    head.extensions.get::<IsForwarded>().is_some()
 }
 
 /// The addresses of `X-Forwarded-For`, from the client to the last proxy.

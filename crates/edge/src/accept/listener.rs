@@ -1,7 +1,7 @@
 //! Accepts connections and speaks HTTP/1.1 on them (RFC 9112), with a limit on every resource that a slow peer could hold.
 //! In: a bound listener and a service → out: served requests, until the server stops.
 //! Uses hyper; never reads a request.
-//! Changed here: limits before the handshake. Limits after it live in `shard`.
+//! Changed here: what happens before a handshake. The limits of a peer live in `limits`, those after a handshake in `shard`.
 
 use std::{
     convert::Infallible,
@@ -41,10 +41,11 @@ use super::{
     exchange::{Exchange, TrackedBody},
     forwarded::{self, ClientAddress, TrustedProxies},
     http2,
+    limits::{HEADER_BYTES_MAX, TIMEOUTS},
     plain_request::PlainRequests,
     slots::ConnectionSlots,
     socket::Socket,
-    timeout_stream::{LingerLimits, TimeoutStream, Timeouts},
+    timeout_stream::TimeoutStream,
     tls_accept::{self, TlsAcceptor},
 };
 use fanwire_tls::HTTP2;
@@ -423,7 +424,7 @@ enum ConnectionEnd {
 }
 
 /// Returns when `stop` is true or its sender was dropped.
-pub(crate) async fn stop_requested(stop: &mut watch::Receiver<bool>) {
+async fn stop_requested(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
@@ -431,44 +432,6 @@ const BACKLOG: i32 = 4096;
 
 /// Concurrent HTTP connections; established WebSockets do not count. Further ones wait in the backlog.
 pub const HTTP_CONNECTIONS_MAX: usize = 10_000;
-
-/// Limits of a peer while there are enough slots.
-pub(crate) const TIMEOUTS: Timeouts = Timeouts {
-    head: HEAD_TIMEOUT,
-    idle: IDLE_TIMEOUT,
-    write: WRITE_TIMEOUT,
-    linger: LingerLimits {
-        time: LINGER_TIME,
-        silence: LINGER_SILENCE,
-        bytes: LINGER_BYTES_MAX,
-        head_bytes: LINGER_HEAD_BYTES_MAX,
-    },
-};
-
-/// Limit for a complete request head (Centrifugo: 10 s).
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Limit between requests. Backends keep connections in pools, often for 90 s, and close them themselves.
-pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(180);
-
-/// After a response that was sent before its request was read (413, 401 and others), received bytes are discarded for this
-/// time at most. It equals the time limit of a body.
-const LINGER_TIME: Duration = Duration::from_secs(30);
-
-/// Discarding ends when nothing arrives for this time (nginx: `lingering_timeout`).
-const LINGER_SILENCE: Duration = Duration::from_secs(5);
-
-/// Maximum of discarded bytes: four times the default body limit of the API.
-const LINGER_BYTES_MAX: u64 = 64 * 1024 * 1024;
-
-/// Maximum of discarded bytes of a head that was refused before its end (431).
-const LINGER_HEAD_BYTES_MAX: u64 = 1024 * 1024;
-
-/// The connection is closed when the peer accepts no byte of a response for this time.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Request head and read buffer of one HTTP connection.
-pub(crate) const HEADER_BYTES_MAX: usize = 16 * 1024;
 
 /// Time for requests in flight to finish when the server stops; a partly received head counts too.
 const FINISH_TIME: Duration = Duration::from_secs(5);

@@ -22,7 +22,7 @@ use super::{
     date,
     forwarded::{ClientAddress, TrustedProxies},
     host,
-    listener::IDLE_TIMEOUT,
+    limits::IDLE_TIMEOUT,
     slots::{ConnectionSlots, IdleOnShard},
 };
 use fanwire_shard::{NewConnection, RequestHandler, RequestOutcome};

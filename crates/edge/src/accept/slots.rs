@@ -1,7 +1,7 @@
 //! Slots of HTTP connections: how many there are, who may keep one between requests, and who gives way.
 //! In: connections that begin, become idle and end → out: time limits; a wake-up for the connection that gives way.
 //! Uses tokio's semaphore and notifications; never a socket.
-//! Changed here: when slots are scarce, and what that means. The time limits themselves are in `listener`.
+//! Changed here: when slots are scarce, and what that means. The time limits themselves are in `limits`.
 
 use std::{
     future::Future,

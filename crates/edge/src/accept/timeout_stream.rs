@@ -1,7 +1,7 @@
 //! A socket with time limits for request heads, idle connections and writes; it discards the rest of a request that was answered early.
 //! In: a byte stream and time limits → out: the same stream, whose reads and writes fail when a limit has passed.
 //! Uses tokio's timer; never reads ahead, never buffers.
-//! Changed here: when a slow or silent peer times out, and when a socket is closed. `listener` sets the limits.
+//! Changed here: when a slow or silent peer times out, and when a socket is closed. `limits` has the limits.
 
 use std::{
     io::{Error, ErrorKind, IoSlice, Result},

@@ -23,7 +23,8 @@ use tracing::field::display;
 
 use super::{
     exchange::Exchange,
-    listener::{HEADER_BYTES_MAX, TIMEOUTS, stop_requested},
+    http2,
+    limits::{HEADER_BYTES_MAX, TIMEOUTS},
     slots::ConnectionSlots,
     socket::Socket,
     timeout_stream::TimeoutStream,
@@ -43,14 +44,14 @@ pub(crate) async fn accept(
     socket: TcpStream,
     peer: SocketAddr,
     slots: &Arc<ConnectionSlots>,
-    mut stop: watch::Receiver<bool>,
+    stop: watch::Receiver<bool>,
 ) -> Option<Socket> {
     let Some(tls) = tls else { return Some(socket.into()) };
     // In a box, because connections without TLS have the same task.
     Box::pin(async move {
         tokio::select! {
             accepted = tls.accept(socket, peer, slots) => accepted,
-            () = stop_requested(&mut stop) => None,
+            () = http2::stop_requested(stop) => None,
         }
     })
     .await

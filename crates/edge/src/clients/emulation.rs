@@ -17,10 +17,13 @@ use tokio::time::timeout;
 
 use super::{
     cors,
-    endpoint::{RealtimeEndpoint, Refusal, address_of, is_octet_stream, read, refuse},
+    endpoint::{RealtimeEndpoint, Refusal, is_octet_stream, read, refuse},
 };
 use crate::{
-    accept::plain_request::{PlainEndpoint, PlainOutcome},
+    accept::{
+        forwarded::address_of,
+        plain_request::{PlainEndpoint, PlainOutcome},
+    },
     back_pressure::{REQUEST_TIMEOUT, wait_for_shards},
 };
 use fanwire_shard::INBOX_BYTES_MAX;

@@ -1,4 +1,4 @@
-//! What the endpoints of clients share: reading a request, its user, its peer, and refusing it.
+//! What the endpoints of clients share: reading a request and its user, and refusing it.
 //! In: heads and bodies of requests → out: their parts, or an HTTP error.
 //! Uses axum's types; never opens a connection.
 //! Changed here: limits of a body, where the commands of a query are. The checks of a transport are in its module.
@@ -11,12 +11,12 @@ use std::{
 
 use axum::{
     body::{Body, Bytes, HttpBody},
-    extract::{ConnectInfo, Query},
-    http::{Extensions, HeaderMap, HeaderValue, StatusCode, Uri, header},
+    extract::Query,
+    http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
     response::Response,
 };
 use fanwire_fanout::Realtime;
-use fanwire_shard::{Application, Peer};
+use fanwire_shard::Application;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::{cors, upgrade::Endpoint};
@@ -66,18 +66,6 @@ pub(crate) fn user_of(headers: &HeaderMap, header: &str) -> Result<Option<String
         }
     }
 }
-
-/// Identifies a peer across connections: by address, user agent and forwarded address.
-pub(crate) fn peer_of(headers: &HeaderMap, address: Option<SocketAddr>) -> Peer {
-    let identifying = [header::USER_AGENT, FORWARDED_FOR].map(|name| headers.get(name));
-    Peer::of(&(address.map(|address| address.ip()), identifying))
-}
-
-pub(crate) fn address_of(extensions: &Extensions) -> Option<SocketAddr> {
-    extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0)
-}
-
-const FORWARDED_FOR: header::HeaderName = header::HeaderName::from_static("x-forwarded-for");
 
 /// The commands in the query of an event stream, as `EventSource` sends them, or a connect request.
 pub(crate) fn connect_parameter(uri: &Uri) -> Option<String> {

@@ -19,15 +19,14 @@ use fanwire_ws::extension;
 use super::{
     content_coding, cors,
     endpoint::{
-        RealtimeEndpoint, Refusal, address_of, connect_parameter, is_octet_stream, peer_of, read,
-        refuse, user_of,
+        RealtimeEndpoint, Refusal, connect_parameter, is_octet_stream, read, refuse, user_of,
     },
     unidirectional,
-    upgrade::is_forwarded,
 };
 use crate::accept::{
     date,
     exchange::Exchange,
+    forwarded::{address_of, is_forwarded, peer_of},
     http2,
     plain_request::{PlainEndpoint, PlainOutcome},
     socket::ReleasedSocket,

@@ -17,13 +17,9 @@ use fanwire_ws::{
 use hyper::ext::Protocol;
 use hyper_util::rt::TokioIo;
 
-use super::{
-    admission::Admission,
-    endpoint::{address_of, peer_of},
-    refusals::Cause,
-};
+use super::{admission::Admission, refusals::Cause};
 use crate::accept::{
-    forwarded::IsForwarded,
+    forwarded::{address_of, is_forwarded, peer_of},
     http2,
     plain_request::{self, PlainOutcome},
     socket::{ReleasedSocket, Socket},
@@ -229,11 +225,6 @@ fn move_to_shard<A: Application>(
         }
         Err(error) => tracing::debug!(%error, "a peer left before its socket moved to a shard"),
     }
-}
-
-/// Whether a proxy names the client.
-pub(crate) fn is_forwarded(head: &request::Parts) -> bool {
-    head.extensions.get::<IsForwarded>().is_some()
 }
 
 /// Whether the request opens a WebSocket in a stream of HTTP/2 (RFC 8441 §4).

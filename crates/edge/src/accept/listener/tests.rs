@@ -12,6 +12,7 @@ use axum::{Router, routing::get};
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 
+use super::super::limits::IDLE_TIMEOUT;
 use super::*;
 
 struct Pages(Router);
