@@ -24,7 +24,6 @@ use fanwire_api::http::{ApiRoute, HttpApi};
 use fanwire_telemetry::LogThrottle;
 use tokio::time::timeout;
 
-use super::command_stream::CommandStream;
 use fanwire_edge::{REQUEST_TIMEOUT, wait_for_shards};
 use fanwire_fanout::Shards;
 use fanwire_shard::INBOX_BYTES_MAX;
@@ -72,25 +71,6 @@ impl ApiService {
             Some(Err(refused)) => refused,
             None => text_response(StatusCode::REQUEST_TIMEOUT, LATE),
         }
-    }
-
-    /// Starts the answers to a long request, or refuses it.
-    pub(super) fn stream<B>(
-        self: &Arc<Self>,
-        request: Request<B>,
-        peer: SocketAddr,
-    ) -> Response<Body>
-    where
-        B: HttpBody<Data = Bytes> + Unpin + Send + 'static,
-    {
-        if let Some(refused) = self.http_api.refuse_stream(&request, peer) {
-            return refused.map(Body::from);
-        }
-        let body = CommandStream::new(Arc::clone(self), request.into_body());
-        let mut response = Response::new(Body::new(body));
-        let content_type = HeaderValue::from_static("application/x-ndjson");
-        response.headers_mut().insert(CONTENT_TYPE, content_type);
-        response
     }
 
     /// The response to a request that no route serves: another HTTP method than POST, or a path that does not exist. Logs it

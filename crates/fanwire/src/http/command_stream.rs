@@ -6,21 +6,46 @@
 use std::{
     collections::VecDeque,
     convert::Infallible,
+    net::SocketAddr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
 
-use axum::body::{Bytes, HttpBody};
+use axum::{
+    body::{Body, Bytes, HttpBody},
+    http::{HeaderValue, Request, Response, header::CONTENT_TYPE},
+};
 use fanwire_api::http::{Line, Lines};
 use hyper::body::Frame;
 use tokio::time::{Interval, interval};
 
 use super::api_service::ApiService;
 
+impl ApiService {
+    /// Starts the answers to a long request, or refuses it.
+    pub(super) fn stream<B>(
+        self: &Arc<Self>,
+        request: Request<B>,
+        peer: SocketAddr,
+    ) -> Response<Body>
+    where
+        B: HttpBody<Data = Bytes> + Unpin + Send + 'static,
+    {
+        if let Some(refused) = self.http_api.refuse_stream(&request, peer) {
+            return refused.map(Body::from);
+        }
+        let body = CommandStream::new(Arc::clone(self), request.into_body());
+        let mut response = Response::new(Body::new(body));
+        let content_type = HeaderValue::from_static("application/x-ndjson");
+        response.headers_mut().insert(CONTENT_TYPE, content_type);
+        response
+    }
+}
+
 /// The answers to the commands of a request body.
-pub(super) struct CommandStream<B> {
+struct CommandStream<B> {
     api_service: Arc<ApiService>,
     body: B,
     lines: Lines,
@@ -36,7 +61,7 @@ pub(super) struct CommandStream<B> {
 type Answered = (Vec<u8>, VecDeque<Line>);
 
 impl<B> CommandStream<B> {
-    pub(super) fn new(api_service: Arc<ApiService>, body: B) -> Self {
+    fn new(api_service: Arc<ApiService>, body: B) -> Self {
         let lines = api_service.http_api.lines();
         let stop_check = interval(STOP_CHECK_INTERVAL);
         Self {
