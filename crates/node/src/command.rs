@@ -1,6 +1,6 @@
 //! Client commands: one file per command, and the rules that all of them share (protocol §5: life cycle, order, ids).
 //! In: one command of a session, or a control command for it → out: a reply, nothing yet, or one disconnect.
-//! Uses: `session_table`, the node, `pending`. Never: sends by itself; a command returns its reply or refusal.
+//! Uses: the commands by their names, `session_table`, `pending`. Never: sends by itself; a command returns its reply or refusal.
 //! Change here: rules for every command. Each command has a file; `hub/receive.rs` reads messages of many commands.
 
 mod connect;
@@ -23,13 +23,18 @@ mod unsubscribe;
 
 use std::sync::Arc;
 
-use fanwire_protocol::{Disconnect, Refresh, Reply};
-
+use bytes::Bytes;
 use fanwire_cluster::{Renewal, ServerSubscribe};
+use fanwire_protocol::{Command, DecodeError, Disconnect, Refresh, Reply, Request};
 
+use crate::counters::CommandKind;
+use crate::hooks::{Decision, Rejection};
+use crate::pending::{Awaited, Part, PendingSubscribe, SubscribeOrigin};
 use crate::refusal::Refusal;
+use crate::session::{Phase, Session};
 pub(crate) use context::{Backlog, CommandContext};
 use context::{Begun, CommandStep, Done};
+use subscribe::Finished;
 
 /// Subscribes a connected session that does not wait, for the server API.
 ///
@@ -54,6 +59,188 @@ pub(crate) fn refresh_by_order(
     server_subscribe::refresh(context, renewal).ok()
 }
 
+impl CommandContext<'_> {
+    /// Executes one command as far as possible now. `None` when it has no reply, or none yet. `bytes` are its
+    /// encoding, kept while it waits.
+    pub(crate) fn take(
+        &mut self,
+        command: Result<Command, DecodeError>,
+        bytes: impl FnOnce() -> Bytes,
+    ) -> Result<Option<Reply>, Disconnect> {
+        let Ok(command) = command else {
+            self.command = Some(CommandKind::Unknown);
+            let cause = if self.is_unidirectional() { NO_CONNECT_REQUEST } else { NOT_A_COMMAND };
+            return self.reply(0, Err(Refusal::disconnect(Disconnect::BAD_REQUEST, cause)));
+        };
+        let (id, request) = command.into_request();
+        let kind = CommandKind::from(&request);
+        self.command = Some(kind);
+        self.session_table.counters().count_command(kind);
+        if let Err(refusal) = self.check_order(id, &request) {
+            return self.reply(id, Err(refusal));
+        }
+        if request == Request::Pong {
+            return match self.pong() {
+                Ok(()) => Ok(None),
+                Err(refusal) => self.reply(id, Err(refusal)),
+            };
+        }
+        if let Err(refusal) = self.limit(&request) {
+            return self.reply(id, Err(refusal));
+        }
+        match credentials::lookup_key(self, &request) {
+            Ok(lookup) => self.key_lookup = lookup,
+            Err(later) => {
+                if self.soon(later, |_| Part::Key).is_none() {
+                    self.park(id, Awaited::Key(bytes()));
+                    return Ok(None);
+                }
+            }
+        }
+        self.begin(id, request, bytes)
+    }
+
+    /// Executes a kept command after the key of its token was fetched, or the fetch failed.
+    pub(crate) fn begin_kept(&mut self, bytes: &Bytes) -> Result<Option<Reply>, Disconnect> {
+        let Session { encoding, uplink, .. } = *self.session();
+        let command = uplink.commands(encoding, bytes).next();
+        let Some(Ok(command)) = command else { return Err(Disconnect::BAD_REQUEST) };
+        let (id, request) = command.into_request();
+        self.begin(id, request, || bytes.clone())
+    }
+
+    /// Executes a kept command about which a hook has decided.
+    pub(crate) fn begin_decided(
+        &mut self,
+        bytes: &Bytes,
+        decision: Result<Decision, Rejection>,
+    ) -> Result<Option<Reply>, Disconnect> {
+        self.decision = Some(decision);
+        self.begin_kept(bytes)
+    }
+
+    fn begin(
+        &mut self,
+        id: u32,
+        request: Request,
+        bytes: impl FnOnce() -> Bytes,
+    ) -> Result<Option<Reply>, Disconnect> {
+        self.command = Some(CommandKind::from(&request));
+        match self.dispatch(request) {
+            Ok(CommandStep::Ask(answer)) => {
+                let bytes = bytes();
+                let part = |decision| Part::Decision(Box::new(decision));
+                if let Some(decision) = self.soon(answer, part) {
+                    return self.begin_decided(&bytes, decision);
+                }
+                self.park(id, Awaited::Decision(bytes));
+                Ok(None)
+            }
+            Ok(step) => self.step(id, step),
+            Err(refusal) => self.reply(id, Err(refusal)),
+        }
+    }
+
+    fn step(&mut self, id: u32, step: CommandStep) -> Result<Option<Reply>, Disconnect> {
+        let work = match step {
+            CommandStep::Done(outcome) => return self.arrived(id, Ok(outcome)),
+            CommandStep::Enter(pending_subscribe) if pending_subscribe.is_complete() => {
+                return self.finish(id, *pending_subscribe);
+            }
+            CommandStep::Enter(pending_subscribe) => Awaited::Enter(pending_subscribe),
+            CommandStep::Ask(_) => unreachable!("only a command of a client asks a hook"),
+            CommandStep::Later(answer) => {
+                match self.soon(answer, |outcome| Part::Outcome(Box::new(outcome))) {
+                    Some(result) => return self.arrived(id, result), // it came between two looks
+                    None => Awaited::Reply(self.command),
+                }
+            }
+        };
+        self.park(id, work);
+        Ok(None)
+    }
+
+    /// Finishes a subscribe whose answers have all arrived.
+    pub(crate) fn finish(
+        &mut self,
+        id: u32,
+        pending_subscribe: PendingSubscribe,
+    ) -> Result<Option<Reply>, Disconnect> {
+        let (channels, then, encoded) = pending_subscribe.into_parts();
+        let finished = match &then {
+            SubscribeOrigin::Subscribe(lifetime) => {
+                subscribe::finish(self, id, channels, encoded, *lifetime)
+            }
+            SubscribeOrigin::Connect(terms) => connect::finish(self, channels, encoded, terms),
+            SubscribeOrigin::ControlCommand(lifetime, command) => {
+                match server_subscribe::finish(self, channels, encoded, *lifetime, command) {
+                    Ok(Some(finished)) => Ok(finished),
+                    Ok(None) => return Ok(None),
+                    Err(refusal) => Err(refusal),
+                }
+            }
+        };
+        match finished {
+            Ok(Finished::Reply(reply)) => self.reply(id, Ok(reply)),
+            Ok(Finished::Encoded(messages)) => {
+                self.backlog.messages = messages;
+                Ok(None)
+            }
+            Ok(Finished::Large(found, channels)) => {
+                let pending_subscribe = Box::new(PendingSubscribe::without_results(channels, then));
+                self.offload(id, found, Awaited::Enter(pending_subscribe));
+                Ok(None)
+            }
+            Err(refusal) => self.reply(id, Err(refusal)),
+        }
+    }
+
+    /// The life cycle of protocol §5.2–5.6: connect first, once, and nothing after a refused one; ids.
+    fn check_order(&self, id: u32, request: &Request) -> Result<(), Refusal> {
+        let is_connect = matches!(request, Request::Connect(_));
+        let may_lack_id =
+            matches!(request, Request::Send(_) | Request::Pong) || self.is_unidirectional();
+        let cause = match self.session().phase {
+            Phase::Open if !is_connect => "the first command must be connect",
+            Phase::Refused => "connect was refused",
+            Phase::Connected if is_connect => "the client is connected already",
+            Phase::Open | Phase::Connected if id == 0 && !may_lack_id => "the command has no id",
+            Phase::Open | Phase::Connected => return Ok(()),
+        };
+        Err(Refusal::disconnect(Disconnect::BAD_REQUEST, cause))
+    }
+
+    /// The answer to a ping; an unsolicited one is an error (protocol §6).
+    fn pong(&mut self) -> Result<(), Refusal> {
+        let session = self.session_mut();
+        if session.frame_ping || !session.awaits_pong {
+            return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, "a pong without a ping"));
+        }
+        session.awaits_pong = false; // its timer stays: it fires once for nothing, which is cheaper than moving it now
+        Ok(())
+    }
+
+    fn dispatch(&mut self, request: Request) -> Begun {
+        let done = match request {
+            Request::Connect(request) => return connect::handle(self, request),
+            Request::Subscribe(request) => return subscribe::handle(self, request),
+            Request::Publish(request) => return publish::handle(self, request),
+            Request::Presence(request) => return presence::handle(self, request),
+            Request::PresenceStats(request) => return presence_stats::handle(self, request),
+            Request::History(request) => return history::handle(self, request),
+            Request::Rpc(request) => return rpc::handle(self, request),
+            Request::Unsubscribe(request) => unsubscribe::handle(self, request),
+            Request::Send(request) => send::handle(self, request),
+            Request::Refresh(request) => refresh::handle(self, request),
+            Request::SubRefresh(request) => sub_refresh::handle(self, request),
+            Request::Pong | Request::Unknown => {
+                Err(Refusal::disconnect(Disconnect::BAD_REQUEST, UNKNOWN_COMMAND))
+            }
+        };
+        done.map(|reply| CommandStep::Done(reply.into()))
+    }
+}
+
 /// Every command on a channel must name one (protocol §5.5).
 fn named(channel: &str) -> Result<(), Refusal> {
     if channel.is_empty() {
@@ -64,3 +251,7 @@ fn named(channel: &str) -> Result<(), Refusal> {
 
 /// The id of pushes, which answer no command.
 pub(crate) const NO_COMMAND: u32 = 0;
+
+const NOT_A_COMMAND: &str = "the message is not a command in the JSON or Protobuf protocol";
+const NO_CONNECT_REQUEST: &str = "the first message is not a connect request in JSON or Protobuf";
+const UNKNOWN_COMMAND: &str = "the command has none of the known requests";

@@ -30,7 +30,8 @@ use crate::registry::ShardId;
 use crate::settings::{CurrentSettings, NodeSettings};
 use fanwire_cluster::Cluster;
 
-pub use verbs::{Counts, Page};
+pub use backends::Page;
+pub use verbs::Counts;
 
 /// One running node: options, channel rules, keys, registry, broker and presence. No sockets; time is a parameter.
 ///

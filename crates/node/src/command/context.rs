@@ -1,7 +1,7 @@
-//! One command of one session, from its first check to its reply: executed at once, or waiting for answers.
-//! In: a command, or the answers of a pending one → out: a reply, nothing yet, or the disconnect.
-//! Uses: the commands by their names, `session_table`, the node. Never: sends by itself.
-//! Change here: the steps that all commands share. The rates are in `rates.rs`, messages of many commands in `command.rs`.
+//! The context of one command: its session, the node, the time, and how an outcome becomes the reply.
+//! In: outcomes and refusals, or the answers of a pending command → out: a reply, nothing yet, or the disconnect.
+//! Uses: `session_table`, the node. Never: a command by its name; sends by itself.
+//! Change here: what a command may use, and replies. The steps of a command are in `command.rs`, the rates in `rates.rs`.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,14 +9,9 @@ use std::time::Instant;
 use bytes::Bytes;
 use fanwire_auth::KeyLookup;
 use fanwire_broker::Answer;
-use fanwire_protocol::{Command, DecodeError, Disconnect, ErrorCode, Reply, Request};
+use fanwire_protocol::{Disconnect, ErrorCode, Reply};
 use fanwire_telemetry::{RefusalEvent, excerpt};
 
-use super::subscribe::Finished;
-use super::{
-    connect, credentials, history, presence, presence_stats, publish, refresh, rpc, send,
-    server_subscribe, sub_refresh, subscribe, unsubscribe,
-};
 use crate::broadcast::Broadcast;
 use crate::channel::Who;
 use crate::counters::CommandKind;
@@ -25,9 +20,7 @@ use crate::hooks::{Decision, Rejection};
 use crate::node::Node;
 use crate::notice::Notice;
 use crate::options::Namespace;
-use crate::pending::{
-    Awaited, AwaitedResult, Outcome, Part, PendingSubscribe, SubscribeOrigin, Ticket,
-};
+use crate::pending::{Awaited, AwaitedResult, Outcome, Part, PendingSubscribe, Ticket};
 use crate::refusal::{Consequence, Refusal, Refused};
 use crate::session::{ConnectionKey, Phase, Session, Uplink};
 use crate::session_table::{EndedPlace, SessionTable};
@@ -44,7 +37,7 @@ pub(crate) struct CommandContext<'a> {
     /// Identifies the wait that the command may start.
     ticket: Ticket,
     /// The result of the key lookup, if the token has a published key that was available without waiting.
-    key_lookup: Option<KeyLookup>,
+    pub(super) key_lookup: Option<KeyLookup>,
     /// The decision of a hook about this command, when it begins again.
     pub(super) decision: Option<Result<Decision, Rejection>>,
     /// `None` for a command of the server API.
@@ -140,143 +133,8 @@ impl<'a> CommandContext<'a> {
 }
 
 impl<'a> CommandContext<'a> {
-    /// Executes one command as far as possible now. `None` when it has no reply, or none yet. `bytes` are its
-    /// encoding, kept while it waits.
-    pub(crate) fn take(
-        &mut self,
-        command: Result<Command, DecodeError>,
-        bytes: impl FnOnce() -> Bytes,
-    ) -> Result<Option<Reply>, Disconnect> {
-        let Ok(command) = command else {
-            self.command = Some(CommandKind::Unknown);
-            let cause = if self.is_unidirectional() { NO_CONNECT_REQUEST } else { NO_COMMAND };
-            return self.reply(0, Err(Refusal::disconnect(Disconnect::BAD_REQUEST, cause)));
-        };
-        let (id, request) = command.into_request();
-        let kind = CommandKind::from(&request);
-        self.command = Some(kind);
-        self.session_table.counters().count_command(kind);
-        if let Err(refusal) = self.check_order(id, &request) {
-            return self.reply(id, Err(refusal));
-        }
-        if request == Request::Pong {
-            return match self.pong() {
-                Ok(()) => Ok(None),
-                Err(refusal) => self.reply(id, Err(refusal)),
-            };
-        }
-        if let Err(refusal) = self.limit(&request) {
-            return self.reply(id, Err(refusal));
-        }
-        match credentials::lookup_key(self, &request) {
-            Ok(lookup) => self.key_lookup = lookup,
-            Err(later) => {
-                if self.soon(later, |_| Part::Key).is_none() {
-                    self.park(id, Awaited::Key(bytes()));
-                    return Ok(None);
-                }
-            }
-        }
-        self.begin(id, request, bytes)
-    }
-
-    /// Executes a kept command after the key of its token was fetched, or the fetch failed.
-    pub(crate) fn begin_kept(&mut self, bytes: &Bytes) -> Result<Option<Reply>, Disconnect> {
-        let Session { encoding, uplink, .. } = *self.session();
-        let command = uplink.commands(encoding, bytes).next();
-        let Some(Ok(command)) = command else { return Err(Disconnect::BAD_REQUEST) };
-        let (id, request) = command.into_request();
-        self.begin(id, request, || bytes.clone())
-    }
-
-    /// Executes a kept command about which a hook has decided.
-    pub(crate) fn begin_decided(
-        &mut self,
-        bytes: &Bytes,
-        decision: Result<Decision, Rejection>,
-    ) -> Result<Option<Reply>, Disconnect> {
-        self.decision = Some(decision);
-        self.begin_kept(bytes)
-    }
-
-    fn begin(
-        &mut self,
-        id: u32,
-        request: Request,
-        bytes: impl FnOnce() -> Bytes,
-    ) -> Result<Option<Reply>, Disconnect> {
-        self.command = Some(CommandKind::from(&request));
-        match self.dispatch(request) {
-            Ok(CommandStep::Ask(answer)) => {
-                let bytes = bytes();
-                let part = |decision| Part::Decision(Box::new(decision));
-                if let Some(decision) = self.soon(answer, part) {
-                    return self.begin_decided(&bytes, decision);
-                }
-                self.park(id, Awaited::Decision(bytes));
-                Ok(None)
-            }
-            Ok(step) => self.step(id, step),
-            Err(refusal) => self.reply(id, Err(refusal)),
-        }
-    }
-
-    pub(super) fn step(&mut self, id: u32, step: CommandStep) -> Result<Option<Reply>, Disconnect> {
-        let work = match step {
-            CommandStep::Done(outcome) => return self.arrived(id, Ok(outcome)),
-            CommandStep::Enter(pending_subscribe) if pending_subscribe.is_complete() => {
-                return self.finish(id, *pending_subscribe);
-            }
-            CommandStep::Enter(pending_subscribe) => Awaited::Enter(pending_subscribe),
-            CommandStep::Ask(_) => unreachable!("only a command of a client asks a hook"),
-            CommandStep::Later(answer) => {
-                match self.soon(answer, |outcome| Part::Outcome(Box::new(outcome))) {
-                    Some(result) => return self.arrived(id, result), // it came between two looks
-                    None => Awaited::Reply(self.command),
-                }
-            }
-        };
-        self.park(id, work);
-        Ok(None)
-    }
-
-    fn park(&mut self, id: u32, work: Awaited) {
+    pub(super) fn park(&mut self, id: u32, work: Awaited) {
         self.session_table.pending_mut().park(self.key, self.ticket, id, work);
-    }
-
-    /// Finishes a subscribe whose answers have all arrived.
-    pub(crate) fn finish(
-        &mut self,
-        id: u32,
-        pending_subscribe: PendingSubscribe,
-    ) -> Result<Option<Reply>, Disconnect> {
-        let (channels, then, encoded) = pending_subscribe.into_parts();
-        let finished = match &then {
-            SubscribeOrigin::Subscribe(lifetime) => {
-                subscribe::finish(self, id, channels, encoded, *lifetime)
-            }
-            SubscribeOrigin::Connect(terms) => connect::finish(self, channels, encoded, terms),
-            SubscribeOrigin::ControlCommand(lifetime, command) => {
-                match server_subscribe::finish(self, channels, encoded, *lifetime, command) {
-                    Ok(Some(finished)) => Ok(finished),
-                    Ok(None) => return Ok(None),
-                    Err(refusal) => Err(refusal),
-                }
-            }
-        };
-        match finished {
-            Ok(Finished::Reply(reply)) => self.reply(id, Ok(reply)),
-            Ok(Finished::Encoded(messages)) => {
-                self.backlog.messages = messages;
-                Ok(None)
-            }
-            Ok(Finished::Large(found, channels)) => {
-                let pending_subscribe = Box::new(PendingSubscribe::without_results(channels, then));
-                self.offload(id, found, Awaited::Enter(pending_subscribe));
-                Ok(None)
-            }
-            Err(refusal) => self.reply(id, Err(refusal)),
-        }
     }
 
     /// An answer for the pending command arrived.
@@ -297,7 +155,7 @@ impl<'a> CommandContext<'a> {
     }
 
     /// Offloads the encoding of a large reply; the session waits for it and continues with `work`.
-    fn offload(&mut self, id: u32, found: ReplySource, work: Awaited) {
+    pub(super) fn offload(&mut self, id: u32, found: ReplySource, work: Awaited) {
         let (promise, answer) = Answer::later();
         let encoding = self.session().encoding;
         let early = self.soon(answer, Part::Encoded);
@@ -396,51 +254,6 @@ impl<'a> CommandContext<'a> {
         None
     }
 
-    /// The life cycle of protocol §5.2–5.6: connect first, once, and nothing after a refused one; ids.
-    fn check_order(&self, id: u32, request: &Request) -> Result<(), Refusal> {
-        let is_connect = matches!(request, Request::Connect(_));
-        let may_lack_id =
-            matches!(request, Request::Send(_) | Request::Pong) || self.is_unidirectional();
-        let cause = match self.session().phase {
-            Phase::Open if !is_connect => "the first command must be connect",
-            Phase::Refused => "connect was refused",
-            Phase::Connected if is_connect => "the client is connected already",
-            Phase::Open | Phase::Connected if id == 0 && !may_lack_id => "the command has no id",
-            Phase::Open | Phase::Connected => return Ok(()),
-        };
-        Err(Refusal::disconnect(Disconnect::BAD_REQUEST, cause))
-    }
-
-    /// The answer to a ping; an unsolicited one is an error (protocol §6).
-    fn pong(&mut self) -> Result<(), Refusal> {
-        let session = self.session_mut();
-        if session.frame_ping || !session.awaits_pong {
-            return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, "a pong without a ping"));
-        }
-        session.awaits_pong = false; // its timer stays: it fires once for nothing, which is cheaper than moving it now
-        Ok(())
-    }
-
-    fn dispatch(&mut self, request: Request) -> Begun {
-        let done = match request {
-            Request::Connect(request) => return connect::handle(self, request),
-            Request::Subscribe(request) => return subscribe::handle(self, request),
-            Request::Publish(request) => return publish::handle(self, request),
-            Request::Presence(request) => return presence::handle(self, request),
-            Request::PresenceStats(request) => return presence_stats::handle(self, request),
-            Request::History(request) => return history::handle(self, request),
-            Request::Rpc(request) => return rpc::handle(self, request),
-            Request::Unsubscribe(request) => unsubscribe::handle(self, request),
-            Request::Send(request) => send::handle(self, request),
-            Request::Refresh(request) => refresh::handle(self, request),
-            Request::SubRefresh(request) => sub_refresh::handle(self, request),
-            Request::Pong | Request::Unknown => {
-                Err(Refusal::disconnect(Disconnect::BAD_REQUEST, UNKNOWN_COMMAND))
-            }
-        };
-        done.map(|reply| CommandStep::Done(reply.into()))
-    }
-
     pub(super) fn session(&self) -> &Session {
         self.session_table.session(self.key).expect(LIVES)
     }
@@ -482,9 +295,5 @@ impl<'a> CommandContext<'a> {
         self.session_table.place_of(self.key.index, channel)
     }
 }
-
-const NO_COMMAND: &str = "the message is not a command in the JSON or Protobuf protocol";
-const NO_CONNECT_REQUEST: &str = "the first message is not a connect request in JSON or Protobuf";
-const UNKNOWN_COMMAND: &str = "the command has none of the known requests";
 
 const LIVES: &str = "a session lives as long as its context";

@@ -10,12 +10,23 @@ use fanwire_broker::{
     Answer, BrokerError, Change, Position, PresenceStats, PublishOptions, Query, Retention,
     StreamSlice,
 };
-use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
+use fanwire_protocol::{ClientInfo, ErrorCode, Publication, StreamPosition};
 
-use super::{Node, Page};
+use super::Node;
 use crate::notice::Notice;
 use crate::registry::ShardId;
 use crate::subscribers::PositionCheck;
+
+/// A page of history, as requested by clients and the server API (protocol §18).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Page {
+    /// Most publications; `None` = all, 0 = only the top of the stream.
+    pub limit: Option<usize>,
+    /// Only publications after this position, with `reverse` those before it. An empty epoch is that of any stream.
+    pub since: Option<StreamPosition>,
+    /// Newest first.
+    pub reverse: bool,
+}
 
 impl Node {
     /// The members of a channel, after the permission check.

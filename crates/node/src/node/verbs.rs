@@ -12,29 +12,16 @@ use fanwire_broker::{
     Answer, ClientId, DeliverOptions, DeliveryClass, Position, PresenceStats, PublishOptions,
     Retention, StreamSlice,
 };
-use fanwire_protocol::{
-    ClientInfo, Disconnect, ErrorCode, Publication, StreamPosition, UnsubscribeCode,
-};
+use fanwire_protocol::{ClientInfo, Disconnect, ErrorCode, Publication, UnsubscribeCode};
 
 use super::Node;
-use super::backends::temporary;
+use super::backends::{Page, temporary};
 use crate::channel::check_data;
 use crate::glob::Glob;
 use crate::notice::Notice;
 use crate::tiles::{is_tile, tile_channel};
 use fanwire_cluster::ConnectionSelector;
 use fanwire_cluster::{ControlCommand, ViewCommand};
-
-/// A page of history, as requested by clients and the server API (protocol §18).
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Page {
-    /// Most publications; `None` = all, 0 = only the top of the stream.
-    pub limit: Option<usize>,
-    /// Only publications after this position, with `reverse` those before it. An empty epoch is that of any stream.
-    pub since: Option<StreamPosition>,
-    /// Newest first.
-    pub reverse: bool,
-}
 
 /// Totals of the whole node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
