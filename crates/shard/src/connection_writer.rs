@@ -18,7 +18,8 @@ use fanwire_deflate::{
     gap::{Publication, Reference},
 };
 use fanwire_ws::{Compression, Opcode, frame};
-use rustix::net::sockopt::set_socket_send_buffer_size;
+use mio::net::TcpStream;
+use rustix::net::{SendFlags, sockopt::set_socket_send_buffer_size};
 use slab::Slab;
 
 use super::{
@@ -519,6 +520,13 @@ impl ConnectionWriter {
         connection.queue.push(frame, &mut self.lists);
         connection.mark_dirty(index, &mut self.dirty);
     }
+}
+
+/// Calls the kernel directly: libc's function is a cancellation point, which costs 1 % of a delivery in a process with
+/// threads (`fanwire-bench fanout`). No flag against SIGPIPE, which Apple's systems lack and `writev` has not either: Rust
+/// programs ignore that signal, so a closed socket is `EPIPE`.
+fn send(socket: &TcpStream, bytes: &[u8]) -> rustix::io::Result<usize> {
+    rustix::net::send(socket, bytes, SendFlags::empty())
 }
 
 /// The kernel doubles it for its own structures. It bounds a connection to this much per round trip: 640 KiB/s at 100 ms.

@@ -5,10 +5,9 @@
 
 use std::{collections::VecDeque, net::Shutdown, time::Instant};
 
-use mio::net::TcpStream;
-use rustix::{io::Errno, net::SendFlags};
+use rustix::io::Errno;
 
-use super::{ConnectionWriter, closes::CLOSE_TIMEOUT, joined::JoinedFrames, records};
+use super::{ConnectionWriter, closes::CLOSE_TIMEOUT, joined::JoinedFrames, records, send};
 use crate::{
     connection::{CloseCause, Connection, Phase, SlotKey},
     counters::is_sampled,
@@ -188,13 +187,6 @@ impl ConnectionWriter {
             self.abort_because(key, CloseCause::WriteTimeout);
         }
     }
-}
-
-/// Calls the kernel directly: libc's function is a cancellation point, which costs 1 % of a delivery in a process with
-/// threads (`fanwire-bench fanout`). No flag against SIGPIPE, which Apple's systems lack and `writev` has not either: Rust
-/// programs ignore that signal, so a closed socket is `EPIPE`.
-pub(super) fn send(socket: &TcpStream, bytes: &[u8]) -> rustix::io::Result<usize> {
-    rustix::net::send(socket, bytes, SendFlags::empty())
 }
 
 /// Writes until the queue is empty or the socket blocks. Returns the bytes written, even if the socket failed after

@@ -1,12 +1,12 @@
 //! Writing to connections with TLS: frames are encrypted as they are written (RFC 8446 §5).
 //! In: queues and sessions → out: records on sockets; the part that a socket does not take stays in its session.
-//! Uses `flush::send` and buffers that all connections share; never makes a frame and never calls the application.
+//! Uses `send` of `connection_writer` and buffers that all connections share; never makes a frame and never calls the application.
 //! Changed here: how frames are divided into records. When bytes are written is decided in `connection_writer::flush`.
 
 use mio::net::TcpStream;
 use rustix::io::Errno;
 
-use super::{ConnectionWriter, flush::send, joined::JoinedFrames};
+use super::{ConnectionWriter, joined::JoinedFrames, send};
 use crate::{
     connection::Connection,
     queue::{Lists, Queue},
