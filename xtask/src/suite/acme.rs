@@ -1,14 +1,14 @@
 //! The steps with a certificate authority: Pebble, built from Go modules, and the tests that order certificates from it.
 //! In: where the workspace and its target folder are → out: a program in the target folder; passed and failed tests.
 //! May run Go and the test programs of `crates/tls` and `crates/fanwire`; without Pebble the tests are skipped, with the reason.
-//! Which version of Pebble is used is changed in tests/interop/go/pebble; which tests need it, by the name of their module here.
+//! Which version of Pebble is used is changed in tests/interop/go/pebble; which tests need it, by the name of their module in `steps`.
 
 use std::path::PathBuf;
 
 use anyhow::Result;
 
 use super::binaries;
-use super::steps::{go, interop};
+use super::steps::{WITH_AUTHORITY, go, interop};
 use super::tally::Tally;
 use crate::command::watch;
 use crate::{House, machine};
@@ -36,13 +36,10 @@ pub(super) fn tests(house: &House) -> Result<Tally> {
     let mut binaries = binaries::find(house)?;
     binaries.retain(|binary| ["crates/tls", "crates/fanwire"].iter().any(|of| binary.is_of(of)));
     binaries::count(&binaries, |test| {
-        test.arg(MODULE).env("FANWIRE_PEBBLE", &program);
+        test.arg(WITH_AUTHORITY).env("FANWIRE_PEBBLE", &program);
     })
 }
 
 fn program(house: &House) -> PathBuf {
     house.target.join("interop/pebble")
 }
-
-/// Text that the names of these tests contain.
-pub(super) const MODULE: &str = "with_authority::";

@@ -8,7 +8,6 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use super::acme;
 use super::binaries::{self, Binary};
 use super::interop::STACKS;
 use super::tally::Tally;
@@ -56,7 +55,7 @@ pub(super) fn unit(house: &House) -> Result<Tally> {
     let mut binaries = binaries::find(house)?;
     binaries.retain(|binary| !binary.is_it_of(WITH_REDIS));
     binaries::count(&binaries, |test| {
-        test.args(["--skip", acme::MODULE]);
+        test.args(["--skip", WITH_AUTHORITY]);
         test.envs(house.at_length.then_some((SEQUENCES, "100000")));
     })
 }
@@ -328,6 +327,9 @@ const FILES_AT_ONCE: u32 = 3;
 
 /// The crate whose integration tests start Redis processes.
 const WITH_REDIS: &str = "crates/brokers";
+
+/// Text that the names of tests with a certificate authority contain.
+pub(super) const WITH_AUTHORITY: &str = "with_authority::";
 
 /// How many sequences `crates/node` plays against its model of a stream.
 const SEQUENCES: &str = "FANWIRE_SEQUENCES";
