@@ -1,26 +1,32 @@
-//! Cycles of modules inside a crate: the direct children of a crate root use each other in one direction only.
-//! In: the Rust files → out: a finding per crate with a cycle, which shows the shortest one.
+//! Cycles of modules: the modules of a folder, at every depth of a crate, use each other in one direction only.
+//! In: the Rust files → out: a finding per folder with a cycle, which shows the shortest one.
 //! May use the lexer and read paths (`crate::a`, `super::a`, groups of them); never resolves a name as the compiler does.
-//! How paths are read is changed here; a crate root may use all of its modules.
+//! How paths are read is changed here; the module of a folder is its root: it may use all in it, and all in it may use its items.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::lexer::lex;
 use super::{Finding, Source};
 
-/// A finding for each crate with a cycle; its path is the crate's folder.
+/// A finding for each folder with a cycle among its files and folders.
 pub(crate) fn check(rust: &[Source]) -> Vec<Finding> {
-    let roots = rust.iter().filter_map(|source| {
-        source.path.strip_suffix("/src/lib.rs").or_else(|| source.path.strip_suffix("/src/main.rs"))
-    });
-    let folders: BTreeSet<&str> = roots.collect();
+    let paths = rust.iter().map(|source| source.path.as_str());
+    let roots = paths.filter_map(|path| ROOTS.iter().find_map(|root| path.strip_suffix(root)));
+    let roots: BTreeSet<&str> = roots.collect();
+    roots.into_iter().flat_map(|root| check_crate(root, rust)).collect()
+}
+
+fn check_crate(root: &str, rust: &[Source]) -> Vec<Finding> {
+    let modules = modules(root, rust);
+    let folders = modules.iter().filter_map(|module| module.path.split_last());
+    let folders: BTreeSet<&[String]> = folders.map(|(_, folder)| folder).collect();
     let found = folders.into_iter().filter_map(|folder| {
-        let uses = uses(folder, rust);
-        let modules: BTreeSet<&String> = uses.keys().map(|(from, _)| from).collect();
-        let cycles: Vec<Vec<&str>> =
-            modules.into_iter().filter_map(|module| shortest_cycle(module, &uses)).collect();
-        let shortest = cycles.iter().min_by_key(|cycle| cycle.len())?;
-        Some(Finding::new(folder, 0, describe(shortest, cycles.len(), &uses)))
+        let uses = uses(folder, &modules);
+        let cycles = uses.keys().filter_map(|(from, _)| Some((from, shortest_cycle(from, &uses)?)));
+        let cycles: BTreeMap<&String, Vec<&str>> = cycles.collect();
+        let shortest = cycles.values().min_by_key(|cycle| cycle.len())?;
+        let path = format!("{root}/src/{}", folder.join("/"));
+        Some(Finding::new(&path, 0, describe(shortest, cycles.len(), &uses)))
     });
     found.collect()
 }
@@ -37,58 +43,89 @@ fn describe(cycle: &[&str], members: usize, uses: &Uses) -> String {
 /// Which module uses which other, and where it does so first.
 type Uses = BTreeMap<(String, String), String>;
 
-/// The arrows between the direct children of the crate in `folder`, without tests.
-fn uses(folder: &str, rust: &[Source]) -> Uses {
-    let inside = format!("{folder}/src/");
-    let files =
-        || rust.iter().filter(|source| source.path.starts_with(&inside) && !source.is_test());
-    let module = |source: &Source| {
-        let parts: Vec<&str> =
-            source.path[inside.len()..].trim_end_matches(".rs").split('/').collect();
-        (parts[0].to_owned(), parts.len())
-    };
-    let children: BTreeSet<String> = files().map(|source| module(source).0).collect();
-    let root =
-        files().filter(|source| ["lib.rs", "main.rs"].contains(&&source.path[inside.len()..]));
-    let names: BTreeMap<String, String> =
-        root.flat_map(|root| reexports(&lex(&root.text).code)).collect();
+/// The arrows between the direct children of a folder; those of its own module are none.
+fn uses(folder: &[String], modules: &[Module]) -> Uses {
+    let child = |path: &[String]| path.strip_prefix(folder)?.first().cloned();
+    let children: BTreeSet<String> = modules.iter().filter_map(|it| child(&it.path)).collect();
     let mut uses = Uses::new();
-    for source in files() {
-        let (from, depth) = module(source);
-        let code = lex(&source.text).code;
-        for (at, name) in names_of_root(&code, depth) {
-            let to = names.get(&name).unwrap_or(&name);
-            if *to != from && children.contains(to) && !IS_ROOT.contains(&from.as_str()) {
-                let line = 1 + code[..at].matches('\n').count();
-                let place = || format!("{}:{line}", source.path);
-                uses.entry((from.clone(), to.clone())).or_insert_with(place);
+    for module in modules {
+        let Some(from) = child(&module.path) else { continue };
+        for (place, used) in &module.uses {
+            if let Some(to) = child(used).filter(|to| *to != from && children.contains(to)) {
+                uses.entry((from.clone(), to)).or_insert_with(|| place.clone());
             }
         }
     }
     uses
 }
 
-/// The names that code in a module so deep below the root takes from the root, and where.
-fn names_of_root(code: &str, depth: usize) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
-    for (at, _) in code.match_indices("crate::") {
-        if !code[..at].ends_with(|c: char| is_word(c) || c == '$' || c == '(') {
-            found.extend(heads(&code[at + "crate::".len()..]).into_iter().map(|head| (at, head)));
-        }
-    }
-    let up = "super::".repeat(depth);
-    for (at, _) in code.match_indices(&up) {
-        if !code[..at].ends_with(|c: char| is_word(c) || c == ':') {
-            found.extend(heads(&code[at + up.len()..]).into_iter().map(|head| (at, head)));
-        }
-    }
-    found
+/// A path from the root of the crate, which itself has the empty one.
+type ModulePath = Vec<String>;
+
+/// The paths under which modules export others again, and what these stand for.
+type Reexports = BTreeMap<ModulePath, ModulePath>;
+
+/// A file of a crate: its module, and the paths that it names, each with its place.
+struct Module {
+    path: ModulePath,
+    uses: Vec<(String, ModulePath)>,
 }
 
-/// The first names of a path or of a group of paths: `a::B` gives a, `{a::B, c::{D, E}}` gives a and c.
-fn heads(path: &str) -> Vec<String> {
-    let Some(group) = path.strip_prefix('{') else { return vec![word(path)] };
-    parts(group).into_iter().map(word).collect()
+/// The modules of a crate without tests.
+fn modules(root: &str, rust: &[Source]) -> Vec<Module> {
+    let mut files: Vec<(&Source, ModulePath, String)> = Vec::new();
+    for source in rust.iter().filter(|source| !source.is_test()) {
+        let Some(file) = source.path.strip_prefix(root) else { continue };
+        let Some(inside) = file.strip_prefix("/src/") else { continue };
+        let parts = inside.trim_end_matches(".rs").split('/').map(str::to_owned);
+        let path = if ROOTS.contains(&file) { Vec::new() } else { parts.collect() };
+        files.push((source, path, lex(&source.text).code));
+    }
+    let mut reexports: Reexports =
+        files.iter().flat_map(|(_, path, code)| reexports(path, code)).collect();
+    reexports.retain(|name, _| files.iter().all(|(_, path, _)| path != name));
+    let module = |(source, path, code): &(&Source, ModulePath, String)| {
+        let uses = paths_in(code).into_iter().map(|(at, used)| {
+            let line = 1 + code[..at].matches('\n').count();
+            (format!("{}:{line}", source.path), defined(from_root(path, &used), path, &reexports))
+        });
+        Module { path: path.clone(), uses: uses.collect() }
+    };
+    files.iter().map(module).collect()
+}
+
+/// Follows what the modules around `user` export again, down to the module that defines it.
+fn defined(mut used: ModulePath, user: &[String], reexports: &Reexports) -> ModulePath {
+    let mut depth = 0;
+    while depth < used.len() && user.starts_with(&used[..depth]) {
+        depth += 1;
+        let known = reexports.get(&used[..depth]);
+        used = known.map_or_else(|| used.clone(), |path| [path, &used[depth..]].concat());
+    }
+    used
+}
+
+/// The paths that code takes from the root of its crate or from the modules around it, and where.
+fn paths_in(code: &str) -> Vec<(usize, ModulePath)> {
+    let starts = ["crate::", "super::"].into_iter().flat_map(|start| code.match_indices(start));
+    let starts = starts.filter(|(at, _)| {
+        let before = &code[..*at];
+        !before.ends_with(|c: char| is_word(c) || c == '$' || c == ':') && !before.ends_with("(in ")
+    });
+    starts
+        .flat_map(|(at, _)| leaves(&code[at..]).into_iter().map(move |leaf| (at, leaf.0)))
+        .collect()
+}
+
+/// Returns a path that is written in a module as one from the root of the crate.
+fn from_root(module: &[String], path: &[String]) -> ModulePath {
+    let ups = path.iter().take_while(|part| *part == "super").count();
+    let (around, rest) = match path[0].as_str() {
+        "crate" => (0, 1),
+        "self" => (module.len(), 1),
+        _ => (module.len().saturating_sub(ups), ups),
+    };
+    [&module[..around], &path[rest..]].concat()
 }
 
 /// Returns the texts between the commas of a group, up to its end.
@@ -113,29 +150,33 @@ fn parts(group: &str) -> Vec<&str> {
     parts
 }
 
-/// Returns the names that a root exports from its modules: the name by which it is known, and the module.
-fn reexports(root: &str) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    for (at, _) in root.match_indices("use ") {
-        let path =
-            root[at + "use ".len()..].trim_start_matches("crate::").trim_start_matches("self::");
-        let Some((path, _)) = path.split_once(';') else { continue };
-        let module = word(path);
-        found.extend(leaves(path).into_iter().map(|leaf| (leaf, module.clone())));
-    }
-    found
+/// Returns the names that a module has from others, and what they stand for, both from the root.
+fn reexports(module: &[String], code: &str) -> Vec<(ModulePath, ModulePath)> {
+    let trees = code.match_indices("use ").map(|(at, start)| leaves(&code[at + start.len()..]));
+    let from_root = |path: ModulePath| from_root(module, &path);
+    trees.flatten().map(|(path, name)| ([module, &[name]].concat(), from_root(path))).collect()
 }
 
-/// The last names of a tree of paths, or those after `as`.
-fn leaves(path: &str) -> Vec<String> {
-    match path.split_once('{') {
-        Some((_, group)) => parts(group).into_iter().flat_map(leaves).collect(),
-        None => path.rsplit([':', ' ']).next().map(word).into_iter().collect(),
+/// The paths in a tree of paths, each with the name that it gets: `a::{B, c::D as E}` has `a::B` as B and `a::c::D` as E.
+fn leaves(tree: &str) -> Vec<(ModulePath, String)> {
+    if let Some(group) = tree.strip_prefix('{') {
+        return parts(group).into_iter().flat_map(leaves).collect();
     }
+    let first = word(tree);
+    let rest = &tree[first.len()..];
+    let Some(inner) = rest.strip_prefix("::") else {
+        let name = rest.strip_prefix(" as ").map_or_else(|| first.clone(), word);
+        return vec![(vec![first], name)];
+    };
+    let below = leaves(inner).into_iter().map(|(path, name)| match name.as_str() {
+        "self" => (vec![first.clone()], first.clone()),
+        _ => ([std::slice::from_ref(&first), &path].concat(), name),
+    });
+    below.collect()
 }
 
 fn word(text: &str) -> String {
-    text.trim_start().chars().take_while(|c| is_word(*c)).collect()
+    text.chars().take_while(|c| is_word(*c)).collect()
 }
 
 fn is_word(c: char) -> bool {
@@ -160,8 +201,7 @@ fn shortest_cycle<'a>(module: &'a str, uses: &'a Uses) -> Option<Vec<&'a str>> {
     None
 }
 
-/// A crate root may use all of its modules.
-const IS_ROOT: [&str; 2] = ["lib", "main"];
+const ROOTS: [&str; 2] = ["/src/lib.rs", "/src/main.rs"];
 
 #[cfg(test)]
 mod tests;

@@ -62,6 +62,44 @@ fn a_name_that_the_root_hands_on_leads_to_its_module() {
 }
 
 #[test]
+fn files_of_a_folder_make_a_cycle_at_any_depth() {
+    let text = "2 modules are in a cycle, such as \
+                x → y (crates/ws/src/a/m/x.rs:1), y → x (crates/ws/src/a/m/y/z.rs:1)";
+    let files = [
+        ("a.rs", "mod m;"),
+        ("a/m.rs", "mod x;\nmod y;"),
+        ("a/m/x.rs", "use crate::a::m::y::Y;"),
+        ("a/m/y.rs", "mod z;"),
+        ("a/m/y/z.rs", "use super::super::{x::{self}, Item};"),
+    ];
+    check_crate(&files, Some(text));
+}
+
+#[test]
+fn a_name_that_the_module_of_a_folder_hands_on_leads_to_its_file() {
+    let text = "2 modules are in a cycle, such as x → y (crates/ws/src/a/x.rs:1), y → x (crates/ws/src/a/y.rs:1)";
+    let files = [
+        ("lib.rs", "mod a;\npub use a::X;"),
+        ("a.rs", "mod x;\nmod y;\npub(crate) use self::{x::X, y::Y as Known};"),
+        ("a/x.rs", "use super::Known;"),
+        ("a/y.rs", "use crate::X;"),
+    ];
+    check_crate(&files, Some(text));
+}
+
+#[test]
+fn the_module_of_a_folder_and_all_in_it_may_use_each_other() {
+    let files = [
+        ("a.rs", "mod b;\nmod x;\nmod y;\nuse x::X;\nuse crate::b::B;\npub(crate) struct Item;"),
+        ("a/x.rs", "use super::{Item, y::Y};"),
+        ("a/y.rs", "use super::Item;\npub(in super::x) fn f(y: crate::b::B) {}"),
+        ("a/b.rs", "use super::x;"),
+        ("b.rs", ""),
+    ];
+    check_crate(&files, None);
+}
+
+#[test]
 fn children_parents_tests_and_comments_make_no_cycle() {
     check_crate(
         &[
