@@ -27,6 +27,7 @@ use anyhow::{Context, Result};
 
 use crate::House;
 use crate::command::say;
+pub(crate) use arrows::pure as pure_crates;
 
 /// Runs every check and prints what it found; `true` when there is nothing.
 ///

@@ -28,12 +28,13 @@ pub(super) fn tidy(_house: &House) -> Result<Tally> {
     Ok(Tally::check(tidy::main()?))
 }
 
-/// The crates that turn values into values: their tests need neither sockets nor other programs.
+/// The crates that ARCHITECTURE.md calls pure or without sockets: their tests need neither these nor other programs.
 pub(super) fn pure(house: &House) -> Result<Tally> {
     let mut test = cargo(house);
     test.args(["test", "--locked", "--no-fail-fast"]);
-    for name in ["deflate", "ws", "protocol", "node"] {
-        test.arg("--package").arg(format!("fanwire-{name}"));
+    let page = std::fs::read_to_string(house.root.join("ARCHITECTURE.md"))?;
+    for folder in tidy::pure_crates(&page) {
+        test.arg("--package").arg(folder.replace("crates/", "fanwire-"));
     }
     Ok(Tally::of_cargo(&watch(&mut test)?))
 }

@@ -69,6 +69,13 @@ pub(crate) fn check(crates: &[Crate]) -> Vec<Finding> {
     findings
 }
 
+/// The folders of the crates that ARCHITECTURE.md, in `page`, calls pure or without sockets.
+pub(crate) fn pure(page: &str) -> Vec<&str> {
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let pure = rows.filter(|(_, rest)| PURE.iter().any(|kind| rest.contains(kind)));
+    pure.map(|(folder, _)| folder).collect()
+}
+
 fn forbidden(rule: &CrateRule, used: &str) -> String {
     let CrateRule { name, level, may_use } = rule;
     let below = CRATES.iter().any(|other| other.name == used && other.level < *level);
@@ -83,6 +90,9 @@ struct CrateRule {
     level: u8,
     may_use: &'static [&'static str],
 }
+
+/// Beginnings of what ARCHITECTURE.md says of crates whose tests need no sockets.
+const PURE: [&str; 2] = ["| pure: ", "| no sockets: "];
 
 /// The one table of levels. An arrow must point to a lower level, which a test checks.
 const CRATES: &[CrateRule] = &[

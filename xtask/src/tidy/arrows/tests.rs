@@ -1,6 +1,6 @@
 //! Tests of the arrows: the table points down, and the check sees what the table does not allow.
 //! In: made-up workspaces → out: the findings.
-//! Uses the real table; never runs cargo.
+//! Uses the real table and ARCHITECTURE.md; never runs cargo.
 //! That the real workspace obeys is checked by `cargo xtask tidy` itself.
 
 use super::*;
@@ -44,6 +44,18 @@ fn an_arrow_sideways_is_called_so() {
 fn a_crate_without_a_row_is_found() {
     let findings = check(&house_with(member("fanwire-attic", &[])));
     assert!(findings.iter().any(|finding| finding.what == "fanwire-attic has no level yet"));
+}
+
+#[test]
+fn pure_crates_use_pure_ones_only() {
+    let page = include_str!("../../../../ARCHITECTURE.md");
+    let pure: Vec<String> =
+        pure(page).iter().map(|folder| folder.replace("crates/", "fanwire-")).collect();
+    assert!(pure.contains(&"fanwire-node".to_owned()), "{pure:?}");
+    for name in &pure {
+        let rule = CRATES.iter().find(|rule| rule.name == *name).expect("a row of the table");
+        assert!(rule.may_use.iter().all(|used| pure.iter().any(|name| name == used)), "{name}");
+    }
 }
 
 #[test]
