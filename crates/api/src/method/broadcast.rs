@@ -92,7 +92,7 @@ impl Api {
     pub async fn broadcast(&self, request: BroadcastRequest) -> Result<BroadcastResult, ApiError> {
         self.measure_async(Method::Broadcast, async |now| {
             if !(1..=BROADCAST_CHANNELS_MAX).contains(&request.channels.len()) {
-                let cause = "channels is missing, empty or too long, expected 1 to 10,000 names";
+                let cause = "channels is missing, empty or too long, expected 1 to 100,000 names";
                 return Err(ApiError::BAD_REQUEST.because(cause));
             }
             let publication = Publication {

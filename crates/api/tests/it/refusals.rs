@@ -58,7 +58,7 @@ async fn error_107_names_the_field() {
         (
             "broadcast",
             r#"{"data":1}"#,
-            "channels is missing, empty or too long, expected 1 to 10,000 names",
+            "channels is missing, empty or too long, expected 1 to 100,000 names",
         ),
     ];
     for (method, body, cause) in cases {
