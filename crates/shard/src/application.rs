@@ -1,7 +1,7 @@
 //! The application on a shard: the port between sockets with WebSocket messages and the meaning of those messages.
 //! In: connections that open, messages, notices from other threads, time → out: calls on the turn's `ConnectionWriter`.
 //! Uses the shard's keys and the `ConnectionWriter`; never sees a socket, a frame header or another shard.
-//! Changed here: the contract itself. Fanwire's application is `realtime`, the echo server's is `echo`.
+//! Changed here: the contract itself. Fanwire's application is `realtime` in `fanout`; an echo server is the example `echo` of `edge`.
 
 use std::time::Instant;
 

@@ -1,7 +1,7 @@
 //! Stop of a shard: its connections are closed one after the other, so that clients do not all reconnect at once.
 //! In: the time to spread over, and now → out: connections to close, evenly, then the end of the shard.
 //! Uses the `ConnectionWriter`; never a clock or a socket of its own.
-//! Changed here: how a shutdown is spread. Its start lives in `server`.
+//! Changed here: how a shutdown is spread. Its start lives in `fanwire::server`.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Tests of RSA keys: which PEM texts are accepted, and the error of the others.
 //! In: PEM texts of `tests/keys` → out: fine, or the text of the error.
 //! May use: `fixture.rs`.
-//! ECDSA keys are tested in `ecdsa/tests.rs`, what keys then verify in `token/tests.rs`.
+//! ECDSA keys are tested in `ecdsa/tests.rs`, what keys then verify in `verifier/tests.rs`.
 
 use super::super::Verifier;
 use super::*;

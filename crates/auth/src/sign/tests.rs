@@ -1,7 +1,7 @@
 //! Tests of new tokens: what is made is believed by the verifier with the same options.
 //! In: a token's claims → out: the claims after verification, or why none was made.
 //! May use: `fixture.rs`. Time is a number.
-//! Verification itself is tested in `token/tests.rs`.
+//! Verification itself is tested in `verifier/tests.rs`.
 
 use super::super::{TokenError, Verifier};
 use super::*;

@@ -1,6 +1,6 @@
 //! Tests of the first configuration.
 //! In: jobs, formats → out: a configuration without findings, words for a shell.
-//! Uses `fanwire_config`. Never: a server, which is in `tests/it/init.rs`.
+//! Uses `fanwire_config`. Never: a server, which is in `tests/it/started/init.rs`.
 //! A promise about the text of a file is a test here.
 
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! The header `Host`: every HTTP/1.1 request must have exactly one (RFC 9112 §3.2).
 //! In: version and headers of a request → out: nothing, or an error response.
 //! Uses the types of `http`; compares host names in development mode only, because a server may have many names.
-//! Changed here: the accepted hosts. `root_service` calls it before any route.
+//! Changed here: the accepted hosts. `root_service` in `fanwire` calls it before any route.
 
 use std::net::IpAddr;
 

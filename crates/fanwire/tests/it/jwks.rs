@@ -1,7 +1,7 @@
 //! Tokens with keys of a JWKS endpoint, over sockets: from the handshake to the endpoint and back.
 //! In: an endpoint on loopback, clients with tokens → out: replies to clients, and the number of requests to the endpoint.
 //! Uses the test client and aws-lc to sign.
-//! Changed here: expectations over sockets. Times and single responses are tested in `node::token` and `jwks::get`.
+//! Changed here: expectations over sockets. Times and single responses are tested in `auth/jwks` and `fanwire/jwks.rs`.
 
 use std::sync::{
     Arc,

@@ -1,6 +1,6 @@
 //! Tests of bytes that were read from a connection and not processed before the connection ends.
 //! In: connections that wait for their application, with more input → out: whether the rest is processed.
-//! Uses one turn's state on the test's own thread, and sockets without a handshake; turns of threads are in `tests/it/fairness.rs`.
+//! Uses one turn's state on the test's own thread, and sockets without a handshake; turns of threads are in `fanwire/tests/it/fairness.rs`.
 //! Changed here: expectations of `shard::turn` that need private state.
 
 use std::{

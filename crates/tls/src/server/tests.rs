@@ -1,6 +1,6 @@
 //! Tests of the TLS of a listener: forms of options, mistakes in them, warnings, and what a reload replaces.
 //! In: certificates of rcgen as text, base64 and files → out: errors by option, warnings.
-//! Uses the file system; never a socket. Handshakes are in `tests/it/tls.rs`.
+//! Uses the file system; never a socket. Handshakes are in `fanwire/tests/it/tls.rs`.
 //! Changed here: expectations of `tls::server` and `tls::pem`.
 
 use base64::{Engine, engine::general_purpose::STANDARD};

@@ -1,7 +1,7 @@
 //! Lines of a body that arrives in any pieces, and the answers to good and bad lines.
 //! In: pieces and lines → out: lines, answers.
 //! Uses an `Api` over a node in memory; never HTTP.
-//! Changed here: tests of `stream.rs`. Real connections are in the tests of `server`.
+//! Changed here: tests of `stream.rs`. Real connections are in `fanwire/tests/it/stream.rs`.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Tests of `host`: the number and the form of the header.
 //! In: a version and values of the header → out: nothing or the error.
-//! Uses header maps; responses over sockets are tested in `tests/it/endpoints.rs`.
+//! Uses header maps; responses over sockets are tested in `fanwire/tests/it/endpoints.rs`.
 //! Changed here: expectations of `host`.
 
 use proptest::prelude::*;

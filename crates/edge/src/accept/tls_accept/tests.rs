@@ -1,6 +1,6 @@
 //! Tests of the TLS handshake of a listener: how long a peer may take, and which peers are counted.
 //! In: bytes through a socket, and tokio's clock, which jumps to the next timer → out: the time of the end, counts.
-//! Uses loopback sockets that are written to before the server reads; handshakes that succeed are in `tests/it/tls.rs`.
+//! Uses loopback sockets that are written to before the server reads; handshakes that succeed are in `fanwire/tests/it/tls.rs`.
 //! Changed here: expectations of `edge::accept::tls_accept`.
 
 use std::{io::Write, net};

@@ -1,7 +1,7 @@
 //! Tests of limits on new connections.
 //! In: limits, headers, numbers of connections → out: a permit, or a status.
 //! Uses moments made by hand and a permit that counts. Never: sockets.
-//! The responses over sockets are tested in `tests/it/handshake.rs`.
+//! The responses over sockets are tested in `fanwire/tests/it/handshake.rs`.
 
 use std::time::Duration;
 

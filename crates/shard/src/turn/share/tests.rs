@@ -1,6 +1,6 @@
 //! Tests of `share`: reads and commands that use it up.
 //! In: reads and commands → out: whether something is left.
-//! Uses the numbers alone; turns of real shards are tested in `tests/it/fairness.rs`.
+//! Uses the numbers alone; turns of real shards are tested in `fanwire/tests/it/fairness.rs`.
 //! Changed here: expectations of `share`.
 
 use super::*;
