@@ -3,6 +3,7 @@
 //! May use `lexer` for Rust text; never changes a file and never builds anything.
 //! A rule is a module below with its table on top; the list of rules is `findings`.
 
+pub(crate) mod api;
 mod arrows;
 mod cards;
 mod citations;
@@ -107,6 +108,7 @@ fn findings(house: &House) -> Result<Vec<Finding>> {
     findings.extend(locks::check(&sources));
     findings.extend(citations::check(&sources));
     findings.extend(inherited::check(&sources));
+    findings.extend(api::check(&house.root, &rust));
     findings.extend(merges::check(&house.root, &sources));
     findings.sort();
     Ok(findings)

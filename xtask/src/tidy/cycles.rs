@@ -158,7 +158,7 @@ fn reexports(module: &[String], code: &str) -> Vec<(ModulePath, ModulePath)> {
 }
 
 /// The paths in a tree of paths, each with the name that it gets: `a::{B, c::D as E}` has `a::B` as B and `a::c::D` as E.
-fn leaves(tree: &str) -> Vec<(ModulePath, String)> {
+pub(super) fn leaves(tree: &str) -> Vec<(ModulePath, String)> {
     if let Some(group) = tree.strip_prefix('{') {
         return parts(group).into_iter().flat_map(leaves).collect();
     }
@@ -175,7 +175,7 @@ fn leaves(tree: &str) -> Vec<(ModulePath, String)> {
     below.collect()
 }
 
-fn word(text: &str) -> String {
+pub(super) fn word(text: &str) -> String {
     text.chars().take_while(|c| is_word(*c)).collect()
 }
 
