@@ -244,15 +244,30 @@ pub(crate) struct Publish {
     /// `reliable` or `latest`, instead of the delivery of the channel's namespace
     #[arg(long, value_name = "CLASS", value_parser = ["reliable", "latest"])]
     pub(crate) delivery: Option<String>,
-    /// Address of the server API with its prefix, http://HOST:PORT/api; without it, as the configuration says
+    /// Address of the server API with its prefix, http://HOST:PORT/api or https://…; without it, as the configuration
+    /// says
     #[arg(short, long)]
     pub(crate) url: Option<String>,
+    #[command(flatten)]
+    pub(crate) trust: ServerTrust,
     /// The API key, instead of http_api.key
     #[arg(short, long)]
     pub(crate) key: Option<String>,
     /// The server's configuration file, of which the address and the key of the server API are used
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+}
+
+/// Which certificate is accepted of a server with TLS.
+#[derive(Debug, Args)]
+pub(crate) struct ServerTrust {
+    /// Authorities that sign the certificate of a server with TLS (PEM), instead of the system's; without --ca and --url,
+    /// the certificate must be that of the configuration
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<String>,
+    /// Accept any certificate: whoever is in between can read and change everything, the API key included
+    #[arg(long, conflicts_with = "ca")]
+    pub(crate) insecure: bool,
 }
 
 #[derive(Debug, Args)]

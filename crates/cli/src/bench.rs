@@ -17,9 +17,10 @@ use fanwire_load::{
     ApiAddress, Pace, Payloads, Percentiles, Plan, Popularity, PublishMethod, Report, RunStatus,
     ServerAddress, histogram_file,
 };
+use fanwire_tls::Tls;
 
 use crate::arguments::{Bench, BenchCommand, BenchLoad, BenchMethod, BenchOutput, BenchServer};
-use crate::local::LocalServer;
+use crate::local::{LocalServer, with_remedy};
 use crate::{document, tune};
 
 #[cfg(test)]
@@ -46,7 +47,7 @@ fn measure(arguments: &Bench) -> Result<ExitCode> {
     let mut terminal = Terminal::of_stderr();
     let report = fanwire_load::run(&plan, &stop, |status| terminal.show(status));
     terminal.clear();
-    let report = report?;
+    let report = report.map_err(with_remedy)?;
     document::print(&report.to_string())?;
     write(&arguments.output, &report, plan.duration)?;
     Ok(if report.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -59,8 +60,9 @@ fn plan(server: &BenchServer, load: &BenchLoad) -> Result<Plan> {
         url += if url.contains('?') { "&format=protobuf" } else { "?format=protobuf" };
     }
     let encoding = if load.protobuf { Encoding::Protobuf } else { Encoding::Json };
+    let tls = || local.tls(&server.trust, server.url.as_ref(), false);
     Ok(Plan {
-        server: ServerAddress::resolve(&url, "ws").context("--url")?,
+        server: address(&url, "ws", tls).context("--url")?,
         token: server.token.clone(),
         encoding,
         compression: load.compression,
@@ -108,14 +110,27 @@ fn publish_method(
         "publishing by the server API needs its key: --key, or --config with a file that sets http_api.key"
     );
     let url = server.api_url.clone().unwrap_or_else(|| local.api_url());
-    let api =
-        ApiAddress { address: ServerAddress::resolve(&url, "http").context("--api-url")?, key };
+    let tls = || local.tls(&server.trust, server.api_url.as_ref(), true);
+    let api = ApiAddress { address: address(&url, "http", tls).context("--api-url")?, key };
     let connections = load.api_connections;
     Ok(match method {
         BenchMethod::Api => PublishMethod::Api { api, connections },
         BenchMethod::Batch => PublishMethod::Batch { api, connections },
         _ => PublishMethod::Stream { api },
     })
+}
+
+/// Resolves a URL; `tls` is for `wss` and `https`.
+fn address(url: &str, scheme: &str, tls: impl FnOnce() -> Result<Tls>) -> Result<ServerAddress> {
+    if !url.starts_with("wss:") && !url.starts_with("https:") {
+        return ServerAddress::resolve(url, scheme, None);
+    }
+    let tls = tls()?;
+    let mut address = ServerAddress::resolve(url, scheme, Some(tls.config().clone()))?;
+    if !tls.server_name().is_empty() {
+        address.host = tls.server_name().to_owned();
+    }
+    Ok(address)
 }
 
 fn payloads(load: &BenchLoad) -> Result<Payloads> {

@@ -1,6 +1,6 @@
 //! `fanwire publish`: one message or a file of them, into a channel of a running server.
 //! In: a channel, messages, a pace → out: one long request to `POST /api/stream`; how many were published, and what was refused.
-//! Uses hyper, and the configuration for address and key. Never: a server of its own.
+//! Uses the HTTP client of `tls`, and the configuration for address and key. Never: a server of its own.
 //! Options are changed in `arguments`; the form of a line is documented in docs/server-api.md, stream.
 
 use std::convert::Infallible;
@@ -10,16 +10,15 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use fanwire_tls::{RequestError, Tls, connect};
 use futures_util::stream::{self, Stream};
 use http::{Request, StatusCode, Uri, header::HOST};
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::{Frame, Incoming};
-use hyper_util::rt::TokioIo;
 use serde_json::{Value, json, value::RawValue};
-use tokio::net::TcpStream;
 
 use crate::arguments::Publish;
-use crate::local::LocalServer;
+use crate::local::{LocalServer, with_remedy};
 use crate::progress::Progress;
 use crate::{document, tune};
 
@@ -27,8 +26,11 @@ use crate::{document, tune};
 mod tests;
 
 /// Address of the server API, and its key.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 struct ApiAddress {
+    url: Uri,
+    /// For `https`.
+    tls: Option<Tls>,
     /// Host and port.
     authority: String,
     path: String,
@@ -41,7 +43,7 @@ pub(crate) fn run(arguments: &Publish) -> Result<()> {
     let count = lines.len();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let started = Instant::now();
-    let errors = runtime.block_on(publish(&target, lines, arguments.rate))?;
+    let errors = runtime.block_on(publish(&target, lines, arguments.rate)).map_err(with_remedy)?;
     let published = count - errors.len();
     let seconds = started.elapsed().as_secs_f64();
     document::print(&format!("published {published} of {count} in {seconds:.1} s\n"))?;
@@ -61,16 +63,19 @@ fn target(arguments: &Publish) -> Result<ApiAddress> {
     let local = LocalServer::load(arguments.config.as_deref())?;
     let url = arguments.url.clone().unwrap_or_else(|| local.api_url());
     let uri: Uri = url.parse().with_context(|| format!("--url is {url:?}, expected an address"))?;
-    match uri.scheme_str() {
-        Some("http") => {}
-        _ => bail!("--url is {url:?}, expected http://HOST:PORT/PREFIX; TLS is not supported yet"),
-    }
+    let (tls, default_port) = match uri.scheme_str() {
+        Some("http") => (None, 80),
+        Some("https") => (Some(local.tls(&arguments.trust, arguments.url.as_ref(), true)?), 443),
+        _ => bail!("--url is {url:?}, expected http:// or https://HOST:PORT/PREFIX"),
+    };
     let authority = uri.authority().with_context(|| format!("--url is {url:?}, without a host"))?;
-    let port = authority.port_u16().unwrap_or(80);
+    let port = authority.port_u16().unwrap_or(default_port);
     Ok(ApiAddress {
         authority: format!("{}:{port}", authority.host()),
         path: format!("{}/stream", uri.path().trim_end_matches('/')),
         key: arguments.key.clone().unwrap_or_else(|| local.api_key()),
+        url: uri,
+        tls,
     })
 }
 
@@ -117,11 +122,12 @@ async fn publish(
     lines: Vec<String>,
     rate: Option<f64>,
 ) -> Result<Vec<String>> {
-    let ApiAddress { authority, path, key } = target;
-    let socket = TcpStream::connect(authority).await;
-    let socket = socket.with_context(|| format!("no server answers at {authority}"))?;
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(socket)).await?;
+    let ApiAddress { url, tls, authority, path, key } = target;
+    let connected = connect(url, tls.as_ref()).await.map_err(|error| match error {
+        RequestError::Io(error) => anyhow!("no server answers at {authority}: {error}"),
+        error => anyhow!("no connection to the server at {authority}: {error}"),
+    });
+    let (mut sender, connection) = connected?;
     tokio::spawn(connection);
     let count = lines.len();
     let request = Request::post(path)

@@ -1,33 +1,37 @@
 //! Addresses of a server: a WebSocket endpoint, a server API.
-//! In: a URL without TLS → out: socket address, value of the Host header, path.
+//! In: a URL, TLS for one that needs it → out: socket address, value of the Host header, path.
 //! Uses the system's resolver. Never: a connection.
 //! Change here which URLs are accepted.
 
 use anyhow::{Context, Result, bail, ensure};
+use rustls::ClientConfig;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
 
 /// Address that a request goes to.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct ServerAddress {
     pub socket: SocketAddr,
-    /// Host and port as in the URL.
+    /// Host and port as in the URL; the certificate must have the host.
     pub host: String,
     /// Path with the query; begins with a slash.
     pub path: String,
+    /// TLS of `wss` and `https`.
+    pub tls: Option<Arc<ClientConfig>>,
 }
 
 impl ServerAddress {
-    /// Resolves a URL of the scheme `ws` or `http`, whichever `scheme` says.
+    /// Resolves a URL of the scheme `ws` or `http`, whichever `scheme` says; with `tls`, of `wss` or `https`.
     ///
     /// # Errors
     /// Another scheme, no host, a port that is no number, or a host without an address.
-    pub fn resolve(url: &str, scheme: &str) -> Result<Self> {
+    pub fn resolve(url: &str, scheme: &str, tls: Option<Arc<ClientConfig>>) -> Result<Self> {
         let (found, rest) = url.split_once("://").unwrap_or(("", url));
+        let (suffix, port) = if tls.is_some() { ("s", 443) } else { ("", 80) };
         ensure!(
-            found != "wss" && found != "https",
-            "{url}: TLS is not supported yet, expected {scheme}://HOST:PORT/PATH"
+            found.strip_prefix(scheme) == Some(suffix),
+            "{url}: expected {scheme}://HOST:PORT/PATH or {scheme}s://HOST:PORT/PATH"
         );
-        ensure!(found == scheme, "{url}: expected {scheme}://HOST:PORT/PATH");
         let (host, path) = match rest.find(['/', '?']) {
             Some(at) => rest.split_at(at),
             None => (rest, ""),
@@ -35,13 +39,20 @@ impl ServerAddress {
         ensure!(!host.is_empty() && !host.starts_with(':'), "{url}: no host");
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         let has_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
-        let authority = if has_port { host.to_owned() } else { format!("{host}:80") };
+        let authority = if has_port { host.to_owned() } else { format!("{host}:{port}") };
         let found = authority.to_socket_addrs().with_context(|| format!("{url}: {host}"))?;
         let mut addresses: Vec<SocketAddr> = found.collect();
         // Servers that listen on one family listen on IPv4.
         addresses.sort_by_key(SocketAddr::is_ipv6);
         let Some(socket) = addresses.first() else { bail!("{url}: {host} has no address") };
-        Ok(Self { socket: *socket, host: host.to_owned(), path })
+        Ok(Self { socket: *socket, host: host.to_owned(), path, tls })
+    }
+}
+
+impl From<SocketAddr> for ServerAddress {
+    /// A server without TLS, called `localhost`.
+    fn from(socket: SocketAddr) -> Self {
+        Self { socket, host: "localhost".to_owned(), path: "/".to_owned(), tls: None }
     }
 }
 
@@ -51,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_url_has_host_port_and_path() {
-        let resolve = |url| ServerAddress::resolve(url, "ws").expect(url);
+        let resolve = |url| ServerAddress::resolve(url, "ws", None).expect(url);
         let full = resolve("ws://127.0.0.1:8000/connection/websocket?x=1");
         assert_eq!(full.socket, "127.0.0.1:8000".parse().expect("an address"));
         assert_eq!((&*full.host, &*full.path), ("127.0.0.1:8000", "/connection/websocket?x=1"));
@@ -64,7 +75,7 @@ mod tests {
     #[test]
     fn what_is_no_such_url_is_refused_with_the_form_that_is_expected() {
         for (url, part) in [
-            ("wss://localhost/x", "TLS is not supported yet"),
+            ("wss://localhost/x", "expected ws://HOST:PORT/PATH or wss://HOST:PORT/PATH"),
             ("localhost:8000", "expected ws://HOST:PORT/PATH"),
             ("http://localhost", "expected ws://"),
             ("ws://", "no host"),
@@ -72,7 +83,7 @@ mod tests {
             ("ws://localhost:port/", "localhost:port"),
             ("ws://localhost:99999/", "localhost:99999"),
         ] {
-            let error = format!("{:#}", ServerAddress::resolve(url, "ws").expect_err(url));
+            let error = format!("{:#}", ServerAddress::resolve(url, "ws", None).expect_err(url));
             assert!(error.contains(part), "{url}: {error}");
         }
     }

@@ -50,7 +50,7 @@ pub struct ConnectTarget {
     /// Subscribes recover everything that the history has.
     pub recovers: bool,
     pub transport: SubscriberTransport,
-    /// TLS of the connections; the certificate must have the name [`tls::SERVER_NAME`].
+    /// TLS of the connections; the certificate must have the name in `host`.
     pub tls: Option<Arc<ClientConfig>>,
 }
 

@@ -62,7 +62,7 @@ pub enum PublishMethod {
 }
 
 /// The server API.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct ApiAddress {
     /// The path is the prefix of the methods.
     pub address: ServerAddress,

@@ -50,13 +50,13 @@ impl Publishing {
             PublishMethod::Api { api, connections } | PublishMethod::Batch { api, connections } => {
                 let is_batch = matches!(plan.publish, PublishMethod::Batch { .. });
                 let count = lanes(*connections);
-                let publisher = Publisher::http(api.address.socket, count, readers.registry())?;
+                let publisher = Publisher::http(api.address.clone(), count, readers.registry())?;
                 (Way::Requests { publisher, api: api.clone(), is_batch }, count)
             }
             PublishMethod::Stream { api } => {
-                let ServerAddress { socket, host, path } = &api.address;
-                let path = format!("{}/stream", path.trim_end_matches('/'));
-                (Way::Stream(StreamPublisher::open(*socket, host, &path, &api.key)?), 1)
+                let host = &api.address.host;
+                let path = format!("{}/stream", api.address.path.trim_end_matches('/'));
+                (Way::Stream(StreamPublisher::open(api.address.clone(), host, &path, &api.key)?), 1)
             }
             PublishMethod::Client => {
                 let mut generator = Box::new(Generator::new(true)?);

@@ -289,9 +289,10 @@ impl Report {
 impl ServerFacts {
     fn new(plan: &Plan, version: Option<String>, usage: Usage) -> Self {
         let cpu = usage.server_cpu_seconds;
+        let scheme = if plan.server.tls.is_some() { "wss" } else { "ws" };
         let positive = |value: f64| Some(value).filter(|value| *value > 0.0);
         Self {
-            url: format!("ws://{}{}", plan.server.host, plan.server.path),
+            url: format!("{scheme}://{}{}", plan.server.host, plan.server.path),
             version,
             pid: plan.pid,
             cpu_seconds: cpu,

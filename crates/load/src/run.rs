@@ -99,6 +99,7 @@ impl<'a> Load<'a> {
             host: plan.server.host.clone(),
             path: Some(plan.server.path.clone()),
             token: plan.token.clone(),
+            tls: plan.server.tls.clone(),
             ..ConnectTarget::default()
         };
         let generator = |group| -> Result<Generator> {

@@ -1,12 +1,12 @@
 //! TLS of outgoing connections (TLS 1.3, RFC 8446, and 1.2): trusted authorities and our client certificate.
-//! In: a section `tls` of the configuration, then sockets → out: verified streams.
+//! In: a section `tls` of the configuration or one certificate, then sockets → out: verified streams.
 //! Uses rustls with aws-lc, named directly so that no process-wide provider is needed. Never a protocol above TLS.
 //! Changed here: how servers are verified. How PEM options are read lives in `pem`.
 
 use std::{fmt, io, sync::Arc};
 
 use rustls::{
-    ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
     crypto::{CryptoProvider, aws_lc_rs},
     pki_types::{CertificateDer, ServerName, UnixTime},
@@ -26,6 +26,20 @@ pub struct Tls {
 
 impl Tls {
     pub fn new(options: &TlsOptions) -> Result<Self, TlsError> {
+        Self::build(options, None)
+    }
+
+    /// Accepts one certificate, the first of an option `cert_pem`, whatever its names, dates and authority are.
+    pub fn of_certificate(cert_pem: &str) -> Result<Self, TlsError> {
+        let certificate = pem::certificates("cert_pem", cert_pem)?.into_iter().next();
+        let any = TlsOptions { enabled: true, insecure_skip_verify: true, ..TlsOptions::default() };
+        Self::build(&any, certificate)
+    }
+
+    fn build(
+        options: &TlsOptions,
+        certificate: Option<CertificateDer<'static>>,
+    ) -> Result<Self, TlsError> {
         let default = TlsOptions::default();
         let options = if options.enabled { options } else { &default };
         let provider = Arc::new(aws_lc_rs::default_provider());
@@ -33,8 +47,8 @@ impl Tls {
         let builder = builder.with_safe_default_protocol_versions();
         let builder = builder.expect("the provider has suites of both versions");
         let builder = if options.insecure_skip_verify {
-            let no_verification = Arc::new(NoCertificateVerification(provider));
-            builder.dangerous().with_custom_certificate_verifier(no_verification)
+            let verifier = Arc::new(WithoutAuthorities { certificate, provider });
+            builder.dangerous().with_custom_certificate_verifier(verifier)
         } else {
             builder.with_root_certificates(authorities(&options.server_ca_pem)?)
         };
@@ -82,20 +96,28 @@ fn authorities(pem: &str) -> Result<RootCertStore, TlsError> {
     Ok(roots)
 }
 
-/// Accepts every certificate (`insecure_skip_verify`); handshake signatures are still checked.
+/// Accepts `certificate` alone, or without it every one (`insecure_skip_verify`); handshake signatures are still checked.
 #[derive(Debug)]
-struct NoCertificateVerification(Arc<CryptoProvider>);
+struct WithoutAuthorities {
+    certificate: Option<CertificateDer<'static>>,
+    provider: Arc<CryptoProvider>,
+}
 
-impl ServerCertVerifier for NoCertificateVerification {
+impl ServerCertVerifier for WithoutAuthorities {
     fn verify_server_cert(
         &self,
-        _: &CertificateDer<'_>,
+        shown: &CertificateDer<'_>,
         _: &[CertificateDer<'_>],
         _: &ServerName<'_>,
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
+        match &self.certificate {
+            Some(certificate) if certificate != shown => {
+                Err(CertificateError::ApplicationVerificationFailure.into())
+            }
+            _ => Ok(ServerCertVerified::assertion()),
+        }
     }
 
     fn verify_tls12_signature(
@@ -104,7 +126,7 @@ impl ServerCertVerifier for NoCertificateVerification {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
+        let algorithms = &self.provider.signature_verification_algorithms;
         rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
     }
 
@@ -114,12 +136,12 @@ impl ServerCertVerifier for NoCertificateVerification {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
+        let algorithms = &self.provider.signature_verification_algorithms;
         rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 

@@ -1,5 +1,5 @@
-//! The HTTP client of the server (RFC 9112, over TLS RFC 9110 §4.2.2): one request on a connection of its own, within limits.
-//! In: a request with an `http` or `https` URL → out: the whole response, or the error.
+//! The HTTP client of the server and of `fanwire publish` (RFC 9112, over TLS RFC 9110 §4.2.2): one request on a connection of its own.
+//! In: a request with an `http` or `https` URL → out: the whole response within limits, or the connection; or the error.
 //! Uses hyper's client; follows no redirect, because another server must not choose where keys come from.
 //! Changed here: limits of a request, and how it is addressed. Which servers are believed is in `client`.
 
@@ -8,7 +8,10 @@ use std::{error::Error, fmt, io, time::Duration};
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Limited};
-use hyper::{body::Body, client::conn::http1};
+use hyper::{
+    body::Body,
+    client::conn::http1::{self, SendRequest},
+};
 use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -46,7 +49,10 @@ pub enum RequestError {
     Status(StatusCode),
     /// The body is longer than its limit, or ended early.
     Body(Box<dyn Error + Send + Sync>),
+    /// The socket did not connect.
     Io(io::Error),
+    /// The TLS handshake failed.
+    Tls(io::Error),
     Http(hyper::Error),
 }
 
@@ -73,44 +79,51 @@ impl HttpsClient {
         B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + 'static,
     {
         let uri = request.uri().clone();
-        let host = uri.host().ok_or(RequestError::Url)?;
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        let (is_https, default_port) = match uri.scheme_str() {
-            Some("https") => (true, 443),
-            Some("http") => (false, 80),
-            _ => return Err(RequestError::Url),
-        };
+        let (mut sender, connection) = connect(&uri, Some(&self.tls)).await?;
         address(&mut request, &uri)?;
-        let port = uri.port_u16().unwrap_or(default_port);
-        let socket = TcpStream::connect((host, port)).await.map_err(RequestError::Io)?;
-        if is_https {
-            let stream = self.tls.connect(host, socket).await.map_err(RequestError::Io)?;
-            return exchange(stream, request, self.limits.body_bytes_max).await;
-        }
-        exchange(socket, request, self.limits.body_bytes_max).await
+        let fetch = async move {
+            let response = sender.send_request(request).await.map_err(RequestError::Http)?;
+            let (head, body) = response.into_parts();
+            let body = Limited::new(body, self.limits.body_bytes_max).collect().await;
+            Ok(Response::from_parts(head, body.map_err(RequestError::Body)?.to_bytes()))
+        };
+        // Both end together; an error of the connection also ends `fetch` with an error.
+        let (answer, _) = tokio::join!(fetch, connection);
+        answer
     }
 }
 
-async fn exchange<B>(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
-    request: Request<B>,
-    body_bytes_max: usize,
-) -> Result<Response<Bytes>, RequestError>
+/// Connects to the server of a URL. Requests proceed while the second half is polled, which ends after the sender.
+///
+/// # Errors
+/// [`RequestError::Url`], also for `https` without `tls`; `Io`, `Tls`, `Http`.
+pub async fn connect<B>(
+    uri: &Uri,
+    tls: Option<&Tls>,
+) -> Result<(SendRequest<B>, impl Future<Output = hyper::Result<()>> + use<B>), RequestError>
 where
     B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + 'static,
 {
-    let (mut sender, connection) =
-        http1::handshake(TokioIo::new(stream)).await.map_err(RequestError::Http)?;
-    let fetch = async move {
-        let response = sender.send_request(request).await.map_err(RequestError::Http)?;
-        let (head, body) = response.into_parts();
-        let body = Limited::new(body, body_bytes_max).collect().await;
-        Ok(Response::from_parts(head, body.map_err(RequestError::Body)?.to_bytes()))
+    let host = uri.host().ok_or(RequestError::Url)?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let (tls, default_port) = match uri.scheme_str() {
+        Some("https") => (Some(tls.ok_or(RequestError::Url)?), 443),
+        Some("http") => (None, 80),
+        _ => return Err(RequestError::Url),
     };
-    // Both end together; an error of the connection also ends `fetch` with an error.
-    let (answer, _) = tokio::join!(fetch, connection);
-    answer
+    let port = uri.port_u16().unwrap_or(default_port);
+    let socket = TcpStream::connect((host, port)).await.map_err(RequestError::Io)?;
+    let stream: Box<dyn PlainOrTls> = match tls {
+        Some(tls) => Box::new(tls.connect(host, socket).await.map_err(RequestError::Tls)?),
+        None => Box::new(socket),
+    };
+    http1::handshake(TokioIo::new(stream)).await.map_err(RequestError::Http)
 }
+
+/// A connected socket, with TLS or without.
+trait PlainOrTls: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> PlainOrTls for S {}
 
 /// Writes the URL as a request to its server has it (RFC 9112 §3.2.1).
 fn address<B>(request: &mut Request<B>, uri: &Uri) -> Result<(), RequestError> {
@@ -131,7 +144,7 @@ impl fmt::Display for RequestError {
             Self::Timeout => f.write_str("no answer in time"),
             Self::Status(status) => write!(f, "the answer is {status}, expected 200"),
             Self::Body(error) => write!(f, "the document was not received completely: {error}"),
-            Self::Io(error) => error.fmt(f),
+            Self::Io(error) | Self::Tls(error) => error.fmt(f),
             Self::Http(error) => error.fmt(f),
         }
     }

@@ -22,7 +22,7 @@ pub use acme::{Acme, AcmeError, Certificates, NameStats};
 pub use certificate::Fields;
 pub use client::Tls;
 pub use handshakes::{HandshakeCounts, HandshakeResult};
-pub use https_client::{HttpsClient, RequestError, RequestLimits};
+pub use https_client::{HttpsClient, RequestError, RequestLimits, connect};
 pub use listeners::ListenersTls;
 pub use server::{ACME_PROTOCOL, HTTP2, ServerTls};
 

@@ -214,6 +214,7 @@ const CRATES: &[CrateRule] = &[
             "fanwire-load",
             "fanwire-node",
             "fanwire-profile",
+            "fanwire-tls",
             "fanwire-tune",
         ],
     },

@@ -20,14 +20,16 @@ fn parsed(arguments: &[&str]) -> Publish {
 #[test]
 fn a_url_has_a_port_and_a_prefix() {
     let of = |url: &str| target(&parsed(&["a", "1", "--url", url, "--key", "k"]));
-    let expected = |authority: &str, path: &str| ApiAddress {
-        authority: authority.into(),
-        path: path.into(),
-        key: "k".into(),
-    };
-    assert_eq!(of("http://host:9000/api").expect("good"), expected("host:9000", "/api/stream"));
-    assert_eq!(of("http://host").expect("good"), expected("host:80", "/stream"));
-    for wrong in ["https://host/api", "host:9000", "/api", "http://", ""] {
+    for (url, authority, path) in [
+        ("http://host:9000/api", "host:9000", "/api/stream"),
+        ("http://host", "host:80", "/stream"),
+        ("https://host/api", "host:443", "/api/stream"),
+    ] {
+        let got = of(url).expect("good");
+        assert_eq!((&*got.authority, &*got.path, &*got.key), (authority, path, "k"));
+        assert_eq!(got.tls.is_some(), url.starts_with("https:"));
+    }
+    for wrong in ["wss://host/api", "host:9000", "/api", "http://", ""] {
         assert!(of(wrong).is_err(), "{wrong}");
     }
 }

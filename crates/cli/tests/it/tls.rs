@@ -1,6 +1,6 @@
 //! TLS as an operator sees it: check-config, SIGHUP with new and broken files, lines of the log.
 //! In: certificates in files, signals → out: exit codes, lines of stdout and of the log.
-//! Uses the built `fanwire` and the certificates of the repository. Never: a client that speaks TLS.
+//! Uses the built `fanwire` and the certificates of the repository; `publish` and `bench` are the clients.
 //! Handshakes are tested in `fanwire`.
 
 use std::fs;
@@ -133,4 +133,89 @@ fn failed_handshakes_are_logged_once_a_minute_and_plain_requests_answered() {
     let line = logged(&mut log, "a TLS handshake failed");
     assert!(line.contains("received corrupt message"), "the second request has no line: {line}");
     assert_eq!(process.stop("-TERM"), Some(0));
+}
+
+#[test]
+fn publish_and_bench_verify_the_certificate_of_the_server() {
+    let (folder, path) = folder("tls-clients");
+    let process = Process::serve(fanwire().args([
+        "serve",
+        "--shards=1",
+        "--config",
+        &path,
+        "--http_api.key=k",
+        "--channel.without_namespace.allow_subscribe_for_client=true",
+    ]));
+    let port = process.address.rsplit_once(':').expect("a port").1;
+    let (ca, api) = (format!("{KEYS}ca.pem"), format!("https://localhost:{port}/api"));
+    let client = |arguments: &[&str], more: &[&str]| crate::run(&[arguments, more].concat());
+
+    let publish = ["publish", "demo", "1", "--key=k", "--url", &api];
+    for more in [&["--ca", &ca][..], &["--insecure"]] {
+        let (code, out, error) = client(&publish, more);
+        assert!(code == 0 && out.starts_with("published 1 of 1 in "), "{more:?}: {out}{error}");
+    }
+    let clients = format!("wss://127.0.0.1:{port}/connection/websocket");
+    let bench = ["bench", "--key=k", "--url", &clients, "--api-url", &api];
+    let short = ["--warm-up=0", "--duration=500ms", "--connections=5", "--ca", &ca];
+    for more in ["--publish=api", "--publish=batch", "--publish=stream"] {
+        let (code, out, error) = client(&bench, &[&short[..], &[more]].concat());
+        assert!(code == 0 && out.contains(&format!("server      {clients} (")), "{out}{error}");
+        assert!(out.contains("every publication arrived once, in order, intact"), "{out}{error}");
+    }
+
+    // The address is that of the configuration, and the certificate has its own authority and another name.
+    let own = folder.write("own.json", &fs::read_to_string(&path).expect("text"));
+    let port = format!("FANWIRE_HTTP_SERVER_PORT={port}");
+    let (name, value) = port.split_once('=').expect("a variable");
+    let of_configuration = |arguments: &[&str]| {
+        let output = fanwire().args(arguments).args(["--config", &own]).env(name, value).output();
+        let output = output.expect("the binary runs");
+        (output.status.code(), String::from_utf8(output.stderr).expect("text"))
+    };
+    let (code, error) = of_configuration(&["publish", "demo", "1", "--key=k"]);
+    assert!(code == Some(0), "{error}");
+    let (code, error) = of_configuration(&[&["bench", "--key=k"][..], &short[..3]].concat());
+    assert!(code == Some(0), "{error}");
+    folder.write("localhost.pem", &fs::read_to_string(&ca).expect("a certificate"));
+    let (code, error) = of_configuration(&["publish", "demo", "1", "--key=k"]);
+    assert!(code == Some(1) && error.contains("it is not the configuration's: reload"), "{error}");
+
+    let key = format!("{KEYS}localhost.private.pem");
+    let unknown = "UnknownIssuer; give --ca with the file of the authority";
+    for (more, part) in [
+        (&[][..], unknown),
+        (&["--ca", "/nowhere.pem"], "--ca: \"/nowhere.pem\" cannot be read (No such file"),
+        (&["--ca", &key], "--ca: it contains no certificate, expected a PEM file"),
+    ] {
+        let (code, _, error) = client(&publish, more);
+        assert!(code == 1 && error.contains(part), "{more:?}: {error}");
+        let (code, _, error) = client(&bench, more);
+        assert!(code == 2 && error.contains(part), "{more:?}: {error}");
+    }
+    let (code, _, error) = client(&bench[..4], &["--publish=client"]);
+    assert!(code == 2 && error.contains(unknown), "{error}");
+    assert_eq!(process.stop("-TERM"), Some(0));
+}
+
+#[test]
+fn https_to_a_plain_port_and_http_to_a_port_with_tls_are_named() {
+    let (_folder, path) = folder("tls-schemes");
+    let secure = Process::serve(fanwire().args(["serve", "--shards=1", "--config", &path]));
+    let options = ["serve", "--shards=1", "--http_server.port=0"];
+    let plain = Process::serve(fanwire().args(options));
+    let port = |process: &Process| process.address.rsplit_once(':').expect("a port").1.to_owned();
+    let url = format!("https://127.0.0.1:{}/api", port(&plain));
+    let (code, _, error) = crate::run(&["publish", "a", "1", "--url", &url]);
+    assert!(code == 1 && error.contains("the server speaks no TLS at this port"), "{error}");
+    let url = format!("wss://127.0.0.1:{}/", port(&plain));
+    let (code, _, error) = crate::run(&["bench", "--publish=client", "--url", &url]);
+    assert!(code == 2 && error.contains("the server speaks no TLS at this port"), "{error}");
+    let url = format!("http://127.0.0.1:{}/api", port(&secure));
+    let (code, _, error) = crate::run(&["publish", "a", "1", "--url", &url]);
+    assert!(
+        code == 1 && error.contains("The plain HTTP request was sent to HTTPS port"),
+        "{error}"
+    );
+    assert_eq!([plain.stop("-TERM"), secure.stop("-TERM")], [Some(0); 2]);
 }

@@ -70,8 +70,9 @@ impl ClientConnection {
         profile: &Profile,
         state: &mut GeneratorState,
     ) -> Result<Self> {
-        let config = state.endpoint.tls.clone();
-        let tls = config.map(|config| ClientTls::begin(config, &mut stream)).transpose()?;
+        let ConnectTarget { tls, host, .. } = &state.endpoint;
+        let tls = tls.as_ref().map(|config| ClientTls::begin(config, host, &mut stream));
+        let tls = tls.transpose()?;
         let mut connection = Self {
             stream,
             tls,

@@ -4,15 +4,16 @@
 //! Change here how a publication is asked for; what it contains is the scenario's business.
 
 use anyhow::{Context, Result, bail};
-use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
 
 use super::PUBLISHER_TOKEN;
+use super::tls::{self, PlainOrTls};
+use crate::address::ServerAddress;
 
 pub struct Publisher {
-    address: SocketAddr,
+    address: ServerAddress,
     registry: Registry,
     lanes: Vec<Lane>,
     /// The bare loop does not answer.
@@ -21,26 +22,31 @@ pub struct Publisher {
 
 impl Publisher {
     /// HTTP lanes: as many requests can be under way at once.
-    pub fn http(address: SocketAddr, lanes: usize, registry: &Registry) -> Result<Self> {
+    pub fn http(
+        address: impl Into<ServerAddress>,
+        lanes: usize,
+        registry: &Registry,
+    ) -> Result<Self> {
         Self::http_from(0, address, lanes, registry)
     }
 
     /// Creates HTTP lanes as [`Publisher::http`] does, next to others on the same poller: its tokens begin at `PUBLISHER_TOKEN + first`.
     pub fn http_from(
         first: usize,
-        address: SocketAddr,
+        address: impl Into<ServerAddress>,
         lanes: usize,
         registry: &Registry,
     ) -> Result<Self> {
-        let registry = registry.try_clone()?;
-        let lanes = (first..first + lanes).map(|lane| Lane::connect(address, lane, &registry));
+        let (address, registry) = (address.into(), registry.try_clone()?);
+        let lanes = (first..first + lanes).map(|lane| Lane::connect(&address, lane, &registry));
         let lanes = lanes.collect::<Result<_>>()?;
         Ok(Self { address, registry, lanes, answered: true })
     }
 
     /// The control connection of the bare loop: must be its first connection.
     pub fn bare(address: SocketAddr, registry: &Registry) -> Result<Self> {
-        let lanes = vec![Lane::connect(address, 0, registry)?];
+        let address = ServerAddress::from(address);
+        let lanes = vec![Lane::connect(&address, 0, registry)?];
         Ok(Self { address, registry: registry.try_clone()?, lanes, answered: false })
     }
 
@@ -73,7 +79,7 @@ impl Publisher {
     pub fn publish_on(&mut self, lane: usize, request: &[u8]) -> Result<()> {
         let lane = &mut self.lanes[lane];
         if lane.is_closed {
-            *lane = Lane::connect(self.address, lane.number, &self.registry)?;
+            *lane = Lane::connect(&self.address, lane.number, &self.registry)?;
         }
         lane.pending.extend_from_slice(request);
         lane.busy = self.answered;
@@ -118,7 +124,7 @@ pub fn post(host: &str, path: &str, body: &str, key: &str) -> Vec<u8> {
 }
 
 struct Lane {
-    stream: TcpStream,
+    stream: Box<dyn PlainOrTls>,
     number: usize,
     busy: bool,
     /// The server ends connections that are idle for long.
@@ -129,13 +135,10 @@ struct Lane {
 }
 
 impl Lane {
-    fn connect(address: SocketAddr, lane: usize, registry: &Registry) -> Result<Self> {
-        let stream = std::net::TcpStream::connect(address)
-            .with_context(|| format!("connecting the publisher to {address}"))?;
-        stream.set_nodelay(true)?;
-        stream.set_nonblocking(true)?;
-        let mut stream = TcpStream::from_std(stream);
-        registry.register(&mut stream, Token(PUBLISHER_TOKEN + lane), Interest::READABLE)?;
+    fn connect(address: &ServerAddress, lane: usize, registry: &Registry) -> Result<Self> {
+        let stream = tls::connect(address, |socket| {
+            registry.register(socket, Token(PUBLISHER_TOKEN + lane), Interest::READABLE)
+        })?;
         Ok(Self {
             stream,
             number: lane,

@@ -4,14 +4,15 @@
 //! Change here how a publication is written into a stream; what it contains is the scenario's business.
 
 use anyhow::{Context, Result, bail, ensure};
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::ErrorKind;
 
 use super::publisher::send;
+use super::tls::{self, PlainOrTls};
+use crate::address::ServerAddress;
 
 /// One long request with chunks of lines.
 pub struct StreamPublisher {
-    socket: TcpStream,
+    socket: Box<dyn PlainOrTls>,
     /// Not sent yet.
     pending: Vec<u8>,
     missing: usize,
@@ -22,16 +23,19 @@ pub struct StreamPublisher {
 
 impl StreamPublisher {
     /// # Errors
-    /// No server listens.
-    pub fn open(address: SocketAddr, host: &str, path: &str, key: &str) -> Result<Self> {
-        let mut socket = TcpStream::connect(address).context("connecting the stream")?;
-        socket.set_nodelay(true)?;
+    /// No server listens, or the TLS handshake fails.
+    pub fn open(
+        address: impl Into<ServerAddress>,
+        host: &str,
+        path: &str,
+        key: &str,
+    ) -> Result<Self> {
+        let socket = tls::connect(&address.into(), |_| Ok(()))?;
         let head = format!(
             "POST {path} HTTP/1.1\r\nHost: {host}\r\nX-API-Key: {key}\r\nTransfer-Encoding: chunked\r\n\r\n"
         );
-        socket.write_all(head.as_bytes())?;
-        socket.set_nonblocking(true)?;
-        Ok(Self { socket, pending: Vec::new(), missing: 0, next_id: 0, partial: Vec::new() })
+        let pending = head.into_bytes();
+        Ok(Self { socket, pending, missing: 0, next_id: 0, partial: Vec::new() })
     }
 
     /// Sends a publication for each channel, in one chunk; `field` has the data.

@@ -12,7 +12,12 @@ use crate::payload::Payloads;
 fn report(latencies_ms: &[u64], lag_ms: u64, counts: GroupCounts, busy_share: f64) -> Report {
     let socket = "127.0.0.1:8000".parse().expect("an address");
     let plan = Plan {
-        server: ServerAddress { socket, host: "host<b>".to_owned(), path: "/ws".to_owned() },
+        server: ServerAddress {
+            socket,
+            host: "host<b>".to_owned(),
+            path: "/ws".to_owned(),
+            tls: None,
+        },
         token: None,
         encoding: Encoding::Json,
         compression: false,
