@@ -43,13 +43,13 @@ pub(crate) enum BenchCommand {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Server")]
 pub(crate) struct BenchServer {
-    /// Address where clients connect, ws:// or wss://HOST:PORT/connection/websocket; without it, as the configuration says
+    /// Address where clients connect, ws://HOST:PORT/connection/websocket or wss://…; without it, as the configuration says
     #[arg(short, long)]
     pub(crate) url: Option<String>,
     /// Token of all connections
     #[arg(short, long)]
     pub(crate) token: Option<String>,
-    /// Address of the server API with its prefix, http:// or https://HOST:PORT/api; without it, as the configuration says
+    /// Address of the server API with its prefix, http://HOST:PORT/api or https://…; without it, as the configuration says
     #[arg(long, value_name = "URL")]
     pub(crate) api_url: Option<String>,
     #[command(flatten)]

@@ -194,6 +194,20 @@ async fn the_name_in_the_certificate_must_be_the_expected_one() {
     assert!(secure(&options("id.example.com", true), "127.0.0.1").await.is_ok());
 }
 
+#[tokio::test]
+async fn one_certificate_is_accepted_without_its_authority_and_no_other() {
+    for (pem, is_accepted) in [(CERTIFICATE, true), (CA, false)] {
+        let (port, _) = server(vec![ok("{}")], true).await;
+        let limits = RequestLimits { timeout: HOUR, body_bytes_max: BODY_BYTES_MAX };
+        let client = HttpsClient::new(Tls::of_certificate(pem).expect("a certificate"), limits);
+        let request = Request::get(format!("https://127.0.0.1:{port}/"));
+        let got = client.send(request.body(Empty::<Bytes>::new()).expect("a URL")).await;
+        assert_eq!(got.is_ok(), is_accepted, "{got:?}");
+    }
+    let error = Tls::of_certificate(KEY).expect_err("no certificate").to_string();
+    assert!(error.starts_with("cert_pem: it contains no certificate"), "{error}");
+}
+
 #[test]
 fn pem_that_cannot_be_read_names_its_key() {
     let rows = [

@@ -72,3 +72,16 @@ fn subscribers_speak_tls() {
         thread.join().expect("the script ran");
     }
 }
+
+#[test]
+fn the_certificate_must_have_the_host_of_the_url() {
+    let (_, client) = configs();
+    for host in ["localhost", "localhost:1", "127.0.0.1:1", "[::1]", "[::1]:1"] {
+        assert!(session(&client, host).is_ok(), "{host}");
+    }
+    let error = session(&client, "a b:1").expect_err("no name").to_string();
+    assert_eq!(error, "TLS with a b:1");
+    let address = ServerAddress::resolve("wss://127.0.0.1/a", "ws", Some(client.clone()));
+    assert_eq!(address.expect("a URL").socket.port(), 443);
+    assert!(ServerAddress::resolve("ws://127.0.0.1/a", "ws", Some(client)).is_err());
+}
