@@ -1,7 +1,7 @@
 //! Address of a client behind a proxy: `X-Forwarded-For`, `Forwarded` (RFC 7239), and the PROXY protocol of HAProxy.
-//! In: the peer of a socket, headers of a request, the first bytes of a connection → out: the address of the client.
+//! In: the peer of a socket, headers of a request, the first bytes of a connection → out: address of the client, its identity.
 //! Uses the networks of `http_server.trusted_proxies`; believes no other peer.
-//! Changed here: what a proxy may say. Where the address is shown is decided by those who log.
+//! Changed here: what a proxy may say, and what identifies a peer. Where the address is shown is decided by those who log.
 
 use std::{
     io::{self, ErrorKind},
