@@ -265,7 +265,7 @@ pub(crate) struct ServerTrust {
     /// the certificate must be that of the configuration
     #[arg(long, value_name = "FILE")]
     pub(crate) ca: Option<String>,
-    /// Accept any certificate: whoever is in between can read and change everything, the API key included
+    /// Accept any certificate: an attacker on the network can then read and change everything, also the API key
     #[arg(long, conflicts_with = "ca")]
     pub(crate) insecure: bool,
 }

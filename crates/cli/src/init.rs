@@ -10,8 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
-use fanwire_config::example;
-use fanwire_config::{Config, FileError, Format, load};
+use fanwire_config::{Config, FileError, Format, example, load};
 use rand::distr::{Alphanumeric, SampleString};
 
 use crate::arguments::{Algorithm, Init, Job, Token};

@@ -135,7 +135,7 @@ impl Place<'_> {
         }
     }
 
-    /// A placeholder that an operator should have replaced by a secret: every reader of the file knows it.
+    /// Finds secrets that stand in the documentation or in a template, so that they are known to everybody.
     fn placeholder(&self, key: &Key, setting: &Setting, value: &Value) -> Option<Finding> {
         let (Kind::Secret, Value::Text(text)) = (&key.kind, value) else { return None };
         let name = self.name(key);

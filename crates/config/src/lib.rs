@@ -43,7 +43,7 @@ pub use reload::{LoadedConfig, Reload};
 pub use renamed::renamed;
 pub use transforms::{ConnectCodeResponse, StatusAndBody, Transforms};
 
-/// Everything a server is told at start. `Config::default()` is what an empty file gives; programs assign to its fields.
+/// Configuration of a server. `Config::default()` equals an empty file; programs assign to its fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Config {

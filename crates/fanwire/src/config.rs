@@ -4,7 +4,7 @@
 //! Changed here: what a program may name. Sections without a name here are fields of [`Config`], set one by one.
 //!
 //! Fields have the names of the [configuration keys](https://github.com/fanwire/fanwire/blob/main/docs/configuration.md).
-//! [`Config::default`] is what an empty file gives; [`load`] reads what an operator wrote:
+//! [`Config::default`] equals an empty file; [`load`] reads the file, variables and flags of an operator:
 //!
 //! ```
 //! use fanwire::config::{Config, Namespace, RecoveryMode, Severity, load};

@@ -17,7 +17,7 @@ use tokio::{runtime::Handle as Runtime, time};
 
 use crate::Rooms;
 
-/// What a hook decides. `Ok(None)` = nothing: the server continues as without the hook. [`Hooks`] has an example.
+/// Decision of a hook. After `Ok(None)` the server continues as without the hook. [`Hooks`] has an example.
 pub type Decision<Grant> = Result<Option<Grant>, Rejection>;
 
 /// The end of the connection of a client whose connect had succeeded; for [`Hooks::disconnect`].

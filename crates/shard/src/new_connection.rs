@@ -35,9 +35,9 @@ pub struct NewConnection<H> {
     /// Status and headers, which are sent before any message; empty if they were sent already, or the application sends
     /// them ([`ConnectionWriter::begin_response`](super::ConnectionWriter::begin_response)).
     pub head: Vec<u8>,
-    /// The message in the request, which is received first; empty for none, and never for a response body.
+    /// The message in the request, which is received first; of a WebSocket it is empty when there is none.
     pub message: Vec<u8>,
-    /// The application's own part.
+    /// Part of the application.
     pub hello: H,
     /// Counts the connection while it exists.
     pub permit: Permit,

@@ -370,8 +370,13 @@ impl<A: Application> Turn<A> {
 
     /// Receives the message in the request of a connection.
     fn receive_first(&mut self, key: SlotKey, is_binary: bool, message: &[u8]) {
-        let text = String::from_utf8_lossy(message);
-        let event = if is_binary { Event::Binary(message) } else { Event::Text(&text) };
+        let text;
+        let event = if is_binary {
+            Event::Binary(message)
+        } else {
+            text = String::from_utf8_lossy(message);
+            Event::Text(&text)
+        };
         handle(&mut self.application, &mut self.out, key, event, &mut Share::default());
         self.report_closed();
     }

@@ -1,7 +1,7 @@
 //! The public interface of the library: at most 80 items, each named in `lib.rs` and listed in `crates/fanwire/api.txt`.
 //! In: the Rust files of the crates, the listing → out: a finding per difference; `cargo xtask api` prints the items.
 //! May use the lexer and the lists of `pub use`; never resolves a name as the compiler does. Methods are not listed.
-//! What counts as an item is changed here; the listing is written by `cargo xtask api --write`.
+//! Changed here: the kinds of items. `cargo xtask api --write` writes the listing.
 
 use std::fs;
 use std::path::Path;

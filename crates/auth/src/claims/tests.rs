@@ -1,7 +1,7 @@
 //! Tests of Centrifugo's claims in connection and subscription tokens (the claims of Centrifugo v6).
 //! In: the payload of a genuine token → out: what the session gets.
 //! May use: `fixture.rs`. Time is a number.
-//! Who believes a token is tested in `verifier/tests.rs`.
+//! Signatures and lifetimes of tokens are tested in `verifier/tests.rs`.
 
 use super::super::{Fault, TokenError};
 use super::*;

@@ -49,7 +49,8 @@ impl<S> FrameLimit<S> {
     }
 }
 
-/// What the peer may still send: more with time, and with each frame of a response, which it answers by WINDOW_UPDATE.
+/// Number of frames without content that the peer may still send. It grows with time, and with each sent frame of a response, which
+/// the peer answers by WINDOW_UPDATE.
 struct Allowance {
     frames: u32,
     at: Instant,
@@ -105,7 +106,7 @@ struct FrameHeader {
 }
 
 impl FrameHeader {
-    /// In frames of the allowance: 0 for what belongs to requests, more for long frames.
+    /// Cost in frames of the allowance: 0 for parts of a request, more for long frames.
     fn cost(&self) -> u32 {
         match self.kind {
             HEADERS | CONTINUATION => 0,

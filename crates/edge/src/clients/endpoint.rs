@@ -1,4 +1,4 @@
-//! What the endpoints of clients share: reading a request and its user, and refusing it.
+//! Functions of all endpoints of clients: they read the user, the query and the body of a request, and refuse it.
 //! In: heads and bodies of requests → out: their parts, or an HTTP error.
 //! Uses axum's types; never opens a connection.
 //! Changed here: limits of a body, where the commands of a query are. The checks of a transport are in its module.

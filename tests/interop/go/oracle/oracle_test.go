@@ -81,12 +81,7 @@ func (stage *stage) playFile(t *testing.T, file string) {
 			name := fmt.Sprintf("%s/%s/%s", part, strings.ReplaceAll(scenario.name, " ", "_"), encoding)
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				tag := fmt.Sprintf("%s%d%c", part[:3], at, encoding[0])
-				if stage.hearsPings {
-					stage.playOnTime(t, scenario, encoding, tag)
-				} else {
-					stage.play(t, scenario, encoding, tag)
-				}
+				stage.play(t, scenario, encoding, fmt.Sprintf("%s%d%c", part[:3], at, encoding[0]))
 			})
 		}
 	}

@@ -84,32 +84,6 @@ type client struct {
 
 // play gives every scenario channels and users of its own: @ stands for a text that no other has.
 func (stage *stage) play(t *testing.T, scenario scenario, encoding encoding, tag string) {
-	t.Helper()
-	if err := stage.played(t, scenario, encoding, tag); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// playOnTime plays a scenario with clocks again, as others, when it failed: on a busy machine a second can pass between two of its
-// lines, at one of the servers and not at the other. What differs each time is no matter of clocks.
-func (stage *stage) playOnTime(t *testing.T, scenario scenario, encoding encoding, tag string) {
-	t.Helper()
-	for attempt := 1; ; attempt++ {
-		err := stage.played(t, scenario, encoding, fmt.Sprint(tag, attempt))
-		if err == nil {
-			return
-		}
-		if attempt == attempts {
-			t.Fatal(err)
-		}
-		t.Log("played again: ", err)
-	}
-}
-
-// attempts is how often a scenario with clocks may fail.
-const attempts = 3
-
-func (stage *stage) played(t *testing.T, scenario scenario, encoding encoding, tag string) error {
 	sides := [2]*side{
 		{name: "fanwire", server: stage.fanwire, hearsPings: stage.hearsPings, isSpread: stage.isSpread},
 		{name: "library", server: stage.library, hearsPings: stage.hearsPings, isSpread: stage.isSpread},
@@ -129,26 +103,25 @@ func (stage *stage) played(t *testing.T, scenario scenario, encoding encoding, t
 		expected := [2][]string{tagged(step.fanwire, tag), tagged(step.library, tag)}
 		for _, side := range sides {
 			if err := side.act(t, line, encoding); err != nil {
-				return fmt.Errorf("%s, %s: line %d, %s: %v", scenario.name, side.name, at+1, line, err)
+				t.Fatalf("%s, %s: line %d, %s: %v", scenario.name, side.name, at+1, line, err)
 			}
 		}
 		for _, side := range sides {
 			for _, wanted := range step.hears {
 				if err := side.clients[wanted.client].hears(wanted.count); err != nil {
-					return fmt.Errorf("%s, %s: line %d, %s: %v", scenario.name, side.name, at+1, line, err)
+					t.Fatalf("%s, %s: line %d, %s: %v", scenario.name, side.name, at+1, line, err)
 				}
 			}
 		}
 		said, same := settle(t, sides, step.differs, expected)
 		if !same {
-			return fmt.Errorf("%s: line %d\n  %s\n%s", scenario.name, at+1, strings.Join(lines(scenario.steps[:at+1]), "\n  "),
+			t.Fatalf("%s: line %d\n  %s\n%s", scenario.name, at+1, strings.Join(lines(scenario.steps[:at+1]), "\n  "),
 				shown(sides, said, step.differs, expected))
 		}
 		for _, side := range sides {
 			side.note()
 		}
 	}
-	return nil
 }
 
 func tagged(lines []string, tag string) []string {

@@ -1,7 +1,7 @@
 //! Tests of the limit on frames without content.
 //! In: frames of every type, in one piece and byte by byte → out: an error of the next read, or none.
 //! Uses pairs of streams in memory and a paused clock.
-//! What a flooded server does is tested in `fanwire/tests/it/http2.rs`.
+//! Floods of a whole server are tested in `fanwire/tests/it/http2.rs`.
 
 use std::time::Duration;
 
