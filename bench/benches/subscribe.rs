@@ -12,7 +12,8 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use fanwire_broker::PublishOptions;
 use fanwire_node::options::Namespace;
 use fanwire_node::{
-    Broadcast, ConnectionKey, DeltaMode, Hello, Hub, Inbox, Node, Notice, Options, Outbox, Uplink,
+    Broadcast, CommandSource, ConnectionInfo, ConnectionKey, DeltaMode, Hub, Inbox, Node, Notice,
+    Options, Outbox,
 };
 use fanwire_protocol::{Disconnect, Encoding, Publication, encode_publication};
 
@@ -75,11 +76,11 @@ fn hub(now: Instant, out: &mut Count) -> Hub {
     let shard = node.attach(Arc::new(Quiet));
     let mut hub = Hub::new(node, shard);
     let encoding = Encoding::Json;
-    let hello = Hello {
+    let hello = ConnectionInfo {
         encoding,
         frame_ping: true,
         transport: "websocket",
-        uplink: Uplink::Connection,
+        command_source: CommandSource::Connection,
         user: None,
     };
     hub.open(KEY, hello, now);

@@ -80,7 +80,7 @@ impl IdleConnections for SocketConnections {
 struct Uplinks {
     address: SocketAddr,
     /// The one that was used first is the first.
-    used: VecDeque<Uplink>,
+    used: VecDeque<CommandSource>,
 }
 
 impl Uplinks {
@@ -90,29 +90,29 @@ impl Uplinks {
 
     /// Sends a request on another connection than the last ones.
     fn send(&mut self, request: &[u8]) -> Result<()> {
-        let mut uplink = match self.used.len() {
+        let mut command_source = match self.used.len() {
             UPLINKS => self.used.pop_front().context("one was used")?,
-            _ => Uplink::open(self.address)?,
+            _ => CommandSource::open(self.address)?,
         };
-        uplink.wait()?;
-        uplink.socket.write_all(request)?;
-        uplink.is_waiting = true;
-        self.used.push_back(uplink);
+        command_source.wait()?;
+        command_source.socket.write_all(request)?;
+        command_source.is_waiting = true;
+        self.used.push_back(command_source);
         Ok(())
     }
 
     /// Reads the missing answers.
     fn wait(&mut self) -> Result<()> {
-        self.used.iter_mut().try_for_each(Uplink::wait)
+        self.used.iter_mut().try_for_each(CommandSource::wait)
     }
 }
 
-struct Uplink {
+struct CommandSource {
     socket: TcpStream,
     is_waiting: bool,
 }
 
-impl Uplink {
+impl CommandSource {
     fn open(address: SocketAddr) -> Result<Self> {
         let socket = TcpStream::connect(address)?;
         socket.set_nodelay(true)?;

@@ -192,7 +192,7 @@ impl Redis {
     /// The PUB/SUB connection of a channel, and the name to subscribe to.
     fn pubsub_connection(&self, channel: &str) -> (PubSubConnectionRef<'_>, String) {
         let (store, location) = self.locate(channel);
-        (store.pubsub_connection(location), self.keys.of(KeyKind::Feed, channel))
+        (store.pubsub_connection(location), self.keys.of(KeyKind::PubSub, channel))
     }
 
     fn ms(&self, channel: &str, now: Instant) -> u64 {

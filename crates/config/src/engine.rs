@@ -62,7 +62,7 @@ impl EngineRedisOptions {
             io_timeout: self.io_timeout,
             wait: Wait { replicas: self.wait_replicas, timeout: self.wait_timeout },
             command_connections: self.command_connections,
-            feed_connections: self.feed_connections,
+            pubsub_connections: self.pubsub_connections,
             ..RedisOptions::default()
         })
     }

@@ -283,14 +283,14 @@ pub(crate) struct Row<T: 'static> {
 }
 
 /// How a value becomes a field. A row whose kind does not fit its field is a bug of the table.
-pub(crate) trait Land {
-    fn land(value: Value) -> Self;
+pub(crate) trait FromValue {
+    fn from_value(value: Value) -> Self;
 }
 
-macro_rules! land {
+macro_rules! from_value {
     ($($field:ty: $variant:ident),*) => {$(
-        impl Land for $field {
-            fn land(value: Value) -> Self {
+        impl FromValue for $field {
+            fn from_value(value: Value) -> Self {
                 match value {
                     Value::$variant(inner) => inner,
                     other => unreachable!("the row's kind gave {other:?}"),
@@ -300,16 +300,16 @@ macro_rules! land {
     )*};
 }
 
-impl Land for Secret {
-    fn land(value: Value) -> Self {
-        String::land(value).into()
+impl FromValue for Secret {
+    fn from_value(value: Value) -> Self {
+        String::from_value(value).into()
     }
 }
 
-macro_rules! land_integer {
+macro_rules! from_value_integer {
     ($($field:ty),*) => {$(
-        impl Land for $field {
-            fn land(value: Value) -> Self {
+        impl FromValue for $field {
+            fn from_value(value: Value) -> Self {
                 match value {
                     Value::Integer(count) => {
                         Self::try_from(count).expect("the row's limits lie inside its field's")
@@ -321,8 +321,8 @@ macro_rules! land_integer {
     )*};
 }
 
-land!(bool: Switch, u64: Integer, Duration: Duration, String: Text, Vec<String>: List, Json: Tree);
-land_integer!(u8, u16, u32, usize);
+from_value!(bool: Switch, u64: Integer, Duration: Duration, String: Text, Vec<String>: List, Json: Tree);
+from_value_integer!(u8, u16, u32, usize);
 
 /// A table of keys that work: `"name", KIND, "default" => [field.path], "One sentence.";`.
 /// Instead of a field path a closure in parentheses may say where the value goes.
@@ -345,7 +345,7 @@ macro_rules! rows {
 
 macro_rules! place {
     ([$($field:ident).+]) => {
-        |target, value| target.$($field).+ = $crate::key::Land::land(value)
+        |target, value| target.$($field).+ = $crate::key::FromValue::from_value(value)
     };
     (($set:expr)) => { $set };
 }

@@ -24,6 +24,7 @@ mod key;
 mod keys;
 mod nearest;
 mod networks;
+mod proxy;
 mod reload;
 mod renamed;
 mod rules;
@@ -39,6 +40,9 @@ pub use file::{FileError, Format};
 pub use finding::{Finding, Problem, Severity, Source};
 pub use key::{Key, Kind, Misfit, Support, Value, Weight};
 pub use networks::Networks;
+pub use proxy::{
+    GrpcProxyOptions, HttpProxyOptions, Proxies, ProxyOptions, StatusMeaning, StatusTransform,
+};
 pub use reload::{LoadedConfig, Reload};
 pub use renamed::renamed;
 pub use transforms::{ConnectCodeResponse, StatusAndBody, Transforms};
@@ -67,6 +71,7 @@ pub struct Config {
     /// Profiles of the running server.
     pub debug: EndpointOptions,
     pub demo: EndpointOptions,
+    pub proxies: Proxies,
     /// How long a graceful shutdown may take.
     pub shutdown_timeout: Duration,
     /// Before it, connections are closed evenly over this time; zero = not.
@@ -227,7 +232,7 @@ pub struct EngineRedisOptions {
     pub wait_replicas: u32,
     pub wait_timeout: Duration,
     pub command_connections: usize,
-    pub feed_connections: usize,
+    pub pubsub_connections: usize,
 }
 
 /// Without secrets.
@@ -517,6 +522,7 @@ impl Config {
             swagger: EndpointOptions::default(),
             debug: EndpointOptions::default(),
             demo: EndpointOptions::default(),
+            proxies: Proxies::default(),
             shutdown_timeout: Duration::ZERO,
             drain_interval: Duration::ZERO,
             shards: 0,

@@ -93,9 +93,9 @@ fn is_below(rest: &str) -> bool {
 /// Severity, key and sentence of a remark.
 type Remark = (Severity, &'static str, String);
 
-type Found = Option<Remark>;
+type RuleResult = Option<Remark>;
 
-fn somebody_can_connect(config: &Config) -> Found {
+fn somebody_can_connect(config: &Config) -> RuleResult {
     let client = &config.node.client;
     let keys = [
         &*client.token.hmac_secret_key,
@@ -115,7 +115,7 @@ fn somebody_can_connect(config: &Config) -> Found {
     })
 }
 
-fn open_to_others(config: &Config) -> Found {
+fn open_to_others(config: &Config) -> RuleResult {
     let client = &config.node.client;
     let key = match (client.insecure, client.insecure_skip_token_signature_verify) {
         (true, _) => "client.insecure",
@@ -130,7 +130,7 @@ fn open_to_others(config: &Config) -> Found {
     })
 }
 
-fn open_api(config: &Config) -> Found {
+fn open_api(config: &Config) -> RuleResult {
     (config.http_api.api.insecure && !config.http_api.disabled).then(|| {
         let reason = "http_api.insecure is true, so anybody who reaches this server may publish; \
                       only where something else guards it";
@@ -139,21 +139,21 @@ fn open_api(config: &Config) -> Found {
 }
 
 /// Proxies that speak HTTP/2 to the external port would otherwise reach the API through it.
-fn cleartext_http2(config: &Config) -> Found {
+fn cleartext_http2(config: &Config) -> RuleResult {
     let is_wrong = config.http_server.h2c_external && !config.http_server.is_split();
     let reason = "http_server.h2c_external needs a port of its own for operators and backends: set http_server.internal_port";
     is_wrong.then(|| (Severity::Error, "http_server.h2c_external", reason.to_owned()))
 }
 
 /// Profiles show what the server works on, and reading one costs a core.
-fn profiles_for_clients(config: &Config) -> Found {
+fn profiles_for_clients(config: &Config) -> RuleResult {
     let is_open = config.debug.enabled && !config.http_server.is_split() && !config.development;
     let reason = "debug.enabled puts profiles, which need no key, on the port of clients; set http_server.internal_port, too";
     is_open.then(|| (Severity::Warning, "debug.enabled", reason.to_owned()))
 }
 
 /// Finds personal channels of others that clients may subscribe to. User-limited channels (`#42`) prevent that.
-fn personal_channels_of_others(config: &Config) -> Found {
+fn personal_channels_of_others(config: &Config) -> RuleResult {
     let personal = &config.node.client.subscribe_to_user_personal_channel;
     let channel = &config.node.channel;
     let name = &personal.personal_channel_namespace;

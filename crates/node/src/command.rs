@@ -33,7 +33,7 @@ use crate::pending::{Awaited, Part, PendingSubscribe, SubscribeOrigin};
 use crate::refusal::Refusal;
 use crate::session::{Phase, Session};
 pub(crate) use context::{Backlog, CommandContext};
-use context::{Begun, CommandStep, Done};
+use context::{CommandStep, ReplyResult, StepResult};
 use subscribe::Finished;
 
 /// Subscribes a connected session that does not wait, for the server API.
@@ -102,8 +102,8 @@ impl CommandContext<'_> {
 
     /// Executes a kept command after the key of its token was fetched, or the fetch failed.
     pub(crate) fn begin_kept(&mut self, bytes: &Bytes) -> Result<Option<Reply>, Disconnect> {
-        let Session { encoding, uplink, .. } = *self.session();
-        let command = uplink.commands(encoding, bytes).next();
+        let Session { encoding, command_source, .. } = *self.session();
+        let command = command_source.commands(encoding, bytes).next();
         let Some(Ok(command)) = command else { return Err(Disconnect::BAD_REQUEST) };
         let (id, request) = command.into_request();
         self.begin(id, request, || bytes.clone())
@@ -220,7 +220,7 @@ impl CommandContext<'_> {
         Ok(())
     }
 
-    fn dispatch(&mut self, request: Request) -> Begun {
+    fn dispatch(&mut self, request: Request) -> StepResult {
         let done = match request {
             Request::Connect(request) => return connect::handle(self, request),
             Request::Subscribe(request) => return subscribe::handle(self, request),

@@ -14,7 +14,7 @@ use fanwire_protocol::{
 };
 
 use crate::delta::{self, Saved, payload_bytes};
-use crate::session::Uplink;
+use crate::session::CommandSource;
 
 /// Work that a hub offloads, because doing it in a turn would delay all connections of the shard.
 ///
@@ -41,7 +41,7 @@ pub(crate) enum ReplySource {
     /// Publications recovered by a subscribe; with deltas or without.
     Missed(Box<SubscribeResult>, bool),
     /// Publications recovered by the server-side subscriptions of a connect.
-    Connect(Box<ConnectResult>, Uplink),
+    Connect(Box<ConnectResult>, CommandSource),
     /// Publications recovered by a subscription that the server API made.
     Ordered(Arc<str>, Box<SubscribeResult>),
 }
@@ -153,7 +153,7 @@ impl ReplySource {
                 Reply { history: Some(history), ..Reply::default() }
             }
             Self::Missed(result, _) => Reply { subscribe: Some(*result), ..Reply::default() },
-            Self::Connect(result, uplink) => connect_reply(*result, uplink),
+            Self::Connect(result, command_source) => connect_reply(*result, command_source),
             Self::Ordered(channel, result) => return pushes(&channel, *result),
         };
         (reply, Vec::new())
@@ -161,12 +161,12 @@ impl ReplySource {
 }
 
 /// A connect result as its client receives it: as the reply to its command, or as the first push.
-pub(crate) fn connect_reply(result: ConnectResult, uplink: Uplink) -> Reply {
-    match uplink {
-        Uplink::Connection | Uplink::Requests => {
+pub(crate) fn connect_reply(result: ConnectResult, command_source: CommandSource) -> Reply {
+    match command_source {
+        CommandSource::Connection | CommandSource::Requests => {
             Reply { connect: Some(result), ..Reply::default() }
         }
-        Uplink::None => Reply { push: Some(result.into()), ..Reply::default() },
+        CommandSource::None => Reply { push: Some(result.into()), ..Reply::default() },
     }
 }
 

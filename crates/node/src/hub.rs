@@ -27,7 +27,7 @@ use crate::node::Node;
 use crate::notice::Notice;
 use crate::outbox::Outbox;
 use crate::registry::ShardId;
-use crate::session::{ConnectionKey, Hello};
+use crate::session::{ConnectionInfo, ConnectionKey};
 use crate::session_table::SessionTable;
 use crate::settings::NodeSettings;
 use batches::Batches;
@@ -60,7 +60,7 @@ impl Hub {
     }
 
     /// A connection opened. It is closed if it does not connect within `client.stale_close_delay`.
-    pub fn open(&mut self, key: ConnectionKey, hello: Hello, now: Instant) {
+    pub fn open(&mut self, key: ConnectionKey, hello: ConnectionInfo, now: Instant) {
         self.session_table.open(&self.node, key, hello, now);
     }
 
@@ -79,7 +79,7 @@ impl Hub {
         self.receive_frame(key, frame, Bytes::copy_from_slice, now, out)
     }
 
-    /// A native pong frame arrived. Used with [`Hello::frame_ping`] only; an unsolicited one is ignored (RFC 6455
+    /// A native pong frame arrived. Used with [`ConnectionInfo::frame_ping`] only; an unsolicited one is ignored (RFC 6455
     /// §5.5.3).
     pub fn pong(&mut self, key: ConnectionKey) {
         if let Some(session) = self.session_table.session_mut(key)

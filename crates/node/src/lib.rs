@@ -12,7 +12,7 @@
 //! use fanwire_node::broker::PublishOptions;
 //! use fanwire_node::protocol::{Disconnect, Encoding, Publication};
 //! use fanwire_node::{
-//!     Broadcast, ConnectionKey, DeltaMode, Hello, Hub, Inbox, Node, Notice, Options, Outbox, Uplink,
+//!     Broadcast, ConnectionKey, DeltaMode, ConnectionInfo, Hub, Inbox, Node, Notice, Options, Outbox, CommandSource,
 //! };
 //!
 //! #[derive(Default)]
@@ -51,8 +51,8 @@
 //! let (mut hub, mut written) = (Hub::new(node.clone(), shard), Written::default());
 //!
 //! let key = ConnectionKey { index: 0, generation: 0 };
-//! let (encoding, frame_ping, uplink, user) = (Encoding::Json, false, Uplink::Connection, None);
-//! hub.open(key, Hello { encoding, frame_ping, transport: "websocket", uplink, user }, now);
+//! let (encoding, frame_ping, command_source, user) = (Encoding::Json, false, CommandSource::Connection, None);
+//! hub.open(key, ConnectionInfo { encoding, frame_ping, transport: "websocket", command_source, user }, now);
 //! hub.receive(key, br#"{"id":1,"connect":{}}"#, now, &mut written);
 //! hub.receive(key, br#"{"id":2,"subscribe":{"channel":"news"}}"#, now, &mut written);
 //! assert_eq!(written.0[1], r#"{"id":2,"subscribe":{}}"#);
@@ -126,5 +126,5 @@ pub use outbox::Outbox;
 pub use pending::AwaitedResult;
 pub use recovery::Unrecovered;
 pub use registry::ShardId;
-pub use session::{ConnectionKey, Hello, Uplink};
+pub use session::{CommandSource, ConnectionInfo, ConnectionKey};
 pub use subscribers::PositionCheck;

@@ -8,6 +8,8 @@ mod choice;
 mod delivery;
 mod namespace;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fanwire_auth::{OptionsError, TokenOptions};
@@ -161,13 +163,42 @@ impl Rate {
     }
 }
 
-/// `rpc.ping.*`: an RPC method that the server answers with an empty result.
+/// `rpc.*`: a method that the server answers with an empty result, and the event proxies of the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RpcOptions {
     /// Whether the method exists (`rpc.ping.enabled`).
     pub ping: bool,
     /// Its name (`rpc.ping.method`).
     pub ping_method: String,
+    /// Ends the namespace in the name of a method. "" = no namespaces in names.
+    pub namespace_boundary: String,
+    /// The proxy of methods without a namespace.
+    pub without_namespace: ProxyChoice,
+    /// The proxies of the others by namespace.
+    pub namespaces: BTreeMap<String, ProxyChoice>,
+}
+
+/// `*_proxy_enabled` and `*_proxy_name`: the event proxy that decides, if one does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProxyChoice {
+    pub enabled: bool,
+    pub name: Arc<str>,
+}
+
+impl ProxyChoice {
+    /// The proxy for those that name none.
+    pub const DEFAULT: &'static str = "default";
+
+    /// The name of the proxy; `None` where none decides.
+    pub fn get(&self) -> Option<&Arc<str>> {
+        self.enabled.then_some(&self.name)
+    }
+}
+
+impl Default for ProxyChoice {
+    fn default() -> Self {
+        Self { enabled: false, name: Self::DEFAULT.into() }
+    }
 }
 
 impl Default for Options {
@@ -240,7 +271,13 @@ impl Default for ChannelOptions {
 
 impl Default for RpcOptions {
     fn default() -> Self {
-        Self { ping: false, ping_method: "ping".to_owned() }
+        Self {
+            ping: false,
+            ping_method: "ping".to_owned(),
+            namespace_boundary: ":".to_owned(),
+            without_namespace: ProxyChoice::default(),
+            namespaces: BTreeMap::new(),
+        }
     }
 }
 

@@ -50,7 +50,7 @@ pub trait Outbox {
     /// The subscription of a connection at `place` ended, and the one at `last`, unless it is the same, moved there.
     fn ended(&mut self, _connection: u32, _place: u32, _last: u32) {}
 
-    /// Sends a native WebSocket ping frame, for sessions opened with [`crate::Hello::frame_ping`]; the shell reports
+    /// Sends a native WebSocket ping frame, for sessions opened with [`crate::ConnectionInfo::frame_ping`]; the shell reports
     /// the pong to [`crate::Hub::pong`].
     fn ping(&mut self, connection: ConnectionKey);
 

@@ -100,7 +100,7 @@ pub(crate) enum Deferred {
 
 /// More work was deferred than a waiting session may keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TooMuch;
+pub(crate) struct DeferLimitExceeded;
 
 /// One of the results that a session waits for, in the inbox of its shard.
 #[derive(Clone, Debug)]
@@ -203,7 +203,7 @@ impl PendingCommands {
         &mut self,
         key: ConnectionKey,
         what: impl FnOnce() -> Deferred,
-    ) -> Result<bool, TooMuch> {
+    ) -> Result<bool, DeferLimitExceeded> {
         if self.pending.is_empty() {
             return Ok(false);
         }
@@ -323,10 +323,10 @@ impl PendingCommands {
 }
 
 impl PendingCommand {
-    fn defer(&mut self, what: Deferred) -> Result<(), TooMuch> {
+    fn defer(&mut self, what: Deferred) -> Result<(), DeferLimitExceeded> {
         let bytes = self.deferred_bytes + what.bytes();
         if bytes > PUT_OFF_BYTES_MAX && !self.deferred.is_empty() {
-            return Err(TooMuch);
+            return Err(DeferLimitExceeded);
         }
         self.deferred_bytes = bytes;
         self.deferred.push_back(what);

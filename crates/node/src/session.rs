@@ -27,21 +27,21 @@ pub struct ConnectionKey {
 
 /// Attributes of a connection when it opens.
 #[derive(Clone, Debug)]
-pub struct Hello {
+pub struct ConnectionInfo {
     pub encoding: Encoding,
     /// Keepalive by native WebSocket pings: the connect result then has neither `ping` nor `pong` (protocol §1). With
-    /// [`Uplink::None`] in addition to those of the protocol (§25).
+    /// [`CommandSource::None`] in addition to those of the protocol (§25).
     pub frame_ping: bool,
     /// Transport name as reported to backends (protocol §24), for one `websocket`.
     pub transport: &'static str,
-    pub uplink: Uplink,
+    pub command_source: CommandSource,
     /// User id from `client.user_id_http_header`, when the request carried it.
     pub user: Option<String>,
 }
 
 /// How the commands of a client reach its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Uplink {
+pub enum CommandSource {
     /// Commands come on the client's connection.
     Connection,
     /// Commands come in requests of their own (protocol §24), which name its secret session id.
@@ -51,7 +51,7 @@ pub enum Uplink {
     None,
 }
 
-impl Uplink {
+impl CommandSource {
     /// The commands in a message of the client.
     pub(crate) fn commands(self, encoding: Encoding, message: &[u8]) -> Commands<'_> {
         match self {
@@ -75,7 +75,7 @@ pub(crate) struct Session {
     pub(crate) phase: Phase,
     pub(crate) encoding: Encoding,
     pub(crate) frame_ping: bool,
-    pub(crate) uplink: Uplink,
+    pub(crate) command_source: CommandSource,
     /// A ping was sent and its pong is outstanding. Only one may be (protocol §6).
     pub(crate) awaits_pong: bool,
     /// The shell does not read it now.
@@ -134,7 +134,7 @@ pub(crate) struct Subscription {
     /// The subscription receives joins and leaves.
     pub(crate) wants_join_leave: bool,
     /// Only when a token or a filter sets something.
-    pub(crate) terms: Option<Box<Terms>>,
+    pub(crate) terms: Option<Box<SubscriptionGrant>>,
 }
 
 /// An id that cannot be guessed.
@@ -144,7 +144,7 @@ pub(crate) fn random_id() -> Uuid {
 
 /// Attributes of a subscription from its token, and its filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Terms {
+pub(crate) struct SubscriptionGrant {
     /// `chan_info`; empty = none.
     pub(crate) info: Bytes,
     /// Unix second, or `NO_EXPIRY`.
@@ -156,7 +156,7 @@ pub(crate) struct Terms {
 impl Session {
     pub(crate) fn new(
         key: ConnectionKey,
-        hello: Hello,
+        hello: ConnectionInfo,
         nobody: Arc<str>,
         stale_at: Moment,
     ) -> Self {
@@ -165,10 +165,11 @@ impl Session {
             phase: Phase::Open,
             encoding: hello.encoding,
             frame_ping: hello.frame_ping,
-            uplink: hello.uplink,
+            command_source: hello.command_source,
             awaits_pong: false,
             is_held: false,
-            secret: (hello.uplink != Uplink::Connection).then(|| Box::new(random_id())),
+            secret: (hello.command_source != CommandSource::Connection)
+                .then(|| Box::new(random_id())),
             header_user: hello.user.map(Into::into),
             user: nobody,
             id: Uuid::nil(),
@@ -209,7 +210,7 @@ impl Session {
     }
 
     /// The client as other clients see it in a channel whose subscription has these terms.
-    pub(crate) fn info_as(&self, terms: Option<&Terms>) -> ClientInfo {
+    pub(crate) fn info_as(&self, terms: Option<&SubscriptionGrant>) -> ClientInfo {
         ClientInfo {
             user: self.user.as_ref().to_owned(),
             client: self.client(),
@@ -253,7 +254,7 @@ impl Subscription {
     }
 }
 
-impl Terms {
+impl SubscriptionGrant {
     /// `None` when nothing is set, which is the usual case and costs no heap block.
     pub(crate) fn boxed(info: Bytes, expire_at: Option<u64>) -> Option<Box<Self>> {
         let expire_at = expire_at.unwrap_or(NO_EXPIRY);

@@ -20,7 +20,9 @@ use crate::limits::Limits;
 use crate::node::Node;
 use crate::pending::{PendingChannel, PendingCommands};
 use crate::registry::ShardId;
-use crate::session::{ConnectionKey, Hello, Phase, Session, Subscription, Terms};
+use crate::session::{
+    ConnectionInfo, ConnectionKey, Phase, Session, Subscription, SubscriptionGrant,
+};
 use crate::shared_replies::SharedReplies;
 use crate::subscribers::{
     Clients, DeltaState, Deltas, PositionTracker, Subscriber, Subscribers, Users,
@@ -61,7 +63,7 @@ pub(crate) struct SessionTable {
 pub(crate) struct NewSubscription {
     pub(crate) server_side: bool,
     pub(crate) is_tile: bool,
-    pub(crate) terms: Option<Box<Terms>>,
+    pub(crate) terms: Option<Box<SubscriptionGrant>>,
 }
 
 impl SessionTable {
@@ -85,7 +87,13 @@ impl SessionTable {
     }
 
     /// Adds a session that waits for `connect`. An earlier session at its index is removed.
-    pub(crate) fn open(&mut self, node: &Node, key: ConnectionKey, hello: Hello, now: Instant) {
+    pub(crate) fn open(
+        &mut self,
+        node: &Node,
+        key: ConnectionKey,
+        hello: ConnectionInfo,
+        now: Instant,
+    ) {
         if let Some(old) = self.key_at(key.index) {
             self.forget(node, old, &Disconnect::CONNECTION_CLOSED);
         }
@@ -149,7 +157,7 @@ impl SessionTable {
         };
         let (channel, place) =
             self.subscribers.add(Arc::clone(channel), subscriber, session.encoding);
-        self.subscribers.audience_mut(channel).filtered += u32::from(is_filtered);
+        self.subscribers.channel_subscribers_mut(channel).filtered += u32::from(is_filtered);
         let subscription = Subscription {
             channel,
             place,
@@ -182,12 +190,12 @@ impl SessionTable {
         debug_assert!(!subscription.positioned, "watched already");
         subscription.positioned = true;
         let channel = subscription.channel;
-        let audience = self.subscribers.audience_mut(channel);
-        if audience.position_tracker.is_none() {
+        let channel_subscribers = self.subscribers.channel_subscribers_mut(channel);
+        if channel_subscribers.position_tracker.is_none() {
             let due = check_delay.map_or(Moment::NEVER, |delay| now.after(delay));
             self.checks.set(channel, due);
         }
-        audience
+        channel_subscribers
             .position_tracker
             .get_or_insert_with(|| Box::new(PositionTracker::new(now)))
             .join(index, position);
@@ -216,7 +224,7 @@ impl SessionTable {
         let Some(session) = self.sessions[index as usize].as_mut() else { return };
         for (place, subscription) in (0..).zip(&mut session.subscriptions) {
             if std::mem::take(&mut subscription.recovers) {
-                see(place, &self.subscribers.audience(subscription.channel).channel);
+                see(place, &self.subscribers.channel_subscribers(subscription.channel).channel);
             }
         }
     }
@@ -226,7 +234,7 @@ impl SessionTable {
         let session = self.expect_session(index);
         let (encoding, subscription) = (session.encoding, &session.subscriptions[place]);
         let (channel, place) = (subscription.channel, subscription.place);
-        self.subscribers.audience_mut(channel).agree(place, encoding, mark);
+        self.subscribers.channel_subscribers_mut(channel).agree(place, encoding, mark);
     }
 
     /// The delta mode of a buffered broadcast for the subscription at `place` of a session.
@@ -251,13 +259,14 @@ impl SessionTable {
     fn deltas_of(&mut self, index: u32, place: usize) -> Option<(&mut Deltas, usize)> {
         let subscription = &self.expect_session(index).subscriptions[place];
         let (channel, place) = (subscription.channel, subscription.place as usize);
-        let deltas = self.subscribers.audience_mut(channel).deltas.as_deref_mut()?;
+        let deltas = self.subscribers.channel_subscribers_mut(channel).deltas.as_deref_mut()?;
         Some((deltas, place))
     }
 
     /// Removes a positioned subscriber of `channel` from the position tracker.
-    fn unwatch(&mut self, channel: u32, index: u32) {
-        let position_tracker = &mut self.subscribers.audience_mut(channel).position_tracker;
+    fn stop_tracking(&mut self, channel: u32, index: u32) {
+        let position_tracker =
+            &mut self.subscribers.channel_subscribers_mut(channel).position_tracker;
         if position_tracker.as_mut().is_none_or(|position_tracker| position_tracker.leave(index)) {
             *position_tracker = None;
             self.checks.clear(channel);
@@ -284,7 +293,7 @@ impl SessionTable {
         debug_assert!(!subscription.wants_join_leave, "wants_join_leave already");
         subscription.wants_join_leave = true;
         let (channel, place) = (subscription.channel, subscription.place);
-        self.subscribers.audience_mut(channel).want_join_leave(place);
+        self.subscribers.channel_subscribers_mut(channel).want_join_leave(place);
     }
 
     /// Publishes the join of the subscription at `place` of a session; its leave follows when it ends.
@@ -293,7 +302,7 @@ impl SessionTable {
         session.subscriptions[place].announced = true;
         let info = session.client_info(Some(&session.subscriptions[place]));
         let channel = session.subscriptions[place].channel;
-        node.announce(&self.subscribers.audience(channel).channel, Change::Join, info);
+        node.announce(&self.subscribers.channel_subscribers(channel).channel, Change::Join, info);
     }
 
     /// Renews the presence of a session in all its channels, and schedules the next renewal.
@@ -302,7 +311,7 @@ impl SessionTable {
         let mut is_present = false;
         for subscription in session.subscriptions.iter().filter(|one| one.present) {
             is_present = true;
-            let channel = &self.subscribers.audience(subscription.channel).channel;
+            let channel = &self.subscribers.channel_subscribers(subscription.channel).channel;
             // A failed renewal is repeated at the next interval.
             drop(node.appear(channel, session.client_info(Some(subscription)), now));
         }
@@ -322,20 +331,20 @@ impl SessionTable {
         if let Some(moved) = session.subscriptions.get(place) {
             self.subscribers.moved(moved.channel, moved.place, place as u32);
         }
-        let channel = Arc::clone(&self.subscribers.audience(ended.channel).channel);
+        let channel = Arc::clone(&self.subscribers.channel_subscribers(ended.channel).channel);
         if let Some(report) = node.hooks().report.as_ref().filter(|_| !ended.is_tile) {
             let client =
                 self.sessions[index as usize].as_ref().expect(LIVES).client_info(Some(&ended));
             report(ClientReport::Unsubscribed { client, channel: Arc::clone(&channel) });
         }
         if ended.wants_join_leave {
-            self.subscribers.audience_mut(ended.channel).join_leave_subscribers -= 1;
+            self.subscribers.channel_subscribers_mut(ended.channel).join_leave_subscribers -= 1;
         }
         if ended.filter().is_some() {
-            self.subscribers.audience_mut(ended.channel).filtered -= 1;
+            self.subscribers.channel_subscribers_mut(ended.channel).filtered -= 1;
         }
         if ended.positioned {
-            self.unwatch(ended.channel, index);
+            self.stop_tracking(ended.channel, index);
         }
         if let Some(moved) = self.subscribers.remove(ended.channel, ended.place, encoding) {
             let other = self.expect_session(moved.connection);
@@ -401,18 +410,19 @@ impl SessionTable {
     /// The channel of the subscription at `place` of a session.
     pub(crate) fn channel_at(&self, index: u32, place: usize) -> Option<Arc<str>> {
         let subscription = self.at(index)?.subscriptions.get(place)?;
-        Some(Arc::clone(&self.subscribers.audience(subscription.channel).channel))
+        Some(Arc::clone(&self.subscribers.channel_subscribers(subscription.channel).channel))
     }
 
     /// The place of a session's subscription to a channel. Scans the shorter of the two lists.
     pub(crate) fn place_of(&self, index: u32, channel: &str) -> Option<usize> {
         let channel = self.subscribers.find(channel)?;
-        let audience = &self.subscribers.audience(channel).list;
+        let channel_subscribers = &self.subscribers.channel_subscribers(channel).list;
         let own = &self.at(index)?.subscriptions;
-        if own.len() <= audience.len() {
+        if own.len() <= channel_subscribers.len() {
             return own.iter().position(|subscription| subscription.channel == channel);
         }
-        let pending_channel = audience.iter().find(|subscriber| subscriber.connection == index)?;
+        let pending_channel =
+            channel_subscribers.iter().find(|subscriber| subscriber.connection == index)?;
         Some(pending_channel.place() as usize)
     }
 
@@ -468,7 +478,8 @@ impl SessionTable {
 
     /// Schedules the check of a channel's positions at `at`, or earlier, when a possible gap ends.
     pub(crate) fn schedule_check(&mut self, channel: u32, at: Moment) {
-        let position_tracker = self.subscribers.audience(channel).position_tracker.as_deref();
+        let position_tracker =
+            self.subscribers.channel_subscribers(channel).position_tracker.as_deref();
         let until = position_tracker
             .and_then(|position_tracker| position_tracker.possible_gap)
             .map(|possible_gap| possible_gap.until);
@@ -479,9 +490,9 @@ impl SessionTable {
     pub(crate) fn report_possible_gap(&mut self, channel: &str, now: Moment) {
         let Some(channel) = self.subscribers.find(channel) else { return };
         if let Some(position_tracker) =
-            self.subscribers.audience_mut(channel).position_tracker.as_deref_mut()
+            self.subscribers.channel_subscribers_mut(channel).position_tracker.as_deref_mut()
         {
-            position_tracker.is_doubted = true;
+            position_tracker.may_have_gap = true;
             let soon = DOUBT.mul_f64(rand::random_range(0.0..1.0)); // not all channels at one moment
             self.schedule_check(channel, now.after(soon));
         }

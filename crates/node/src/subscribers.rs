@@ -27,7 +27,7 @@ pub(crate) use users::Users;
 /// The channels of one shard, each with its subscribers. A channel without subscribers is removed.
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers {
-    channels: Slab<Audience>,
+    channels: Slab<ChannelSubscribers>,
     /// Indices into `channels`, hashed by the channel's name: 5 bytes per channel instead of a second map of names.
     names: HashTable<u32>,
     hasher: DefaultHashBuilder,
@@ -35,7 +35,7 @@ pub(crate) struct Subscribers {
 
 /// One channel of one shard.
 #[derive(Debug)]
-pub(crate) struct Audience {
+pub(crate) struct ChannelSubscribers {
     pub(crate) channel: Arc<str>,
     /// Subscribers in any order. Two fit without a heap block.
     pub(crate) list: SmallVec<[Subscriber; 2]>,
@@ -92,19 +92,21 @@ impl Subscribers {
     /// The index of a channel that has subscribers here.
     pub(crate) fn find(&self, channel: &str) -> Option<u32> {
         let hash = self.hasher.hash_one(channel);
-        self.names.find(hash, |index| self.audience(*index).channel.as_ref() == channel).copied()
+        self.names
+            .find(hash, |index| self.channel_subscribers(*index).channel.as_ref() == channel)
+            .copied()
     }
 
-    pub(crate) fn audience(&self, index: u32) -> &Audience {
+    pub(crate) fn channel_subscribers(&self, index: u32) -> &ChannelSubscribers {
         &self.channels[index as usize]
     }
 
-    pub(crate) fn audience_mut(&mut self, index: u32) -> &mut Audience {
+    pub(crate) fn channel_subscribers_mut(&mut self, index: u32) -> &mut ChannelSubscribers {
         &mut self.channels[index as usize]
     }
 
     /// The channel at `index`, if there is one.
-    pub(crate) fn get(&self, index: u32) -> Option<&Audience> {
+    pub(crate) fn get(&self, index: u32) -> Option<&ChannelSubscribers> {
         self.channels.get(index as usize)
     }
 
@@ -116,13 +118,13 @@ impl Subscribers {
         encoding: Encoding,
     ) -> (u32, u32) {
         let index = self.find(&channel).unwrap_or_else(|| self.insert(channel));
-        let audience = &mut self.channels[index as usize];
-        audience.json += u32::from(encoding == Encoding::Json);
-        audience.list.push(subscriber);
-        if let Some(deltas) = &mut audience.deltas {
+        let channel_subscribers = &mut self.channels[index as usize];
+        channel_subscribers.json += u32::from(encoding == Encoding::Json);
+        channel_subscribers.list.push(subscriber);
+        if let Some(deltas) = &mut channel_subscribers.deltas {
             deltas.push();
         }
-        (index, audience.list.len() as u32 - 1)
+        (index, channel_subscribers.list.len() as u32 - 1)
     }
 
     /// Removes the subscriber at `place`. Returns the one that was moved there, if any: its session must be updated.
@@ -132,18 +134,19 @@ impl Subscribers {
         place: u32,
         encoding: Encoding,
     ) -> Option<Subscriber> {
-        let audience = &mut self.channels[index as usize];
-        audience.json -= u32::from(encoding == Encoding::Json);
-        audience.list.swap_remove(place as usize);
-        if audience.deltas.as_mut().is_some_and(|deltas| deltas.remove(place, encoding)) {
-            audience.deltas = None;
+        let channel_subscribers = &mut self.channels[index as usize];
+        channel_subscribers.json -= u32::from(encoding == Encoding::Json);
+        channel_subscribers.list.swap_remove(place as usize);
+        if channel_subscribers.deltas.as_mut().is_some_and(|deltas| deltas.remove(place, encoding))
+        {
+            channel_subscribers.deltas = None;
         }
-        if audience.list.is_empty() {
+        if channel_subscribers.list.is_empty() {
             self.drop_channel(index);
             return None;
         }
-        audience.shrink();
-        audience.list.get(place as usize).copied()
+        channel_subscribers.shrink();
+        channel_subscribers.list.get(place as usize).copied()
     }
 
     /// The subscription at `from` of this subscriber's session moved to `to`.
@@ -155,7 +158,7 @@ impl Subscribers {
     fn insert(&mut self, channel: Arc<str>) -> u32 {
         let hash = self.hasher.hash_one(channel.as_ref());
         let (list, position_tracker, deltas) = Default::default();
-        let audience = Audience {
+        let channel_subscribers = ChannelSubscribers {
             channel,
             list,
             json: 0,
@@ -164,8 +167,8 @@ impl Subscribers {
             position_tracker,
             deltas,
         };
-        let index =
-            u32::try_from(self.channels.insert(audience)).expect("fewer than 2^32 channels");
+        let index = u32::try_from(self.channels.insert(channel_subscribers))
+            .expect("fewer than 2^32 channels");
         let (channels, hasher) = (&self.channels, &self.hasher);
         self.names.insert_unique(hash, index, |index| {
             hasher.hash_one(channels[*index as usize].channel.as_ref())
@@ -181,7 +184,7 @@ impl Subscribers {
     }
 }
 
-impl Audience {
+impl ChannelSubscribers {
     /// Enables deltas for the subscriber at `place`.
     pub(crate) fn agree(&mut self, place: u32, encoding: Encoding, mark: DeltaState) {
         let count = self.list.len();

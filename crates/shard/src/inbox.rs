@@ -41,7 +41,7 @@ pub enum ShardMessage<N, H> {
 }
 
 /// A message and its memory in bytes.
-pub(super) type Weighed<N, H> = (ShardMessage<N, H>, usize);
+pub(super) type SizedMessage<N, H> = (ShardMessage<N, H>, usize);
 
 /// How a shard ends; the default is at once.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,7 +61,7 @@ pub struct Inbox<N, H> {
 
 struct Shared<N, H> {
     /// `None` after the shard has ended.
-    messages: Mutex<Option<VecDeque<Weighed<N, H>>>>,
+    messages: Mutex<Option<VecDeque<SizedMessage<N, H>>>>,
     /// Memory of messages that are not served yet, in bytes.
     bytes: AtomicUsize,
     /// The shard waits for events, or is about to.
@@ -120,7 +120,7 @@ impl<N, H> Inbox<N, H> {
 
     /// Swaps the inbox for the empty `taken`, whose storage is used again. Taken messages count in `bytes` until they
     /// are served.
-    pub(super) fn take(&self, taken: &mut VecDeque<Weighed<N, H>>) {
+    pub(super) fn take(&self, taken: &mut VecDeque<SizedMessage<N, H>>) {
         debug_assert!(taken.is_empty());
         if let Some(messages) = self.shared.messages.lock().as_mut() {
             std::mem::swap(messages, taken);

@@ -22,7 +22,7 @@ use super::{
     connection::{Connection, PeerFormat, Phase, SlotKey},
     connection_writer::ConnectionWriter,
     counters::is_sampled,
-    inbox::{Arrival, Inboxes, ShardMessage, Weighed},
+    inbox::{Arrival, Inboxes, ShardMessage, SizedMessage},
     new_connection::NewConnection,
     stop::Stopping,
     tls::TlsSession,
@@ -36,7 +36,7 @@ pub(super) struct Turn<A: Application> {
     poll: Poll,
     inboxes: Inboxes<A::Notice, A::Hello>,
     /// Messages taken from the inbox and not served yet.
-    messages: VecDeque<Weighed<A::Notice, A::Hello>>,
+    messages: VecDeque<SizedMessage<A::Notice, A::Hello>>,
     pool: Pool,
     limits: InputLimits,
     buffer: Box<[u8]>,

@@ -18,7 +18,8 @@ use fanwire_api::{Api, ApiOptions};
 use fanwire_node::options::{AreaOptions, DataFormat, Namespace, Options};
 use fanwire_node::protocol::{Disconnect, Encoding};
 use fanwire_node::{
-    Broadcast, ConnectionKey, DeltaMode, Hello, Hub, Inbox, Node, Notice, Outbox, Uplink,
+    Broadcast, CommandSource, ConnectionInfo, ConnectionKey, DeltaMode, Hub, Inbox, Node, Notice,
+    Outbox,
 };
 use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
@@ -128,11 +129,11 @@ impl Harness {
         let now = Instant::now();
         let key = ConnectionKey { index, generation: 0 };
         let user = (!user.is_empty()).then(|| user.to_owned());
-        let hello = Hello {
+        let hello = ConnectionInfo {
             encoding: Encoding::Json,
             frame_ping: false,
             transport: "websocket",
-            uplink: Uplink::Connection,
+            command_source: CommandSource::Connection,
             user,
         };
         let Shard { hub, messages } = self.shard.get_mut().expect("no panics");
@@ -161,11 +162,11 @@ impl Harness {
     pub(crate) fn open(&mut self, index: u32) {
         let key = ConnectionKey { index, generation: 0 };
         let transport = "websocket";
-        let hello = Hello {
+        let hello = ConnectionInfo {
             encoding: Encoding::Json,
             frame_ping: false,
             transport,
-            uplink: Uplink::Connection,
+            command_source: CommandSource::Connection,
             user: None,
         };
         self.shard.get_mut().expect("no panics").hub.open(key, hello, Instant::now());

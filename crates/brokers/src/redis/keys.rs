@@ -21,7 +21,7 @@ pub(crate) struct Keys {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyKind {
     /// PUB/SUB: publications, joins and leaves.
-    Feed,
+    PubSub,
     /// Stream: stored publications, the id being the offset.
     Stream,
     /// Hash: epoch, top offset, version and its epoch.
@@ -85,8 +85,8 @@ impl Keys {
     }
 
     /// The channel of a PUB/SUB name; `None` if the name is not ours.
-    pub(crate) fn channel_of_feed<'a>(&self, name: &'a [u8]) -> Option<&'a str> {
-        let inner = name.strip_prefix(self.heads[KeyKind::Feed as usize].as_bytes())?;
+    pub(crate) fn channel_of_pubsub<'a>(&self, name: &'a [u8]) -> Option<&'a str> {
+        let inner = name.strip_prefix(self.heads[KeyKind::PubSub as usize].as_bytes())?;
         let inner = inner.strip_suffix(CLOSE.as_bytes())?;
         str::from_utf8(inner).ok()
     }
@@ -95,11 +95,11 @@ impl Keys {
 impl KeyKind {
     /// All kinds, in the order of the variants.
     const ALL: [Self; 6] =
-        [Self::Feed, Self::Stream, Self::Meta, Self::Ends, Self::Members, Self::Users];
+        [Self::PubSub, Self::Stream, Self::Meta, Self::Ends, Self::Members, Self::Users];
 
     const fn name(self) -> &'static str {
         match self {
-            Self::Feed => "feed",
+            Self::PubSub => "feed",
             Self::Stream => "stream",
             Self::Meta => "meta",
             Self::Ends => "presence.ends",

@@ -51,7 +51,7 @@ impl MessageHandler {
 
     /// Dispatches a message that was published under `name`.
     pub(crate) fn handle(&self, name: &[u8], message: Bytes, now: Instant) {
-        if let Some(channel) = self.keys.channel_of_feed(name) {
+        if let Some(channel) = self.keys.channel_of_pubsub(name) {
             return self.deliver(channel, name, message, now);
         }
         match self.listener.get() {
@@ -67,7 +67,7 @@ impl MessageHandler {
     /// Reports that `name` is subscribed again and messages in between are lost.
     pub(crate) fn report_gap(&self, name: &str) {
         if let (Some(receiver), Some(channel)) =
-            (self.receiver.get(), self.keys.channel_of_feed(name.as_bytes()))
+            (self.receiver.get(), self.keys.channel_of_pubsub(name.as_bytes()))
         {
             receiver.report_possible_gap(channel);
         }

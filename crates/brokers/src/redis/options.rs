@@ -33,7 +33,7 @@ pub struct RedisOptions {
     /// Connections for commands to each Redis; each channel uses one of them.
     pub command_connections: usize,
     /// Connections for PUB/SUB to each Redis; each channel uses one of them.
-    pub feed_connections: usize,
+    pub pubsub_connections: usize,
     /// TLS settings for each Redis; required when an address uses TLS.
     pub tls: Option<Tls>,
     /// TLS settings for Sentinels.
@@ -52,7 +52,7 @@ impl Default for RedisOptions {
             wait: Wait::default(),
             unpublished_ttl: Duration::from_secs(55),
             command_connections: 2,
-            feed_connections: 2,
+            pubsub_connections: 2,
             tls: None,
             sentinel_tls: None,
         }

@@ -122,6 +122,6 @@ impl ConnectionFactory {
     }
 
     fn pubsub_connection_count(&self) -> usize {
-        self.options.feed_connections.max(1)
+        self.options.pubsub_connections.max(1)
     }
 }

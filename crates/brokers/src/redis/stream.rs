@@ -33,7 +33,7 @@ pub(crate) fn publish(
     let mut names = vec![
         keys.of(KeyKind::Stream, channel),
         keys.of(KeyKind::Meta, channel),
-        keys.of(KeyKind::Feed, channel),
+        keys.of(KeyKind::PubSub, channel),
     ];
     if !options.idempotency_key.is_empty() {
         names.push(keys.of_result(channel, &options.idempotency_key));
@@ -165,7 +165,7 @@ fn pair(value: Value) -> Option<[Value; 2]> {
 }
 
 fn send(keys: &Keys, channel: &str, record: &Record) -> RedisCommand {
-    let feed = keys.of(KeyKind::Feed, channel);
+    let feed = keys.of(KeyKind::PubSub, channel);
     let length = record.length();
     let mut command = RedisCommand::new(3, feed.len() + length + ARGUMENT_BYTES).writes();
     command.text(keys.publish()).text(feed).message(length, record);

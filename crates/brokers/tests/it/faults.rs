@@ -231,7 +231,7 @@ fn a_lost_pubsub_connection_subscribes_to_every_channel_again() {
 #[test]
 fn while_shards_are_behind_nothing_is_delivered_and_an_overflow_closes_the_connection() {
     let server = RedisServer::start(&[]);
-    let node = Node::start(&RedisOptions { feed_connections: 1, ..server.options() });
+    let node = Node::start(&RedisOptions { pubsub_connections: 1, ..server.options() });
     let (sender, messages) = std::sync::mpsc::channel();
     let subscribing =
         node.redis.subscribe_to_nodes("one", move |message| sender.send(message.to_vec()).is_ok());

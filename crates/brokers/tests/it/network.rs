@@ -223,7 +223,7 @@ fn a_follow_during_a_loss_fails() {
     let node = Node::start(&RedisOptions {
         connect_timeout,
         io_timeout,
-        feed_connections: 1,
+        pubsub_connections: 1,
         ..through(&proxy)
     });
     let mut channels = (0..20).map(|number| format!("channel:{number}"));
@@ -337,7 +337,7 @@ fn a_slow_pubsub_connection_that_redis_closes_is_reopened_and_reports_gaps() {
 #[test]
 fn a_pubsub_connection_that_overflows_is_reopened_and_reports_gaps() {
     let server = RedisServer::start(&["--client-output-buffer-limit", "pubsub", "0", "0", "0"]);
-    let node = Node::start(&RedisOptions { feed_connections: 1, ..server.options() });
+    let node = Node::start(&RedisOptions { pubsub_connections: 1, ..server.options() });
     let other = Node::start(&server.options());
     node.subscribe("a");
     let delivery_lock = node.delivery_lock.lock().expect("no panic inside");
@@ -365,7 +365,7 @@ fn a_pubsub_connection_that_overflows_is_reopened_and_reports_gaps() {
 fn a_subscription_that_redis_ends_is_made_again_on_another_connection() {
     let server = RedisServer::start(&[]);
     let proxy = Proxy::to(&server.address());
-    let node = Node::start(&RedisOptions { feed_connections: 1, ..through(&proxy) });
+    let node = Node::start(&RedisOptions { pubsub_connections: 1, ..through(&proxy) });
     node.wait_until_healthy();
     proxy.set_network(Network { unsubscribes: proxy.accepted(), ..Network::default() });
     node.redis.subscribe("a");
@@ -380,7 +380,7 @@ fn a_subscription_that_redis_ends_is_made_again_on_another_connection() {
 fn tries_to_connect_back_off() {
     let server = RedisServer::start(&[]);
     let proxy = Proxy::to(&server.address());
-    let options = RedisOptions { command_connections: 4, feed_connections: 4, ..through(&proxy) };
+    let options = RedisOptions { command_connections: 4, pubsub_connections: 4, ..through(&proxy) };
     let node = Node::start(&options);
     node.wait_until_healthy();
     proxy.set_network(Network { refuses: true, ..Network::default() });

@@ -14,7 +14,7 @@ use super::{
     COUNT, COUNT_FROM_1, LIFETIME, LIST, RATE_INTERVAL, RATE_LIMIT, SWITCH, TEXT, duration, integer,
 };
 use crate::Config;
-use crate::key::{Kind, Land, Value, rows};
+use crate::key::{FromValue, Kind, Value, rows};
 
 rows! { CHANNEL: Config;
     "channel.max_length", COUNT_FROM_1, "255" => [node.channel.max_length],
@@ -29,7 +29,7 @@ rows! { CHANNEL: Config;
         "Character between the users in a channel name.";
     "channel.history_meta_ttl", LIFETIME, "720h" => [node.channel.history_meta_ttl],
         "How long the offset and epoch of a channel are kept after it was last published to or read, where a namespace does not say; 0s for ever.";
-    "channel.history_memory_max", integer(0x10_0000, u64::MAX), "1073741824" => (|config, value| config.node.channel.history_memory_max = usize::try_from(u64::land(value)).unwrap_or(usize::MAX)),
+    "channel.history_memory_max", integer(0x10_0000, u64::MAX), "1073741824" => (|config, value| config.node.channel.history_memory_max = usize::try_from(u64::from_value(value)).unwrap_or(usize::MAX)),
         "Fanwire only: bytes of memory for the histories of all channels together; beyond it some lose their publications before their time.";
     "channel.publication_data_format", DATA_FORMAT, "" => (|config, value| config.node.channel.publication_data_format = data_format(value)),
         "What publications must hold where a namespace does not say: json, json_object or binary (anything).";
@@ -141,22 +141,24 @@ const COMPRESSION: Kind = Kind::Choice(&CompressionPolicy::NAMES);
 const DELIVERY: Kind = Kind::Choice(&DeliveryClass::NAMES);
 
 fn delivery_class(value: Value) -> DeliveryClass {
-    DeliveryClass::parse(&String::land(value)).expect("the row's choices are the classes' names")
+    DeliveryClass::parse(&String::from_value(value))
+        .expect("the row's choices are the classes' names")
 }
 
 fn compression(value: Value) -> CompressionPolicy {
-    CompressionPolicy::parse(&String::land(value))
+    CompressionPolicy::parse(&String::from_value(value))
         .expect("the row's choices are the policies' names")
 }
 
 fn subscription_type(value: Value) -> SubscriptionType {
-    SubscriptionType::parse(&String::land(value)).expect("the row's choices are the types' names")
+    SubscriptionType::parse(&String::from_value(value))
+        .expect("the row's choices are the types' names")
 }
 
 fn recovery_mode(value: Value) -> RecoveryMode {
-    RecoveryMode::parse(&String::land(value)).expect("the row's choices are the modes' names")
+    RecoveryMode::parse(&String::from_value(value)).expect("the row's choices are the modes' names")
 }
 
 fn data_format(value: Value) -> DataFormat {
-    DataFormat::parse(&String::land(value)).expect("the row's choices are the format's names")
+    DataFormat::parse(&String::from_value(value)).expect("the row's choices are the format's names")
 }

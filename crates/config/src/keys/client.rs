@@ -1,5 +1,5 @@
 //! Rows of `client.*` and `rpc.ping.*`: connections, their credentials and limits.
-//! In: nothing → out: `CLIENT`, rows that land in `Config`.
+//! In: nothing → out: `CLIENT`, rows that set fields of `Config`.
 //! Uses the kinds of `keys`. Never: what a channel allows (`keys::channel`).
 //! Change a default, a limit or a sentence here; the effects live in `fanwire_node`.
 
@@ -12,7 +12,7 @@ use super::{
     duration, integer,
 };
 use crate::Config;
-use crate::key::{Kind, Land, Value, rows};
+use crate::key::{FromValue, Kind, Value, rows};
 use crate::transforms::{self, Transforms};
 
 rows! { CLIENT: Config;
@@ -116,19 +116,19 @@ rows! { CLIENT: Config;
         "Regular expression that the issuer (iss) of tokens must match.";
     "client.token.user_id_claim", TEXT, "" => [node.client.token.user_id_claim],
         "Claim that holds the user id instead of sub.";
-    "client.subscription_token.hmac_secret_key", SECRET, "" => (|config, value| subscription(config).hmac_secret_key = Land::land(value)),
+    "client.subscription_token.hmac_secret_key", SECRET, "" => (|config, value| subscription(config).hmac_secret_key = FromValue::from_value(value)),
         "Secret of subscription tokens with HS256, HS384 or HS512.";
-    "client.subscription_token.hmac_previous_secret_key", SECRET, "" => (|config, value| subscription(config).hmac_previous_secret_key = Land::land(value)),
+    "client.subscription_token.hmac_previous_secret_key", SECRET, "" => (|config, value| subscription(config).hmac_previous_secret_key = FromValue::from_value(value)),
         "Secret of subscription tokens before the last change, accepted as well.";
-    "client.subscription_token.hmac_previous_secret_key_valid_until", integer(0, u64::MAX), "0" => (|config, value| subscription(config).hmac_previous_secret_key_valid_until = Land::land(value)),
+    "client.subscription_token.hmac_previous_secret_key_valid_until", integer(0, u64::MAX), "0" => (|config, value| subscription(config).hmac_previous_secret_key_valid_until = FromValue::from_value(value)),
         "Unix second after which that previous secret is refused; 0 for never.";
-    "client.subscription_token.rsa_public_key", TEXT, "" => (|config, value| subscription(config).rsa_public_key = Land::land(value)),
+    "client.subscription_token.rsa_public_key", TEXT, "" => (|config, value| subscription(config).rsa_public_key = FromValue::from_value(value)),
         "Public key in PEM of subscription tokens with RS256, RS384 or RS512.";
-    "client.subscription_token.ecdsa_public_key", TEXT, "" => (|config, value| subscription(config).ecdsa_public_key = Land::land(value)),
+    "client.subscription_token.ecdsa_public_key", TEXT, "" => (|config, value| subscription(config).ecdsa_public_key = FromValue::from_value(value)),
         "Public key in PEM of subscription tokens with ES256, ES384 or ES512.";
-    "client.subscription_token.jwks_public_endpoint", TEXT, "" => (|config, value| subscription(config).jwks_public_endpoint = Land::land(value)),
+    "client.subscription_token.jwks_public_endpoint", TEXT, "" => (|config, value| subscription(config).jwks_public_endpoint = FromValue::from_value(value)),
         "Address of a document with public keys (JWKS) of subscription tokens with RS256 to RS512, ES256 to ES512 or EdDSA that name their key (kid); {{name}} stands for a named group of issuer_regex or audience_regex.";
-    "client.subscription_token.insecure_skip_jwks_endpoint_safety_check", SWITCH, "false" => (|config, value| subscription(config).insecure_skip_jwks_endpoint_safety_check = Land::land(value)),
+    "client.subscription_token.insecure_skip_jwks_endpoint_safety_check", SWITCH, "false" => (|config, value| subscription(config).insecure_skip_jwks_endpoint_safety_check = FromValue::from_value(value)),
         "Allows groups in that address that do not list the values they take.";
     "client.subscription_token.jwks.tls.enabled", SWITCH, "false" => [client.subscription_token_jwks_tls.enabled],
         "Obeys the keys below for connections to the JWKS endpoint.";
@@ -142,20 +142,20 @@ rows! { CLIENT: Config;
         "Name that the endpoint's certificate must have; empty means that of the address.";
     "client.subscription_token.jwks.tls.insecure_skip_verify", SWITCH, "false" => [client.subscription_token_jwks_tls.insecure_skip_verify],
         "Development only: believes any certificate of the JWKS endpoint.";
-    "client.subscription_token.audience", TEXT, "" => (|config, value| subscription(config).audience = Land::land(value)),
+    "client.subscription_token.audience", TEXT, "" => (|config, value| subscription(config).audience = FromValue::from_value(value)),
         "Audience (aud) that subscription tokens must name.";
-    "client.subscription_token.audience_regex", TEXT, "" => (|config, value| subscription(config).audience_regex = Land::land(value)),
+    "client.subscription_token.audience_regex", TEXT, "" => (|config, value| subscription(config).audience_regex = FromValue::from_value(value)),
         "Regular expression that the audience (aud) of subscription tokens must match.";
-    "client.subscription_token.issuer", TEXT, "" => (|config, value| subscription(config).issuer = Land::land(value)),
+    "client.subscription_token.issuer", TEXT, "" => (|config, value| subscription(config).issuer = FromValue::from_value(value)),
         "Issuer (iss) that subscription tokens must name.";
-    "client.subscription_token.issuer_regex", TEXT, "" => (|config, value| subscription(config).issuer_regex = Land::land(value)),
+    "client.subscription_token.issuer_regex", TEXT, "" => (|config, value| subscription(config).issuer_regex = FromValue::from_value(value)),
         "Regular expression that the issuer (iss) of subscription tokens must match.";
-    "client.subscription_token.user_id_claim", TEXT, "" => (|config, value| subscription(config).user_id_claim = Land::land(value)),
+    "client.subscription_token.user_id_claim", TEXT, "" => (|config, value| subscription(config).user_id_claim = FromValue::from_value(value)),
         "Claim of subscription tokens that holds the user id instead of sub.";
     // Last of its section: the rows above have filled the options that this one keeps or drops.
     "client.subscription_token.enabled", SWITCH, "false" => (enable_subscription_token),
         "Checks subscription tokens with the keys of this section instead of those of client.token.";
-    "client.connect_code_to_unidirectional_disconnect.transforms", DISCONNECTS, "" => (|config, value| config.node.client.connect_code_to_unidirectional_disconnect = transforms::disconnects(&Land::land(value))),
+    "client.connect_code_to_unidirectional_disconnect.transforms", DISCONNECTS, "" => (|config, value| config.node.client.connect_code_to_unidirectional_disconnect = transforms::disconnects(&FromValue::from_value(value))),
         "Disconnects of unidirectional clients by codes of errors of connect; others are 3005 for 109 and 110, 3013 for 111, 3507 for 103, and 3004.";
     // Behind the row that it switches off.
     "client.connect_code_to_unidirectional_disconnect.enabled", SWITCH, "false" => (enable_connect_codes),
@@ -169,7 +169,7 @@ rows! { CLIENT: Config;
 const DISCONNECTS: Kind = Kind::Transforms(Transforms::Disconnects);
 
 fn enable_connect_codes(config: &mut Config, value: Value) {
-    if !bool::land(value) {
+    if !bool::from_value(value) {
         config.node.client.connect_code_to_unidirectional_disconnect.clear();
     }
 }
@@ -179,7 +179,7 @@ fn subscription(config: &mut Config) -> &mut TokenOptions {
 }
 
 fn enable_subscription_token(config: &mut Config, value: Value) {
-    if !bool::land(value) {
+    if !bool::from_value(value) {
         config.node.client.subscription_token = None;
     }
 }

@@ -1,5 +1,5 @@
 //! Rows of the server around the node: listening, logs, WebSocket, server API, endpoints, shutdown.
-//! In: nothing → out: `SERVER`, rows that land in `Config`.
+//! In: nothing → out: `SERVER`, rows that set fields of `Config`.
 //! Uses the kinds of `keys`. Never: `client.*` and `channel.*`, which have files of their own.
 //! Change a default, a limit or a sentence here; the effect of a value lives where `Config` is read.
 
@@ -10,7 +10,7 @@ use fanwire_deflate::Strategy;
 use super::{
     BYTES, COUNT, DAY, LIST, PATH, PORT, PORT_TEXT, SECRET, SWITCH, TEXT, duration, integer,
 };
-use crate::key::{Kind, Land, Value, rows};
+use crate::key::{FromValue, Kind, Value, rows};
 use crate::{Config, EngineKind};
 
 rows! { SERVER: Config;
@@ -130,7 +130,9 @@ rows! { SERVER: Config;
         "Fanwire only: how long those replicas may take before the write fails; at most a quarter of engine.redis.io_timeout.";
     "engine.redis.command_connections", integer(1, 64), "2" => [engine.redis.command_connections],
         "Fanwire only: connections for commands to each Redis.";
-    "engine.redis.feed_connections", integer(1, 64), "2" => [engine.redis.feed_connections],
+    "engine.redis.feed_connections", integer(1, 64), "2" => [engine.redis.pubsub_connections],
+        "Fanwire only: the former name of engine.redis.pubsub_connections, which wins.";
+    "engine.redis.pubsub_connections", integer(1, 64), "2" => [engine.redis.pubsub_connections],
         "Fanwire only: connections for PUB/SUB to each Redis.";
     "node.name", TEXT, "" => (set_node_name),
         "Name of this server in API answers; empty means `fanwire`.";
@@ -247,13 +249,14 @@ rows! { SERVER: Config;
 const STRATEGY: Kind = Kind::Choice(&Strategy::NAMES);
 
 fn strategy(value: Value) -> Strategy {
-    Strategy::named(&String::land(value)).expect("the row's choices are the strategies' names")
+    Strategy::named(&String::from_value(value))
+        .expect("the row's choices are the strategies' names")
 }
 
 const REDIS_TIME: Kind = duration(Duration::from_millis(10), Duration::from_secs(60));
 
 fn set_engine(config: &mut Config, value: Value) {
-    let name = String::land(value);
+    let name = String::from_value(value);
     let named = EngineKind::NAMED.iter().find(|(known, _)| *known == name);
     config.engine.kind = named.expect("the row's choices are the names of kinds").1;
 }
@@ -261,14 +264,14 @@ fn set_engine(config: &mut Config, value: Value) {
 const LOG_LEVEL: Kind = Kind::Choice(&["none", "trace", "debug", "info", "warn", "error", "fatal"]);
 
 fn set_node_name(config: &mut Config, value: Value) {
-    let name = String::land(value);
+    let name = String::from_value(value);
     if !name.is_empty() {
         config.node.name = name;
     }
 }
 
 fn set_error_mode(config: &mut Config, value: Value) {
-    config.http_api.api.error_mode = match String::land(value).as_str() {
+    config.http_api.api.error_mode = match String::from_value(value).as_str() {
         "transport" => fanwire_api::ErrorMode::Transport,
         _ => fanwire_api::ErrorMode::Body,
     };

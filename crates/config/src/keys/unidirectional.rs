@@ -1,5 +1,5 @@
 //! Rows of the transports without commands of clients: `uni_websocket`, `uni_sse`, `uni_http_stream`.
-//! In: nothing → out: `UNIDIRECTIONAL`, rows that land in `Config`.
+//! In: nothing → out: `UNIDIRECTIONAL`, rows that set fields of `Config`.
 //! Uses the kinds of `keys`. Never: sessions; the codes of their ends are a key of `client`.
 //! Change a default, a limit or a sentence here; the effects live in `edge::clients::unidirectional` of the server and in `fanwire_shard`.
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{BYTES, COUNT, DAY, PATH, SWITCH, duration, integer};
 use crate::Config;
-use crate::key::{Kind, Land, rows};
+use crate::key::{FromValue, Kind, rows};
 use crate::transforms::{self, Transforms};
 
 rows! { UNIDIRECTIONAL: Config;
@@ -41,7 +41,7 @@ rows! { UNIDIRECTIONAL: Config;
         "Longest request of that endpoint in bytes; a longer one gets 413.";
     "uni_sse.connect_code_to_http_response.enabled", SWITCH, "false" => [uni_sse.connect_code_to_http_response.enabled],
         "Answers a refused connect with an HTTP status instead of a stream with a disconnect push; the response begins when connect is decided.";
-    "uni_sse.connect_code_to_http_response.transforms", RESPONSES, "" => (|config, value| config.uni_sse.connect_code_to_http_response.transforms = transforms::responses(&Land::land(value))),
+    "uni_sse.connect_code_to_http_response.transforms", RESPONSES, "" => (|config, value| config.uni_sse.connect_code_to_http_response.transforms = transforms::responses(&FromValue::from_value(value))),
         "Statuses and bodies by codes of errors and disconnects; other codes get 500, and without a body it is the text of the code.";
     "uni_http_stream.enabled", SWITCH, "false" => [uni_http_stream.enabled],
         "Serves unidirectional HTTP streaming: the request has the connect request, and the response a push on each line.";
@@ -51,7 +51,7 @@ rows! { UNIDIRECTIONAL: Config;
         "Longest request of that endpoint in bytes; a longer one gets 413.";
     "uni_http_stream.connect_code_to_http_response.enabled", SWITCH, "false" => [uni_http_stream.connect_code_to_http_response.enabled],
         "As uni_sse.connect_code_to_http_response.enabled.";
-    "uni_http_stream.connect_code_to_http_response.transforms", RESPONSES, "" => (|config, value| config.uni_http_stream.connect_code_to_http_response.transforms = transforms::responses(&Land::land(value))),
+    "uni_http_stream.connect_code_to_http_response.transforms", RESPONSES, "" => (|config, value| config.uni_http_stream.connect_code_to_http_response.transforms = transforms::responses(&FromValue::from_value(value))),
         "As uni_sse.connect_code_to_http_response.transforms.";
 }
 

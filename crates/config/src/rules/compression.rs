@@ -5,10 +5,10 @@
 
 use fanwire_deflate::SenderWindow;
 
-use super::{Found, Severity};
+use super::{RuleResult, Severity};
 use crate::Config;
 
-pub(super) fn required_choice(config: &Config) -> Found {
+pub(super) fn required_choice(config: &Config) -> RuleResult {
     let websocket = &config.websocket;
     (websocket.require_client_max_window_bits && !websocket.client_context_takeover).then(|| {
         let key = "websocket.require_client_max_window_bits";
@@ -19,7 +19,7 @@ pub(super) fn required_choice(config: &Config) -> Found {
     })
 }
 
-pub(super) fn memory_for_clients(config: &Config) -> Found {
+pub(super) fn memory_for_clients(config: &Config) -> RuleResult {
     let websocket = &config.websocket;
     let needed = SenderWindow::memory_for(websocket.client_max_window_bits);
     let is_short = websocket.compression && websocket.compression_memory_max < needed;

@@ -29,9 +29,9 @@ pub(super) fn contradict(config: &Config) -> Vec<(Severity, String, String)> {
     found
 }
 
-type Found = Option<(Severity, String, String)>;
+type RuleResult = Option<(Severity, String, String)>;
 
-fn subscribe(config: &Config, at: &str, namespace: &Namespace) -> Found {
+fn subscribe(config: &Config, at: &str, namespace: &Namespace) -> RuleResult {
     let personal = &config.node.client.subscribe_to_user_personal_channel;
     let is_personal = personal.enabled && personal.personal_channel_namespace == namespace.name;
     let is_open = namespace.allow_subscribe_for_client || namespace.allow_user_limited_channels;
@@ -54,7 +54,7 @@ fn subscribe(config: &Config, at: &str, namespace: &Namespace) -> Found {
     Some((Severity::Warning, key, reason))
 }
 
-fn publish(config: &Config, at: &str, namespace: &Namespace) -> Found {
+fn publish(config: &Config, at: &str, namespace: &Namespace) -> RuleResult {
     let is_open = namespace.allow_publish_for_client || namespace.allow_publish_for_subscriber;
     if is_open || has_api(config) {
         return None;

@@ -3,7 +3,7 @@
 //! Uses the broker crate's addresses, through `config::engine`. Never: connects.
 //! The broker crate parses addresses; limits of single keys live in their rows.
 
-use super::{Found, Remark, Severity};
+use super::{Remark, RuleResult, Severity};
 use crate::{Config, EngineKind, EngineRedisOptions};
 
 pub(super) fn addresses(config: &Config) -> Vec<Remark> {
@@ -72,7 +72,7 @@ const CLUSTER: &str = "engine.redis.cluster_address";
 const SENTINEL: &str = "engine.redis.sentinel_address";
 
 /// Two waits may be owed one after the other before a reply, which must come in time.
-pub(super) fn wait(config: &Config) -> Found {
+pub(super) fn wait(config: &Config) -> RuleResult {
     let key = "engine.redis.wait.timeout";
     let redis = &config.engine.redis;
     let is_used = config.engine.kind == EngineKind::Redis && redis.wait_replicas > 0;

@@ -1,4 +1,4 @@
-//! Tests of the table itself: every row is complete, true to the node, and lands where it says.
+//! Tests of the table itself: every row is complete, true to the node, and sets the field that it names.
 //! In: all rows → out: nothing, when each is right.
 //! Uses the tables and the node's own defaults. Never: single findings.
 //! A rule that every row has to follow is a test here.

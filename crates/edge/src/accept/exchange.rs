@@ -32,11 +32,11 @@ pub(crate) struct Exchange {
     is_unread: AtomicBool,
     is_in_head: AtomicBool,
     refused: Mutex<Option<OnUpgrade>>,
-    taker: Mutex<Option<SocketTaker>>,
+    handover: Mutex<Option<SocketHandover>>,
 }
 
 /// Takes the socket of a connection out of HTTP, in the middle of a request whose response it sends itself.
-pub(crate) type SocketTaker = Box<dyn FnOnce(ReleasedSocket) + Send>;
+pub(crate) type SocketHandover = Box<dyn FnOnce(ReleasedSocket) + Send>;
 
 /// Marks a request as in flight until it is dropped. Then no time limit of the connection applies; the body has its own.
 pub(crate) struct InFlightRequest {
@@ -84,17 +84,17 @@ impl Exchange {
         self.refused.lock().take()
     }
 
-    /// Gives the socket of this connection to `taker` as soon as the service waits.
-    pub(crate) fn hand_over(&self, taker: SocketTaker) {
-        *self.taker.lock() = Some(taker);
+    /// Gives the socket of this connection to `handover` as soon as the service waits.
+    pub(crate) fn hand_over(&self, handover: SocketHandover) {
+        *self.handover.lock() = Some(handover);
     }
 
     pub(crate) fn has_taker(&self) -> bool {
-        self.taker.lock().is_some()
+        self.handover.lock().is_some()
     }
 
-    pub(crate) fn take_taker(&self) -> Option<SocketTaker> {
-        self.taker.lock().take()
+    pub(crate) fn take_handover(&self) -> Option<SocketHandover> {
+        self.handover.lock().take()
     }
 
     /// Whether a head has begun and is not complete.

@@ -367,8 +367,9 @@ async fn begins_http2(socket: &TcpStream, limit: Duration) -> bool {
 
 /// Gives a socket to the service that asked for it.
 fn hand_over(socket: TimeoutStream<Socket>, exchange: &Exchange) {
-    if let (Some(taker), Ok(socket)) = (exchange.take_taker(), socket.into_socket().release()) {
-        taker(socket);
+    if let (Some(handover), Ok(socket)) = (exchange.take_handover(), socket.into_socket().release())
+    {
+        handover(socket);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The uplink of HTTP streams and event streams: commands in requests of their own, on any node (protocol §24).
+//! The command_source of HTTP streams and event streams: commands in requests of their own, on any node (protocol §24).
 //! In: a session id, a node and commands → out: 204; the replies come on the stream of the session.
 //! Uses the node, which passes commands to its shards or to another node; never reads a command.
 //! Changed here: statuses and limits of the endpoint.

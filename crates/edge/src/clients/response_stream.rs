@@ -12,7 +12,7 @@ use axum::{
     response::Response,
 };
 use fanwire_fanout::Opening;
-use fanwire_node::{Hello, Uplink};
+use fanwire_node::{CommandSource, ConnectionInfo};
 use fanwire_protocol::Encoding;
 use fanwire_ws::extension;
 
@@ -172,13 +172,13 @@ impl StreamEndpoint {
         is_binary: bool,
         coding: Option<Coding>,
     ) -> Result<(Opening, Vec<u8>), Refusal> {
-        let hello = Hello {
+        let hello = ConnectionInfo {
             encoding: if is_binary { Encoding::Protobuf } else { Encoding::Json },
             frame_ping: false,
             transport: self.transport.name(),
-            uplink: match self.transport.is_unidirectional() {
-                true => Uplink::None,
-                false => Uplink::Requests,
+            command_source: match self.transport.is_unidirectional() {
+                true => CommandSource::None,
+                false => CommandSource::Requests,
             },
             user: user_of(headers, &self.realtime.user_id_header)?,
         };

@@ -12,7 +12,7 @@ use axum::{
     response::Response,
 };
 use fanwire_fanout::{ConnectRefusal, Opening, PendingResponse};
-use fanwire_node::{Hello, Uplink};
+use fanwire_node::{CommandSource, ConnectionInfo};
 use fanwire_protocol::{ConnectRequest, Encoding};
 
 use super::{
@@ -68,11 +68,11 @@ impl UniWebSocketEndpoint {
         head: &request::Parts,
         message: Vec<u8>,
     ) -> Result<ConnectionSetup<Opening>, Refusal> {
-        let hello = Hello {
+        let hello = ConnectionInfo {
             encoding: Encoding::Json,
             frame_ping: true,
             transport: Transport::UniWebSocket.name(),
-            uplink: Uplink::None,
+            command_source: CommandSource::None,
             user: user_of(&head.headers, &self.realtime.user_id_header)?,
         };
         Ok(ConnectionSetup { hello: hello.into(), is_binary: false, message })

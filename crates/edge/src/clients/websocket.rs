@@ -11,7 +11,7 @@ use axum::{
     response::Response,
 };
 use fanwire_fanout::Opening;
-use fanwire_node::{Hello, Uplink};
+use fanwire_node::{CommandSource, ConnectionInfo};
 use fanwire_protocol::Encoding;
 
 use super::{
@@ -68,11 +68,11 @@ impl RealtimeEndpoint {
             Some(chosen) => chosen == PROTOBUF,
             None => query.is("format", "protobuf") || query.is("cf_protocol", "protobuf"),
         };
-        let hello = Hello {
+        let hello = ConnectionInfo {
             encoding: if is_binary { Encoding::Protobuf } else { Encoding::Json },
             frame_ping: query.is("cf_ws_frame_ping_pong", "true"),
             transport: "websocket",
-            uplink: Uplink::Connection,
+            command_source: CommandSource::Connection,
             user: user_of(&head.headers, &self.user_id_header)?,
         };
         Ok(ConnectionSetup { hello: hello.into(), is_binary, message: Vec::new() })

@@ -3,12 +3,12 @@
 //! Uses: nothing of HTTP, which `fanwire` knows; never a socket.
 //! Changed here: which connections have not begun their response. Others send the head when they open.
 
-use fanwire_node::Hello;
+use fanwire_node::ConnectionInfo;
 use hashbrown::HashMap;
 
 /// Properties of a new connection.
 pub struct Opening {
-    pub hello: Hello,
+    pub hello: ConnectionInfo,
     /// Head of a stream whose response was not begun.
     pub response: Option<PendingResponse>,
 }
@@ -29,8 +29,8 @@ pub struct ConnectRefusal<'a> {
 #[derive(Default)]
 pub(super) struct PendingResponses(HashMap<u32, PendingResponse>);
 
-impl From<Hello> for Opening {
-    fn from(hello: Hello) -> Self {
+impl From<ConnectionInfo> for Opening {
+    fn from(hello: ConnectionInfo) -> Self {
         Self { hello, response: None }
     }
 }

@@ -7,7 +7,7 @@ use std::{io::Read, net::TcpListener, time::Duration};
 
 use allocation_counter::measure;
 use fanwire_broker::PublishOptions;
-use fanwire_node::{Hello, Options, Uplink};
+use fanwire_node::{CommandSource, ConnectionInfo, Options};
 use fanwire_protocol::Publication;
 use parking_lot::Mutex;
 
@@ -128,7 +128,7 @@ fn a_pong_counts_as_no_command() {
         let (socket, _) = listener.accept().expect("a peer is waiting");
         let key = out.open_for_test(socket, encoding == Encoding::Protobuf, Compression::Raw);
         let now = Instant::now();
-        realtime.open(key, Hello { encoding, ..hello() }.into(), now, &mut out);
+        realtime.open(key, ConnectionInfo { encoding, ..hello() }.into(), now, &mut out);
         let done = realtime.receive(key, ReceivedMessage::Binary(message), now, &mut out);
         drop(peer);
         done
@@ -141,12 +141,12 @@ fn a_pong_counts_as_no_command() {
     }
 }
 
-fn hello() -> Hello {
-    Hello {
+fn hello() -> ConnectionInfo {
+    ConnectionInfo {
         encoding: Encoding::Json,
         frame_ping: false,
         transport: "websocket",
-        uplink: Uplink::Connection,
+        command_source: CommandSource::Connection,
         user: None,
     }
 }

@@ -31,13 +31,13 @@ pub(super) struct RoomState {
     channel: Box<str>,
     started: Instant,
     kind: fn(&[u8]) -> InputKind,
-    entrance: Mutex<Entrance>,
+    queue: Mutex<RoomQueue>,
     counters: Mutex<RoomStats>,
     tick_times: CallHistogram,
     recording: Mutex<Vec<u8>>,
 }
 
-struct Entrance {
+struct RoomQueue {
     queue: CommandQueue,
     players: HashMap<PlayerId, Player>,
     has_ended: bool,
@@ -116,7 +116,7 @@ impl<S: Simulation + Send> Tick for Room<S> {
 
 impl RoomState {
     pub(super) fn new<S: Simulation>(options: &RoomOptions) -> Self {
-        let entrance = Entrance {
+        let queue = RoomQueue {
             queue: CommandQueue::new(options.inputs),
             players: HashMap::new(),
             has_ended: false,
@@ -126,7 +126,7 @@ impl RoomState {
             channel: options.channel.as_str().into(),
             started: Instant::now(),
             kind: S::kind,
-            entrance: Mutex::new(entrance),
+            queue: Mutex::new(queue),
             counters,
             tick_times,
             recording,
@@ -143,46 +143,46 @@ impl RoomState {
             client: info.client.clone(),
             ..ConnectionSelector::default()
         };
-        let mut entrance = self.entrance.lock();
-        if entrance.has_ended {
+        let mut queue = self.queue.lock();
+        if queue.has_ended {
             return Err(selector);
         }
         let Some(client) = ClientId::parse(&info.client) else { return Ok(()) };
-        if let Ok(player) = entrance.queue.join(&info.client, &info.user, data) {
-            entrance.players.insert(player, Player { client, selector });
+        if let Ok(player) = queue.queue.join(&info.client, &info.user, data) {
+            queue.players.insert(player, Player { client, selector });
         }
         Ok(())
     }
 
     pub(super) fn leave(&self, client: &str) {
-        let mut entrance = self.entrance.lock();
-        if let Some(player) = entrance.queue.leave(client) {
-            entrance.players.remove(&player);
+        let mut queue = self.queue.lock();
+        if let Some(player) = queue.queue.leave(client) {
+            queue.players.remove(&player);
         }
     }
 
     pub(super) fn view(&self, client: &str, change: ViewChange) {
-        self.entrance.lock().queue.view(client, change);
+        self.queue.lock().queue.view(client, change);
     }
 
     /// # Errors
     /// See [`Refused`].
     pub(super) fn input(&self, client: &str, data: Bytes) -> Result<(), Refused> {
         let (kind, now) = ((self.kind)(&data), self.started.elapsed());
-        self.entrance.lock().queue.input(client, kind, data, now)
+        self.queue.lock().queue.input(client, kind, data, now)
     }
 
     /// No tick begins after this call. Returns the players.
     pub(super) fn end(&self) -> Vec<ConnectionSelector> {
-        let mut entrance = self.entrance.lock();
-        entrance.has_ended = true;
-        entrance.players.drain().map(|(_, player)| player.selector).collect()
+        let mut queue = self.queue.lock();
+        queue.has_ended = true;
+        queue.players.drain().map(|(_, player)| player.selector).collect()
     }
 
     /// Takes the commands that wait; `None` when the room has ended.
     fn drain(&self, spare: Vec<Command>) -> Option<Vec<Command>> {
-        let mut entrance = self.entrance.lock();
-        if entrance.has_ended { None } else { Some(entrance.queue.drain(spare)) }
+        let mut queue = self.queue.lock();
+        if queue.has_ended { None } else { Some(queue.queue.drain(spare)) }
     }
 
     pub(super) fn take_recording(&self) -> Vec<u8> {
@@ -191,11 +191,11 @@ impl RoomState {
 
     pub(super) fn stats(&self) -> RoomStats {
         let [tick_p50, tick_p95, tick_p99] = [50, 95, 99].map(|share| self.tick_time(share));
-        let entrance = self.entrance.lock();
+        let queue = self.queue.lock();
         RoomStats {
-            players: entrance.players.len(),
-            waiting: entrance.queue.waiting(),
-            inputs: entrance.queue.counts(),
+            players: queue.players.len(),
+            waiting: queue.queue.waiting(),
+            inputs: queue.queue.counts(),
             tick_p50,
             tick_p95,
             tick_p99,
@@ -346,7 +346,7 @@ impl RoomState {
     }
 
     fn client(&self, player: PlayerId) -> Option<ClientId> {
-        self.entrance.lock().players.get(&player).map(|player| player.client)
+        self.queue.lock().players.get(&player).map(|player| player.client)
     }
 }
 

@@ -9,8 +9,8 @@ use std::{
 };
 
 use fanwire_node::{
-    Broadcast, ConnectionKey, DeltaMode, Hello, Hub, Inbox, Node, Notice, Options, Outbox, ShardId,
-    Uplink,
+    Broadcast, CommandSource, ConnectionInfo, ConnectionKey, DeltaMode, Hub, Inbox, Node, Notice,
+    Options, Outbox, ShardId,
 };
 use fanwire_protocol::{Disconnect, Encoding};
 use fanwire_ws::{Event, Input, Limits, Pool, Reader};
@@ -113,12 +113,12 @@ fn key(index: u32) -> ConnectionKey {
     ConnectionKey { index, generation: 1 }
 }
 
-fn hello(encoding: Encoding) -> Hello {
-    Hello {
+fn hello(encoding: Encoding) -> ConnectionInfo {
+    ConnectionInfo {
         encoding,
         frame_ping: false,
         transport: "websocket",
-        uplink: Uplink::Connection,
+        command_source: CommandSource::Connection,
         user: None,
     }
 }

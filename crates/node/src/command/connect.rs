@@ -14,9 +14,9 @@ use fanwire_protocol::{
 };
 
 use super::credentials::{self, Credentials, Grants};
-use super::hook::Asked;
+use super::hook::HookDecision;
 use super::subscribe::{self, Finished, Progress, SubscribeParameters};
-use super::{Begun, CommandContext, CommandStep};
+use super::{CommandContext, CommandStep, StepResult};
 use crate::channel::{NamesOthers, SubscribeDecision, Who};
 use crate::encode_job::{Encoded, ReplySource, connect_reply};
 use crate::hooks::{ConnectEvent, ConnectGrant, Decision};
@@ -24,14 +24,14 @@ use crate::pending::{
     ConnectTerms, PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility,
 };
 use crate::refusal::Refusal;
-use crate::session::{Lifetime, NO_EXPIRY, Terms, random_id};
+use crate::session::{Lifetime, NO_EXPIRY, SubscriptionGrant, random_id};
 
 /// All checks run before the session is connected.
-pub(super) fn handle(context: &mut CommandContext<'_>, request: ConnectRequest) -> Begun {
+pub(super) fn handle(context: &mut CommandContext<'_>, request: ConnectRequest) -> StepResult {
     let credentials = match authenticate(context, &request)? {
-        Asked::Now(answer) => return Ok(CommandStep::Ask(answer)),
-        Asked::Before(Some(grant)) => grant.into(),
-        Asked::Before(None) => credentials::of(context, &request.token)?,
+        HookDecision::Pending(answer) => return Ok(CommandStep::Ask(answer)),
+        HookDecision::Made(Some(grant)) => grant.into(),
+        HookDecision::Made(None) => credentials::of(context, &request.token)?,
     };
     let Credentials { user, info, expire_at, data, channels } = credentials;
     let lifetime = Lifetime::of(context, expire_at)?;
@@ -51,10 +51,10 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: ConnectRequest) 
 fn authenticate(
     context: &mut CommandContext<'_>,
     request: &ConnectRequest,
-) -> Result<Asked<ConnectGrant>, Refusal> {
+) -> Result<HookDecision<ConnectGrant>, Refusal> {
     let verifies = !request.token.is_empty() && context.settings.connection_verifier().is_enabled();
     let Some(hook) = context.node.hooks().connect.as_ref().filter(|_| !verifies) else {
-        return Ok(Asked::Before(None));
+        return Ok(HookDecision::Made(None));
     };
     identify(context);
     let event = |context: &CommandContext<'_>| ConnectEvent {
@@ -85,7 +85,7 @@ pub(super) fn finish(
         .iter()
         .map(|pending_channel| pending_channel.channel.as_ref().to_owned())
         .collect();
-    let uplink = context.session().uplink;
+    let command_source = context.session().command_source;
     let welcome = |context: &CommandContext<'_>, results: Vec<_>| {
         result(context, terms, names.into_iter().zip(results).collect())
     };
@@ -93,11 +93,11 @@ pub(super) fn finish(
         .inspect_err(|_| context.node.exit(&user))?
     {
         Progress::Entered(results) => {
-            Finished::Reply(connect_reply(welcome(context, results), uplink))
+            Finished::Reply(connect_reply(welcome(context, results), command_source))
         }
         Progress::Large(results, channels) => {
             context.node.exit(&user); // it comes again with the reply
-            let found = ReplySource::Connect(Box::new(welcome(context, results)), uplink);
+            let found = ReplySource::Connect(Box::new(welcome(context, results)), command_source);
             return Ok(Finished::Large(found, channels));
         }
         Progress::Encoded(messages) => Finished::Encoded(messages),
@@ -208,7 +208,7 @@ fn begin(
     let parameters = SubscribeParameters {
         channel,
         server_side: true,
-        terms: Terms::boxed(grant.info, None),
+        terms: SubscriptionGrant::boxed(grant.info, None),
         tracking: Tracking::of(context, namespace, grant.overrides, None),
         delta: None, // not applied to what the server subscribes (server API §3 subscribe)
         visibility: Visibility::of(context, namespace, grant.overrides, None),

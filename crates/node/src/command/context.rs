@@ -22,7 +22,7 @@ use crate::notice::Notice;
 use crate::options::Namespace;
 use crate::pending::{Awaited, AwaitedResult, Outcome, Part, PendingSubscribe, Ticket};
 use crate::refusal::{Consequence, Refusal, Refused};
-use crate::session::{ConnectionKey, Phase, Session, Uplink};
+use crate::session::{CommandSource, ConnectionKey, Phase, Session};
 use crate::session_table::{EndedPlace, SessionTable};
 use crate::settings::NodeSettings;
 use crate::subscribers::CatchUp;
@@ -78,10 +78,10 @@ impl Backlog {
 }
 
 /// The outcome of a command that never waits: a reply (its id is added later), or a refusal.
-pub(super) type Done = Result<Reply, Refusal>;
+pub(super) type ReplyResult = Result<Reply, Refusal>;
 
 /// The outcome of any command, or its pending step.
-pub(super) type Begun = Result<CommandStep, Refusal>;
+pub(super) type StepResult = Result<CommandStep, Refusal>;
 
 /// The state of a command.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl CommandStep {
     pub(super) fn of<T: Send + 'static>(
         answer: Answer<T, ErrorCode>,
         outcome: impl FnOnce(T) -> Outcome + Send + 'static,
-    ) -> Begun {
+    ) -> StepResult {
         match answer.ready() {
             Ok(result) => Ok(Self::Done(outcome(result?))),
             Err(later) => Ok(Self::Later(later.map(|result| result.map(outcome)))),
@@ -180,7 +180,11 @@ impl<'a> CommandContext<'a> {
     }
 
     /// Converts an outcome into the reply.
-    pub(super) fn reply(&mut self, id: u32, done: Done) -> Result<Option<Reply>, Disconnect> {
+    pub(super) fn reply(
+        &mut self,
+        id: u32,
+        done: ReplyResult,
+    ) -> Result<Option<Reply>, Disconnect> {
         let refusal = match done {
             Ok(mut reply) => {
                 reply.id = id; // in place: a reply is large
@@ -264,7 +268,7 @@ impl<'a> CommandContext<'a> {
 
     /// Whether the client sends nothing but its connect request.
     pub(super) fn is_unidirectional(&self) -> bool {
-        self.session().uplink == Uplink::None
+        self.session().command_source == CommandSource::None
     }
 
     pub(super) fn key_lookup(&self) -> Option<&KeyLookup> {

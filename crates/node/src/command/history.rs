@@ -5,13 +5,13 @@
 
 use fanwire_protocol::{ErrorCode, HistoryRequest};
 
-use super::{Begun, CommandContext, CommandStep, named};
+use super::{CommandContext, CommandStep, StepResult, named};
 use crate::channel::may_read_history;
 use crate::encode_job::ReplySource;
 use crate::node::Page;
 use crate::refusal::Refusal;
 
-pub(super) fn handle(context: &mut CommandContext<'_>, request: HistoryRequest) -> Begun {
+pub(super) fn handle(context: &mut CommandContext<'_>, request: HistoryRequest) -> StepResult {
     let HistoryRequest { channel, limit, since, reverse } = request;
     named(&channel)?;
     let namespace = context.resolve(&channel)?;

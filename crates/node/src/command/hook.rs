@@ -10,11 +10,11 @@ use crate::hooks::{Decision, Hook, Rejection};
 use crate::refusal::Refusal;
 
 /// State of a hook's decision.
-pub(super) enum Asked<G> {
+pub(super) enum HookDecision<G> {
     /// The hook was asked: return [`CommandStep::Ask`](super::CommandStep::Ask), and the command begins again with the answer.
-    Now(Answer<Decision, Rejection>),
+    Pending(Answer<Decision, Rejection>),
     /// The hook decided; `None` when it did not, or when there is no hook.
-    Before(Option<G>),
+    Made(Option<G>),
 }
 
 impl CommandContext<'_> {
@@ -28,14 +28,14 @@ impl CommandContext<'_> {
         event: impl FnOnce(&Self) -> E,
         decision: fn(Option<G>) -> Decision,
         granted: fn(Decision) -> Option<G>,
-    ) -> Result<Asked<G>, Refusal> {
-        let Some(hook) = hook else { return Ok(Asked::Before(None)) };
+    ) -> Result<HookDecision<G>, Refusal> {
+        let Some(hook) = hook else { return Ok(HookDecision::Made(None)) };
         match self.decision.take() {
-            Some(Ok(decided)) => Ok(Asked::Before(granted(decided))),
+            Some(Ok(decided)) => Ok(HookDecision::Made(granted(decided))),
             Some(Err(rejection)) => Err(rejection.into()),
             None => {
                 let answer = hook(event(self));
-                Ok(Asked::Now(answer.map(move |result| result.map(decision))))
+                Ok(HookDecision::Pending(answer.map(move |result| result.map(decision))))
             }
         }
     }

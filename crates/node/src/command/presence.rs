@@ -5,11 +5,11 @@
 
 use fanwire_protocol::PresenceRequest;
 
-use super::{Begun, CommandContext, CommandStep, named};
+use super::{CommandContext, CommandStep, StepResult, named};
 use crate::channel::may_see_presence;
 use crate::encode_job::ReplySource;
 
-pub(super) fn handle(context: &mut CommandContext<'_>, request: PresenceRequest) -> Begun {
+pub(super) fn handle(context: &mut CommandContext<'_>, request: PresenceRequest) -> StepResult {
     let channel = request.channel;
     named(&channel)?;
     let namespace = context.resolve(&channel)?;

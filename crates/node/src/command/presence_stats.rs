@@ -6,10 +6,13 @@
 use fanwire_broker::PresenceStats;
 use fanwire_protocol::{PresenceStatsRequest, PresenceStatsResult, Reply};
 
-use super::{Begun, CommandContext, CommandStep, named};
+use super::{CommandContext, CommandStep, StepResult, named};
 use crate::channel::may_see_presence;
 
-pub(super) fn handle(context: &mut CommandContext<'_>, request: PresenceStatsRequest) -> Begun {
+pub(super) fn handle(
+    context: &mut CommandContext<'_>,
+    request: PresenceStatsRequest,
+) -> StepResult {
     let channel = request.channel;
     named(&channel)?;
     let namespace = context.resolve(&channel)?;

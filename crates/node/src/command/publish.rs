@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 use fanwire_broker::PublishOptions;
 use fanwire_protocol::{ErrorCode, Publication, PublishRequest, PublishResult, Reply};
 
-use super::hook::Asked;
-use super::{Begun, CommandContext, CommandStep, named};
+use super::hook::HookDecision;
+use super::{CommandContext, CommandStep, StepResult, named};
 use crate::channel::{check_data, may_publish};
 use crate::hooks::{Decision, PublishEvent, PublishGrant};
 use crate::limits::InNamespace;
 use crate::pending::Outcome;
 use crate::refusal::Refusal;
 
-pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) -> Begun {
+pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) -> StepResult {
     named(&request.channel)?;
     let namespace = context.resolve(&request.channel)?;
     context.limit_in(InNamespace::Publish, &request.channel, namespace)?;
@@ -36,10 +36,12 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
     };
     let hook = context.node.hooks().publish.as_ref();
     let (data, tags) = match context.ask(hook, event, Decision::Publish, Decision::into_publish)? {
-        Asked::Now(answer) => return Ok(CommandStep::Ask(answer)),
-        Asked::Before(Some(PublishGrant::Processed)) => return Ok(CommandStep::Done(result())),
-        Asked::Before(Some(PublishGrant::Publish { data, tags })) => (data, tags),
-        Asked::Before(None) => {
+        HookDecision::Pending(answer) => return Ok(CommandStep::Ask(answer)),
+        HookDecision::Made(Some(PublishGrant::Processed)) => {
+            return Ok(CommandStep::Done(result()));
+        }
+        HookDecision::Made(Some(PublishGrant::Publish { data, tags })) => (data, tags),
+        HookDecision::Made(None) => {
             may_publish(context.who(), namespace, place.is_some())?;
             (request.data, BTreeMap::new())
         }

@@ -5,11 +5,11 @@
 
 use fanwire_protocol::{Disconnect, RefreshRequest, RefreshResult, Reply};
 
-use super::{CommandContext, Done, credentials};
+use super::{CommandContext, ReplyResult, credentials};
 use crate::refusal::Refusal;
 use crate::session::{Lifetime, NO_EXPIRY};
 
-pub(super) fn handle(context: &mut CommandContext<'_>, request: RefreshRequest) -> Done {
+pub(super) fn handle(context: &mut CommandContext<'_>, request: RefreshRequest) -> ReplyResult {
     if request.token.is_empty() {
         return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, "the command has no token"));
     }

@@ -5,11 +5,11 @@
 
 use fanwire_protocol::{ErrorCode, Reply, RpcRequest, RpcResult};
 
-use super::hook::Asked;
-use super::{Begun, CommandContext, CommandStep};
+use super::hook::HookDecision;
+use super::{CommandContext, CommandStep, StepResult};
 use crate::hooks::{Decision, RpcEvent};
 
-pub(super) fn handle(context: &mut CommandContext<'_>, request: RpcRequest) -> Begun {
+pub(super) fn handle(context: &mut CommandContext<'_>, request: RpcRequest) -> StepResult {
     let options = &context.settings.options.rpc;
     if options.ping && request.method == options.ping_method {
         return Ok(result(RpcResult::default()));
@@ -21,12 +21,12 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: RpcRequest) -> B
     };
     let hook = context.node.hooks().rpc.as_ref();
     match context.ask(hook, event, Decision::Rpc, Decision::into_rpc)? {
-        Asked::Now(answer) => Ok(CommandStep::Ask(answer)),
-        Asked::Before(Some(data)) => Ok(result(RpcResult { data })),
-        Asked::Before(None) if options.ping || hook.is_some() => {
+        HookDecision::Pending(answer) => Ok(CommandStep::Ask(answer)),
+        HookDecision::Made(Some(data)) => Ok(result(RpcResult { data })),
+        HookDecision::Made(None) if options.ping || hook.is_some() => {
             Err(ErrorCode::METHOD_NOT_FOUND.into())
         }
-        Asked::Before(None) => Err(ErrorCode::NOT_AVAILABLE.into()),
+        HookDecision::Made(None) => Err(ErrorCode::NOT_AVAILABLE.into()),
     }
 }
 

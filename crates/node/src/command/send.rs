@@ -5,10 +5,10 @@
 
 use fanwire_protocol::{Disconnect, SendRequest};
 
-use super::{CommandContext, Done};
+use super::{CommandContext, ReplyResult};
 use crate::refusal::Refusal;
 
-pub(super) fn handle(_turn: &mut CommandContext<'_>, _request: SendRequest) -> Done {
+pub(super) fn handle(_turn: &mut CommandContext<'_>, _request: SendRequest) -> ReplyResult {
     Err(Refusal::disconnect(Disconnect::NOT_AVAILABLE, NO_RECEIVER))
 }
 

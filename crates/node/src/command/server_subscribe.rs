@@ -15,7 +15,7 @@ use crate::pending::{PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking
 use crate::recovery::ClaimedPosition;
 use crate::refusal::{Consequence, Refusal};
 use crate::session::Lifetime;
-use crate::session::{NO_EXPIRY, Terms};
+use crate::session::{NO_EXPIRY, SubscriptionGrant};
 use fanwire_cluster::{Renewal, ServerSubscribe, ServerSubscription};
 
 /// Starts a subscription. `None` when the session is subscribed already, or the command came too late.
@@ -50,7 +50,7 @@ fn pending_channel(
     let parameters = SubscribeParameters {
         channel: &command.channel,
         server_side: true,
-        terms: Terms::boxed(command.info.clone(), lifetime.expire_at),
+        terms: SubscriptionGrant::boxed(command.info.clone(), lifetime.expire_at),
         tracking: Tracking::of(context, namespace, command.overrides, None),
         delta: None, // not applied to what the server subscribes (server API §3 subscribe)
         visibility: Visibility::of(context, namespace, command.overrides, None),

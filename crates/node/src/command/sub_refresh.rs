@@ -5,11 +5,11 @@
 
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubRefreshRequest, SubRefreshResult};
 
-use super::{CommandContext, Done, credentials, named};
+use super::{CommandContext, ReplyResult, credentials, named};
 use crate::refusal::Refusal;
-use crate::session::{Lifetime, Terms};
+use crate::session::{Lifetime, SubscriptionGrant};
 
-pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshRequest) -> Done {
+pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshRequest) -> ReplyResult {
     named(&request.channel)?;
     let place = context.place_of(&request.channel).ok_or(ErrorCode::PERMISSION_DENIED)?;
     if request.r#type != 0 {
@@ -36,7 +36,10 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshReques
     let lifetime = Lifetime::of(context, claims.expire_at)?;
     let terms = &mut context.session_mut().subscriptions[place].terms;
     let filter = terms.take().and_then(|terms| terms.filter);
-    *terms = Terms::filtering(Terms::boxed(claims.info, lifetime.expire_at), filter);
+    *terms = SubscriptionGrant::filtering(
+        SubscriptionGrant::boxed(claims.info, lifetime.expire_at),
+        filter,
+    );
     context.session_table.schedule(context.node, context.key.index);
     let (expires, ttl) = (lifetime.expires(), lifetime.ttl(context));
     Ok(reply(SubRefreshResult { expires, ttl, ..SubRefreshResult::default() }))

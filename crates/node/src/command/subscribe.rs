@@ -10,8 +10,8 @@ use fanwire_area::{AreaError, Grid, View};
 use fanwire_auth::{Overrides, SubscriptionClaims};
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
-use super::hook::Asked;
-use super::{Begun, CommandContext, CommandStep, credentials, named};
+use super::hook::HookDecision;
+use super::{CommandContext, CommandStep, StepResult, credentials, named};
 use crate::channel::SubscribeDecision;
 use crate::encode_job::{Encoded, ReplySource};
 use crate::filter::Filter;
@@ -20,7 +20,7 @@ use crate::limits::InNamespace;
 use crate::options::Namespace;
 use crate::pending::{PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility};
 use crate::refusal::Refusal;
-use crate::session::{Lifetime, Terms};
+use crate::session::{Lifetime, SubscriptionGrant};
 use crate::shared_replies::SharedReplies;
 
 mod begin;
@@ -32,7 +32,7 @@ pub(super) use begin::begin;
 pub(super) use commit::{Finished, Progress, all};
 pub(super) use options::{SubscribeParameters, claimed, deltas};
 
-pub(super) fn handle(context: &mut CommandContext<'_>, request: SubscribeRequest) -> Begun {
+pub(super) fn handle(context: &mut CommandContext<'_>, request: SubscribeRequest) -> StepResult {
     check_request(context, &request)?;
     let namespace = context.resolve(&request.channel)?;
     context.limit_in(InNamespace::Subscribe, &request.channel, namespace)?;
@@ -40,8 +40,8 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubscribeRequest
         return Err(ErrorCode::NOT_AVAILABLE.into()); // map and shared poll channels (protocol §27, §28)
     }
     let permit = match permit(context, &request, namespace)? {
-        Asked::Now(answer) => return Ok(CommandStep::Ask(answer)),
-        Asked::Before(permit) => permit.unwrap_or_default(),
+        HookDecision::Pending(answer) => return Ok(CommandStep::Ask(answer)),
+        HookDecision::Made(permit) => permit.unwrap_or_default(),
     };
     let lifetime = Lifetime::of(context, permit.expire_at)?;
     if request.tf.is_some() && !namespace.allow_tags_filter {
@@ -55,7 +55,10 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubscribeRequest
     let parameters = SubscribeParameters {
         channel: &request.channel,
         server_side: false,
-        terms: Terms::filtering(Terms::boxed(permit.info, lifetime.expire_at), filter),
+        terms: SubscriptionGrant::filtering(
+            SubscriptionGrant::boxed(permit.info, lifetime.expire_at),
+            filter,
+        ),
         tracking,
         delta: deltas(namespace, tracking, &request),
         visibility: Visibility::of(context, namespace, permit.overrides, Some(&request)),
@@ -156,7 +159,7 @@ fn permit(
     context: &mut CommandContext<'_>,
     request: &SubscribeRequest,
     namespace: &Namespace,
-) -> Result<Asked<Permit>, Refusal> {
+) -> Result<HookDecision<Permit>, Refusal> {
     let (channel, has_token) = (request.channel.as_str(), !request.token.is_empty());
     let channels = &context.settings.channels;
     let is_of_hook = !has_token
@@ -169,11 +172,13 @@ fn permit(
         data: request.data.clone(),
     };
     match context.ask(hook, event, Decision::Subscribe, Decision::into_subscribe)? {
-        Asked::Now(answer) => Ok(Asked::Now(answer)),
-        Asked::Before(Some(SubscribeGrant { info, data, overrides })) => {
-            Ok(Asked::Before(Some(Permit { info, data, expire_at: None, overrides })))
+        HookDecision::Pending(answer) => Ok(HookDecision::Pending(answer)),
+        HookDecision::Made(Some(SubscribeGrant { info, data, overrides })) => {
+            Ok(HookDecision::Made(Some(Permit { info, data, expire_at: None, overrides })))
         }
-        Asked::Before(None) => by_rules(context, request, namespace).map(Some).map(Asked::Before),
+        HookDecision::Made(None) => {
+            by_rules(context, request, namespace).map(Some).map(HookDecision::Made)
+        }
     }
 }
 

@@ -5,9 +5,9 @@
 
 use fanwire_protocol::{Reply, UnsubscribeRequest, UnsubscribeResult};
 
-use super::{CommandContext, Done, named};
+use super::{CommandContext, ReplyResult, named};
 
-pub(super) fn handle(context: &mut CommandContext<'_>, request: UnsubscribeRequest) -> Done {
+pub(super) fn handle(context: &mut CommandContext<'_>, request: UnsubscribeRequest) -> ReplyResult {
     named(&request.channel)?;
     let (node, index) = (context.node, context.key.index);
     context.backlog.ended = context.session_table.end_view(node, index, &request.channel);

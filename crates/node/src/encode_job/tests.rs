@@ -39,7 +39,7 @@ fn welcome(count: usize, data: &str) -> ReplySource {
     let subs = ["a", "b"].map(|channel| (channel.to_owned(), result.clone())).into();
     ReplySource::Connect(
         Box::new(ConnectResult { subs, ..ConnectResult::default() }),
-        Uplink::Connection,
+        CommandSource::Connection,
     )
 }
 

@@ -14,7 +14,8 @@ use parking_lot::Mutex;
 
 use crate::options::{Namespace, Options};
 use crate::{
-    Broadcast, ConnectionKey, Counts, DeltaMode, Hello, Hub, Inbox, Node, Notice, Outbox, Uplink,
+    Broadcast, CommandSource, ConnectionInfo, ConnectionKey, Counts, DeltaMode, Hub, Inbox, Node,
+    Notice, Outbox,
 };
 
 /// Steps of two connections and another node, beginning at `now`: a session that is gone receives nothing, what is sent is
@@ -81,17 +82,17 @@ impl Harness {
         let frame_ping = settings & 0x80 != 0;
         // With native pings the second one is unidirectional, too.
         let uplinks = [false, frame_ping].map(|is_unidirectional| match is_unidirectional {
-            true => Uplink::None,
-            false => Uplink::Connection,
+            true => CommandSource::None,
+            false => CommandSource::Connection,
         });
         let shell = Shell { encodings, uplinks, are_open: [true; 2] };
         let mut harness = Self { node, hub, mailbox, shell, now };
         for (who, encoding) in encodings.into_iter().enumerate() {
-            let hello = Hello {
+            let hello = ConnectionInfo {
                 encoding,
                 frame_ping,
                 transport: "websocket",
-                uplink: uplinks[who],
+                command_source: uplinks[who],
                 user: None,
             };
             harness.hub.open(key(who), hello, now);
@@ -140,7 +141,7 @@ impl Harness {
 /// Sockets as the hub sees them.
 struct Shell {
     encodings: [Encoding; 2],
-    uplinks: [Uplink; 2],
+    uplinks: [CommandSource; 2],
     are_open: [bool; 2],
 }
 
@@ -156,7 +157,7 @@ impl Shell {
             );
         }
         let bare = bare_push(self.encodings[who], message);
-        assert!(bare.is_some() || self.uplinks[who] != Uplink::None, "not a push");
+        assert!(bare.is_some() || self.uplinks[who] != CommandSource::None, "not a push");
     }
 }
 

@@ -35,16 +35,16 @@ impl Hub {
         let over =
             position_tracker.possible_gap.take_if(|possible_gap| possible_gap.until <= moment);
         let mut due = match over {
-            _ if position_tracker.is_doubted => moment,
+            _ if position_tracker.may_have_gap => moment,
             Some(_) => moment.after(delay),
             None => position_tracker.sure_at.after(delay),
         };
         if due <= moment {
-            position_tracker.is_doubted = false;
+            position_tracker.may_have_gap = false;
             due = moment.after(delay);
             let known = position_tracker.furthest();
-            let audience = self.session_table.subscribers().audience(channel);
-            self.node.send_position(&audience.channel, known, now);
+            let channel_subscribers = self.session_table.subscribers().channel_subscribers(channel);
+            self.node.send_position(&channel_subscribers.channel, known, now);
         }
         self.session_table.schedule_check(channel, due);
         let lost = over.map(|PossibleGap { top, .. }| self.lacking(channel, top));
@@ -103,24 +103,32 @@ impl Hub {
     /// Some subscribers lack publications that may be in flight. An earlier possible gap keeps its time as long as a
     /// subscriber lacks it; then the top is read again.
     fn suspect(&mut self, channel: u32, top: Position, now: Moment) {
-        let position_tracker =
-            self.session_table.subscribers().audience(channel).position_tracker.as_deref();
+        let position_tracker = self
+            .session_table
+            .subscribers()
+            .channel_subscribers(channel)
+            .position_tracker
+            .as_deref();
         let before = position_tracker.and_then(|position_tracker| position_tracker.possible_gap);
         let before = before.filter(|before| !self.lacking(channel, before.top).is_empty());
         let Some(position_tracker) = self.position_tracker_mut(channel) else { return };
         if let Some(before) = before {
-            position_tracker.is_doubted |= before.top != top;
+            position_tracker.may_have_gap |= before.top != top;
             return;
         }
         let until = now.after(SUSPICION);
         position_tracker.possible_gap = Some(PossibleGap { top, until });
-        if !position_tracker.is_doubted {
+        if !position_tracker.may_have_gap {
             self.session_table.schedule_check(channel, until); // else it is looked at sooner
         }
     }
 
     fn position_tracker_mut(&mut self, channel: u32) -> Option<&mut PositionTracker> {
-        self.session_table.subscribers_mut().audience_mut(channel).position_tracker.as_deref_mut()
+        self.session_table
+            .subscribers_mut()
+            .channel_subscribers_mut(channel)
+            .position_tracker
+            .as_deref_mut()
     }
 
     /// The positioned subscribers of a channel that lack a publication up to `top`.
@@ -136,8 +144,8 @@ impl Hub {
         channel: u32,
         are: impl Fn(&PositionTracker, u32) -> bool,
     ) -> Vec<(ConnectionKey, usize)> {
-        let audience = self.session_table.subscribers().audience(channel);
-        let Some(position_tracker) = audience.position_tracker.as_deref() else {
+        let channel_subscribers = self.session_table.subscribers().channel_subscribers(channel);
+        let Some(position_tracker) = channel_subscribers.position_tracker.as_deref() else {
             return Vec::new();
         };
         let place = |index, place: u32| {
@@ -145,7 +153,7 @@ impl Hub {
             let positioned = session.subscriptions[place as usize].positioned;
             (positioned && are(position_tracker, index)).then_some(place as usize)
         };
-        (audience.list.iter())
+        (channel_subscribers.list.iter())
             .filter_map(|one| {
                 Some((
                     self.session_table.key_at(one.connection)?,

@@ -34,16 +34,17 @@ impl Hub {
         let Some(index) = subscribers.find(broadcast.channel()) else {
             return; // the last subscriber left while the notice was under way
         };
-        let audience = subscribers.audience_mut(index);
+        let channel_subscribers = subscribers.channel_subscribers_mut(index);
         let moment = self.node.clock().moment(now);
-        let position_tracker = audience.position_tracker.as_deref_mut();
+        let position_tracker = channel_subscribers.position_tracker.as_deref_mut();
         let is_next = position_tracker.is_none_or(|position_tracker| {
             position_tracker.take_for_all(broadcast.position(), moment)
         });
-        let can_read = audience.can_read(broadcast);
-        let has_delta_states = audience.filtered > 0 || audience.deltas.is_some();
+        let can_read = channel_subscribers.can_read(broadcast);
+        let has_delta_states =
+            channel_subscribers.filtered > 0 || channel_subscribers.deltas.is_some();
         let excluded = broadcast.excluded().and_then(|client| self.session_table.index_of(client));
-        let audience = self.session_table.subscribers().audience(index);
+        let channel_subscribers = self.session_table.subscribers().channel_subscribers(index);
         let counters = self.session_table.counters();
         counters.broadcasts.add(1);
         if !is_next || !can_read {
@@ -52,8 +53,8 @@ impl Hub {
         if has_delta_states || excluded.is_some() {
             return self.broadcast_by_delta_state(index, broadcast, excluded, out);
         }
-        counters.deliveries.add(audience.list.len() as u64);
-        let receivers = audience.list.iter().map(|one| (one.connection, one.place()));
+        counters.deliveries.add(channel_subscribers.list.len() as u64);
+        let receivers = channel_subscribers.list.iter().map(|one| (one.connection, one.place()));
         out.deliver_to_all(receivers, broadcast);
     }
 
@@ -76,11 +77,12 @@ impl Hub {
         excluded: Option<u32>,
         out: &mut impl Outbox,
     ) {
-        let mut deltas = self.session_table.subscribers_mut().audience_mut(index).deltas.take();
-        let audience = self.session_table.subscribers().audience(index);
+        let mut deltas =
+            self.session_table.subscribers_mut().channel_subscribers_mut(index).deltas.take();
+        let channel_subscribers = self.session_table.subscribers().channel_subscribers(index);
         let tags = &broadcast.publication().tags;
         let (mut patches, mut unwanted, mut spared) = (0, 0, 0);
-        for (at, subscriber) in audience.list.iter().enumerate() {
+        for (at, subscriber) in channel_subscribers.list.iter().enumerate() {
             if excluded == Some(subscriber.connection) {
                 deltas.iter_mut().for_each(|deltas| deltas.skip(at));
                 spared += 1;
@@ -95,10 +97,10 @@ impl Hub {
             patches += u64::from(delta_mode == DeltaMode::Patch);
             out.deliver(subscriber.connection, subscriber.place(), broadcast, delta_mode);
         }
-        self.counters().deliveries.add(audience.list.len() as u64 - unwanted - spared);
+        self.counters().deliveries.add(channel_subscribers.list.len() as u64 - unwanted - spared);
         self.counters().filtered_publications.add(unwanted);
         deltas.iter_mut().for_each(|deltas| deltas.settle(broadcast));
-        self.session_table.subscribers_mut().audience_mut(index).deltas = deltas;
+        self.session_table.subscribers_mut().channel_subscribers_mut(index).deltas = deltas;
         self.count_patches(broadcast, patches);
     }
 
@@ -122,15 +124,16 @@ impl Hub {
     ) {
         let (position, excluded) = (broadcast.position(), broadcast.excluded());
         let (mut refused, mut lost, mut patches) = (Vec::new(), Vec::new(), 0);
-        let mut deltas = self.session_table.subscribers_mut().audience_mut(index).deltas.take();
-        let audience = self.session_table.subscribers().audience(index);
-        for (at, subscriber) in audience.list.iter().enumerate() {
+        let mut deltas =
+            self.session_table.subscribers_mut().channel_subscribers_mut(index).deltas.take();
+        let channel_subscribers = self.session_table.subscribers().channel_subscribers(index);
+        for (at, subscriber) in channel_subscribers.list.iter().enumerate() {
             let session =
                 self.session_table.at(subscriber.connection).expect("subscribers have sessions");
             let key =
                 ConnectionKey { index: subscriber.connection, generation: session.generation };
             let subscription = &session.subscriptions[subscriber.place() as usize];
-            let position_tracker = audience
+            let position_tracker = channel_subscribers
                 .position_tracker
                 .as_deref()
                 .filter(|_| subscription.positioned && !is_next);
@@ -161,9 +164,10 @@ impl Hub {
             }
         }
         deltas.iter_mut().for_each(|deltas| deltas.settle(broadcast));
-        let audience = self.session_table.subscribers_mut().audience_mut(index);
-        audience.deltas = deltas;
-        if let Some(position_tracker) = audience.position_tracker.as_deref_mut()
+        let channel_subscribers =
+            self.session_table.subscribers_mut().channel_subscribers_mut(index);
+        channel_subscribers.deltas = deltas;
+        if let Some(position_tracker) = channel_subscribers.position_tracker.as_deref_mut()
             && !is_next
         {
             position_tracker.settle(position, now);
@@ -180,14 +184,14 @@ impl Hub {
     pub(super) fn announce(&mut self, join_leave: &JoinLeave, out: &mut impl Outbox) {
         let subscribers = self.session_table.subscribers();
         let Some(index) = subscribers.find(join_leave.channel()) else { return };
-        if subscribers.audience(index).join_leave_subscribers == 0 {
+        if subscribers.channel_subscribers(index).join_leave_subscribers == 0 {
             return;
         }
         let leaver = join_leave.leaver().and_then(|client| self.session_table.index_of(client));
-        let audience = self.session_table.subscribers().audience(index);
+        let channel_subscribers = self.session_table.subscribers().channel_subscribers(index);
         let mut refused = Vec::new();
         let others = |one: &&Subscriber| one.wants_join_leave() && leaver != Some(one.connection);
-        for subscriber in audience.list.iter().filter(others) {
+        for subscriber in channel_subscribers.list.iter().filter(others) {
             let session =
                 self.session_table.at(subscriber.connection).expect("subscribers have sessions");
             let key =

@@ -17,7 +17,7 @@ use crate::notice::Notice;
 use crate::outbox::Outbox;
 use crate::pending::{Awaited, AwaitedResult, Deferred, Part};
 use crate::refusal::channel_of;
-use crate::session::{ConnectionKey, Phase, Uplink};
+use crate::session::{CommandSource, ConnectionKey, Phase};
 
 impl Hub {
     /// Processes one WebSocket message: its commands in order, each to completion.
@@ -38,8 +38,8 @@ impl Hub {
     ) -> usize {
         let (_, session_table) = self.parts();
         let Some(session) = session_table.session(key) else { return 0 };
-        let (encoding, uplink) = (session.encoding, session.uplink);
-        if uplink == Uplink::None
+        let (encoding, command_source) = (session.encoding, session.command_source);
+        if command_source == CommandSource::None
             && (session.phase != Phase::Open || session_table.pending().waits(key))
         {
             return 0; // only the first message of such a client is read
@@ -47,7 +47,7 @@ impl Hub {
         if self.defer(key, || Deferred::Frame(keep(frame)), out) {
             return 0;
         }
-        let (mut commands, mut done) = (uplink.commands(encoding, frame), 0);
+        let (mut commands, mut done) = (command_source.commands(encoding, frame), 0);
         let mut left = frame;
         while let Some(command) = commands.next() {
             let own = &left[..left.len() - commands.rest().len()];

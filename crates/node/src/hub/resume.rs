@@ -14,7 +14,7 @@ use super::receive::{COMMAND_BYTES, COMMANDS_AT_ONCE, channel_of_command};
 use crate::broadcast::{Broadcast, DeltaMode};
 use crate::command::Backlog;
 use crate::outbox::Outbox;
-use crate::pending::{Awaited, AwaitedResult, Deferred, Part, TooMuch};
+use crate::pending::{Awaited, AwaitedResult, DeferLimitExceeded, Deferred, Part};
 use crate::session::{ConnectionKey, Phase, Session};
 
 impl Hub {
@@ -168,7 +168,7 @@ impl Hub {
         what: impl FnOnce() -> Deferred,
         out: &mut impl Outbox,
     ) -> bool {
-        self.session_table.pending_mut().defer(key, what).unwrap_or_else(|TooMuch| {
+        self.session_table.pending_mut().defer(key, what).unwrap_or_else(|DeferLimitExceeded| {
             self.disconnect(key, &Disconnect::TOO_MANY_REQUESTS, out);
             true
         })

@@ -14,7 +14,7 @@ use crate::clock::Moment;
 use crate::hooks::{RefreshEvent, Rejection};
 use crate::notice::Notice;
 use crate::outbox::Outbox;
-use crate::session::{ConnectionKey, Phase, Session, Subscription, Uplink, closing};
+use crate::session::{CommandSource, ConnectionKey, Phase, Session, Subscription, closing};
 
 impl Hub {
     pub(super) fn fire(&mut self, index: u32, now: Moment, out: &mut impl Outbox) {
@@ -127,7 +127,7 @@ impl Hub {
         if session.beat_at > now {
             return;
         }
-        let is_unidirectional = session.uplink == Uplink::None;
+        let is_unidirectional = session.command_source == CommandSource::None;
         session.awaits_pong = session.frame_ping || !is_unidirectional;
         session.pong_by = now.after(options.pong_timeout);
         session.beat_at = now.after(options.ping_interval);

@@ -9,7 +9,7 @@ use fanwire_protocol::{Disconnect, ErrorCode, Reply};
 use super::Hub;
 use crate::options::ConnectCodeTransform;
 use crate::outbox::Outbox;
-use crate::session::{ConnectionKey, Session, Uplink};
+use crate::session::{CommandSource, ConnectionKey, Session};
 
 impl Hub {
     /// Ends a unidirectional session whose connect was refused. Returns whether it was.
@@ -19,8 +19,9 @@ impl Hub {
         outcome: &Result<Option<Reply>, Disconnect>,
         out: &mut impl Outbox,
     ) -> bool {
-        let connects =
-            |session: &Session| session.uplink == Uplink::None && !session.is_connected();
+        let connects = |session: &Session| {
+            session.command_source == CommandSource::None && !session.is_connected()
+        };
         if !self.session_table.session(key).is_some_and(connects) {
             return false;
         }

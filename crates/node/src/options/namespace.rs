@@ -9,7 +9,7 @@ use fanwire_area::Grid;
 use fanwire_broker::Retention;
 
 use super::{
-    AreaOptions, CompressionPolicy, DataFormat, DeliveryOptions, Rate, RecoveryMode,
+    AreaOptions, CompressionPolicy, DataFormat, DeliveryOptions, ProxyChoice, Rate, RecoveryMode,
     SubscriptionType,
 };
 
@@ -91,6 +91,16 @@ pub struct Namespace {
     pub delivery: DeliveryOptions,
     /// Whether its channels have places, and their tiles.
     pub areas: AreaOptions,
+    /// Decides about subscribe commands.
+    pub subscribe_proxy: ProxyChoice,
+    /// Decides about publish commands.
+    pub publish_proxy: ProxyChoice,
+    /// Decides whether a subscription goes on when it expires.
+    pub sub_refresh_proxy: ProxyChoice,
+    /// Opens a stream of publications to each subscriber.
+    pub subscribe_stream_proxy: ProxyChoice,
+    /// Publish commands of subscribers go up those streams.
+    pub subscribe_stream_proxy_bidirectional: bool,
 }
 
 impl Namespace {

@@ -33,7 +33,7 @@ fn defaults_are_valid_and_those_of_centrifugo() {
         ["$", ":", "#", ","]
     );
     assert_eq!(options.channel.max_length, 255);
-    assert_eq!(options.rpc, RpcOptions { ping: false, ping_method: "ping".to_owned() });
+    assert_eq!(options.rpc, RpcOptions::default());
 }
 
 #[test]
@@ -86,7 +86,8 @@ const LONG: &str = match std::str::from_utf8(&[b'a'; 124]) {
 #[test]
 fn enabled_rpc_ping_needs_a_method() {
     assert_eq!(
-        error(|options| options.rpc = RpcOptions { ping: true, ping_method: String::new() }),
+        error(|options| options.rpc =
+            RpcOptions { ping: true, ping_method: String::new(), ..RpcOptions::default() }),
         "rpc.ping.method is \"\", expected the name of a method"
     );
 }
@@ -223,7 +224,7 @@ fn every_mistake_is_found_and_the_first_one_is_the_error() {
     options.channel.max_length = 0;
     options.channel.without_namespace.force_recovery = true;
     options.channel.namespaces = vec![Namespace::default(), Namespace::default()];
-    options.rpc = RpcOptions { ping: true, ping_method: String::new() };
+    options.rpc = RpcOptions { ping: true, ping_method: String::new(), ..RpcOptions::default() };
     let found = options.mistakes();
     // Names that are empty are wrong by themselves, and not because there are two.
     assert_eq!(found.len(), 9, "{found:#?}");

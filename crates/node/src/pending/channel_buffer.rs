@@ -32,14 +32,14 @@ pub(crate) struct BufferedMessages {
     /// Publications as broadcasts, in order of arrival.
     pub(crate) broadcasts: Vec<Arc<Broadcast>>,
     /// Publications may be missing among or after those.
-    pub(crate) is_doubted: bool,
+    pub(crate) may_have_gap: bool,
 }
 
 impl BufferedMessages {
     /// Appends later publications.
     pub(super) fn append(&mut self, next: Self) {
         self.broadcasts.extend(next.broadcasts);
-        self.is_doubted |= next.is_doubted;
+        self.may_have_gap |= next.may_have_gap;
     }
 }
 
@@ -78,8 +78,8 @@ impl ChannelBuffer {
         self.waiters -= 1;
         let first = from.checked_sub(self.gone).ok_or(ErrorCode::INTERNAL)?;
         let since = self.buffered.range(first as usize..);
-        let is_doubted = since.clone().any(Option::is_none);
-        Ok(BufferedMessages { broadcasts: since.flatten().cloned().collect(), is_doubted })
+        let may_have_gap = since.clone().any(Option::is_none);
+        Ok(BufferedMessages { broadcasts: since.flatten().cloned().collect(), may_have_gap })
     }
 
     /// Whether no session waits.

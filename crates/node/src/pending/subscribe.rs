@@ -14,7 +14,7 @@ use super::{BufferedMessages, Part};
 use crate::encode_job::Encoded;
 use crate::options::RecoveryMode;
 use crate::recovery::{ClaimedPosition, Unrecovered};
-use crate::session::{Lifetime, Terms};
+use crate::session::{Lifetime, SubscriptionGrant};
 use crate::subscribers::DeltaState;
 use fanwire_cluster::ServerSubscribe;
 
@@ -43,7 +43,7 @@ pub(crate) enum ReplyEncoder {
 pub(crate) struct PendingChannel {
     pub(crate) channel: Arc<str>,
     pub(crate) server_side: bool,
-    pub(crate) terms: Option<Box<Terms>>,
+    pub(crate) terms: Option<Box<SubscriptionGrant>>,
     pub(crate) tracking: Tracking,
     pub(crate) delta: Option<DeltaState>,
     pub(crate) visibility: Visibility,

@@ -101,7 +101,7 @@ fn what_is_put_off_is_limited_and_what_was_done_counts_no_more() {
         waiting.park(ADA, ticket, round, Awaited::Reply(None));
         assert_eq!(waiting.defer(ADA, half), Ok(true));
         assert_eq!(waiting.defer(ADA, half), Ok(true));
-        assert_eq!(waiting.defer(ADA, || frame("")), Err(TooMuch));
+        assert_eq!(waiting.defer(ADA, || frame("")), Err(DeferLimitExceeded));
         assert!(waiting.take_work(ADA).is_some());
         assert!(next(&mut waiting).is_some() && next(&mut waiting).is_some());
         if round == 1 {
@@ -111,5 +111,5 @@ fn what_is_put_off_is_limited_and_what_was_done_counts_no_more() {
     waiting.park(ADA, 9, 9, Awaited::Reply(None));
     let large = || Deferred::Frame(vec![b' '; 2 * PUT_OFF_BYTES_MAX].into());
     assert_eq!(waiting.defer(ADA, large), Ok(true), "one message is never too much");
-    assert_eq!(waiting.defer(ADA, || frame("")), Err(TooMuch));
+    assert_eq!(waiting.defer(ADA, || frame("")), Err(DeferLimitExceeded));
 }

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::filter::Filter;
 use crate::options::Options;
-use crate::session::Uplink;
+use crate::session::CommandSource;
 
 impl SessionTable {
     /// The invariants of the type, checked entry by entry.
@@ -20,7 +20,7 @@ impl SessionTable {
         for (index, session) in self.sessions.iter().enumerate() {
             let Some(session) = session else { continue };
             for (place, subscription) in session.subscriptions.iter().enumerate() {
-                let list = &self.subscribers.audience(subscription.channel).list;
+                let list = &self.subscribers.channel_subscribers(subscription.channel).list;
                 let entry = list[subscription.place as usize];
                 assert_eq!((entry.connection, entry.place()), (index as u32, place as u32));
                 assert_eq!(entry.has_filter(), subscription.filter().is_some());
@@ -42,12 +42,13 @@ impl SessionTable {
     fn check_watches(&self) {
         for session in self.sessions.iter().flatten() {
             for subscription in &session.subscriptions {
-                let audience = self.subscribers.audience(subscription.channel);
-                let positioned = audience.list.iter().filter(|one| {
+                let channel_subscribers =
+                    self.subscribers.channel_subscribers(subscription.channel);
+                let positioned = channel_subscribers.list.iter().filter(|one| {
                     let session = self.at(one.connection).expect("subscribers have sessions");
                     session.subscriptions[one.place() as usize].positioned
                 });
-                let watched = audience
+                let watched = channel_subscribers
                     .position_tracker
                     .as_ref()
                     .map_or(0, |position_tracker| position_tracker.count());
@@ -57,12 +58,12 @@ impl SessionTable {
     }
 }
 
-fn hello(encoding: Encoding) -> Hello {
-    Hello {
+fn hello(encoding: Encoding) -> ConnectionInfo {
+    ConnectionInfo {
         encoding,
         frame_ping: false,
         transport: "websocket",
-        uplink: Uplink::Connection,
+        command_source: CommandSource::Connection,
         user: None,
     }
 }
@@ -82,7 +83,7 @@ fn join(
     node: &Node,
     session_table: &mut SessionTable,
     (index, channel): (u32, &str),
-    terms: Option<Box<Terms>>,
+    terms: Option<Box<SubscriptionGrant>>,
 ) -> usize {
     let channel = node.join(channel, session_table.shard());
     session_table.add_subscription(
@@ -125,7 +126,7 @@ fn a_timer_follows_the_earliest_deadline() {
     let user = node.enter("42", 0).expect("no limit");
     session_table.admit(0, user);
     session_table.session_mut(key(0)).expect("open").beat_at = Moment(20_000);
-    let terms = Terms::boxed(Default::default(), Some(1_000));
+    let terms = SubscriptionGrant::boxed(Default::default(), Some(1_000));
     join(&node, &mut session_table, (0, "a"), terms);
     session_table.schedule(&node, 0);
     assert_eq!(session_table.pop_due(Moment(19_900)), None);
@@ -156,7 +157,7 @@ proptest! {
                 }
                 (_, None) => {
                     let filter = (index % 2 == 1).then(filter);
-                    let terms = Terms::filtering(None, filter);
+                    let terms = SubscriptionGrant::filtering(None, filter);
                     let place = join(&node, &mut session_table, (index, &channel), terms);
                     if index > 3 {
                         session_table.want_join_leave(index, place);

@@ -39,7 +39,7 @@ pub(crate) struct PositionTracker {
     pub(crate) sure_at: Moment,
     pub(crate) possible_gap: Option<PossibleGap>,
     /// Publications may be missing, however recent `sure_at` is.
-    pub(crate) is_doubted: bool,
+    pub(crate) may_have_gap: bool,
 }
 
 /// A stream top seen before its publications; until `until` they may still be in flight.
@@ -84,7 +84,7 @@ impl PositionTracker {
             count: 0,
             sure_at: now,
             possible_gap: None,
-            is_doubted: false,
+            may_have_gap: false,
         }
     }
 

@@ -15,9 +15,9 @@ fn a_channel_is_found_as_long_as_it_has_subscribers() {
     let (a, place) = subscribers.add("a".into(), subscriber(1), Encoding::Json);
     assert_eq!((subscribers.find("a"), subscribers.find("b"), place), (Some(a), None, 0));
     assert_eq!(subscribers.add("a".into(), subscriber(2), Encoding::Protobuf), (a, 1));
-    assert_eq!(subscribers.audience(a).json, 1);
+    assert_eq!(subscribers.channel_subscribers(a).json, 1);
     assert_eq!(subscribers.remove(a, 0, Encoding::Json), Some(subscriber(2)), "moved to 0");
-    assert_eq!(subscribers.audience(a).json, 0);
+    assert_eq!(subscribers.channel_subscribers(a).json, 0);
     assert_eq!(subscribers.remove(a, 0, Encoding::Protobuf), None);
     assert_eq!(subscribers.find("a"), None);
     assert!(subscribers.channels.is_empty() && subscribers.names.is_empty());
@@ -30,7 +30,7 @@ fn removing_the_last_of_a_list_moves_nobody() {
         subscribers.add("a".into(), subscriber(connection), Encoding::Json);
     }
     assert_eq!(subscribers.remove(0, 2, Encoding::Json), None);
-    assert_eq!(subscribers.audience(0).list.as_slice(), [subscriber(0), subscriber(1)]);
+    assert_eq!(subscribers.channel_subscribers(0).list.as_slice(), [subscriber(0), subscriber(1)]);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_list_gives_memory_back_after_a_crowd_has_left() {
     for place in (1..10_000).rev() {
         subscribers.remove(0, place, Encoding::Json);
     }
-    assert!(subscribers.audience(0).list.capacity() <= SHRINK_FROM);
+    assert!(subscribers.channel_subscribers(0).list.capacity() <= SHRINK_FROM);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn marks_stay_with_a_subscriber_wherever_it_moves() {
     let mut subscribers = Subscribers::default();
     subscribers.add("a".into(), subscriber(0), Encoding::Json);
     subscribers.add("a".into(), subscriber(1).with_filter(), Encoding::Json);
-    subscribers.audience_mut(0).want_join_leave(1);
+    subscribers.channel_subscribers_mut(0).want_join_leave(1);
     subscribers.moved(0, 1, 5);
     let moved = subscribers.remove(0, 0, Encoding::Json).expect("the last one moves");
     assert_eq!((moved.connection, moved.place()), (1, 5));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use allocation_counter::measure;
 use fanwire_broker::{ClientId, PublishOptions};
 use fanwire_node::options::Namespace;
-use fanwire_node::{Broadcast, ConnectionKey, DeltaMode, Hello, Options, Outbox};
+use fanwire_node::{Broadcast, ConnectionInfo, ConnectionKey, DeltaMode, Options, Outbox};
 use fanwire_protocol::{Disconnect, Encoding, Publication};
 
 use crate::history::with_history;
@@ -40,7 +40,7 @@ fn connect_and_subscribe(world: &mut World, index: u32, channel: &str) {
     connect_as(hello, world, index, channel);
 }
 
-fn connect_as(hello: Hello, world: &mut World, index: u32, channel: &str) {
+fn connect_as(hello: ConnectionInfo, world: &mut World, index: u32, channel: &str) {
     let commands = format!(
         "{{\"id\":1,\"connect\":{{}}}}\n{{\"id\":2,\"subscribe\":{{\"channel\":\"{channel}\"}}}}"
     );

@@ -247,7 +247,7 @@ impl Real {
             Step::Open { who } => {
                 *self.generations.entry(who).or_default() += 1;
                 let hello = hello(&format!("as {}", user_of(who)));
-                let hello = fanwire_node::Hello { encoding: encoding_of(who), ..hello };
+                let hello = fanwire_node::ConnectionInfo { encoding: encoding_of(who), ..hello };
                 let key = self.key(who);
                 self.shards[shard_of(who)].hub.open(key, hello, self.now);
             }

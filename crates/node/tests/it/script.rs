@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fanwire_broker::{ClientId, PublishOptions};
-use fanwire_node::{Hello, Options, Uplink};
+use fanwire_node::{CommandSource, ConnectionInfo, Options};
 use fanwire_protocol::{Encoding, Publication};
 
 use crate::world::World;
@@ -130,7 +130,7 @@ impl World {
     }
 
     /// Opens and connects a peer and forgets what it heard.
-    pub(crate) fn connected(&mut self, name: &str, hello: Hello) {
+    pub(crate) fn connected(&mut self, name: &str, hello: ConnectionInfo) {
         self.open(name, hello);
         self.say(name, r#"{"id":1,"connect":{}}"#);
         let reply = self.heard(name).expect("a connect reply");
@@ -194,12 +194,12 @@ pub(crate) fn play_in_both(options: &Options, script: &str) {
     }
 }
 
-pub(crate) fn hello(words: &str) -> Hello {
-    let mut hello = Hello {
+pub(crate) fn hello(words: &str) -> ConnectionInfo {
+    let mut hello = ConnectionInfo {
         encoding: Encoding::Json,
         frame_ping: false,
         transport: "websocket",
-        uplink: Uplink::Connection,
+        command_source: CommandSource::Connection,
         user: None,
     };
     let mut words = words.split_whitespace();
@@ -208,7 +208,7 @@ pub(crate) fn hello(words: &str) -> Hello {
             "json" => hello.encoding = Encoding::Json,
             "protobuf" => hello.encoding = Encoding::Protobuf,
             "frame_ping" => hello.frame_ping = true,
-            "uni" => hello.uplink = Uplink::None,
+            "uni" => hello.command_source = CommandSource::None,
             "as" => hello.user = words.next().map(str::to_owned),
             other => panic!("nobody opens {other}"),
         }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_broker::{Position, PublishOptions};
 use fanwire_node::options::RecoveryMode;
-use fanwire_node::{ConnectionKey, Hello, Node, Page, Uplink};
+use fanwire_node::{CommandSource, ConnectionInfo, ConnectionKey, Node, Page};
 use fanwire_protocol::{Encoding, ErrorCode, Publication, Reply, StreamPosition};
 use prost::Message as _;
 
@@ -59,11 +59,11 @@ impl Real {
         let (channel, epochs, heard) = Default::default();
         let mut real = Self { node, now, shards, channel, epochs, published: 0, heard };
         for (who, encoding) in CLIENTS.into_iter().enumerate() {
-            let hello = Hello {
+            let hello = ConnectionInfo {
                 encoding,
                 frame_ping: false,
                 transport: "websocket",
-                uplink: Uplink::Connection,
+                command_source: CommandSource::Connection,
                 user: None,
             };
             real.shards[shard_of(who)].hub.open(key(who), hello, now);

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use fanwire_node::{
-    Broadcast, ConnectionKey, DeltaMode, EncodeJob, Hello, Hub, Inbox, Node, Notice, Options,
-    Outbox,
+    Broadcast, ConnectionInfo, ConnectionKey, DeltaMode, EncodeJob, Hub, Inbox, Node, Notice,
+    Options, Outbox,
 };
 use fanwire_protocol::{Command, Commands, Disconnect, Encoding, Reply, encode_reply};
 use prost::Message as _;
@@ -81,7 +81,7 @@ impl World {
     }
 
     /// Opens a connection on the shard with the fewest.
-    pub(crate) fn open(&mut self, name: &str, hello: Hello) {
+    pub(crate) fn open(&mut self, name: &str, hello: ConnectionInfo) {
         let opened = self.shards.iter().map(|shard| shard.opened);
         let shard = opened.enumerate().min_by_key(|(_, opened)| *opened).expect("a shard").0;
         let index = self.shards[shard].opened;

@@ -6,7 +6,7 @@
 use super::*;
 
 const KINDS: [KeyKind; 6] = [
-    KeyKind::Feed,
+    KeyKind::PubSub,
     KeyKind::Stream,
     KeyKind::Meta,
     KeyKind::Ends,
@@ -27,7 +27,7 @@ fn tag(name: &str) -> &str {
 fn all_names_of_a_channel_have_one_hash_tag() {
     let keys = Keys::new("fanwire", true);
     for channel in ["news", "", "}", "{}", "a}b", "user:#42", "\u{fffd} "] {
-        let expected = tag(&keys.of(KeyKind::Feed, channel)).to_owned();
+        let expected = tag(&keys.of(KeyKind::PubSub, channel)).to_owned();
         assert!(expected.starts_with(':'), "{channel}");
         for kind in KINDS {
             assert_eq!(tag(&keys.of(kind, channel)), expected, "{kind:?} of {channel}");
@@ -54,13 +54,13 @@ fn different_kinds_have_different_names() {
 fn the_channel_of_a_feed_is_found_again() {
     let keys = Keys::new("a.b", false);
     for channel in ["news", "", "}", "a}b"] {
-        let name = keys.of(KeyKind::Feed, channel);
-        assert_eq!(keys.channel_of_feed(name.as_bytes()), Some(channel));
+        let name = keys.of(KeyKind::PubSub, channel);
+        assert_eq!(keys.channel_of_pubsub(name.as_bytes()), Some(channel));
     }
     for foreign in ["a.b.feed.{:news", "a.b.stream.{:news}", "news", "", "a.b.feed.{:"] {
-        assert_eq!(keys.channel_of_feed(foreign.as_bytes()), None, "{foreign}");
+        assert_eq!(keys.channel_of_pubsub(foreign.as_bytes()), None, "{foreign}");
     }
-    assert_eq!(keys.channel_of_feed(b"a.b.feed.{:\xff}"), None);
+    assert_eq!(keys.channel_of_pubsub(b"a.b.feed.{:\xff}"), None);
 }
 
 #[test]
@@ -70,8 +70,8 @@ fn names_of_nodes_are_told_from_names_of_channels() {
     assert_eq!(keys.node_channel(Some("uid")), "fanwire.nodes.uid");
     for name in [keys.node_channel(None), keys.node_channel(Some("uid"))] {
         assert!(keys.is_node_channel(name.as_bytes()));
-        assert_eq!(keys.channel_of_feed(name.as_bytes()), None);
+        assert_eq!(keys.channel_of_pubsub(name.as_bytes()), None);
     }
-    assert!(!keys.is_node_channel(keys.of(KeyKind::Feed, "nodes").as_bytes()));
+    assert!(!keys.is_node_channel(keys.of(KeyKind::PubSub, "nodes").as_bytes()));
     assert!(!keys.is_node_channel(b"other.nodes"));
 }

@@ -30,7 +30,7 @@ impl Deliver for UnsubscribingHandler {
 #[test]
 fn a_name_that_is_removed_during_its_confirmation_has_no_continuity() {
     let (keys, handler) = (Keys::new("p", false), Arc::new(UnsubscribingHandler::default()));
-    let name = keys.of(KeyKind::Feed, "a");
+    let name = keys.of(KeyKind::PubSub, "a");
     let message_handler =
         Arc::new(MessageHandler::new(keys, Arc::new(Health::at(std::iter::empty()))));
     message_handler.deliver_to(Arc::clone(&handler) as _);

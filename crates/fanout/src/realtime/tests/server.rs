@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanwire_node::{Hello, HubCounters, Node, Uplink};
+use fanwire_node::{CommandSource, ConnectionInfo, HubCounters, Node};
 use fanwire_protocol::{Disconnect, Encoding};
 use fanwire_shard::testing::TestShard;
 use fanwire_shard::{Budget, Compression, ShardSettings};
@@ -71,11 +71,11 @@ impl Server {
         set_socket_send_buffer_size(&socket, SOCKET_BYTES).expect("a socket");
         set_socket_recv_buffer_size(&peer, SOCKET_BYTES).expect("a socket");
         let frame = frame(commands);
-        let hello = Hello {
+        let hello = ConnectionInfo {
             encoding: Encoding::Json,
             frame_ping: false,
             transport: "websocket",
-            uplink: Uplink::Connection,
+            command_source: CommandSource::Connection,
             user,
         };
         self.shard.open(socket, frame, compression, hello.into());

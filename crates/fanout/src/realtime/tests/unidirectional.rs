@@ -12,7 +12,8 @@ use fanwire_broker::PublishOptions;
 use fanwire_node::options::Options;
 use fanwire_node::protocol::{Encoding, Publication};
 use fanwire_node::{
-    ConnectionSelector, Hello, Node, Renewal, ServerSubscription, Uplink, broker::Position,
+    CommandSource, ConnectionInfo, ConnectionSelector, Node, Renewal, ServerSubscription,
+    broker::Position,
 };
 use fanwire_protocol::StreamPosition;
 use fanwire_shard::{
@@ -142,13 +143,19 @@ impl Peer {
     }
 }
 
-fn hello(transport: Transport) -> Hello {
-    let uplink = match transport.is_unidirectional() {
-        true => Uplink::None,
-        false => Uplink::Connection,
+fn hello(transport: Transport) -> ConnectionInfo {
+    let command_source = match transport.is_unidirectional() {
+        true => CommandSource::None,
+        false => CommandSource::Connection,
     };
     let transport = transport.name();
-    Hello { encoding: Encoding::Json, frame_ping: false, transport, uplink, user: None }
+    ConnectionInfo {
+        encoding: Encoding::Json,
+        frame_ping: false,
+        transport,
+        command_source,
+        user: None,
+    }
 }
 
 #[test]

@@ -152,7 +152,7 @@ fn add_subscription(
         buffered,
         ..
     } = pending_channel;
-    let BufferedMessages { broadcasts, is_doubted } = buffered;
+    let BufferedMessages { broadcasts, may_have_gap } = buffered;
     let (node, index) = (context.node, context.key.index);
     let place = context.session_table.add_subscription(
         index,
@@ -166,7 +166,7 @@ fn add_subscription(
     if tracking.positioned {
         context.session_table.position_tracker(node, index, place, caught_up.position, context.now);
     }
-    if tracking.positioned && is_doubted {
+    if tracking.positioned && may_have_gap {
         context.session_table.report_possible_gap(&channel, node.clock().moment(context.now));
     }
     match delta {

@@ -13,14 +13,14 @@ use crate::command::CommandContext;
 use crate::options::{Namespace, RecoveryMode};
 use crate::pending::{Tracking, Visibility};
 use crate::recovery::ClaimedPosition;
-use crate::session::Terms;
+use crate::session::SubscriptionGrant;
 use crate::subscribers::DeltaState;
 
 /// Parameters of a subscription that is about to start.
 pub(in crate::command) struct SubscribeParameters<'a> {
     pub(in crate::command) channel: &'a str,
     pub(in crate::command) server_side: bool,
-    pub(in crate::command) terms: Option<Box<Terms>>,
+    pub(in crate::command) terms: Option<Box<SubscriptionGrant>>,
     pub(in crate::command) tracking: Tracking,
     /// The initial delta state, with deltas.
     pub(in crate::command) delta: Option<DeltaState>,
@@ -53,14 +53,14 @@ impl Tracking {
             return Self::default();
         }
         let may_read = || may_read_history(context.who(), namespace, true).is_ok();
-        let wished = |parameters: fn(&SubscribeRequest) -> bool, allowed: bool| {
+        let requested = |parameters: fn(&SubscribeRequest) -> bool, allowed: bool| {
             request.is_some_and(parameters) && (allowed || may_read())
         };
         let recoverable = overrides.force_recovery.unwrap_or(namespace.force_recovery)
-            || wished(|request| request.recoverable, namespace.allow_recovery);
+            || requested(|request| request.recoverable, namespace.allow_recovery);
         let positioned = recoverable
             || overrides.force_positioning.unwrap_or(namespace.force_positioning)
-            || wished(|request| request.positioned, namespace.allow_positioning);
+            || requested(|request| request.positioned, namespace.allow_positioning);
         Self { positioned, recoverable }
     }
 }
@@ -90,12 +90,12 @@ impl Visibility {
         request: Option<&SubscribeRequest>,
     ) -> Self {
         let announced = overrides.join_leave.unwrap_or(namespace.join_leave);
-        let wished = announced
+        let requested = announced
             && request.is_some_and(|request| request.join_leave)
             && has_presence_access(context.who(), namespace, true);
         let forced = overrides.force_push_join_leave.unwrap_or(namespace.force_push_join_leave);
         let present = overrides.presence.unwrap_or(namespace.presence);
-        Self { present, announced, wants_join_leave: forced || wished }
+        Self { present, announced, wants_join_leave: forced || requested }
     }
 }
 

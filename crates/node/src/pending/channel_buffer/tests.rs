@@ -78,6 +78,6 @@ fn a_doubt_is_for_those_who_are_on_the_way_in_when_it_comes() {
     hold(&mut channel_buffer, 1, 1);
     for (from, expect) in [(ada, (2, true)), (bob, (1, true)), (eve, (1, false))] {
         let buffered = channel_buffer.leave(from).expect("it is not too much");
-        assert_eq!((buffered.broadcasts.len(), buffered.is_doubted), expect);
+        assert_eq!((buffered.broadcasts.len(), buffered.may_have_gap), expect);
     }
 }

@@ -10,15 +10,15 @@ use uuid::Uuid;
 
 use super::*;
 use crate::clock::Clock;
-use crate::session::{ConnectionKey, Hello, Phase, Uplink};
+use crate::session::{CommandSource, ConnectionInfo, ConnectionKey, Phase};
 
 fn session(index: u32, phase: Phase) -> Option<Session> {
     let encoding = Encoding::Json;
-    let hello = Hello {
+    let hello = ConnectionInfo {
         encoding,
         frame_ping: true,
         transport: "websocket",
-        uplink: Uplink::Connection,
+        command_source: CommandSource::Connection,
         user: None,
     };
     let now = Instant::now();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_broker::{ClientId, Position, PublishOptions};
 use fanwire_node::options::Namespace;
-use fanwire_node::{ConnectionKey, Hello, Node, Options, Uplink};
+use fanwire_node::{CommandSource, ConnectionInfo, ConnectionKey, Node, Options};
 use fanwire_protocol::{Encoding, Publication, Reply, SubscribeResult, fossil};
 use prost::Message as _;
 
@@ -53,11 +53,11 @@ impl Harness {
         let number = self.clients.len();
         let (shard, key) =
             (number % 2, ConnectionKey { index: number as u32 / 2, generation: number as u32 });
-        let hello = Hello {
+        let hello = ConnectionInfo {
             encoding,
             frame_ping: false,
             transport: "websocket",
-            uplink: Uplink::Connection,
+            command_source: CommandSource::Connection,
             user: None,
         };
         self.shards[shard].hub.open(key, hello, self.now);

@@ -14,7 +14,7 @@ use std::{
 use fanwire_broker::{Position, PublishOptions};
 use fanwire_deflate::Shadow;
 use fanwire_node::{
-    Broadcast, DeltaMode, Hello, Inbox, Node, Notice, Options, Uplink,
+    Broadcast, CommandSource, ConnectionInfo, DeltaMode, Inbox, Node, Notice, Options,
     options::{CompressionPolicy, Namespace, RecoveryMode},
 };
 use fanwire_protocol::{Encoding, Publication, encode_publication};
@@ -196,11 +196,11 @@ impl World {
             }
         };
         let encoding = if is_binary { Encoding::Protobuf } else { Encoding::Json };
-        let hello = Hello {
+        let hello = ConnectionInfo {
             encoding,
             frame_ping: true,
             transport: "websocket",
-            uplink: Uplink::Connection,
+            command_source: CommandSource::Connection,
             user: None,
         };
         self.realtime.open(key, hello.into(), Instant::now(), &mut self.out);
