@@ -82,6 +82,7 @@ fn hub(now: Instant, out: &mut Count) -> Hub {
         transport: "websocket",
         command_source: CommandSource::Connection,
         user: None,
+        headers: Vec::new(),
     };
     hub.open(KEY, hello, now);
     hub.receive(KEY, br#"{"id":1,"connect":{}}"#, now, out);

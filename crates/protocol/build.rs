@@ -1,5 +1,5 @@
-//! Generates the messages of the client protocol from `proto/client.proto`.
-//! In: the `.proto` file. Out: structs that prost reads and writes as Protobuf, and serde as JSON by the rules in `src/json.rs`.
+//! Generates the messages of the client protocol and of event proxies from the files in `proto/`.
+//! In: the `.proto` files. Out: structs that prost reads and writes as Protobuf, and serde as JSON by the rules in `src/json.rs`.
 //! Uses protox, so no `protoc` has to be installed; holds no logic.
 //! A field that is not written in JSON by the rule of its type is a row of `ALWAYS_WRITTEN` or of the match in `serde_attribute`.
 
@@ -10,10 +10,10 @@ use prost_types::{
     field_descriptor_proto::{Label, Type},
 };
 
-const PROTO: &str = "proto/client.proto";
+const PROTOS: [&str; 2] = ["proto/client.proto", "proto/proxy.proto"];
 
-/// Fields that JSON replies contain even when they are empty: clients read them without a check.
-const ALWAYS_WRITTEN: [&str; 8] = [
+/// Fields that JSON contains even when they are empty: clients and backends read them without a check.
+const ALWAYS_WRITTEN: [&str; 13] = [
     "ClientInfo.user",
     "ClientInfo.client",
     "PresenceResult.presence",
@@ -22,11 +22,16 @@ const ALWAYS_WRITTEN: [&str; 8] = [
     "HistoryResult.publications",
     "HistoryResult.epoch",
     "HistoryResult.offset",
+    "proxy.RefreshRequest.user",
+    "proxy.SubscribeRequest.user",
+    "proxy.PublishRequest.user",
+    "proxy.RPCRequest.user",
+    "proxy.SubRefreshRequest.user",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("cargo::rerun-if-changed={PROTO}");
-    let files = protox::compile([PROTO], ["proto"])?;
+    println!("cargo::rerun-if-changed=proto");
+    let files = protox::compile(PROTOS, ["proto"])?;
     let mut config = prost_build::Config::new();
     config.bytes(["."]).btree_map(["."]);
     config.message_attribute(
@@ -36,8 +41,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     for file in &files.file {
         for message in &file.message_type {
             for field in &message.field {
-                let path = format!("{}.{}", message.name(), field.name());
-                config.field_attribute(&path, serde_attribute(&path, field));
+                let name = format!("{}.{}", message.name(), field.name());
+                let path = format!(".{}.{name}", file.package());
+                let name =
+                    if file.package().ends_with(".proxy") { format!("proxy.{name}") } else { name };
+                config.field_attribute(&path, serde_attribute(&name, field));
             }
         }
     }

@@ -42,6 +42,8 @@ pub struct Renewal {
     pub expire_at: Option<u64>,
     /// `conn_info` from now on; empty = as before.
     pub info: Bytes,
+    /// `meta` from now on; empty = as before. Only hooks set it; control commands do not carry it.
+    pub meta: Bytes,
 }
 
 /// Selects connections: those of `user` (exact; "" = the anonymous ones) that match every further filter.

@@ -258,7 +258,7 @@ impl ControlCommand {
     }
 
     pub fn refresh(target: &ConnectionSelector, renewal: &Renewal) -> Self {
-        let Renewal { expire_at, info } = renewal.clone();
+        let Renewal { expire_at, info, .. } = renewal.clone();
         Self::Refresh(RefreshCommand { target: target.into(), expire_at, info })
     }
 }
@@ -286,7 +286,10 @@ impl SubscribeCommand {
 
 impl RefreshCommand {
     pub fn into_parts(self) -> (ConnectionSelector, Renewal) {
-        (self.target.into(), Renewal { expire_at: self.expire_at, info: self.info })
+        (
+            self.target.into(),
+            Renewal { expire_at: self.expire_at, info: self.info, ..Renewal::default() },
+        )
     }
 }
 

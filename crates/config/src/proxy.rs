@@ -31,6 +31,16 @@ pub struct Proxies {
     pub named: BTreeMap<String, ProxyOptions>,
 }
 
+impl Proxies {
+    /// Every proxy.
+    pub fn iter(&self) -> impl Iterator<Item = &ProxyOptions> {
+        let defaults =
+            [&self.subscribe, &self.publish, &self.sub_refresh, &self.subscribe_stream, &self.rpc];
+        let of_connections = [&self.connect, &self.refresh].into_iter().flatten();
+        of_connections.chain(defaults).chain(self.named.values())
+    }
+}
+
 /// One event proxy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProxyOptions {

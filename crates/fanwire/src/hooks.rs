@@ -164,7 +164,7 @@ impl Caller {
         hook: impl Hook<Event, Decision<Grant>>,
     ) -> NodeHook<Event, Grant> {
         let hook = Arc::new(hook);
-        Box::new(move |event| {
+        NodeHook::new(move |event| {
             let (promise, answer) = Answer::later();
             let called = self.call(&hook, event);
             self.runtime.spawn(async move {

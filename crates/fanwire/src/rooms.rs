@@ -16,7 +16,7 @@ use fanwire_broker::Answer;
 use fanwire_cluster::ConnectionSelector;
 use fanwire_node::{
     Node,
-    hooks::{ClientReport, Hooks as NodeHooks, PublishEvent, PublishGrant, Rejection},
+    hooks::{ClientReport, Hook, Hooks as NodeHooks, PublishEvent, PublishGrant, Rejection},
 };
 use fanwire_protocol::ErrorCode;
 use fanwire_room::{InputLimits, Overrun, Refused, Simulation};
@@ -186,14 +186,14 @@ impl Rooms {
     /// Adds what rooms need to the hooks of a program.
     pub(crate) fn extend(&self, hooks: &mut NodeHooks) {
         let (shared, other) = (Arc::clone(&self.0), hooks.publish.take());
-        hooks.publish = Some(Box::new(move |event: PublishEvent| {
+        hooks.publish = Some(Hook::new(move |event: PublishEvent| {
             if let Some(room) = shared.find(&event.channel) {
                 return Answer::now(match room.input(&event.client.client, event.data) {
                     Ok(()) => Ok(Some(PublishGrant::Processed)),
                     Err(refused) => Err(Rejection::Error(code_of(refused).into())),
                 });
             }
-            other.as_ref().map_or_else(|| Answer::now(Ok(None)), |hook| hook(event))
+            other.as_ref().map_or_else(|| Answer::now(Ok(None)), |hook| hook.call(event))
         }));
         let (shared, other) = (Arc::clone(&self.0), hooks.report.take());
         hooks.report = Some(Box::new(move |report: ClientReport| {

@@ -1,4 +1,4 @@
-//! Hooks (the port for programs that embed a node): decisions about client commands, and reports of what clients did.
+//! Hooks (the port for programs that embed a node, and for event proxies): decisions about client commands, and reports.
 //! In: events of clients → out: grants or rejections, ready or pending; nothing for reports.
 //! Uses: values of the protocol. Never: threads, timeouts; the program around the node has them.
 //! Change here: what a hook receives and what it may grant. `command/hook.rs` asks, `hub/timers.rs` refreshes.
@@ -11,21 +11,25 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fanwire_area::ViewChange;
 use fanwire_auth::{ChannelGrant, Overrides};
-use fanwire_broker::{Abandoned, Answer};
+use fanwire_broker::{Abandoned, Answer, PublishOptions};
 use fanwire_cluster::Renewal;
 use fanwire_protocol::{ClientInfo, Disconnect, Error};
+
+use crate::options::ProxyChoice;
 
 /// The functions that a node calls. They run on the thread of a shard, so they must return at once; what takes time is
 /// a pending answer. A session waits for one answer at most, and its later commands wait behind it.
 ///
 /// An answer `None` decides nothing: the node continues as without the hook. Of a refresh it means that the connection
-/// expired.
+/// or the subscription expired.
 #[derive(Default)]
 pub struct Hooks {
     /// Authenticates a connect that has no token, or one that no configured key can verify.
     pub connect: Option<Hook<ConnectEvent, ConnectGrant>>,
     /// Gives a connection a new expiry time when the old one has passed. With this hook clients do not refresh.
     pub refresh: Option<Hook<RefreshEvent, Renewal>>,
+    /// Gives a subscription a new expiry time when the old one has passed. Where it applies clients need not refresh.
+    pub sub_refresh: Option<Hook<RefreshEvent, Renewal>>,
     /// Decides about a subscribe without a token, to a channel that is neither private nor of listed users.
     pub subscribe: Option<Hook<SubscribeEvent, SubscribeGrant>>,
     /// Decides about a publish, before the permissions of the namespace.
@@ -34,16 +38,39 @@ pub struct Hooks {
     pub rpc: Option<Hook<RpcEvent, Bytes>>,
     /// Receives reports, of each client in order.
     pub report: Option<Box<dyn Fn(ClientReport) + Send + Sync>>,
+    /// Names in lower case that [`ClientContext::emulated_headers`] keeps from `headers` of the connect command.
+    pub emulated_headers: Vec<String>,
 }
 
 /// A function that decides about an event.
-pub type Hook<Event, Grant> = Box<dyn Fn(Event) -> Answer<Option<Grant>, Rejection> + Send + Sync>;
+pub struct Hook<Event, Grant> {
+    decide: Box<dyn Fn(Event) -> Answer<Option<Grant>, Rejection> + Send + Sync>,
+    /// Asked only where the options name a proxy.
+    is_of_proxies: bool,
+}
+
+/// Facts about a connection that a hook may need.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClientContext {
+    /// Name of the transport (protocol §24), such as `websocket`.
+    pub transport: &'static str,
+    /// `json` or `protobuf`.
+    pub protocol: &'static str,
+    /// Headers of the client's request whose names some proxy lists, in lower case; one entry for each value.
+    pub headers: Vec<(String, Bytes)>,
+    /// Headers of the connect command whose names some proxy lists, in lower case. The client chose them.
+    pub emulated_headers: Vec<(String, String)>,
+    /// JSON that the connection's token or a hook set, and clients never see; empty = none.
+    pub meta: Bytes,
+}
 
 /// A connect without a token that a configured key can verify.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectEvent {
     /// The id that the client gets.
     pub client: String,
+    pub context: Arc<ClientContext>,
     /// "" = none.
     pub token: String,
     /// Data of the connect command, as the client sent it; empty = none.
@@ -51,18 +78,28 @@ pub struct ConnectEvent {
     /// Name and version of the client's SDK, as it says.
     pub name: String,
     pub version: String,
+    /// Server-side subscriptions that the client requests.
+    pub channels: Vec<String>,
 }
 
-/// A connection whose expiry time has passed.
+/// A connection or a subscription whose expiry time has passed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefreshEvent {
     pub client: ClientInfo,
+    pub context: Arc<ClientContext>,
+    /// Channel of the subscription; `None` for a connection.
+    pub channel: Option<Arc<str>>,
+    /// The proxy that the namespace names; `None` = none.
+    pub proxy: Option<Arc<str>>,
 }
 
 /// A subscribe command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubscribeEvent {
     pub client: ClientInfo,
+    pub context: Arc<ClientContext>,
+    /// The proxy that the namespace names; `None` = none.
+    pub proxy: Option<Arc<str>>,
     pub channel: String,
     /// Data of the subscribe command; empty = none.
     pub data: Bytes,
@@ -73,6 +110,9 @@ pub struct SubscribeEvent {
 pub struct PublishEvent {
     /// The client, with `chan_info` if it is subscribed to the channel.
     pub client: ClientInfo,
+    pub context: Arc<ClientContext>,
+    /// The proxy that the namespace names; `None` = none.
+    pub proxy: Option<Arc<str>>,
     pub channel: String,
     pub data: Bytes,
 }
@@ -81,6 +121,9 @@ pub struct PublishEvent {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RpcEvent {
     pub client: ClientInfo,
+    pub context: Arc<ClientContext>,
+    /// The proxy that the namespace of the method names; `None` = none.
+    pub proxy: Option<Arc<str>>,
     pub method: String,
     pub data: Bytes,
 }
@@ -98,6 +141,10 @@ pub struct ConnectGrant {
     pub data: Bytes,
     /// Channels to which the server subscribes the client.
     pub channels: BTreeMap<String, ChannelGrant>,
+    /// [`ClientContext::meta`] of later events; empty = none.
+    pub meta: Bytes,
+    /// The subscriptions that the client requests are not made.
+    pub ignores_request: bool,
 }
 
 /// Attributes of a permitted subscription.
@@ -109,13 +156,17 @@ pub struct SubscribeGrant {
     pub data: Bytes,
     /// Options that differ from those of the namespace.
     pub overrides: Overrides,
+    /// Unix second at which the subscription expires; `None` = never. In the past: error 110.
+    pub expire_at: Option<u64>,
+    /// Positions, recovery, joins and leaves that the client requests are not given.
+    pub ignores_request: bool,
 }
 
 /// Handling of a permitted publication. The client gets an empty result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PublishGrant {
-    /// The node publishes it with this data.
-    Publish { data: Bytes, tags: BTreeMap<String, String> },
+    /// The node publishes it with this data. In `options`, `exclude_client` and `delivery` have no effect.
+    Publish { data: Bytes, tags: BTreeMap<String, String>, options: PublishOptions },
     /// The program has processed it; nothing is published.
     Processed,
 }
@@ -130,6 +181,9 @@ pub enum Rejection {
     /// The hook made no decision, for this cause: the connection ends with 3004 and the client reconnects. After a failed
     /// refresh the connection continues for a minute and is refreshed again.
     Failed(Cow<'static, str>),
+    /// The backend made no decision, for this cause: the client gets error 100, which is temporary. After a refresh as
+    /// with `Failed`.
+    Unavailable(Cow<'static, str>),
 }
 
 /// Report about a client.
@@ -143,6 +197,101 @@ pub enum ClientReport {
     Unsubscribed { client: ClientInfo, channel: Arc<str> },
     /// The connection of a connected client ended; 3000 if the client closed it, or its network.
     Disconnected { client: ClientInfo, disconnect: Disconnect },
+}
+
+impl<Event, Grant> Hook<Event, Grant> {
+    /// A hook that is asked about every event of its kind.
+    pub fn new(
+        decide: impl Fn(Event) -> Answer<Option<Grant>, Rejection> + Send + Sync + 'static,
+    ) -> Self {
+        Self { decide: Box::new(decide), is_of_proxies: false }
+    }
+
+    /// A hook that is asked about a channel or method only where the options name a proxy.
+    pub fn of_proxies(
+        decide: impl Fn(Event) -> Answer<Option<Grant>, Rejection> + Send + Sync + 'static,
+    ) -> Self {
+        Self { is_of_proxies: true, ..Self::new(decide) }
+    }
+
+    /// Asks the hook.
+    pub fn call(&self, event: Event) -> Answer<Option<Grant>, Rejection> {
+        (self.decide)(event)
+    }
+
+    /// Whether the hook is asked about a channel or method with this proxy.
+    pub(crate) fn applies(&self, proxy: &ProxyChoice) -> bool {
+        !self.is_of_proxies || proxy.enabled
+    }
+}
+
+impl<Event: Clone + Send + 'static, Grant: Send + 'static> Hook<Event, Grant> {
+    /// One hook of two: `second` is asked about what `first` does not decide.
+    fn chain(first: Option<Self>, second: Option<Self>) -> Option<Self> {
+        let (first, second) = match (first, second) {
+            (Some(first), Some(second)) => (first, Arc::new(second)),
+            (first, second) => return first.or(second),
+        };
+        let is_of_proxies = first.is_of_proxies && second.is_of_proxies;
+        let decide = move |event: Event| match first.call(event.clone()).ready() {
+            Ok(Ok(None)) => second.call(event),
+            Ok(decided) => Answer::now(decided),
+            Err(pending) => {
+                let (promise, answer) = Answer::later();
+                let second = Arc::clone(&second);
+                pending.then(move |decided| match decided {
+                    Ok(None) => second.call(event).then(|decided| promise.keep(decided)),
+                    decided => promise.keep(decided),
+                });
+                answer
+            }
+        };
+        Some(Self { decide: Box::new(decide), is_of_proxies })
+    }
+}
+
+impl Hooks {
+    /// Whether some hook decides about events.
+    pub(crate) fn decide(&self) -> bool {
+        self.connect.is_some()
+            || self.refresh.is_some()
+            || self.sub_refresh.is_some()
+            || self.subscribe.is_some()
+            || self.publish.is_some()
+            || self.rpc.is_some()
+    }
+
+    /// These hooks, and `next` for the events that they do not decide. Both receive reports.
+    pub fn or(self, next: Self) -> Self {
+        let mut emulated_headers = self.emulated_headers;
+        emulated_headers.extend(next.emulated_headers);
+        let report = match (self.report, next.report) {
+            (Some(first), Some(second)) => {
+                let both = move |report: ClientReport| {
+                    first(report.clone());
+                    second(report);
+                };
+                Some(Box::new(both) as Box<dyn Fn(ClientReport) + Send + Sync>)
+            }
+            (first, second) => first.or(second),
+        };
+        Self {
+            connect: Hook::chain(self.connect, next.connect),
+            refresh: Hook::chain(self.refresh, next.refresh),
+            sub_refresh: Hook::chain(self.sub_refresh, next.sub_refresh),
+            subscribe: Hook::chain(self.subscribe, next.subscribe),
+            publish: Hook::chain(self.publish, next.publish),
+            rpc: Hook::chain(self.rpc, next.rpc),
+            report,
+            emulated_headers,
+        }
+    }
+}
+
+impl<Event, Grant> fmt::Debug for Hook<Event, Grant> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Hook")
+    }
 }
 
 impl fmt::Debug for Hooks {

@@ -8,6 +8,7 @@ mod checks;
 mod control_commands;
 mod notices;
 mod receive;
+mod refresh;
 mod refusals;
 mod resume;
 mod timers;
@@ -132,6 +133,7 @@ impl Hub {
             Notice::Subscribe { target, command } => {
                 self.subscribe_target(&target, &command, now, out);
             }
+            Notice::Refreshed(refreshed) => self.refreshed(*refreshed, now, out),
             Notice::Refresh { target, renewal } => self.refresh_target(&target, &renewal, now, out),
             Notice::Commands { client, secret, data } => {
                 self.receive_emulated(client, secret, &data, now, out);

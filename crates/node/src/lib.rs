@@ -52,7 +52,7 @@
 //!
 //! let key = ConnectionKey { index: 0, generation: 0 };
 //! let (encoding, frame_ping, command_source, user) = (Encoding::Json, false, CommandSource::Connection, None);
-//! hub.open(key, ConnectionInfo { encoding, frame_ping, transport: "websocket", command_source, user }, now);
+//! hub.open(key, ConnectionInfo { encoding, frame_ping, transport: "websocket", command_source, user, headers: Vec::new() }, now);
 //! hub.receive(key, br#"{"id":1,"connect":{}}"#, now, &mut written);
 //! hub.receive(key, br#"{"id":2,"subscribe":{"channel":"news"}}"#, now, &mut written);
 //! assert_eq!(written.0[1], r#"{"id":2,"subscribe":{}}"#);

@@ -175,6 +175,13 @@ impl Node {
         }
     }
 
+    /// Says that a refresh failed, each cause once in a while.
+    pub(crate) fn log_failed_refresh(&self, cause: &str, now: Instant) {
+        if let Some(repeats) = self.log_throttle.record(cause, now) {
+            tracing::warn!(%cause, "a refresh failed: the connection goes on, and it is tried again in a minute{repeats}");
+        }
+    }
+
     /// Adds the inbox of a further shard; before the first connection. At most 65,536 shards.
     ///
     /// # Panics

@@ -12,8 +12,10 @@ use fanwire_protocol::{Disconnect, UnsubscribeCode};
 use uuid::Uuid;
 
 use crate::broadcast::Broadcast;
+use crate::hooks::Rejection;
 use crate::join_leave::JoinLeave;
 use crate::pending::AwaitedResult;
+use crate::session::ConnectionKey;
 use crate::subscribers::PositionCheck;
 use fanwire_cluster::{ConnectionSelector, Renewal, ServerSubscribe};
 
@@ -50,6 +52,8 @@ pub enum Notice {
     Subscribe { target: ConnectionSelector, command: Arc<ServerSubscribe> },
     /// Set the lifetime of the connections of `target`.
     Refresh { target: ConnectionSelector, renewal: Renewal },
+    /// The decision of a hook about an expired connection or subscription.
+    Refreshed(Box<Refreshed>),
     /// Close the connections of a user except the newest.
     Supersede { user: Arc<str> },
     /// The new view of a subscriber of a channel with places.
@@ -62,6 +66,23 @@ pub enum Notice {
     Unsubscribe { target: ConnectionSelector, channel: Option<Arc<str>>, code: UnsubscribeCode },
 }
 
+/// The decision of a refresh hook.
+#[derive(Clone, Debug)]
+pub struct Refreshed {
+    pub(crate) key: ConnectionKey,
+    /// `None` for the connection.
+    pub(crate) channel: Option<Arc<str>>,
+    pub(crate) decision: Result<Option<Renewal>, Rejection>,
+}
+
+impl Refreshed {
+    /// Bytes of payloads that it keeps alive.
+    pub(crate) fn payload_bytes(&self) -> usize {
+        let renewal = self.decision.as_ref().ok().and_then(Option::as_ref);
+        renewal.map_or(0, |renewal| renewal.info.len() + renewal.meta.len())
+    }
+}
+
 impl Notice {
     /// Bytes of payloads that it keeps alive, without the prepared state of the shell.
     pub fn payload_bytes(&self) -> usize {
@@ -71,6 +92,7 @@ impl Notice {
             Self::JoinLeave(join_leave) => join_leave.payload_bytes(),
             Self::Subscribe { command, .. } => command.subscription().bytes(),
             Self::Refresh { renewal, .. } => renewal.info.len(),
+            Self::Refreshed(refreshed) => refreshed.payload_bytes(),
             Self::Commands { data, .. } => data.len(),
             _ => 0,
         }

@@ -195,6 +195,17 @@ impl ProxyChoice {
     }
 }
 
+impl RpcOptions {
+    /// Which proxy answers a method; `None` if the namespace in its name is unknown.
+    pub(crate) fn proxy_of(&self, method: &str) -> Option<&ProxyChoice> {
+        let boundary = Some(&*self.namespace_boundary).filter(|boundary| !boundary.is_empty());
+        match boundary.and_then(|boundary| method.split_once(boundary)) {
+            Some((namespace, _)) => self.namespaces.get(namespace),
+            None => Some(&self.without_namespace),
+        }
+    }
+}
+
 impl Default for ProxyChoice {
     fn default() -> Self {
         Self { enabled: false, name: Self::DEFAULT.into() }

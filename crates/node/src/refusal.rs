@@ -118,6 +118,7 @@ impl From<Rejection> for Refusal {
             }
             Rejection::Disconnect(disconnect) => return disconnect.into(),
             Rejection::Failed(cause) => cause,
+            Rejection::Unavailable(cause) => return Self::error(ErrorCode::INTERNAL, cause),
         };
         Self::disconnect(Disconnect::SERVER_ERROR, cause)
     }

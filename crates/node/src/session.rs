@@ -15,6 +15,7 @@ use uuid::{Builder, Uuid};
 
 use crate::clock::{Clock, Moment};
 use crate::filter::Filter;
+use crate::hooks::ClientContext;
 use crate::options::ClientOptions;
 
 /// Identifies a connection of a shard: a dense index, and a generation that differs when the index is reused.
@@ -37,6 +38,8 @@ pub struct ConnectionInfo {
     pub command_source: CommandSource,
     /// User id from `client.user_id_http_header`, when the request carried it.
     pub user: Option<String>,
+    /// Headers of the request for hooks, names in lower case; one entry for each value.
+    pub headers: Vec<(String, Bytes)>,
 }
 
 /// How the commands of a client reach its session.
@@ -84,6 +87,8 @@ pub(crate) struct Session {
     pub(crate) secret: Option<Box<Uuid>>,
     /// User id from the shell until connect, when the request carried one.
     pub(crate) header_user: Option<Box<str>>,
+    /// Facts for hooks; `None` when there are no hooks.
+    pub(crate) context: Option<Arc<ClientContext>>,
     /// "" until connect.
     pub(crate) user: Arc<str>,
     /// The client id; nil until connect.
@@ -151,15 +156,24 @@ pub(crate) struct SubscriptionGrant {
     pub(crate) expire_at: u64,
     /// Filter of publications; `None` = the subscription gets all.
     pub(crate) filter: Option<Box<Filter>>,
+    /// A hook refreshes the subscription at its expiry, and not the client.
+    pub(crate) is_refreshed_by_hook: bool,
 }
 
 impl Session {
     pub(crate) fn new(
         key: ConnectionKey,
         hello: ConnectionInfo,
+        has_hooks: bool,
         nobody: Arc<str>,
         stale_at: Moment,
     ) -> Self {
+        let context = ClientContext {
+            transport: hello.transport,
+            protocol: hello.encoding.name(),
+            headers: hello.headers,
+            ..ClientContext::default()
+        };
         Self {
             generation: key.generation,
             phase: Phase::Open,
@@ -171,6 +185,7 @@ impl Session {
             secret: (hello.command_source != CommandSource::Connection)
                 .then(|| Box::new(random_id())),
             header_user: hello.user.map(Into::into),
+            context: has_hooks.then(|| Arc::new(context)),
             user: nobody,
             id: Uuid::nil(),
             info: Bytes::new(),
@@ -190,6 +205,18 @@ impl Session {
     /// Whether its connect succeeded.
     pub(crate) fn is_connected(&self) -> bool {
         self.phase == Phase::Connected
+    }
+
+    /// Facts for a hook.
+    pub(crate) fn context(&self) -> Arc<ClientContext> {
+        self.context.clone().unwrap_or_default()
+    }
+
+    /// Replaces [`ClientContext::meta`], where hooks may ask for it; an empty one changes nothing.
+    pub(crate) fn set_meta(&mut self, meta: Bytes) {
+        if let Some(context) = self.context.as_mut().filter(|_| !meta.is_empty()) {
+            Arc::make_mut(context).meta = meta;
+        }
     }
 
     /// The client id as text, as on the wire.
@@ -235,9 +262,10 @@ impl Session {
         }
         let beat = if self.awaits_pong { self.pong_by } else { self.beat_at };
         let expiry = closing(clock, self.expire_at, expired_close_delay);
-        let subscriptions = self.subscriptions.iter().map(|subscription| {
-            closing(clock, subscription.expire_at(), options.expired_sub_close_delay)
-        });
+        let subscriptions = self
+            .subscriptions
+            .iter()
+            .map(|subscription| subscription.closing(clock, options.expired_sub_close_delay));
         subscriptions.fold(beat.min(expiry), Moment::min)
     }
 }
@@ -246,6 +274,16 @@ impl Subscription {
     /// Unix second, or `NO_EXPIRY`.
     pub(crate) fn expire_at(&self) -> u64 {
         self.terms.as_ref().map_or(NO_EXPIRY, |terms| terms.expire_at)
+    }
+
+    /// The time at which it ends, or a hook refreshes it; `delay` is the grace in which the client may refresh it.
+    pub(crate) fn closing(&self, clock: &Clock, delay: Duration) -> Moment {
+        let delay = if self.is_refreshed_by_hook() { Duration::ZERO } else { delay };
+        closing(clock, self.expire_at(), delay)
+    }
+
+    pub(crate) fn is_refreshed_by_hook(&self) -> bool {
+        self.terms.as_ref().is_some_and(|terms| terms.is_refreshed_by_hook)
     }
 
     /// Its filter; `None` = all publications.
@@ -258,8 +296,18 @@ impl SubscriptionGrant {
     /// `None` when nothing is set, which is the usual case and costs no heap block.
     pub(crate) fn boxed(info: Bytes, expire_at: Option<u64>) -> Option<Box<Self>> {
         let expire_at = expire_at.unwrap_or(NO_EXPIRY);
-        (!info.is_empty() || expire_at != NO_EXPIRY)
-            .then(|| Box::new(Self { info, expire_at, filter: None }))
+        (!info.is_empty() || expire_at != NO_EXPIRY).then(|| Box::new(Self::new(info, expire_at)))
+    }
+
+    fn new(info: Bytes, expire_at: u64) -> Self {
+        Self { info, expire_at, filter: None, is_refreshed_by_hook: false }
+    }
+
+    /// The same terms, of a subscription that a hook refreshes if `by_hook`.
+    pub(crate) fn refreshed(terms: Option<Box<Self>>, by_hook: bool) -> Option<Box<Self>> {
+        let mut terms = terms?;
+        terms.is_refreshed_by_hook = by_hook && terms.expire_at != NO_EXPIRY;
+        Some(terms)
     }
 
     /// The same terms with a filter, if there is one.
@@ -268,9 +316,7 @@ impl SubscriptionGrant {
         filter: Option<Box<Filter>>,
     ) -> Option<Box<Self>> {
         let Some(filter) = filter else { return terms };
-        let mut terms = terms.unwrap_or_else(|| {
-            Box::new(Self { info: Bytes::new(), expire_at: NO_EXPIRY, filter: None })
-        });
+        let mut terms = terms.unwrap_or_else(|| Box::new(Self::new(Bytes::new(), NO_EXPIRY)));
         terms.filter = Some(filter);
         Some(terms)
     }

@@ -102,7 +102,8 @@ impl SessionTable {
             self.sessions.resize_with(index + 1, || None);
         }
         let stale_at = node.clock().moment(now).after(node.options().client.stale_close_delay);
-        let session = Session::new(key, hello, Arc::clone(&self.nobody), stale_at);
+        let has_hooks = node.hooks().decide();
+        let session = Session::new(key, hello, has_hooks, Arc::clone(&self.nobody), stale_at);
         self.sessions[index] = Some(session);
         self.counters.sessions.add(1);
         self.wheel.set(key.index, stale_at);

@@ -26,6 +26,14 @@ impl Encoding {
         matches!(self, Self::Protobuf)
     }
 
+    /// Its name, as backends see it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Protobuf => "protobuf",
+        }
+    }
+
     /// The name in `Sec-WebSocket-Protocol` (client protocol §1).
     pub const fn subprotocol(self) -> &'static str {
         match self {

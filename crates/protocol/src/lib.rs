@@ -49,6 +49,7 @@ pub mod fuzzing;
 mod json;
 pub mod message;
 pub mod protobuf;
+pub mod proxy;
 mod publication;
 mod reply;
 mod scan;

@@ -54,7 +54,7 @@ impl Api {
             if expired {
                 self.node.disconnect(target, Disconnect::EXPIRED).await?;
             } else {
-                let renewal = Renewal { expire_at: unix(expire_at), info };
+                let renewal = Renewal { expire_at: unix(expire_at), info, ..Renewal::default() };
                 self.node.refresh(target, renewal).await?;
             }
             Ok(RefreshResult {})

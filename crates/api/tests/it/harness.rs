@@ -135,6 +135,7 @@ impl Harness {
             transport: "websocket",
             command_source: CommandSource::Connection,
             user,
+            headers: Vec::new(),
         };
         let Shard { hub, messages } = self.shard.get_mut().expect("no panics");
         hub.open(key, hello, now);
@@ -168,6 +169,7 @@ impl Harness {
             transport,
             command_source: CommandSource::Connection,
             user: None,
+            headers: Vec::new(),
         };
         self.shard.get_mut().expect("no panics").hub.open(key, hello, Instant::now());
     }

@@ -89,7 +89,7 @@ impl Member {
     fn call_everything(&self) -> Vec<Result<(), ErrorCode>> {
         let (node, to_all, now) = (&self.node, ConnectionSelector::default, Instant::now());
         let extra = ServerSubscription { channel: "extra".into(), ..Default::default() };
-        let renewal = Renewal { expire_at: None, info: "{}".into() };
+        let renewal = Renewal { expire_at: None, info: "{}".into(), ..Renewal::default() };
         let bye = Disconnect { code: 4_000, reason: "bye".into() };
         let calls = [
             node.subscribe(to_all(), extra, now),

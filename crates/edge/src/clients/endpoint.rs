@@ -12,11 +12,13 @@ use std::{
 use axum::{
     body::{Body, Bytes, HttpBody},
     extract::Query,
-    http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header},
     response::Response,
 };
 use fanwire_fanout::Realtime;
-use fanwire_shard::Application;
+use fanwire_node::{CommandSource, ConnectionInfo};
+use fanwire_protocol::Encoding;
+use fanwire_shard::{Application, Transport};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::{cors, upgrade::Endpoint};
@@ -27,7 +29,42 @@ pub(crate) type Refusal = Box<Response<String>>;
 /// An endpoint of clients of the protocol.
 pub(crate) struct RealtimeEndpoint {
     pub(crate) endpoint: Endpoint<Realtime>,
+    /// Header in which a trusted proxy passes the user; "" = none.
     pub(crate) user_id_header: String,
+    /// Headers of requests that event proxies pass on.
+    pub(crate) proxied_headers: Vec<HeaderName>,
+}
+
+impl RealtimeEndpoint {
+    /// Attributes of the connection that a request with these headers opens.
+    ///
+    /// # Errors
+    /// 400 for a user that is no UTF-8.
+    pub(crate) fn connection_info(
+        &self,
+        headers: &HeaderMap,
+        encoding: Encoding,
+        transport: Transport,
+    ) -> Result<ConnectionInfo, Refusal> {
+        let mut listed = Vec::new();
+        for name in &self.proxied_headers {
+            let value = |value: &HeaderValue| Bytes::copy_from_slice(value.as_bytes());
+            let named = headers.get_all(name).iter().map(value);
+            listed.extend(named.map(|value| (name.as_str().to_owned(), value)));
+        }
+        Ok(ConnectionInfo {
+            encoding,
+            frame_ping: false,
+            transport: transport.name(),
+            command_source: match transport {
+                Transport::WebSocket => CommandSource::Connection,
+                transport if transport.is_unidirectional() => CommandSource::None,
+                _ => CommandSource::Requests,
+            },
+            user: user_of(headers, &self.user_id_header)?,
+            headers: listed,
+        })
+    }
 }
 
 impl<A: Application> Endpoint<A> {
@@ -53,7 +90,7 @@ impl<A: Application> Endpoint<A> {
 ///
 /// # Errors
 /// 400 for a value that is no UTF-8: the client would be anonymous.
-pub(crate) fn user_of(headers: &HeaderMap, header: &str) -> Result<Option<String>, Refusal> {
+fn user_of(headers: &HeaderMap, header: &str) -> Result<Option<String>, Refusal> {
     if header.is_empty() {
         return Ok(None);
     }

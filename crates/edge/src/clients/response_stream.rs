@@ -12,15 +12,12 @@ use axum::{
     response::Response,
 };
 use fanwire_fanout::Opening;
-use fanwire_node::{CommandSource, ConnectionInfo};
 use fanwire_protocol::Encoding;
 use fanwire_ws::extension;
 
 use super::{
     content_coding, cors,
-    endpoint::{
-        RealtimeEndpoint, Refusal, connect_parameter, is_octet_stream, read, refuse, user_of,
-    },
+    endpoint::{RealtimeEndpoint, Refusal, connect_parameter, is_octet_stream, read, refuse},
     unidirectional,
 };
 use crate::accept::{
@@ -172,16 +169,8 @@ impl StreamEndpoint {
         is_binary: bool,
         coding: Option<Coding>,
     ) -> Result<(Opening, Vec<u8>), Refusal> {
-        let hello = ConnectionInfo {
-            encoding: if is_binary { Encoding::Protobuf } else { Encoding::Json },
-            frame_ping: false,
-            transport: self.transport.name(),
-            command_source: match self.transport.is_unidirectional() {
-                true => CommandSource::None,
-                false => CommandSource::Requests,
-            },
-            user: user_of(headers, &self.realtime.user_id_header)?,
-        };
+        let encoding = if is_binary { Encoding::Protobuf } else { Encoding::Json };
+        let hello = self.realtime.connection_info(headers, encoding, self.transport)?;
         let head = self.head(headers, is_binary, coding);
         Ok(match self.connect_responses.clone() {
             None => (hello.into(), head),

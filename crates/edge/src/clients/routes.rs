@@ -3,13 +3,14 @@
 //! Uses axum and the endpoints; contains no behaviour of its own.
 //! Changed here: paths. What an endpoint does is in its module, its limits are in `settings`.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use axum::{
     Router,
+    http::HeaderName,
     routing::{MethodRouter, any},
 };
-use fanwire_config::Config;
+use fanwire_config::{Config, Proxies};
 use fanwire_fanout::Realtime;
 use fanwire_node::Node;
 use fanwire_shard::Transport;
@@ -45,7 +46,8 @@ impl ClientRoutes {
         let ClientParts { endpoints, node } = parts;
         let [realtime, uni_websocket] = endpoints.map(|endpoint| {
             let user_id_header = config.client.user_id_http_header.clone();
-            Arc::new(RealtimeEndpoint { endpoint, user_id_header })
+            let proxied_headers = proxied_headers(&config.proxies);
+            Arc::new(RealtimeEndpoint { endpoint, user_id_header, proxied_headers })
         });
         let mut routes = Self::default();
         add_unidirectional(&mut routes, config, &realtime, uni_websocket);
@@ -119,4 +121,11 @@ fn add_unidirectional(
         let serve = any(response_stream::serve).with_state(Arc::clone(&endpoint));
         routes.add(&options.handler_prefix, serve, endpoint);
     }
+}
+
+/// The headers that some event proxy passes on. The rules of the configuration have refused what is no name.
+fn proxied_headers(proxies: &Proxies) -> Vec<HeaderName> {
+    let names = proxies.iter().flat_map(|proxy| &proxy.http_headers);
+    let names: BTreeSet<_> = names.map(|name| name.to_ascii_lowercase()).collect();
+    names.into_iter().filter_map(|name| name.parse().ok()).collect()
 }

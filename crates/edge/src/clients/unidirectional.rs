@@ -12,12 +12,12 @@ use axum::{
     response::Response,
 };
 use fanwire_fanout::{ConnectRefusal, Opening, PendingResponse};
-use fanwire_node::{CommandSource, ConnectionInfo};
+use fanwire_node::ConnectionInfo;
 use fanwire_protocol::{ConnectRequest, Encoding};
 
 use super::{
     cors,
-    endpoint::{RealtimeEndpoint, Refusal, connect_parameter, refuse, user_of},
+    endpoint::{RealtimeEndpoint, Refusal, connect_parameter, refuse},
     upgrade::ConnectionSetup,
 };
 use crate::accept::{
@@ -68,13 +68,9 @@ impl UniWebSocketEndpoint {
         head: &request::Parts,
         message: Vec<u8>,
     ) -> Result<ConnectionSetup<Opening>, Refusal> {
-        let hello = ConnectionInfo {
-            encoding: Encoding::Json,
-            frame_ping: true,
-            transport: Transport::UniWebSocket.name(),
-            command_source: CommandSource::None,
-            user: user_of(&head.headers, &self.realtime.user_id_header)?,
-        };
+        let transport = Transport::UniWebSocket;
+        let hello = self.realtime.connection_info(&head.headers, Encoding::Json, transport)?;
+        let hello = ConnectionInfo { frame_ping: true, ..hello };
         Ok(ConnectionSetup { hello: hello.into(), is_binary: false, message })
     }
 }

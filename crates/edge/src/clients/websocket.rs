@@ -11,11 +11,12 @@ use axum::{
     response::Response,
 };
 use fanwire_fanout::Opening;
-use fanwire_node::{CommandSource, ConnectionInfo};
+use fanwire_node::ConnectionInfo;
 use fanwire_protocol::Encoding;
+use fanwire_shard::Transport;
 
 use super::{
-    endpoint::{RealtimeEndpoint, Refusal, user_of},
+    endpoint::{RealtimeEndpoint, Refusal},
     upgrade::ConnectionSetup,
 };
 use crate::accept::plain_request::{PlainEndpoint, PlainOutcome};
@@ -68,13 +69,10 @@ impl RealtimeEndpoint {
             Some(chosen) => chosen == PROTOBUF,
             None => query.is("format", "protobuf") || query.is("cf_protocol", "protobuf"),
         };
-        let hello = ConnectionInfo {
-            encoding: if is_binary { Encoding::Protobuf } else { Encoding::Json },
-            frame_ping: query.is("cf_ws_frame_ping_pong", "true"),
-            transport: "websocket",
-            command_source: CommandSource::Connection,
-            user: user_of(&head.headers, &self.user_id_header)?,
-        };
+        let encoding = if is_binary { Encoding::Protobuf } else { Encoding::Json };
+        let hello = self.connection_info(&head.headers, encoding, Transport::WebSocket)?;
+        let frame_ping = query.is("cf_ws_frame_ping_pong", "true");
+        let hello = ConnectionInfo { frame_ping, ..hello };
         Ok(ConnectionSetup { hello: hello.into(), is_binary, message: Vec::new() })
     }
 }

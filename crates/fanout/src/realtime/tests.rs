@@ -148,6 +148,7 @@ fn hello() -> ConnectionInfo {
         transport: "websocket",
         command_source: CommandSource::Connection,
         user: None,
+        headers: Vec::new(),
     }
 }
 

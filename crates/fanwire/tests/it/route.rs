@@ -120,6 +120,7 @@ fn hello(encoding: Encoding) -> ConnectionInfo {
         transport: "websocket",
         command_source: CommandSource::Connection,
         user: None,
+        headers: Vec::new(),
     }
 }
 

@@ -33,11 +33,13 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: ConnectRequest) 
         HookDecision::Made(Some(grant)) => grant.into(),
         HookDecision::Made(None) => credentials::of(context, &request.token)?,
     };
-    let Credentials { user, info, expire_at, data, channels } = credentials;
+    let Credentials { user, info, expire_at, data, channels, meta, ignores_request } = credentials;
     let lifetime = Lifetime::of(context, expire_at)?;
     let grants_hash = credentials::hash(&channels);
-    let channels = server_side_channels(context, &user, channels, &request.subs)?;
+    let requested = request.subs.keys().filter(|_| !ignores_request);
+    let channels = server_side_channels(context, &user, channels, requested)?;
     introduce(context, &user, info);
+    context.session_mut().set_meta(meta);
     let mut pending_channels = Vec::with_capacity(channels.len());
     for (number, (channel, grant)) in channels.into_iter().enumerate() {
         let requested = request.subs.get(&channel);
@@ -53,18 +55,31 @@ fn authenticate(
     request: &ConnectRequest,
 ) -> Result<HookDecision<ConnectGrant>, Refusal> {
     let verifies = !request.token.is_empty() && context.settings.connection_verifier().is_enabled();
+    keep_emulated_headers(context, &request.headers);
     let Some(hook) = context.node.hooks().connect.as_ref().filter(|_| !verifies) else {
         return Ok(HookDecision::Made(None));
     };
     identify(context);
     let event = |context: &CommandContext<'_>| ConnectEvent {
         client: context.session().client(),
+        context: context.session().context(),
+        channels: request.subs.keys().cloned().collect(),
         token: request.token.clone(),
         data: request.data.clone(),
         name: request.name.clone(),
         version: request.version.clone(),
     };
     context.ask(Some(hook), event, Decision::Connect, Decision::into_connect)
+}
+
+/// Keeps the headers of the command that some proxy lists.
+fn keep_emulated_headers(context: &mut CommandContext<'_>, headers: &BTreeMap<String, String>) {
+    let names = &context.node.hooks().emulated_headers;
+    let listed = headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone()));
+    let listed: Vec<_> = listed.filter(|(name, _)| names.contains(name)).collect();
+    if let Some(facts) = context.session_mut().context.as_mut().filter(|_| !listed.is_empty()) {
+        Arc::make_mut(facts).emulated_headers = listed;
+    }
 }
 
 /// All answers arrived: the session is connected and in all its channels, or in none.
@@ -114,7 +129,7 @@ fn server_side_channels(
     context: &CommandContext<'_>,
     user: &str,
     mut channels: Grants,
-    requested: &BTreeMap<String, SubscribeRequest>,
+    requested: impl Iterator<Item = impl AsRef<str>>,
 ) -> Result<Grants, Refusal> {
     let rules = &context.settings.channels;
     channels.remove(""); // of a token: Centrifugo passes it over
@@ -131,8 +146,8 @@ fn server_side_channels(
         }
     }
     let who = Who { user, insecure: context.insecure() };
-    let asks_hook = context.node.hooks().subscribe.is_some();
-    for channel in requested.keys() {
+    for channel in requested {
+        let channel = channel.as_ref();
         if channels.contains_key(channel) {
             continue;
         }
@@ -144,10 +159,12 @@ fn server_side_channels(
             }
             Ok(_) | Err(_) => continue,
         };
-        let is_of_hook = asks_hook && rules.allowed_users(channel, namespace).is_none();
+        let hook = context.node.hooks().subscribe.as_ref();
+        let is_of_hook = hook.is_some_and(|hook| hook.applies(&namespace.subscribe_proxy))
+            && rules.allowed_users(channel, namespace).is_none();
         let decision = rules.may_subscribe(who, channel, namespace, false);
         if decision == SubscribeDecision::Allowed && !is_of_hook {
-            channels.entry(channel.clone()).or_default();
+            channels.entry(channel.to_owned()).or_default();
         }
     }
     if channels.len() > context.settings.options.client.channel_limit {

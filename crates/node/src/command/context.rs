@@ -294,6 +294,12 @@ impl<'a> CommandContext<'a> {
         Who { user: &self.session().user, insecure: self.insecure() }
     }
 
+    /// Whether a hook refreshes subscriptions to channels of this namespace.
+    pub(super) fn refreshes_subscriptions(&self, namespace: &Namespace) -> bool {
+        let hook = self.node.hooks().sub_refresh.as_ref();
+        hook.is_some_and(|hook| hook.applies(&namespace.sub_refresh_proxy))
+    }
+
     /// The index of the session's subscription to a channel.
     pub(super) fn place_of(&self, channel: &str) -> Option<usize> {
         self.session_table.place_of(self.key.index, channel)

@@ -31,6 +31,10 @@ pub(super) struct Credentials {
     /// Application data for the connect result.
     pub(super) data: Bytes,
     pub(super) channels: Grants,
+    /// `meta` of the connection; empty = none.
+    pub(super) meta: Bytes,
+    /// The subscriptions that the client requests are not made.
+    pub(super) ignores_request: bool,
 }
 
 /// The credentials of a connect.
@@ -164,15 +168,15 @@ pub(super) fn hash(channels: &Grants) -> u64 {
 
 impl From<ConnectionClaims> for Credentials {
     fn from(claims: ConnectionClaims) -> Self {
-        let ConnectionClaims { user, info, expire_at, channels, .. } = claims;
-        Self { user, info, expire_at, channels, data: Bytes::new() }
+        let ConnectionClaims { user, info, expire_at, channels, meta } = claims;
+        Self { user, info, expire_at, channels, meta, ..Self::default() }
     }
 }
 
 impl From<ConnectGrant> for Credentials {
     fn from(grant: ConnectGrant) -> Self {
-        let ConnectGrant { user, info, expire_at, data, channels } = grant;
-        Self { user, info, expire_at, data, channels }
+        let ConnectGrant { user, info, expire_at, data, channels, meta, ignores_request } = grant;
+        Self { user, info, expire_at, data, channels, meta, ignores_request }
     }
 }
 

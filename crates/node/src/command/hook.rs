@@ -34,7 +34,7 @@ impl CommandContext<'_> {
             Some(Ok(decided)) => Ok(HookDecision::Made(granted(decided))),
             Some(Err(rejection)) => Err(rejection.into()),
             None => {
-                let answer = hook(event(self));
+                let answer = hook.call(event(self));
                 Ok(HookDecision::Pending(answer.map(move |result| result.map(decision))))
             }
         }

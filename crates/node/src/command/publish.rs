@@ -29,27 +29,37 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
     let place = context.place_of(&request.channel);
     let session = context.session();
     let info = session.client_info(place.map(|place| &session.subscriptions[place]));
-    let event = |_: &CommandContext<'_>| PublishEvent {
+    let choice = &namespace.publish_proxy;
+    let event = |context: &CommandContext<'_>| PublishEvent {
         client: info.clone(),
+        context: context.session().context(),
+        proxy: choice.get().cloned(),
         channel: request.channel.clone(),
         data: request.data.clone(),
     };
-    let hook = context.node.hooks().publish.as_ref();
-    let (data, tags) = match context.ask(hook, event, Decision::Publish, Decision::into_publish)? {
-        HookDecision::Pending(answer) => return Ok(CommandStep::Ask(answer)),
-        HookDecision::Made(Some(PublishGrant::Processed)) => {
-            return Ok(CommandStep::Done(result()));
-        }
-        HookDecision::Made(Some(PublishGrant::Publish { data, tags })) => (data, tags),
-        HookDecision::Made(None) => {
-            may_publish(context.who(), namespace, place.is_some())?;
-            (request.data, BTreeMap::new())
-        }
-    };
+    let hook = context.node.hooks().publish.as_ref().filter(|hook| hook.applies(choice));
+    let (data, tags, options) =
+        match context.ask(hook, event, Decision::Publish, Decision::into_publish)? {
+            HookDecision::Pending(answer) => return Ok(CommandStep::Ask(answer)),
+            HookDecision::Made(Some(PublishGrant::Processed)) => {
+                return Ok(CommandStep::Done(result()));
+            }
+            HookDecision::Made(Some(PublishGrant::Publish { data, tags, options })) => {
+                (data, tags, options)
+            }
+            HookDecision::Made(None) => {
+                may_publish(context.who(), namespace, place.is_some())?;
+                let delta = namespace.delta_publish;
+                (
+                    request.data,
+                    BTreeMap::new(),
+                    PublishOptions { delta, ..PublishOptions::default() },
+                )
+            }
+        };
     let publication = Publication { data, tags, info: Some(info), ..Publication::default() };
     let exclude_client = namespace.exclude_publisher.then(|| context.session().client_id());
-    let delta = namespace.delta_publish;
-    let options = PublishOptions { exclude_client, delta, ..PublishOptions::default() };
+    let options = PublishOptions { exclude_client, delivery: None, ..options };
     let retention = namespace.retention();
     let accepted = context.node.publish_checked(
         &request.channel,

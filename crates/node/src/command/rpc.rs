@@ -1,4 +1,4 @@
-//! The `rpc` command (protocol §20): the built-in ping, and the methods of the program around the node.
+//! The `rpc` command (protocol §20): the built-in ping, and the methods of the program around the node or of a backend.
 //! In: an RpcRequest → out: an empty result for the ping, the data of the hook, 104 for other methods, 108 when there are none.
 //! Uses: options, the hook. Never: calls a backend.
 //! Change here: methods that the server answers itself.
@@ -14,12 +14,15 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: RpcRequest) -> S
     if options.ping && request.method == options.ping_method {
         return Ok(result(RpcResult::default()));
     }
+    let choice = options.proxy_of(&request.method).ok_or(ErrorCode::METHOD_NOT_FOUND)?;
     let event = |context: &CommandContext<'_>| RpcEvent {
         client: context.session().client_info(None),
+        context: context.session().context(),
+        proxy: choice.get().cloned(),
         method: request.method,
         data: request.data,
     };
-    let hook = context.node.hooks().rpc.as_ref();
+    let hook = context.node.hooks().rpc.as_ref().filter(|hook| hook.applies(choice));
     match context.ask(hook, event, Decision::Rpc, Decision::into_rpc)? {
         HookDecision::Pending(answer) => Ok(CommandStep::Ask(answer)),
         HookDecision::Made(Some(data)) => Ok(result(RpcResult { data })),

@@ -47,10 +47,12 @@ fn pending_channel(
     let namespace = context.settings.channels.resolve_trusted(&command.channel)?;
     let lifetime = Lifetime::of(context, command.expire_at)?;
     let since = command.recover_since.as_ref();
+    let terms = SubscriptionGrant::boxed(command.info.clone(), lifetime.expire_at);
+    let by_hook = context.refreshes_subscriptions(namespace);
     let parameters = SubscribeParameters {
         channel: &command.channel,
         server_side: true,
-        terms: SubscriptionGrant::boxed(command.info.clone(), lifetime.expire_at),
+        terms: SubscriptionGrant::refreshed(terms, by_hook),
         tracking: Tracking::of(context, namespace, command.overrides, None),
         delta: None, // not applied to what the server subscribes (server API §3 subscribe)
         visibility: Visibility::of(context, namespace, command.overrides, None),

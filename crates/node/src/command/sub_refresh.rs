@@ -35,11 +35,11 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshReques
     };
     let lifetime = Lifetime::of(context, claims.expire_at)?;
     let terms = &mut context.session_mut().subscriptions[place].terms;
-    let filter = terms.take().and_then(|terms| terms.filter);
-    *terms = SubscriptionGrant::filtering(
-        SubscriptionGrant::boxed(claims.info, lifetime.expire_at),
-        filter,
-    );
+    let old = terms.take();
+    let by_hook = old.as_ref().is_some_and(|terms| terms.is_refreshed_by_hook);
+    let filter = old.and_then(|terms| terms.filter);
+    let renewed = SubscriptionGrant::boxed(claims.info, lifetime.expire_at);
+    *terms = SubscriptionGrant::filtering(SubscriptionGrant::refreshed(renewed, by_hook), filter);
     context.session_table.schedule(context.node, context.key.index);
     let (expires, ttl) = (lifetime.expires(), lifetime.ttl(context));
     Ok(reply(SubRefreshResult { expires, ttl, ..SubRefreshResult::default() }))

@@ -51,17 +51,17 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubscribeRequest
     let invalid = |error| Refusal::error(error, "the tags filter is invalid or too large");
     let filter = request.tf.as_ref().map(Filter::new).transpose().map_err(invalid)?.map(Box::new);
     let view = first_view(namespace, &request.data)?;
-    let tracking = Tracking::of(context, namespace, permit.overrides, Some(&request));
+    let requested = Some(&request).filter(|_| !permit.ignores_request);
+    let tracking = Tracking::of(context, namespace, permit.overrides, requested);
+    let terms = SubscriptionGrant::boxed(permit.info, lifetime.expire_at);
+    let terms = SubscriptionGrant::refreshed(terms, context.refreshes_subscriptions(namespace));
     let parameters = SubscribeParameters {
         channel: &request.channel,
         server_side: false,
-        terms: SubscriptionGrant::filtering(
-            SubscriptionGrant::boxed(permit.info, lifetime.expire_at),
-            filter,
-        ),
+        terms: SubscriptionGrant::filtering(terms, filter),
         tracking,
         delta: deltas(namespace, tracking, &request),
-        visibility: Visibility::of(context, namespace, permit.overrides, Some(&request)),
+        visibility: Visibility::of(context, namespace, permit.overrides, requested),
         claimed: Some(claimed(&request)),
         recovers: request.recover,
         only_recovered: request.flag & ONLY_RECOVERED != 0,
@@ -85,6 +85,10 @@ pub(super) fn finish(
     encoded: Option<Result<Encoded, ErrorCode>>,
     lifetime: Lifetime,
 ) -> Result<Finished, Refusal> {
+    // The client does not learn of an end that a hook moves.
+    let is_of_hook = channels[0].terms.as_ref().is_some_and(|terms| terms.is_refreshed_by_hook);
+    let has_end = lifetime.expires();
+    let lifetime = if is_of_hook { Lifetime { expire_at: None } } else { lifetime };
     let (expires, ttl) = (lifetime.expires(), lifetime.ttl(context));
     let with_lifetime = |mut results: Vec<SubscribeResult>| {
         let result = results.pop().expect("one channel is entered");
@@ -114,7 +118,7 @@ pub(super) fn finish(
         }
         Progress::Encoded(messages) => Finished::Encoded(messages),
     };
-    if expires {
+    if has_end {
         context.session_table.schedule(context.node, context.key.index);
     }
     Ok(finished)
@@ -153,6 +157,7 @@ struct Permit {
     data: Bytes,
     expire_at: Option<u64>,
     overrides: Overrides,
+    ignores_request: bool,
 }
 
 fn permit(
@@ -165,17 +170,19 @@ fn permit(
     let is_of_hook = !has_token
         && !channels.is_private(channel)
         && channels.allowed_users(channel, namespace).is_none();
-    let hook = context.node.hooks().subscribe.as_ref().filter(|_| is_of_hook);
+    let choice = &namespace.subscribe_proxy;
+    let hook = context.node.hooks().subscribe.as_ref();
+    let hook = hook.filter(|hook| is_of_hook && hook.applies(choice));
     let event = |context: &CommandContext<'_>| SubscribeEvent {
         client: context.session().client_info(None),
+        context: context.session().context(),
+        proxy: choice.get().cloned(),
         channel: request.channel.clone(),
         data: request.data.clone(),
     };
     match context.ask(hook, event, Decision::Subscribe, Decision::into_subscribe)? {
         HookDecision::Pending(answer) => Ok(HookDecision::Pending(answer)),
-        HookDecision::Made(Some(SubscribeGrant { info, data, overrides })) => {
-            Ok(HookDecision::Made(Some(Permit { info, data, expire_at: None, overrides })))
-        }
+        HookDecision::Made(Some(grant)) => Ok(HookDecision::Made(Some(grant.into()))),
         HookDecision::Made(None) => {
             by_rules(context, request, namespace).map(Some).map(HookDecision::Made)
         }
@@ -199,8 +206,15 @@ fn by_rules(
             let refusals = (ErrorCode::TOKEN_EXPIRED.into(), ErrorCode::PERMISSION_DENIED.into());
             let SubscriptionClaims { info, data, expire_at, overrides, .. } =
                 credentials::of_subscription(context, (channel, &request.token), refusals)?;
-            Ok(Permit { info, data, expire_at, overrides })
+            Ok(Permit { info, data, expire_at, overrides, ignores_request: false })
         }
+    }
+}
+
+impl From<SubscribeGrant> for Permit {
+    fn from(grant: SubscribeGrant) -> Self {
+        let SubscribeGrant { info, data, overrides, expire_at, ignores_request } = grant;
+        Self { info, data, expire_at, overrides, ignores_request }
     }
 }
 

@@ -94,6 +94,7 @@ impl Harness {
                 transport: "websocket",
                 command_source: uplinks[who],
                 user: None,
+                headers: Vec::new(),
             };
             harness.hub.open(key(who), hello, now);
         }

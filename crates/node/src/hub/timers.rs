@@ -6,13 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanwire_cluster::ConnectionSelector;
 use fanwire_protocol::{Disconnect, UnsubscribeCode, ping};
 
 use super::Hub;
 use crate::clock::Moment;
-use crate::hooks::{RefreshEvent, Rejection};
-use crate::notice::Notice;
 use crate::outbox::Outbox;
 use crate::session::{CommandSource, ConnectionKey, Phase, Session, Subscription, closing};
 
@@ -20,6 +17,7 @@ impl Hub {
     pub(super) fn fire(&mut self, index: u32, now: Moment, out: &mut impl Outbox) {
         let Some(key) = self.session_table.key_at(index) else { return };
         self.refresh_if_expired(key, now);
+        self.refresh_expired_subscriptions(key, now);
         if let Some(disconnect) = self.verdict(key, now) {
             return self.disconnect(key, &disconnect, out);
         }
@@ -30,38 +28,6 @@ impl Hub {
             !self.session_table.is_due(&self.node, index, now),
             "everything due was done"
         );
-    }
-
-    /// Asks the refresh hook, if there is one, for the next expiry time of a connection whose last one has passed. The answer
-    /// comes as a notice; without one the hook is asked again after [`REFRESH_AGAIN`].
-    fn refresh_if_expired(&mut self, key: ConnectionKey, now: Moment) {
-        let Self { node, session_table, .. } = self;
-        let Some(hook) = &node.hooks().refresh else { return };
-        let inbox = node.inbox(session_table.shard());
-        let Some(session) = session_table.session_mut(key) else { return };
-        if !session.is_connected() || closing(node.clock(), session.expire_at, Duration::ZERO) > now
-        {
-            return;
-        }
-        session.expire_at += REFRESH_AGAIN.as_secs();
-        let event = RefreshEvent { client: session.client_info(None) };
-        let target = ConnectionSelector {
-            user: event.client.user.clone(),
-            client: event.client.client.clone(),
-            ..ConnectionSelector::default()
-        };
-        hook(event).then(move |answer| {
-            let disconnect = match answer {
-                Ok(Some(renewal)) => return inbox.push(Notice::Refresh { target, renewal }),
-                Ok(None) | Err(Rejection::Error(_)) => Disconnect::EXPIRED,
-                Err(Rejection::Disconnect(disconnect)) if disconnect.is_close_code() => disconnect,
-                Err(Rejection::Disconnect(_)) => Disconnect::SERVER_ERROR,
-                Err(Rejection::Failed(cause)) => {
-                    return tracing::warn!(%cause, "a refresh hook failed, and is called again in a minute");
-                }
-            };
-            inbox.push(Notice::Disconnect { target, disconnect });
-        });
     }
 
     /// Why the connection must end now, if it must.
@@ -76,7 +42,7 @@ impl Hub {
         }
         let mut server_side = session.subscriptions.iter().filter(|sub| sub.server_side);
         let delay = options.expired_sub_close_delay;
-        if server_side.any(|sub| closing(clock, sub.expire_at(), delay) <= now) {
+        if server_side.any(|sub| sub.closing(clock, delay) <= now) {
             return Some(Disconnect::SUBSCRIPTION_EXPIRED);
         }
         let is_silent = session.awaits_pong && session.pong_by <= now;
@@ -94,9 +60,8 @@ impl Hub {
     ) {
         let delay = self.node.options().client.expired_sub_close_delay;
         let node = Arc::clone(&self.node);
-        let has_expired = |subscription: &Subscription| {
-            closing(node.clock(), subscription.expire_at(), delay) <= now
-        };
+        let has_expired =
+            |subscription: &Subscription| subscription.closing(node.clock(), delay) <= now;
         let last = |session: &Session| session.subscriptions.iter().rposition(has_expired);
         while let Some(place) = self.session_table.session(key).and_then(last) {
             self.end_subscription(key, place, UnsubscribeCode::SUBSCRIPTION_EXPIRED, out);
@@ -140,9 +105,6 @@ impl Hub {
         session_table.counters().pings.add(1);
     }
 }
-
-/// Time after which a refresh hook that did not answer is asked again.
-const REFRESH_AGAIN: Duration = Duration::from_secs(60);
 
 /// Least time until a waiting session is checked again.
 const PONG_LATER: Duration = Duration::from_secs(1);

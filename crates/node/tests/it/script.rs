@@ -201,6 +201,7 @@ pub(crate) fn hello(words: &str) -> ConnectionInfo {
         transport: "websocket",
         command_source: CommandSource::Connection,
         user: None,
+        headers: Vec::new(),
     };
     let mut words = words.split_whitespace();
     while let Some(word) = words.next() {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use fanwire_auth::ChannelGrant;
 use fanwire_broker::Answer;
-use fanwire_node::hooks::{ConnectGrant, Hooks, Rejection};
+use fanwire_node::hooks::{ConnectGrant, Hook, Hooks, Rejection};
 use fanwire_node::options::{ConnectCodeTransform, Namespace};
 use fanwire_node::{ConnectionSelector, Options, Renewal, ServerSubscription};
 use fanwire_protocol::{Disconnect, Error};
@@ -201,7 +201,7 @@ fn a_hook_decides_and_its_errors_are_disconnects_too() {
     let with = |decided: Decided| {
         let world = World::new(guarded(|_| {}));
         let decide = move |_| Answer::now(decided.clone());
-        world.node.hook(Hooks { connect: Some(Box::new(decide)), ..Hooks::default() });
+        world.node.hook(Hooks { connect: Some(Hook::new(decide)), ..Hooks::default() });
         world
     };
     let error = |code| Err(Error { code, message: "no".into(), temporary: false }.into());
@@ -230,7 +230,7 @@ fn channels_of_the_subscribe_hook_are_not_granted_on_request() {
     options.channel.without_namespace.allow_user_limited_channels = true;
     let mut world = World::new(options);
     let refuse = |_| Answer::now(Err(Rejection::Failed("not asked at connect".into())));
-    world.node.hook(Hooks { subscribe: Some(Box::new(refuse)), ..Hooks::default() });
+    world.node.hook(Hooks { subscribe: Some(Hook::new(refuse)), ..Hooks::default() });
     world.play(
         r##"ada opens uni as 42
            ada > {"subs":{"a":{},"b#42":{}}}
@@ -247,7 +247,7 @@ fn a_request_waits_for_a_hook_and_is_read_once() {
         assert_eq!(event.name, "js");
         answer.lock().expect("one thread").take().expect("it is asked once")
     };
-    world.node.hook(Hooks { connect: Some(Box::new(decide)), ..Hooks::default() });
+    world.node.hook(Hooks { connect: Some(Hook::new(decide)), ..Hooks::default() });
     world.play("ada opens uni\n ada > {\"name\":\"js\"}\n ada > {}\n ada receives nothing");
     promise.keep(Ok(Some(ConnectGrant::default())));
     world.settle();

@@ -77,6 +77,7 @@ impl Server {
             transport: "websocket",
             command_source: CommandSource::Connection,
             user,
+            headers: Vec::new(),
         };
         self.shard.open(socket, frame, compression, hello.into());
         self.peers.push(peer);

@@ -155,6 +155,7 @@ fn hello(transport: Transport) -> ConnectionInfo {
         transport,
         command_source,
         user: None,
+        headers: Vec::new(),
     }
 }
 

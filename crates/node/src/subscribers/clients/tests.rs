@@ -20,11 +20,12 @@ fn session(index: u32, phase: Phase) -> Option<Session> {
         transport: "websocket",
         command_source: CommandSource::Connection,
         user: None,
+        headers: Vec::new(),
     };
     let now = Instant::now();
     let stale_at = Clock::new(now, 0).moment(now + Duration::from_secs(25));
     let key = ConnectionKey { index, generation: 1 };
-    let mut session = Session::new(key, hello, "".into(), stale_at);
+    let mut session = Session::new(key, hello, false, "".into(), stale_at);
     session.id = Uuid::from_u128(u128::from(index));
     session.phase = phase;
     Some(session)

@@ -59,6 +59,7 @@ impl Harness {
             transport: "websocket",
             command_source: CommandSource::Connection,
             user: None,
+            headers: Vec::new(),
         };
         self.shards[shard].hub.open(key, hello, self.now);
         let (id, subscribed, has_agreed, base, position, heard) = Default::default();

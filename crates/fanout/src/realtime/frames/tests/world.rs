@@ -202,6 +202,7 @@ impl World {
             transport: "websocket",
             command_source: CommandSource::Connection,
             user: None,
+            headers: Vec::new(),
         };
         self.realtime.open(key, hello.into(), Instant::now(), &mut self.out);
         let window_bits = plan.compression.window_bits().unwrap_or(15);
