@@ -6,6 +6,7 @@
 use std::{fmt, io, net::SocketAddr};
 
 use fanwire_auth::OptionsError;
+use fanwire_proxy::ProxyError;
 use fanwire_tls::{AcmeError, SectionError, TlsError};
 
 /// Why a server did not start. Its text names the configuration key and the remedy.
@@ -37,6 +38,8 @@ pub enum StartError {
     Tls { key: &'static str, source: TlsError },
     /// A key of `http_server.tls_autocert` is invalid, or its folder or address cannot be used.
     Acme(AcmeError),
+    /// An event proxy cannot be made; names it.
+    Proxy(ProxyError),
     /// Threads or pollers could not be created.
     Shards(io::Error),
     /// The listener that the program passed cannot be used.
@@ -69,6 +72,7 @@ impl fmt::Display for StartError {
             ),
             StartError::Tls { key, source } => write!(f, "{key}.{source}"),
             StartError::Acme(error) => error.fmt(f),
+            StartError::Proxy(error) => error.fmt(f),
             StartError::Shards(error) => write!(f, "cannot start the shards: {error}"),
             StartError::Listener(error) => write!(f, "cannot use the given listener: {error}"),
             StartError::Runtime(error) => write!(f, "cannot start the threads for HTTP: {error}"),

@@ -64,8 +64,8 @@ pub use fanwire_cluster::{ConnectionSelector, ServerSubscription};
 /// ([example](Hooks))
 #[doc(inline)]
 pub use fanwire_node::hooks::{
-    ConnectEvent, ConnectGrant, PublishEvent, PublishGrant, RefreshEvent, Rejection, RpcEvent,
-    SubscribeEvent, SubscribeGrant,
+    ClientContext, ConnectEvent, ConnectGrant, PublishEvent, PublishGrant, RefreshEvent, Rejection,
+    RpcEvent, SubscribeEvent, SubscribeGrant,
 };
 /// ([example](Handle))
 #[doc(inline)]

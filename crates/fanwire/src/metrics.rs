@@ -8,6 +8,7 @@ mod compression;
 mod delivery;
 mod engine;
 mod process;
+mod proxies;
 mod reloads;
 mod rooms;
 mod shard;
@@ -30,6 +31,7 @@ use self::writer::{Labels, MetricsWriter, Readings, ScrapeWriter};
 use crate::{engine::Engine, rooms::Rooms};
 use fanwire_edge::Refusals;
 use fanwire_fanout::{BacklogCounters, Contexts, RealtimeCounters, Shards};
+use fanwire_proxy::EventProxies;
 use fanwire_shard::{Transport, counters::Traffic};
 use fanwire_tls::{Certificates, HandshakeCounts, ListenersTls};
 
@@ -61,6 +63,7 @@ pub(crate) struct Sources {
     /// Those that an authority issues.
     pub certificates: Option<Arc<Certificates>>,
     pub rooms: Option<Rooms>,
+    pub proxies: Option<EventProxies>,
     pub reloads: Arc<Reloads>,
 }
 
@@ -163,6 +166,9 @@ impl Scrape {
         }
         if let Some(rooms) = &self.0.rooms {
             rooms::write(&rooms.totals(), writer)?;
+        }
+        if let Some(proxies) = &self.0.proxies {
+            proxies::write(proxies, writer)?;
         }
         self.api(writer)
     }

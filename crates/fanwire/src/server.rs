@@ -22,6 +22,7 @@ use fanwire_edge::{
 };
 use fanwire_fanout::{Contexts, Shards};
 use fanwire_node::Node;
+use fanwire_proxy::EventProxies;
 use fanwire_shard as shard;
 use fanwire_tls::{Acme, HandshakeCounts, ListenersTls};
 use tokio::{sync::watch, task::JoinHandle};
@@ -91,9 +92,9 @@ impl Server {
         let (acme, tls) = start_tls(&config).await?;
         let (public, internal) = bind(&config, listener).await?;
         let addresses = Addresses::of(&config, &public, internal.as_ref());
-        let fetchers = fetchers(&config)?;
+        let (fetchers, proxies) = (fetchers(&config)?, proxies(&config)?);
         let (engine, node) = Engine::start(&config).await?;
-        attach(&node, hooks, rooms.as_ref(), fetchers);
+        attach(&node, hooks, rooms.as_ref(), proxies.as_ref(), fetchers);
         let contexts = Arc::new(compression::contexts(&config));
         node.prepare_with(contexts.clone());
         let (realtime_counters, decode_failures, readiness) = Default::default();
@@ -115,6 +116,7 @@ impl Server {
             tls_handshakes: handshakes.tls.clone(),
             certificates,
             rooms,
+            proxies: proxies.clone(),
             reloads: reloads.clone(),
         };
         let metrics = Arc::new(Metrics::new(sources));
@@ -135,7 +137,6 @@ impl Server {
             demo_curl: demo_curl(&config, addresses.api),
         };
         let (http, stop) = start_http(&config, (public, internal), acceptors, parts, descriptors);
-        let renewals = acme.map(|acme| tokio::spawn(acme.run()));
         Ok(Self {
             addresses,
             node,
@@ -146,7 +147,7 @@ impl Server {
             tls,
             http,
             background_tasks,
-            renewals,
+            renewals: acme.map(|acme| tokio::spawn(acme.run())),
             stop,
             readiness,
             reloads,
@@ -192,6 +193,7 @@ impl Server {
         let autocert = &config.http_server.tls_autocert;
         let acme = autocert.enabled.then(|| Acme::check(autocert)).and_then(Result::err);
         let errors = fetchers(config).err().into_iter().chain(acme.map(StartError::Acme));
+        let errors = errors.chain(EventProxies::check(&config.proxies).map(StartError::Proxy));
         let sections = ListenersTls::check(config).0.into_iter().map(StartError::from);
         errors.chain(engine).chain(sections).collect()
     }
@@ -292,17 +294,24 @@ fn prepare_process(config: &Config) -> usize {
     descriptors
 }
 
-/// Gives a node the hooks of the program and the fetchers of keys, and rooms their node.
+fn proxies(config: &Config) -> Result<Option<EventProxies>, StartError> {
+    EventProxies::new(&config.proxies, tokio::runtime::Handle::current()).map_err(StartError::Proxy)
+}
+
+/// Gives a node the hooks of the program and of event proxies, which decide what the program does not, and the fetchers of keys, and rooms their node.
 fn attach(
     node: &Arc<Node>,
     hooks: Hooks,
     rooms: Option<&Rooms>,
+    proxies: Option<&EventProxies>,
     fetchers: Option<[Arc<Fetcher>; 2]>,
 ) {
     if let Some([of_token, of_subscription]) = fetchers {
         node.fetch_keys_with(of_token, of_subscription);
     }
-    node.hook(hooks.into_node_hooks(rooms));
+    proxies.into_iter().for_each(|proxies| proxies.attach(node));
+    let hooks = hooks.into_node_hooks(rooms);
+    node.hook(hooks.or(proxies.map(EventProxies::hooks).unwrap_or_default()));
     rooms.into_iter().for_each(|rooms| rooms.attach(node));
 }
 

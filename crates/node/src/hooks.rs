@@ -100,6 +100,10 @@ pub struct SubscribeEvent {
     pub context: Arc<ClientContext>,
     /// The proxy that the namespace names; `None` = none.
     pub proxy: Option<Arc<str>>,
+    /// The proxy opens a stream of publications for the subscriber.
+    pub has_stream: bool,
+    /// Publications of the subscriber go up that stream.
+    pub is_bidirectional: bool,
     pub channel: String,
     /// Data of the subscribe command; empty = none.
     pub data: Bytes,
@@ -113,6 +117,8 @@ pub struct PublishEvent {
     pub context: Arc<ClientContext>,
     /// The proxy that the namespace names; `None` = none.
     pub proxy: Option<Arc<str>>,
+    /// The proxy has a stream for each subscriber.
+    pub has_stream: bool,
     pub channel: String,
     pub data: Bytes,
 }

@@ -180,6 +180,20 @@ const CRATES: &[CrateRule] = &[
         ],
     },
     CrateRule {
+        name: "fanwire-proxy",
+        level: 7,
+        may_use: &[
+            "fanwire-auth",
+            "fanwire-broker",
+            "fanwire-cluster",
+            "fanwire-config",
+            "fanwire-node",
+            "fanwire-protocol",
+            "fanwire-telemetry",
+            "fanwire-tls",
+        ],
+    },
+    CrateRule {
         name: "fanwire",
         level: 8,
         may_use: &[
@@ -196,6 +210,7 @@ const CRATES: &[CrateRule] = &[
             "fanwire-node",
             "fanwire-profile",
             "fanwire-protocol",
+            "fanwire-proxy",
             "fanwire-room",
             "fanwire-shard",
             "fanwire-telemetry",

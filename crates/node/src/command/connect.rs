@@ -160,7 +160,7 @@ fn server_side_channels(
             Ok(_) | Err(_) => continue,
         };
         let hook = context.node.hooks().subscribe.as_ref();
-        let is_of_hook = hook.is_some_and(|hook| hook.applies(&namespace.subscribe_proxy))
+        let is_of_hook = hook.is_some_and(|hook| hook.applies(namespace.proxy_of_subscribes()))
             && rules.allowed_users(channel, namespace).is_none();
         let decision = rules.may_subscribe(who, channel, namespace, false);
         if decision == SubscribeDecision::Allowed && !is_of_hook {

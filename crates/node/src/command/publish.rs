@@ -29,11 +29,12 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
     let place = context.place_of(&request.channel);
     let session = context.session();
     let info = session.client_info(place.map(|place| &session.subscriptions[place]));
-    let choice = &namespace.publish_proxy;
+    let choice = namespace.proxy_of_publishes();
     let event = |context: &CommandContext<'_>| PublishEvent {
         client: info.clone(),
         context: context.session().context(),
         proxy: choice.get().cloned(),
+        has_stream: namespace.subscribe_stream_proxy.enabled,
         channel: request.channel.clone(),
         data: request.data.clone(),
     };

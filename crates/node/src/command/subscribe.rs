@@ -170,13 +170,15 @@ fn permit(
     let is_of_hook = !has_token
         && !channels.is_private(channel)
         && channels.allowed_users(channel, namespace).is_none();
-    let choice = &namespace.subscribe_proxy;
+    let choice = namespace.proxy_of_subscribes();
     let hook = context.node.hooks().subscribe.as_ref();
     let hook = hook.filter(|hook| is_of_hook && hook.applies(choice));
     let event = |context: &CommandContext<'_>| SubscribeEvent {
         client: context.session().client_info(None),
         context: context.session().context(),
         proxy: choice.get().cloned(),
+        has_stream: namespace.subscribe_stream_proxy.enabled,
+        is_bidirectional: namespace.subscribe_stream_proxy_bidirectional,
         channel: request.channel.clone(),
         data: request.data.clone(),
     };

@@ -118,7 +118,7 @@ impl Hub {
         let subscription = &mut session.subscriptions[place];
         let Some(terms) = subscription.terms.as_mut().filter(|terms| terms.is_refreshed_by_hook)
         else {
-            return; // it ended and was made again meanwhile
+            return; // it ended, and the client subscribed again
         };
         let Some(renewal) = renewal else {
             return match subscription.server_side {

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use fanwire_area::{Place, Tile, View};
 use fanwire_broker::{
-    Answer, ClientId, DeliverOptions, DeliveryClass, Position, PresenceStats, PublishOptions,
-    Retention, StreamSlice,
+    Answer, ClientId, Deliver, DeliverOptions, DeliveryClass, Position, PresenceStats,
+    PublishOptions, Retention, StreamSlice,
 };
 use fanwire_protocol::{ClientInfo, Disconnect, ErrorCode, Publication, UnsubscribeCode};
 
@@ -175,6 +175,11 @@ impl Node {
         Ok(())
     }
 
+    /// Whether a shard is far behind, so that who can wait with publications should.
+    pub fn is_congested(&self) -> bool {
+        self.router.is_congested()
+    }
+
     /// Reads the history of a channel for the server API.
     ///
     /// # Errors
@@ -272,7 +277,17 @@ impl Node {
     }
 
     pub(super) fn send_unsubscribe(&self, target: ConnectionSelector, channel: Option<&str>) {
-        let (channel, code) = (channel.map(Into::into), UnsubscribeCode::SERVER);
+        self.end_subscription(target, channel, UnsubscribeCode::SERVER);
+    }
+
+    /// Ends the subscriptions of `target` to `channel`, or to all channels, on this node.
+    pub fn end_subscription(
+        &self,
+        target: ConnectionSelector,
+        channel: Option<&str>,
+        code: UnsubscribeCode,
+    ) {
+        let channel = channel.map(Into::into);
         self.router.send_to_all_shards(&Notice::Unsubscribe { target, channel, code });
     }
 

@@ -124,6 +124,22 @@ impl Namespace {
         is_positioned || recovers && self.force_recovery_mode == RecoveryMode::Stream
     }
 
+    /// The proxy that decides about subscribe commands: that of streams, or the other one.
+    pub(crate) fn proxy_of_subscribes(&self) -> &ProxyChoice {
+        match self.subscribe_stream_proxy.enabled {
+            true => &self.subscribe_stream_proxy,
+            false => &self.subscribe_proxy,
+        }
+    }
+
+    /// The same for publish commands.
+    pub(crate) fn proxy_of_publishes(&self) -> &ProxyChoice {
+        match self.subscribe_stream_proxy.enabled {
+            true => &self.subscribe_stream_proxy,
+            false => &self.publish_proxy,
+        }
+    }
+
     /// The tiles of its channels, if they have places.
     pub(crate) fn grid(&self) -> Option<Grid> {
         let AreaOptions { tile_size, tiles_max } = self.areas;

@@ -1,4 +1,7 @@
 //! Tests of the JSON of event proxies: which keys a request always has, and what a response may leave out.
+//! In: messages, texts → out: texts, messages.
+//! Uses `proxy`. Never: backends.
+//! Changed here: rules of fields.
 
 use bytes::Bytes;
 

@@ -1,0 +1,137 @@
+//! Answers of backends as decisions: which part of a response counts, and what its fields grant.
+//! In: responses of every kind of event → out: grants for the node's hooks, or rejections.
+//! Uses the messages of `protocol::proxy`. Never: calls.
+//! Changed here: the meaning of a field. The list of fields is `proxy.proto` in `protocol`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use fanwire_auth::{ChannelGrant, Overrides};
+use fanwire_broker::PublishOptions;
+use fanwire_cluster::Renewal;
+use fanwire_node::hooks::{ConnectGrant, PublishGrant, Rejection, SubscribeGrant};
+use fanwire_protocol::proxy as pb;
+use fanwire_protocol::{Disconnect, Error};
+
+use crate::event::ProxyResponse;
+
+/// The result of a response. Of several parts the disconnect counts first, then the error.
+///
+/// # Errors
+/// The rejection in the response.
+pub(crate) fn result<R: ProxyResponse>(response: R) -> Result<Option<R::Result>, Rejection> {
+    match response.into_parts() {
+        (_, _, Some(pb::Disconnect { code, reason })) => Err(disconnect(code, reason)),
+        (_, Some(pb::Error { code, message, temporary }), None) => {
+            Err(Rejection::Error(Error { code, message, temporary }))
+        }
+        (result, None, None) => Ok(result),
+    }
+}
+
+/// A code that does not fit is no close code, which the node reports.
+pub(crate) fn disconnect(code: u32, reason: String) -> Rejection {
+    let code = u16::try_from(code).unwrap_or_default();
+    Rejection::Disconnect(Disconnect { code, reason: reason.into() })
+}
+
+pub(crate) fn connect(result: pb::ConnectResult) -> Result<ConnectGrant, Rejection> {
+    let mut channels = BTreeMap::new();
+    for channel in result.channels {
+        channels.insert(channel, ChannelGrant::default());
+    }
+    for (channel, options) in result.subs {
+        let SubscribeGrant { info, data, overrides, .. } = subscribe(options)?;
+        channels.insert(channel, ChannelGrant { info, data, overrides });
+    }
+    Ok(ConnectGrant {
+        user: result.user,
+        info: payload(result.info, &result.b64info)?,
+        expire_at: expire_at(result.expire_at),
+        data: payload(result.data, &result.b64data)?,
+        channels,
+        meta: not_null(result.meta),
+        ignores_request: true,
+    })
+}
+
+/// `None` when the connection or the subscription expired.
+pub(crate) fn refresh(result: pb::RefreshResult) -> Result<Option<Renewal>, Rejection> {
+    if result.expired {
+        return Ok(None);
+    }
+    Ok(Some(Renewal {
+        expire_at: expire_at(result.expire_at),
+        info: payload(result.info, &result.b64info)?,
+        meta: not_null(result.meta),
+    }))
+}
+
+pub(crate) fn subscribe(result: pb::SubscribeOptions) -> Result<SubscribeGrant, Rejection> {
+    Ok(SubscribeGrant {
+        info: payload(result.info, &result.b64info)?,
+        data: payload(result.data, &result.b64data)?,
+        overrides: overrides(result.r#override),
+        expire_at: expire_at(result.expire_at),
+        ignores_request: true,
+    })
+}
+
+/// The publication: `data` of the result if it has any, which wins over `b64data` here, else that of the client.
+pub(crate) fn publish(result: pb::PublishResult, data: Bytes) -> Result<PublishGrant, Rejection> {
+    let replaced = if result.data.is_empty() { decode(&result.b64data)? } else { result.data };
+    let options = PublishOptions {
+        idempotency_key: result.idempotency_key,
+        skip_history: result.skip_history,
+        delta: result.delta,
+        version: result.version,
+        version_epoch: result.version_epoch,
+        ..PublishOptions::default()
+    };
+    let data = if replaced.is_empty() { data } else { replaced };
+    Ok(PublishGrant::Publish { data, tags: result.tags, options })
+}
+
+pub(crate) fn rpc(result: pb::RpcResult) -> Result<Bytes, Rejection> {
+    Ok(if result.b64data.is_empty() { result.data } else { decode(&result.b64data)? })
+}
+
+fn overrides(options: Option<pb::SubscribeOptionOverride>) -> Overrides {
+    let options = options.unwrap_or_default();
+    let value = |value: Option<pb::BoolValue>| value.map(|value| value.value);
+    Overrides {
+        presence: value(options.presence),
+        join_leave: value(options.join_leave),
+        force_recovery: value(options.force_recovery),
+        force_positioning: value(options.force_positioning),
+        force_push_join_leave: value(options.force_push_join_leave),
+    }
+}
+
+/// Base64 wins over JSON.
+fn payload(json: Bytes, base64: &str) -> Result<Bytes, Rejection> {
+    if base64.is_empty() { Ok(not_null(json)) } else { decode(base64) }
+}
+
+/// A backend that writes all its keys has `null` for what it does not set.
+fn not_null(json: Bytes) -> Bytes {
+    if json == "null" { Bytes::new() } else { json }
+}
+
+fn decode(base64: &str) -> Result<Bytes, Rejection> {
+    let decoded = STANDARD.decode(base64).map(Bytes::from);
+    decoded.map_err(|_| Rejection::Unavailable(Cow::Borrowed(NOT_BASE64)))
+}
+
+/// 0 or less is "never".
+fn expire_at(unix: i64) -> Option<u64> {
+    u64::try_from(unix).ok().filter(|unix| *unix > 0)
+}
+
+const NOT_BASE64: &str = "the backend's answer has b64data or b64info that is not base64";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! The circuit of a proxy: no calls to a backend that is down, except one from time to time (circuit breaker).
+//! In: the outcome of each call, the time → out: whether a call may be made; transitions for the log.
+//! Uses: values only. Never: a call, the time other than that of its caller.
+//! Changed here: when a circuit opens and closes.
+
+use std::time::{Duration, Instant};
+
+/// State of a circuit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CircuitState {
+    /// Calls are made.
+    Closed,
+    /// Calls fail at once.
+    Open,
+    /// One call tries whether the backend answers again; others fail at once.
+    HalfOpen,
+}
+
+/// A change that an operator wants to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transition {
+    Opened,
+    Closed,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Circuit {
+    /// Failures since the last success.
+    failures: u32,
+    /// Time of the next probe, while the circuit is not closed.
+    probe_at: Option<Instant>,
+    /// A probe is on its way.
+    is_probing: bool,
+    /// Probes that failed.
+    failed_probes: u32,
+}
+
+impl Circuit {
+    /// Whether a call may be made now. A permitted call must report its outcome.
+    pub(crate) fn permits(&mut self, now: Instant) -> bool {
+        match self.probe_at {
+            None => true,
+            Some(probe_at) if probe_at <= now && !self.is_probing => {
+                self.is_probing = true;
+                true
+            }
+            Some(_) => false,
+        }
+    }
+
+    pub(crate) fn state(&self) -> CircuitState {
+        match (self.probe_at, self.is_probing) {
+            (None, _) => CircuitState::Closed,
+            (Some(_), false) => CircuitState::Open,
+            (Some(_), true) => CircuitState::HalfOpen,
+        }
+    }
+
+    /// The backend answered.
+    pub(crate) fn succeeded(&mut self) -> Option<Transition> {
+        let was_open = self.probe_at.is_some();
+        *self = Self::default();
+        was_open.then_some(Transition::Closed)
+    }
+
+    /// The backend did not answer, or with an error of a server.
+    pub(crate) fn failed(&mut self, now: Instant) -> Option<Transition> {
+        self.failures = self.failures.saturating_add(1);
+        if self.is_probing {
+            self.is_probing = false;
+            self.failed_probes += 1;
+            let pause = PROBE_AFTER.saturating_mul(1 << self.failed_probes.min(3));
+            self.probe_at = Some(now + pause.min(PROBE_AFTER_MAX));
+            return None;
+        }
+        if self.failures < FAILURES_MAX || self.probe_at.is_some() {
+            return None;
+        }
+        self.probe_at = Some(now + PROBE_AFTER);
+        Some(Transition::Opened)
+    }
+}
+
+/// Consecutive failures that open a circuit.
+const FAILURES_MAX: u32 = 20;
+/// Time until the first probe; doubles with each probe that fails.
+const PROBE_AFTER: Duration = Duration::from_secs(1);
+const PROBE_AFTER_MAX: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_circuit_opens_probes_and_closes() {
+        let (mut circuit, start) = (Circuit::default(), Instant::now());
+        for _ in 1..FAILURES_MAX {
+            assert_eq!(circuit.failed(start), None);
+        }
+        circuit.succeeded();
+        for _ in 1..FAILURES_MAX {
+            assert_eq!(circuit.failed(start), None, "a success counts");
+        }
+        assert!(circuit.permits(start));
+        assert_eq!(circuit.failed(start), Some(Transition::Opened));
+        assert_eq!(circuit.failed(start), None, "calls that were on their way");
+        assert!(!circuit.permits(start));
+        let later = start + PROBE_AFTER;
+        assert!(circuit.permits(later));
+        assert_eq!(circuit.state(), CircuitState::HalfOpen);
+        assert!(!circuit.permits(later), "one probe at a time");
+        assert_eq!(circuit.failed(later), None);
+        assert!(!circuit.permits(later + PROBE_AFTER), "the pause doubles");
+        assert!(circuit.permits(later + 2 * PROBE_AFTER));
+        assert_eq!(circuit.succeeded(), Some(Transition::Closed));
+        assert_eq!(circuit.state(), CircuitState::Closed);
+        assert!(circuit.permits(later));
+    }
+
+    #[test]
+    fn the_pause_between_probes_has_a_limit() {
+        let (mut circuit, mut now) = (Circuit::default(), Instant::now());
+        (0..FAILURES_MAX).for_each(|_| assert_ne!(circuit.failed(now), Some(Transition::Closed)));
+        for _ in 0..100 {
+            now += PROBE_AFTER_MAX;
+            assert!(circuit.permits(now));
+            circuit.failed(now);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The hooks of event proxies: which proxy is called for an event, with which message.
+//! In: events from the node → out: pending answers; what no proxy decides is answered at once.
+//! Uses the server's runtime. Never: waits on a shard.
+//! Changed here: what a message contains, and when there is no call.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use fanwire_broker::Answer;
+use fanwire_cluster::Renewal;
+use fanwire_node::hooks::{
+    ClientContext, ClientReport, ConnectEvent, ConnectGrant, Hook, Hooks, PublishEvent,
+    PublishGrant, RefreshEvent, Rejection, RpcEvent, SubscribeEvent, SubscribeGrant,
+};
+use fanwire_protocol::proxy as pb;
+
+use crate::proxy::Proxy;
+use crate::{EventProxies, ProxiesByName, ProxyTable, answer, streams};
+
+/// The decision about an event.
+type Decided<Grant> = Answer<Option<Grant>, Rejection>;
+
+impl EventProxies {
+    /// The functions that a node calls.
+    pub fn hooks(&self) -> Hooks {
+        let table = &self.0;
+        let connect = table.connect.is_some();
+        let has_streams = !table.streams_by_name.is_empty();
+        let streams = Arc::clone(&table.streams);
+        let report = move |report: ClientReport| streams.report(&report);
+        let names = table.all().flat_map(|proxy| proxy.emulated_headers().iter().cloned());
+        Hooks {
+            connect: connect.then(|| table.hook(ProxyTable::connect)),
+            refresh: table.refresh.is_some().then(|| table.hook(ProxyTable::refresh)),
+            subscribe: (!table.subscribe.is_empty() || has_streams)
+                .then(|| table.hook(ProxyTable::subscribe)),
+            publish: (!table.publish.is_empty() || has_streams)
+                .then(|| table.hook(ProxyTable::publish)),
+            rpc: table.hook_of(&table.rpc, ProxyTable::rpc),
+            sub_refresh: table.hook_of(&table.sub_refresh, ProxyTable::sub_refresh),
+            report: has_streams.then(|| Box::new(report) as _),
+            emulated_headers: names.collect(),
+        }
+    }
+}
+
+/// Sets the fields with which every request begins.
+macro_rules! request {
+    ($kind:ident, $proxy:expr, $client:expr, $context:expr, { $($field:ident: $value:expr),* $(,)? }) => {
+        pb::$kind {
+            client: $client,
+            transport: $context.transport.to_owned(),
+            protocol: $context.protocol.to_owned(),
+            encoding: if $proxy.binary_encoding { "binary" } else { "json" }.to_owned(),
+            $($field: $value,)*
+        }
+    };
+}
+
+impl ProxyTable {
+    fn hook<Event: 'static, Grant: 'static>(
+        self: &Arc<Self>,
+        decide: fn(&Self, Event) -> Decided<Grant>,
+    ) -> Hook<Event, Grant> {
+        let table = Arc::clone(self);
+        Hook::of_proxies(move |event| decide(&table, event))
+    }
+
+    /// The hook of a kind of event that has proxies.
+    fn hook_of<Event: 'static, Grant: 'static>(
+        self: &Arc<Self>,
+        proxies: &ProxiesByName,
+        decide: fn(&Self, Event) -> Decided<Grant>,
+    ) -> Option<Hook<Event, Grant>> {
+        (!proxies.is_empty()).then(|| self.hook(decide))
+    }
+
+    /// The token of a client decides alone.
+    fn connect(&self, event: ConnectEvent) -> Decided<ConnectGrant> {
+        let Some(proxy) = self.connect.clone().filter(|_| event.token.is_empty()) else {
+            return Answer::now(Ok(None));
+        };
+        self.run(async move {
+            let ConnectEvent { client, context, data, name, version, channels, .. } = event;
+            let (data, b64data) = payload(&proxy, data);
+            let request = request!(ConnectRequest, proxy, client, context, {
+                data: data, b64data: b64data, name: name, version: version, channels: channels,
+            });
+            proxy.call(request, &context).await?.map(answer::connect).transpose()
+        })
+    }
+
+    fn refresh(&self, event: RefreshEvent) -> Decided<Renewal> {
+        let Some(proxy) = self.refresh.clone() else { return Answer::now(Ok(None)) };
+        self.run(async move {
+            let RefreshEvent { client, context, .. } = event;
+            let request = request!(RefreshRequest, proxy, client.client, context, {
+                user: client.user, meta: meta(&proxy, &context),
+            });
+            let result = proxy.call(request, &context).await?;
+            Ok(result.map(answer::refresh).transpose()?.flatten())
+        })
+    }
+
+    fn sub_refresh(&self, event: RefreshEvent) -> Decided<Renewal> {
+        let Some(proxy) = find(&self.sub_refresh, &event.proxy) else {
+            return Answer::now(Ok(None));
+        };
+        self.run(async move {
+            let RefreshEvent { client, context, channel, .. } = event;
+            let request = request!(SubRefreshRequest, proxy, client.client, context, {
+                user: client.user,
+                channel: channel.as_deref().unwrap_or_default().to_owned(),
+                meta: meta(&proxy, &context),
+            });
+            let result = proxy.call(request, &context).await?;
+            Ok(result.map(answer::refresh).transpose()?.flatten())
+        })
+    }
+
+    fn subscribe(&self, event: SubscribeEvent) -> Decided<SubscribeGrant> {
+        let proxies = if event.has_stream { &self.streams_by_name } else { &self.subscribe };
+        let Some(proxy) = find(proxies, &event.proxy) else { return Answer::now(Ok(None)) };
+        let (streams, runtime) = (Arc::clone(&self.streams), self.runtime.clone());
+        self.run(async move {
+            let SubscribeEvent { client, context, channel, data, .. } = event;
+            let (data, b64data) = payload(&proxy, data);
+            let request = request!(SubscribeRequest, proxy, client.client.clone(), context, {
+                user: client.user.clone(),
+                channel: channel.clone(),
+                token: String::new(), // a subscribe with a token is decided by the token
+                meta: meta(&proxy, &context),
+                data: data,
+                b64data: b64data,
+            });
+            if !event.has_stream {
+                let result = proxy.call(request, &context).await?.unwrap_or_default();
+                return answer::subscribe(result).map(Some);
+            }
+            let (result, stream) =
+                proxy.subscribe(request, &context, event.is_bidirectional).await?;
+            let grant = answer::subscribe(result)?;
+            streams.add(&client, &channel, stream, &runtime);
+            Ok(Some(streams::without_positions(grant)))
+        })
+    }
+
+    fn publish(&self, event: PublishEvent) -> Decided<PublishGrant> {
+        if event.has_stream {
+            let sent = self.streams.publish(&event.client.client, &event.channel, event.data);
+            return Answer::now(sent.map(|()| Some(PublishGrant::Processed)));
+        }
+        let Some(proxy) = find(&self.publish, &event.proxy) else { return Answer::now(Ok(None)) };
+        self.run(async move {
+            let PublishEvent { client, context, channel, data, .. } = event;
+            let (json, b64data) = payload(&proxy, data.clone());
+            let request = request!(PublishRequest, proxy, client.client, context, {
+                user: client.user,
+                channel: channel,
+                data: json,
+                b64data: b64data,
+                meta: meta(&proxy, &context),
+            });
+            let result = proxy.call(request, &context).await?.unwrap_or_default();
+            answer::publish(result, data).map(Some)
+        })
+    }
+
+    fn rpc(&self, event: RpcEvent) -> Decided<Bytes> {
+        let Some(proxy) = find(&self.rpc, &event.proxy) else { return Answer::now(Ok(None)) };
+        self.run(async move {
+            let RpcEvent { client, context, method, data, .. } = event;
+            let (data, b64data) = payload(&proxy, data);
+            let request = request!(RpcRequest, proxy, client.client, context, {
+                user: client.user,
+                method: method,
+                data: data,
+                b64data: b64data,
+                meta: meta(&proxy, &context),
+            });
+            let result = proxy.call(request, &context).await?.unwrap_or_default();
+            answer::rpc(result).map(Some)
+        })
+    }
+
+    fn run<Grant: Send + 'static>(
+        &self,
+        call: impl Future<Output = Result<Option<Grant>, Rejection>> + Send + 'static,
+    ) -> Decided<Grant> {
+        let (promise, answer) = Answer::later();
+        self.runtime.spawn(async move { promise.keep(call.await) });
+        answer
+    }
+}
+
+fn find(proxies: &ProxiesByName, name: &Option<Arc<str>>) -> Option<Arc<Proxy>> {
+    proxies.get(name.as_ref()?).cloned()
+}
+
+/// The data of a client for a request: JSON, or base64.
+fn payload(proxy: &Proxy, data: Bytes) -> (Bytes, String) {
+    match proxy.binary_encoding {
+        true => (Bytes::new(), STANDARD.encode(data)),
+        false => (data, String::new()),
+    }
+}
+
+fn meta(proxy: &Proxy, context: &ClientContext) -> Bytes {
+    if proxy.includes_meta { context.meta.clone() } else { Bytes::new() }
+}

@@ -1,0 +1,169 @@
+//! Event proxies: the application's backend decides about events of clients, over HTTP or gRPC (docs/proxies.md).
+//! In: events from the node's hooks → out: calls to backends, at most so many at a time; their answers as decisions.
+//! Uses the HTTP client of `tls`, tonic's codec. Never: sessions, channels; a shard never waits for a call.
+//! Changed here: which proxies there are. `hooks` turns events into calls, `answer` answers into decisions, `limiter` and
+//! `circuit` bound the calls, `http` and `grpc` send them.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod backend;
+mod circuit;
+mod event;
+mod grpc;
+mod hooks;
+mod http;
+mod limiter;
+mod proxy;
+mod stats;
+mod streams;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fanwire_config::{Proxies, ProxyOptions};
+use fanwire_node::Node;
+use fanwire_node::options::ProxyChoice;
+use fanwire_tls::{Http2, PoolOptions, TlsError};
+use tokio::runtime::Handle;
+
+pub use circuit::CircuitState;
+pub use event::EventKind;
+use proxy::Proxy;
+pub use stats::{CallStats, DURATION_BOUNDS_US, ProxyStats};
+use streams::OpenStreams;
+
+/// The event proxies of a server.
+#[derive(Clone)]
+pub struct EventProxies(Arc<ProxyTable>);
+
+struct ProxyTable {
+    runtime: Handle,
+    connect: Option<Arc<Proxy>>,
+    refresh: Option<Arc<Proxy>>,
+    /// By the names that namespaces have for them.
+    subscribe: ProxiesByName,
+    publish: ProxiesByName,
+    sub_refresh: ProxiesByName,
+    rpc: ProxiesByName,
+    /// Of subscription streams.
+    streams_by_name: ProxiesByName,
+    streams: Arc<OpenStreams>,
+}
+
+/// Proxies of one kind of event.
+type ProxiesByName = BTreeMap<Arc<str>, Arc<Proxy>>;
+
+/// A proxy that cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProxyError {
+    /// The endpoint of this proxy is no URL.
+    Endpoint { proxy: String },
+    /// TLS options of this proxy.
+    Tls { proxy: String, source: TlsError },
+    /// A header or a key of metadata of this proxy has a form that no request may have.
+    Header { proxy: String, header: String },
+}
+
+impl EventProxies {
+    /// Makes the proxies that have an endpoint; `None` if there are none. They connect when they are called first.
+    ///
+    /// # Errors
+    /// See [`ProxyError`].
+    pub fn new(options: &Proxies, runtime: Handle) -> Result<Option<Self>, ProxyError> {
+        let one = |name: &str, options: &ProxyOptions| {
+            let has_endpoint = !options.endpoint.is_empty();
+            has_endpoint.then(|| Proxy::new(name, options)).transpose()
+        };
+        let connection = |name, options: &Option<ProxyOptions>| {
+            Ok(options.as_ref().map(|options| one(name, options)).transpose()?.flatten())
+        };
+        let mut named = ProxiesByName::new();
+        for (name, options) in &options.named {
+            named.extend(one(name, options)?.map(|proxy| (name.as_str().into(), proxy)));
+        }
+        let with_default = |options| {
+            let default = one(ProxyChoice::DEFAULT, options)?;
+            let default = default.map(|proxy| (ProxyChoice::DEFAULT.into(), proxy));
+            Ok(named.clone().into_iter().chain(default).collect())
+        };
+        let table = ProxyTable {
+            runtime,
+            connect: connection(ProxyChoice::DEFAULT, &options.connect)?,
+            refresh: connection(ProxyChoice::DEFAULT, &options.refresh)?,
+            subscribe: with_default(&options.subscribe)?,
+            publish: with_default(&options.publish)?,
+            sub_refresh: with_default(&options.sub_refresh)?,
+            rpc: with_default(&options.rpc)?,
+            streams_by_name: with_default(&options.subscribe_stream)?,
+            streams: Arc::default(),
+        };
+        let is_empty = table.all().next().is_none();
+        Ok((!is_empty).then(|| Self(Arc::new(table))))
+    }
+
+    /// The error of [`new`](Self::new), which needs no runtime.
+    pub fn check(options: &Proxies) -> Option<ProxyError> {
+        let fault = |options: &ProxyOptions| Proxy::new(&options.endpoint, options).err();
+        options.iter().filter(|options| !options.endpoint.is_empty()).find_map(fault)
+    }
+
+    /// Gives subscription streams the node to which they send; before the first connection.
+    pub fn attach(&self, node: &Arc<Node>) {
+        self.0.streams.attach(node);
+    }
+
+    /// The numbers of each proxy that was called, or failed to be.
+    pub fn stats(&self) -> Vec<ProxyStats> {
+        self.0.all().map(|proxy| proxy.stats()).collect()
+    }
+}
+
+impl ProxyTable {
+    /// Every proxy once.
+    fn all(&self) -> impl Iterator<Item = &Arc<Proxy>> {
+        let by_name =
+            [&self.subscribe, &self.publish, &self.sub_refresh, &self.rpc, &self.streams_by_name];
+        let defaults = by_name.into_iter().filter_map(|map| map.get(ProxyChoice::DEFAULT));
+        let named = self.rpc.iter().filter(|(name, _)| &***name != ProxyChoice::DEFAULT);
+        let of_connections = [&self.connect, &self.refresh].into_iter().flatten();
+        of_connections.chain(defaults).chain(named.map(|(_, proxy)| proxy))
+    }
+}
+
+impl fmt::Display for ProxyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Endpoint { proxy } => {
+                write!(f, "the endpoint of the event proxy {proxy} is no URL")
+            }
+            Self::Tls { proxy, source } => write!(f, "TLS of the event proxy {proxy}: {source}"),
+            Self::Header { proxy, header } => {
+                write!(
+                    f,
+                    "the event proxy {proxy} has a static header {header:?}, which no request may have"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for ProxyError {}
+
+impl fmt::Debug for EventProxies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EventProxies")
+    }
+}
+
+/// Connections of a proxy: as many idle ones as Centrifugo keeps, for a shorter time than Node's servers keep theirs (5 s), because
+/// a request that meets the close of its connection fails.
+const POOL: PoolOptions = PoolOptions {
+    idle_per_host_max: 255,
+    idle_timeout: Duration::from_secs(4),
+    http2: Http2::Negotiated,
+};
+
+#[cfg(test)]
+mod tests;
