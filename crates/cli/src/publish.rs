@@ -10,9 +10,10 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use fanwire_tls::{RequestError, Tls, connect};
+use fanwire_config::TlsOptions;
+use fanwire_tls::{HttpsClient, RequestError, RequestLimits, Tls};
 use futures_util::stream::{self, Stream};
-use http::{Request, StatusCode, Uri, header::HOST};
+use http::{Request, StatusCode, Uri};
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::{Frame, Incoming};
 use serde_json::{Value, json, value::RawValue};
@@ -28,13 +29,12 @@ mod tests;
 /// Address of the server API, and its key.
 #[derive(Debug)]
 struct ApiAddress {
+    /// The stream.
     url: Uri,
-    /// For `https`.
-    tls: Option<Tls>,
     /// Host and port.
     authority: String,
-    path: String,
     key: String,
+    client: HttpsClient,
 }
 
 pub(crate) fn run(arguments: &Publish) -> Result<()> {
@@ -63,19 +63,21 @@ fn target(arguments: &Publish) -> Result<ApiAddress> {
     let local = LocalServer::load(arguments.config.as_deref())?;
     let url = arguments.url.clone().unwrap_or_else(|| local.api_url());
     let uri: Uri = url.parse().with_context(|| format!("--url is {url:?}, expected an address"))?;
-    let (tls, default_port) = match uri.scheme_str() {
-        Some("http") => (None, 80),
-        Some("https") => (Some(local.tls(&arguments.trust, arguments.url.as_ref(), true)?), 443),
+    let (tls, scheme, default_port) = match uri.scheme_str() {
+        Some("http") => (Tls::new(&TlsOptions::default())?, "http", 80),
+        Some("https") => (local.tls(&arguments.trust, arguments.url.as_ref(), true)?, "https", 443),
         _ => bail!("--url is {url:?}, expected http:// or https://HOST:PORT/PREFIX"),
     };
     let authority = uri.authority().with_context(|| format!("--url is {url:?}, without a host"))?;
     let port = authority.port_u16().unwrap_or(default_port);
+    let authority = format!("{}:{port}", authority.host());
+    let prefix = uri.path().trim_end_matches('/');
+    let limits = RequestLimits { timeout: CONNECT_TIMEOUT, body_bytes_max: 0 };
     Ok(ApiAddress {
-        authority: format!("{}:{port}", authority.host()),
-        path: format!("{}/stream", uri.path().trim_end_matches('/')),
+        url: format!("{scheme}://{authority}{prefix}/stream").parse()?,
+        authority,
         key: arguments.key.clone().unwrap_or_else(|| local.api_key()),
-        url: uri,
-        tls,
+        client: HttpsClient::new(tls, limits),
     })
 }
 
@@ -122,19 +124,16 @@ async fn publish(
     lines: Vec<String>,
     rate: Option<f64>,
 ) -> Result<Vec<String>> {
-    let ApiAddress { url, tls, authority, path, key } = target;
-    let connected = connect(url, tls.as_ref()).await.map_err(|error| match error {
-        RequestError::Io(error) => anyhow!("no server answers at {authority}: {error}"),
-        error => anyhow!("no connection to the server at {authority}: {error}"),
-    });
-    let (mut sender, connection) = connected?;
-    tokio::spawn(connection);
+    let ApiAddress { url, authority, key, client } = target;
     let count = lines.len();
-    let request = Request::post(path)
-        .header(HOST, authority)
+    let request = Request::post(url)
         .header("X-API-Key", key)
         .body(StreamBody::new(Box::pin(paced(lines, rate))))?;
-    let response = sender.send_request(request).await.context("the server ended the connection")?;
+    let response = client.request(request).await.map_err(|error| match error {
+        RequestError::Io(error) => anyhow!("no server answers at {authority}: {error}"),
+        RequestError::Http(_) => anyhow!("the server ended the connection: {error}"),
+        error => anyhow!("no connection to the server at {authority}: {error}"),
+    })?;
     match response.status() {
         StatusCode::OK => answers(response.into_body(), count).await,
         StatusCode::UNAUTHORIZED => bail!(
@@ -142,7 +141,8 @@ async fn publish(
         ),
         StatusCode::NOT_FOUND => {
             bail!(
-                "the server at {authority} has no {path}: check --url, or http_api.handler_prefix"
+                "the server at {authority} has no {}: check --url, or http_api.handler_prefix",
+                url.path()
             )
         }
         status => {
@@ -211,5 +211,7 @@ fn error_of(line: &[u8]) -> Result<Option<String>> {
 
 /// Lines of one chunk; the server executes and answers them together.
 const CHUNK_LINES: usize = 64;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 const ERRORS_SHOWN: usize = 10;

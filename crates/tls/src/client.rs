@@ -1,6 +1,6 @@
 //! TLS of outgoing connections (TLS 1.3, RFC 8446, and 1.2): trusted authorities and our client certificate.
 //! In: a section `tls` of the configuration or one certificate, then sockets → out: verified streams.
-//! Uses rustls with aws-lc, named directly so that no process-wide provider is needed. Never a protocol above TLS.
+//! Uses rustls with aws-lc, named directly so that no process-wide provider is needed. Never: speaks a protocol above TLS.
 //! Changed here: how servers are verified. How PEM options are read lives in `pem`.
 
 use std::{fmt, io, sync::Arc};
@@ -62,6 +62,14 @@ impl Tls {
             }
         };
         Ok(Self { config: Arc::new(config), server_name: options.server_name.clone() })
+    }
+
+    /// Offers protocols above TLS (ALPN, RFC 7301), the preferred one first.
+    #[must_use]
+    pub(crate) fn with_protocols(mut self, protocols: &[&[u8]]) -> Self {
+        let offered = protocols.iter().map(|protocol| protocol.to_vec());
+        Arc::make_mut(&mut self.config).alpn_protocols = offered.collect();
+        self
     }
 
     /// The settings for a client that opens its own sockets.

@@ -1,30 +1,30 @@
-//! The HTTP client of the server and of `fanwire publish` (RFC 9112, over TLS RFC 9110 §4.2.2): one request on a connection of its own.
-//! In: a request with an `http` or `https` URL → out: the whole response within limits, or the connection; or the error.
-//! Uses hyper's client; follows no redirect, because another server must not choose where keys come from.
-//! Changed here: limits of a request, and how it is addressed. Which servers are believed is in `client`.
+//! The HTTP client of the server and of `fanwire publish` (RFC 9112, RFC 9113, over TLS RFC 9110 §4.2.2).
+//! In: a request with an `http` or `https` URL → out: the whole response within limits, or its head and a stream; or the error.
+//! Uses hyper-util's client and its pool; follows no redirect, because another server must not choose where keys come from.
+//! Changed here: limits of a request, which connections are kept, errors. Sockets are in `connector`; which servers are believed
+//! is in `client`.
 
-use std::{error::Error, fmt, io, time::Duration};
+use std::{error::Error, fmt, io, iter, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode, Uri, header};
-use http_body_util::{BodyExt, Limited};
-use hyper::{
-    body::Body,
-    client::conn::http1::{self, SendRequest},
+use http::{HeaderValue, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Limited, combinators::UnsyncBoxBody};
+use hyper::body::{Body, Incoming};
+use hyper_util::{
+    client::legacy::{self, Client},
+    rt::{TokioExecutor, TokioTimer},
 };
-use hyper_util::rt::TokioIo;
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
-    time::timeout,
-};
+use tokio::time::timeout;
 
 use crate::Tls;
+use connector::{Connector, server};
 
-/// Sends requests with one set of TLS options.
-#[derive(Debug)]
+mod connector;
+
+/// Sends requests with one set of TLS options. Clones share their connections.
+#[derive(Clone, Debug)]
 pub struct HttpsClient {
-    tls: Tls,
+    client: Client<Connector, UnsyncBoxBody<Bytes, BoxError>>,
     limits: RequestLimits,
 }
 
@@ -37,8 +37,28 @@ pub struct RequestLimits {
     pub body_bytes_max: usize,
 }
 
+/// Settings of the connections between requests.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolOptions {
+    /// Further connections are closed after their response. 0 = a connection for each request.
+    pub idle_per_host_max: usize,
+    /// Should be shorter than the time after which servers close an idle connection: a request that meets the close fails.
+    pub idle_timeout: Duration,
+    pub http2: Http2,
+}
+
+/// Use of HTTP/2, with one connection for all requests to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Http2 {
+    Never,
+    /// With TLS, if the server offers it.
+    Negotiated,
+    /// Without HTTP/1.1, also on sockets without TLS, as gRPC does.
+    Only,
+}
+
 /// Why there is no response.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RequestError {
     /// The URL is not one of `http` or `https` with a host.
@@ -48,18 +68,33 @@ pub enum RequestError {
     /// The status is another one than 200.
     Status(StatusCode),
     /// The body is longer than its limit, or ended early.
-    Body(Box<dyn Error + Send + Sync>),
+    Body(Arc<dyn Error + Send + Sync>),
     /// The socket did not connect.
-    Io(io::Error),
+    Io(Arc<io::Error>),
     /// The TLS handshake failed.
-    Tls(io::Error),
-    Http(hyper::Error),
+    Tls(Arc<io::Error>),
+    Http(Arc<legacy::Error>),
 }
 
+type BoxError = Box<dyn Error + Send + Sync>;
+
 impl HttpsClient {
-    /// Makes a client; it connects when a request is sent.
+    /// Makes a client with a connection for each request.
     pub fn new(tls: Tls, limits: RequestLimits) -> Self {
-        Self { tls, limits }
+        let (idle_per_host_max, idle_timeout) = (0, Duration::ZERO);
+        let http2 = Http2::Never;
+        Self::pooled(tls, limits, PoolOptions { idle_per_host_max, idle_timeout, http2 })
+    }
+
+    /// Makes a client that keeps connections for further requests; it connects when a request is sent.
+    pub fn pooled(tls: Tls, limits: RequestLimits, pool: PoolOptions) -> Self {
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_max_idle_per_host(pool.idle_per_host_max)
+            .pool_idle_timeout(pool.idle_timeout)
+            .http2_only(pool.http2 == Http2::Only)
+            .build(Connector::new(tls, limits.timeout, pool.http2));
+        Self { client, limits }
     }
 
     /// Sends a request and returns its response, whatever its status.
@@ -68,73 +103,41 @@ impl HttpsClient {
     /// See [`RequestError`].
     pub async fn send<B>(&self, request: Request<B>) -> Result<Response<Bytes>, RequestError>
     where
-        B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + 'static,
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
     {
-        let answer = timeout(self.limits.timeout, self.send_now(request)).await;
-        answer.unwrap_or(Err(RequestError::Timeout))
-    }
-
-    async fn send_now<B>(&self, mut request: Request<B>) -> Result<Response<Bytes>, RequestError>
-    where
-        B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + 'static,
-    {
-        let uri = request.uri().clone();
-        let (mut sender, connection) = connect(&uri, Some(&self.tls)).await?;
-        address(&mut request, &uri)?;
-        let fetch = async move {
-            let response = sender.send_request(request).await.map_err(RequestError::Http)?;
-            let (head, body) = response.into_parts();
+        let answer = async {
+            let (head, body) = self.request(request).await?.into_parts();
             let body = Limited::new(body, self.limits.body_bytes_max).collect().await;
-            Ok(Response::from_parts(head, body.map_err(RequestError::Body)?.to_bytes()))
+            let body = body.map_err(|error| RequestError::Body(error.into()))?;
+            Ok(Response::from_parts(head, body.to_bytes()))
         };
-        // Both end together; an error of the connection also ends `fetch` with an error.
-        let (answer, _) = tokio::join!(fetch, connection);
-        answer
+        timeout(self.limits.timeout, answer).await.unwrap_or(Err(RequestError::Timeout))
+    }
+
+    /// Sends a request and returns the head of its response. Connecting alone has a time limit, and the body has no limit.
+    ///
+    /// # Errors
+    /// See [`RequestError`].
+    pub async fn request<B>(&self, request: Request<B>) -> Result<Response<Incoming>, RequestError>
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+    {
+        server(request.uri())?;
+        let mut request = request.map(|body| body.map_err(Into::into).boxed_unsync());
+        let agent = request.headers_mut().entry(header::USER_AGENT);
+        agent.or_insert(HeaderValue::from_static(USER_AGENT));
+        self.client.request(request).await.map_err(RequestError::from)
     }
 }
 
-/// Connects to the server of a URL. Requests proceed while the second half is polled, which ends after the sender.
-///
-/// # Errors
-/// [`RequestError::Url`], also for `https` without `tls`; `Io`, `Tls`, `Http`.
-pub async fn connect<B>(
-    uri: &Uri,
-    tls: Option<&Tls>,
-) -> Result<(SendRequest<B>, impl Future<Output = hyper::Result<()>> + use<B>), RequestError>
-where
-    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + 'static,
-{
-    let host = uri.host().ok_or(RequestError::Url)?;
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let (tls, default_port) = match uri.scheme_str() {
-        Some("https") => (Some(tls.ok_or(RequestError::Url)?), 443),
-        Some("http") => (None, 80),
-        _ => return Err(RequestError::Url),
-    };
-    let port = uri.port_u16().unwrap_or(default_port);
-    let socket = TcpStream::connect((host, port)).await.map_err(RequestError::Io)?;
-    let stream: Box<dyn PlainOrTls> = match tls {
-        Some(tls) => Box::new(tls.connect(host, socket).await.map_err(RequestError::Tls)?),
-        None => Box::new(socket),
-    };
-    http1::handshake(TokioIo::new(stream)).await.map_err(RequestError::Http)
-}
-
-/// A connected socket, with TLS or without.
-trait PlainOrTls: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> PlainOrTls for S {}
-
-/// Writes the URL as a request to its server has it (RFC 9112 §3.2.1).
-fn address<B>(request: &mut Request<B>, uri: &Uri) -> Result<(), RequestError> {
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    *request.uri_mut() = path.parse().map_err(|_| RequestError::Url)?;
-    let host = uri.authority().map_or("", |authority| authority.as_str());
-    let headers = request.headers_mut();
-    headers.insert(header::HOST, HeaderValue::from_str(host).map_err(|_| RequestError::Url)?);
-    headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
-    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-    Ok(())
+impl From<legacy::Error> for RequestError {
+    /// Finds the error of the connector again, if it is one.
+    fn from(error: legacy::Error) -> Self {
+        match error.source().and_then(|source| source.downcast_ref::<Self>()) {
+            Some(of_connector) => of_connector.clone(),
+            None => Self::Http(Arc::new(error)),
+        }
+    }
 }
 
 impl fmt::Display for RequestError {
@@ -143,14 +146,24 @@ impl fmt::Display for RequestError {
             Self::Url => f.write_str("not a valid URL"),
             Self::Timeout => f.write_str("no answer in time"),
             Self::Status(status) => write!(f, "the answer is {status}, expected 200"),
-            Self::Body(error) => write!(f, "the document was not received completely: {error}"),
+            Self::Body(error) => {
+                f.write_str("the document was not received completely: ")?;
+                with_causes(&**error, f)
+            }
             Self::Io(error) | Self::Tls(error) => error.fmt(f),
-            Self::Http(error) => error.fmt(f),
+            // The text of the outer error is the name of a step in the library.
+            Self::Http(error) => with_causes(error.source().unwrap_or(&**error), f),
         }
     }
 }
 
 impl Error for RequestError {}
+
+fn with_causes(error: &(dyn Error + 'static), f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "{error}")?;
+    let mut causes = iter::successors(error.source(), |cause| (*cause).source());
+    causes.try_for_each(|cause| write!(f, ": {cause}"))
+}
 
 const USER_AGENT: &str = concat!("fanwire/", env!("CARGO_PKG_VERSION"));
 

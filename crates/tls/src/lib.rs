@@ -1,6 +1,6 @@
 //! TLS: certificates of listeners, from files or by ACME, and of connections that this server opens.
 //! In: sections `tls` of the configuration → out: configurations of listeners, verified streams, errors that name the option.
-//! Uses rustls with aws-lc, instant-acme, hyper's client. Never: sockets of clients, which `edge` and the shards own.
+//! Uses rustls with aws-lc, instant-acme, hyper-util's client. Never: sockets of clients, which `edge` and the shards own.
 //! Changed here: the error of an option. `client` verifies servers, `server` has the certificate of a listener, `pem` reads options,
 //! `certificate` their dates, `acme` orders certificates, `https_client` sends requests.
 #![forbid(unsafe_code)]
@@ -22,7 +22,7 @@ pub use acme::{Acme, AcmeError, Certificates, NameStats};
 pub use certificate::Fields;
 pub use client::Tls;
 pub use handshakes::{HandshakeCounts, HandshakeResult};
-pub use https_client::{HttpsClient, RequestError, RequestLimits, connect};
+pub use https_client::{Http2, HttpsClient, PoolOptions, RequestError, RequestLimits};
 pub use listeners::ListenersTls;
 pub use server::{ACME_PROTOCOL, HTTP2, ServerTls};
 

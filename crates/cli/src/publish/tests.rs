@@ -26,8 +26,8 @@ fn a_url_has_a_port_and_a_prefix() {
         ("https://host/api", "host:443", "/api/stream"),
     ] {
         let got = of(url).expect("good");
-        assert_eq!((&*got.authority, &*got.path, &*got.key), (authority, path, "k"));
-        assert_eq!(got.tls.is_some(), url.starts_with("https:"));
+        assert_eq!((&*got.authority, got.url.path(), &*got.key), (authority, path, "k"));
+        assert_eq!(got.url.scheme_str(), url.split(':').next());
     }
     for wrong in ["wss://host/api", "host:9000", "/api", "http://", ""] {
         assert!(of(wrong).is_err(), "{wrong}");

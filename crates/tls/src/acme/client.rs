@@ -51,8 +51,10 @@ impl HttpClient for AuthorityClient {
 impl Requests {
     async fn exchange(
         &self,
-        request: Request<BodyWrapper<Bytes>>,
+        mut request: Request<BodyWrapper<Bytes>>,
     ) -> Result<BytesResponse, RequestError> {
+        // The authority learns the name of this server, not that of the library (RFC 8555 §6.1).
+        request.headers_mut().remove(header::USER_AGENT);
         if request.uri().scheme_str() != Some("https") {
             return Err(RequestError::Url);
         }

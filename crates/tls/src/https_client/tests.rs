@@ -19,6 +19,8 @@ use tokio_rustls::TlsAcceptor;
 
 use super::*;
 
+mod pool;
+
 const CA: &str = include_str!("../../../../tests/keys/ca.pem");
 const CERTIFICATE: &str = include_str!("../../../../tests/keys/localhost.pem");
 const KEY: &str = include_str!("../../../../tests/keys/localhost.private.pem");
