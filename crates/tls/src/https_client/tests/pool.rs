@@ -11,7 +11,10 @@ use std::{
 use http_body_util::{Channel, Full};
 use hyper::{server::conn, service::service_fn};
 use hyper_util::rt::TokioIo;
-use tokio::{sync::Barrier, task::JoinSet, time::sleep};
+use tokio::{
+    sync::{Barrier, mpsc, watch},
+    task::JoinSet,
+};
 
 use super::*;
 
@@ -28,7 +31,7 @@ enum Speaks {
 #[derive(Debug, Default)]
 struct Counts {
     accepted: AtomicUsize,
-    open: AtomicUsize,
+    open: watch::Sender<usize>,
 }
 
 /// A server that answers with the body of the request; `/wait` when `meet` requests wait.
@@ -46,7 +49,7 @@ async fn echo(speaks: Speaks, meet: usize) -> (String, Arc<Counts>) {
     tokio::spawn(async move {
         while let Ok((socket, _)) = listener.accept().await {
             of_server.accepted.fetch_add(1, Relaxed);
-            of_server.open.fetch_add(1, Relaxed);
+            of_server.open.send_modify(|open| *open += 1);
             let (counts, acceptor) = (Arc::clone(&of_server), acceptor.clone());
             let barrier = Arc::clone(&barrier);
             tokio::spawn(async move {
@@ -57,7 +60,7 @@ async fn echo(speaks: Speaks, meet: usize) -> (String, Arc<Counts>) {
                 } else {
                     converse(socket, speaks == Speaks::Http2, barrier).await;
                 }
-                counts.open.fetch_sub(1, Relaxed);
+                counts.open.send_modify(|open| *open -= 1);
             });
         }
     });
@@ -120,9 +123,8 @@ async fn post_together(client: &HttpsClient, url: &str, count: usize) {
 
 /// Waits until the server has `count` connections.
 async fn open(counts: &Counts, count: usize) {
-    while counts.open.load(Relaxed) != count {
-        sleep(Duration::from_millis(1)).await;
-    }
+    let mut open = counts.open.subscribe();
+    open.wait_for(|open| *open == count).await.expect("the sender is in `counts`");
 }
 
 #[tokio::test]
@@ -191,16 +193,23 @@ async fn a_server_without_http2_is_an_error_for_a_client_without_http1() {
 
 #[tokio::test]
 async fn a_connection_that_the_server_closed_while_it_was_idle_is_replaced() {
-    let answers = vec![ok("{}"); 10];
-    let (port, asked) = server(answers, false).await;
-    let (client, url) = (client(Http2::Never, 10), format!("http://127.0.0.1:{port}/"));
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+    let url = format!("http://{}/", listener.local_addr().expect("bound"));
+    let (closed, mut both_closed) = mpsc::channel(1);
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            serve(&mut socket, &ok("{}")).await;
+            // The end of the pool's side: it has noticed.
+            while socket.read_u8().await.is_ok() {}
+            closed.send(()).await.expect("the test waits");
+        }
+    });
+    let client = client(Http2::Never, 10);
     for _ in 0..10 {
-        let response = client.send(post(&url, "")).await.expect("an answer");
+        let response = client.send(post(&url, "body")).await.expect("an answer");
         assert_eq!(response.body(), "{}");
-        // The driver of the runtime must see that the server has closed the connection.
-        sleep(Duration::from_millis(5)).await;
+        both_closed.recv().await.expect("the server serves");
     }
-    assert_eq!(asked.await.expect("the server ends").len(), 10);
 }
 
 #[tokio::test]
