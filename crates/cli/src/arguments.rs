@@ -406,6 +406,6 @@ fn value_name(kind: &Kind) -> &'static str {
         Kind::Path => "PATH",
         Kind::PortText => "PORT",
         Kind::List => "LIST",
-        Kind::Block | Kind::Objects | Kind::Transforms(_) => "JSON",
+        Kind::Block | Kind::Objects | Kind::Texts | Kind::Transforms(_) => "JSON",
     }
 }

@@ -3,19 +3,23 @@
 //! Uses the tables of `keys`. Never: precedence, relations between keys.
 //! The check of one value is changed here; kinds live in `key`, relations between keys in `rules`.
 
-use fanwire_node::options::{Namespace, SubscriptionType};
+use std::collections::BTreeMap;
+
+use fanwire_node::options::{Namespace, ProxyChoice, SubscriptionType};
 use serde_json::Value as Json;
 
 use super::finding::{Finding, Severity};
 use super::key::{Key, Kind, Misfit, Row, Support, Value, Weight};
-use super::keys::{self, WITHOUT_NAMESPACE};
-use super::settings::{NamespaceSettings, Raw, Setting, Settings, Values};
-use super::{Config, catalog};
+use super::keys::{
+    self, NAMESPACES, PROXIES, RPC_NAMESPACES, RPC_PROXY, RPC_WITHOUT_NAMESPACE, WITHOUT_NAMESPACE,
+};
+use super::settings::{MemberSettings, Raw, Setting, Settings, Values};
+use super::{Config, Proxies, ProxyOptions, catalog};
 
 pub(crate) fn apply(settings: &Settings, findings: &mut Vec<Finding>) -> Config {
     let mut config = Config::blank();
     config.development = settings.development;
-    let place = Place { values: &settings.values, stored: "", shown: "" };
+    let place = Place::of_file(settings, "");
     let unidirectional = keys::unidirectional::UNIDIRECTIONAL;
     for table in
         [keys::server::SERVER, unidirectional, keys::client::CLIENT, keys::channel::CHANNEL]
@@ -24,30 +28,101 @@ pub(crate) fn apply(settings: &Settings, findings: &mut Vec<Finding>) -> Config 
     }
     place.judge(keys::not_yet::NOT_YET, findings);
 
-    let within = format!("{WITHOUT_NAMESPACE}.");
-    let place = Place { values: &settings.values, stored: &within, shown: &within };
-    place.namespace(&mut config.node.channel.without_namespace, findings);
+    let channel = &mut config.node.channel;
+    Place::of_file(settings, WITHOUT_NAMESPACE).namespace(&mut channel.without_namespace, findings);
+    let namespaces = settings.list(NAMESPACES).iter().map(|member| {
+        let mut namespace = Namespace::default();
+        Place::of_member(settings, member).namespace(&mut namespace, findings);
+        namespace
+    });
+    channel.namespaces = namespaces.collect();
 
-    let namespaces = settings.namespaces.iter().map(|settings| namespace(settings, findings));
-    config.node.channel.namespaces = namespaces.collect();
+    let rpc = &mut config.node.rpc;
+    let choice = keys::proxy::CHOICE;
+    let outside = Place::of_file(settings, RPC_WITHOUT_NAMESPACE);
+    outside.fill(choice, &mut rpc.without_namespace, findings);
+    rpc.namespaces = by_name(settings, RPC_NAMESPACES, findings, |place, namespace, findings| {
+        place.fill(choice, namespace, findings);
+    });
+    proxies(settings, &mut config.proxies, findings);
     config
 }
 
-fn namespace(settings: &NamespaceSettings, findings: &mut Vec<Finding>) -> Namespace {
-    let within = format!("{}.", settings.path);
-    let place = Place { values: &settings.values, stored: "", shown: &within };
-    let mut namespace = Namespace::default();
-    place.namespace(&mut namespace, findings);
-    namespace
+/// Fills the event proxies; those of connections exist already where they are enabled.
+fn proxies(settings: &Settings, proxies: &mut Proxies, findings: &mut Vec<Finding>) {
+    let mut proxy = |place| {
+        let mut options = ProxyOptions::default();
+        Place::of_file(settings, place).proxy(&mut options, findings);
+        options
+    };
+    let (connect, refresh) = (proxy("client.proxy.connect"), proxy("client.proxy.refresh"));
+    proxies.connect = proxies.connect.take().map(|_| connect);
+    proxies.refresh = proxies.refresh.take().map(|_| refresh);
+    proxies.subscribe = proxy("channel.proxy.subscribe");
+    proxies.publish = proxy("channel.proxy.publish");
+    proxies.sub_refresh = proxy("channel.proxy.sub_refresh");
+    proxies.subscribe_stream = proxy("channel.proxy.subscribe_stream");
+    proxies.rpc = proxy(RPC_PROXY);
+    proxies.named = by_name(settings, PROXIES, findings, |place, options, findings| {
+        place.proxy(options, findings);
+    });
+}
+
+/// The members of a list by their names, which must be right and differ.
+fn by_name<T: Default>(
+    settings: &Settings,
+    list: &str,
+    findings: &mut Vec<Finding>,
+    fill: impl Fn(&Place<'_>, &mut T, &mut Vec<Finding>),
+) -> BTreeMap<String, T> {
+    let mut members = BTreeMap::new();
+    for member in settings.list(list) {
+        let place = Place::of_member(settings, member);
+        let (mut name, mut target) = (String::new(), T::default());
+        place.fill(keys::proxy::NAME, &mut name, findings);
+        fill(&place, &mut target, findings);
+        let is_char = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let expected = if name.len() < 2 || !name.chars().all(is_char) {
+            "at least two letters, digits, `-`, `_` or `.`"
+        } else if list == PROXIES && name == ProxyChoice::DEFAULT {
+            "another name, because this one stands for the proxies of channel.proxy and rpc.proxy"
+        } else if members.contains_key(&name) {
+            "a name that no other member of the list has"
+        } else {
+            members.insert(name, target);
+            continue;
+        };
+        let key = format!("{}.name", member.path);
+        let reason = format!("{key} is {name:?}, expected {expected}");
+        let source = settings.source(&key);
+        findings.push(Finding::rejected(Severity::Error, source, &key, reason));
+    }
+    members
 }
 
 /// Position of one table in the settings, and the names of its keys in findings.
 struct Place<'a> {
     values: &'a Values,
+    /// Variables that stand in texts.
+    variables: &'a BTreeMap<String, String>,
     /// Text before a row's name in `values`.
-    stored: &'a str,
+    stored: String,
     /// Text before a row's name in findings.
-    shown: &'a str,
+    shown: String,
+}
+
+impl<'a> Place<'a> {
+    /// The section with this name, "" for the whole file.
+    fn of_file(settings: &'a Settings, section: &str) -> Self {
+        let stored = if section.is_empty() { String::new() } else { format!("{section}.") };
+        let Settings { values, variables, .. } = settings;
+        Self { values, variables, shown: stored.clone(), stored }
+    }
+
+    fn of_member(settings: &'a Settings, member: &'a MemberSettings) -> Self {
+        let (values, variables) = (&member.values, &settings.variables);
+        Self { values, variables, stored: String::new(), shown: format!("{}.", member.path) }
+    }
 }
 
 impl Place<'_> {
@@ -74,6 +149,11 @@ impl Place<'_> {
         }
     }
 
+    fn proxy(&self, options: &mut ProxyOptions, findings: &mut Vec<Finding>) {
+        self.fill(keys::proxy::PROXY, options, findings);
+        self.judge(keys::proxy::PROXY_NOT_YET, findings);
+    }
+
     /// Gives every row its value, in the order of the table.
     fn fill<T>(&self, table: &[Row<T>], target: &mut T, findings: &mut Vec<Finding>) {
         for Row { key, set } in table {
@@ -83,7 +163,7 @@ impl Place<'_> {
             let value = match read {
                 Some((setting, Ok(value))) => {
                     findings.extend(self.placeholder(key, setting, &value));
-                    value
+                    self.with_variables(key, setting, value, findings)
                 }
                 Some((setting, Err(misfit))) => {
                     let written = setting.raw.to_string();
@@ -135,6 +215,34 @@ impl Place<'_> {
         }
     }
 
+    /// Puts variables into the texts of a key that may have some.
+    fn with_variables(
+        &self,
+        key: &Key,
+        setting: &Setting,
+        mut value: Value,
+        findings: &mut Vec<Finding>,
+    ) -> Value {
+        let (Kind::Texts, Value::Tree(Json::Object(entries))) = (&key.kind, &mut value) else {
+            return value;
+        };
+        for (entry, json) in entries {
+            match interpolated(json.as_str().unwrap_or_default(), self.variables) {
+                Ok(text) => *json = text.into(),
+                Err(variable) => {
+                    let name = self.name(key);
+                    let reason = format!(
+                        "{name} has {variable} in the value of {entry:?}, which is not set in the environment; set it, or write \
+                         the value itself"
+                    );
+                    let source = setting.source.clone();
+                    findings.push(Finding::rejected(Severity::Error, source, &name, reason));
+                }
+            }
+        }
+        value
+    }
+
     /// Finds secrets that stand in the documentation or in a template, so that they are known to everybody.
     fn placeholder(&self, key: &Key, setting: &Setting, value: &Value) -> Option<Finding> {
         let (Kind::Secret, Value::Text(text)) = (&key.kind, value) else { return None };
@@ -183,6 +291,22 @@ fn read(key: &Key, setting: &Setting) -> Result<Value, Misfit> {
     }
 }
 
+/// A text with the values of its variables; the error is the name of one that is not set.
+fn interpolated(text: &str, variables: &BTreeMap<String, String>) -> Result<String, String> {
+    let mut parts = text.split("${");
+    let mut result = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once('}') {
+            Some((name, rest)) if VARIABLES.iter().any(|prefix| name.starts_with(prefix)) => {
+                result.push_str(variables.get(name).ok_or(name)?);
+                result.push_str(rest);
+            }
+            _ => result.extend(["${", part]),
+        }
+    }
+    Ok(result)
+}
+
 fn default(key: &Key) -> Value {
     key.kind.read_text(key.default).expect("every row's default fits its kind")
 }
@@ -211,3 +335,6 @@ fn asks(name: &str, json: &Json, has_switch: bool) -> bool {
         _ => false,
     }
 }
+
+/// How the names of variables begin that stand in texts.
+const VARIABLES: [&str; 2] = ["FANWIRE_VAR_", "CENTRIFUGO_VAR_"];

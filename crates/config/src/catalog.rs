@@ -6,8 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use super::key::{Key, Kind, Support};
-use super::keys::{self, NAMESPACES, WITHOUT_NAMESPACE};
+use super::key::{Key, Kind, Row, Support};
+use super::keys::{
+    self, NAMESPACES, PROXIES, RPC_NAMESPACES, RPC_PROXY, RPC_WITHOUT_NAMESPACE, WITHOUT_NAMESPACE,
+};
 
 /// A key under its full name.
 #[derive(Debug)]
@@ -37,7 +39,39 @@ pub struct Section {
     pub entries: Vec<&'static Entry>,
 }
 
-/// Every key, keys that work first; those of a namespace appear under `channel.without_namespace`.
+/// A list of sections, each with a name.
+pub(crate) struct List {
+    pub(crate) key: Key,
+    /// The section whose keys its members have.
+    like: &'static str,
+}
+
+impl List {
+    /// The key of a member; for the name of a file with a secret, the secret.
+    pub(crate) fn find(&self, name: &str) -> Option<&'static Key> {
+        let full = format!("{}.{name}", self.like);
+        let found = || find(&full).or_else(|| secret_of_file(&full)).map(|entry| entry.key);
+        if name == NAME.key.name { Some(&NAME.key) } else { found() }
+    }
+
+    /// Whether keys of a member exist below this name.
+    pub(crate) fn is_section(&self, name: &str) -> bool {
+        is_section(&format!("{}.{name}", self.like))
+    }
+
+    /// The names of a member's keys and sections.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + Clone {
+        let within = names().filter_map(|name| name.strip_prefix(self.like)?.strip_prefix('.'));
+        within.chain([NAME.key.name])
+    }
+}
+
+/// The list with this name.
+pub(crate) fn list(name: &str) -> Option<&'static List> {
+    LISTS.iter().find(|list| list.key.name == name)
+}
+
+/// Every key, keys that work first; those of the members of a list appear in the section that they are like.
 pub fn entries() -> &'static [Entry] {
     &ENTRIES
 }
@@ -66,21 +100,12 @@ pub fn sections() -> Vec<Section> {
     sections
 }
 
-/// A dotted name as a variable without its prefix; a namespace's `-` becomes `_` too.
+/// A dotted name as a variable without its prefix; a namespace's `-` becomes `_` too, and so does the `[` of `proxies[pay]`.
 pub(crate) fn variable(name: &str) -> String {
     name.chars()
+        .filter(|c| *c != ']')
         .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' })
         .collect()
-}
-
-/// The keys of one namespace, its name included.
-pub(crate) fn namespace_keys() -> impl Iterator<Item = &'static Key> + Clone {
-    keys::channel::NAMESPACE.iter().map(|row| &row.key).chain(keys::not_yet::NAMESPACE_NOT_YET)
-}
-
-/// The key of one namespace.
-pub(crate) fn find_namespace_key(name: &str) -> Option<&'static Key> {
-    namespace_keys().find(|key| key.name == name)
 }
 
 /// Every full name and every section's name: what a mistyped key may have meant.
@@ -97,11 +122,21 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     let rows = keys::server::SERVER.iter().chain(keys::unidirectional::UNIDIRECTIONAL);
     let rows = rows.chain(keys::client::CLIENT).chain(keys::channel::CHANNEL).map(|row| &row.key);
     let plain = |key: &'static Key| Entry { name: key.name.to_owned(), key };
-    let within =
-        |key: &'static Key| Entry { name: format!("{WITHOUT_NAMESPACE}.{}", key.name), key };
+    let within = |section: &'static str| {
+        move |key: &'static Key| Entry { name: format!("{section}.{}", key.name), key }
+    };
     let mut entries: Vec<Entry> = rows.map(plain).collect();
-    entries.push(plain(&NAMESPACES_KEY));
-    entries.extend(namespace_keys().filter(|key| key.name != "name").map(within));
+    entries.extend(LISTS.iter().map(|list| plain(&list.key)));
+    let namespace = keys::channel::NAMESPACE.iter().map(|row| &row.key);
+    let namespace = namespace.chain(keys::not_yet::NAMESPACE_NOT_YET);
+    let namespace = namespace.filter(|key| key.name != NAME.key.name);
+    entries.extend(namespace.map(within(WITHOUT_NAMESPACE)));
+    let choice = keys::proxy::CHOICE.iter().map(|row| &row.key);
+    entries.extend(choice.map(within(RPC_WITHOUT_NAMESPACE)));
+    for place in keys::proxy::PLACES {
+        let proxy = keys::proxy::PROXY.iter().map(|row| &row.key);
+        entries.extend(proxy.chain(keys::proxy::PROXY_NOT_YET).map(within(place)));
+    }
     entries.extend(keys::not_yet::NOT_YET.iter().map(plain));
     entries.sort_by_key(|entry| !entry.works());
     entries
@@ -118,11 +153,34 @@ static NAMES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
 /// The end of the name of a key that names a file with a secret.
 pub(crate) const FILE: &str = "_file";
 
-/// The list of namespaces; its objects are made of the rows of `NAMESPACE`.
-static NAMESPACES_KEY: Key = Key {
-    name: NAMESPACES,
-    kind: Kind::Objects,
-    default: "",
-    doc: "Rules for the channels of each namespace: a list of sections with `name` and the keys of channel.without_namespace.",
-    support: Support::Works,
-};
+/// The name of a member.
+static NAME: &Row<String> = &keys::proxy::NAME[0];
+
+/// Every list.
+pub(crate) static LISTS: [List; 3] = [
+    List {
+        key: objects(
+            NAMESPACES,
+            "Rules for the channels of each namespace: a list of sections with `name` and the keys of channel.without_namespace.",
+        ),
+        like: WITHOUT_NAMESPACE,
+    },
+    List {
+        key: objects(
+            PROXIES,
+            "Event proxies that namespaces choose by name: a list of sections with `name` and the keys of an event proxy.",
+        ),
+        like: RPC_PROXY,
+    },
+    List {
+        key: objects(
+            RPC_NAMESPACES,
+            "Proxies of RPC methods with a namespace: a list of sections with `name` and the keys of rpc.without_namespace.",
+        ),
+        like: RPC_WITHOUT_NAMESPACE,
+    },
+];
+
+const fn objects(name: &'static str, doc: &'static str) -> Key {
+    Key { name, kind: Kind::Objects, default: "", doc, support: Support::Works }
+}

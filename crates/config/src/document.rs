@@ -8,8 +8,8 @@ use std::fmt::Write;
 use super::catalog::{Entry, entries, sections};
 use super::duration;
 use super::file::Format;
-use super::key::{Kind, Support, Value, Weight};
-use super::keys::WITHOUT_NAMESPACE;
+use super::key::{Key, Kind, Row, Support, Value, Weight};
+use super::keys::{RPC_PROXY, WITHOUT_NAMESPACE, proxy};
 use super::settings::DEVELOPMENT;
 
 #[cfg(test)]
@@ -37,16 +37,24 @@ pub fn markdown() -> String {
     for section in sections() {
         let title = if section.name.is_empty() { "on their own" } else { section.name };
         let _ = writeln!(page, "\n### {title}\n\n{TABLE_HEAD}");
-        for entry in section.entries {
-            let kind = words(&entry.key.kind);
-            let default = default_words(entry);
-            let _ = writeln!(page, "| `{}` | {kind} | {default} | {} |", entry.name, entry.key.doc);
+        for entry in section.entries.into_iter().filter(|entry| !is_of_a_proxy(entry)) {
+            row(&entry.name, entry.key, &mut page);
         }
     }
     page.push_str(NAMESPACES);
+    let places = proxy::PLACES.map(|place| format!("`{place}`")).join(", ");
+    let _ = writeln!(page, "\n### Event proxies\n\nEach of {places}{PROXIES}\n{TABLE_HEAD}");
+    for Row { key, .. } in proxy::PROXY {
+        row(key.name, key, &mut page);
+    }
     page.push_str(NOT_YET);
-    let known = entries().iter().filter(|entry| !entry.name.starts_with(WITHOUT_NAMESPACE));
-    not_yet_rows(known, &mut page);
+    let is_repeated =
+        |entry: &&Entry| entry.name.starts_with(WITHOUT_NAMESPACE) || is_of_a_proxy(entry);
+    not_yet_rows(entries().iter().filter(|entry| !is_repeated(entry)), &mut page);
+    page.push_str("\nIn an event proxy:\n\n");
+    page.push_str(NOT_YET_HEAD);
+    let within = entries().iter().filter(|entry| entry.name.starts_with(RPC_PROXY));
+    not_yet_rows(within, &mut page);
     page.push_str("\nIn a namespace and under `channel.without_namespace`:\n\n");
     page.push_str(NOT_YET_HEAD);
     let within = entries().iter().filter(|entry| entry.name.starts_with(WITHOUT_NAMESPACE));
@@ -74,16 +82,25 @@ pub fn words(kind: &Kind) -> String {
         Kind::List => "list of texts".to_owned(),
         Kind::Block => "section".to_owned(),
         Kind::Objects => "list of sections".to_owned(),
+        Kind::Texts => "texts by name".to_owned(),
         Kind::Transforms(_) => format!("`{kind}`"),
     }
 }
 
-fn default_words(entry: &Entry) -> String {
-    if entry.key.default.is_empty() {
-        "empty".to_owned()
-    } else {
-        format!("`{}`", entry.key.default)
-    }
+/// A line of the table of a section.
+fn row(name: &str, key: &Key, page: &mut String) {
+    let default = match key.default {
+        "" => "empty".to_owned(),
+        default => format!("`{default}`"),
+    };
+    let _ = writeln!(page, "| `{name}` | {} | {default} | {} |", words(&key.kind), key.doc);
+}
+
+/// Whether a key is one of those that every event proxy has.
+fn is_of_a_proxy(entry: &Entry) -> bool {
+    proxy::PLACES
+        .iter()
+        .any(|place| entry.name.strip_prefix(place) == Some(&format!(".{}", entry.key.name)))
 }
 
 fn not_yet_rows<'a>(entries: impl Iterator<Item = &'a Entry>, page: &mut String) {
@@ -94,8 +111,9 @@ fn not_yet_rows<'a>(entries: impl Iterator<Item = &'a Entry>, page: &mut String)
             Support::NotYet(Weight::Feature) => "warning",
             Support::NotYet(Weight::Refused) => "start refused",
         };
-        let name = entry.name.strip_prefix(WITHOUT_NAMESPACE).unwrap_or(&entry.name);
-        let name = name.trim_start_matches('.');
+        let section = [WITHOUT_NAMESPACE, RPC_PROXY];
+        let name = section.iter().find_map(|section| entry.name.strip_prefix(section));
+        let name = name.unwrap_or(&entry.name).trim_start_matches('.');
         let _ = writeln!(page, "| `{name}` | {weight} | {} |", entry.key.doc);
     }
 }
@@ -244,6 +262,12 @@ In the environment it is either JSON, or names and one variable per key:
 FANWIRE_CHANNEL_NAMESPACES=\"chat news\"
 FANWIRE_CHANNEL_NAMESPACES_CHAT_ALLOW_SUBSCRIBE_FOR_CLIENT=true
 ```
+";
+
+const PROXIES: &str = ", and every member of the list `proxies` (which has a `name`, too), is an event
+proxy: a backend that decides about events of clients. Namespaces name the proxy that is asked; where they name none, it is
+that of `channel.proxy` or `rpc.proxy`. Variables for the members of lists are as those of namespaces:
+`FANWIRE_PROXIES=\"pay\"` and `FANWIRE_PROXIES_PAY_ENDPOINT=http://pay.example/events`.
 ";
 
 const NOT_YET: &str = "

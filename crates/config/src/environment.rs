@@ -3,9 +3,8 @@
 //! Uses `catalog`. Never: reads the process environment, checks a value.
 //! Prefixes and spellings are changed here; precedence between sources lives in `settings`.
 
-use super::catalog::{self, entries, namespace_keys};
+use super::catalog::{self, LISTS, List, entries};
 use super::key::Kind;
-use super::keys::NAMESPACES;
 use super::nearest::nearest;
 use super::renamed::renamed;
 
@@ -27,8 +26,8 @@ pub(crate) struct Variable {
 pub(crate) enum Target {
     /// A key by its full name.
     Key(String),
-    /// A key of the namespace at this position.
-    Namespace(usize, &'static str),
+    /// A key of the member at this position of a list.
+    Member(&'static str, usize, String),
     /// A key below a block, with the rest of the name in lower case.
     Inside(&'static str, String),
     /// Put there by others for others.
@@ -37,7 +36,7 @@ pub(crate) enum Target {
     Unknown(Option<String>),
 }
 
-/// Our variables: Centrifugo's before Fanwire's, the list of namespaces before everything else. An empty one is not set:
+/// Our variables: Centrifugo's before Fanwire's, lists of sections before everything else. An empty one is not set:
 /// compose writes `NAME=` for `${NAME:-}`, and must not erase what a file says.
 pub(crate) fn variables(environment: impl Iterator<Item = (String, String)>) -> Vec<Variable> {
     let ours = |(name, value): (String, String)| {
@@ -49,15 +48,19 @@ pub(crate) fn variables(environment: impl Iterator<Item = (String, String)>) -> 
         })
     };
     let mut variables: Vec<Variable> = environment.filter_map(ours).collect();
-    let list = catalog::variable(NAMESPACES);
+    let lists = LISTS.each_ref().map(|list| catalog::variable(list.key.name));
     variables.sort_by_key(|variable| {
-        (variable.rest != list, variable.name.starts_with(FANWIRE), variable.name.clone())
+        let is_list = lists.contains(&variable.rest);
+        (!is_list, variable.name.starts_with(FANWIRE), variable.name.clone())
     });
     variables
 }
 
-/// The meaning of a variable without its prefix, where there are these `namespaces`.
-pub(crate) fn target(rest: &str, namespaces: &[&str]) -> Target {
+/// Lists with the names of their members.
+pub(crate) type Members<'a> = [(&'static List, Vec<&'a str>)];
+
+/// The meaning of a variable without its prefix, where lists have these members.
+pub(crate) fn target(rest: &str, members: &Members<'_>) -> Target {
     if let Some(entry) = entries().iter().find(|entry| entry.variable() == rest) {
         return Target::Key(entry.name.clone());
     }
@@ -68,7 +71,7 @@ pub(crate) fn target(rest: &str, namespaces: &[&str]) -> Target {
     if let Some(entry) = entries().iter().find(of_file) {
         return Target::Key(format!("{}{}", entry.name, catalog::FILE));
     }
-    if let Some(target) = namespace_target(rest, namespaces).or_else(|| block_target(rest)) {
+    if let Some(target) = member_target(rest, members).or_else(|| block_target(rest)) {
         return target;
     }
     let old = renamed(&rest.to_ascii_lowercase()).map(catalog::variable);
@@ -78,31 +81,47 @@ pub(crate) fn target(rest: &str, namespaces: &[&str]) -> Target {
     if is_of_others(rest) {
         return Target::Nothing;
     }
-    let known: Vec<String> = entries().iter().map(catalog::Entry::variable).collect();
+    // Of a member that is there, so that no variable is said to mean another one.
+    let of_members = members.iter().flat_map(|(list, names)| {
+        let prefixes = names.iter().map(|name| format!("{}.{name}", list.key.name));
+        let meant = prefixes.filter(|prefix| rest.starts_with(&catalog::variable(prefix)));
+        meant.flat_map(|prefix| list.names().map(move |key| format!("{prefix}.{key}")))
+    });
+    let known = entries().iter().map(catalog::Entry::variable);
+    let known: Vec<String> = known.chain(of_members.map(|name| catalog::variable(&name))).collect();
     let near = nearest(rest, known.iter().map(String::as_str));
     Target::Unknown(near.map(|near| format!("{FANWIRE}{near}")))
 }
 
 /// `CHANNEL_NAMESPACES_CHAT_HISTORY_SIZE` for the namespace `chat`; the longest name that fits is meant.
-fn namespace_target(rest: &str, namespaces: &[&str]) -> Option<Target> {
-    let below = rest.strip_prefix(&format!("{}_", catalog::variable(NAMESPACES)))?;
-    let mut best: Option<(usize, usize, &'static str)> = None;
-    for (index, name) in namespaces.iter().enumerate() {
-        let prefix = format!("{}_", catalog::variable(name));
-        let Some(key) = below.strip_prefix(&prefix) else { continue };
-        let known = namespace_keys().find(|known| catalog::variable(known.name) == key);
-        if let Some(known) = known
-            && best.is_none_or(|(length, ..)| length < prefix.len())
-        {
-            best = Some((prefix.len(), index, known.name));
+fn member_target(rest: &str, members: &Members<'_>) -> Option<Target> {
+    let mut best: Option<(usize, Target)> = None;
+    for (list, names) in members {
+        let below = rest.strip_prefix(&format!("{}_", catalog::variable(list.key.name)));
+        for (index, name) in names.iter().enumerate() {
+            let prefix = format!("{}_", catalog::variable(name));
+            let key = below.and_then(|below| key_of(list, below.strip_prefix(&prefix)?));
+            if let Some(key) = key
+                && best.as_ref().is_none_or(|(length, _)| *length < prefix.len())
+            {
+                best = Some((prefix.len(), Target::Member(list.key.name, index, key)));
+            }
         }
     }
-    best.map(|(_, index, key)| Target::Namespace(index, key))
+    best.map(|(_, target)| target)
+}
+
+/// The key of a member with this variable.
+fn key_of(list: &List, variable: &str) -> Option<String> {
+    let names = list.names().flat_map(|name| [name.to_owned(), format!("{name}{}", catalog::FILE)]);
+    let mut keys = names.filter(|name| list.find(name).is_some());
+    keys.find(|name| catalog::variable(name) == variable)
 }
 
 fn block_target(rest: &str) -> Option<Target> {
     let blocks = entries().iter().filter(|entry| {
-        matches!(entry.key.kind, Kind::Block | Kind::Objects) && entry.name != NAMESPACES
+        matches!(entry.key.kind, Kind::Block | Kind::Objects)
+            && catalog::list(&entry.name).is_none()
     });
     let mut inside = blocks.filter_map(|entry| {
         let part = rest.strip_prefix(&entry.variable())?.strip_prefix('_')?;

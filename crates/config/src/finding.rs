@@ -68,7 +68,11 @@ impl Finding {
         value: String,
         misfit: Misfit,
     ) -> Self {
-        let value = if matches!(kind, Kind::Secret) { String::new() } else { shortened(value) };
+        let value = if matches!(kind, Kind::Secret | Kind::Texts) {
+            String::new()
+        } else {
+            shortened(value)
+        };
         let problem = match misfit {
             Misfit::Type(expected) => Problem::WrongType { value, expected },
             Misfit::Range(expected) => Problem::OutOfRange { value, expected },
@@ -151,9 +155,9 @@ impl fmt::Display for Severity {
     }
 }
 
-/// Values may be whole documents; a line of a report shows their beginning.
-/// The text without the part between `//` and `@`, where addresses have passwords.
-fn shortened(value: String) -> String {
+/// The beginning of a text, which may be a whole document, without the part between `//` and `@`, where addresses have
+/// passwords.
+pub(crate) fn shortened(value: String) -> String {
     let value = match (value.find("//"), value.rfind('@')) {
         (Some(start), Some(end)) if start < end => {
             format!("{}//…{}", &value[..start], &value[end..])

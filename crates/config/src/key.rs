@@ -3,7 +3,9 @@
 //! Uses durations only. Never: files, environment, or the meaning of a particular key.
 //! A new kind of value is added here; the rows live in `keys`, precedence in `settings`.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fanwire_auth::Secret;
@@ -76,6 +78,8 @@ pub enum Kind {
     Block,
     /// A list of objects; JSON in the environment.
     Objects,
+    /// Texts by name, never shown, with variables in them; JSON in the environment.
+    Texts,
     /// A list of rows that say what codes become; JSON in the environment.
     Transforms(Transforms),
 }
@@ -88,7 +92,7 @@ pub enum Value {
     Duration(Duration),
     Text(String),
     List(Vec<String>),
-    /// Blocks and lists of objects, as they were written.
+    /// Blocks and lists of objects, as they were written, and texts by name.
     Tree(Json),
 }
 
@@ -134,8 +138,12 @@ impl Kind {
             (Kind::Objects, Json::Array(items)) if items.iter().all(Json::is_object) => {
                 Ok(Value::Tree(json.clone()))
             }
+            (Kind::Texts, Json::Object(entries)) => self.texts(entries),
             (Kind::Transforms(transforms), json) if transforms.take(json) => {
-                Ok(Value::Tree(json.clone()))
+                match transforms.mistake(json) {
+                    Some(expected) => Err(Misfit::Range(expected)),
+                    None => Ok(Value::Tree(json.clone())),
+                }
             }
             _ => Err(self.wrong_type(json)),
         }
@@ -160,8 +168,8 @@ impl Kind {
                 Ok(items @ Json::Array(_)) => items,
                 _ => text.split_whitespace().map(|item| Json::String(item.into())).collect(),
             },
-            Kind::Block | Kind::Objects | Kind::Transforms(_) => match (self, text) {
-                (Kind::Block, "") => Json::Object(serde_json::Map::new()),
+            Kind::Block | Kind::Objects | Kind::Texts | Kind::Transforms(_) => match (self, text) {
+                (Kind::Block | Kind::Texts, "") => Json::Object(serde_json::Map::new()),
                 (_, "") => Json::Array(Vec::new()),
                 _ => match serde_json::from_str(text) {
                     Ok(json) => json,
@@ -205,13 +213,15 @@ impl Kind {
     }
 
     fn list(&self, items: &[Json]) -> Result<Value, Misfit> {
-        let text = |item: &Json| match item {
-            Json::String(text) => Some(text.clone()),
-            Json::Number(number) => Some(number.to_string()),
-            _ => None,
-        };
         let texts: Option<Vec<String>> = items.iter().map(text).collect();
         texts.map(Value::List).ok_or_else(|| Misfit::Type(self.to_string()))
+    }
+
+    fn texts(&self, entries: &serde_json::Map<String, Json>) -> Result<Value, Misfit> {
+        let entries = entries.iter().map(|(name, item)| Some((name.clone(), text(item)?.into())));
+        let entries: Option<serde_json::Map<String, Json>> = entries.collect();
+        let tree = entries.map(|entries| Value::Tree(Json::Object(entries)));
+        tree.ok_or_else(|| Misfit::Type(self.to_string()))
     }
 
     fn out_of_range(&self) -> Misfit {
@@ -244,6 +254,15 @@ impl Kind {
 /// 2^53.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
+/// A text, or a number that was written without quotes.
+fn text(item: &Json) -> Option<String> {
+    match item {
+        Json::String(text) => Some(text.clone()),
+        Json::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
 fn is_path_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-._~/".contains(c)
 }
@@ -271,6 +290,7 @@ impl fmt::Display for Kind {
             Kind::List => f.write_str("a list of texts"),
             Kind::Block => f.write_str("a section of keys"),
             Kind::Objects => f.write_str("a list of sections"),
+            Kind::Texts => f.write_str("texts by name"),
             Kind::Transforms(transforms) => transforms.fmt(f),
         }
     }
@@ -303,6 +323,18 @@ macro_rules! from_value {
 impl FromValue for Secret {
     fn from_value(value: Value) -> Self {
         String::from_value(value).into()
+    }
+}
+
+impl FromValue for Arc<str> {
+    fn from_value(value: Value) -> Self {
+        String::from_value(value).into()
+    }
+}
+
+impl FromValue for BTreeMap<String, String> {
+    fn from_value(value: Value) -> Self {
+        serde_json::from_value(Json::from_value(value)).expect("the row's kind made texts of it")
     }
 }
 

@@ -10,13 +10,20 @@ use super::key::Kind;
 pub(crate) mod channel;
 pub(crate) mod client;
 pub(crate) mod not_yet;
+pub(crate) mod proxy;
 pub(crate) mod server;
 pub(crate) mod unidirectional;
 
-/// Keys written above namespaces and without a place of their own in `Config`: their values become namespaces.
+/// Lists of sections, each with a name: namespaces, event proxies, namespaces of RPC methods.
 pub(crate) const NAMESPACES: &str = "channel.namespaces";
+pub(crate) const PROXIES: &str = "proxies";
+pub(crate) const RPC_NAMESPACES: &str = "rpc.namespaces";
 /// The section with the rules of channels outside all namespaces.
 pub(crate) const WITHOUT_NAMESPACE: &str = "channel.without_namespace";
+/// The section for RPC methods outside all namespaces.
+pub(crate) const RPC_WITHOUT_NAMESPACE: &str = "rpc.without_namespace";
+/// The event proxy of RPC methods, whose keys those of `PROXIES` have, too.
+pub(crate) const RPC_PROXY: &str = "rpc.proxy";
 
 const SWITCH: Kind = Kind::Switch;
 const TEXT: Kind = Kind::Text;

@@ -6,9 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::catalog::LISTS;
 use super::key::Key;
-use super::keys::{NAMESPACES, WITHOUT_NAMESPACE};
-use super::settings::{Raw, Setting, Settings, Values};
+use super::keys::{NAMESPACES, RPC_NAMESPACES, WITHOUT_NAMESPACE};
+use super::settings::{MemberSettings, Raw, Setting, Settings, Values};
 use super::{
     Config, ConfigError, Finding, Problem, Severity, catalog, collect, file, find, finish,
 };
@@ -107,22 +108,25 @@ impl LoadedConfig {
 
     /// The running settings with those of `written` that can change.
     fn merged(&self, written: &Settings) -> Settings {
-        let namespaces = written.namespaces.iter().map(|namespace| {
-            let mut namespace = namespace.clone();
+        let mut lists = written.lists.clone();
+        lists.retain(|list, _| can_change(list));
+        let fixed = self.settings.lists.iter().filter(|(list, _)| !can_change(list));
+        lists.extend(fixed.map(|(list, members)| (*list, members.clone())));
+        for namespace in lists.get_mut(NAMESPACES).into_iter().flatten() {
             if let Some(fixed_values) = self.fixed_values.get(&namespace.path) {
                 namespace.values = select(fixed_values, &namespace.values, is_fixed_in_namespace);
             }
-            namespace
-        });
+        }
         Settings {
             values: select(&self.settings.values, &written.values, |name| !can_change(name)),
-            namespaces: namespaces.collect(),
+            lists,
+            variables: self.settings.variables.clone(),
             development: self.settings.development,
         }
     }
 
     fn remember_fixed_values(&mut self) {
-        for namespace in &self.settings.namespaces {
+        for namespace in self.settings.list(NAMESPACES) {
             let fixed = namespace.values.iter().filter(|(name, _)| is_fixed_in_namespace(name));
             let fixed = fixed.map(|(name, setting)| (name.clone(), setting.clone())).collect();
             self.fixed_values.entry(namespace.path.clone()).or_insert(fixed);
@@ -137,22 +141,22 @@ fn select(fixed: &Values, other: &Values, is_fixed: impl Fn(&str) -> bool) -> Va
     kept.chain(taken).map(|(name, setting)| (name.clone(), setting.clone())).collect()
 }
 
-/// The keys that have other values, and the namespaces that only one of both has.
+/// The keys that have other values, and the members of lists that only one of both has.
 fn differences(one: &Settings, other: &Settings) -> Vec<String> {
     let key = |name: &str| find(name).map(|entry| entry.key);
     let mut found = different_keys(&one.values, &other.values, key, "");
-    let path_of = |settings: &Settings| -> BTreeSet<String> {
-        settings.namespaces.iter().map(|namespace| namespace.path.clone()).collect()
-    };
-    found.extend(path_of(one).symmetric_difference(&path_of(other)).cloned());
-    for namespace in &one.namespaces {
-        let same = other.namespaces.iter().find(|other| other.path == namespace.path);
-        let key = catalog::find_namespace_key;
-        let prefix = format!("{}.", namespace.path);
-        found.extend(
-            same.into_iter()
-                .flat_map(|other| different_keys(&namespace.values, &other.values, key, &prefix)),
-        );
+    for list in &LISTS {
+        let (one, other) = (one.list(list.key.name), other.list(list.key.name));
+        let paths = |members: &[MemberSettings]| -> BTreeSet<String> {
+            members.iter().map(|member| member.path.clone()).collect()
+        };
+        found.extend(paths(one).symmetric_difference(&paths(other)).cloned());
+        for member in one {
+            let Some(same) = other.iter().find(|other| other.path == member.path) else { continue };
+            let key = |name: &str| list.find(name);
+            let prefix = format!("{}.", member.path);
+            found.extend(different_keys(&member.values, &same.values, key, &prefix));
+        }
     }
     found
 }
@@ -186,13 +190,13 @@ fn can_change(name: &str) -> bool {
     let within = name.strip_prefix(WITHOUT_NAMESPACE).and_then(|rest| rest.strip_prefix('.'));
     match within {
         Some(key) => !is_fixed_in_namespace(key),
-        None => CAN_CHANGE.contains(&secret_of(name)) || name == NAMESPACES,
+        None => CAN_CHANGE.contains(&secret_of(name)),
     }
 }
 
 /// The key whose value is in the file that `name` names, or `name`.
 fn secret_of(name: &str) -> &str {
-    catalog::secret_of_file(name).map_or(name, |entry| entry.key.name)
+    catalog::secret_of_file(name).map_or(name, |entry| &entry.name)
 }
 
 /// How publications wait, for slow clients or for others, is stored with the channels that have subscribers; so are the tiles of
@@ -203,9 +207,10 @@ fn is_fixed_in_namespace(key: &str) -> bool {
 
 /// Keys that commands, handshakes and API requests read when they begin. All others are built into connections, shards,
 /// listeners or the engine at the start.
-const CAN_CHANGE: [&str; 54] = [
+const CAN_CHANGE: [&str; 59] = [
     "channel.history_meta_ttl",
     "channel.max_length",
+    NAMESPACES,
     "channel.publication_data_format",
     "client.allow_anonymous_connect_without_token",
     "client.allowed_origins",
@@ -256,6 +261,10 @@ const CAN_CHANGE: [&str; 54] = [
     "http_server.tls.client_ca_pem",
     "http_server.tls.key_pem",
     "log.level",
+    "rpc.namespace_boundary",
+    RPC_NAMESPACES,
     "rpc.ping.enabled",
     "rpc.ping.method",
+    "rpc.without_namespace.proxy_enabled",
+    "rpc.without_namespace.proxy_name",
 ];

@@ -18,7 +18,7 @@ mod tests;
 /// Returns today's name of a key of Centrifugo before v6.
 pub fn renamed(name: &str) -> Option<&'static str> {
     let listed = || RENAMED.iter().find(|(old, _)| *old == name).map(|(_, now)| *now);
-    let proxied = || PROXIES.iter().find(|(old, _)| name.starts_with(old)).map(|(_, now)| *now);
+    let proxied = || PROXIES.iter().find_map(|(old, now)| in_a_proxy(name.strip_prefix(old)?, now));
     let found = listed().or_else(|| switch(name)).or_else(|| below_a_section(name));
     found.or_else(|| of_a_namespace(name)).or_else(proxied).or_else(|| flat(name, catalog::names()))
 }
@@ -68,6 +68,12 @@ fn below_a_section(name: &str) -> Option<&'static str> {
     catalog::names().find(is_same)
 }
 
+/// `http_headers` for the section of a proxy; Centrifugo before v6 had some options once for all proxies.
+fn in_a_proxy(option: &str, section: &str) -> Option<&'static str> {
+    let entry = catalog::find(&format!("{section}.{option}"));
+    entry.map(|entry| entry.name.as_str())
+}
+
 /// Options of channels outside all namespaces stood at the top.
 fn of_a_namespace(name: &str) -> Option<&'static str> {
     let entry = catalog::find(&format!("{WITHOUT_NAMESPACE}.{name}"));
@@ -113,9 +119,9 @@ const RENAMED: &[(&str, &str)] = &[
     ("redis_tls", "engine.redis.tls.enabled"),
     ("nats_url", "broker.nats"),
     ("usage_stats_disable", "usage_stats.disabled"),
-    ("connect_proxy_name", "client.proxy.connect"),
-    ("refresh_proxy_name", "client.proxy.refresh"),
-    ("rpc_proxy_name", "rpc.proxy"),
+    ("connect_proxy_name", "client.proxy.connect.enabled"),
+    ("refresh_proxy_name", "client.proxy.refresh.enabled"),
+    ("rpc_proxy_name", "rpc.without_namespace.proxy_name"),
     ("namespaces", "channel.namespaces"),
     ("global_history_meta_ttl", "channel.history_meta_ttl"),
     ("history_lifetime", "channel.without_namespace.history_ttl"),
@@ -140,6 +146,7 @@ const PROXIES: &[(&str, &str)] = &[
     ("proxy_subscribe_", "channel.proxy.subscribe"),
     ("proxy_publish_", "channel.proxy.publish"),
     ("proxy_sub_refresh_", "channel.proxy.sub_refresh"),
+    ("proxy_", "client.proxy.connect"),
 ];
 
 /// Beginnings of old names that have no successor.

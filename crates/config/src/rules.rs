@@ -11,6 +11,7 @@ use super::settings::Settings;
 
 mod autocert;
 mod compression;
+mod event_proxies;
 mod namespaces;
 mod origins;
 mod paths;
@@ -55,6 +56,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
     let relations = relations.into_iter().flatten();
     let relations = relations.map(|(severity, key, reason)| (severity, key.to_owned(), reason));
     let found = mistakes.chain(relations).chain(namespaces::contradict(config));
+    let found = found.chain(event_proxies::are_right(config));
     let found = found.filter(|(_, key, reason)| {
         // A rejected value was replaced by its default; a rule about the default would mislead.
         !broken.iter().any(|broken| is_about(key, reason, broken))
@@ -105,12 +107,13 @@ fn somebody_can_connect(config: &Config) -> RuleResult {
         &config.client.user_id_http_header,
     ];
     let open = client.insecure
+        || config.proxies.connect.is_some()
         || client.insecure_skip_token_signature_verify
         || client.allow_anonymous_connect_without_token;
     (!open && keys.iter().all(|key| key.is_empty()) && !config.websocket.disabled).then(|| {
         let reason = "client.token has no key, so no client can connect; set \
-                      client.token.hmac_secret_key, rsa_public_key, ecdsa_public_key or jwks_public_endpoint, or \
-                      client.allow_anonymous_connect_without_token";
+                      client.token.hmac_secret_key, rsa_public_key, ecdsa_public_key or jwks_public_endpoint, \
+                      client.proxy.connect.enabled, or client.allow_anonymous_connect_without_token";
         (Severity::Warning, "client.token.hmac_secret_key", reason.to_owned())
     })
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value as Json};
 
-use super::catalog::{self, find, find_namespace_key, namespace_keys};
+use super::catalog::{self, LISTS, List, find};
 use super::environment::{self, Target};
 use super::finding::{Finding, Problem, Severity, Source};
 use super::keys::NAMESPACES;
@@ -48,22 +48,63 @@ pub(crate) type Values = BTreeMap<String, Setting>;
 pub(crate) struct Settings {
     /// Values by full name of the key.
     pub(crate) values: Values,
-    pub(crate) namespaces: Vec<NamespaceSettings>,
+    /// Members of lists by full name of the list.
+    pub(crate) lists: BTreeMap<&'static str, Vec<MemberSettings>>,
+    /// `FANWIRE_VAR_NAME`, for texts with variables.
+    pub(crate) variables: BTreeMap<String, String>,
     pub(crate) development: bool,
 }
 
+/// A member of a list of sections.
 #[derive(Clone, Debug)]
-pub(crate) struct NamespaceSettings {
+pub(crate) struct MemberSettings {
     /// `channel.namespaces[chat]`, with the position where there is no name.
     pub(crate) path: String,
     pub(crate) values: Values,
     pub(crate) source: Source,
 }
 
-impl NamespaceSettings {
+impl MemberSettings {
     fn name(&self) -> &str {
-        let name = self.path.strip_prefix(NAMESPACES).unwrap_or(&self.path);
-        name.trim_start_matches('[').trim_end_matches(']')
+        let name = self.path.split_once('[').map_or(&*self.path, |(_, name)| name);
+        name.trim_end_matches(']')
+    }
+}
+
+/// A section of a file: the whole of it, or a member of a list with its path.
+#[derive(Clone, Copy)]
+enum Scope<'a> {
+    File,
+    Member(&'static List, &'a str),
+}
+
+impl Scope<'_> {
+    fn is_key(self, name: &str) -> bool {
+        match self {
+            Scope::File => find(name).or_else(|| catalog::secret_of_file(name)).is_some(),
+            Scope::Member(list, _) => list.find(name).is_some(),
+        }
+    }
+
+    fn is_section(self, name: &str) -> bool {
+        match self {
+            Scope::File => catalog::is_section(name),
+            Scope::Member(list, _) => list.is_section(name),
+        }
+    }
+
+    fn path(self, name: &str) -> String {
+        match self {
+            Scope::File => name.to_owned(),
+            Scope::Member(_, path) => format!("{path}.{name}"),
+        }
+    }
+
+    fn unknown(self, source: &Source, name: &str) -> Finding {
+        let Scope::Member(list, _) = self else { return unknown(source.clone(), name) };
+        let old = (list.key.name == NAMESPACES).then(|| renamed_in_namespace(name)).flatten();
+        let near = old.or_else(|| nearest(name, list.names())).map(str::to_owned);
+        Finding::unknown(source.clone(), self.path(name), near)
     }
 }
 
@@ -75,10 +116,10 @@ impl Settings {
         findings: &mut Vec<Finding>,
     ) {
         findings.extend(renamed::about(path, &tree));
-        self.add_section("", tree, &Source::File(path.to_owned()), findings);
+        self.add_section(Scope::File, "", tree, &Source::File(path.to_owned()), findings);
     }
 
-    /// Centrifugo's variables first, so that Fanwire's win; lists of namespaces before their keys.
+    /// Centrifugo's variables first, so that Fanwire's win; lists before the keys of their members.
     pub(crate) fn add_environment(
         &mut self,
         environment: impl Iterator<Item = (String, String)>,
@@ -86,15 +127,21 @@ impl Settings {
     ) {
         for variable in environment::variables(environment) {
             let source = Source::Environment(variable.name.clone());
-            let names: Vec<&str> = self.namespaces.iter().map(NamespaceSettings::name).collect();
-            match environment::target(&variable.rest, &names) {
+            let names = |list: &'static List| {
+                (list, self.list(list.key.name).iter().map(MemberSettings::name).collect())
+            };
+            match environment::target(&variable.rest, &LISTS.each_ref().map(names)) {
                 Target::Key(name) => self.add_text(&name, variable.value, source, findings),
-                Target::Namespace(index, key) => {
+                Target::Member(list, index, key) => {
                     let setting = Setting { raw: Raw::Text(variable.value), source };
-                    self.namespaces[index].values.insert(key.to_owned(), setting);
+                    let members = self.lists.get_mut(list);
+                    let member = members.and_then(|members| members.get_mut(index));
+                    member.expect("its name was found").values.insert(key, setting);
                 }
                 Target::Inside(block, part) => self.add_inside(block, part, variable.value, source),
-                Target::Nothing => {}
+                Target::Nothing => {
+                    self.variables.insert(variable.name, variable.value);
+                }
                 Target::Unknown(nearest) => {
                     findings.push(Finding::unknown(source, variable.name, nearest));
                 }
@@ -112,21 +159,29 @@ impl Settings {
         }
     }
 
+    /// The members of a list.
+    pub(crate) fn list(&self, name: &str) -> &[MemberSettings] {
+        self.lists.get(name).map_or(&[], Vec::as_slice)
+    }
+
     /// Whether a file set something.
     pub(crate) fn are_of_file(&self) -> bool {
         let mut sources = self.values.values().map(|setting| &setting.source);
-        let namespaces = self.namespaces.iter().map(|namespace| &namespace.source);
-        sources.by_ref().chain(namespaces).any(|source| matches!(source, Source::File(_)))
+        let members = self.lists.values().flatten().map(|member| &member.source);
+        sources.by_ref().chain(members).any(|source| matches!(source, Source::File(_)))
     }
 
     /// Returns the source that set a key, for findings about finished values.
     pub(crate) fn source(&self, key: &str) -> Source {
-        let within = self.namespaces.iter().enumerate().find_map(|(index, namespace)| {
-            let by_index = || key.strip_prefix(&format!("{NAMESPACES}[{index}]"));
-            let rest = key.strip_prefix(namespace.path.as_str()).or_else(by_index)?;
-            Some(match namespace.values.get(rest.trim_start_matches('.')) {
+        let members = self.lists.iter().flat_map(|(list, members)| {
+            members.iter().enumerate().map(move |(index, member)| (list, index, member))
+        });
+        let within = members.into_iter().find_map(|(list, index, member)| {
+            let by_index = || key.strip_prefix(&format!("{list}[{index}]"));
+            let rest = key.strip_prefix(member.path.as_str()).or_else(by_index)?;
+            Some(match member.values.get(rest.trim_start_matches('.')) {
                 Some(setting) => setting.source.clone(),
-                None => namespace.source.clone(),
+                None => member.source.clone(),
             })
         });
         let plain = || self.values.get(key).map(|setting| setting.source.clone());
@@ -142,7 +197,10 @@ impl Settings {
             return;
         }
         let decides = |name: &String| DECIDING.iter().any(|section| name.starts_with(section));
-        if self.values.keys().any(decides) || !self.namespaces.is_empty() || !self.on_loopback() {
+        if self.values.keys().any(decides)
+            || !self.list(NAMESPACES).is_empty()
+            || !self.on_loopback()
+        {
             return;
         }
         self.development = true;
@@ -162,6 +220,7 @@ impl Settings {
 
     fn add_section(
         &mut self,
+        scope: Scope<'_>,
         prefix: &str,
         section: Map<String, Json>,
         source: &Source,
@@ -173,52 +232,45 @@ impl Settings {
             let name = if prefix.is_empty() { key } else { format!("{prefix}.{key}") };
             match json {
                 // An empty section or value of YAML says nothing.
-                Json::Null if find(&name).is_some() || catalog::is_section(&name) => {}
-                json if name == NAMESPACES => self.add_namespaces(json, source, findings),
-                json if find(&name).or_else(|| catalog::secret_of_file(&name)).is_some() => {
+                Json::Null if scope.is_key(&name) || scope.is_section(&name) => {}
+                json if scope.is_key(&name) => {
+                    if let (Scope::File, Some(list)) = (scope, catalog::list(&name)) {
+                        self.add_list(list, json, source, findings);
+                        continue;
+                    }
                     self.values
                         .insert(name, Setting { raw: Raw::Json(json), source: source.clone() });
                 }
-                Json::Object(inner) if catalog::is_section(&name) => {
-                    self.add_section(&name, inner, source, findings);
+                Json::Object(inner) if scope.is_section(&name) => {
+                    self.add_section(scope, &name, inner, source, findings);
                 }
-                json if catalog::is_section(&name) => {
-                    findings.push(not_a_section(source, name, &json));
+                json if scope.is_section(&name) => {
+                    findings.push(not_a_section(source, scope.path(&name), &json));
                 }
-                _ => findings.push(unknown(source.clone(), &name)),
+                _ => findings.push(scope.unknown(source, &name)),
             }
         }
     }
 
-    /// A list of namespaces replaces the one before.
-    fn add_namespaces(&mut self, json: Json, source: &Source, findings: &mut Vec<Finding>) {
+    /// A list replaces the one before.
+    fn add_list(
+        &mut self,
+        list: &'static List,
+        json: Json,
+        source: &Source,
+        findings: &mut Vec<Finding>,
+    ) {
         let Json::Array(items) = json else {
-            return findings.push(not_a_list(source, NAMESPACES.to_owned(), &json));
+            return findings.push(not_a_list(source, list.key.name.to_owned(), &json));
         };
-        self.namespaces.clear();
-        for (index, item) in items.into_iter().enumerate() {
-            match item {
-                Json::Object(keys) => {
-                    self.namespaces.push(namespace(index, keys, source, findings))
-                }
-                other => {
-                    let path = format!("{NAMESPACES}[{index}]");
-                    findings.push(not_a_section(source, path.clone(), &other));
-                    // Its place is kept, so that those behind it have their numbers.
-                    let values = Values::new();
-                    self.namespaces.push(NamespaceSettings {
-                        path,
-                        values,
-                        source: source.clone(),
-                    });
-                }
-            }
-        }
+        let items = items.into_iter().enumerate();
+        let members = items.map(|(index, item)| member(list, index, item, source, findings));
+        self.lists.insert(list.key.name, members.collect());
     }
 
     fn add_text(&mut self, name: &str, text: String, source: Source, findings: &mut Vec<Finding>) {
-        if name == NAMESPACES {
-            return self.add_namespaces_text(&text, &source, findings);
+        if let Some(list) = catalog::list(name) {
+            return self.add_list_text(list, &text, &source, findings);
         }
         let says_nothing =
             text.is_empty() && find(name).is_some_and(|entry| !entry.key.kind.takes_empty_text());
@@ -227,28 +279,32 @@ impl Settings {
         }
     }
 
-    /// Adds namespaces from a list in JSON, or from names separated by spaces, which keep their settings in the file.
-    fn add_namespaces_text(&mut self, text: &str, source: &Source, findings: &mut Vec<Finding>) {
+    /// Adds members from a list in JSON, or from names separated by spaces, which keep their settings in the file.
+    fn add_list_text(
+        &mut self,
+        list: &'static List,
+        text: &str,
+        source: &Source,
+        findings: &mut Vec<Finding>,
+    ) {
+        let list_name = list.key.name;
         if text.trim_start().starts_with('[') {
             return match serde_json::from_str(text) {
-                Ok(json) => self.add_namespaces(json, source, findings),
-                Err(_) => findings.push(not_a_list(source, NAMESPACES.to_owned(), &text.into())),
+                Ok(json) => self.add_list(list, json, source, findings),
+                Err(_) => findings.push(not_a_list(source, list_name.to_owned(), &text.into())),
             };
         }
-        let mut before = std::mem::take(&mut self.namespaces);
-        for name in text.split_whitespace() {
-            let path = format!("{NAMESPACES}[{name}]");
-            let known = before.iter().position(|namespace| namespace.path == path);
-            self.namespaces.push(match known {
-                Some(index) => before.swap_remove(index),
-                None => {
-                    let setting =
-                        Setting { raw: Raw::Text(name.to_owned()), source: source.clone() };
-                    let values = Values::from([("name".to_owned(), setting)]);
-                    NamespaceSettings { path, values, source: source.clone() }
-                }
-            });
-        }
+        let mut before = self.lists.remove(list_name).unwrap_or_default();
+        let members = text.split_whitespace().map(|name| {
+            let path = format!("{list_name}[{name}]");
+            let known = before.iter().position(|member| member.path == path);
+            known.map(|index| before.swap_remove(index)).unwrap_or_else(|| {
+                let setting = Setting { raw: Raw::Text(name.to_owned()), source: source.clone() };
+                let values = Values::from([("name".to_owned(), setting)]);
+                MemberSettings { path, values, source: source.clone() }
+            })
+        });
+        self.lists.insert(list_name, members.collect());
     }
 
     /// A variable below a block, such as `CLIENT_PROXY_CONNECT_ENABLED`.
@@ -264,30 +320,28 @@ impl Settings {
     }
 }
 
-fn namespace(
+/// A member of a list. One that is no section keeps its place, so that those behind it have their numbers.
+fn member(
+    list: &'static List,
     index: usize,
-    keys: Map<String, Json>,
+    item: Json,
     source: &Source,
     findings: &mut Vec<Finding>,
-) -> NamespaceSettings {
-    let name = keys.iter().find(|(key, _)| key.eq_ignore_ascii_case("name"));
-    let name = name.and_then(|(_, name)| name.as_str());
-    let path = match name {
-        Some(name) if !name.is_empty() => format!("{NAMESPACES}[{name}]"),
-        _ => format!("{NAMESPACES}[{index}]"),
+) -> MemberSettings {
+    let keys = item.as_object();
+    let name = keys.and_then(|keys| keys.iter().find(|(key, _)| key.eq_ignore_ascii_case("name")));
+    let path = match name.and_then(|(_, name)| name.as_str()) {
+        Some(name) if !name.is_empty() => format!("{}[{name}]", list.key.name),
+        _ => format!("{}[{index}]", list.key.name),
     };
-    let mut values = Values::new();
-    for (key, json) in keys {
-        let key = key.to_ascii_lowercase();
-        if find_namespace_key(&key).is_none() {
-            let near = || nearest(&key, namespace_keys().map(|key| key.name));
-            let near = renamed_in_namespace(&key).or_else(near).map(str::to_owned);
-            findings.push(Finding::unknown(source.clone(), format!("{path}.{key}"), near));
-        } else if !json.is_null() {
-            values.insert(key, Setting { raw: Raw::Json(json), source: source.clone() });
+    let mut within = Settings::default();
+    match item {
+        Json::Object(keys) => {
+            within.add_section(Scope::Member(list, &path), "", keys, source, findings);
         }
+        other => findings.push(not_a_section(source, path.clone(), &other)),
     }
-    NamespaceSettings { path, values, source: source.clone() }
+    MemberSettings { path, values: within.values, source: source.clone() }
 }
 
 fn unknown(source: Source, name: &str) -> Finding {

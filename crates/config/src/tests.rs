@@ -13,6 +13,7 @@ use super::file::{Format, parse};
 use super::{Config, ConfigError, Finding, assemble, catalog, entries};
 
 mod precedence;
+mod proxies;
 mod table;
 
 /// Loads a file's text under the name `fanwire.EXTENSION`.
@@ -241,10 +242,9 @@ http_server: {tls: {server_name: example.com}}
 admin: {enabled: false, password: secret}
 uni_grpc: {enabled: true}
 channel:
-  without_namespace: {sub_refresh_proxy_enabled: true}
+  without_namespace: {map_users_presence_channel_prefix: users}
   namespaces:
-    - {name: chat, allow_subscribe_for_client: true, sub_refresh_proxy_enabled: true}
-    - {name: asked, allow_subscribe_for_client: true, subscribe_proxy_enabled: true}
+    - {name: chat, allow_subscribe_for_client: true, map_users_presence_channel_prefix: users}
 ";
     check(
         Format::Yaml,
@@ -252,14 +252,11 @@ channel:
         &[
             "error: fanwire.yaml: broker.enabled is not supported yet and cannot be left out. \
              Brokers apart from the engine; several servers would not hear each other.",
-            "error: fanwire.yaml: channel.namespaces[asked].subscribe_proxy_enabled is not supported \
-             yet and cannot be left out. Asks the backend at subscribe; its decision would be skipped, \
-             let it sign subscription tokens.",
             "warning: fanwire.yaml: uni_grpc.enabled is not supported yet. Unidirectional gRPC; nothing listens for it.",
-            "warning: fanwire.yaml: channel.without_namespace.sub_refresh_proxy_enabled is not \
-             supported yet. Asks the backend before a subscription expires; clients must bring a new token.",
-            "warning: fanwire.yaml: channel.namespaces[chat].sub_refresh_proxy_enabled is not \
-             supported yet. Asks the backend before a subscription expires; clients must bring a new token.",
+            "warning: fanwire.yaml: channel.without_namespace.map_users_presence_channel_prefix is not \
+             supported yet. Mirrors presence of users into a map.",
+            "warning: fanwire.yaml: channel.namespaces[chat].map_users_presence_channel_prefix is not \
+             supported yet. Mirrors presence of users into a map.",
             "note: fanwire.yaml: http_server.tls.server_name is not supported yet. Name that a server's \
              certificate must have; here it is the server.",
             "note: fanwire.yaml: client.concurrency is not supported yet. \
@@ -319,10 +316,7 @@ fn an_internal_port_is_a_number_or_a_text() {
 
 #[test]
 fn what_would_be_unsafe_to_skip_is_refused_in_any_type() {
-    for text in [
-        "client: {proxy: {connect: {enabled: true, endpoint: 'http://x'}}}",
-        "broker: {enabled: true, type: nats}",
-    ] {
+    for text in ["{broker: {enabled: 'yes'}}", "broker: {enabled: true, type: nats}"] {
         let found = lines(load_text(Format::Yaml, text));
         assert!(found[0].contains("is not supported yet and cannot be left out"), "{found:?}");
     }

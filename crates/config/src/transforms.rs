@@ -1,6 +1,6 @@
-//! Lists that say what becomes of the codes of a refused connect: `transforms`, members with `code` and `to`.
+//! Lists that say what codes and statuses become: of a refused connect, `code` and `to`, and of a backend's answer.
 //! In: a JSON value → out: whether it has that form, and its rows.
-//! Uses serde. Never: other kinds of values; judges a number; `fanwire_node` and `rules` know which codes and statuses there are.
+//! Uses serde. Never: other kinds of values; judges a code; `fanwire_node` and `rules` know which ones there are.
 //! The form of a row is changed here.
 
 use std::fmt;
@@ -11,11 +11,14 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
+use crate::{StatusMeaning, StatusTransform};
+
 /// Result of a transform of codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transforms {
     Disconnects,
     Responses,
+    Statuses,
 }
 
 /// `connect_code_to_http_response.transforms[]`
@@ -50,13 +53,63 @@ struct CodeAndReason {
     reason: String,
 }
 
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct StatusRow {
+    status_code: u16,
+    to_error: Option<CodeAndMessage>,
+    to_disconnect: Option<CodeAndReason>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct CodeAndMessage {
+    code: u32,
+    message: String,
+    temporary: bool,
+}
+
+impl StatusRow {
+    /// Its meaning, or the expectation that it does not meet. A code of 0 is none, as with Centrifugo.
+    fn meaning(self) -> Result<StatusTransform, &'static str> {
+        let error = self.to_error.filter(|error| error.code > 0);
+        let disconnect = self.to_disconnect.filter(|disconnect| disconnect.code > 0);
+        let (text, to) = match (error, disconnect) {
+            (Some(CodeAndMessage { code, message, temporary }), None) => {
+                (message.clone(), StatusMeaning::Error { code, message, temporary })
+            }
+            (None, Some(CodeAndReason { code, reason })) => {
+                (reason.clone(), StatusMeaning::Disconnect { code, reason })
+            }
+            _ => return Err("either to_error or to_disconnect, with a code above 0,"),
+        };
+        if !(100..=599).contains(&self.status_code) {
+            return Err("a status_code from 100 to 599");
+        }
+        if !text.is_ascii() || text.len() > REASON_BYTES_MAX {
+            return Err("a message or reason of at most 123 ASCII characters");
+        }
+        Ok(StatusTransform { status_code: self.status_code, to })
+    }
+}
+
 impl Transforms {
     /// Whether a value is such a list.
     pub(crate) fn take(self, json: &Json) -> bool {
         match self {
             Self::Disconnects => rows::<DisconnectRow>(json).is_some(),
             Self::Responses => rows::<ConnectCodeResponse>(json).is_some(),
+            Self::Statuses => rows::<StatusRow>(json).is_some(),
         }
+    }
+
+    /// The expectation that a row of such a list does not meet.
+    pub(crate) fn mistake(self, json: &Json) -> Option<String> {
+        let Self::Statuses = self else { return None };
+        let meaning = |(index, row): (usize, StatusRow)| {
+            row.meaning().err().map(|expected| format!("{expected} in row {}", index + 1))
+        };
+        taken(json).into_iter().enumerate().find_map(meaning)
     }
 }
 
@@ -66,6 +119,10 @@ impl fmt::Display for Transforms {
         f.write_str(match self {
             Self::Disconnects => "a list of {\"code\", \"to\": {\"code\", \"reason\"}}",
             Self::Responses => "a list of {\"code\", \"to\": {\"status_code\", \"body\"}}",
+            Self::Statuses => {
+                "a list of {\"status_code\", \"to_error\": {\"code\", \"message\", \"temporary\"}} and \
+                 {\"status_code\", \"to_disconnect\": {\"code\", \"reason\"}}"
+            }
         })
     }
 }
@@ -84,6 +141,11 @@ pub(crate) fn responses(json: &Json) -> Vec<ConnectCodeResponse> {
     taken(json)
 }
 
+/// The rows of a value in which [`Transforms::Statuses`] found no mistake.
+pub(crate) fn statuses(json: &Json) -> Vec<StatusTransform> {
+    taken(json).into_iter().filter_map(|row: StatusRow| row.meaning().ok()).collect()
+}
+
 fn taken<T: DeserializeOwned>(json: &Json) -> Vec<T> {
     rows(json).expect("the row's kind took it")
 }
@@ -91,6 +153,9 @@ fn taken<T: DeserializeOwned>(json: &Json) -> Vec<T> {
 fn rows<T: DeserializeOwned>(json: &Json) -> Option<Vec<T>> {
     Vec::deserialize(json).ok()
 }
+
+/// Longest reason in a close frame (RFC 6455 §5.5.1).
+const REASON_BYTES_MAX: usize = 123;
 
 #[cfg(test)]
 mod tests;

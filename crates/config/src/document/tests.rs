@@ -5,7 +5,7 @@
 
 use super::{markdown, sample};
 use crate::file::{Format, parse};
-use crate::{Config, assemble, entries};
+use crate::{Config, assemble, entries, keys};
 
 #[test]
 fn the_sample_is_the_default_configuration_in_every_format() {
@@ -53,7 +53,10 @@ fn the_example_of_the_readme_is_right() {
 fn the_page_names_every_key() {
     let page = markdown();
     for entry in entries() {
-        let name = entry.name.strip_prefix("channel.without_namespace.").unwrap_or(&entry.name);
+        let sections = keys::proxy::PLACES.into_iter().chain(["channel.without_namespace"]);
+        let mut within =
+            sections.filter_map(|section| entry.name.strip_prefix(section)?.strip_prefix('.'));
+        let name = within.next().unwrap_or(&entry.name);
         assert!(page.contains(&format!("{name}`")), "{}", entry.name);
     }
 }

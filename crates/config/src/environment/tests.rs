@@ -4,10 +4,16 @@
 //! A spelling is a line of a table.
 
 use super::{Target, target, variables};
-use crate::catalog;
+use crate::catalog::{self, LISTS};
 
 fn check(rest: &str, expected: Target) {
-    assert_eq!(target(rest, &["chat", "chat-room", "n.1"]), expected, "{rest}");
+    let [channel, proxies, rpc] = LISTS.each_ref();
+    let members = [
+        (channel, vec!["chat", "chat-room", "n.1"]),
+        (proxies, vec!["pay", "pay-http"]),
+        (rpc, vec!["chat"]),
+    ];
+    assert_eq!(target(rest, &members), expected, "{rest}");
 }
 
 #[test]
@@ -24,14 +30,25 @@ fn every_key_has_a_variable_of_its_own() {
 
 #[test]
 fn variables_of_namespaces_reach_the_longest_name_that_fits() {
-    check("CHANNEL_NAMESPACES_CHAT_HISTORY_SIZE", Target::Namespace(0, "history_size"));
-    check("CHANNEL_NAMESPACES_CHAT_ROOM_HISTORY_SIZE", Target::Namespace(1, "history_size"));
-    check("CHANNEL_NAMESPACES_N_1_CHANNEL_REGEX", Target::Namespace(2, "channel_regex"));
+    let member = |list, index, key: &str| Target::Member(list, index, key.to_owned());
+    let namespace = |index, key| member("channel.namespaces", index, key);
+    check("CHANNEL_NAMESPACES_CHAT_HISTORY_SIZE", namespace(0, "history_size"));
+    check("CHANNEL_NAMESPACES_CHAT_ROOM_HISTORY_SIZE", namespace(1, "history_size"));
+    check("CHANNEL_NAMESPACES_N_1_CHANNEL_REGEX", namespace(2, "channel_regex"));
+    check("RPC_NAMESPACES_CHAT_PROXY_NAME", member("rpc.namespaces", 0, "proxy_name"));
+    check("PROXIES_PAY_ENDPOINT", member("proxies", 0, "endpoint"));
+    check("PROXIES_PAY_HTTP_TLS_KEY_PEM_FILE", member("proxies", 0, "http.tls.key_pem_file"));
+    check("PROXIES_PAY_HTTP_TLS_ENABLED", member("proxies", 0, "http.tls.enabled"));
+    check("PROXIES_PAY_HTTP_ENDPOINT", member("proxies", 1, "endpoint"));
+    check("PROXIES_PAY_ENDPONT", Target::Unknown(Some("FANWIRE_PROXIES_PAY_ENDPOINT".to_owned())));
 }
 
 #[test]
 fn variables_below_a_block_belong_to_it() {
-    check("CLIENT_PROXY_CONNECT_ENABLED", Target::Inside("client.proxy.connect", "enabled".into()));
+    check(
+        "CHANNEL_PROXY_MAP_REMOVE_TIMEOUT",
+        Target::Inside("channel.proxy.map_remove", "timeout".into()),
+    );
     check("BROKER_NATS_URL", Target::Inside("broker.nats", "url".into()));
 }
 
@@ -70,7 +87,7 @@ fn mistyped_variables_hear_the_nearest_one() {
     check("NAMESPACES", meant("FANWIRE_CHANNEL_NAMESPACES"));
     check("PORT", meant("FANWIRE_HTTP_SERVER_PORT"));
     check("INTERNAL_PORT", meant("FANWIRE_HTTP_SERVER_INTERNAL_PORT"));
-    check("PROXY_CONNECT_ENDPOINT", meant("FANWIRE_CLIENT_PROXY_CONNECT"));
+    check("PROXY_CONNECT_ENDPOINT", meant("FANWIRE_CLIENT_PROXY_CONNECT_ENDPOINT"));
 }
 
 #[test]

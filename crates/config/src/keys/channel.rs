@@ -126,6 +126,24 @@ rows! { NAMESPACE: Namespace;
         "Fanwire only: publications with a place reach the subscribers whose view touches its tile, a square of this size; 0 for no places, which recovery, positions and deltas need.";
     "area_tiles_max", integer(1, 10_000), "64" => [areas.tiles_max],
         "Fanwire only: most tiles that one view of a channel with places may touch, its margin included.";
+    "subscribe_proxy_enabled", SWITCH, "false" => [subscribe_proxy.enabled],
+        "Subscribe commands without a token are decided by the backend.";
+    "subscribe_proxy_name", TEXT, "default" => [subscribe_proxy.name],
+        "Name of the proxy in `proxies` that is asked at subscribe; default is channel.proxy.subscribe.";
+    "publish_proxy_enabled", SWITCH, "false" => [publish_proxy.enabled],
+        "Publish commands are decided by the backend, instead of the permissions to publish.";
+    "publish_proxy_name", TEXT, "default" => [publish_proxy.name],
+        "Name of the proxy in `proxies` that is asked at publish; default is channel.proxy.publish.";
+    "sub_refresh_proxy_enabled", SWITCH, "false" => [sub_refresh_proxy.enabled],
+        "Subscriptions that expire are prolonged or ended by the backend.";
+    "sub_refresh_proxy_name", TEXT, "default" => [sub_refresh_proxy.name],
+        "Name of the proxy in `proxies` that is asked then; default is channel.proxy.sub_refresh.";
+    "subscribe_stream_proxy_enabled", SWITCH, "false" => [subscribe_stream_proxy.enabled],
+        "Every subscription opens a gRPC stream to the backend, which decides about it and sends its publications.";
+    "subscribe_stream_proxy_name", TEXT, "default" => [subscribe_stream_proxy.name],
+        "Name of the proxy in `proxies` that opens those streams; default is channel.proxy.subscribe_stream.";
+    "subscribe_stream_proxy_bidirectional", SWITCH, "false" => [subscribe_stream_proxy_bidirectional],
+        "Publish commands of subscribers go to the backend in those streams.";
     "publication_data_format", DATA_FORMAT, "" => (|namespace, value| namespace.publication_data_format = data_format(value)),
         "What publications must hold: json, json_object or binary (anything); empty as channel.publication_data_format.";
 }

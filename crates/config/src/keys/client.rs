@@ -1,4 +1,4 @@
-//! Rows of `client.*` and `rpc.ping.*`: connections, their credentials and limits.
+//! Rows of `client.*` and `rpc.*` but for sections of proxies: connections, their credentials and limits.
 //! In: nothing → out: `CLIENT`, rows that set fields of `Config`.
 //! Uses the kinds of `keys`. Never: what a channel allows (`keys::channel`).
 //! Change a default, a limit or a sentence here; the effects live in `fanwire_node`.
@@ -11,9 +11,9 @@ use super::{
     COUNT, COUNT_FROM_1, DAY, DELAY, LIST, RATE_INTERVAL, RATE_LIMIT, SECRET, SWITCH, TEXT,
     duration, integer,
 };
-use crate::Config;
 use crate::key::{FromValue, Kind, Value, rows};
 use crate::transforms::{self, Transforms};
+use crate::{Config, ProxyOptions};
 
 rows! { CLIENT: Config;
     "client.allowed_origins", LIST, "" => [client.allowed_origins],
@@ -160,6 +160,12 @@ rows! { CLIENT: Config;
     // Behind the row that it switches off.
     "client.connect_code_to_unidirectional_disconnect.enabled", SWITCH, "false" => (enable_connect_codes),
         "Obeys these transforms.";
+    "client.proxy.connect.enabled", SWITCH, "false" => (|config, value| config.proxies.connect = switched(value)),
+        "Asks the backend about clients that connect without a token.";
+    "client.proxy.refresh.enabled", SWITCH, "false" => (|config, value| config.proxies.refresh = switched(value)),
+        "Asks the backend before a connection expires; clients bring no new token then.";
+    "rpc.namespace_boundary", TEXT, ":" => [node.rpc.namespace_boundary],
+        "Character that ends the namespace in the name of an RPC method; empty for no namespaces.";
     "rpc.ping.enabled", SWITCH, "false" => [node.rpc.ping],
         "Answers an RPC method by itself, so that clients can measure round trips.";
     "rpc.ping.method", TEXT, "ping" => [node.rpc.ping_method],
@@ -182,4 +188,9 @@ fn enable_subscription_token(config: &mut Config, value: Value) {
     if !bool::from_value(value) {
         config.node.client.subscription_token = None;
     }
+}
+
+/// The proxy of a switch; `apply` gives it its options.
+fn switched(value: Value) -> Option<ProxyOptions> {
+    bool::from_value(value).then(ProxyOptions::default)
 }

@@ -34,26 +34,15 @@ not_yet! { NOT_YET;
     "map_broker", BLOCK, "", Feature, "Broker of map subscriptions.";
     "controller", BLOCK, "", Feature, "How several servers find each other.";
     "shared_poll", BLOCK, "", Feature, "Shared poll subscriptions.";
-    "proxies", OBJECTS, "", Feature, "Named event proxies; the backend is not asked.";
     "consumers", OBJECTS, "", Feature, "Consumers of message queues; nothing is consumed.";
 
     "client.concurrency", COUNT, "0", Tuning, "Commands of one connection at a time; Fanwire answers them in order.";
     "client.token.jwks.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; the JWKS endpoint is a server.";
     "client.subscription_token.jwks.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; the JWKS endpoint is a server.";
-    "client.proxy.connect", BLOCK, "", Refused, "Asks the backend at connect; its decision would be skipped, let clients in with tokens.";
-    "client.proxy.refresh", BLOCK, "", Feature, "Asks the backend before a connection expires; clients must bring a new token.";
 
-    "channel.proxy.subscribe", BLOCK, "", Feature, "Backend that is asked at subscribe.";
-    "channel.proxy.publish", BLOCK, "", Feature, "Backend that is asked at publish.";
-    "channel.proxy.sub_refresh", BLOCK, "", Feature, "Backend that is asked before a subscription expires.";
-    "channel.proxy.subscribe_stream", BLOCK, "", Feature, "Backend that streams into subscriptions.";
     "channel.proxy.map_publish", BLOCK, "", Feature, "Backend that is asked at publish into a map.";
     "channel.proxy.map_remove", BLOCK, "", Feature, "Backend that is asked at removal from a map.";
     "channel.proxy.shared_poll_refresh", BLOCK, "", Feature, "Backend that is polled for shared poll subscriptions.";
-    "rpc.proxy", BLOCK, "", Feature, "Backend that answers RPC; clients get error 108.";
-    "rpc.without_namespace", BLOCK, "", Feature, "Proxy of RPC methods without a namespace.";
-    "rpc.namespaces", OBJECTS, "", Feature, "Proxies of RPC methods by namespace.";
-    "rpc.namespace_boundary", TEXT, ":", Tuning, "Character that ends the namespace in the name of an RPC method.";
 
     "grpc_api.enabled", SWITCH, "false", Feature, "Server API by gRPC; nothing listens for it, backends must call it by HTTP.";
     "grpc_api.address", TEXT, "", Tuning, "Address of the gRPC server API.";
@@ -108,15 +97,6 @@ not_yet! { NOT_YET;
 }
 
 not_yet! { NAMESPACE_NOT_YET;
-    "subscribe_proxy_enabled", SWITCH, "false", Refused, "Asks the backend at subscribe; its decision would be skipped, let it sign subscription tokens.";
-    "subscribe_proxy_name", TEXT, "default", Tuning, "Proxy that is asked at subscribe.";
-    "publish_proxy_enabled", SWITCH, "false", Refused, "Asks the backend at publish; its decision would be skipped, let the backend publish instead of clients.";
-    "publish_proxy_name", TEXT, "default", Tuning, "Proxy that is asked at publish.";
-    "sub_refresh_proxy_enabled", SWITCH, "false", Feature, "Asks the backend before a subscription expires; clients must bring a new token.";
-    "sub_refresh_proxy_name", TEXT, "default", Tuning, "Proxy that is asked before a subscription expires.";
-    "subscribe_stream_proxy_enabled", SWITCH, "false", Refused, "Opens a stream to the backend per subscription; its decision would be skipped.";
-    "subscribe_stream_proxy_name", TEXT, "default", Tuning, "Proxy that opens those streams.";
-    "subscribe_stream_proxy_bidirectional", SWITCH, "false", Feature, "Sends publications of clients into those streams.";
     "map_clients_presence_channel_prefix", TEXT, "", Feature, "Mirrors presence of clients into a map.";
     "map_users_presence_channel_prefix", TEXT, "", Feature, "Mirrors presence of users into a map.";
     "map", BLOCK, "", Feature, "Settings of map subscriptions.";

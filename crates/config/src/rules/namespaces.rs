@@ -34,13 +34,15 @@ type RuleResult = Option<(Severity, String, String)>;
 fn subscribe(config: &Config, at: &str, namespace: &Namespace) -> RuleResult {
     let personal = &config.node.client.subscribe_to_user_personal_channel;
     let is_personal = personal.enabled && personal.personal_channel_namespace == namespace.name;
-    let is_open = namespace.allow_subscribe_for_client || namespace.allow_user_limited_channels;
+    let is_asked = namespace.subscribe_proxy.enabled || namespace.subscribe_stream_proxy.enabled;
+    let is_open =
+        is_asked || namespace.allow_subscribe_for_client || namespace.allow_user_limited_channels;
     // Channels of other types are not served, and `apply` reports that.
     if is_open || is_personal || !namespace.is_of_streams() {
         return None;
     }
     let key = format!("{at}.allow_subscribe_for_client");
-    if has_token_keys(config) || has_api(config) {
+    if has_token_keys(config) || has_api(config) || config.proxies.connect.is_some() {
         let reason = format!(
             "{key} is false, so clients are refused with 103, except with a subscription token; connection tokens and the \
              server API can subscribe them, too. Set it to true if clients may subscribe without that"
@@ -55,7 +57,9 @@ fn subscribe(config: &Config, at: &str, namespace: &Namespace) -> RuleResult {
 }
 
 fn publish(config: &Config, at: &str, namespace: &Namespace) -> RuleResult {
-    let is_open = namespace.allow_publish_for_client || namespace.allow_publish_for_subscriber;
+    let is_asked = namespace.publish_proxy.enabled || namespace.subscribe_stream_proxy.enabled;
+    let is_open =
+        is_asked || namespace.allow_publish_for_client || namespace.allow_publish_for_subscriber;
     if is_open || has_api(config) {
         return None;
     }

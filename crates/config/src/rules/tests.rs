@@ -584,17 +584,13 @@ fn permissions_and_limits_without_effect_are_named() {
 #[test]
 fn sections_at_their_defaults_are_not_warned_of() {
     for (key, section) in [
-        ("rpc.proxy", r#"{"endpoint": "", "timeout": "1s", "grpc": {"tls": {"enabled": false}}}"#),
-        ("rpc.without_namespace", r#"{"proxy_enabled": false, "proxy_name": "default"}"#),
         ("broker.nats", r#"{"url": "nats://localhost:4222", "tls": {"enabled": false}}"#),
-        ("channel.proxy.subscribe", r#"{"endpoint": "", "http_headers": []}"#),
+        ("channel.proxy.map_publish", r#"{"endpoint": "", "http_headers": []}"#),
         ("shared_poll", r#"{"enabled": false}"#),
-        ("client.proxy.connect", r#"{"enabled": false, "endpoint": ""}"#),
     ] {
         let found = found(&[(key, section), ("client.insecure", "true")]);
         assert!(found.iter().all(|line| !line.contains(key)), "{found:?}");
     }
-    let used =
-        [("rpc.proxy", r#"{"endpoint": "http://backend/rpc"}"#), ("client.insecure", "true")];
-    assert!(found(&used).iter().any(|line| line.contains("rpc.proxy is not supported yet")));
+    let used = [("channel.proxy.map_publish", r#"{"endpoint": "http://backend"}"#)];
+    assert!(found(&used).iter().any(|line| line.contains("map_publish is not supported yet")));
 }

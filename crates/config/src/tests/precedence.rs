@@ -108,15 +108,15 @@ fn json_in_a_variable_replaces_the_list_of_namespaces() {
 }
 
 #[test]
-fn names_of_consumers_and_proxies_in_variables_are_what_is_not_there() {
+fn names_of_consumers_and_parts_of_sections_in_variables_are_what_is_not_there() {
     let environment =
-        &[("CENTRIFUGO_CONSUMERS", "pg kafka"), ("CENTRIFUGO_PROXIES_PAY_ENDPOINT", "http://pay")];
+        &[("CENTRIFUGO_CONSUMERS", "pg kafka"), ("CENTRIFUGO_BROKER_NATS_ENDPOINT", "nats://pay")];
     let found = lines(run(Some(json!({"client": {"insecure": true}})), environment, &[]));
     assert_eq!(
         found[..2],
         [
-            "warning: environment CENTRIFUGO_PROXIES_PAY_ENDPOINT: proxies is not supported yet. \
-             Named event proxies; the backend is not asked.",
+            "warning: environment CENTRIFUGO_BROKER_NATS_ENDPOINT: broker.nats is not supported yet. \
+             Settings of the NATS broker.",
             "warning: environment CENTRIFUGO_CONSUMERS: consumers is not supported yet. \
              Consumers of message queues; nothing is consumed.",
         ]
