@@ -21,9 +21,13 @@ pub(crate) fn apply(settings: &Settings, findings: &mut Vec<Finding>) -> Config 
     config.development = settings.development;
     let place = Place::of_file(settings, "");
     let unidirectional = keys::unidirectional::UNIDIRECTIONAL;
-    for table in
-        [keys::server::SERVER, unidirectional, keys::client::CLIENT, keys::channel::CHANNEL]
-    {
+    for table in [
+        keys::server::SERVER,
+        unidirectional,
+        keys::client::CLIENT,
+        keys::channel::CHANNEL,
+        keys::events::EVENTS,
+    ] {
         place.fill(table, &mut config, findings);
     }
     place.judge(keys::not_yet::NOT_YET, findings);
@@ -86,10 +90,9 @@ fn by_name<T: Default>(
             "at least two letters, digits, `-`, `_` or `.`"
         } else if list == PROXIES && name == ProxyChoice::DEFAULT {
             "another name, because this one stands for the proxies of channel.proxy and rpc.proxy"
-        } else if members.contains_key(&name) {
+        } else if members.insert(name.clone(), target).is_some() {
             "a name that no other member of the list has"
         } else {
-            members.insert(name, target);
             continue;
         };
         let key = format!("{}.name", member.path);

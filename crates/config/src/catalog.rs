@@ -120,7 +120,11 @@ pub(crate) fn is_section(name: &str) -> bool {
 
 static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     let rows = keys::server::SERVER.iter().chain(keys::unidirectional::UNIDIRECTIONAL);
-    let rows = rows.chain(keys::client::CLIENT).chain(keys::channel::CHANNEL).map(|row| &row.key);
+    let rows = rows
+        .chain(keys::client::CLIENT)
+        .chain(keys::channel::CHANNEL)
+        .chain(keys::events::EVENTS)
+        .map(|row| &row.key);
     let plain = |key: &'static Key| Entry { name: key.name.to_owned(), key };
     let within = |section: &'static str| {
         move |key: &'static Key| Entry { name: format!("{section}.{}", key.name), key }

@@ -42,8 +42,11 @@ pub fn markdown() -> String {
         }
     }
     page.push_str(NAMESPACES);
-    let places = proxy::PLACES.map(|place| format!("`{place}`")).join(", ");
-    let _ = writeln!(page, "\n### Event proxies\n\nEach of {places}{PROXIES}\n{TABLE_HEAD}");
+    let places = proxy::PLACES.map(|place| format!("- `{place}`\n")).concat();
+    let _ = writeln!(
+        page,
+        "{PROXIES}{places}- each member of `proxies`, with a `name`\n\n{TABLE_HEAD}"
+    );
     for Row { key, .. } in proxy::PROXY {
         row(key.name, key, &mut page);
     }
@@ -264,10 +267,13 @@ FANWIRE_CHANNEL_NAMESPACES_CHAT_ALLOW_SUBSCRIBE_FOR_CLIENT=true
 ```
 ";
 
-const PROXIES: &str = ", and every member of the list `proxies` (which has a `name`, too), is an event
-proxy: a backend that decides about events of clients. Namespaces name the proxy that is asked; where they name none, it is
-that of `channel.proxy` or `rpc.proxy`. Variables for the members of lists are as those of namespaces:
-`FANWIRE_PROXIES=\"pay\"` and `FANWIRE_PROXIES_PAY_ENDPOINT=http://pay.example/events`.
+const PROXIES: &str = "
+### Event proxies
+
+An event proxy is a backend that decides about events of clients. Namespaces name the one that is asked; where they name none,
+it is that of `channel.proxy` or `rpc.proxy`. In the environment `proxies` is as `channel.namespaces` is:
+`FANWIRE_PROXIES=\"pay\"` and `FANWIRE_PROXIES_PAY_ENDPOINT=http://pay.example/events`. There is an event proxy in
+
 ";
 
 const NOT_YET: &str = "

@@ -57,10 +57,10 @@ pub(crate) fn variables(environment: impl Iterator<Item = (String, String)>) -> 
 }
 
 /// Lists with the names of their members.
-pub(crate) type Members<'a> = [(&'static List, Vec<&'a str>)];
+pub(crate) type ListMembers<'a> = [(&'static List, Vec<&'a str>)];
 
 /// The meaning of a variable without its prefix, where lists have these members.
-pub(crate) fn target(rest: &str, members: &Members<'_>) -> Target {
+pub(crate) fn target(rest: &str, members: &ListMembers<'_>) -> Target {
     if let Some(entry) = entries().iter().find(|entry| entry.variable() == rest) {
         return Target::Key(entry.name.clone());
     }
@@ -94,7 +94,7 @@ pub(crate) fn target(rest: &str, members: &Members<'_>) -> Target {
 }
 
 /// `CHANNEL_NAMESPACES_CHAT_HISTORY_SIZE` for the namespace `chat`; the longest name that fits is meant.
-fn member_target(rest: &str, members: &Members<'_>) -> Option<Target> {
+fn member_target(rest: &str, members: &ListMembers<'_>) -> Option<Target> {
     let mut best: Option<(usize, Target)> = None;
     for (list, names) in members {
         let below = rest.strip_prefix(&format!("{}_", catalog::variable(list.key.name)));

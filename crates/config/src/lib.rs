@@ -17,6 +17,7 @@ pub mod document;
 mod duration;
 mod engine;
 mod environment;
+mod events;
 pub mod example;
 mod file;
 mod finding;
@@ -36,6 +37,7 @@ mod tests;
 
 pub use autocert::AutocertOptions;
 pub use catalog::{Entry, Section, entries, find, sections};
+pub use events::{EventsHttpOptions, EventsOptions};
 pub use file::{FileError, Format};
 pub use finding::{Finding, Problem, Severity, Source};
 pub use key::{Key, Kind, Misfit, Support, Value, Weight};
@@ -72,6 +74,8 @@ pub struct Config {
     pub debug: EndpointOptions,
     pub demo: EndpointOptions,
     pub proxies: Proxies,
+    /// Reports of clients and channels to a backend.
+    pub events: EventsOptions,
     /// How long a graceful shutdown may take.
     pub shutdown_timeout: Duration,
     /// Before it, connections are closed evenly over this time; zero = not.
@@ -523,6 +527,7 @@ impl Config {
             debug: EndpointOptions::default(),
             demo: EndpointOptions::default(),
             proxies: Proxies::default(),
+            events: EventsOptions::default(),
             shutdown_timeout: Duration::ZERO,
             drain_interval: Duration::ZERO,
             shards: 0,

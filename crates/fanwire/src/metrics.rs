@@ -7,6 +7,7 @@ mod certificates;
 mod compression;
 mod delivery;
 mod engine;
+mod events;
 mod process;
 mod proxies;
 mod reloads;
@@ -30,6 +31,7 @@ pub(crate) use self::reloads::Reloads;
 use self::writer::{Labels, MetricsWriter, Readings, ScrapeWriter};
 use crate::{engine::Engine, rooms::Rooms};
 use fanwire_edge::Refusals;
+use fanwire_events::Events;
 use fanwire_fanout::{BacklogCounters, Contexts, RealtimeCounters, Shards};
 use fanwire_proxy::EventProxies;
 use fanwire_shard::{Transport, counters::Traffic};
@@ -64,6 +66,7 @@ pub(crate) struct Sources {
     pub certificates: Option<Arc<Certificates>>,
     pub rooms: Option<Rooms>,
     pub proxies: Option<EventProxies>,
+    pub events: Option<Events>,
     pub reloads: Arc<Reloads>,
 }
 
@@ -169,6 +172,9 @@ impl Scrape {
         }
         if let Some(proxies) = &self.0.proxies {
             proxies::write(proxies, writer)?;
+        }
+        if let Some(events) = &self.0.events {
+            events::write(events, writer)?;
         }
         self.api(writer)
     }

@@ -227,7 +227,7 @@ impl RoomTable {
                 let room = self.find(channel);
                 room.iter().for_each(|room| room.view(&client.client, change.clone()));
             }
-            ClientReport::Disconnected { .. } => {}
+            ClientReport::Connected { .. } | ClientReport::Disconnected { .. } => {}
         }
     }
 

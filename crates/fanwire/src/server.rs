@@ -20,6 +20,7 @@ use fanwire_edge::{
     AdmissionLimits, AllowedOrigins, ClientParts, ConnectionRate, ListenerSettings, SharedLimits,
     TlsAcceptor, TrustedProxies, descriptors, listener, settings as endpoints,
 };
+use fanwire_events::Events;
 use fanwire_fanout::{Contexts, Shards};
 use fanwire_node::Node;
 use fanwire_proxy::EventProxies;
@@ -92,9 +93,9 @@ impl Server {
         let (acme, tls) = start_tls(&config).await?;
         let (public, internal) = bind(&config, listener).await?;
         let addresses = Addresses::of(&config, &public, internal.as_ref());
-        let (fetchers, proxies) = (fetchers(&config)?, proxies(&config)?);
+        let (fetchers, proxies, events) = (fetchers(&config)?, proxies(&config)?, events(&config)?);
         let (engine, node) = Engine::start(&config).await?;
-        attach(&node, hooks, rooms.as_ref(), proxies.as_ref(), fetchers);
+        attach(&node, (hooks, proxies.as_ref(), events.as_ref()), rooms.as_ref(), fetchers);
         let contexts = Arc::new(compression::contexts(&config));
         node.prepare_with(contexts.clone());
         let (realtime_counters, decode_failures, readiness) = Default::default();
@@ -102,7 +103,6 @@ impl Server {
             .map_err(StartError::Shards)?;
         let api = Arc::new(Api::new(node.clone(), config.http_api.api.clone()));
         let (handshakes, reloads) = (Handshakes::default(), Arc::<Reloads>::default());
-        let certificates = acme.as_ref().map(Acme::certificates);
         let acceptors = acceptors(&tls, &handshakes.tls);
         let sources = Sources {
             node: node.clone(),
@@ -114,9 +114,10 @@ impl Server {
             refusals: handshakes.refusals.clone(),
             tls: tls.clone(),
             tls_handshakes: handshakes.tls.clone(),
-            certificates,
+            certificates: acme.as_ref().map(Acme::certificates),
             rooms,
-            proxies: proxies.clone(),
+            proxies,
+            events,
             reloads: reloads.clone(),
         };
         let metrics = Arc::new(Metrics::new(sources));
@@ -194,6 +195,7 @@ impl Server {
         let acme = autocert.enabled.then(|| Acme::check(autocert)).and_then(Result::err);
         let errors = fetchers(config).err().into_iter().chain(acme.map(StartError::Acme));
         let errors = errors.chain(EventProxies::check(&config.proxies).map(StartError::Proxy));
+        let errors = errors.chain(events(config).err());
         let sections = ListenersTls::check(config).0.into_iter().map(StartError::from);
         errors.chain(engine).chain(sections).collect()
     }
@@ -298,12 +300,16 @@ fn proxies(config: &Config) -> Result<Option<EventProxies>, StartError> {
     EventProxies::new(&config.proxies, tokio::runtime::Handle::current()).map_err(StartError::Proxy)
 }
 
+fn events(config: &Config) -> Result<Option<Events>, StartError> {
+    let tls = |source| StartError::Tls { key: "events.http.tls", source };
+    Events::new(&config.events).map_err(tls)
+}
+
 /// Gives a node the hooks of the program and of event proxies, which decide what the program does not, and the fetchers of keys, and rooms their node.
 fn attach(
     node: &Arc<Node>,
-    hooks: Hooks,
+    (hooks, proxies, events): (Hooks, Option<&EventProxies>, Option<&Events>),
     rooms: Option<&Rooms>,
-    proxies: Option<&EventProxies>,
     fetchers: Option<[Arc<Fetcher>; 2]>,
 ) {
     if let Some([of_token, of_subscription]) = fetchers {
@@ -311,7 +317,11 @@ fn attach(
     }
     proxies.into_iter().for_each(|proxies| proxies.attach(node));
     let hooks = hooks.into_node_hooks(rooms);
-    node.hook(hooks.or(proxies.map(EventProxies::hooks).unwrap_or_default()));
+    let hooks = hooks.or(proxies.map(EventProxies::hooks).unwrap_or_default());
+    node.hook(hooks.or(events.map(Events::hooks).unwrap_or_default()));
+    if let Some(events) = events {
+        tokio::spawn(events.clone().run(Arc::downgrade(node)));
+    }
     rooms.into_iter().for_each(|rooms| rooms.attach(node));
 }
 

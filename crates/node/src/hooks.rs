@@ -195,6 +195,8 @@ pub enum Rejection {
 /// Report about a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientReport {
+    /// The connect of a client succeeded. Its subscriptions by then are reported next.
+    Connected { client: ClientInfo },
     /// A subscription began, with this data of the client's request: the client gets what is published from now on.
     Subscribed { client: ClientInfo, channel: Arc<str>, data: Bytes },
     /// The view of a subscriber of a channel with places touches other tiles.

@@ -160,7 +160,12 @@ fn usual_cause(command: Option<CommandKind>, code: u32) -> &'static str {
         (Some(CommandKind::Presence | CommandKind::PresenceStats), 108) => {
             "the namespace has no presence"
         }
-        (Some(CommandKind::Rpc), 108) => "this server has no RPC methods",
+        (Some(CommandKind::Rpc), 104) => {
+            "rpc.namespaces has no namespace with the name before the boundary"
+        }
+        (Some(CommandKind::Rpc), 108) => {
+            "no proxy is enabled for the method: rpc.without_namespace, rpc.namespaces"
+        }
         (_, 108) => TYPE,
         (Some(CommandKind::History), 103) => {
             "allow_history_for_client, _for_subscriber and _for_anonymous of the namespace do not allow it"
@@ -182,6 +187,7 @@ fn usual_cause(command: Option<CommandKind>, code: u32) -> &'static str {
             "more commands than client.rate_limit, publish_rate_limit or subscribe_rate_limit allow"
         }
         (_, 112) => "the publications after the client's position are no longer stored",
+        (_, 4000..=4999) => "the backend, or a hook of the program, ended the connection",
         (_, 3505) => "more subscriptions than client.channel_limit allows",
         (_, 3506) => "a payload is not JSON, which clients with the JSON protocol need",
         (_, 3509) => "the client ignored too many errors 111 (client.rate_limit.refusal)",
@@ -208,7 +214,7 @@ pub(crate) fn cause_of_disconnect(code: u16) -> &'static str {
     }
 }
 
-const HOOK: &str = "a hook of the program refused it";
+const HOOK: &str = "the backend, or a hook of the program, refused it";
 const HOOK_ERROR_CODE: &str = "a hook returned an error with code 0";
 const HOOK_CLOSE_CODE: &str = "a hook returned a code that no close frame may have";
 

@@ -72,31 +72,37 @@ impl EventProxies {
     /// # Errors
     /// See [`ProxyError`].
     pub fn new(options: &Proxies, runtime: Handle) -> Result<Option<Self>, ProxyError> {
-        let one = |name: &str, options: &ProxyOptions| {
+        let one = |key: &str, name: &str, options: &ProxyOptions| {
             let has_endpoint = !options.endpoint.is_empty();
-            has_endpoint.then(|| Proxy::new(name, options)).transpose()
+            has_endpoint.then(|| Proxy::new(key, name, options)).transpose()
         };
-        let connection = |name, options: &Option<ProxyOptions>| {
-            Ok(options.as_ref().map(|options| one(name, options)).transpose()?.flatten())
+        let connection = |key, options: &Option<ProxyOptions>| {
+            let options = options.as_ref();
+            let made = options.map(|options| one(key, ProxyChoice::DEFAULT, options));
+            Ok(made.transpose()?.flatten())
         };
         let mut named = ProxiesByName::new();
         for (name, options) in &options.named {
-            named.extend(one(name, options)?.map(|proxy| (name.as_str().into(), proxy)));
+            let proxy = one(&format!("proxies[{name}]"), name, options)?;
+            named.extend(proxy.map(|proxy| (name.as_str().into(), proxy)));
         }
-        let with_default = |options| {
-            let default = one(ProxyChoice::DEFAULT, options)?;
+        let with_default = |key, options| {
+            let default = one(key, ProxyChoice::DEFAULT, options)?;
             let default = default.map(|proxy| (ProxyChoice::DEFAULT.into(), proxy));
             Ok(named.clone().into_iter().chain(default).collect())
         };
         let table = ProxyTable {
             runtime,
-            connect: connection(ProxyChoice::DEFAULT, &options.connect)?,
-            refresh: connection(ProxyChoice::DEFAULT, &options.refresh)?,
-            subscribe: with_default(&options.subscribe)?,
-            publish: with_default(&options.publish)?,
-            sub_refresh: with_default(&options.sub_refresh)?,
-            rpc: with_default(&options.rpc)?,
-            streams_by_name: with_default(&options.subscribe_stream)?,
+            connect: connection("client.proxy.connect", &options.connect)?,
+            refresh: connection("client.proxy.refresh", &options.refresh)?,
+            subscribe: with_default("channel.proxy.subscribe", &options.subscribe)?,
+            publish: with_default("channel.proxy.publish", &options.publish)?,
+            sub_refresh: with_default("channel.proxy.sub_refresh", &options.sub_refresh)?,
+            rpc: with_default("rpc.proxy", &options.rpc)?,
+            streams_by_name: with_default(
+                "channel.proxy.subscribe_stream",
+                &options.subscribe_stream,
+            )?,
             streams: Arc::default(),
         };
         let is_empty = table.all().next().is_none();
@@ -105,7 +111,9 @@ impl EventProxies {
 
     /// The error of [`new`](Self::new), which needs no runtime.
     pub fn check(options: &Proxies) -> Option<ProxyError> {
-        let fault = |options: &ProxyOptions| Proxy::new(&options.endpoint, options).err();
+        let fault = |options: &ProxyOptions| {
+            Proxy::new(&options.endpoint, ProxyChoice::DEFAULT, options).err()
+        };
         options.iter().filter(|options| !options.endpoint.is_empty()).find_map(fault)
     }
 

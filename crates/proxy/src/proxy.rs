@@ -27,6 +27,8 @@ use crate::stats::{Counters, FailureCause, ProxyStats};
 use crate::streams::Granted;
 
 pub(crate) struct Proxy {
+    /// Its section in the configuration.
+    key: Arc<str>,
     name: Arc<str>,
     timeout: Duration,
     pub(crate) binary_encoding: bool,
@@ -46,19 +48,24 @@ enum Backend {
 }
 
 impl Proxy {
-    pub(crate) fn new(name: &str, options: &ProxyOptions) -> Result<Arc<Self>, ProxyError> {
+    pub(crate) fn new(
+        key: &str,
+        name: &str,
+        options: &ProxyOptions,
+    ) -> Result<Arc<Self>, ProxyError> {
         let is_http = ["http://", "https://"].iter().any(|it| options.endpoint.starts_with(it));
         let (backend, fixed) = match is_http {
-            true => (Backend::Http(HttpBackend::new(name, options)?), &options.http.static_headers),
+            true => (Backend::Http(HttpBackend::new(key, options)?), &options.http.static_headers),
             false => {
-                let backend = GrpcBackend::new(name, options)?;
+                let backend = GrpcBackend::new(key, options)?;
                 (Backend::Grpc(Box::new(backend)), &options.grpc.static_metadata)
             }
         };
         let headers = HeaderRules::new(fixed, &options.emulated_headers, &options.http_headers);
         let headers =
-            headers.map_err(|header| ProxyError::Header { proxy: name.to_owned(), header })?;
+            headers.map_err(|header| ProxyError::Header { proxy: key.to_owned(), header })?;
         Ok(Arc::new(Self {
+            key: key.into(),
             name: name.into(),
             timeout: options.timeout,
             binary_encoding: options.binary_encoding,
@@ -146,6 +153,7 @@ impl Proxy {
     pub(crate) fn stats(&self) -> ProxyStats {
         let (in_flight, waiting) = self.limiter.load();
         ProxyStats {
+            key: Arc::clone(&self.key),
             name: Arc::clone(&self.name),
             protocol: match self.backend {
                 Backend::Http(_) => "http",
@@ -165,13 +173,13 @@ impl Proxy {
             }
             _ => self.circuit.lock().succeeded(),
         };
-        let name = &self.name;
+        let key = &self.key;
         match (transition, answer) {
             (Some(Transition::Opened), Err(cause)) => {
-                tracing::error!(proxy = %name, %cause, "the backend of an event proxy is down: calls fail at once, and one tries from time to time");
+                tracing::error!(proxy = %key, %cause, "the backend of an event proxy is down: calls fail at once, and one tries from time to time");
             }
             (Some(Transition::Closed), _) => {
-                tracing::info!(proxy = %name, "the backend of an event proxy answers again");
+                tracing::info!(proxy = %key, "the backend of an event proxy answers again");
             }
             _ => {}
         }
@@ -203,7 +211,7 @@ impl Proxy {
             CallFailure::Timeout => FailureCause::Timeout,
             CallFailure::Answer(_) => FailureCause::Answer,
         };
-        let text = format!("event proxy {}: {}", self.name, excerpt(&failure.to_string()));
+        let text = format!("event proxy {}: {}", self.key, excerpt(&failure.to_string()));
         if cause == FailureCause::Payload {
             self.counters.failed(kind, cause);
             return Rejection::Error(ErrorCode::BAD_REQUEST.into());
@@ -213,7 +221,7 @@ impl Proxy {
 
     fn not_called(&self, kind: EventKind, cause: FailureCause, text: &str) -> Rejection {
         self.counters.failed(kind, cause);
-        let (proxy, event) = (&self.name, kind.name());
+        let (proxy, event) = (&self.key, kind.name());
         if let Some(repeats) = self.log_throttle.record(text, Instant::now()) {
             tracing::warn!(%proxy, event, cause = text, "an event proxy has no decision, and clients get error 100{repeats}");
         }

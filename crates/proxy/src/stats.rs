@@ -47,6 +47,8 @@ impl FailureCause {
 /// The state of one proxy.
 #[derive(Clone, Debug)]
 pub struct ProxyStats {
+    /// Its section in the configuration.
+    pub key: Arc<str>,
     /// `default`, or the name in `proxies`.
     pub name: Arc<str>,
     /// `http` or `grpc`.

@@ -105,7 +105,9 @@ impl OpenStreams {
                     ended.task.abort();
                 }
             }
-            ClientReport::ViewChanged { .. } | ClientReport::Disconnected { .. } => {}
+            ClientReport::Connected { .. }
+            | ClientReport::ViewChanged { .. }
+            | ClientReport::Disconnected { .. } => {}
         }
     }
 

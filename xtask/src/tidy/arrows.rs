@@ -180,6 +180,11 @@ const CRATES: &[CrateRule] = &[
         ],
     },
     CrateRule {
+        name: "fanwire-events",
+        level: 7,
+        may_use: &["fanwire-config", "fanwire-node", "fanwire-telemetry", "fanwire-tls"],
+    },
+    CrateRule {
         name: "fanwire-proxy",
         level: 7,
         may_use: &[
@@ -206,6 +211,7 @@ const CRATES: &[CrateRule] = &[
             "fanwire-config",
             "fanwire-deflate",
             "fanwire-edge",
+            "fanwire-events",
             "fanwire-fanout",
             "fanwire-node",
             "fanwire-profile",

@@ -3,50 +3,56 @@
 //! Uses the options as they are written. Never: connects; shows a value of a header.
 //! Changed here: which endpoints and headers are right. Names of proxies are checked in `apply`.
 
+use std::collections::BTreeMap;
+
 use fanwire_node::options::{Namespace, ProxyChoice};
 
 use super::{Config, Severity};
 use crate::ProxyOptions;
 use crate::finding::shortened;
-use crate::keys::{NAMESPACES, PROXIES, RPC_NAMESPACES, RPC_PROXY, RPC_WITHOUT_NAMESPACE};
-use crate::keys::{WITHOUT_NAMESPACE, proxy::PLACES};
+use crate::keys::proxy::PLACES;
+use crate::keys::{
+    NAMESPACES, PROXIES, RPC_NAMESPACES, RPC_PROXY, RPC_WITHOUT_NAMESPACE, WITHOUT_NAMESPACE,
+};
 use crate::nearest::nearest;
 
-type Found = (Severity, String, String);
+/// Severity, key and sentence.
+type ProxyRemark = (Severity, String, String);
 
-pub(super) fn are_right(config: &Config) -> Vec<Found> {
+/// Proxies by place, `rpc.proxy` or `proxies[pay]`.
+type Places<'a> = BTreeMap<String, &'a ProxyOptions>;
+
+pub(super) fn are_right(config: &Config) -> Vec<ProxyRemark> {
+    let places = places(config);
     let mut found = Vec::new();
-    for (at, proxy) in places(config) {
+    for (at, proxy) in &places {
         // A proxy that no namespace asks needs no endpoint; those of connections and of the list are there to be asked.
         let is_needed = at.starts_with("client.") || at.starts_with(PROXIES);
         if !is_endpoint(&proxy.endpoint) && (is_needed || !proxy.endpoint.is_empty()) {
             let reason = format!(
-                "{at}.endpoint is {:?}, expected an URL such as http://backend:3000/events, or host:port or grpc://host:port of \
+                "{at}.endpoint is {:?}, expected a URL such as http://backend:3000/events, or host:port or grpc://host:port of \
                  a gRPC service",
                 shortened(proxy.endpoint.clone())
             );
             found.push((Severity::Error, format!("{at}.endpoint"), reason));
         }
-        found.extend(headers(&at, proxy));
+        found.extend(headers(at, proxy));
     }
     let channel = &config.node.channel;
-    found.extend(namespace(config, WITHOUT_NAMESPACE, &channel.without_namespace));
+    found.extend(namespace(&places, WITHOUT_NAMESPACE, &channel.without_namespace));
     for one in &channel.namespaces {
-        found.extend(namespace(config, &format!("{NAMESPACES}[{}]", one.name), one));
+        found.extend(namespace(&places, &format!("{NAMESPACES}[{}]", one.name), one));
     }
     let rpc = &config.node.rpc;
-    let within = rpc.namespaces.iter();
-    let within = within.map(|(name, choice)| (format!("{RPC_NAMESPACES}[{name}]"), choice));
-    let all = within.chain([(RPC_WITHOUT_NAMESPACE.to_owned(), &rpc.without_namespace)]);
-    let proxies = &config.proxies;
-    found.extend(all.filter_map(|(at, choice)| {
-        chosen(config, (&at, ""), choice, (RPC_PROXY, &proxies.rpc)).err()
-    }));
+    found.extend(endpoint(&places, RPC_WITHOUT_NAMESPACE, "", &rpc.without_namespace).err());
+    for (name, choice) in &rpc.namespaces {
+        found.extend(endpoint(&places, &format!("{RPC_NAMESPACES}[{name}]"), "", choice).err());
+    }
     found
 }
 
-/// Every proxy with its place; those of connections only where they are enabled.
-fn places(config: &Config) -> Vec<(String, &ProxyOptions)> {
+/// Every proxy; those of connections only where they are enabled.
+fn places(config: &Config) -> Places<'_> {
     let proxies = &config.proxies;
     let fixed = [
         proxies.connect.as_ref(),
@@ -64,120 +70,118 @@ fn places(config: &Config) -> Vec<(String, &ProxyOptions)> {
 }
 
 /// The proxies of a namespace of channels, and how they go together.
-fn namespace(config: &Config, at: &str, namespace: &Namespace) -> Vec<Found> {
-    let proxies = &config.proxies;
-    let choices = [
-        ("subscribe_", &namespace.subscribe_proxy, (PLACES[2], &proxies.subscribe)),
-        ("publish_", &namespace.publish_proxy, (PLACES[3], &proxies.publish)),
-        ("sub_refresh_", &namespace.sub_refresh_proxy, (PLACES[4], &proxies.sub_refresh)),
-        (
-            "subscribe_stream_",
-            &namespace.subscribe_stream_proxy,
-            (PLACES[5], &proxies.subscribe_stream),
-        ),
-    ];
-    let chosen = choices.map(|(kind, choice, default)| {
-        (kind, choice.enabled, chosen(config, (at, kind), choice, default))
-    });
-    let has_stream = namespace.subscribe_stream_proxy.enabled;
+fn namespace(places: &Places<'_>, at: &str, namespace: &Namespace) -> Vec<ProxyRemark> {
     let mut found = Vec::new();
-    for (kind, is_enabled, proxy) in chosen {
+    let mut error = |key: String, reason: String| found.push((Severity::Error, key, reason));
+    let has_stream = namespace.subscribe_stream_proxy.enabled;
+    let others = [
+        ("subscribe_", &namespace.subscribe_proxy),
+        ("publish_", &namespace.publish_proxy),
+        ("sub_refresh_", &namespace.sub_refresh_proxy),
+    ];
+    for (kind, choice) in others {
         let key = format!("{at}.{kind}proxy_enabled");
-        let is_stream = kind == "subscribe_stream_";
-        if has_stream && is_enabled && !is_stream {
+        if has_stream && choice.enabled {
             let reason = format!(
                 "{key} is true, but {at}.subscribe_stream_proxy_enabled is true, too, and a stream decides by itself; switch \
                  one of them off"
             );
-            found.push((Severity::Error, key, reason));
-        } else if let Ok(Some((place, proxy))) = &proxy
-            && is_stream
-            && is_http(&proxy.endpoint)
-        {
+            error(key, reason);
+        } else if let Err((_, key, reason)) = endpoint(places, at, kind, choice) {
+            error(key, reason);
+        }
+    }
+    match endpoint(places, at, "subscribe_stream_", &namespace.subscribe_stream_proxy) {
+        Ok(Some((place, endpoint))) if is_http(endpoint) => {
+            let key = format!("{at}.subscribe_stream_proxy_enabled");
             let reason = format!(
                 "{key} is true, but {place}.endpoint is {:?}, and streams need gRPC: expected host:port or grpc://host:port",
-                shortened(proxy.endpoint.clone())
+                shortened(endpoint.to_owned())
             );
-            found.push((Severity::Error, key, reason));
+            error(key, reason);
         }
-        found.extend(proxy.err());
+        Ok(_) => {}
+        Err((_, key, reason)) => error(key, reason),
     }
     if namespace.subscribe_stream_proxy_bidirectional && !has_stream {
         let key = format!("{at}.subscribe_stream_proxy_bidirectional");
         let reason = format!(
             "{key} is true, but there are no streams; set {at}.subscribe_stream_proxy_enabled to true"
         );
-        found.push((Severity::Error, key, reason));
+        error(key, reason);
     }
     found
 }
 
-/// The proxy of a choice, with its place; `default` is the one for those that name none.
-fn chosen<'a>(
-    config: &'a Config,
-    (at, kind): (&str, &str),
+/// The proxy that `KINDproxy_enabled` and `KINDproxy_name` of a namespace choose: its place and its endpoint.
+fn endpoint<'a>(
+    places: &Places<'a>,
+    at: &str,
+    kind: &str,
     choice: &ProxyChoice,
-    default: (&str, &'a ProxyOptions),
-) -> Result<Option<(String, &'a ProxyOptions)>, Found> {
+) -> Result<Option<(String, &'a str)>, ProxyRemark> {
     let Some(name) = choice.get() else { return Ok(None) };
-    let key = format!("{at}.{kind}proxy_name");
-    if **name == *ProxyChoice::DEFAULT {
-        let (place, proxy) = default;
-        if !proxy.endpoint.is_empty() {
-            return Ok(Some((place.to_owned(), proxy)));
+    let default = match kind.strip_suffix('_') {
+        Some(kind) => format!("channel.proxy.{kind}"),
+        None => RPC_PROXY.to_owned(),
+    };
+    let is_default = **name == *ProxyChoice::DEFAULT;
+    let place = if is_default { default.clone() } else { format!("{PROXIES}[{name}]") };
+    let key_name = format!("{at}.{kind}proxy_name");
+    match places.get(&place) {
+        Some(proxy) if is_default && proxy.endpoint.is_empty() => {
+            let key = format!("{at}.{kind}proxy_enabled");
+            let reason = format!(
+                "{key} is true, but {place}.endpoint is empty; set it, or set {key_name} to the name of a member of `proxies`"
+            );
+            Err((Severity::Error, key, reason))
         }
-        let key_enabled = format!("{at}.{kind}proxy_enabled");
-        let reason = format!(
-            "{key_enabled} is true, but {place}.endpoint is empty; set it, or set {key} to the name of a member of `proxies`"
-        );
-        return Err((Severity::Error, key_enabled, reason));
+        Some(proxy) => Ok(Some((place, &proxy.endpoint))),
+        None => {
+            let named = places.keys().filter_map(|place| {
+                place.strip_prefix(PROXIES)?.strip_prefix('[')?.strip_suffix(']')
+            });
+            let near = nearest(name, named);
+            let near = near.map_or(String::new(), |near| format!(" (did you mean {near:?}?)"));
+            let reason = format!(
+                "{key_name} is {name:?}, but `proxies` has no member with that name{near}; add it there, or leave {key_name} \
+                 out for {default}"
+            );
+            Err((Severity::Error, key_name, reason))
+        }
     }
-    let named = &config.proxies.named;
-    if let Some(proxy) = named.get(&**name) {
-        return Ok(Some((format!("{PROXIES}[{name}]"), proxy)));
-    }
-    let near = nearest(name, named.keys().map(String::as_str));
-    let near = near.map_or(String::new(), |near| format!(" (did you mean {near:?}?)"));
-    let reason = format!(
-        "{key} is {name:?}, but `proxies` has no member with that name{near}; add it there, or leave {key} out for {}",
-        default.0
-    );
-    Err((Severity::Error, key, reason))
 }
 
 /// Names and values that are no headers, and names that calls do not carry.
-fn headers(at: &str, proxy: &ProxyOptions) -> Vec<Found> {
-    let (headers, metadata) = (&proxy.http.static_headers, &proxy.grpc.static_metadata);
+fn headers(at: &str, proxy: &ProxyOptions) -> Vec<ProxyRemark> {
+    let (http, grpc) = (&proxy.http, &proxy.grpc);
     let lists = [
-        ("http_headers", proxy.http_headers.iter().collect::<Vec<_>>()),
-        ("grpc_metadata", proxy.grpc_metadata.iter().collect()),
-        ("emulated_headers", proxy.emulated_headers.iter().collect()),
-        ("http.static_headers", headers.keys().collect()),
-        ("grpc.static_metadata", metadata.keys().collect()),
-        (
-            "grpc.credentials_key",
-            Some(&proxy.grpc.credentials_key).filter(|key| !key.is_empty()).into_iter().collect(),
-        ),
+        ("http_headers", &proxy.http_headers),
+        ("grpc_metadata", &proxy.grpc_metadata),
+        ("emulated_headers", &proxy.emulated_headers),
     ];
-    let names = lists.into_iter().flat_map(|(key, names)| {
-        let key = format!("{at}.{key}");
-        names.into_iter().map(move |name| (key.clone(), name))
-    });
+    let lists = lists.into_iter().flat_map(|(key, list)| list.iter().map(move |name| (key, name)));
+    let credentials = [("grpc.credentials_key", &grpc.credentials_key)];
+    let credentials = credentials.into_iter().filter(|(_, name)| !name.is_empty());
+    let texts = [
+        ("http.static_headers", &http.static_headers),
+        ("grpc.static_metadata", &grpc.static_metadata),
+    ];
+    let texts = texts.iter().flat_map(|(key, texts)| texts.iter().map(|text| (*key, text)));
+    let names = lists.chain(credentials).chain(texts.clone().map(|(key, (name, _))| (key, name)));
     let names = names.filter_map(|(key, name)| {
+        let key = format!("{at}.{key}");
         let (severity, reason) = wrong_name(&key, name)?;
         Some((severity, key, reason))
     });
-    let values = [("http.static_headers", headers), ("grpc.static_metadata", metadata)];
-    let values = values.into_iter().flat_map(|(key, texts)| {
-        texts.iter().map(move |(name, value)| (key, format!("the value of {name:?}"), &**value))
-    });
-    let credentials: &str = &proxy.grpc.credentials_value;
-    let values = values.chain([("grpc.credentials_value", "a value".to_owned(), credentials)]);
-    let values = values.filter(|(.., value)| value.contains(|c: char| c.is_control() && c != '\t'));
-    let values = values.map(|(key, what, _)| {
+    let values = texts.map(|(key, (_, value))| (key, &**value));
+    let values = values.chain([("grpc.credentials_value", &*grpc.credentials_value)]);
+    let values = values.filter(|(_, value)| value.contains(|c: char| c.is_control() && c != '\t'));
+    let values = values.map(|(key, _)| {
         let key = format!("{at}.{key}");
-        let reason =
-            format!("{key} has a control character in {what}, such as a line end, expected none");
+        let reason = format!(
+            "{key} has a value with a control character, such as a line end, expected none"
+        );
         (Severity::Error, key, reason)
     });
     names.chain(values).collect()

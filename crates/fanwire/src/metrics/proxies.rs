@@ -29,13 +29,11 @@ pub(super) fn write(proxies: &EventProxies, writer: &mut impl MetricsWriter) -> 
         calls.failures.iter().map(row).collect::<Vec<_>>()
     });
     writer.counters("proxy_failures", "The same by cause", failures)?;
-    let name = |proxy: &ProxyStats| {
-        [("protocol", proxy.protocol.to_owned()), ("name", proxy.name.to_string())]
-    };
-    let waiting = stats.iter().map(|proxy| (name(proxy), proxy.waiting as u64));
+    let key = |proxy: &ProxyStats| [("section", proxy.key.to_string())];
+    let waiting = stats.iter().map(|proxy| (key(proxy), proxy.waiting as u64));
     writer.gauges("proxy_waiting_requests", "Calls that wait for in_flight_max", waiting)?;
     let open =
-        stats.iter().map(|proxy| (name(proxy), u64::from(proxy.circuit != CircuitState::Closed)));
+        stats.iter().map(|proxy| (key(proxy), u64::from(proxy.circuit != CircuitState::Closed)));
     writer.gauges("proxy_circuit_open", "1 while the backend is taken to be down", open)
 }
 

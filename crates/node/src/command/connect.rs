@@ -19,7 +19,7 @@ use super::subscribe::{self, Finished, Progress, SubscribeParameters};
 use super::{CommandContext, CommandStep, StepResult};
 use crate::channel::{NamesOthers, SubscribeDecision, Who};
 use crate::encode_job::{Encoded, ReplySource, connect_reply};
-use crate::hooks::{ConnectEvent, ConnectGrant, Decision};
+use crate::hooks::{ClientReport, ConnectEvent, ConnectGrant, Decision};
 use crate::pending::{
     ConnectTerms, PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility,
 };
@@ -199,6 +199,11 @@ fn identify(context: &mut CommandContext<'_>) {
 }
 
 fn admit(context: &mut CommandContext<'_>, user: Arc<str>, terms: &ConnectTerms) {
+    if let Some(report) = context.node.hooks().report.as_ref()
+        && context.session().channel_count() == 0
+    {
+        report(ClientReport::Connected { client: context.session().client_info(None) });
+    }
     context.session_table.admit(context.key.index, user);
     let first_ping = context.node.clock().moment(context.now).after(first_ping_after(context));
     let session = context.session_mut();

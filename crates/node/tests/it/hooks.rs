@@ -288,6 +288,7 @@ fn a_client_that_refreshes_against_a_refresh_hook_ends() {
 fn reports_follow_each_client_in_order() {
     let reports = Arc::<Mutex<Vec<String>>>::default();
     let line = |report: ClientReport| match report {
+        ClientReport::Connected { client } => format!("{} ok", client.user),
         ClientReport::Subscribed { client, channel, data } => {
             format!("{} + {channel} {}", client.user, String::from_utf8_lossy(&data))
         }
@@ -319,7 +320,9 @@ fn reports_follow_each_client_in_order() {
     world.say("ada", r#"{"id":0,"subscribe":{"channel":"a"}}"#);
     let reports = reports.lock().expect("one thread");
     let expected = [
+        "3 ok",
         "3 + a [1]",
+        "3 ok",
         "3 + a [1]",
         "3 - a",
         "3 - a",

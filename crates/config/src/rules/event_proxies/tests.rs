@@ -47,7 +47,7 @@ fn endpoints_are_urls_or_hosts_with_ports() {
         ":1",
     ] {
         let expected = format!(
-            "error: flag --rpc.proxy.endpoint: rpc.proxy.endpoint is {wrong:?}, expected an URL such as \
+            "error: flag --rpc.proxy.endpoint: rpc.proxy.endpoint is {wrong:?}, expected a URL such as \
              http://backend:3000/events, or host:port or grpc://host:port of a gRPC service"
         );
         check(&[("rpc.proxy.endpoint", wrong)], &[&expected]);
@@ -55,7 +55,7 @@ fn endpoints_are_urls_or_hosts_with_ports() {
     let flags = [("client.proxy.refresh.enabled", "true"), ("proxies", r#"[{"name": "pay"}]"#)];
     let found = found(&flags).join("\n");
     for at in ["client.proxy.refresh", "proxies[pay]"] {
-        assert!(found.contains(&format!("{at}.endpoint is \"\", expected an URL")), "{found}");
+        assert!(found.contains(&format!("{at}.endpoint is \"\", expected a URL")), "{found}");
     }
 }
 
@@ -80,10 +80,10 @@ fn a_chosen_proxy_exists() {
     check(
         &[("rpc.namespaces", namespaces), ("rpc.without_namespace.proxy_enabled", "true")],
         &[
-            "error: flag --rpc.namespaces: rpc.namespaces[math].proxy_name is \"other\", but `proxies` has no member with \
-             that name; add it there, or leave rpc.namespaces[math].proxy_name out for rpc.proxy",
             "error: flag --rpc.without_namespace.proxy_enabled: rpc.without_namespace.proxy_enabled is true, but \
              rpc.proxy.endpoint is empty; set it, or set rpc.without_namespace.proxy_name to the name of a member of `proxies`",
+            "error: flag --rpc.namespaces: rpc.namespaces[math].proxy_name is \"other\", but `proxies` has no member with \
+             that name; add it there, or leave rpc.namespaces[math].proxy_name out for rpc.proxy",
         ],
     );
     let right = r#"[{"name": "math", "proxy_enabled": true, "proxy_name": "pay"}, {"name": "off", "proxy_name": "none"}]"#;
@@ -166,7 +166,10 @@ fn values_of_headers_have_no_control_characters() {
         let found =
             found(&[(key, value), ("client.allow_anonymous_connect_without_token", "true")]);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].contains("has a control character in") && !found[0].contains("hunter2"));
+        assert!(
+            found[0].contains("has a value with a control character")
+                && !found[0].contains("hunter2")
+        );
     }
     check(&[("rpc.proxy.http.static_headers", r#"{"X": "a\tb"}"#)], &[]);
 }

@@ -190,19 +190,28 @@ fn add_subscription(
     if visibility.announced {
         context.session_table.announce(node, index, place);
     }
-    if let Some(report) = &node.hooks().report {
-        let session = context.session();
-        let client = session.client_info(Some(&session.subscriptions[place]));
-        report(ClientReport::Subscribed {
-            client,
-            channel: Arc::clone(&channel),
-            data: requested_data,
-        });
-    }
+    report_subscribed(context, place, &channel, requested_data);
     if let Some(view) = view {
         // It was checked when the subscribe began, and a new viewer leaves no tile.
         let _ = context.session_table.set_view(node, index, &channel, *view);
     }
+}
+
+/// Reports a subscription, and before the first one of a connect the client: it does not count as connected yet.
+fn report_subscribed(
+    context: &CommandContext<'_>,
+    place: usize,
+    channel: &Arc<str>,
+    requested_data: Bytes,
+) {
+    let Some(report) = &context.node.hooks().report else { return };
+    let session = context.session();
+    if !session.is_connected() && session.channel_count() == 1 {
+        report(ClientReport::Connected { client: session.client_info(None) });
+    }
+    let client = session.client_info(Some(&session.subscriptions[place]));
+    let (channel, data) = (Arc::clone(channel), requested_data);
+    report(ClientReport::Subscribed { client, channel, data });
 }
 
 /// Counts a subscription; `recovered` is the result of its recovery, if it requested one.
