@@ -6,7 +6,7 @@
 
 use clap::{Parser, Subcommand};
 use fanwire_bench::{
-    awake, bare, broadcast, churn, connects, corpus, fanout, handshakes, idle, room,
+    awake, bare, broadcast, churn, connects, corpus, fanout, handshakes, idle, proxy, room,
 };
 use std::process::ExitCode;
 
@@ -27,6 +27,7 @@ enum Scenario {
     Corpus(corpus::Corpus),
     Churn(churn::Churn),
     Broadcast(broadcast::Broadcast),
+    Proxy(proxy::Proxy),
     Room(room::Room),
     RoomServer(room::server::RoomServer),
     Bare(bare::Bare),
@@ -42,6 +43,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Scenario::Corpus(corpus) => corpus.run()?,
         Scenario::Churn(churn) => churn.run()?,
         Scenario::Broadcast(broadcast) => broadcast.run()?,
+        Scenario::Proxy(proxy) => proxy.run()?,
         Scenario::Room(room) => room.run()?,
         Scenario::RoomServer(server) => server.run().map(|()| true)?,
         Scenario::Bare(bare) => bare.run().map(|()| true)?,
