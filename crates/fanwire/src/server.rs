@@ -89,8 +89,7 @@ impl Server {
 
     async fn start_with(builder: Builder) -> Result<Self, StartError> {
         let Builder { config, listener, hooks, rooms } = builder;
-        let descriptors = prepare_process(&config);
-        let (acme, tls) = start_tls(&config).await?;
+        let (descriptors, (acme, tls)) = (prepare_process(&config), start_tls(&config).await?);
         let (public, internal) = bind(&config, listener).await?;
         let addresses = Addresses::of(&config, &public, internal.as_ref());
         let (fetchers, proxies, events) = (fetchers(&config)?, proxies(&config)?, events(&config)?);
@@ -116,7 +115,7 @@ impl Server {
             tls_handshakes: handshakes.tls.clone(),
             certificates: acme.as_ref().map(Acme::certificates),
             rooms,
-            proxies,
+            proxies: proxies.clone(),
             events,
             reloads: reloads.clone(),
         };
@@ -134,6 +133,7 @@ impl Server {
             api: api.clone(),
             metrics,
             engine,
+            proxies,
             readiness: readiness.clone(),
             demo_curl: demo_curl(&config, addresses.api),
         };

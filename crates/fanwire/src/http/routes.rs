@@ -17,6 +17,7 @@ use fanwire_api::{Api, http::HttpApi};
 use fanwire_config::{Config, Networks};
 use fanwire_edge::{ClientParts, ClientRoutes, PlainRequests, TrustedProxies};
 use fanwire_fanout::Shards;
+use fanwire_proxy::{CircuitState, EventProxies};
 use fanwire_telemetry::LogThrottle;
 use serde::Serialize;
 
@@ -30,6 +31,7 @@ pub(crate) struct Parts {
     pub api: Arc<Api>,
     pub metrics: Arc<Metrics>,
     pub engine: Engine,
+    pub proxies: Option<EventProxies>,
     pub(crate) readiness: Arc<Readiness>,
     /// A command line that publishes to the demo page's channel.
     pub demo_curl: String,
@@ -119,9 +121,10 @@ fn pages(config: &Config, parts: &Parts) -> Router {
     let mut router = Router::new();
     if config.health.enabled {
         let prefix = config.health.handler_prefix.trim_end_matches('/');
+        let state = (parts.engine.clone(), parts.proxies.clone());
         let ready = (parts.readiness.clone(), parts.engine.clone());
         router = router
-            .route(&config.health.handler_prefix, get(health).with_state(parts.engine.clone()))
+            .route(&config.health.handler_prefix, get(health).with_state(state))
             .route(&format!("{prefix}/ready"), get(ready_health).with_state(ready))
             .route(&format!("{prefix}/live"), get(live_health).with_state(parts.readiness.clone()));
     }
@@ -142,9 +145,20 @@ fn pages(config: &Config, parts: &Parts) -> Router {
     router
 }
 
-/// 200, or 503 with the reason while calls of the engine fail.
-async fn health(State(engine): State<Engine>) -> Response {
-    health_response(engine.failure().map(|reason| ("engine", reason)).into_iter().collect())
+/// 200, or 503 with the reason while calls of the engine fail. A backend of an event proxy that is down is named, and does not
+/// change the status: clients of other namespaces are served.
+async fn health(State((engine, proxies)): State<(Engine, Option<EventProxies>)>) -> Response {
+    let failed = engine.failure().map(|reason| ("engine", reason));
+    let status = match failed {
+        Some(_) => StatusCode::SERVICE_UNAVAILABLE,
+        None => StatusCode::OK,
+    };
+    let stats = proxies.map(|proxies| proxies.stats()).unwrap_or_default();
+    let down = stats.iter().filter(|proxy| proxy.circuit != CircuitState::Closed);
+    let down: Vec<&str> = down.map(|proxy| &*proxy.key).collect();
+    let down = (!down.is_empty()).then(|| ("proxies", format!("down: {}", down.join(", "))));
+    let reasons: BTreeMap<_, _> = failed.into_iter().chain(down).collect();
+    (status, Json(reasons)).into_response()
 }
 
 /// 200, or 503 with what keeps new clients away: a shutdown, the engine, a shard that does not turn.
