@@ -26,6 +26,7 @@ mod model;
 mod orders;
 mod personal;
 mod presence;
+mod proxy_hooks;
 mod publish;
 mod published_keys;
 mod rates;
