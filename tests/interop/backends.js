@@ -34,7 +34,7 @@ export class HttpBackend {
     backend.server = createServer(async (request, response) => {
       let text = '';
       for await (const part of request.setEncoding('utf8')) text += part;
-      const event = { path: request.url, headers: request.headers, body: JSON.parse(text) };
+      const event = { path: request.url, headers: request.headers, text, body: JSON.parse(text) };
       emitter.emit('event', event);
       const answer = await backend.answers[event.path]?.(event, response);
       if (answer === undefined) return;
@@ -70,17 +70,17 @@ export class HttpBackend {
 }
 
 /** Starts a gRPC backend with these methods, as grpc-js calls them; `address` is its endpoint. */
-export async function grpcBackend(t, methods) {
+export async function grpcBackend(t, methods, at = 0) {
   const proto = loadSync(PROTO, { keepCase: true });
   const { CentrifugoProxy } = grpc.loadPackageDefinition(proto).centrifugal.centrifugo.proxy;
   const server = new grpc.Server();
   server.addService(CentrifugoProxy.service, methods);
   const port = await new Promise((resolve, reject) => {
     const bound = (error, port) => (error ? reject(error) : resolve(port));
-    server.bindAsync('127.0.0.1:0', grpc.ServerCredentials.createInsecure(), bound);
+    server.bindAsync(`127.0.0.1:${at}`, grpc.ServerCredentials.createInsecure(), bound);
   });
   t.after(() => server.forceShutdown());
-  return { server, address: `grpc://127.0.0.1:${port}` };
+  return { server, port, address: `grpc://127.0.0.1:${port}` };
 }
 
 /** A gRPC method that answers with what `decide` returns. */
@@ -108,15 +108,24 @@ export async function program(t, name, text) {
     const [code] = await within(once(build, 'exit'), 'go build', BUILD_MS);
     if (code !== 0) throw new Error(`go build ended with ${code}`);
   }
-  const commands = { '.mjs': [process.execPath, name], '.py': ['python3', name], '.go': ['./backend'] };
+  const commands = {
+    '.mjs': [process.execPath, name],
+    '.py': ['python3', name],
+    '.go': ['./backend'],
+    '.php': ['php', '-S', '127.0.0.1:0', name],
+  };
   const [command, ...commandArguments] = commands[path.extname(name)];
-  const stdio = ['ignore', 'pipe', 'inherit'];
   const env = { ...process.env, PORT: '0' };
-  const child = inCharge(spawn(command, commandArguments, { cwd: folder, env, stdio }));
+  const child = inCharge(spawn(command, commandArguments, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] }));
   t.after(() => child.kill('SIGKILL'));
   const emitter = new EventEmitter();
   const lines = new Log(emitter, 'line');
-  createInterface({ input: child.stdout }).on('line', (line) => emitter.emit('line', line));
-  const line = await lines.find((line) => line.startsWith('backend on port '), `the port of ${name}`);
-  return `127.0.0.1:${line.split(' ').at(-1)}`;
+  for (const stream of [child.stdout, child.stderr]) {
+    createInterface({ input: stream }).on('line', (line) => emitter.emit('line', line));
+  }
+  const line = await lines.find((line) => PORT.test(line), `the port of ${name}`);
+  return `127.0.0.1:${PORT.exec(line).slice(1).find(Boolean)}`;
 }
+
+/** What a program prints when it listens. */
+const PORT = /^backend on port (\d+)$|Development Server \(http:\/\/127\.0\.0\.1:(\d+)\) started/;

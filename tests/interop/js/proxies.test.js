@@ -4,17 +4,22 @@
 // gRPC and subscription streams are in proxies_grpc.test.js, limits and circuits in the crate `proxy`.
 
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { test } from 'node:test';
 
 import WebSocket from 'ws';
 
 import { HttpBackend, filesOf, program } from '../backends.js';
-import { Log, check, eventually, start, startWith, token } from '../server.js';
+import { API_KEY, Log, TOKEN_SECRET, check, eventually, start, startWith, token } from '../server.js';
 import { ENCODINGS, connect, next, raw, sdk, subscribe } from './clients.js';
 
 const [JSON_SDK, PROTOBUF_SDK] = ENCODINGS;
 const PAGE = filesOf('backends.md');
+/** The only language of the page that the suites do not need otherwise. */
+const HAS_PHP = spawnSync('php', ['--version']).status === 0;
 
 /** A WebSocket whose request has these headers. */
 const withHeaders = (headers) =>
@@ -44,6 +49,7 @@ for (const [name, config, port] of [
   ['backend.py', 'fanwire.yaml', 3000],
   ['backend.go', 'fanwire.yaml', 3000],
   ['grpc.mjs', 'grpc.yaml', 12000],
+  ...(HAS_PHP ? [['index.php', 'fanwire.yaml', 3000]] : []),
 ]) {
   test(`the page: ${name} decides about a chat`, async (t) => {
     const { code, text } = await check(PAGE[config]);
@@ -298,22 +304,47 @@ test('transforms make errors and disconnects of statuses', async (t) => {
 });
 
 test('the refresh proxy moves the end of a connection, then ends it with 3005', async (t) => {
-  const answers = [() => ({ result: { expire_at: seconds(2), info: { name: 'Ada 2' } } }), () => ({ result: { expired: true } })];
   const backend = await HttpBackend.start(t, {
-    '/connect': () => ({ result: { user: 'ada', expire_at: seconds(2), info: { name: 'Ada' }, channels: ['here'] } }),
-    '/refresh': () => answers.shift()(),
+    '/connect': () => ({ result: { user: 'ada', expire_at: seconds(2), info: { name: 'Ada' } } }),
+    '/refresh': () => ({ result: { expire_at: seconds(3), info: { name: 'Ada 2' } } }),
   });
   const client = connected(backend);
   client.proxy.refresh = { enabled: true, endpoint: backend.url('/refresh') };
-  const server = await serve(t, { client, channel: { without_namespace: { presence: true } } });
+  const open = { allow_subscribe_for_client: true, allow_publish_for_subscriber: true };
+  const server = await serve(t, { client, channel: { without_namespace: open } });
   const ada = sdk(t, server, JSON_SDK);
   const context = await connect(ada);
+  const { subscription, publications } = await subscribe(ada, 'here');
   const connecting = next(ada, 'connecting');
   await backend.count('/refresh', 1);
-  assert.equal(ada.state, 'connected');
+  backend.answers['/refresh'] = () => ({ result: { expired: true } });
+  await eventually(async () => {
+    await subscription.publish({});
+    return publications.items.at(-1)?.info.connInfo.name === 'Ada 2';
+  }, 'the new info');
   assert.equal((await connecting).code, 3005);
   const [first, second, ...more] = backend.at('/refresh').map(({ body }) => body);
   assert.deepEqual([first.user, first.client, second.client, more], ['ada', context.client, context.client, []]);
+});
+
+test('without refresh proxies the client is told when it ends, and the past is error 110', async (t) => {
+  const ends = ({ body }) => ({ result: { user: body.user ?? 'ada', expire_at: body.data } });
+  const backend = await HttpBackend.start(t, { '/connect': ends, '/subscribe': ends });
+  const server = await serve(t, {
+    client: connected(backend),
+    channel: {
+      proxy: { subscribe: { endpoint: backend.url('/subscribe') } },
+      namespaces: [{ name: 'room', subscribe_proxy_enabled: true }],
+    },
+  });
+  const client = await raw(t, server);
+  const { connect } = await client.connect({ data: seconds(100) });
+  assert.ok(connect.expires && connect.ttl > 90 && connect.ttl <= 100);
+  client.send({ id: 2, subscribe: { channel: 'room:1', data: seconds(100) } });
+  const { subscribe } = await client.reply(2);
+  assert.ok(subscribe.expires && subscribe.ttl > 90 && subscribe.ttl <= 100);
+  assert.equal((await (await raw(t, server)).connect({ data: seconds(-5) })).error.code, 110);
+  assert.equal((await (await raw(t, server)).connect({ data: 0 })).connect.expires, undefined);
 });
 
 test('a refresh is obeyed: no result, an error and the past are 3005, a disconnect is its code', async (t) => {
@@ -476,7 +507,7 @@ test('answers that are none are error 100, and counted by their cause', async (t
     return Number(line?.split(' ').at(-1) ?? 0);
   };
   assert.deepEqual(['status', 'timeout'].map(count), [3, 2]);
-  assert.ok(count('answer') >= 6 && count('transport') >= 1, page);
+  assert.ok(count('answer') >= 6 && count('transport') >= 1, String(['answer', 'transport'].map(count)));
   answers.zero = { error: { code: 0, message: 'a mistake of the backend' } };
   const connecting = next(client, 'connecting');
   client.rpc('zero', {}).catch(() => {});
@@ -493,13 +524,13 @@ test('clients are connected when a backend that was down is back', async (t) => 
   });
   const client = sdk(t, server, JSON_SDK);
   const errors = new Log(client, 'error');
-  const connected_ = next(client, 'connected');
+  const isBack = next(client, 'connected');
   client.connect();
   const { error } = await errors.find(({ type }) => type === 'connect', 'an error of the connect');
   assert.deepEqual([error.code, error.temporary], [100, true]);
   const answers = { '/connect': asAda, '/rpc': () => ({ result: { data: 'here' } }) };
   const backend = await HttpBackend.start(t, answers, down.port);
-  await connected_;
+  await isBack;
   assert.equal((await client.rpc('any', {})).data, 'here');
   backend.stop();
   await assert.rejects(client.rpc('any', {}), { code: 100, temporary: true });
@@ -527,6 +558,138 @@ test('ten thousand calls of one client at once are each answered', async (t) => 
   const answers = await Promise.all(calls);
   answers.forEach(({ data }, n) => assert.equal(data, n));
   assert.equal(await server.connections(), 2);
+});
+
+test('a stalled backend gets in_flight_max calls, and every client its answer in time', async (t) => {
+  const backend = await HttpBackend.start(t, { '/connect': () => undefined });
+  const limits = { timeout: '2s', in_flight_max: 30, queue_max: 60 };
+  const server = await serve(t, { client: connected(backend, limits), prometheus: { enabled: true } });
+  const clients = await Promise.all(Array.from({ length: 200 }, () => raw(t, server)));
+  const answers = await Promise.all(clients.map((client) => client.connect()));
+  for (const { error } of answers) assert.deepEqual([error.code, error.temporary], [100, true]);
+  assert.ok(backend.events.items.length <= 60, `${backend.events.items.length} calls`);
+  const page = await (await fetch(`${server.http}/metrics`)).text();
+  const lines = page.split('\n').filter((line) => line.startsWith('fanwire_proxy_'));
+  assert.ok(lines.includes('fanwire_proxy_errors_total{protocol="http",type="connect",name="default"} 200'), lines.join());
+  assert.ok(lines.includes('fanwire_proxy_circuit_open{protocol="http",name="default"} 1'), lines.join());
+});
+
+test('clients of every transport are asked about, each with its headers and its end', async (t) => {
+  const known = ({ headers }) => headers.cookie === 'session=ada';
+  const no = { disconnect: { code: 4501, reason: 'unauthorized' } };
+  const backend = await HttpBackend.start(t, { '/connect': (event) => (known(event) ? asAda() : no) });
+  const statuses = { connect_code_to_http_response: { enabled: true, transforms: [{ code: 4501, to: { status_code: 401 } }] } };
+  const server = await serve(t, {
+    client: connected(backend, { http_headers: ['Cookie'], emulated_headers: ['Authorization'] }),
+    http_stream: { enabled: true },
+    sse: { enabled: true },
+    uni_sse: { enabled: true, ...statuses },
+    uni_http_stream: { enabled: true, ...statuses },
+  });
+  const request = { headers: { Authorization: 'Bearer t' } };
+  const command = { id: 1, connect: request };
+  const query = (value) => `?cf_connect=${encodeURIComponent(JSON.stringify(value))}`;
+  const post = (value) => ({ method: 'POST', body: JSON.stringify(value) });
+  const abort = new AbortController();
+  t.after(() => abort.abort());
+  const firstText = async ({ body }) => {
+    const decoder = new TextDecoder();
+    let text = '';
+    for await (const part of body) {
+      text += decoder.decode(part, { stream: true });
+      if (/connect/.test(text)) return text;
+    }
+    return text;
+  };
+  for (const [transport, at, init, refusal] of [
+    ['http_stream', '/connection/http_stream', post(command), 200],
+    ['sse', `/connection/sse${query(command)}`, {}, 200],
+    ['uni_sse', `/connection/uni_sse${query(request)}`, {}, 401],
+    ['uni_http_stream', '/connection/uni_http_stream', post(request), 401],
+  ]) {
+    const ask = (Cookie) => fetch(server.http + at, { ...init, headers: { Cookie }, signal: abort.signal });
+    const accepted = await ask('session=ada');
+    assert.equal(accepted.status, 200, transport);
+    assert.match(await firstText(accepted), /"client":"/, transport);
+    const [{ body, headers }] = backend.events.items.slice(-1);
+    assert.deepEqual([body.transport, headers.authorization], [transport, 'Bearer t']);
+    const refused = await ask('session=eve');
+    assert.equal(refused.status, refusal, transport);
+    if (refusal === 200) assert.match(await firstText(refused), /"code":4501/, transport);
+  }
+});
+
+test('a reload asks a running proxy in more namespaces, and adds no proxy', async (t) => {
+  const backend = await HttpBackend.start(t, {
+    '/connect': asAda,
+    '/subscribe': () => ({ error: { code: 403, message: 'no' } }),
+  });
+  const settings = (namespace, more = {}) => ({
+    http_server: { address: '127.0.0.1', port: 0 },
+    http_api: { key: API_KEY },
+    websocket: { compression_verify: true },
+    client: { ...connected(backend), token: { hmac_secret_key: TOKEN_SECRET } },
+    channel: {
+      proxy: { subscribe: { endpoint: backend.url('/subscribe') } },
+      namespaces: [{ name: 'room', allow_subscribe_for_client: true, ...namespace }],
+    },
+    ...more,
+  });
+  const server = await serve(t, settings({}));
+  const reload = async (next, pattern) => {
+    const before = server.lines.length;
+    writeFileSync(path.join(server.folder, 'config.json'), JSON.stringify(next));
+    server.child.kill('SIGHUP');
+    await eventually(() => server.lines.slice(before).some((line) => pattern.test(line)), String(pattern));
+  };
+  const asked = async () => {
+    const client = await raw(t, server);
+    await client.connect();
+    return (await client.subscribe('room:1')).error?.code;
+  };
+  assert.equal(await asked(), undefined);
+  const named = { subscribe_proxy_enabled: true, subscribe_proxy_name: 'shop' };
+  await reload(settings(named, { proxies: [{ name: 'shop', endpoint: backend.url('/subscribe') }] }), /was not reloaded/);
+  assert.equal(await asked(), undefined);
+  await reload(settings({ subscribe_proxy_enabled: true }), /configuration reloaded/);
+  assert.equal(await asked(), 403);
+});
+
+test('what a client requests with its connect is for the backend to answer', async (t) => {
+  const backend = await HttpBackend.start(t, { '/connect': asAda });
+  const open = { name: 'room', allow_subscribe_for_client: true };
+  const server = await serve(t, { client: connected(backend), channel: { namespaces: [open] } });
+  const client = await raw(t, server);
+  const { connect } = await client.connect({ subs: { 'room:1': {}, 'room:2': {} } });
+  assert.equal(connect.subs, undefined);
+  assert.deepEqual(backend.events.items[0].body.channels, ['room:1', 'room:2']);
+});
+
+test('payloads are the bytes that the client wrote', async (t) => {
+  const texts = [];
+  const backend = await HttpBackend.start(t, { '/connect': asAda, '/rpc': ({ text }) => void texts.push(text) ?? { result: {} } });
+  const server = await serve(t, {
+    client: connected(backend),
+    rpc: { proxy: { endpoint: backend.url('/rpc') }, without_namespace: { proxy_enabled: true } },
+  });
+  const client = await raw(t, server);
+  await client.connect();
+  const deep = '['.repeat(1000) + ']'.repeat(1000);
+  const payloads = ['12345678901234567890', '1.00000000000000000001', '"\\ud800"', '{"a":1,"a":2}', '[ 1 , 2 ]', '"\u2028ü"', '""', 'null', deep];
+  for (const [at, data] of payloads.entries()) {
+    client.send(`{"id":${at + 2},"rpc":{"method":"any","data":${data}}}`);
+    assert.equal((await client.reply(at + 2)).error, undefined);
+    assert.ok(texts[at].endsWith(`,"data":${data}}`), texts[at]);
+  }
+});
+
+test('credentials in an endpoint are sent', { todo: 'they are accepted and not sent; Centrifugo sends them as Basic' }, async (t) => {
+  const backend = await HttpBackend.start(t, { '/connect': asAda });
+  const endpoint = backend.url('/connect').replace('//', '//user:secret@');
+  const server = await serve(t, { client: connected(backend, { endpoint }) });
+  await connect(sdk(t, server, JSON_SDK));
+  const basic = `Basic ${Buffer.from('user:secret').toString('base64')}`;
+  assert.equal(backend.events.items[0].headers.authorization, basic);
 });
 
 test('a client that goes away while the backend thinks gets nothing, and no other is kept', async (t) => {

@@ -4,7 +4,8 @@
 // What both kinds of backends share is in proxies.test.js.
 
 import assert from 'node:assert/strict';
-import { EventEmitter } from 'node:events';
+import { randomBytes } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
 import { test } from 'node:test';
 
 import grpc from '@grpc/grpc-js';
@@ -12,7 +13,7 @@ import WebSocket from 'ws';
 
 import { bytes, grpcBackend, unary } from '../backends.js';
 import { Log, eventually, start } from '../server.js';
-import { ENCODINGS, connect, next, sdk, subscribe } from './clients.js';
+import { ENCODINGS, connect, next, raw, sdk, subscribe } from './clients.js';
 
 const [JSON_SDK, PROTOBUF_SDK] = ENCODINGS;
 
@@ -20,8 +21,8 @@ const seconds = (from = 0) => Math.floor(Date.now() / 1000) + from;
 
 /** A server with these settings that ends with the test; every client is `ada` by a backend. */
 async function serve(t, address, { client = {}, proxy = {}, ...settings } = {}) {
-  const connected = { enabled: true, endpoint: address, ...proxy };
-  const server = await start({ client: { proxy: { connect: connected, ...client.proxy } }, ...settings });
+  const connect = { enabled: true, endpoint: address, ...proxy };
+  const server = await start({ client: { ...client, proxy: { connect, ...client.proxy } }, ...settings });
   t.after(() => server.stop());
   return server;
 }
@@ -259,4 +260,77 @@ test('the first answer of a stream decides: an error, a disconnect, none in time
   const disconnected = next(client, 'disconnected');
   client.newSubscription('live:out').subscribe();
   assert.equal((await disconnected).code, 4500);
+});
+
+test('publications follow the reply, streams do not count as calls, and the API ends them', async (t) => {
+  const { calls, methods } = streams();
+  const begin = methods.SubscribeUnidirectional;
+  const SubscribeUnidirectional = (call) => {
+    begin(call);
+    for (let n = 0; n < 5; n += 1) call.write({ publication: { data: bytes(n) } });
+  };
+  const { address } = await grpcBackend(t, { ...methods, SubscribeUnidirectional });
+  const server = await serve(t, address, streamed(address, {}, { in_flight_max: 1, queue_max: 0 }));
+  const client = await raw(t, server);
+  await client.connect();
+  const channels = [0, 1, 2, 3].map((n) => `live:${n}`);
+  for (const [at, channel] of channels.entries()) {
+    assert.equal((await client.subscribe(channel, 10 + at)).error, undefined);
+    assert.deepEqual(await client.publications(channel, 5), [0, 1, 2, 3, 4]);
+    const order = client.replies.items.map((reply) => reply.id ?? reply.push.channel);
+    assert.ok(order.indexOf(10 + at) < order.indexOf(channel), String(order));
+  }
+  await server.api('unsubscribe', { user: 'ada', channel: 'live:0' });
+  await eventually(() => calls.items[0].cancelled, 'the first stream is cancelled');
+  assert.equal(calls.items[1].cancelled, false);
+  await server.api('disconnect', { user: 'ada' });
+  await eventually(() => calls.items.every(({ cancelled }) => cancelled), 'all streams are cancelled');
+});
+
+test('a client that is slower than its stream is disconnected with 3008, and the stream is cancelled', async (t) => {
+  const { calls, methods } = streams();
+  const { address } = await grpcBackend(t, methods);
+  const server = await serve(t, address, { ...streamed(address), client: { queue_max_size: 262_144 } });
+  const client = await raw(t, server, { perMessageDeflate: false });
+  await client.connect();
+  await client.subscribe('live:1');
+  client.socket.pause();
+  const [one] = await calls.count(1);
+  const data = bytes(randomBytes(7_500).toString('base64'));
+  while (!one.cancelled) {
+    if (one.call.write({ publication: { data } })) await new Promise(setImmediate);
+    else await Promise.race([once(one.call, 'drain'), once(one.call, 'cancelled')]);
+  }
+  client.socket.resume();
+  assert.equal((await client.closed()).code, 3008);
+});
+
+test('subscriptions are back when a backend that was down is back', async (t) => {
+  const { calls, methods } = streams();
+  const backend = await grpcBackend(t, methods);
+  const server = await serve(t, backend.address, streamed(backend.address));
+  const client = sdk(t, server, JSON_SDK);
+  await connect(client);
+  const { subscription, publications } = await subscribe(client, 'live:1');
+  const subscribing = next(subscription, 'subscribing');
+  const failed = next(subscription, 'error');
+  backend.server.forceShutdown();
+  assert.equal((await subscribing).code, 2500);
+  assert.equal((await failed).error.code, 100);
+  const subscribed = next(subscription, 'subscribed');
+  await grpcBackend(t, methods, backend.port);
+  await subscribed;
+  calls.items.at(-1).call.write({ publication: { data: bytes('again') } });
+  assert.deepEqual((await publications.count(1)).map(({ data }) => data), ['again']);
+});
+
+test('streams end with the server', async (t) => {
+  const { calls, methods } = streams();
+  const { address } = await grpcBackend(t, methods);
+  const server = await serve(t, address, streamed(address));
+  const client = sdk(t, server, JSON_SDK);
+  await connect(client);
+  await subscribe(client, 'live:1');
+  assert.equal(await server.stop(), 0);
+  await eventually(() => calls.items[0].cancelled, 'the stream is cancelled');
 });
