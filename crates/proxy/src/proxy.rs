@@ -117,7 +117,8 @@ impl Proxy {
         Ok((answer::result(response)?.unwrap_or_default(), granted))
     }
 
-    /// Sends a call, and waits before if as many are in flight as may be. The time limit begins now.
+    /// Sends a call, and waits before if as many are in flight as may be. The time limit begins now; a call that could not
+    /// begin in the first half of it is not sent, because its answer would come too late.
     ///
     /// # Errors
     /// The rejection of an event for which there is no answer.
@@ -126,13 +127,17 @@ impl Proxy {
         kind: EventKind,
         sent: impl Future<Output = Result<T, CallFailure>>,
     ) -> Result<T, Rejection> {
-        let deadline = time::Instant::now() + self.timeout;
-        let permit = self.limiter.acquire(deadline).await.map_err(|error| match error {
-            LimitExceeded::QueueFull => self.not_called(kind, FailureCause::QueueFull, QUEUE_FULL),
-            LimitExceeded::WaitedTooLong => {
-                self.not_called(kind, FailureCause::Waited, WAITED_TOO_LONG)
-            }
-        })?;
+        let now = time::Instant::now();
+        let deadline = now + self.timeout;
+        let permit =
+            self.limiter.acquire(now + self.timeout / 2).await.map_err(|error| match error {
+                LimitExceeded::QueueFull => {
+                    self.not_called(kind, FailureCause::QueueFull, QUEUE_FULL)
+                }
+                LimitExceeded::WaitedTooLong => {
+                    self.not_called(kind, FailureCause::Waited, WAITED_TOO_LONG)
+                }
+            })?;
         if !self.circuit.lock().permits(Instant::now()) {
             return Err(self.not_called(kind, FailureCause::CircuitOpen, CIRCUIT_OPEN));
         }
@@ -231,5 +236,5 @@ impl Proxy {
 
 const QUEUE_FULL: &str = "as many calls as queue_max of the proxy allows wait for the backend";
 const WAITED_TOO_LONG: &str =
-    "as many calls as in_flight_max of the proxy allows were in flight for its timeout";
+    "as many calls as in_flight_max of the proxy allows were in flight for half of its timeout";
 const CIRCUIT_OPEN: &str = "the backend is down, and is tried from time to time only";
