@@ -61,7 +61,10 @@ mod tests {
         assert!(occupancy.vacated(start + Duration::from_secs(4)).is_empty());
         assert!(!occupancy.enter(&channel), "it was not vacated yet");
         occupancy.leave(&channel, start);
-        assert_eq!(occupancy.vacated(start + Duration::from_secs(5)), [channel.clone()]);
+        assert_eq!(
+            occupancy.vacated(start + Duration::from_secs(5)),
+            std::slice::from_ref(&channel)
+        );
         assert!(occupancy.vacated(start + Duration::from_secs(9)).is_empty(), "once");
         assert!(occupancy.enter(&channel));
         occupancy.leave(&"b".into(), start);

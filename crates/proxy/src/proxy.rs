@@ -43,7 +43,7 @@ pub(crate) struct Proxy {
 }
 
 enum Backend {
-    Http(HttpBackend),
+    Http(Box<HttpBackend>),
     Grpc(Box<GrpcBackend>),
 }
 
@@ -55,7 +55,10 @@ impl Proxy {
     ) -> Result<Arc<Self>, ProxyError> {
         let is_http = ["http://", "https://"].iter().any(|it| options.endpoint.starts_with(it));
         let (backend, fixed) = match is_http {
-            true => (Backend::Http(HttpBackend::new(key, options)?), &options.http.static_headers),
+            true => (
+                Backend::Http(Box::new(HttpBackend::new(key, options)?)),
+                &options.http.static_headers,
+            ),
             false => {
                 let backend = GrpcBackend::new(key, options)?;
                 (Backend::Grpc(Box::new(backend)), &options.grpc.static_metadata)

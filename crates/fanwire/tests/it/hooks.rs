@@ -60,7 +60,11 @@ impl Hook<SubscribeEvent, Decision<SubscribeGrant>> for Rooms {
 async fn hooks_decide_about_connect_subscribe_publish_and_rpc() {
     let publish = |event: PublishEvent| async move {
         let data = format!(r#"{{"from":"{}"}}"#, event.client.user).into();
-        Ok(Some(PublishGrant::Publish { data, tags: Default::default() }))
+        Ok(Some(PublishGrant::Publish {
+            data,
+            tags: Default::default(),
+            options: Default::default(),
+        }))
     };
     let rpc = |event: RpcEvent| async move { Ok(Some(event.data)) };
     let hooks = Hooks::new().subscribe(Rooms { open: vec!["red"] }).publish(publish).rpc(rpc);
