@@ -4,19 +4,23 @@
 //! A method is one row of the table below, one row in `names.rs` and one file `method/NAME.rs`.
 
 pub(crate) mod batch;
+pub(crate) mod block_user;
 pub(crate) mod broadcast;
 pub(crate) mod channels;
 pub(crate) mod disconnect;
 pub(crate) mod history;
 pub(crate) mod history_remove;
 pub(crate) mod info;
+pub(crate) mod invalidate_user_tokens;
 pub(crate) mod presence;
 pub(crate) mod presence_stats;
 pub(crate) mod publish;
 pub(crate) mod refresh;
+pub(crate) mod revoke_token;
 pub(crate) mod rpc;
 pub(crate) mod set_view;
 pub(crate) mod subscribe;
+pub(crate) mod unblock_user;
 pub(crate) mod unsubscribe;
 pub(crate) mod unsupported;
 
@@ -27,19 +31,23 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::json::Object;
 use crate::{Api, ApiError, Method};
 use batch::{BatchReply, BatchRequest};
+use block_user::{BlockUserRequest, BlockUserResult};
 use broadcast::{BroadcastRequest, BroadcastResult};
 use channels::{ChannelsRequest, ChannelsResult};
 use disconnect::{DisconnectRequest, DisconnectResult};
 use history::{HistoryRequest, HistoryResult};
 use history_remove::{HistoryRemoveRequest, HistoryRemoveResult};
 use info::{InfoRequest, InfoResult};
+use invalidate_user_tokens::{InvalidateUserTokensRequest, InvalidateUserTokensResult};
 use presence::{PresenceRequest, PresenceResult};
 use presence_stats::{PresenceStatsRequest, PresenceStatsResult};
 use publish::{PublishRequest, PublishResult};
 use refresh::{RefreshRequest, RefreshResult};
+use revoke_token::{RevokeTokenRequest, RevokeTokenResult};
 use rpc::{RpcRequest, RpcResult};
 use set_view::{SetViewRequest, SetViewResult};
 use subscribe::{SubscribeRequest, SubscribeResult};
+use unblock_user::{UnblockUserRequest, UnblockUserResult};
 use unsubscribe::{UnsubscribeRequest, UnsubscribeResult};
 use unsupported::UnsupportedRequest;
 
@@ -139,6 +147,14 @@ methods! {
             "Subscribes the connections of a user to a channel.";
         Refresh = refresh(RefreshRequest) -> RefreshResult,
             "Changes the expiry of a user's connections, or closes them as expired.";
+        BlockUser = block_user(BlockUserRequest) -> BlockUserResult,
+            "Closes the connections of a user, and refuses new ones.";
+        UnblockUser = unblock_user(UnblockUserRequest) -> UnblockUserResult,
+            "Lets a blocked user connect again.";
+        RevokeToken = revoke_token(RevokeTokenRequest) -> RevokeTokenResult,
+            "Makes one token invalid, and ends what it granted.";
+        InvalidateUserTokens = invalidate_user_tokens(InvalidateUserTokensRequest) -> InvalidateUserTokensResult,
+            "Makes the tokens of a user invalid that were issued before a time.";
         SetView = set_view(SetViewRequest) -> SetViewResult,
             "Sets what a client sees of a channel with places.";
         Batch = batch(BatchRequest) -> BatchReply,

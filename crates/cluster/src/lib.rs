@@ -7,6 +7,7 @@
 
 mod control;
 mod message;
+mod revocation;
 mod unacknowledged;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,7 @@ pub use control::{ConnectionSelector, Renewal, ServerSubscribe, ServerSubscripti
 use message::NodeMessage;
 pub use message::{ControlCommand, EmulationCommand, ViewCommand};
 pub use message::{Metrics, NodeState};
+pub use revocation::{RevocationChange, RevocationKind};
 use unacknowledged::{ReceivedCommands, SettledPromise, UnacknowledgedCommands};
 
 /// State of the other nodes. Without a bus there are none.

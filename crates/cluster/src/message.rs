@@ -11,6 +11,7 @@ use fanwire_protocol::{Disconnect, StreamPosition};
 use prost::Message as _;
 
 use crate::control::{ConnectionSelector, Renewal, ServerSubscription};
+use crate::revocation::RevocationChange;
 
 /// One message of a node.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -18,7 +19,7 @@ pub(crate) struct NodeMessage {
     /// Uid of the sender.
     #[prost(string, tag = "1")]
     pub from: String,
-    #[prost(oneof = "ControlCommand", tags = "2, 3, 4, 5, 6, 7, 8, 9, 11, 12")]
+    #[prost(oneof = "ControlCommand", tags = "2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13")]
     pub command: Option<ControlCommand>,
     /// Sequence number of a control command, which is repeated until every node has it, counted by its sender from 1;
     /// 0 for other messages.
@@ -50,6 +51,9 @@ pub enum ControlCommand {
     View(ViewCommand),
     #[prost(message, tag = "12")]
     Emulation(EmulationCommand),
+    /// Nodes before this one refuse the message, and do nothing.
+    #[prost(message, tag = "13")]
+    Revocation(RevocationChange),
 }
 
 /// State of a node, sent every 3 s.

@@ -11,6 +11,7 @@ mod receive;
 mod refresh;
 mod refusals;
 mod resume;
+mod revocations;
 mod timers;
 mod unidirectional;
 mod views;
@@ -141,6 +142,7 @@ impl Hub {
             Notice::View { client, channel, view } => self.set_view(client, &channel, view, out),
             Notice::ClockStep => self.session_table.reschedule(&self.node),
             Notice::Supersede { user } => self.supersede(&user, out),
+            Notice::CheckTokens { user, from } => self.check_tokens(user, from, now, out),
         }
     }
 

@@ -94,6 +94,7 @@ mod pending;
 mod recovery;
 mod refusal;
 mod registry;
+mod revocation;
 mod session;
 mod session_table;
 mod settings;
@@ -113,13 +114,14 @@ pub use channel::NamespaceId;
 pub use counters::{CommandKind, HubCounters, TokenRefusal};
 pub use encode_job::EncodeJob;
 pub use fanwire_cluster::{
-    ConnectionSelector, Metrics, NodeState, Renewal, ServerSubscribe, ServerSubscription,
+    ConnectionSelector, Metrics, NodeState, Renewal, RevocationChange, RevocationKind,
+    ServerSubscribe, ServerSubscription,
 };
 pub use hub::Hub;
 pub use join_leave::JoinLeave;
 pub use limits::TokenBucket;
 pub use meters::{Meters, Reading, ReadingKind};
-pub use node::{Counts, Node, Page, RefusalLevel};
+pub use node::{Counts, Node, Page, RefusalLevel, RevocationError};
 pub use notice::{Inbox, Notice};
 pub use options::Options;
 pub use outbox::Outbox;

@@ -6,6 +6,7 @@
 mod backends;
 mod control_commands;
 mod peers;
+mod revocations;
 mod verbs;
 
 use std::sync::{Arc, OnceLock};
@@ -27,10 +28,12 @@ use crate::options::{Namespace, Options};
 use crate::recovery::Unrecovered;
 use crate::registry::Registry;
 use crate::registry::ShardId;
+use crate::revocation::RevocationTable;
 use crate::settings::{CurrentSettings, NodeSettings};
 use fanwire_cluster::Cluster;
 
 pub use backends::Page;
+pub use revocations::RevocationError;
 pub use verbs::Counts;
 
 /// One running node: options, channel rules, keys, registry, broker and presence. No sockets; time is a parameter.
@@ -46,6 +49,7 @@ pub struct Node {
     broker: Arc<dyn Broker>,
     presence: Arc<dyn Presence>,
     cluster: Cluster,
+    revocations: RevocationTable,
     hooks: OnceLock<Hooks>,
     summaries: Summaries,
     started_at: Instant,
@@ -137,6 +141,7 @@ impl Node {
             router,
             presence,
             cluster: Cluster::new(Uuid::new_v4().to_string()),
+            revocations: RevocationTable::default(),
             hooks: OnceLock::new(),
             summaries: Summaries::default(),
             started_at: now,
@@ -276,6 +281,7 @@ impl Node {
         }
         self.broker.sweep(now);
         self.presence.sweep(now);
+        self.revocations.sweep(self.clock.unix(now));
         self.summaries.tick(now, self.options.info_metrics_aggregate_interval);
         if self.cluster.tick(now) {
             self.introduce(now);

@@ -54,6 +54,9 @@ pub enum Notice {
     Refresh { target: ConnectionSelector, renewal: Renewal },
     /// The decision of a hook about an expired connection or subscription.
     Refreshed(Box<Refreshed>),
+    /// End the connections and subscriptions whose token is revoked by now: those of a user, or of all users, from a
+    /// connection index on.
+    CheckTokens { user: Option<Arc<str>>, from: u32 },
     /// Close the connections of a user except the newest.
     Supersede { user: Arc<str> },
     /// The new view of a subscriber of a channel with places.

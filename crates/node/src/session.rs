@@ -17,6 +17,7 @@ use crate::clock::{Clock, Moment};
 use crate::filter::Filter;
 use crate::hooks::ClientContext;
 use crate::options::ClientOptions;
+use crate::revocation::TokenId;
 
 /// Identifies a connection of a shard: a dense index, and a generation that differs when the index is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -103,8 +104,17 @@ pub(crate) struct Session {
     pub(crate) beat_at: Moment,
     /// Deadline of the pong, if `awaits_pong`.
     pub(crate) pong_by: Moment,
-    /// Hash of the channels that the token granted, to detect a change at refresh (protocol §21).
-    pub(crate) grants_hash: u64,
+    /// Only with a token, or with channels from a hook.
+    pub(crate) grant: Option<Box<ConnectionGrant>>,
+}
+
+/// Attributes of a connection from its credentials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConnectionGrant {
+    /// Hash of the channels that they granted, to detect a change at refresh (protocol §21).
+    pub(crate) channels_hash: u64,
+    /// `None` for credentials from a hook.
+    pub(crate) token: Option<TokenId>,
 }
 
 /// Phase of a connection (protocol §5).
@@ -158,6 +168,8 @@ pub(crate) struct SubscriptionGrant {
     pub(crate) filter: Option<Box<Filter>>,
     /// A hook refreshes the subscription at its expiry, and not the client.
     pub(crate) is_refreshed_by_hook: bool,
+    /// The subscription token, if it came with one.
+    pub(crate) token: Option<Box<TokenId>>,
 }
 
 impl Session {
@@ -193,7 +205,7 @@ impl Session {
             expire_at: NO_EXPIRY,
             beat_at: stale_at,
             pong_by: Moment::NEVER,
-            grants_hash: 0,
+            grant: None,
         }
     }
 
@@ -300,7 +312,19 @@ impl SubscriptionGrant {
     }
 
     fn new(info: Bytes, expire_at: u64) -> Self {
-        Self { info, expire_at, filter: None, is_refreshed_by_hook: false }
+        Self { info, expire_at, filter: None, is_refreshed_by_hook: false, token: None }
+    }
+
+    fn empty() -> Box<Self> {
+        Box::new(Self::new(Bytes::new(), NO_EXPIRY))
+    }
+
+    /// The same terms from a token, if there is one.
+    pub(crate) fn by_token(terms: Option<Box<Self>>, token: Option<TokenId>) -> Option<Box<Self>> {
+        let Some(token) = token else { return terms };
+        let mut terms = terms.unwrap_or_else(Self::empty);
+        terms.token = Some(Box::new(token));
+        Some(terms)
     }
 
     /// The same terms, of a subscription that a hook refreshes if `by_hook`.
@@ -316,7 +340,7 @@ impl SubscriptionGrant {
         filter: Option<Box<Filter>>,
     ) -> Option<Box<Self>> {
         let Some(filter) = filter else { return terms };
-        let mut terms = terms.unwrap_or_else(|| Box::new(Self::new(Bytes::new(), NO_EXPIRY)));
+        let mut terms = terms.unwrap_or_else(Self::empty);
         terms.filter = Some(filter);
         Some(terms)
     }

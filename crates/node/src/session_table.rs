@@ -123,6 +123,11 @@ impl SessionTable {
         self.sessions.get(index as usize)?.as_ref()
     }
 
+    /// An index after those of all sessions.
+    pub(crate) fn index_end(&self) -> u32 {
+        self.sessions.len() as u32
+    }
+
     pub(crate) fn key_at(&self, index: u32) -> Option<ConnectionKey> {
         self.at(index).map(|session| ConnectionKey { index, generation: session.generation })
     }

@@ -203,3 +203,31 @@ async fn info_counts_connections_users_channels_and_subscriptions() {
     let counts = r#""num_clients":3,"num_users":2,"num_channels":2,"num_subs":3}]}}"#;
     assert!(answer.ends_with(counts), "{answer}");
 }
+
+#[tokio::test]
+async fn a_blocked_user_is_disconnected_and_invalid_changes_are_refused() {
+    let mut harness = harness();
+    assert_eq!(harness.post("/api/block_user", r#"{"user":"42"}"#).await, ok(DONE));
+    assert_eq!(harness.messages_of(0), ["close 3507 permission denied"]);
+    assert!(harness.messages_of(1).is_empty());
+    let bad_request = r#"{"error":{"code":107,"message":"bad request"}}"#;
+    for (path, body, expect) in [
+        ("block_user", r#"{"user":"42","expire_at":0}"#, DONE),
+        ("block_user", r#"{"user":"42","expire_at":9999999999}"#, DONE),
+        ("block_user", r#"{"user":"42","expire_at":-1}"#, bad_request),
+        ("block_user", r#"{"user":"42","expire_at":1}"#, bad_request),
+        ("block_user", r#"{"user":""}"#, bad_request),
+        ("unblock_user", r#"{"user":"42"}"#, DONE),
+        ("unblock_user", r#"{"user":"no such user"}"#, DONE),
+        ("unblock_user", "{}", bad_request),
+        ("revoke_token", r#"{"uid":"7","expire_at":9999999999}"#, DONE),
+        ("revoke_token", r#"{"uid":"7","expire_at":1}"#, bad_request),
+        ("revoke_token", "{}", bad_request),
+        ("invalidate_user_tokens", r#"{"user":"42","issued_before":5,"channel":"a"}"#, DONE),
+        ("invalidate_user_tokens", r#"{"user":"42"}"#, DONE),
+        ("invalidate_user_tokens", r#"{"user":"42","expire_at":1}"#, bad_request),
+        ("invalidate_user_tokens", r#"{"channel":"a"}"#, bad_request),
+    ] {
+        assert_eq!(harness.post(&format!("/api/{path}"), body).await, ok(expect), "{path} {body}");
+    }
+}

@@ -112,7 +112,13 @@ fn limited_fields(document: &Value) -> Vec<(&str, &str, &Value)> {
 /// Whether the server accepts a field: 200 without error 107, with valid required fields.
 async fn accepts(harness: &Harness, method: &str, field: &str, value: &str) -> bool {
     let mut fields = vec![format!(r#""{field}":{value}"#)];
-    let required = [("channel", r#""kept:a""#), ("channels", r#"["kept:a"]"#), ("data", "1")];
+    let required = [
+        ("channel", r#""kept:a""#),
+        ("channels", r#"["kept:a"]"#),
+        ("data", "1"),
+        ("uid", "\"7\""),
+        ("user", "\"42\""),
+    ];
     let required = required.into_iter().filter(|(name, _)| *name != field);
     fields.extend(required.map(|(name, value)| format!(r#""{name}":{value}"#)));
     let body = format!("{{{}}}", fields.join(","));

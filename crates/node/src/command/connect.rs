@@ -33,19 +33,23 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: ConnectRequest) 
         HookDecision::Made(Some(grant)) => grant.into(),
         HookDecision::Made(None) => credentials::of(context, &request.token)?,
     };
-    let Credentials { user, info, expire_at, data, channels, meta, ignores_request } = credentials;
+    let Credentials { user, info, expire_at, data, channels, meta, ignores_request, token } =
+        credentials;
+    credentials::check_revocations(context, &user, token)?;
     let lifetime = Lifetime::of(context, expire_at)?;
-    let grants_hash = credentials::hash(&channels);
+    let grant = credentials::grant(&channels, token);
     let requested = request.subs.keys().filter(|_| !ignores_request);
     let channels = server_side_channels(context, &user, channels, requested)?;
     introduce(context, &user, info);
-    context.session_mut().set_meta(meta);
+    let session = context.session_mut();
+    session.set_meta(meta);
+    session.grant = grant;
     let mut pending_channels = Vec::with_capacity(channels.len());
     for (number, (channel, grant)) in channels.into_iter().enumerate() {
         let requested = request.subs.get(&channel);
         pending_channels.push(begin(context, &channel, grant, requested, number));
     }
-    let then = SubscribeOrigin::Connect(ConnectTerms { lifetime, grants_hash, data });
+    let then = SubscribeOrigin::Connect(ConnectTerms { lifetime, data });
     Ok(CommandStep::Enter(Box::new(PendingSubscribe::new(pending_channels, then))))
 }
 
@@ -203,7 +207,6 @@ fn admit(context: &mut CommandContext<'_>, user: Arc<str>, terms: &ConnectTerms)
     let first_ping = context.node.clock().moment(context.now).after(first_ping_after(context));
     let session = context.session_mut();
     session.expire_at = terms.lifetime.expire_at.unwrap_or(NO_EXPIRY);
-    session.grants_hash = terms.grants_hash;
     session.beat_at = first_ping;
 }
 

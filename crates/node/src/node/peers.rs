@@ -54,12 +54,12 @@ impl Node {
             Task::Answer { to, survey, pattern } => {
                 self.cluster.answer(&to, survey, self.own_channels(&pattern).unwrap_or_default());
             }
-            Task::Execute(command) => self.execute(command),
+            Task::Execute(command) => self.execute(command, now),
         }
         true
     }
 
-    fn execute(&self, command: ControlCommand) {
+    fn execute(&self, command: ControlCommand, now: Instant) {
         match command {
             ControlCommand::Disconnect(command) => {
                 if let Some((target, disconnect)) = command.into_parts() {
@@ -87,6 +87,11 @@ impl Node {
             }
             ControlCommand::Emulation(EmulationCommand { session, data }) => {
                 self.receive_emulated(&session, data);
+            }
+            ControlCommand::Revocation(change) => {
+                if self.apply_revocation(&change).is_err() {
+                    self.log_full_table(now);
+                }
             }
             ControlCommand::State(_)
             | ControlCommand::Leaving(_)
