@@ -28,7 +28,12 @@ pub use method::broadcast::{
     BROADCAST_CHANNELS_MAX, BroadcastRequest, BroadcastResult, PublishResponse,
 };
 pub use method::channels::{ChannelSummary, ChannelsRequest, ChannelsResult};
+pub use method::connections::{
+    ConnectionChannel, ConnectionState, ConnectionSummary, ConnectionsRequest, ConnectionsResult,
+};
+pub use method::delete_user_status::{DeleteUserStatusRequest, DeleteUserStatusResult};
 pub use method::disconnect::{DisconnectReason, DisconnectRequest, DisconnectResult};
+pub use method::get_user_status::{GetUserStatusRequest, GetUserStatusResult, UserStatusItem};
 pub use method::history::{Client, HistoryRequest, HistoryResult, Since, StoredPublication};
 pub use method::history_remove::{HistoryRemoveRequest, HistoryRemoveResult};
 pub use method::info::{InfoRequest, InfoResult, NodeInfo};
@@ -44,6 +49,7 @@ pub use method::subscribe::{BoolValue, SubscribeOverride, SubscribeRequest, Subs
 pub use method::unblock_user::{UnblockUserRequest, UnblockUserResult};
 pub use method::unsubscribe::{UnsubscribeRequest, UnsubscribeResult};
 pub use method::unsupported::UnsupportedRequest;
+pub use method::update_user_status::{UpdateUserStatusRequest, UpdateUserStatusResult};
 pub use method::{Command, Outcome};
 pub use names::Method;
 pub use openapi::openapi;

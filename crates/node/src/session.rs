@@ -13,6 +13,7 @@ use fanwire_protocol::{ClientInfo, Commands, Encoding};
 use smallvec::SmallVec;
 use uuid::{Builder, Uuid};
 
+use crate::client_apps::ClientApp;
 use crate::clock::{Clock, Moment};
 use crate::filter::Filter;
 use crate::hooks::ClientContext;
@@ -104,6 +105,11 @@ pub(crate) struct Session {
     pub(crate) beat_at: Moment,
     /// Deadline of the pong, if `awaits_pong`.
     pub(crate) pong_by: Moment,
+    /// Transport, name and version of the client's program.
+    pub(crate) app: Arc<ClientApp>,
+    /// Unix time at which it connected; two parts, because they fit between other fields.
+    connected_second: u32,
+    connected_millis: u16,
     /// Only with a token, or with channels from a hook.
     pub(crate) grant: Option<Box<ConnectionGrant>>,
 }
@@ -176,6 +182,7 @@ impl Session {
     pub(crate) fn new(
         key: ConnectionKey,
         hello: ConnectionInfo,
+        app: Arc<ClientApp>,
         has_hooks: bool,
         nobody: Arc<str>,
         stale_at: Moment,
@@ -205,8 +212,21 @@ impl Session {
             expire_at: NO_EXPIRY,
             beat_at: stale_at,
             pong_by: Moment::NEVER,
+            app,
+            connected_second: 0,
+            connected_millis: 0,
             grant: None,
         }
+    }
+
+    /// Sets the Unix time of the connect in milliseconds.
+    pub(crate) fn set_connected_at(&mut self, unix_ms: u64) {
+        self.connected_second = u32::try_from(unix_ms / 1000).unwrap_or(u32::MAX);
+        self.connected_millis = (unix_ms % 1000) as u16;
+    }
+
+    pub(crate) fn connected_at_ms(&self) -> u64 {
+        u64::from(self.connected_second) * 1000 + u64::from(self.connected_millis)
     }
 
     /// How many channels the client is subscribed to.

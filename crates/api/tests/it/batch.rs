@@ -73,7 +73,7 @@ async fn every_command_of_a_batch_with_mixed_failures_is_run_once() {
             concat!(
                 r#"{{"parallel":{},"commands":[{{"publish":{{"channel":"a","data":1}}}},null,"#,
                 r#"{{"publish":{{"channel":"nowhere:a","data":2}}}},{{"publish":{{"channel":"a","b64data":"!"}}}},"#,
-                r#"{{"broadcast":{{"channels":["chat:b","","a"],"data":3}}}},{{"update_user_status":{{}}}},"#,
+                r#"{{"broadcast":{{"channels":["chat:b","","a"],"data":3}}}},{{"push_user_status":{{}}}},"#,
                 r#"{{"history":{{"channel":"a"}}}},{{"publish":{{"channel":"chat:b","data":4}}}}]}}"#,
             ),
             parallel

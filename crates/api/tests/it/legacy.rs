@@ -37,6 +37,13 @@ async fn methods_are_named_in_any_case_or_numbered() {
         (r#"{"method":39,"params":{"channel":"a"}}"#, bad_request),
         (r#"{"method":"batch","params":{"commands":[]}}"#, not_found),
         (r#"{"method":"block_user","params":{}}"#, bad_request),
+        (r#"{"method":14,"params":{"user":"43"}}"#, r#"{"result":{"connections":{}}}"#),
+        (r#"{"method":15,"params":{"users":["43"]}}"#, empty),
+        (
+            r#"{"method":16,"params":{"users":["43"]}}"#,
+            r#"{"result":{"statuses":[{"user":"43"}]}}"#,
+        ),
+        (r#"{"method":17,"params":{"users":["43"]}}"#, empty),
         (r#"{"method":18,"params":{"user":"43"}}"#, empty),
         (r#"{"method":19,"params":{"user":"43"}}"#, empty),
         (r#"{"method":20,"params":{"uid":"7"}}"#, empty),

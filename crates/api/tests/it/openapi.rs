@@ -118,6 +118,7 @@ async fn accepts(harness: &Harness, method: &str, field: &str, value: &str) -> b
         ("data", "1"),
         ("uid", "\"7\""),
         ("user", "\"42\""),
+        ("users", r#"["42"]"#),
     ];
     let required = required.into_iter().filter(|(name, _)| *name != field);
     fields.extend(required.map(|(name, value)| format!(r#""{name}":{value}"#)));
@@ -214,6 +215,9 @@ async fn answers_have_only_described_fields() {
         ("info", "{}"),
         ("broadcast", r#"{"channels":["kept:a","nowhere:a"],"data":1}"#),
         ("disconnect", r#"{"user":"x"}"#),
+        ("connections", r#"{"user":"42"}"#),
+        ("update_user_status", r#"{"users":["42"],"state":"busy"}"#),
+        ("get_user_status", r#"{"users":["42","43"]}"#),
     ];
     for (method, body) in calls {
         let answer = harness.post(&format!("/api/{method}"), body).await;

@@ -44,6 +44,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: ConnectRequest) 
     let session = context.session_mut();
     session.set_meta(meta);
     session.grant = grant;
+    context.session_table.set_app(context.key.index, &request.name, &request.version);
     let mut pending_channels = Vec::with_capacity(channels.len());
     for (number, (channel, grant)) in channels.into_iter().enumerate() {
         let requested = request.subs.get(&channel);
@@ -205,7 +206,9 @@ fn identify(context: &mut CommandContext<'_>) {
 fn admit(context: &mut CommandContext<'_>, user: Arc<str>, terms: &ConnectTerms) {
     context.session_table.admit(context.key.index, user);
     let first_ping = context.node.clock().moment(context.now).after(first_ping_after(context));
+    let unix_ms = context.node.clock().unix_ms(context.now);
     let session = context.session_mut();
+    session.set_connected_at(unix_ms);
     session.expire_at = terms.lifetime.expire_at.unwrap_or(NO_EXPIRY);
     session.beat_at = first_ping;
 }

@@ -169,7 +169,7 @@ impl Hub {
     }
 
     /// The connected sessions that a selector matches.
-    fn matching(&self, target: &ConnectionSelector) -> Vec<ConnectionKey> {
+    pub(super) fn matching(&self, target: &ConnectionSelector) -> Vec<ConnectionKey> {
         (self.session_table.users().of(&target.user))
             .filter(|index| {
                 self.session_table.at(*index).is_some_and(|session| passes(target, session))

@@ -54,6 +54,7 @@ impl Node {
             Task::Answer { to, survey, pattern } => {
                 self.cluster.answer(&to, survey, self.own_channels(&pattern).unwrap_or_default());
             }
+            Task::AnswerUsers { to, survey } => self.answer_users(to, survey),
             Task::Execute(command) => self.execute(command, now),
         }
         true
@@ -93,9 +94,11 @@ impl Node {
                     self.log_full_table(now);
                 }
             }
+            ControlCommand::UserStatus(change) => self.apply_status(&change),
             ControlCommand::State(_)
             | ControlCommand::Leaving(_)
             | ControlCommand::Survey(_)
+            | ControlCommand::UserSurvey(_)
             | ControlCommand::SurveyChannels(_) => {
                 unreachable!("the cluster keeps these to itself")
             }
