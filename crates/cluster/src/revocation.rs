@@ -27,7 +27,7 @@ pub struct RevocationChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
 pub enum RevocationKind {
-    /// An old message; never sent.
+    /// Never sent; the kind of a message whose kind this node does not know.
     None = 0,
     BlockUser = 1,
     UnblockUser = 2,

@@ -20,12 +20,14 @@ impl ConnectionList {
         Self { found: Mutex::default(), promise: Some(promise) }
     }
 
-    /// Adds a connection; one more than the limit at most.
+    /// Adds a connection.
     pub(crate) fn add(&self, client: String, record: ConnectionRecord) {
-        let mut found = self.found.lock();
-        if found.len() <= CONNECTIONS_MAX {
-            found.insert(client, record);
-        }
+        self.found.lock().insert(client, record);
+    }
+
+    /// Whether it has more connections than the server API returns, so that further ones are of no use.
+    pub(crate) fn exceeds_limit(&self) -> bool {
+        self.found.lock().len() > CONNECTIONS_MAX
     }
 }
 

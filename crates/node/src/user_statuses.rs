@@ -24,14 +24,14 @@ pub struct UserStatus {
 #[derive(Debug)]
 pub(crate) struct UserStatuses {
     hasher: DefaultHashBuilder,
-    stripes: Box<[Mutex<Stripe>]>,
+    stripes: Box<[Mutex<StatusStripe>]>,
     entries: AtomicUsize,
     /// The stripe from which the next sweep removes expired entries.
     next_stripe: AtomicUsize,
 }
 
 /// Statuses by user id.
-type Stripe = HashMap<Box<str>, UserStatus>;
+type StatusStripe = HashMap<Box<str>, UserStatus>;
 
 impl Default for UserStatuses {
     fn default() -> Self {
@@ -82,7 +82,7 @@ impl UserStatuses {
         self.entries.fetch_sub(before - stripe.len(), Relaxed);
     }
 
-    fn stripe(&self, user: &str) -> &Mutex<Stripe> {
+    fn stripe(&self, user: &str) -> &Mutex<StatusStripe> {
         &self.stripes[self.hasher.hash_one(user) as usize % STRIPES]
     }
 }

@@ -13,6 +13,9 @@ impl Hub {
     pub(super) fn list_connections(&self, user: &str, list: &ConnectionList) {
         let target = ConnectionSelector { user: user.to_owned(), ..ConnectionSelector::default() };
         for key in self.matching(&target) {
+            if list.exceeds_limit() {
+                return;
+            }
             if let Some(session) = self.session_table.session(key) {
                 list.add(session.client(), self.record(session));
             }
