@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use fanwire_node::RevocationError;
 use fanwire_node::protocol::ErrorCode;
 use schemars::JsonSchema;
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
@@ -91,6 +92,19 @@ impl From<ErrorCode> for ApiError {
             108 => "the namespace has no history, no presence, or another subscription_type",
             112 => "the stream of the channel has another epoch",
             _ => "",
+        })
+    }
+}
+
+impl From<RevocationError> for ApiError {
+    fn from(error: RevocationError) -> Self {
+        Self::BAD_REQUEST.because(match error {
+            RevocationError::HasEnded => {
+                "expire_at has passed, expected a later Unix second, or 0 for no end"
+            }
+            RevocationError::TableFull => {
+                "blocks and revocations have 1,000,000 entries: set expire_at, so that they end"
+            }
         })
     }
 }

@@ -4,21 +4,29 @@
 //! A method is one row of the table below, one row in `names.rs` and one file `method/NAME.rs`.
 
 pub(crate) mod batch;
+pub(crate) mod block_user;
 pub(crate) mod broadcast;
 pub(crate) mod channels;
+pub(crate) mod connections;
+pub(crate) mod delete_user_status;
 pub(crate) mod disconnect;
+pub(crate) mod get_user_status;
 pub(crate) mod history;
 pub(crate) mod history_remove;
 pub(crate) mod info;
+pub(crate) mod invalidate_user_tokens;
 pub(crate) mod presence;
 pub(crate) mod presence_stats;
 pub(crate) mod publish;
 pub(crate) mod refresh;
+pub(crate) mod revoke_token;
 pub(crate) mod rpc;
 pub(crate) mod set_view;
 pub(crate) mod subscribe;
+pub(crate) mod unblock_user;
 pub(crate) mod unsubscribe;
 pub(crate) mod unsupported;
+pub(crate) mod update_user_status;
 
 use schemars::{Schema, SchemaGenerator};
 use serde::de::{DeserializeSeed, Deserializer};
@@ -27,21 +35,29 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::json::Object;
 use crate::{Api, ApiError, Method};
 use batch::{BatchReply, BatchRequest};
+use block_user::{BlockUserRequest, BlockUserResult};
 use broadcast::{BroadcastRequest, BroadcastResult};
 use channels::{ChannelsRequest, ChannelsResult};
+use connections::{ConnectionsRequest, ConnectionsResult};
+use delete_user_status::{DeleteUserStatusRequest, DeleteUserStatusResult};
 use disconnect::{DisconnectRequest, DisconnectResult};
+use get_user_status::{GetUserStatusRequest, GetUserStatusResult};
 use history::{HistoryRequest, HistoryResult};
 use history_remove::{HistoryRemoveRequest, HistoryRemoveResult};
 use info::{InfoRequest, InfoResult};
+use invalidate_user_tokens::{InvalidateUserTokensRequest, InvalidateUserTokensResult};
 use presence::{PresenceRequest, PresenceResult};
 use presence_stats::{PresenceStatsRequest, PresenceStatsResult};
 use publish::{PublishRequest, PublishResult};
 use refresh::{RefreshRequest, RefreshResult};
+use revoke_token::{RevokeTokenRequest, RevokeTokenResult};
 use rpc::{RpcRequest, RpcResult};
 use set_view::{SetViewRequest, SetViewResult};
 use subscribe::{SubscribeRequest, SubscribeResult};
+use unblock_user::{UnblockUserRequest, UnblockUserResult};
 use unsubscribe::{UnsubscribeRequest, UnsubscribeResult};
 use unsupported::UnsupportedRequest;
+use update_user_status::{UpdateUserStatusRequest, UpdateUserStatusResult};
 
 /// Generates the enums and their dispatch from one row per method: its variant, its file, request, result and summary. Rows
 /// under `unsupported` are methods of map and shared poll channels.
@@ -139,6 +155,22 @@ methods! {
             "Subscribes the connections of a user to a channel.";
         Refresh = refresh(RefreshRequest) -> RefreshResult,
             "Changes the expiry of a user's connections, or closes them as expired.";
+        Connections = connections(ConnectionsRequest) -> ConnectionsResult,
+            "Lists the connections of a user on all nodes.";
+        UpdateUserStatus = update_user_status(UpdateUserStatusRequest) -> UpdateUserStatusResult,
+            "Records that users are active, with a text of the application.";
+        GetUserStatus = get_user_status(GetUserStatusRequest) -> GetUserStatusResult,
+            "Returns when users were active, and who is online.";
+        DeleteUserStatus = delete_user_status(DeleteUserStatusRequest) -> DeleteUserStatusResult,
+            "Forgets the status of users.";
+        BlockUser = block_user(BlockUserRequest) -> BlockUserResult,
+            "Closes the connections of a user, and refuses new ones.";
+        UnblockUser = unblock_user(UnblockUserRequest) -> UnblockUserResult,
+            "Lets a blocked user connect again.";
+        RevokeToken = revoke_token(RevokeTokenRequest) -> RevokeTokenResult,
+            "Makes one token invalid, and ends what it granted.";
+        InvalidateUserTokens = invalidate_user_tokens(InvalidateUserTokensRequest) -> InvalidateUserTokensResult,
+            "Makes the tokens of a user invalid that were issued before a time.";
         SetView = set_view(SetViewRequest) -> SetViewResult,
             "Sets what a client sees of a channel with places.";
         Batch = batch(BatchRequest) -> BatchReply,
@@ -158,7 +190,14 @@ methods! {
 impl Command {
     /// Whether its reply may be large.
     pub(crate) fn is_read(&self) -> bool {
-        matches!(self, Self::History(_) | Self::Presence(_) | Self::Channels(_) | Self::Info(_))
+        matches!(
+            self,
+            Self::History(_)
+                | Self::Presence(_)
+                | Self::Channels(_)
+                | Self::Connections(_)
+                | Self::Info(_)
+        )
     }
 }
 

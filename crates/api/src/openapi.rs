@@ -80,7 +80,7 @@ fn generator(is_written: bool) -> SchemaGenerator {
     settings.into_generator()
 }
 
-/// Adds the range of an integer format, because not every reader of the document knows the format, and the server refuses
+/// Adds the range of an integer format where a field has no narrower one, because not every reader of the document knows the format, and the server refuses
 /// numbers outside.
 fn bound(schema: &mut Schema) {
     let (minimum, maximum) = match schema.get("format").and_then(Value::as_str) {
@@ -90,8 +90,11 @@ fn bound(schema: &mut Schema) {
         Some("int64") => (json!(i64::MIN), json!(i64::MAX)),
         _ => return,
     };
-    schema.insert("minimum".to_owned(), minimum);
-    schema.insert("maximum".to_owned(), maximum);
+    for (name, limit) in [("minimum", minimum), ("maximum", maximum)] {
+        if schema.get(name).is_none() {
+            schema.insert(name.to_owned(), limit);
+        }
+    }
 }
 
 fn operation(

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Fault;
-use super::registered::{Date, object};
+use super::registered::{Date, Registered, object};
 
 /// Rights and data that a valid connection token grants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +27,10 @@ pub struct ConnectionClaims {
     pub channels: BTreeMap<String, ChannelGrant>,
     /// `meta` as JSON text, kept on the server; empty = none.
     pub meta: Bytes,
+    /// `jti`, by which the server API revokes the token; "" = none.
+    pub uid: String,
+    /// `iat` in Unix seconds; 0 = none.
+    pub issued_at: u64,
 }
 
 /// One server-side subscription of a connection token.
@@ -65,6 +69,10 @@ pub struct SubscriptionClaims {
     /// Unix seconds when the subscription expires, from `expire_at` or else `exp`; `None` = never. May be in the past.
     pub expire_at: Option<u64>,
     pub overrides: Overrides,
+    /// `jti`, by which the server API revokes the token; "" = none.
+    pub uid: String,
+    /// `iat` in Unix seconds; 0 = none.
+    pub issued_at: u64,
 }
 
 impl SubscriptionClaims {
@@ -80,7 +88,7 @@ impl SubscriptionClaims {
 pub(super) fn connection(
     json: &[u8],
     user: String,
-    exp: Option<Date>,
+    registered: &mut Registered,
 ) -> Result<ConnectionClaims, Fault> {
     let raw: RawConnection<'_> = object(json).ok_or(Fault::Claims)?;
     if raw.channel.is_some_and(|channel| !channel.is_empty()) {
@@ -89,9 +97,11 @@ pub(super) fn connection(
     Ok(ConnectionClaims {
         user,
         info: payload(raw.info, raw.b64info)?,
-        expire_at: expire_at(raw.expire_at, exp),
+        expire_at: expire_at(raw.expire_at, registered.expiry()),
         channels: channels(raw.subs, raw.channels)?,
         meta: payload(raw.meta, None)?,
+        uid: registered.take_uid(),
+        issued_at: registered.issued_at(),
     })
 }
 
@@ -99,7 +109,7 @@ pub(super) fn connection(
 pub(super) fn subscription(
     json: &[u8],
     user: String,
-    exp: Option<Date>,
+    registered: &mut Registered,
 ) -> Result<SubscriptionClaims, Fault> {
     let raw: RawSubscription<'_> = object(json).ok_or(Fault::Claims)?;
     let channel = raw.channel.filter(|channel| !channel.is_empty()).ok_or(Fault::Claims)?;
@@ -109,8 +119,10 @@ pub(super) fn subscription(
         client: raw.client.unwrap_or_default(),
         info: payload(raw.info, raw.b64info)?,
         data: payload(raw.data, raw.b64data)?,
-        expire_at: expire_at(raw.expire_at, exp),
+        expire_at: expire_at(raw.expire_at, registered.expiry()),
         overrides: raw.r#override.unwrap_or_default().into(),
+        uid: registered.take_uid(),
+        issued_at: registered.issued_at(),
     })
 }
 

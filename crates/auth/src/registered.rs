@@ -33,6 +33,8 @@ pub(super) struct Registered {
     nbf: Option<Date>,
     aud: Option<Audience>,
     iss: Option<String>,
+    iat: Option<Date>,
+    jti: Option<String>,
 }
 
 /// Seconds since 1970 (RFC 7519 §2 "NumericDate"); fractions are cut off.
@@ -65,6 +67,16 @@ impl Registered {
     /// Moves `sub` out; "" = anonymous.
     pub(super) fn take_subject(&mut self) -> String {
         self.sub.take().unwrap_or_default()
+    }
+
+    /// Moves `jti` out; "" = none.
+    pub(super) fn take_uid(&mut self) -> String {
+        self.jti.take().unwrap_or_default()
+    }
+
+    /// Returns `iat` in Unix seconds; 0 without one.
+    pub(super) fn issued_at(&self) -> u64 {
+        self.iat.and_then(Date::unix).unwrap_or_default()
     }
 
     /// Returns the time at which the token ends; `None` = never.

@@ -153,8 +153,8 @@ impl Verifier {
         now_unix: u64,
     ) -> Result<ConnectionClaims, TokenError> {
         let json = self.open(token, lookup, now_unix)?;
-        let (registered, user) = self.believe(&json)?;
-        let claims = claims::connection(&json, user, registered.expiry())?;
+        let (mut registered, user) = self.believe(&json)?;
+        let claims = claims::connection(&json, user, &mut registered)?;
         registered.check_time(now_unix)?;
         Ok(claims)
     }
@@ -183,8 +183,8 @@ impl Verifier {
         now_unix: u64,
     ) -> Result<SubscriptionClaims, TokenError> {
         let json = self.open(token, lookup, now_unix)?;
-        let (registered, user) = self.believe(&json)?;
-        let claims = claims::subscription(&json, user, registered.expiry())?;
+        let (mut registered, user) = self.believe(&json)?;
+        let claims = claims::subscription(&json, user, &mut registered)?;
         registered.check_time(now_unix)?;
         Ok(claims)
     }

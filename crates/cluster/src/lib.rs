@@ -7,7 +7,9 @@
 
 mod control;
 mod message;
+mod revocation;
 mod unacknowledged;
+mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -24,7 +26,9 @@ pub use control::{ConnectionSelector, Renewal, ServerSubscribe, ServerSubscripti
 use message::NodeMessage;
 pub use message::{ControlCommand, EmulationCommand, ViewCommand};
 pub use message::{Metrics, NodeState};
+pub use revocation::{RevocationChange, RevocationKind};
 use unacknowledged::{ReceivedCommands, SettledPromise, UnacknowledgedCommands};
+pub use users::{CONNECTIONS_MAX, ConnectionRecord, Connections, UserStatusChange, UserSurvey};
 
 /// State of the other nodes. Without a bus there are none.
 pub struct Cluster {
@@ -58,13 +62,21 @@ struct Peer {
     executed: ReceivedCommands,
 }
 
-/// A running survey: channels collected from all nodes.
+/// A running survey: counts or connections collected from all nodes.
 struct Survey {
     /// Uids that have not answered.
     awaited: BTreeSet<String>,
-    found: SurveyChannels,
+    found: SurveyResult,
     until: Instant,
-    promise: Promise<SurveyChannels, ErrorCode>,
+    promise: Promise<SurveyResult, ErrorCode>,
+}
+
+/// The result of a survey.
+#[derive(Debug, Default)]
+struct SurveyResult {
+    /// Subscribers by channel, or connections by user.
+    counts: SurveyChannels,
+    connections: Connections,
 }
 
 /// Decodes a message and encodes it again; `None` for invalid bytes.
@@ -89,6 +101,11 @@ pub enum Task {
         to: String,
         survey: u64,
         pattern: String,
+    },
+    /// Another node asks for connections of users.
+    AnswerUsers {
+        to: String,
+        survey: UserSurvey,
     },
 }
 
@@ -232,8 +249,9 @@ impl Cluster {
             ControlCommand::Survey(survey) => {
                 Task::Answer { to: from, survey: survey.number, pattern: survey.pattern }
             }
-            ControlCommand::SurveyChannels(channels) => {
-                let done = table.answered(&from, channels.survey, channels.channels);
+            ControlCommand::UserSurvey(survey) => Task::AnswerUsers { to: from, survey },
+            ControlCommand::SurveyChannels(answer) => {
+                let done = table.answered(&from, answer);
                 drop(table);
                 done.into_iter().for_each(Survey::end);
                 Task::Nothing
@@ -248,10 +266,16 @@ impl Cluster {
 
     /// Answers a survey of another node. A lost answer fails the survey there.
     pub fn answer(&self, to: &str, survey: u64, channels: SurveyChannels) {
-        drop(self.send(
-            Some(to),
-            ControlCommand::SurveyChannels(message::SurveyChannels { survey, channels }),
-        ));
+        let connections = Connections::new();
+        let answer = message::SurveyChannels { survey, channels, connections };
+        drop(self.send(Some(to), ControlCommand::SurveyChannels(answer)));
+    }
+
+    /// Answers a detailed survey of a user.
+    pub fn answer_connections(&self, to: &str, survey: u64, connections: Connections) {
+        let channels = SurveyChannels::new();
+        let answer = message::SurveyChannels { survey, channels, connections };
+        drop(self.send(Some(to), ControlCommand::SurveyChannels(answer)));
     }
 
     /// Sends commands of a client to the node that has its session. Returns the number of nodes with this uid.
@@ -272,6 +296,46 @@ impl Cluster {
         own: SurveyChannels,
         now: Instant,
     ) -> Answer<SurveyChannels, ErrorCode> {
+        let found = SurveyResult { counts: own, ..SurveyResult::default() };
+        let pattern = pattern.to_owned();
+        let question = |number| ControlCommand::Survey(message::Survey { number, pattern });
+        self.ask_all(question, found, now).map(|all| all.map(|all| all.counts))
+    }
+
+    /// Asks every other node for its connections of some users, and adds their numbers to `own`.
+    ///
+    /// # Errors
+    /// Those of [`survey`](Self::survey).
+    pub fn count_users(
+        &self,
+        users: Vec<String>,
+        own: SurveyChannels,
+        now: Instant,
+    ) -> Answer<SurveyChannels, ErrorCode> {
+        let found = SurveyResult { counts: own, ..SurveyResult::default() };
+        let question =
+            |number| ControlCommand::UserSurvey(UserSurvey { number, users, is_detailed: false });
+        self.ask_all(question, found, now).map(|all| all.map(|all| all.counts))
+    }
+
+    /// Asks every other node for its connections of a user.
+    ///
+    /// # Errors
+    /// Those of [`survey`](Self::survey).
+    pub fn connections(&self, user: &str, now: Instant) -> Answer<Connections, ErrorCode> {
+        let users = vec![user.to_owned()];
+        let question =
+            |number| ControlCommand::UserSurvey(UserSurvey { number, users, is_detailed: true });
+        let all = self.ask_all(question, SurveyResult::default(), now);
+        all.map(|all| all.map(|all| all.connections))
+    }
+
+    fn ask_all(
+        &self,
+        question: impl FnOnce(u64) -> ControlCommand,
+        own: SurveyResult,
+        now: Instant,
+    ) -> Answer<SurveyResult, ErrorCode> {
         if self.bus.get().is_none() {
             return Answer::now(Ok(own));
         }
@@ -286,9 +350,8 @@ impl Cluster {
         let survey = Survey { awaited, found: own, until: now + SURVEY_TIME, promise };
         table.surveys.insert(number, survey);
         drop(table);
-        let question = message::Survey { number, pattern: pattern.to_owned() };
         let table = Arc::clone(&self.table);
-        self.send(None, ControlCommand::Survey(question)).then(move |asked| {
+        self.send(None, question(number)).then(move |asked| {
             let done = table.lock().asked(number, asked.is_ok());
             match (done, asked) {
                 (Some(survey), Ok(_)) => survey.end(),
@@ -336,14 +399,15 @@ impl NodeTable {
     }
 
     /// Adds the answer of a node. Returns the survey when it was the last one.
-    fn answered(&mut self, from: &str, number: u64, channels: SurveyChannels) -> Option<Survey> {
-        let survey = self.surveys.get_mut(&number)?;
+    fn answered(&mut self, from: &str, answer: message::SurveyChannels) -> Option<Survey> {
+        let survey = self.surveys.get_mut(&answer.survey)?;
         if survey.awaited.remove(from) {
-            for (channel, subscribers) in channels {
-                *survey.found.entry(channel).or_default() += subscribers;
+            for (name, count) in answer.channels {
+                *survey.found.counts.entry(name).or_default() += count;
             }
+            survey.found.connections.extend(answer.connections);
         }
-        if survey.awaited.is_empty() { self.surveys.remove(&number) } else { None }
+        if survey.awaited.is_empty() { self.surveys.remove(&answer.survey) } else { None }
     }
 
     /// A node left with its channels: no survey waits for it any more. Returns the surveys that waited for it alone.

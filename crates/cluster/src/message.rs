@@ -11,6 +11,8 @@ use fanwire_protocol::{Disconnect, StreamPosition};
 use prost::Message as _;
 
 use crate::control::{ConnectionSelector, Renewal, ServerSubscription};
+use crate::revocation::RevocationChange;
+use crate::users::{Connections, UserStatusChange, UserSurvey};
 
 /// One message of a node.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -18,7 +20,7 @@ pub(crate) struct NodeMessage {
     /// Uid of the sender.
     #[prost(string, tag = "1")]
     pub from: String,
-    #[prost(oneof = "ControlCommand", tags = "2, 3, 4, 5, 6, 7, 8, 9, 11, 12")]
+    #[prost(oneof = "ControlCommand", tags = "2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15")]
     pub command: Option<ControlCommand>,
     /// Sequence number of a control command, which is repeated until every node has it, counted by its sender from 1;
     /// 0 for other messages.
@@ -50,6 +52,14 @@ pub enum ControlCommand {
     View(ViewCommand),
     #[prost(message, tag = "12")]
     Emulation(EmulationCommand),
+    /// Nodes before this one refuse the message, and do nothing.
+    #[prost(message, tag = "13")]
+    Revocation(RevocationChange),
+    /// Answered by [`SurveyChannels`].
+    #[prost(message, tag = "14")]
+    UserSurvey(UserSurvey),
+    #[prost(message, tag = "15")]
+    UserStatus(UserStatusChange),
 }
 
 /// State of a node, sent every 3 s.
@@ -192,6 +202,9 @@ pub struct SurveyChannels {
     pub survey: u64,
     #[prost(btree_map = "string, uint32", tag = "2")]
     pub channels: BTreeMap<String, u32>,
+    /// The connections that a detailed survey of a user asked for; then `channels` is empty.
+    #[prost(btree_map = "string, message", tag = "3")]
+    pub connections: Connections,
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]

@@ -284,6 +284,27 @@ fn nobody_counts_as_silent_while_this_node_does_not_hear_itself() {
 }
 
 #[test]
+fn a_survey_of_a_user_collects_connections_and_needs_an_answer_of_every_node() {
+    let ((a, wire), (b, b_wire), now) = (node("a"), node("b"), Instant::now());
+    introduce(&a, "b", now);
+    let answer = a.connections("42", now).ready().expect_err("the other is asked");
+    let (_, question) = wire.take().remove(0);
+    let Task::AnswerUsers { to, survey } = b.handle_message(&question, now) else {
+        panic!("a survey of users")
+    };
+    assert_eq!((survey.users.as_slice(), survey.is_detailed), (&["42".to_owned()][..], true));
+    let found = Connections::from([("id".to_owned(), ConnectionRecord::default())]);
+    b.answer_connections(&to, survey.number, found.clone());
+    a.handle_message(&b_wire.take().remove(0).1, now);
+    assert_eq!(answer.wait(), Ok(found));
+
+    let answer = a.count_users(vec!["42".to_owned()], SurveyChannels::new(), now);
+    assert_eq!(wire.take().len(), 1);
+    a.tick(now + SURVEY_TIME);
+    assert_eq!(answer.wait(), Err(ErrorCode::INTERNAL), "a node of before sends no answer");
+}
+
+#[test]
 fn surveys_are_bounded() {
     let ((a, _), now) = (node("a"), Instant::now());
     introduce(&a, "b", now);

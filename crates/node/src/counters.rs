@@ -159,6 +159,8 @@ pub enum TokenRefusal {
     Expired,
     /// The token is for another user, client or channel.
     Foreign,
+    /// The server API revoked the token, or all older ones of its user.
+    Revoked,
     /// The key cannot be fetched now.
     Unavailable,
     /// No key is configured.
@@ -169,9 +171,10 @@ pub enum TokenRefusal {
 
 impl TokenRefusal {
     /// Every cause.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Expired,
         Self::Foreign,
+        Self::Revoked,
         Self::Unavailable,
         Self::Disabled,
         Self::Invalid(Fault::Format),
@@ -188,6 +191,7 @@ impl TokenRefusal {
         match self {
             Self::Expired => "expired",
             Self::Foreign => "foreign",
+            Self::Revoked => "revoked",
             Self::Unavailable => "unavailable",
             Self::Disabled => "disabled",
             Self::Invalid(fault) => fault.name(),

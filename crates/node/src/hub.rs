@@ -5,12 +5,14 @@
 
 mod batches;
 mod checks;
+mod connections;
 mod control_commands;
 mod notices;
 mod receive;
 mod refresh;
 mod refusals;
 mod resume;
+mod revocations;
 mod timers;
 mod unidirectional;
 mod views;
@@ -141,6 +143,8 @@ impl Hub {
             Notice::View { client, channel, view } => self.set_view(client, &channel, view, out),
             Notice::ClockStep => self.session_table.reschedule(&self.node),
             Notice::Supersede { user } => self.supersede(&user, out),
+            Notice::ListConnections { user, list } => self.list_connections(&user, &list),
+            Notice::CheckTokens { user, from } => self.check_tokens(user, from, now, out),
         }
     }
 

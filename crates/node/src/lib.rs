@@ -75,8 +75,10 @@ pub mod hooks;
 pub mod options;
 
 mod broadcast;
+mod client_apps;
 mod clock;
 mod command;
+mod connection_list;
 mod counters;
 mod deliver;
 mod delta;
@@ -94,12 +96,14 @@ mod pending;
 mod recovery;
 mod refusal;
 mod registry;
+mod revocation;
 mod session;
 mod session_table;
 mod settings;
 mod shared_replies;
 mod subscribers;
 mod tiles;
+mod user_statuses;
 mod validate;
 mod wheel;
 
@@ -110,16 +114,18 @@ pub use fanwire_protocol as protocol;
 
 pub use broadcast::{Broadcast, DeltaMode, Prepare, Prepared};
 pub use channel::NamespaceId;
+pub use connection_list::ConnectionList;
 pub use counters::{CommandKind, HubCounters, TokenRefusal};
 pub use encode_job::EncodeJob;
 pub use fanwire_cluster::{
-    ConnectionSelector, Metrics, NodeState, Renewal, ServerSubscribe, ServerSubscription,
+    CONNECTIONS_MAX, ConnectionRecord, ConnectionSelector, Connections, Metrics, NodeState,
+    Renewal, RevocationChange, RevocationKind, ServerSubscribe, ServerSubscription,
 };
 pub use hub::Hub;
 pub use join_leave::JoinLeave;
 pub use limits::TokenBucket;
 pub use meters::{Meters, Reading, ReadingKind};
-pub use node::{Counts, Node, Page, RefusalLevel};
+pub use node::{Counts, Node, Page, RefusalLevel, RevocationError};
 pub use notice::{Inbox, Notice};
 pub use options::Options;
 pub use outbox::Outbox;
@@ -128,3 +134,4 @@ pub use recovery::Unrecovered;
 pub use registry::ShardId;
 pub use session::{CommandSource, ConnectionInfo, ConnectionKey};
 pub use subscribers::PositionCheck;
+pub use user_statuses::UserStatus;

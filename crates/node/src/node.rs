@@ -6,6 +6,8 @@
 mod backends;
 mod control_commands;
 mod peers;
+mod revocations;
+mod users;
 mod verbs;
 
 use std::sync::{Arc, OnceLock};
@@ -27,10 +29,13 @@ use crate::options::{Namespace, Options};
 use crate::recovery::Unrecovered;
 use crate::registry::Registry;
 use crate::registry::ShardId;
+use crate::revocation::RevocationTable;
 use crate::settings::{CurrentSettings, NodeSettings};
+use crate::user_statuses::UserStatuses;
 use fanwire_cluster::Cluster;
 
 pub use backends::Page;
+pub use revocations::RevocationError;
 pub use verbs::Counts;
 
 /// One running node: options, channel rules, keys, registry, broker and presence. No sockets; time is a parameter.
@@ -45,7 +50,9 @@ pub struct Node {
     router: Arc<BroadcastRouter>,
     broker: Arc<dyn Broker>,
     presence: Arc<dyn Presence>,
-    cluster: Cluster,
+    cluster: Arc<Cluster>,
+    user_statuses: UserStatuses,
+    revocations: RevocationTable,
     hooks: OnceLock<Hooks>,
     summaries: Summaries,
     started_at: Instant,
@@ -136,7 +143,9 @@ impl Node {
             registry,
             router,
             presence,
-            cluster: Cluster::new(Uuid::new_v4().to_string()),
+            cluster: Arc::new(Cluster::new(Uuid::new_v4().to_string())),
+            user_statuses: UserStatuses::default(),
+            revocations: RevocationTable::default(),
             hooks: OnceLock::new(),
             summaries: Summaries::default(),
             started_at: now,
@@ -276,6 +285,8 @@ impl Node {
         }
         self.broker.sweep(now);
         self.presence.sweep(now);
+        self.revocations.sweep(self.clock.unix(now));
+        self.user_statuses.sweep(self.clock.unix(now));
         self.summaries.tick(now, self.options.info_metrics_aggregate_interval);
         if self.cluster.tick(now) {
             self.introduce(now);

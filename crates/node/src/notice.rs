@@ -12,6 +12,7 @@ use fanwire_protocol::{Disconnect, UnsubscribeCode};
 use uuid::Uuid;
 
 use crate::broadcast::Broadcast;
+use crate::connection_list::ConnectionList;
 use crate::hooks::Rejection;
 use crate::join_leave::JoinLeave;
 use crate::pending::AwaitedResult;
@@ -54,6 +55,11 @@ pub enum Notice {
     Refresh { target: ConnectionSelector, renewal: Renewal },
     /// The decision of a hook about an expired connection or subscription.
     Refreshed(Box<Refreshed>),
+    /// End the connections and subscriptions whose token is revoked by now: those of a user, or of all users, from a
+    /// connection index on.
+    CheckTokens { user: Option<Arc<str>>, from: u32 },
+    /// Describe the connections of a user.
+    ListConnections { user: Arc<str>, list: Arc<ConnectionList> },
     /// Close the connections of a user except the newest.
     Supersede { user: Arc<str> },
     /// The new view of a subscriber of a channel with places.

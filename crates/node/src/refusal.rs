@@ -199,7 +199,7 @@ fn usual_cause(command: Option<CommandKind>, code: u32) -> &'static str {
 pub(crate) fn cause_of_disconnect(code: u16) -> &'static str {
     match code {
         3001 => "the server stops",
-        3005 => "the connection token expired, and the client sent no new one",
+        3005 => "the connection token expired, and the client sent no new one, or it was revoked",
         3006 => "the token of a server-side subscription expired",
         3008 => "more than client.queue_max_size bytes waited for a client that reads too slowly",
         3009 => "the socket took no bytes for websocket.write_timeout",
@@ -210,6 +210,7 @@ pub(crate) fn cause_of_disconnect(code: u16) -> &'static str {
         3503 => "the server API disconnected the user",
         3504 => "a newer connection of the user replaced this one (single_connection)",
         3506 => "a payload is not JSON, which clients with the JSON protocol need",
+        3507 => "the server API blocked the user",
         _ => "",
     }
 }

@@ -153,6 +153,11 @@ impl Registry {
         stripe.connections -= 1;
     }
 
+    /// The number of connections of `user`.
+    pub(crate) fn connections_of(&self, user: &str) -> u32 {
+        self.user_stripe(user).lock().users.get(user).copied().unwrap_or_default()
+    }
+
     /// Sets the newest connection of `user`, which has entered.
     pub(crate) fn supersede(&self, user: &Arc<str>, newest: ClientId) {
         self.user_stripe(user).lock().newest.insert(Arc::clone(user), newest);

@@ -13,10 +13,12 @@ use fanwire_protocol::{ClientInfo, Commands, Encoding};
 use smallvec::SmallVec;
 use uuid::{Builder, Uuid};
 
+use crate::client_apps::ClientApp;
 use crate::clock::{Clock, Moment};
 use crate::filter::Filter;
 use crate::hooks::ClientContext;
 use crate::options::ClientOptions;
+use crate::revocation::TokenId;
 
 /// Identifies a connection of a shard: a dense index, and a generation that differs when the index is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -103,8 +105,22 @@ pub(crate) struct Session {
     pub(crate) beat_at: Moment,
     /// Deadline of the pong, if `awaits_pong`.
     pub(crate) pong_by: Moment,
-    /// Hash of the channels that the token granted, to detect a change at refresh (protocol §21).
-    pub(crate) grants_hash: u64,
+    /// Transport, name and version of the client's program.
+    pub(crate) app: Arc<ClientApp>,
+    /// Unix time at which it connected; two parts, because they fit between other fields.
+    connected_second: u32,
+    connected_millis: u16,
+    /// Only with a token, or with channels from a hook.
+    pub(crate) grant: Option<Box<ConnectionGrant>>,
+}
+
+/// Attributes of a connection from its credentials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConnectionGrant {
+    /// Hash of the channels that they granted, to detect a change at refresh (protocol §21).
+    pub(crate) channels_hash: u64,
+    /// `None` for credentials from a hook.
+    pub(crate) token: Option<TokenId>,
 }
 
 /// Phase of a connection (protocol §5).
@@ -158,12 +174,15 @@ pub(crate) struct SubscriptionGrant {
     pub(crate) filter: Option<Box<Filter>>,
     /// A hook refreshes the subscription at its expiry, and not the client.
     pub(crate) is_refreshed_by_hook: bool,
+    /// The subscription token, if it came with one.
+    pub(crate) token: Option<Box<TokenId>>,
 }
 
 impl Session {
     pub(crate) fn new(
         key: ConnectionKey,
         hello: ConnectionInfo,
+        app: Arc<ClientApp>,
         has_hooks: bool,
         nobody: Arc<str>,
         stale_at: Moment,
@@ -193,8 +212,21 @@ impl Session {
             expire_at: NO_EXPIRY,
             beat_at: stale_at,
             pong_by: Moment::NEVER,
-            grants_hash: 0,
+            app,
+            connected_second: 0,
+            connected_millis: 0,
+            grant: None,
         }
+    }
+
+    /// Sets the Unix time of the connect in milliseconds.
+    pub(crate) fn set_connected_at(&mut self, unix_ms: u64) {
+        self.connected_second = u32::try_from(unix_ms / 1000).unwrap_or(u32::MAX);
+        self.connected_millis = (unix_ms % 1000) as u16;
+    }
+
+    pub(crate) fn connected_at_ms(&self) -> u64 {
+        u64::from(self.connected_second) * 1000 + u64::from(self.connected_millis)
     }
 
     /// How many channels the client is subscribed to.
@@ -300,7 +332,19 @@ impl SubscriptionGrant {
     }
 
     fn new(info: Bytes, expire_at: u64) -> Self {
-        Self { info, expire_at, filter: None, is_refreshed_by_hook: false }
+        Self { info, expire_at, filter: None, is_refreshed_by_hook: false, token: None }
+    }
+
+    fn empty() -> Box<Self> {
+        Box::new(Self::new(Bytes::new(), NO_EXPIRY))
+    }
+
+    /// The same terms from a token, if there is one.
+    pub(crate) fn by_token(terms: Option<Box<Self>>, token: Option<TokenId>) -> Option<Box<Self>> {
+        let Some(token) = token else { return terms };
+        let mut terms = terms.unwrap_or_else(Self::empty);
+        terms.token = Some(Box::new(token));
+        Some(terms)
     }
 
     /// The same terms, of a subscription that a hook refreshes if `by_hook`.
@@ -316,7 +360,7 @@ impl SubscriptionGrant {
         filter: Option<Box<Filter>>,
     ) -> Option<Box<Self>> {
         let Some(filter) = filter else { return terms };
-        let mut terms = terms.unwrap_or_else(|| Box::new(Self::new(Bytes::new(), NO_EXPIRY)));
+        let mut terms = terms.unwrap_or_else(Self::empty);
         terms.filter = Some(filter);
         Some(terms)
     }

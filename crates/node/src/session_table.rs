@@ -13,6 +13,7 @@ use fanwire_broker::{Change, ClientId, Position};
 use fanwire_protocol::Disconnect;
 
 use crate::broadcast::{Broadcast, DeltaMode};
+use crate::client_apps::ClientApps;
 use crate::clock::Moment;
 use crate::counters::HubCounters;
 use crate::hooks::ClientReport;
@@ -57,6 +58,7 @@ pub(crate) struct SessionTable {
     pending: PendingCommands,
     shared_replies: SharedReplies,
     views: Views,
+    apps: ClientApps,
 }
 
 /// The initial state of a subscription.
@@ -83,6 +85,7 @@ impl SessionTable {
             pending: PendingCommands::default(),
             shared_replies: SharedReplies::default(),
             views: Views::default(),
+            apps: ClientApps::default(),
         }
     }
 
@@ -103,7 +106,8 @@ impl SessionTable {
         }
         let stale_at = node.clock().moment(now).after(node.options().client.stale_close_delay);
         let has_hooks = node.hooks().decide();
-        let session = Session::new(key, hello, has_hooks, Arc::clone(&self.nobody), stale_at);
+        let app = self.apps.shared(hello.transport, "", "");
+        let session = Session::new(key, hello, app, has_hooks, Arc::clone(&self.nobody), stale_at);
         self.sessions[index] = Some(session);
         self.counters.sessions.add(1);
         self.wheel.set(key.index, stale_at);
@@ -123,8 +127,19 @@ impl SessionTable {
         self.sessions.get(index as usize)?.as_ref()
     }
 
+    /// An index after those of all sessions.
+    pub(crate) fn index_end(&self) -> u32 {
+        self.sessions.len() as u32
+    }
+
     pub(crate) fn key_at(&self, index: u32) -> Option<ConnectionKey> {
         self.at(index).map(|session| ConnectionKey { index, generation: session.generation })
+    }
+
+    /// Sets name and version of the client's program.
+    pub(crate) fn set_app(&mut self, index: u32, name: &str, version: &str) {
+        let session = self.sessions[index as usize].as_mut().expect(LIVES);
+        session.app = self.apps.shared(session.app.transport, name, version);
     }
 
     /// Marks the session as connected by `user`, which has entered the node already.

@@ -37,7 +37,7 @@ pub struct BatchRequest {
     #[schemars(schema_with = "commands_schema")]
     pub commands: Vec<Result<Command, ApiError>>,
     /// The server may execute commands in any order, and starts up to 1024 before it waits for the first result; 8 when
-    /// some of them read (history, presence, channels, info).
+    /// some of them read (history, presence, channels, connections, info).
     #[serde(deserialize_with = "or_default")]
     pub parallel: bool,
 }

@@ -117,8 +117,7 @@ async fn other_http_methods_get_405_and_unknown_paths_404() {
         let request = request("/api/publish").method(method).body(Body::empty()).expect("valid");
         assert_eq!(harness.send(request).await.status, 405, "{method}");
     }
-    for path in ["/api/connections", "/api/block_user", "/api/Publish", "/api/publish/", "/publish"]
-    {
+    for path in ["/api/connection", "/api/push_user", "/api/Publish", "/api/publish/", "/publish"] {
         assert_eq!(harness.post(path, "{}").await.status, 404, "{path}");
     }
 }

@@ -43,7 +43,8 @@ async fn a_failing_item_does_not_affect_the_others() {
         (r#"{}"#, not_found),
         (r#"{"publish":null}"#, not_found),
         (r#"{"no_such_method":{"channel":"a"}}"#, not_found),
-        (r#"{"block_user":{"user":"42"}}"#, not_found),
+        (r#"{"push_user":{"user":"42"}}"#, not_found),
+        (r#"{"block_user":{"user":"43"}}"#, r#"{"block_user":{}}"#),
         (r#"{"batch":{"commands":[]}}"#, not_found),
         (r#"{"publish":{"channel":"","data":{}}}"#, bad_request),
         (r#"{"info":{},"channels":{}}"#, bad_request),
@@ -72,7 +73,7 @@ async fn every_command_of_a_batch_with_mixed_failures_is_run_once() {
             concat!(
                 r#"{{"parallel":{},"commands":[{{"publish":{{"channel":"a","data":1}}}},null,"#,
                 r#"{{"publish":{{"channel":"nowhere:a","data":2}}}},{{"publish":{{"channel":"a","b64data":"!"}}}},"#,
-                r#"{{"broadcast":{{"channels":["chat:b","","a"],"data":3}}}},{{"update_user_status":{{}}}},"#,
+                r#"{{"broadcast":{{"channels":["chat:b","","a"],"data":3}}}},{{"push_user_status":{{}}}},"#,
                 r#"{{"history":{{"channel":"a"}}}},{{"publish":{{"channel":"chat:b","data":4}}}}]}}"#,
             ),
             parallel

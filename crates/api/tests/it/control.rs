@@ -203,3 +203,88 @@ async fn info_counts_connections_users_channels_and_subscriptions() {
     let counts = r#""num_clients":3,"num_users":2,"num_channels":2,"num_subs":3}]}}"#;
     assert!(answer.ends_with(counts), "{answer}");
 }
+
+#[tokio::test]
+async fn a_blocked_user_is_disconnected_and_invalid_changes_are_refused() {
+    let mut harness = harness();
+    assert_eq!(harness.post("/api/block_user", r#"{"user":"42"}"#).await, ok(DONE));
+    assert_eq!(harness.messages_of(0), ["close 3507 permission denied"]);
+    assert!(harness.messages_of(1).is_empty());
+    let bad_request = r#"{"error":{"code":107,"message":"bad request"}}"#;
+    for (path, body, expect) in [
+        ("block_user", r#"{"user":"42","expire_at":0}"#, DONE),
+        ("block_user", r#"{"user":"42","expire_at":9999999999}"#, DONE),
+        ("block_user", r#"{"user":"42","expire_at":-1}"#, bad_request),
+        ("block_user", r#"{"user":"42","expire_at":1}"#, bad_request),
+        ("block_user", r#"{"user":""}"#, bad_request),
+        ("unblock_user", r#"{"user":"42"}"#, DONE),
+        ("unblock_user", r#"{"user":"no such user"}"#, DONE),
+        ("unblock_user", "{}", bad_request),
+        ("revoke_token", r#"{"uid":"7","expire_at":9999999999}"#, DONE),
+        ("revoke_token", r#"{"uid":"7","expire_at":1}"#, bad_request),
+        ("revoke_token", "{}", bad_request),
+        ("invalidate_user_tokens", r#"{"user":"42","issued_before":5,"channel":"a"}"#, DONE),
+        ("invalidate_user_tokens", r#"{"user":"42"}"#, DONE),
+        ("invalidate_user_tokens", r#"{"user":"42","expire_at":1}"#, bad_request),
+        ("invalidate_user_tokens", r#"{"channel":"a"}"#, bad_request),
+    ] {
+        assert_eq!(harness.post(&format!("/api/{path}"), body).await, ok(expect), "{path} {body}");
+    }
+}
+
+#[tokio::test]
+async fn connections_describes_each_connection_of_a_user() {
+    let mut harness = Harness::new();
+    let client = harness.subscriber(0, "42", &["b", "chat:a"]);
+    harness.subscriber(1, "43", &["b"]);
+    let answer = harness.post("/api/connections", r#"{"user":"42","expression":""}"#).await;
+    let (before, after) = answer.body.split_once(r#""connected_at_ms":"#).expect("a time");
+    assert_eq!(
+        before,
+        format!(
+            r#"{{"result":{{"connections":{{"{client}":{{"transport":"websocket","protocol":"json","user":"42","state":{{"channels":{{"b":{{}},"chat:a":{{}}}}}},"#
+        )
+    );
+    assert!(after.ends_with(r#","ping_pong_latency_ms":-1}}}}"#), "{after}");
+    for (body, expect) in [
+        (r#"{"user":"44"}"#, r#"{"result":{"connections":{}}}"#),
+        ("{}", r#"{"error":{"code":107,"message":"bad request"}}"#),
+        (
+            r#"{"user":"42","expression":"true"}"#,
+            r#"{"error":{"code":108,"message":"not available"}}"#,
+        ),
+    ] {
+        assert_eq!(harness.post("/api/connections", body).await, ok(expect), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_status_has_the_last_state_and_says_who_is_online() {
+    let mut harness = Harness::new();
+    harness.subscriber(0, "42", &[]);
+    let update = r#"{"users":["43","44"],"state":"busy"}"#;
+    assert_eq!(harness.post("/api/update_user_status", update).await, ok(DONE));
+    assert_eq!(harness.post("/api/delete_user_status", r#"{"users":["44"]}"#).await, ok(DONE));
+    let answer = harness.post("/api/get_user_status", r#"{"users":["44","42","43"]}"#).await;
+    let reply: serde_json::Value = serde_json::from_str(&answer.body).expect("JSON");
+    let statuses = reply["result"]["statuses"].as_array().expect("a list");
+    let fields = statuses.iter().map(|status| {
+        let has = |name: &str| status.get(name).is_some();
+        (status["user"].as_str(), has("active"), has("online"), status["state"].as_str())
+    });
+    assert_eq!(
+        fields.collect::<Vec<_>>(),
+        [
+            (Some("44"), false, false, None),
+            (Some("42"), false, true, None),
+            (Some("43"), true, false, Some("busy")),
+        ]
+    );
+    let users = |count: usize| format!(r#"{{"users":["{}"]}}"#, vec!["u"; count].join(r#"",""#));
+    let long = format!(r#"{{"users":["42"],"state":"{}"}}"#, "x".repeat(1025));
+    assert_eq!(harness.post("/api/update_user_status", users(1000)).await, ok(DONE));
+    for body in ["{}".to_owned(), r#"{"users":[""]}"#.to_owned(), users(1001), long] {
+        let answer = harness.post("/api/update_user_status", body.clone()).await;
+        assert!(answer.body.contains(r#""code":107"#), "{body}");
+    }
+}

@@ -112,7 +112,14 @@ fn limited_fields(document: &Value) -> Vec<(&str, &str, &Value)> {
 /// Whether the server accepts a field: 200 without error 107, with valid required fields.
 async fn accepts(harness: &Harness, method: &str, field: &str, value: &str) -> bool {
     let mut fields = vec![format!(r#""{field}":{value}"#)];
-    let required = [("channel", r#""kept:a""#), ("channels", r#"["kept:a"]"#), ("data", "1")];
+    let required = [
+        ("channel", r#""kept:a""#),
+        ("channels", r#"["kept:a"]"#),
+        ("data", "1"),
+        ("uid", "\"7\""),
+        ("user", "\"42\""),
+        ("users", r#"["42"]"#),
+    ];
     let required = required.into_iter().filter(|(name, _)| *name != field);
     fields.extend(required.map(|(name, value)| format!(r#""{name}":{value}"#)));
     let body = format!("{{{}}}", fields.join(","));
@@ -208,6 +215,9 @@ async fn answers_have_only_described_fields() {
         ("info", "{}"),
         ("broadcast", r#"{"channels":["kept:a","nowhere:a"],"data":1}"#),
         ("disconnect", r#"{"user":"x"}"#),
+        ("connections", r#"{"user":"42"}"#),
+        ("update_user_status", r#"{"users":["42"],"state":"busy"}"#),
+        ("get_user_status", r#"{"users":["42","43"]}"#),
     ];
     for (method, body) in calls {
         let answer = harness.post(&format!("/api/{method}"), body).await;

@@ -29,6 +29,8 @@ fn connection_token_carries_user_info_channels_meta_and_expiry() {
             .map(|channel| (channel.to_owned(), ChannelGrant::default()))
             .into(),
         meta: Bytes::from_static(br#"{"role":"x"}"#),
+        uid: "7".to_owned(),
+        issued_at: 1,
     };
     assert_eq!(connection(payload), Ok(expect));
     assert_eq!(connection("{}"), Ok(ConnectionClaims::default()));
@@ -37,7 +39,7 @@ fn connection_token_carries_user_info_channels_meta_and_expiry() {
 #[test]
 fn null_claims_are_absent() {
     let payload = r#"{"sub":null,"exp":null,"nbf":null,"aud":null,"iss":null,"info":null,"b64info":null,
-        "channels":null,"subs":null,"meta":null,"expire_at":null,"channel":null}"#;
+        "channels":null,"subs":null,"meta":null,"expire_at":null,"channel":null,"jti":null,"iat":null}"#;
     assert_eq!(connection(payload), Ok(ConnectionClaims::default()));
 }
 
@@ -114,7 +116,7 @@ fn connection_claims_of_a_wrong_type_are_refused() {
 #[test]
 fn subscription_token_carries_channel_client_payloads_and_overrides() {
     let payload = r#"{"sub":"ada","channel":"$news","client":"c1","info":[1],"data":{"x":2},
-        "exp":1700000060,"override":{"force_push_join_leave":{"value":true}}}"#;
+        "exp":1700000060,"jti":"7","iat":2,"override":{"force_push_join_leave":{"value":true}}}"#;
     let expect = SubscriptionClaims {
         user: "ada".to_owned(),
         channel: "$news".to_owned(),
@@ -123,6 +125,8 @@ fn subscription_token_carries_channel_client_payloads_and_overrides() {
         data: Bytes::from_static(br#"{"x":2}"#),
         expire_at: Some(NOW + 60),
         overrides: Overrides { force_push_join_leave: Some(true), ..Overrides::default() },
+        uid: "7".to_owned(),
+        issued_at: 2,
     };
     assert_eq!(subscription(payload), Ok(expect));
 }

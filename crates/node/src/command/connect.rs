@@ -33,19 +33,24 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: ConnectRequest) 
         HookDecision::Made(Some(grant)) => grant.into(),
         HookDecision::Made(None) => credentials::of(context, &request.token)?,
     };
-    let Credentials { user, info, expire_at, data, channels, meta, ignores_request } = credentials;
+    let Credentials { user, info, expire_at, data, channels, meta, ignores_request, token } =
+        credentials;
+    credentials::check_revocations(context, &user, token)?;
     let lifetime = Lifetime::of(context, expire_at)?;
-    let grants_hash = credentials::hash(&channels);
+    let grant = credentials::grant(&channels, token);
     let requested = request.subs.keys().filter(|_| !ignores_request);
     let channels = server_side_channels(context, &user, channels, requested)?;
     introduce(context, &user, info);
-    context.session_mut().set_meta(meta);
+    let session = context.session_mut();
+    session.set_meta(meta);
+    session.grant = grant;
+    context.session_table.set_app(context.key.index, &request.name, &request.version);
     let mut pending_channels = Vec::with_capacity(channels.len());
     for (number, (channel, grant)) in channels.into_iter().enumerate() {
         let requested = request.subs.get(&channel);
         pending_channels.push(begin(context, &channel, grant, requested, number));
     }
-    let then = SubscribeOrigin::Connect(ConnectTerms { lifetime, grants_hash, data });
+    let then = SubscribeOrigin::Connect(ConnectTerms { lifetime, data });
     Ok(CommandStep::Enter(Box::new(PendingSubscribe::new(pending_channels, then))))
 }
 
@@ -206,9 +211,10 @@ fn admit(context: &mut CommandContext<'_>, user: Arc<str>, terms: &ConnectTerms)
     }
     context.session_table.admit(context.key.index, user);
     let first_ping = context.node.clock().moment(context.now).after(first_ping_after(context));
+    let unix_ms = context.node.clock().unix_ms(context.now);
     let session = context.session_mut();
+    session.set_connected_at(unix_ms);
     session.expire_at = terms.lifetime.expire_at.unwrap_or(NO_EXPIRY);
-    session.grants_hash = terms.grants_hash;
     session.beat_at = first_ping;
 }
 

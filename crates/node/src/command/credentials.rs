@@ -16,6 +16,8 @@ use super::CommandContext;
 use crate::counters::TokenRefusal;
 use crate::hooks::ConnectGrant;
 use crate::refusal::Refusal;
+use crate::revocation::TokenId;
+use crate::session::ConnectionGrant;
 
 /// Server-side channels by name.
 pub(super) type Grants = BTreeMap<String, ChannelGrant>;
@@ -35,6 +37,8 @@ pub(super) struct Credentials {
     pub(super) meta: Bytes,
     /// The subscriptions that the client requests are not made.
     pub(super) ignores_request: bool,
+    /// The identity of the token; `None` without one.
+    pub(super) token: Option<TokenId>,
 }
 
 /// The credentials of a connect.
@@ -49,7 +53,7 @@ pub(super) fn of(context: &CommandContext<'_>, token: &str) -> Result<Credential
         if claims.user.is_empty() && options.disallow_anonymous_connection_tokens {
             return Err(Refusal::disconnect(Disconnect::PERMISSION_DENIED, NO_USER));
         }
-        return Ok(claims.into());
+        return Ok(granted(context, claims));
     }
     if let Some(user) = context.session().header_user.as_deref() {
         return Ok(Credentials { user: user.to_owned(), ..Credentials::default() });
@@ -95,19 +99,56 @@ fn claims(context: &CommandContext<'_>, token: &str) -> Result<ConnectionClaims,
 /// Verifies a subscription token for this client and `channel`.
 ///
 /// # Errors
-/// As [`decided`]; 3500 for a token of another client or channel.
+/// As [`decided`]; 3500 for a token of another client or channel. [`check_token`] comes next.
 pub(super) fn of_subscription(
     context: &CommandContext<'_>,
     (channel, token): (&str, &str),
     refusals: (Refusal, Refusal),
-) -> Result<SubscriptionClaims, Refusal> {
+) -> Result<(SubscriptionClaims, TokenId), Refusal> {
     let (verifier, unix) = (context.settings.subscription_verifier(), context.unix());
     let verified = verifier.subscription(token, context.key_lookup(), unix);
     let explain = |error| verifier.explain(error, token, true, unix);
     let claims = decided(context, verified, refusals, explain)?;
     let session = context.session();
     let is_ours = claims.is_for(&session.user, channel, &session.client());
-    if is_ours { Ok(claims) } else { Err(foreign(context, FOREIGN_SUBSCRIPTION)) }
+    if !is_ours {
+        return Err(foreign(context, FOREIGN_SUBSCRIPTION));
+    }
+    let token = context.node.revocations().token(&claims.uid, claims.issued_at);
+    Ok((claims, token))
+}
+
+/// Checks credentials of a connect against the server API's blocks and revocations.
+///
+/// # Errors
+/// 3507 for a blocked user, 109 for a revoked token: the SDK then asks for another one.
+pub(super) fn check_revocations(
+    context: &CommandContext<'_>,
+    user: &str,
+    token: Option<TokenId>,
+) -> Result<(), Refusal> {
+    if context.node.revocations().blocks(user, context.unix()) {
+        return Err(Refusal::disconnect(Disconnect::PERMISSION_DENIED, BLOCKED));
+    }
+    check_token(context, (user, None), token, ErrorCode::TOKEN_EXPIRED)
+}
+
+/// Checks a token of a user, for a channel if it is a subscription token, against the server API's revocations.
+///
+/// # Errors
+/// `refusal` for a revoked token.
+pub(super) fn check_token(
+    context: &CommandContext<'_>,
+    (user, channel): (&str, Option<&str>),
+    token: Option<TokenId>,
+    refusal: impl Into<Refusal>,
+) -> Result<(), Refusal> {
+    let (table, unix) = (context.node.revocations(), context.unix());
+    if !token.is_some_and(|token| table.refuses(&token, user, channel, unix)) {
+        return Ok(());
+    }
+    context.session_table.counters().count_token_refusal(TokenRefusal::Revoked);
+    Err(refusal.into().because(REVOKED))
 }
 
 /// Converts the result of a verification. A refused token is counted with its cause.
@@ -152,31 +193,39 @@ pub(super) fn renewed(context: &CommandContext<'_>, token: &str) -> Result<Crede
     if claims.user != *session.user {
         return Err(foreign(context, FOREIGN_REFRESH));
     }
-    if hash(&claims.channels) != session.grants_hash {
+    let own_hash = session.grant.as_ref().map(|grant| grant.channels_hash);
+    if hash(&claims.channels) != own_hash.unwrap_or_else(|| hash(&Grants::new())) {
         return Err(Refusal::disconnect(Disconnect::INSUFFICIENT_STATE, OTHER_CHANNELS));
     }
-    Ok(claims.into())
+    let renewed = granted(context, claims);
+    check_token(context, (&renewed.user, None), renewed.token, Disconnect::EXPIRED)?;
+    Ok(renewed)
+}
+
+/// The attributes that a session keeps of its credentials.
+pub(super) fn grant(channels: &Grants, token: Option<TokenId>) -> Option<Box<ConnectionGrant>> {
+    let is_set = token.is_some() || !channels.is_empty();
+    is_set.then(|| Box::new(ConnectionGrant { channels_hash: hash(channels), token }))
 }
 
 /// A hash of the names, to compare the channels of two tokens in 8 bytes.
-pub(super) fn hash(channels: &Grants) -> u64 {
+fn hash(channels: &Grants) -> u64 {
     let mut hasher = DefaultHasher::new();
     channels.len().hash(&mut hasher);
     channels.keys().for_each(|channel| channel.hash(&mut hasher));
     hasher.finish()
 }
 
-impl From<ConnectionClaims> for Credentials {
-    fn from(claims: ConnectionClaims) -> Self {
-        let ConnectionClaims { user, info, expire_at, channels, meta } = claims;
-        Self { user, info, expire_at, channels, meta, ..Self::default() }
-    }
+fn granted(context: &CommandContext<'_>, claims: ConnectionClaims) -> Credentials {
+    let ConnectionClaims { user, info, expire_at, channels, meta, uid, issued_at } = claims;
+    let token = Some(context.node.revocations().token(&uid, issued_at));
+    Credentials { user, info, expire_at, channels, meta, token, ..Credentials::default() }
 }
 
 impl From<ConnectGrant> for Credentials {
     fn from(grant: ConnectGrant) -> Self {
         let ConnectGrant { user, info, expire_at, data, channels, meta, ignores_request } = grant;
-        Self { user, info, expire_at, data, channels, meta, ignores_request }
+        Self { user, info, expire_at, data, channels, meta, ignores_request, token: None }
     }
 }
 
@@ -185,4 +234,6 @@ const NO_USER: &str =
     "the token names no user, which client.disallow_anonymous_connection_tokens forbids";
 const FOREIGN_SUBSCRIPTION: &str = "the token is for another channel, user or client";
 const FOREIGN_REFRESH: &str = "the token is for another user than the connection";
+const BLOCKED: &str = "the server API blocked the user";
+const REVOKED: &str = "the server API revoked the token";
 const OTHER_CHANNELS: &str = "the token has other channels than the connection";

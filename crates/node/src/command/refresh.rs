@@ -23,6 +23,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: RefreshRequest) 
     if !renewed.info.is_empty() {
         session.info = renewed.info;
     }
+    session.grant = credentials::grant(&renewed.channels, renewed.token);
     session.expire_at = lifetime.expire_at.unwrap_or(NO_EXPIRY);
     context.session_table.schedule(context.node, context.key.index);
     let (expires, ttl) = (lifetime.expires(), lifetime.ttl(context));

@@ -5,7 +5,7 @@
 
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubRefreshRequest, SubRefreshResult};
 
-use super::{CommandContext, ReplyResult, credentials, named};
+use super::{CommandContext, ReplyResult, credentials, named, subscribe};
 use crate::refusal::Refusal;
 use crate::session::{Lifetime, SubscriptionGrant};
 
@@ -25,7 +25,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshReques
     }
     let refusals = (ErrorCode::TOKEN_EXPIRED.into(), Disconnect::INVALID_TOKEN.into());
     let named = (request.channel.as_str(), request.token.as_str());
-    let claims = match credentials::of_subscription(context, named, refusals) {
+    let (claims, token) = match credentials::of_subscription(context, named, refusals) {
         // Nothing is renewed: the subscription ends at its own expiry, and the SDK then gets a new token. A disconnect
         // would end the other subscriptions too (as in centrifuge 0.40), and some SDKs give up after an error.
         Err(refusal) if refusal.code() == ErrorCode::TOKEN_EXPIRED.code => {
@@ -33,13 +33,16 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshReques
         }
         claims => claims?,
     };
+    subscribe::check_token(context, &request.channel, Some(token))?;
     let lifetime = Lifetime::of(context, claims.expire_at)?;
     let terms = &mut context.session_mut().subscriptions[place].terms;
     let old = terms.take();
     let by_hook = old.as_ref().is_some_and(|terms| terms.is_refreshed_by_hook);
     let filter = old.and_then(|terms| terms.filter);
     let renewed = SubscriptionGrant::boxed(claims.info, lifetime.expire_at);
-    *terms = SubscriptionGrant::filtering(SubscriptionGrant::refreshed(renewed, by_hook), filter);
+    let renewed = SubscriptionGrant::refreshed(renewed, by_hook);
+    let renewed = SubscriptionGrant::by_token(renewed, Some(token));
+    *terms = SubscriptionGrant::filtering(renewed, filter);
     context.session_table.schedule(context.node, context.key.index);
     let (expires, ttl) = (lifetime.expires(), lifetime.ttl(context));
     Ok(reply(SubRefreshResult { expires, ttl, ..SubRefreshResult::default() }))

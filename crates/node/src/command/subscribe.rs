@@ -20,6 +20,7 @@ use crate::limits::InNamespace;
 use crate::options::Namespace;
 use crate::pending::{PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility};
 use crate::refusal::Refusal;
+use crate::revocation::TokenId;
 use crate::session::{Lifetime, SubscriptionGrant};
 use crate::shared_replies::SharedReplies;
 
@@ -55,6 +56,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubscribeRequest
     let tracking = Tracking::of(context, namespace, permit.overrides, requested);
     let terms = SubscriptionGrant::boxed(permit.info, lifetime.expire_at);
     let terms = SubscriptionGrant::refreshed(terms, context.refreshes_subscriptions(namespace));
+    let terms = SubscriptionGrant::by_token(terms, permit.token);
     let parameters = SubscribeParameters {
         channel: &request.channel,
         server_side: false,
@@ -85,6 +87,12 @@ pub(super) fn finish(
     encoded: Option<Result<Encoded, ErrorCode>>,
     lifetime: Lifetime,
 ) -> Result<Finished, Refusal> {
+    let token = channels[0].terms.as_ref().and_then(|terms| terms.token.as_deref().copied());
+    if let Err(refusal) = check_token(context, &channels[0].channel, token) {
+        // It was revoked during the wait.
+        context.session_table.abandon(context.node, context.key.index, channels);
+        return Err(refusal);
+    }
     // The client does not learn of an end that a hook moves.
     let is_of_hook = channels[0].terms.as_ref().is_some_and(|terms| terms.is_refreshed_by_hook);
     let has_end = lifetime.expires();
@@ -124,6 +132,19 @@ pub(super) fn finish(
     Ok(finished)
 }
 
+/// Checks the subscription token of this client.
+///
+/// # Errors
+/// 109 when the server API has revoked it.
+pub(super) fn check_token(
+    context: &CommandContext<'_>,
+    channel: &str,
+    token: Option<TokenId>,
+) -> Result<(), Refusal> {
+    let owner = (&*context.session().user, Some(channel));
+    credentials::check_token(context, owner, token, ErrorCode::TOKEN_EXPIRED)
+}
+
 fn reply(result: SubscribeResult) -> Finished {
     Finished::Reply(Reply { subscribe: Some(result), ..Reply::default() })
 }
@@ -158,6 +179,7 @@ struct Permit {
     expire_at: Option<u64>,
     overrides: Overrides,
     ignores_request: bool,
+    token: Option<TokenId>,
 }
 
 fn permit(
@@ -206,9 +228,12 @@ fn by_rules(
         }
         SubscribeDecision::VerifyToken => {
             let refusals = (ErrorCode::TOKEN_EXPIRED.into(), ErrorCode::PERMISSION_DENIED.into());
-            let SubscriptionClaims { info, data, expire_at, overrides, .. } =
+            let (claims, token) =
                 credentials::of_subscription(context, (channel, &request.token), refusals)?;
-            Ok(Permit { info, data, expire_at, overrides, ignores_request: false })
+            check_token(context, channel, Some(token))?;
+            let SubscriptionClaims { info, data, expire_at, overrides, .. } = claims;
+            let token = Some(token);
+            Ok(Permit { info, data, expire_at, overrides, ignores_request: false, token })
         }
     }
 }
@@ -216,7 +241,7 @@ fn by_rules(
 impl From<SubscribeGrant> for Permit {
     fn from(grant: SubscribeGrant) -> Self {
         let SubscribeGrant { info, data, overrides, expire_at, ignores_request } = grant;
-        Self { info, data, expire_at, overrides, ignores_request }
+        Self { info, data, expire_at, overrides, ignores_request, token: None }
     }
 }
 

@@ -169,7 +169,7 @@ impl Hub {
     }
 
     /// The connected sessions that a selector matches.
-    fn matching(&self, target: &ConnectionSelector) -> Vec<ConnectionKey> {
+    pub(super) fn matching(&self, target: &ConnectionSelector) -> Vec<ConnectionKey> {
         (self.session_table.users().of(&target.user))
             .filter(|index| {
                 self.session_table.at(*index).is_some_and(|session| passes(target, session))
@@ -182,7 +182,7 @@ impl Hub {
 impl Hub {
     /// Also sessions that are authenticated and wait for their first channels: a command for a user must include
     /// connections that authenticated a moment before.
-    fn matching_or_connecting(&self, target: &ConnectionSelector) -> Vec<ConnectionKey> {
+    pub(super) fn matching_or_connecting(&self, target: &ConnectionSelector) -> Vec<ConnectionKey> {
         let mut keys = self.matching(target);
         keys.extend(self.session_table.pending().connecting().filter(|key| {
             let session = self.session_table.session(*key);

@@ -54,12 +54,13 @@ impl Node {
             Task::Answer { to, survey, pattern } => {
                 self.cluster.answer(&to, survey, self.own_channels(&pattern).unwrap_or_default());
             }
-            Task::Execute(command) => self.execute(command),
+            Task::AnswerUsers { to, survey } => self.answer_users(to, survey),
+            Task::Execute(command) => self.execute(command, now),
         }
         true
     }
 
-    fn execute(&self, command: ControlCommand) {
+    fn execute(&self, command: ControlCommand, now: Instant) {
         match command {
             ControlCommand::Disconnect(command) => {
                 if let Some((target, disconnect)) = command.into_parts() {
@@ -88,9 +89,16 @@ impl Node {
             ControlCommand::Emulation(EmulationCommand { session, data }) => {
                 self.receive_emulated(&session, data);
             }
+            ControlCommand::Revocation(change) => {
+                if self.apply_revocation(&change).is_err() {
+                    self.log_full_table(now);
+                }
+            }
+            ControlCommand::UserStatus(change) => self.apply_status(&change),
             ControlCommand::State(_)
             | ControlCommand::Leaving(_)
             | ControlCommand::Survey(_)
+            | ControlCommand::UserSurvey(_)
             | ControlCommand::SurveyChannels(_) => {
                 unreachable!("the cluster keeps these to itself")
             }

@@ -121,7 +121,6 @@ pub(crate) enum SubscribeOrigin {
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectTerms {
     pub(crate) lifetime: Lifetime,
-    pub(crate) grants_hash: u64,
     /// Application data for the result.
     pub(crate) data: Bytes,
 }

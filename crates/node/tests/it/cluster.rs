@@ -12,7 +12,8 @@ use fanwire_auth::Overrides;
 use fanwire_broker::{Answer, BrokerError, Bus, ClientId, PublishOptions};
 use fanwire_node::area::{Place, Shape, View};
 use fanwire_node::{
-    ConnectionSelector, Meters, Node, Reading, ReadingKind, Renewal, ServerSubscription,
+    ConnectionRecord, ConnectionSelector, Meters, Node, Reading, ReadingKind, Renewal,
+    RevocationChange, RevocationKind, ServerSubscription, UserStatus,
 };
 use fanwire_protocol::{Disconnect, ErrorCode, Publication};
 
@@ -89,6 +90,68 @@ fn an_unsubscribe_and_a_disconnect_reach_connections_of_every_node() {
         "#
         ));
     }
+}
+
+#[test]
+fn a_block_reaches_connections_of_every_node() {
+    let mut worlds = cluster(&["ada", "bob"]);
+    worlds[1].connected("eve", hello("as 42"));
+    let change = RevocationChange { subject: "42".into(), ..RevocationChange::default() };
+    let kinds = [RevocationKind::BlockUser, RevocationKind::UnblockUser];
+    for (kind, is_refused) in kinds.into_iter().zip([true, false]) {
+        let done = worlds[0].node.revoke(kind, change.clone(), worlds[0].now);
+        assert_eq!(done.map(Answer::wait), Ok(Ok(())));
+        for world in &mut worlds {
+            world.settle();
+            world.open(&format!("{kind:?}"), hello("as 42"));
+            world.say(&format!("{kind:?}"), r#"{"id":1,"connect":{}}"#);
+            let heard = world.heard(&format!("{kind:?}")).expect("an answer");
+            assert_eq!(heard.starts_with("x 3507"), is_refused, "{heard}");
+        }
+    }
+    worlds[1].play("eve x 3507 permission denied");
+}
+
+#[test]
+fn connections_and_statuses_of_users_are_those_of_every_node() {
+    let mut worlds = cluster(&["ada", "bob"]);
+    let hellos = ["as 42", "protobuf as 42"];
+    for (number, (world, words)) in worlds.iter_mut().zip(hellos).enumerate() {
+        let name = format!("eve{number}");
+        world.open(&name, hello(words));
+        world.say(&name, r#"{"id":1,"connect":{"name":"js","version":"5"}}"#);
+        world.say(&name, r#"{"id":2,"subscribe":{"channel":"news"}}"#);
+        assert!(world.heard(&name).is_some());
+    }
+    let (node, now) = (Arc::clone(&worlds[0].node), worlds[0].now);
+    let all = node.connections("42", now).ready().expect_err("the shards have to answer");
+    worlds.iter_mut().for_each(World::settle);
+    let all = all.wait().expect("all nodes answer");
+    for (number, protocol) in ["json", "protobuf"].into_iter().enumerate() {
+        let record = &all[worlds[number].id(&format!("eve{number}"))];
+        let expect = ConnectionRecord {
+            app_name: "js".into(),
+            app_version: "5".into(),
+            transport: "websocket".into(),
+            protocol: protocol.into(),
+            connected_at_ms: UNIX * 1000,
+            channels: vec!["news".into()],
+        };
+        assert_eq!(*record, expect);
+    }
+    assert_eq!(all.len(), 2);
+
+    let users = || ["42", "43", "44"].map(str::to_owned).to_vec();
+    let (one, state) = (vec!["43".to_owned()], "busy".to_owned());
+    assert_eq!(worlds[1].node.update_user_status(one.clone(), state, worlds[1].now).wait(), Ok(()));
+    let statuses = node.user_statuses(users(), now).wait().expect("all nodes answer");
+    let of = |active, is_online, state: &str| UserStatus { active, is_online, state: state.into() };
+    assert_eq!(statuses, [of(0, true, ""), of(UNIX, false, "busy"), of(0, false, "")]);
+    worlds[1].close("eve1");
+    worlds[0].close("eve0");
+    assert_eq!(worlds[1].node.delete_user_status(one).wait(), Ok(()));
+    let statuses = node.user_statuses(users(), now).wait().expect("all nodes answer");
+    assert_eq!(statuses, vec![UserStatus::default(); 3]);
 }
 
 #[test]

@@ -33,6 +33,7 @@ mod rates;
 mod recovery;
 mod refusals;
 mod reload;
+mod revocations;
 mod route;
 mod script;
 mod server_side;

@@ -14,6 +14,7 @@ use fanwire_protocol::{Disconnect, Encoding, Publication};
 use crate::history::with_history;
 use crate::presence::with_presence;
 use crate::script::hello;
+use crate::tokens::{connect, guarded};
 use crate::world::{Record, Shard, World, options, protobuf};
 
 const CONNECTIONS: u32 = 10_000;
@@ -59,6 +60,29 @@ fn connect_as(hello: ConnectionInfo, world: &mut World, index: u32, channel: &st
 fn an_idle_connection_with_one_subscription_stays_under_half_a_kilobyte() {
     let bytes = bytes_per_connection(|_| "news".into());
     assert!(bytes <= 512, "{bytes} bytes per connection");
+}
+
+#[test]
+fn the_identity_of_a_token_costs_a_connection_one_small_block() {
+    let options = guarded(|options| {
+        options.channel.without_namespace.allow_subscribe_for_client = true;
+    });
+    let bytes = |words: &str, connect: &str| {
+        let (mut world, hello) = (World::with_shards(options.clone(), 1), hello(words));
+        let allocated = measure(|| {
+            for index in 0..CONNECTIONS {
+                let (key, mut record) = (ConnectionKey { index, generation: 1 }, Record::default());
+                let hub = &mut world.shards[0].hub;
+                hub.open(key, hello.clone(), world.now);
+                hub.receive(key, connect.as_bytes(), world.now, &mut record);
+                assert_eq!(record.effects.len(), 1);
+            }
+        });
+        u64::try_from(allocated.bytes_current).expect("more is held") / u64::from(CONNECTIONS)
+    };
+    let without = bytes("json as 42", r#"{"id":1,"connect":{}}"#);
+    let with = bytes("json", &connect(r#"{"sub":"42","jti":"some identity","iat":1}"#));
+    assert!(with <= without + 32, "{with} bytes, {without} without a token");
 }
 
 #[test]

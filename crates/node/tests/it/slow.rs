@@ -5,6 +5,7 @@
 
 mod kept;
 mod positions;
+mod revoked;
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

@@ -9,6 +9,7 @@ use fanwire_protocol::Encoding;
 use uuid::Uuid;
 
 use super::*;
+use crate::client_apps::ClientApps;
 use crate::clock::Clock;
 use crate::session::{CommandSource, ConnectionInfo, ConnectionKey, Phase};
 
@@ -22,10 +23,11 @@ fn session(index: u32, phase: Phase) -> Option<Session> {
         user: None,
         headers: Vec::new(),
     };
+    let app = ClientApps::default().shared("websocket", "", "");
     let now = Instant::now();
     let stale_at = Clock::new(now, 0).moment(now + Duration::from_secs(25));
     let key = ConnectionKey { index, generation: 1 };
-    let mut session = Session::new(key, hello, false, "".into(), stale_at);
+    let mut session = Session::new(key, hello, app, false, "".into(), stale_at);
     session.id = Uuid::from_u128(u128::from(index));
     session.phase = phase;
     Some(session)

@@ -1,0 +1,57 @@
+//! Messages about users: surveys of their connections, and changes of their status.
+//! In: calls of the server API, answers of nodes → out: values that travel between nodes, as Protobuf.
+//! Uses: prost. Never: sessions, the table of statuses.
+//! Change here: what nodes tell of users. Field numbers stay for ever.
+
+use std::collections::BTreeMap;
+
+/// Asks for connections of users. A node that does not know the message sends no answer.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct UserSurvey {
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    #[prost(string, repeated, tag = "2")]
+    pub users: Vec<String>,
+    /// The connections of the only user are described; otherwise those of each user are counted.
+    #[prost(bool, tag = "3")]
+    pub is_detailed: bool,
+}
+
+/// One connection, for the server API.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct ConnectionRecord {
+    /// Name of the SDK, as it says itself.
+    #[prost(string, tag = "1")]
+    pub app_name: String,
+    #[prost(string, tag = "2")]
+    pub app_version: String,
+    #[prost(string, tag = "3")]
+    pub transport: String,
+    /// `json` or `protobuf`.
+    #[prost(string, tag = "4")]
+    pub protocol: String,
+    /// Unix time in milliseconds.
+    #[prost(uint64, tag = "5")]
+    pub connected_at_ms: u64,
+    #[prost(string, repeated, tag = "6")]
+    pub channels: Vec<String>,
+}
+
+/// A change of the status of users.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct UserStatusChange {
+    #[prost(string, repeated, tag = "1")]
+    pub users: Vec<String>,
+    /// Text of the application.
+    #[prost(string, tag = "2")]
+    pub state: String,
+    /// Unix second of the change; 0 removes the status.
+    #[prost(uint64, tag = "3")]
+    pub active: u64,
+}
+
+/// Connections by client id.
+pub type Connections = BTreeMap<String, ConnectionRecord>;
+
+/// Connections of a user that a node describes, and one more when there are more.
+pub const CONNECTIONS_MAX: usize = 10_000;

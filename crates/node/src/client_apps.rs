@@ -1,0 +1,72 @@
+//! Names and versions of SDKs with their transports, shared by the connections of a shard that say the same.
+//! In: what a client says of itself → out: one shared copy of it.
+//! Uses: reference counts. Never: trusts the texts: each is cut, and a copy without a connection goes.
+//! Change here: what a connection keeps of its program.
+
+use std::sync::Arc;
+
+use hashbrown::{Equivalent, HashSet};
+
+/// The program of a client, as it says itself, and its transport.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ClientApp {
+    pub(crate) transport: &'static str,
+    pub(crate) name: Box<str>,
+    pub(crate) version: Box<str>,
+}
+
+/// The programs of one shard.
+#[derive(Debug, Default)]
+pub(crate) struct ClientApps {
+    known: HashSet<Arc<ClientApp>>,
+    /// The number at which copies without a connection are removed.
+    sweep_at: usize,
+}
+
+/// A [`ClientApp`] that is looked up; it has the same hash.
+#[derive(Hash)]
+struct Borrowed<'a> {
+    transport: &'a str,
+    name: &'a str,
+    version: &'a str,
+}
+
+impl Equivalent<Arc<ClientApp>> for Borrowed<'_> {
+    fn equivalent(&self, app: &Arc<ClientApp>) -> bool {
+        self.transport == app.transport && self.name == &*app.name && self.version == &*app.version
+    }
+}
+
+impl ClientApps {
+    /// The shared copy.
+    pub(crate) fn shared(
+        &mut self,
+        transport: &'static str,
+        name: &str,
+        version: &str,
+    ) -> Arc<ClientApp> {
+        let (name, version) = (cut(name), cut(version));
+        if let Some(app) = self.known.get(&Borrowed { transport, name, version }) {
+            return Arc::clone(app);
+        }
+        if self.known.len() >= self.sweep_at {
+            self.known.retain(|app| Arc::strong_count(app) > 1);
+            self.sweep_at = (2 * self.known.len()).max(SWEEP_MIN);
+        }
+        let app = Arc::new(ClientApp { transport, name: name.into(), version: version.into() });
+        self.known.insert(Arc::clone(&app));
+        app
+    }
+}
+
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]
+}
+
+/// Bytes that are kept of a name or a version.
+const TEXT_BYTES_MAX: usize = 64;
+/// Fewer copies are not worth a sweep.
+const SWEEP_MIN: usize = 64;
+
+#[cfg(test)]
+mod tests;

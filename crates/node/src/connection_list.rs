@@ -1,0 +1,41 @@
+//! The connections of a user on this node, collected from its shards.
+//! In: records of each shard → out: all of them, when the last shard has answered.
+//! Uses: a promise, a lock for the records. Never: sessions; `hub/connections.rs` describes them.
+//! Change here: how answers of shards become one.
+
+use fanwire_broker::Promise;
+use fanwire_cluster::{CONNECTIONS_MAX, ConnectionRecord, Connections};
+use fanwire_protocol::ErrorCode;
+use parking_lot::Mutex;
+
+/// A list on its way to all shards. The promise is kept when the last copy is dropped: then every shard has answered.
+#[derive(Debug)]
+pub struct ConnectionList {
+    found: Mutex<Connections>,
+    promise: Option<Promise<Connections, ErrorCode>>,
+}
+
+impl ConnectionList {
+    pub(crate) fn new(promise: Promise<Connections, ErrorCode>) -> Self {
+        Self { found: Mutex::default(), promise: Some(promise) }
+    }
+
+    /// Adds a connection.
+    pub(crate) fn add(&self, client: String, record: ConnectionRecord) {
+        self.found.lock().insert(client, record);
+    }
+
+    /// Whether it has more connections than the server API returns, so that further ones are of no use.
+    pub(crate) fn exceeds_limit(&self) -> bool {
+        self.found.lock().len() > CONNECTIONS_MAX
+    }
+}
+
+impl Drop for ConnectionList {
+    fn drop(&mut self) {
+        let found = std::mem::take(self.found.get_mut());
+        if let Some(promise) = self.promise.take() {
+            promise.keep(Ok(found));
+        }
+    }
+}

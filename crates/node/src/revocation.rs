@@ -1,0 +1,197 @@
+//! Blocked users, revoked tokens, and users whose older tokens are invalid: one table of a node, for all of its shards.
+//! In: changes of the server API, Unix time → out: whether a user or a token is refused now.
+//! Uses: hashes with a random key in place of texts, a lock for each stripe. Never: a clock, sessions, other nodes.
+//! Change here: what an entry says, and how long it stays. `node/revocations.rs` tells shards and other nodes of changes.
+
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use hashbrown::HashMap;
+use parking_lot::RwLock;
+
+/// The table. An entry takes 25 to 50 bytes, whatever the length of its texts. A check of an empty table is one atomic load.
+#[derive(Debug)]
+pub(crate) struct RevocationTable {
+    /// Random keys, so that no client can choose texts with equal hashes.
+    hashers: [RandomState; 2],
+    stripes: Box<[RwLock<HashMap<SubjectHash, Entry>>]>,
+    entries: AtomicUsize,
+    entries_max: usize,
+    /// The stripe from which the next sweep removes ended entries.
+    next_stripe: AtomicUsize,
+}
+
+/// The subject of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Subject<'a> {
+    User(&'a str),
+    /// The `jti` of a token.
+    Token(&'a str),
+    /// All tokens of a user, or the subscription tokens for one channel.
+    TokensOf(&'a str, Option<&'a str>),
+}
+
+/// A hash of a subject, in the table in place of its texts.
+type SubjectHash = [u32; 4];
+
+/// The identity of a token, for as long as the rights that it granted last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TokenId {
+    /// `None` for a token without `jti`.
+    uid: Option<SubjectHash>,
+    /// Unix second; 0 for a token without `iat`.
+    issued_at: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// The Unix second at which it ends, or `NEVER`.
+    end: u32,
+    /// Tokens that were issued earlier are invalid; 0 in other entries.
+    issued_before: u32,
+}
+
+/// The table has as many entries as it may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TableFull;
+
+impl Default for RevocationTable {
+    fn default() -> Self {
+        Self::with_limit(ENTRIES_MAX)
+    }
+}
+
+impl RevocationTable {
+    fn with_limit(entries_max: usize) -> Self {
+        Self {
+            hashers: [RandomState::new(), RandomState::new()],
+            stripes: (0..STRIPES).map(|_| RwLock::default()).collect(),
+            entries: AtomicUsize::new(0),
+            entries_max,
+            next_stripe: AtomicUsize::new(0),
+        }
+    }
+
+    /// The identity of a token with this `jti` ("" = none) and `iat` (0 = none).
+    pub(crate) fn token(&self, uid: &str, issued_at: u64) -> TokenId {
+        let uid = (!uid.is_empty()).then(|| self.hash(Subject::Token(uid)));
+        TokenId { uid, issued_at: seconds(issued_at) }
+    }
+
+    /// Adds an entry, or replaces the one of the same subject. It ends at the Unix second `expire_at`; 0 = never.
+    ///
+    /// # Errors
+    /// The table is full; entries that have ended count until they are removed.
+    pub(crate) fn insert(
+        &self,
+        subject: Subject<'_>,
+        issued_before: u64,
+        expire_at: u64,
+    ) -> Result<(), TableFull> {
+        let end = if expire_at == 0 { NEVER } else { seconds(expire_at) };
+        let entry = Entry { end, issued_before: seconds(issued_before) };
+        let hash = self.hash(subject);
+        let mut stripe = self.stripe(&hash).write();
+        if let Some(old) = stripe.get_mut(&hash) {
+            *old = entry;
+            return Ok(());
+        }
+        if self.entries.fetch_add(1, Relaxed) >= self.entries_max {
+            self.entries.fetch_sub(1, Relaxed);
+            return Err(TableFull);
+        }
+        stripe.insert(hash, entry);
+        Ok(())
+    }
+
+    /// Removes the entry of a subject, if there is one.
+    pub(crate) fn remove(&self, subject: Subject<'_>) {
+        let hash = self.hash(subject);
+        if self.stripe(&hash).write().remove(&hash).is_some() {
+            self.entries.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Whether a user is blocked at a Unix second.
+    pub(crate) fn blocks(&self, user: &str, unix: u64) -> bool {
+        !self.is_empty() && self.entry(&self.hash(Subject::User(user)), unix).is_some()
+    }
+
+    /// Whether a token of a user is revoked or invalid at a Unix second. `channel` is that of a subscription token.
+    pub(crate) fn refuses(
+        &self,
+        token: &TokenId,
+        user: &str,
+        channel: Option<&str>,
+        unix: u64,
+    ) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let is_too_old = |channel| {
+            let entry = self.entry(&self.hash(Subject::TokensOf(user, channel)), unix);
+            entry.is_some_and(|entry| token.issued_at < entry.issued_before)
+        };
+        token.uid.is_some_and(|uid| self.entry(&uid, unix).is_some())
+            || is_too_old(None)
+            || channel.is_some() && is_too_old(channel)
+    }
+
+    /// Removes what has ended from a few stripes. Called once a second, it visits all of them within 16 s.
+    pub(crate) fn sweep(&self, unix: u64) {
+        if self.is_empty() {
+            return;
+        }
+        let first = self.next_stripe.fetch_add(STRIPES_AT_ONCE, Relaxed);
+        for stripe in first..first + STRIPES_AT_ONCE {
+            let mut stripe = self.stripes[stripe % STRIPES].write();
+            let before = stripe.len();
+            stripe.retain(|_, entry| !entry.has_ended(unix));
+            self.entries.fetch_sub(before - stripe.len(), Relaxed);
+            if stripe.len() < stripe.capacity() / 4 {
+                stripe.shrink_to_fit();
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.entries.load(Relaxed) == 0
+    }
+
+    /// The entry of a subject, unless it has ended.
+    fn entry(&self, hash: &SubjectHash, unix: u64) -> Option<Entry> {
+        let entry = self.stripe(hash).read().get(hash).copied();
+        entry.filter(|entry| !entry.has_ended(unix))
+    }
+
+    fn hash(&self, subject: Subject<'_>) -> SubjectHash {
+        let [low, high] = self.hashers.each_ref().map(|hasher| hasher.hash_one(subject));
+        [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32]
+    }
+
+    fn stripe(&self, hash: &SubjectHash) -> &RwLock<HashMap<SubjectHash, Entry>> {
+        &self.stripes[hash[0] as usize % STRIPES]
+    }
+}
+
+impl Entry {
+    fn has_ended(&self, unix: u64) -> bool {
+        self.end != NEVER && u64::from(self.end) <= unix
+    }
+}
+
+fn seconds(unix: u64) -> u32 {
+    u32::try_from(unix).unwrap_or(NEVER)
+}
+
+/// An end that does not come, and the latest time.
+const NEVER: u32 = u32::MAX;
+/// Locks of the table; a sweep holds one of them for the entries of its stripe.
+const STRIPES: usize = 256;
+/// Stripes of a sweep.
+const STRIPES_AT_ONCE: usize = 16;
+/// Entries of a table, ended ones included.
+pub(crate) const ENTRIES_MAX: usize = 1_000_000;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! Tests of the table: each kind of entry, ends, replaced entries, the limit, and its bytes.
+//! In: changes at Unix seconds → out: the answers of checks, the number of entries.
+//! Uses: the table alone. Time is a number.
+//! Change here: tests of the table. Its effects on connections are in `tests/it/revocations.rs`.
+
+use super::*;
+
+const NOW: u64 = 1_800_000_000;
+
+#[test]
+fn a_blocked_user_is_blocked_until_the_end() {
+    let table = RevocationTable::default();
+    assert!(!table.blocks("ada", NOW));
+    table.insert(Subject::User("ada"), 0, NOW + 10).expect("there is room");
+    table.insert(Subject::User("bob"), 0, 0).expect("there is room");
+    for (user, unix, is_blocked) in [
+        ("ada", NOW, true),
+        ("ada", NOW + 9, true),
+        ("ada", NOW + 10, false),
+        ("ada", NOW + 9, true), // the clock steps back
+        ("bob", NOW * 2, true),
+        ("eve", NOW, false),
+        ("", NOW, false),
+    ] {
+        assert_eq!(table.blocks(user, unix), is_blocked, "{user} at {unix}");
+    }
+    table.remove(Subject::User("bob"));
+    table.remove(Subject::User("bob"));
+    assert!(!table.blocks("bob", NOW));
+    assert_eq!(table.entries.load(Relaxed), 1);
+}
+
+#[test]
+fn a_later_entry_replaces_an_earlier_one() {
+    let table = RevocationTable::default();
+    for expire_at in [0, NOW + 10, NOW + 5] {
+        table.insert(Subject::User("ada"), 0, expire_at).expect("there is room");
+    }
+    assert!(table.blocks("ada", NOW + 4));
+    assert!(!table.blocks("ada", NOW + 5));
+}
+
+#[test]
+fn a_revoked_token_is_refused_by_its_jti() {
+    let table = RevocationTable::default();
+    table.insert(Subject::Token("7"), 0, 0).expect("there is room");
+    for (uid, channel, is_refused) in
+        [("7", None, true), ("7", Some("news"), true), ("8", None, false), ("", None, false)]
+    {
+        let token = table.token(uid, NOW);
+        assert_eq!(table.refuses(&token, "ada", channel, NOW), is_refused, "{uid}");
+    }
+    assert!(!table.blocks("7", NOW), "a jti is no user");
+}
+
+#[test]
+fn older_tokens_of_a_user_are_refused() {
+    let table = RevocationTable::default();
+    table.insert(Subject::TokensOf("ada", None), NOW, NOW + 100).expect("there is room");
+    table.insert(Subject::TokensOf("bob", Some("news")), NOW, 0).expect("there is room");
+    for (user, channel, issued_at, is_refused) in [
+        ("ada", None, NOW - 1, true),
+        ("ada", None, NOW, false),
+        ("ada", None, NOW + 1, false),
+        ("ada", None, 0, true),
+        ("ada", Some("news"), NOW - 1, true),
+        ("ada", Some("news"), NOW, false),
+        ("bob", None, NOW - 1, false),
+        ("bob", Some("news"), NOW - 1, true),
+        ("bob", Some("new"), NOW - 1, false),
+        ("eve", Some("news"), 0, false),
+    ] {
+        let token = table.token("", issued_at);
+        assert_eq!(table.refuses(&token, user, channel, NOW), is_refused, "{user} {channel:?}");
+    }
+    assert!(!table.refuses(&table.token("", 0), "ada", None, NOW + 100), "the entry has ended");
+}
+
+#[test]
+fn the_limit_counts_entries_until_they_are_swept() {
+    let table = RevocationTable::with_limit(3);
+    for user in ["a", "b", "c", "a"] {
+        assert_eq!(table.insert(Subject::User(user), 0, NOW + 1), Ok(()), "{user}");
+    }
+    assert_eq!(table.insert(Subject::User("d"), 0, 0), Err(TableFull));
+    let sweeps = STRIPES / STRIPES_AT_ONCE;
+    (0..sweeps).for_each(|_| table.sweep(NOW));
+    assert_eq!(table.entries.load(Relaxed), 3);
+    (0..sweeps).for_each(|_| table.sweep(NOW + 1));
+    assert_eq!(table.entries.load(Relaxed), 0);
+    assert_eq!(table.insert(Subject::User("d"), 0, 0), Ok(()));
+}
+
+#[test]
+fn a_million_revoked_tokens_take_less_than_64_mb() {
+    let table = RevocationTable::default();
+    for number in 0..ENTRIES_MAX {
+        table.insert(Subject::Token(&number.to_string()), 0, NOW).expect("there is room");
+    }
+    let bytes = table.stripes.iter().map(|stripe| stripe.read().allocation_size());
+    let bytes = bytes.sum::<usize>();
+    assert!(bytes <= 64_000_000, "{bytes}");
+    assert_eq!(table.insert(Subject::Token("x"), 0, 0), Err(TableFull));
+    (0..STRIPES / STRIPES_AT_ONCE).for_each(|_| table.sweep(NOW));
+    let capacity = table.stripes.iter().map(|stripe| stripe.read().capacity());
+    assert_eq!((table.entries.load(Relaxed), capacity.sum::<usize>()), (0, 0));
+}
