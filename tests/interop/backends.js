@@ -1,5 +1,5 @@
 // Backends of event proxies: an HTTP one and a gRPC one inside a test, and the programs of docs/backends.md as processes.
-// In: answers by path or method, or the name of a program → out: where it listens, and a log of what it was asked.
+// In: answers by path or method, or a program of the page → out: where it listens, and a log of what it was asked.
 // May use Node's own modules and npm gRPC; never expectations, which stand in the tests.
 // How a backend runs is changed here; what it answers stands in the tests and in the page.
 
@@ -16,7 +16,7 @@ import grpc from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 
 import { inCharge } from './children.js';
-import { Log, within } from './server.js';
+import { Log, start, within } from './server.js';
 
 const PROTO = fileURLToPath(new URL('../../crates/protocol/proto/proxy.proto', import.meta.url));
 const MODULES = fileURLToPath(new URL('./node_modules', import.meta.url));
@@ -25,22 +25,26 @@ const BUILD_MS = 300_000;
 
 /**
  * An HTTP backend. `answers` has a function per path, from an event to a body, or to `[status, body, headers]`, or to
- * `undefined` when it has answered with the response, its second argument, itself.
+ * `undefined` when it has answered with the response, its second argument, itself. `serverOf` makes a server other than one
+ * of plain HTTP.
  */
 export class HttpBackend {
-  static async start(t, answers, port = 0) {
+  static async start(t, answers, { port = 0, serverOf = createServer } = {}) {
     const emitter = new EventEmitter();
     const backend = Object.assign(new HttpBackend(), { answers, events: new Log(emitter, 'event') });
-    backend.server = createServer(async (request, response) => {
+    const answered = async (request, response) => {
       let text = '';
       for await (const part of request.setEncoding('utf8')) text += part;
-      const event = { path: request.url, headers: request.headers, text, body: JSON.parse(text) };
+      const { url: path, headers, httpVersion } = request;
+      const event = { path, headers, httpVersion, text, body: JSON.parse(text) };
       emitter.emit('event', event);
       const answer = await backend.answers[event.path]?.(event, response);
       if (answer === undefined) return;
-      const [status, body, headers] = Array.isArray(answer) ? answer : [200, answer];
-      response.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body));
-    });
+      const [status, body, more] = Array.isArray(answer) ? answer : [200, answer];
+      response.writeHead(status, more).end(typeof body === 'string' ? body : JSON.stringify(body));
+    };
+    backend.server = serverOf(answered);
+    backend.server.on('session', (session) => t.after(() => session.destroy()));
     backend.server.listen(port, '127.0.0.1');
     await once(backend.server, 'listening');
     backend.port = backend.server.address().port;
@@ -49,7 +53,7 @@ export class HttpBackend {
   }
 
   url(at) {
-    return `http://127.0.0.1:${this.port}${at}`;
+    return `http://localhost:${this.port}${at}`;
   }
 
   /** The events at a path so far. */
@@ -65,19 +69,37 @@ export class HttpBackend {
 
   stop() {
     this.server.close();
-    this.server.closeAllConnections();
+    this.server.closeAllConnections?.();
   }
 }
 
+/** Starts a server with these settings that ends with the test. */
+export async function serve(t, settings) {
+  const server = await start(settings);
+  t.after(() => server.stop());
+  return server;
+}
+
+/** Settings of `client` with a connect proxy at the path `/connect` of a backend. */
+export const connected = (backend, options = {}) => ({
+  proxy: { connect: { enabled: true, endpoint: backend.url('/connect'), ...options } },
+});
+
+/** The answer of a connect that makes everybody `ada`. */
+export const asAda = () => ({ result: { user: 'ada' } });
+
+/** The Unix second in so many seconds. */
+export const seconds = (from = 0) => Math.floor(Date.now() / 1000) + from;
+
 /** Starts a gRPC backend with these methods, as grpc-js calls them; `address` is its endpoint. */
-export async function grpcBackend(t, methods, at = 0) {
+export async function grpcBackend(t, methods, { at = 0, credentials = grpc.ServerCredentials.createInsecure() } = {}) {
   const proto = loadSync(PROTO, { keepCase: true });
   const { CentrifugoProxy } = grpc.loadPackageDefinition(proto).centrifugal.centrifugo.proxy;
   const server = new grpc.Server();
   server.addService(CentrifugoProxy.service, methods);
   const port = await new Promise((resolve, reject) => {
     const bound = (error, port) => (error ? reject(error) : resolve(port));
-    server.bindAsync(`127.0.0.1:${at}`, grpc.ServerCredentials.createInsecure(), bound);
+    server.bindAsync(`127.0.0.1:${at}`, credentials, bound);
   });
   t.after(() => server.forceShutdown());
   return { server, port, address: `grpc://127.0.0.1:${port}` };

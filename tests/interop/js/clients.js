@@ -35,6 +35,14 @@ export function sdk(t, server, encoding, options = {}) {
   return client;
 }
 
+/** The option `websocket` of an SDK client whose request has these headers. */
+export const withHeaders = (headers) =>
+  class extends WebSocket {
+    constructor(url, protocols) {
+      super(url, protocols, { headers });
+    }
+  };
+
 /** Waits for the next `event` of an SDK client or subscription and returns its context. */
 export function next(emitter, event) {
   return within(new Promise((resolve) => emitter.once(event, resolve)), event);

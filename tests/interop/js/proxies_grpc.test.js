@@ -1,30 +1,29 @@
 // Event proxies over gRPC: metadata, every unary method, and subscription streams one way and both ways.
 // In: settings with gRPC endpoints → out: what a backend was asked, and what clients get of its answers and streams.
 // May use npm centrifuge and npm gRPC; backends are started by ../backends.js.
-// What both kinds of backends share is in proxies.test.js.
+// What both kinds of backends share is in the other files of proxies.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 
 import grpc from '@grpc/grpc-js';
-import WebSocket from 'ws';
 
-import { bytes, grpcBackend, unary } from '../backends.js';
-import { Log, eventually, start } from '../server.js';
-import { ENCODINGS, connect, next, raw, sdk, subscribe } from './clients.js';
+import * as backends from '../backends.js';
+import { bytes, grpcBackend, seconds, unary } from '../backends.js';
+import { Log, eventually } from '../server.js';
+import { ENCODINGS, connect, next, raw, sdk, subscribe, withHeaders } from './clients.js';
 
 const [JSON_SDK, PROTOBUF_SDK] = ENCODINGS;
-
-const seconds = (from = 0) => Math.floor(Date.now() / 1000) + from;
+const key = (file) => fileURLToPath(new URL(`../../keys/${file}`, import.meta.url));
 
 /** A server with these settings that ends with the test; every client is `ada` by a backend. */
-async function serve(t, address, { client = {}, proxy = {}, ...settings } = {}) {
+function serve(t, address, { client = {}, proxy = {}, ...settings } = {}) {
   const connect = { enabled: true, endpoint: address, ...proxy };
-  const server = await start({ client: { ...client, proxy: { connect, ...client.proxy } }, ...settings });
-  t.after(() => server.stop());
-  return server;
+  return backends.serve(t, { client: { ...client, proxy: { connect, ...client.proxy } }, ...settings });
 }
 
 const Connect = unary(() => ({ result: { user: 'ada' } }));
@@ -103,11 +102,7 @@ test('unary calls of every event, with metadata in lower case', async (t) => {
     },
     rpc: { proxy: rules, without_namespace: { proxy_enabled: true } },
   });
-  const websocket = class extends WebSocket {
-    constructor(url, protocols) {
-      super(url, protocols, { headers: { Cookie: 'session=ada' } });
-    }
-  };
+  const websocket = withHeaders({ Cookie: 'session=ada' });
   const client = sdk(t, server, JSON_SDK, { websocket, headers: { Authorization: 'Bearer t' }, data: { page: 1 } });
   const context = await connect(client);
   assert.deepEqual(context.data, { n: 1 });
@@ -118,6 +113,7 @@ test('unary calls of every event, with metadata in lower case', async (t) => {
   assert.deepEqual((await client.rpc('echo', [1])).data, [1]);
   await eventually(() => asked.refresh && asked.sub_refresh, 'both refreshes');
   assert.deepEqual([client.state, subscription.state], ['connected', 'subscribed']);
+  assert.deepEqual(Object.keys(asked).sort(), ['connect', 'publish', 'refresh', 'rpc', 'sub_refresh', 'subscribe']);
   for (const [name, { request, metadata }] of Object.entries(asked)) {
     const { cookie, authorization, 'x-key': key, 'x-credentials': credentials } = metadata;
     assert.deepEqual([cookie, authorization, key, credentials], ['session=ada', 'Bearer t', 'secret', 'c'], name);
@@ -159,6 +155,29 @@ test('errors, disconnects, and statuses other than OK', async (t) => {
   const disconnected = next(client, 'disconnected');
   client.rpc('out', {}).catch(() => {});
   assert.equal((await disconnected).code, 4500);
+});
+
+test('TLS in both directions: unary calls and streams', async (t) => {
+  const { calls, methods } = streams();
+  const pair = { private_key: readFileSync(key('localhost.private.pem')), cert_chain: readFileSync(key('localhost.pem')) };
+  const credentials = grpc.ServerCredentials.createSsl(readFileSync(key('ca.pem')), [pair], true);
+  const { port } = await grpcBackend(t, methods, { credentials });
+  const address = `localhost:${port}`;
+  const trusting = { enabled: true, server_ca_pem: key('ca.pem') };
+  const own = { cert_pem: key('localhost.pem'), key_pem: key('localhost.private.pem') };
+  const right = { grpc: { tls: { ...trusting, ...own } } };
+  const server = await serve(t, address, { proxy: right, ...streamed(address, {}, right) });
+  const client = sdk(t, server, JSON_SDK);
+  await connect(client);
+  const { publications } = await subscribe(client, 'live:1');
+  calls.items[0].call.write({ publication: { data: bytes('secret') } });
+  assert.deepEqual((await publications.count(1)).map(({ data }) => data), ['secret']);
+  const wrong = [{}, { tls: { enabled: true, ...own } }, { tls: { ...trusting, ...own, server_name: 'other.test' } }, { tls: trusting }];
+  for (const grpc of wrong) {
+    const server = await serve(t, address, { proxy: { grpc } });
+    const client = await raw(t, server);
+    assert.equal((await client.connect()).error?.code, 100, JSON.stringify(grpc));
+  }
 });
 
 for (const encoding of ENCODINGS) {
@@ -318,7 +337,7 @@ test('subscriptions are back when a backend that was down is back', async (t) =>
   assert.equal((await subscribing).code, 2500);
   assert.equal((await failed).error.code, 100);
   const subscribed = next(subscription, 'subscribed');
-  await grpcBackend(t, methods, backend.port);
+  await grpcBackend(t, methods, { at: backend.port });
   await subscribed;
   calls.items.at(-1).call.write({ publication: { data: bytes('again') } });
   assert.deepEqual((await publications.count(1)).map(({ data }) => data), ['again']);
