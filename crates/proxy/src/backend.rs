@@ -16,6 +16,8 @@ pub(crate) enum CallFailure {
     Payload,
     /// The answer has another HTTP status than 200.
     Status(u16),
+    /// The backend has said that it did not process the call.
+    Unprocessed,
     /// No connection, or it ended; a gRPC status other than OK.
     Transport(String),
     /// The answer was not complete in time.
@@ -28,7 +30,7 @@ impl CallFailure {
     /// Whether it says that the backend is down.
     pub(crate) fn is_outage(&self) -> bool {
         match self {
-            Self::Transport(_) | Self::Timeout => true,
+            Self::Unprocessed | Self::Transport(_) | Self::Timeout => true,
             Self::Status(status) => *status >= 500,
             Self::Payload | Self::Answer(_) => false,
         }
@@ -40,6 +42,7 @@ impl fmt::Display for CallFailure {
         match self {
             Self::Payload => f.write_str("the payload is not JSON, and binary_encoding is off"),
             Self::Status(status) => write!(f, "the backend answered with status {status}"),
+            Self::Unprocessed => f.write_str("the backend refused the call unseen"),
             Self::Transport(error) => write!(f, "the backend did not answer: {error}"),
             Self::Timeout => f.write_str("the backend did not answer in time"),
             Self::Answer(error) => write!(f, "the backend's answer is no response: {error}"),

@@ -3,6 +3,7 @@
 //! Uses tonic's codec over the client of `tls`, HTTP/2 only. Never: what a response means.
 //! Changed here: how a call looks on the wire.
 
+use std::error::Error;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -127,6 +128,10 @@ fn upstream(
 }
 
 fn failure(status: tonic::Status) -> CallFailure {
+    let error = status.source().and_then(|error| error.downcast_ref::<RequestError>());
+    if error.is_some_and(RequestError::is_unprocessed) {
+        return CallFailure::Unprocessed;
+    }
     CallFailure::Transport(format!("{:?}: {}", status.code(), status.message()))
 }
 

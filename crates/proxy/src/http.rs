@@ -52,6 +52,7 @@ impl HttpBackend {
         *request.headers_mut() = headers;
         let response = self.client.send(request).await.map_err(|error| match error {
             RequestError::Timeout => CallFailure::Timeout,
+            error if error.is_unprocessed() => CallFailure::Unprocessed,
             error => CallFailure::Transport(error.to_string()),
         })?;
         match response.status() {

@@ -94,9 +94,17 @@ impl Proxy {
     ) -> Result<Option<<R::Response as ProxyResponse>::Result>, Rejection> {
         let headers = self.headers.apply(context);
         let sent = async {
-            match &self.backend {
-                Backend::Http(backend) => backend.call(&request, headers).await,
-                Backend::Grpc(backend) => backend.call(&request, headers, self.timeout).await,
+            let mut pauses = PAUSES.into_iter();
+            loop {
+                let headers = headers.clone();
+                let answer = match &self.backend {
+                    Backend::Http(backend) => backend.call(&request, headers).await,
+                    Backend::Grpc(backend) => backend.call(&request, headers, self.timeout).await,
+                };
+                match (answer, pauses.next()) {
+                    (Err(CallFailure::Unprocessed), Some(pause)) => time::sleep(pause).await,
+                    (answer, _) => return answer,
+                }
             }
         };
         answer::result(self.within_limits(R::KIND, sent).await?)
@@ -215,7 +223,7 @@ impl Proxy {
         let cause = match failure {
             CallFailure::Payload => FailureCause::Payload,
             CallFailure::Status(_) => FailureCause::Status,
-            CallFailure::Transport(_) => FailureCause::Transport,
+            CallFailure::Unprocessed | CallFailure::Transport(_) => FailureCause::Transport,
             CallFailure::Timeout => FailureCause::Timeout,
             CallFailure::Answer(_) => FailureCause::Answer,
         };
@@ -236,6 +244,10 @@ impl Proxy {
         Rejection::Unavailable(text.to_owned().into())
     }
 }
+
+/// Before a call is sent again that the backend did not process: it refused a stream, or closes in good order.
+const PAUSES: [Duration; 3] =
+    [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(80)];
 
 const QUEUE_FULL: &str = "as many calls as queue_max of the proxy allows wait for the backend";
 const WAITED_TOO_LONG: &str =

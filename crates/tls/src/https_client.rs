@@ -159,6 +159,23 @@ impl fmt::Display for RequestError {
 
 impl Error for RequestError {}
 
+impl RequestError {
+    /// Whether the server has said that it did not process the request, so that it may be sent again (RFC 9113 §8.7).
+    pub fn is_unprocessed(&self) -> bool {
+        let Self::Http(error) = self else { return false };
+        let mut cause: Option<&(dyn Error + 'static)> = Some(&**error);
+        while let Some(error) = cause {
+            if let Some(error) = error.downcast_ref::<h2::Error>() {
+                let is_refused = error.reason() == Some(h2::Reason::REFUSED_STREAM);
+                let is_graceful = error.reason() == Some(h2::Reason::NO_ERROR);
+                return is_refused || error.is_go_away() && error.is_remote() && is_graceful;
+            }
+            cause = error.source();
+        }
+        false
+    }
+}
+
 fn with_causes(error: &(dyn Error + 'static), f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{error}")?;
     let mut causes = iter::successors(error.source(), |cause| (*cause).source());

@@ -291,7 +291,11 @@ fn commands() -> Vec<Row> {
             of(r#""presence":{"channel":"news:a"}"#),
             "set `presence` of the namespace",
         ),
-        row("an RPC", of(r#""rpc":{"method":"f"}"#), "call your backend over HTTP"),
+        row(
+            "an RPC",
+            of(r#""rpc":{"method":"f"}"#),
+            "set rpc.proxy.endpoint and rpc.without_namespace.proxy_enabled",
+        ),
         row(
             "`send`, which has no receiver",
             Action::Client(vec![r#"{"send":{"data":{}}}"#.to_owned()]),
