@@ -291,11 +291,7 @@ fn commands() -> Vec<Row> {
             of(r#""presence":{"channel":"news:a"}"#),
             "set `presence` of the namespace",
         ),
-        row(
-            "an RPC",
-            of(r#""rpc":{"method":"f"}"#),
-            "set rpc.proxy.endpoint and rpc.without_namespace.proxy_enabled",
-        ),
+        row("an RPC", of(r#""rpc":{"method":"f"}"#), "enable a proxy of rpc"),
         row(
             "`send`, which has no receiver",
             Action::Client(vec![r#"{"send":{"data":{}}}"#.to_owned()]),
