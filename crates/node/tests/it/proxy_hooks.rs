@@ -16,6 +16,9 @@ use fanwire_node::{ConnectionInfo, Renewal};
 use crate::script::hello;
 use crate::world::{UNIX, World, options};
 
+/// The promises of a hook, until the test keeps them.
+type Asked = Arc<Mutex<Vec<Promise<Option<bytes::Bytes>, Rejection>>>>;
+
 const ADA: &str = r#"ada opens
     ada > {"id":1,"connect":{}}
     ada < {"id":1,"connect":{"client":"ada","version":"test","ping":25,"pong":true}}"#;
@@ -105,9 +108,8 @@ fn methods_have_namespaces_with_proxies() {
 
 #[test]
 fn hooks_of_a_program_are_asked_first_and_proxies_about_the_rest() {
-    let (first, second): (Arc<Mutex<Vec<_>>>, _) =
-        (Arc::default(), Arc::<Mutex<Vec<_>>>::default());
-    let later = |asked: &Arc<Mutex<Vec<Promise<Option<bytes::Bytes>, Rejection>>>>| {
+    let (first, second) = (Asked::default(), Asked::default());
+    let later = |asked: &Asked| {
         let asked = Arc::clone(asked);
         Some(Hook::new(move |_: RpcEvent| {
             let (promise, answer) = Answer::later();
@@ -119,7 +121,7 @@ fn hooks_of_a_program_are_asked_first_and_proxies_about_the_rest() {
     let hooks = hooks.or(Hooks { rpc: later(&second), ..Hooks::default() });
     let mut world = world(options(|_| {}), hooks);
     world.play(&format!("{ADA}\n ada > {{\"id\":2,\"rpc\":{{\"method\":\"m\"}}}}"));
-    let take = |asked: &Arc<Mutex<Vec<_>>>| asked.lock().expect("one thread").pop();
+    let take = |asked: &Asked| asked.lock().expect("one thread").pop();
     assert!(take(&second).is_none(), "the first has not decided yet");
     take(&first).expect("asked").keep(Ok(None));
     take(&second).expect("asked").keep(Ok(Some("2".into())));
