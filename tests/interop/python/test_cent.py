@@ -227,13 +227,46 @@ class Cent(Sdk, unittest.IsolatedAsyncioTestCase):
 
     async def test_methods_that_are_not_there_are_status_404(self):
         for request in [
-            cent.ConnectionsRequest(user="42", expression=""),
-            cent.BlockUserRequest(user="42"),
             cent.DeviceListRequest(filter=cent.DeviceFilter()),
         ]:
             with self.assertRaises(cent.CentTransportError) as raised:
                 await self.ask(request)
             self.assertEqual(raised.exception.status_code, 404)
+
+    async def test_lists_the_connections_of_a_user(self):
+        client, _, client_id = await self.someone(self.server, "42")
+        await self.subscribed(client, "room")
+        listed = (await self.ask(cent.ConnectionsRequest(user="42", expression=""))).connections
+        self.assertEqual(list(listed), [client_id])
+        connection = listed[client_id]
+        self.assertEqual((connection.user, connection.transport), ("42", "websocket"))
+        self.assertEqual(list(connection.state.channels), ["room"])
+        nobody = await self.ask(cent.ConnectionsRequest(user="nobody", expression=""))
+        self.assertEqual(nobody.connections, {})
+
+    async def test_keeps_the_status_of_users(self):
+        _, _, _ = await self.someone(self.server, "42")
+        await self.ask(cent.UpdateUserStatusRequest(users=["42"]))
+        of = cent.GetUserStatusRequest(users=["42", "nobody"])
+        known, unknown = (await self.ask(of)).statuses
+        self.assertEqual((known.user, unknown.user), ("42", "nobody"))
+        self.assertGreater(known.active, 0)
+        self.assertGreater(known.online, 0)
+        await self.ask(cent.DeleteUserStatusRequest(users=["42"]))
+        self.assertFalse((await self.ask(of)).statuses[0].active)
+
+    async def test_blocks_a_user_and_revokes_tokens(self):
+        _, events, _ = await self.someone(self.server, "42")
+        await self.ask(cent.BlockUserRequest(user="42"))
+        self.assertEqual((await events.next("disconnected")).code, 3507)
+        await self.ask(cent.UnblockUserRequest(user="42"))
+        _, events, _ = await self.someone(self.server, "42")
+        await self.ask(cent.RevokeTokenRequest(uid="none"))
+        await self.refused(cent.RevokeTokenRequest(uid=""), 107)
+        await self.refused(cent.BlockUserRequest(user="42", expire_at=1), 107)
+        await self.ask(cent.InvalidateUserTokensRequest(user="another", issued_before=int(time.time())))
+        listed = await self.ask(cent.ConnectionsRequest(user="42", expression=""))
+        self.assertEqual(len(listed.connections), 1)
 
     async def test_sends_a_batch(self):
         for parallel in (False, True):
