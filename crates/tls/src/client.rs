@@ -3,7 +3,10 @@
 //! Uses rustls with aws-lc, named directly so that no process-wide provider is needed. Never: speaks a protocol above TLS.
 //! Changed here: how servers are verified. How PEM options are read lives in `pem`.
 
-use std::{fmt, io, sync::Arc};
+use std::{
+    fmt, io,
+    sync::{Arc, OnceLock},
+};
 
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
@@ -91,17 +94,22 @@ impl Tls {
     }
 }
 
-fn authorities(pem: &str) -> Result<RootCertStore, TlsError> {
-    let mut roots = RootCertStore::empty();
+/// The authorities in an option, or those of the system, which are read once: that takes long, and there are many clients.
+fn authorities(pem: &str) -> Result<Arc<RootCertStore>, TlsError> {
+    static OF_THE_SYSTEM: OnceLock<Arc<RootCertStore>> = OnceLock::new();
     if pem.is_empty() {
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         // Having no authority is not an error here: addresses may be `http`, and otherwise the handshake fails.
-        return Ok(roots);
+        return Ok(Arc::clone(OF_THE_SYSTEM.get_or_init(|| {
+            let mut roots = RootCertStore::empty();
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            Arc::new(roots)
+        })));
     }
+    let mut roots = RootCertStore::empty();
     for certificate in pem::certificates("server_ca_pem", pem)? {
         roots.add(certificate).map_err(|error| TlsError::pem("server_ca_pem", &error))?;
     }
-    Ok(roots)
+    Ok(Arc::new(roots))
 }
 
 /// Accepts `certificate` alone, or without it every one (`insecure_skip_verify`); handshake signatures are still checked.
