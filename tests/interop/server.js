@@ -25,6 +25,9 @@ export const PATIENCE_MS = 10_000;
 const PROGRAM =
   process.env.FANWIRE ?? fileURLToPath(new URL('../../target/debug/fanwire', import.meta.url));
 
+/** Variables of these suites: a start warns of them, and a reload refuses what is no key. */
+const NOT_FOR_THE_SERVER = { FANWIRE_GO_CLIENTS: undefined, FANWIRE_PYTHON: undefined };
+
 /** A running server. `host` is `127.0.0.1:PORT`, `lines` what it printed. */
 export class Server {
   constructor({ child, lines, folder }, host, apiKey) {
@@ -200,7 +203,7 @@ function launch(programArguments, settings, environment = {}, files = {}) {
   const folder = mkdtempSync(path.join(tmpdir(), 'fanwire-'));
   writeFileSync(path.join(folder, 'config.json'), JSON.stringify(settings, null, 2));
   for (const [name, text] of Object.entries(files)) writeFileSync(path.join(folder, name), text);
-  const env = { ...process.env, ...environment };
+  const env = { ...process.env, ...NOT_FOR_THE_SERVER, ...environment };
   const child = inCharge(spawn(PROGRAM, programArguments, { stdio: ['ignore', 'pipe', 'pipe'], cwd: folder, env }));
   const lines = [];
   for (const stream of [child.stdout, child.stderr]) {
