@@ -26,7 +26,8 @@ const PROGRAM =
   process.env.FANWIRE ?? fileURLToPath(new URL('../../target/debug/fanwire', import.meta.url));
 
 /** Variables of these suites: a start warns of them, and a reload refuses what is no key. */
-const NOT_FOR_THE_SERVER = { FANWIRE_GO_CLIENTS: undefined, FANWIRE_PYTHON: undefined };
+const OF_THE_SUITES = Object.keys(process.env).filter((name) => name.startsWith('FANWIRE_'));
+const NOT_FOR_THE_SERVER = Object.fromEntries(OF_THE_SUITES.map((name) => [name, undefined]));
 
 /** A running server. `host` is `127.0.0.1:PORT`, `lines` what it printed. */
 export class Server {
