@@ -32,12 +32,20 @@ pub struct Proxies {
 }
 
 impl Proxies {
-    /// Every proxy.
-    pub fn iter(&self) -> impl Iterator<Item = &ProxyOptions> {
-        let defaults =
-            [&self.subscribe, &self.publish, &self.sub_refresh, &self.subscribe_stream, &self.rpc];
-        let of_connections = [&self.connect, &self.refresh].into_iter().flatten();
-        of_connections.chain(defaults).chain(self.named.values())
+    /// Every proxy, with its section in the configuration.
+    pub fn iter(&self) -> impl Iterator<Item = (String, &ProxyOptions)> {
+        let defaults = [
+            ("channel.proxy.subscribe", &self.subscribe),
+            ("channel.proxy.publish", &self.publish),
+            ("channel.proxy.sub_refresh", &self.sub_refresh),
+            ("channel.proxy.subscribe_stream", &self.subscribe_stream),
+            ("rpc.proxy", &self.rpc),
+        ];
+        let connect = self.connect.iter().map(|options| ("client.proxy.connect", options));
+        let refresh = self.refresh.iter().map(|options| ("client.proxy.refresh", options));
+        let sections = connect.chain(refresh).chain(defaults);
+        let named = self.named.iter().map(|(name, one)| (format!("proxies[{name}]"), one));
+        sections.map(|(key, options)| (key.to_owned(), options)).chain(named)
     }
 }
 
@@ -46,7 +54,7 @@ impl Proxies {
 pub struct ProxyOptions {
     /// `http://` or `https://` = HTTP; `grpc://host:port` or `host:port` = gRPC; "" = not set.
     pub endpoint: String,
-    /// From the event to the last byte of the answer.
+    /// Time limit of a call, from the event to the last byte of the answer.
     pub timeout: Duration,
     /// Names of headers of the client's request that calls carry.
     pub http_headers: Vec<String>,

@@ -184,9 +184,9 @@ impl Node {
         }
     }
 
-    /// Says that a refresh failed, each cause once in a while.
+    /// Says once in a while that a refresh failed.
     pub(crate) fn log_failed_refresh(&self, cause: &str, now: Instant) {
-        if let Some(repeats) = self.log_throttle.record(cause, now) {
+        if let Some(repeats) = self.log_throttle.record("refresh", now) {
             tracing::warn!(%cause, "a refresh failed: the connection goes on, and it is tried again in a minute{repeats}");
         }
     }

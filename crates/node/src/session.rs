@@ -184,7 +184,7 @@ impl Session {
         hello: ConnectionInfo,
         app: Arc<ClientApp>,
         has_hooks: bool,
-        nobody: Arc<str>,
+        no_user: Arc<str>,
         stale_at: Moment,
     ) -> Self {
         let context = ClientContext {
@@ -205,7 +205,7 @@ impl Session {
                 .then(|| Box::new(random_id())),
             header_user: hello.user.map(Into::into),
             context: has_hooks.then(|| Arc::new(context)),
-            user: nobody,
+            user: no_user,
             id: Uuid::nil(),
             info: Bytes::new(),
             subscriptions: SmallVec::new(),

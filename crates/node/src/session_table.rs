@@ -53,7 +53,7 @@ pub(crate) struct SessionTable {
     /// Timers by index of the channel: the positions of its subscribers must be compared with the stream.
     checks: Wheel,
     counters: Arc<HubCounters>,
-    nobody: Arc<str>,
+    no_user: Arc<str>,
     limits: Limits,
     pending: PendingCommands,
     shared_replies: SharedReplies,
@@ -80,7 +80,7 @@ impl SessionTable {
             renewals: Wheel::new(),
             checks: Wheel::new(),
             counters: Arc::default(),
-            nobody: "".into(),
+            no_user: "".into(),
             limits: Limits::default(),
             pending: PendingCommands::default(),
             shared_replies: SharedReplies::default(),
@@ -107,7 +107,7 @@ impl SessionTable {
         let stale_at = node.clock().moment(now).after(node.options().client.stale_close_delay);
         let has_hooks = node.hooks().decide();
         let app = self.apps.shared(hello.transport, "", "");
-        let session = Session::new(key, hello, app, has_hooks, Arc::clone(&self.nobody), stale_at);
+        let session = Session::new(key, hello, app, has_hooks, Arc::clone(&self.no_user), stale_at);
         self.sessions[index] = Some(session);
         self.counters.sessions.add(1);
         self.wheel.set(key.index, stale_at);

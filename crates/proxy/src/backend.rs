@@ -1,4 +1,4 @@
-//! What a call needs from a backend of either kind: the headers it carries, and why it may have no answer.
+//! Calls of either kind: the headers that they carry, and the causes of a missing answer.
 //! In: options of a proxy, facts about a connection → out: the headers of a call.
 //! Uses `http`'s map of headers, which gRPC sends as metadata. Never: sends.
 //! Changed here: which headers a call has. `http` and `grpc` send it.

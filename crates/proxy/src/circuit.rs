@@ -56,6 +56,11 @@ impl Circuit {
         }
     }
 
+    /// The permitted call was not sent.
+    pub(crate) fn not_called(&mut self) {
+        self.is_probing = false;
+    }
+
     /// The backend answered.
     pub(crate) fn succeeded(&mut self) -> Option<Transition> {
         let was_open = self.probe_at.is_some();
@@ -112,6 +117,8 @@ mod tests {
         assert_eq!(circuit.failed(later), None);
         assert!(!circuit.permits(later + PROBE_AFTER), "the pause doubles");
         assert!(circuit.permits(later + 2 * PROBE_AFTER));
+        circuit.not_called();
+        assert!(circuit.permits(later + 2 * PROBE_AFTER), "a probe that was not sent is none");
         assert_eq!(circuit.succeeded(), Some(Transition::Closed));
         assert_eq!(circuit.state(), CircuitState::Closed);
         assert!(circuit.permits(later));

@@ -42,12 +42,12 @@ struct ProxyTable {
     runtime: Handle,
     connect: Option<Arc<Proxy>>,
     refresh: Option<Arc<Proxy>>,
-    /// By the names that namespaces have for them.
+    /// Subscribe proxies by the names that namespaces have for them; the next three are alike.
     subscribe: ProxiesByName,
     publish: ProxiesByName,
     sub_refresh: ProxiesByName,
     rpc: ProxiesByName,
-    /// Of subscription streams.
+    /// Proxies of subscription streams by name.
     streams_by_name: ProxiesByName,
     streams: Arc<OpenStreams>,
 }
@@ -111,10 +111,11 @@ impl EventProxies {
 
     /// The error of [`new`](Self::new), which needs no runtime.
     pub fn check(options: &Proxies) -> Option<ProxyError> {
-        let fault = |options: &ProxyOptions| {
-            Proxy::new(&options.endpoint, ProxyChoice::DEFAULT, options).err()
+        let fault = |(key, options): (String, &ProxyOptions)| {
+            let has_endpoint = !options.endpoint.is_empty();
+            has_endpoint.then(|| Proxy::new(&key, ProxyChoice::DEFAULT, options).err()).flatten()
         };
-        options.iter().filter(|options| !options.endpoint.is_empty()).find_map(fault)
+        options.iter().find_map(fault)
     }
 
     /// Gives subscription streams the node to which they send; before the first connection.

@@ -89,14 +89,20 @@ impl Drop for CallPermit {
     fn drop(&mut self) {
         let Some(limiter) = self.0.take() else { return };
         loop {
-            let Some(newest) = limiter.state.lock().waiting.pop_back() else { break };
+            let newest = {
+                let mut state = limiter.state.lock(); // until the count is right: a call that comes now must see it
+                let Some(newest) = state.waiting.pop_back() else {
+                    state.in_flight -= 1;
+                    return;
+                };
+                newest
+            };
             match newest.send(CallPermit(Some(Arc::clone(&limiter)))) {
                 Ok(()) => return,
                 // Its caller gave up; the permit must not start another call by itself.
                 Err(mut unused) => drop(unused.0.take()),
             }
         }
-        limiter.state.lock().in_flight -= 1;
     }
 }
 

@@ -184,6 +184,11 @@ impl Proxy {
 
     fn note_outcome<T>(&self, answer: &Result<T, CallFailure>) {
         let transition = match answer {
+            // The backend was not called.
+            Err(CallFailure::Payload) => {
+                self.circuit.lock().not_called();
+                return;
+            }
             Err(failure) if failure.is_outage() && self.meaning(failure).is_none() => {
                 self.circuit.lock().failed(Instant::now())
             }
@@ -201,7 +206,7 @@ impl Proxy {
         }
     }
 
-    /// What the options say about a status.
+    /// Meaning of a status by the options, if they have a row for it.
     fn meaning(&self, failure: &CallFailure) -> Option<&StatusMeaning> {
         let CallFailure::Status(status) = failure else { return None };
         let row = self.transforms.iter().find(|row| row.status_code == *status)?;
@@ -238,7 +243,8 @@ impl Proxy {
     fn not_called(&self, kind: EventKind, cause: FailureCause, text: &str) -> Rejection {
         self.counters.failed(kind, cause);
         let (proxy, event) = (&self.key, kind.name());
-        if let Some(repeats) = self.log_throttle.record(text, Instant::now()) {
+        let kind_of_line = format!("{event} {}", cause.name()); // texts of errors have no limit in number
+        if let Some(repeats) = self.log_throttle.record(&kind_of_line, Instant::now()) {
             tracing::warn!(%proxy, event, cause = text, "an event proxy has no decision, and clients get error 100{repeats}");
         }
         Rejection::Unavailable(text.to_owned().into())

@@ -42,6 +42,11 @@ impl FailureCause {
         "waited",
         "circuit_open",
     ];
+
+    /// The label `cause` of metrics.
+    pub(crate) fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
 }
 
 /// The state of one proxy.
@@ -69,7 +74,7 @@ pub struct CallStats {
     /// Calls that were sent, per bucket; the last one is above all bounds.
     pub durations: Vec<u64>,
     pub seconds: f64,
-    /// By cause; also of calls that were not sent.
+    /// Failures by cause, those of calls that were not sent included.
     pub failures: Vec<(&'static str, u64)>,
 }
 

@@ -37,5 +37,5 @@ rows! { EVENTS: Config;
     "events.queue_max", COUNT_FROM_1, "100000" => [events.queue_max],
         "Fanwire only: most events that wait while the backend takes none; further ones are lost and counted in an event.";
     "events.vacated_delay", DELAY, "5s" => [events.vacated_delay],
-        "Fanwire only: how long a channel has no subscriber before it is told as vacated.";
+        "Fanwire only: how long a channel has no subscriber before the event vacated.";
 }

@@ -125,7 +125,7 @@ fn add_unidirectional(
 
 /// The headers that some event proxy passes on. The rules of the configuration have refused what is no name.
 fn proxied_headers(proxies: &Proxies) -> Vec<HeaderName> {
-    let names = proxies.iter().flat_map(|proxy| &proxy.http_headers);
+    let names = proxies.iter().flat_map(|(_, proxy)| &proxy.http_headers);
     let names: BTreeSet<_> = names.map(|name| name.to_ascii_lowercase()).collect();
     names.into_iter().filter_map(|name| name.parse().ok()).collect()
 }

@@ -72,7 +72,7 @@ fn a_proxy_is_asked_only_where_a_namespace_names_it() {
 #[test]
 fn a_connect_requests_no_channel_that_a_proxy_decides_about() {
     let subscribe = |_: SubscribeEvent| -> Result<Option<SubscribeGrant>, Rejection> {
-        panic!("connect asks nobody about a channel")
+        panic!("a connect asks no hook about a channel")
     };
     let hooks = Hooks { subscribe: proxy(subscribe), ..Hooks::default() };
     let open = proxied(|room| room.allow_subscribe_for_client = true);

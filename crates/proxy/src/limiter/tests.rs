@@ -19,7 +19,7 @@ fn in_a_second() -> Instant {
 #[tokio::test(start_paused = true)]
 async fn the_newest_waiting_call_goes_first_and_the_oldest_is_refused() {
     let limiter = Limiter::new(1, 2);
-    let first = limiter.acquire(in_a_second()).await.expect("nobody else calls");
+    let first = limiter.acquire(in_a_second()).await.expect("there is no other call");
     let order = Arc::new(Mutex::new(Vec::new()));
     let mut tasks = Vec::new();
     for name in ["a", "b", "c"] {
@@ -45,7 +45,7 @@ async fn the_newest_waiting_call_goes_first_and_the_oldest_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_waits_too_long_is_refused_and_leaves_nothing() {
     let limiter = Limiter::new(1, 10);
-    let first = limiter.acquire(in_a_second()).await.expect("nobody else calls");
+    let first = limiter.acquire(in_a_second()).await.expect("there is no other call");
     let second = limiter.acquire(in_a_second()).await;
     assert_eq!(second.err(), Some(LimitExceeded::WaitedTooLong));
     assert_eq!(limiter.load(), (1, 0));
@@ -57,7 +57,7 @@ async fn a_call_that_waits_too_long_is_refused_and_leaves_nothing() {
 #[tokio::test(start_paused = true)]
 async fn without_a_queue_further_calls_are_refused_at_once() {
     let limiter = Limiter::new(1, 0);
-    let _first = limiter.acquire(in_a_second()).await.expect("nobody else calls");
+    let _first = limiter.acquire(in_a_second()).await.expect("there is no other call");
     let second = limiter.acquire(in_a_second()).await;
     assert_eq!(second.err(), Some(LimitExceeded::QueueFull));
 }
