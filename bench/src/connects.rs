@@ -3,24 +3,24 @@
 //! Uses `target` and `generator`; the bare loop answers an upgrade with a constant and does nothing else.
 //! Change here what is compared and shown; the upgrade of the bare loop lives in `bare`.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use std::cmp::Ordering::Less;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::caller::Caller;
 use crate::fanout::made_up_payloads;
-use crate::fanout::schedule::Ledger;
 use crate::setup::Setup;
-use crate::stats::{grouped, judge, median, percentile};
+use crate::stats::{grouped, judge, median};
 use crate::target::{API_KEY, Target, history};
+use crate::witness::{Witness, print_latencies};
 use fanwire_load::generator::messages::Encoding;
-use fanwire_load::generator::publisher::{Publisher, answer_length, publish_request};
+use fanwire_load::generator::publisher::{answer_length, publish_request};
 use fanwire_load::generator::{
     ConnectTarget, Deliveries, Generator, Profile, StallTimer, SubscriberTransport,
 };
@@ -154,17 +154,7 @@ impl Connects {
         let target = Target::fanwire(binary, Some(self.setup.server_core), serde_json::json!({}))?;
         let mut crowd = Generator::new(false)?;
         crowd.open(target.address(), clients, &self.profile("crowd"))?;
-        let mut others = Generator::new(false)?;
-        others.open(target.address(), OTHERS, &self.profile("others"))?;
-        let payload = &made_up_payloads(200)[0];
-        let field = format!("\"data\":{payload}");
-        let others = Others {
-            publisher: Publisher::http(target.address(), 4, others.registry())?,
-            generator: others,
-            ledger: Ledger::new(vec![vec![0]; OTHERS]),
-            request: publish_request("others", &field, API_KEY),
-            next: Instant::now(),
-        };
+        let others = Witness::open(target.address(), OTHERS)?;
         let has_ended = AtomicBool::new(false);
         let (took, [before, during]) = thread::scope(|scope| {
             let (quiet_over, storm_begins) = mpsc::channel();
@@ -184,13 +174,7 @@ impl Connects {
             took.as_secs_f64(),
             grouped(clients as f64 / took.as_secs_f64())
         );
-        for (name, latencies) in [("before", before), ("during", during)] {
-            let [p50, p99] = [0.5, 0.99].map(|share| percentile(&latencies, share));
-            println!(
-                "others {name}: p50 {p50:.2} ms, p99 {p99:.2} ms of {} deliveries",
-                latencies.len()
-            );
-        }
+        print_latencies("others", &before, &during);
         Ok(true)
     }
 
@@ -213,57 +197,8 @@ impl Connects {
     }
 }
 
-/// Subscribers that stay, and their publications at planned times.
-struct Others {
-    generator: Generator,
-    publisher: Publisher,
-    ledger: Ledger,
-    request: Vec<u8>,
-    next: Instant,
-}
-
-impl Others {
-    /// The latencies in a quiet time, whose end it reports, and from then on until `has_ended`.
-    fn watch(mut self, quiet_over: Sender<()>, has_ended: &AtomicBool) -> Result<[Vec<f64>; 2]> {
-        let until = Instant::now() + QUIET;
-        self.next = Instant::now();
-        while Instant::now() < until {
-            self.turn()?;
-        }
-        let before = std::mem::take(&mut self.ledger.latencies_ms);
-        quiet_over.send(())?;
-        while !has_ended.load(Relaxed) {
-            self.turn()?;
-        }
-        let mut progress = StallTimer::default();
-        while !self.ledger.open.is_empty() {
-            self.generator.turn(Some(PERIOD), &mut self.ledger)?;
-            progress.check(self.ledger.deliveries, || self.ledger.missing())?;
-        }
-        Ok([before, self.ledger.latencies_ms])
-    }
-
-    /// Publishes what is due and takes what arrives before the next publication.
-    fn turn(&mut self) -> Result<()> {
-        if Instant::now() >= self.next && self.publisher.has_free_lane() {
-            self.ledger.published(0, self.next);
-            self.publisher.publish(&self.request).context("publishing to the others")?;
-            self.next += PERIOD;
-        }
-        let left = self.next.saturating_duration_since(Instant::now());
-        if self.generator.turn(Some(left.min(PERIOD)), &mut self.ledger)? {
-            self.publisher.receive()?;
-        }
-        Ok(())
-    }
-}
-
 const CHANNEL: &str = "connects";
 const WARM_UP: usize = 200;
 /// Subscribers that stay connected during a storm.
 const OTHERS: usize = 100;
-/// Between two publications to them.
-const PERIOD: Duration = Duration::from_millis(20);
-/// Measured without a storm.
-const QUIET: Duration = Duration::from_secs(3);
 const OPENED_AT_ONCE: usize = 50;

@@ -22,3 +22,4 @@ pub mod room;
 pub mod setup;
 pub mod stats;
 pub mod target;
+mod witness;

@@ -13,6 +13,7 @@ use hyper_util::rt::TokioIo;
 use std::cmp::Ordering::Less;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::time::Instant;
 
 use crate::setup::Setup;
@@ -20,7 +21,9 @@ use crate::stats::{grouped, judge, median, percentile};
 use crate::target::Target;
 use fanwire_load::machine::{self, Meter};
 
-/// Latency of rpc and CPU of a connect through an event proxy over HTTP, next to a bare hyper client.
+mod storm;
+
+/// Latency of rpc and CPU of a connect through an event proxy over HTTP, next to a bare hyper client; `--storm` lets clients return at once.
 #[derive(Args)]
 pub struct Proxy {
     /// Rpc calls of each contender in each round.
@@ -37,6 +40,9 @@ pub struct Proxy {
     /// Fail when the median of the ratios of CPU is above this.
     #[arg(long)]
     connect_bar: Option<f64>,
+    /// Instead: so many clients return at once, and the backend answers 100 connects a second.
+    #[arg(long, value_name = "CLIENTS", num_args = 0..=1, default_missing_value = "5000")]
+    storm: Option<usize>,
     #[command(flatten)]
     setup: Setup,
 }
@@ -48,9 +54,16 @@ impl Proxy {
     /// A server that does not start, or an answer that is not the backend's.
     pub fn run(self) -> Result<bool> {
         self.setup.pin_generator()?;
+        let binary = self.setup.binary()?;
+        match self.storm {
+            Some(clients) => storm::run(&self.setup, &binary, clients),
+            None => self.compare(&binary),
+        }
+    }
+
+    fn compare(&self, binary: &Path) -> Result<bool> {
         let backend = backend()?;
         let settings = |connects: bool| settings(backend, connects);
-        let binary = self.setup.binary()?;
         let core = Some(self.setup.server_core);
         println!(
             "proxy: {} rpc calls, {} connects, {} rounds; server on core {}\n\nround  rpc p50 µs: ping  direct  proxy  ratio   connect CPU µs: token  call  proxy  ratio",
@@ -62,13 +75,13 @@ impl Proxy {
         let (mut latencies, mut costs) = (Vec::new(), Vec::new());
         for round in 1..=self.rounds {
             let (direct, call) = self.direct_from_server_core(backend)?;
-            let target = Target::fanwire(&binary, core, settings(false))?;
+            let target = Target::fanwire(binary, core, settings(false))?;
             let ping = self.rpc(target.address(), PING)?;
             let proxied = self.rpc(target.address(), CALL)?;
             let token = self
                 .connect(&target, &format!(r#"{{"id":1,"connect":{{"token":"{}"}}}}"#, token()))?;
             drop(target);
-            let target = Target::fanwire(&binary, core, settings(true))?;
+            let target = Target::fanwire(binary, core, settings(true))?;
             let by_proxy = self.connect(&target, r#"{"id":1,"connect":{}}"#)?;
             let (latency, cost) = (proxied / (ping + direct), by_proxy / (token + call));
             println!(

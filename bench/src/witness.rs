@@ -1,0 +1,101 @@
+//! Subscribers that stay while the server does other work, and the latencies of their publications.
+//! In: a server, how many → out: latencies in a quiet time, and from then on until the caller has ended its work.
+//! Uses the load generator, with planned times. Never: anything else of the server.
+//! Change here how often they receive, and how long the quiet time is.
+
+use anyhow::{Context, Result};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use crate::fanout::made_up_payloads;
+use crate::fanout::schedule::Ledger;
+use crate::stats::percentile;
+use crate::target::API_KEY;
+use fanwire_load::generator::messages::Encoding;
+use fanwire_load::generator::publisher::{Publisher, publish_request};
+use fanwire_load::generator::{Generator, Profile, StallTimer};
+
+/// Subscribers that stay, and their publications at planned times.
+pub(crate) struct Witness {
+    generator: Generator,
+    publisher: Publisher,
+    ledger: Ledger,
+    request: Vec<u8>,
+    next: Instant,
+}
+
+impl Witness {
+    /// Subscribers of a channel of their own.
+    pub(crate) fn open(server: SocketAddr, subscribers: usize) -> Result<Self> {
+        let mut generator = Generator::new(false)?;
+        let channels = vec![CHANNEL.to_owned()];
+        let profile =
+            Profile { plain: false, encoding: Encoding::Json, compression: false, channels };
+        generator.open(server, subscribers, &profile)?;
+        let field = format!("\"data\":{}", made_up_payloads(200)[0]);
+        Ok(Self {
+            publisher: Publisher::http(server, 4, generator.registry())?,
+            generator,
+            ledger: Ledger::new(vec![vec![0]; subscribers]),
+            request: publish_request(CHANNEL, &field, API_KEY),
+            next: Instant::now(),
+        })
+    }
+
+    /// The latencies in a quiet time, whose end it reports, and from then on until `has_ended`.
+    pub(crate) fn watch(
+        mut self,
+        quiet_over: Sender<()>,
+        has_ended: &AtomicBool,
+    ) -> Result<[Vec<f64>; 2]> {
+        let until = Instant::now() + QUIET;
+        self.next = Instant::now();
+        while Instant::now() < until {
+            self.turn()?;
+        }
+        let before = std::mem::take(&mut self.ledger.latencies_ms);
+        quiet_over.send(())?;
+        while !has_ended.load(Relaxed) {
+            self.turn()?;
+        }
+        let mut progress = StallTimer::default();
+        while !self.ledger.open.is_empty() {
+            self.generator.turn(Some(PERIOD), &mut self.ledger)?;
+            progress.check(self.ledger.deliveries, || self.ledger.missing())?;
+        }
+        Ok([before, self.ledger.latencies_ms])
+    }
+
+    /// Publishes what is due and takes what arrives before the next publication.
+    fn turn(&mut self) -> Result<()> {
+        if Instant::now() >= self.next && self.publisher.has_free_lane() {
+            self.ledger.published(0, self.next);
+            self.publisher.publish(&self.request).context("publishing to the witness")?;
+            self.next += PERIOD;
+        }
+        let left = self.next.saturating_duration_since(Instant::now());
+        if self.generator.turn(Some(left.min(PERIOD)), &mut self.ledger)? {
+            self.publisher.receive()?;
+        }
+        Ok(())
+    }
+}
+
+/// Prints both results of [`Witness::watch`].
+pub(crate) fn print_latencies(name: &str, before: &[f64], during: &[f64]) {
+    for (time, latencies) in [("before", before), ("during", during)] {
+        let [p50, p99] = [0.5, 0.99].map(|share| percentile(latencies, share));
+        println!(
+            "{name} {time}: p50 {p50:.2} ms, p99 {p99:.2} ms of {} deliveries",
+            latencies.len()
+        );
+    }
+}
+
+const CHANNEL: &str = "witness";
+/// Between two publications.
+const PERIOD: Duration = Duration::from_millis(20);
+/// Measured before the caller begins its work.
+const QUIET: Duration = Duration::from_secs(3);
