@@ -1,4 +1,4 @@
-//! The metrics of a running server in Prometheus' text format (OpenMetrics 1.0), and for `info` of the server API.
+//! The metrics of a running server for Prometheus, and for `info` of the server API.
 //! In: counters of shards, hubs, node and API → out: one text per scrape, readings; nothing is counted here.
 //! Uses prometheus-client through `writer`; reads relaxed, so a scrape never slows a shard.
 //! Changed here: names, labels and help of metrics. The counters live in the code that increments them.
@@ -13,6 +13,7 @@ mod proxies;
 mod reloads;
 mod rooms;
 mod shard;
+mod text_format;
 mod tls;
 mod writer;
 
@@ -25,9 +26,12 @@ use std::{
 use fanwire_api::{Api, LATENCY_BOUNDS_US, Method, MethodCounts};
 use fanwire_node::{HubCounters, Meters, Node, Reading, Unrecovered};
 use parking_lot::Mutex;
-use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, registry::Registry};
+use prometheus_client::{
+    collector::Collector, encoding::DescriptorEncoder, encoding::text, registry::Registry,
+};
 
 pub(crate) use self::reloads::Reloads;
+pub(crate) use self::text_format::TextFormat;
 use self::writer::{Labels, MetricsWriter, Readings, ScrapeWriter};
 use crate::{engine::Engine, rooms::Rooms};
 use fanwire_edge::Refusals;
@@ -41,6 +45,7 @@ use fanwire_tls::{Certificates, HandshakeCounts, ListenersTls};
 pub(crate) struct Metrics {
     sources: Arc<Sources>,
     registry: Registry,
+    process: Registry,
 }
 
 /// Bytes sent since the start, over all shards and encodings.
@@ -87,7 +92,9 @@ impl Metrics {
         let sources = Arc::new(sources);
         let mut registry = Registry::with_prefix("fanwire");
         registry.register_collector(Box::new(Scrape(sources.clone())));
-        Self { sources, registry }
+        let mut process = Registry::default();
+        process.register_collector(Box::new(process::Process));
+        Self { sources, registry, process }
     }
 
     /// The same metrics for `info` of the server API.
@@ -96,11 +103,15 @@ impl Metrics {
     }
 
     /// The text of one scrape.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn text(&self, format: TextFormat) -> String {
         let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.registry)
+        text::encode_registry(&mut text, &self.process)
+            .and_then(|()| text::encode(&mut text, &self.registry))
             .expect("writing to a String does not fail");
-        text
+        match format {
+            TextFormat::OpenMetrics => text,
+            TextFormat::Prometheus => text_format::prometheus_text(&text),
+        }
     }
 
     pub(crate) fn sent(&self) -> Sent {
@@ -333,8 +344,8 @@ impl Scrape {
 
     fn api(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
         let counters = self.0.api.counters();
-        let methods: Vec<_> =
-            Method::ALL.into_iter().map(|method| (method, counters.of(method))).collect();
+        let all = Method::ALL.into_iter().map(|method| (method, counters.of(method)));
+        let methods: Vec<_> = all.filter(|(_, counts)| counts.calls > 0).collect();
         let rows = |read: fn(&MethodCounts) -> u64| {
             methods
                 .iter()

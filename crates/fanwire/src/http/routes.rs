@@ -9,7 +9,7 @@ use axum::{
     Json, Router,
     body::Bytes,
     extract::{ConnectInfo, Request, State},
-    http::{StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{Html, IntoResponse, Response},
     routing::{any, get},
 };
@@ -22,7 +22,11 @@ use fanwire_telemetry::LogThrottle;
 use serde::Serialize;
 
 use super::{api_service::ApiService, debug, root_service::RootService};
-use crate::{engine::Engine, metrics::Metrics, readiness::Readiness};
+use crate::{
+    engine::Engine,
+    metrics::{Metrics, TextFormat},
+    readiness::Readiness,
+};
 
 /// The parts of a server that handlers use.
 pub(crate) struct Parts {
@@ -177,9 +181,10 @@ fn health_response(reasons: BTreeMap<&'static str, String>) -> Response {
     (status, Json(reasons)).into_response()
 }
 
-async fn prometheus(State(metrics): State<Arc<Metrics>>) -> impl IntoResponse {
-    const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, TYPE)], metrics.text())
+async fn prometheus(State(metrics): State<Arc<Metrics>>, headers: HeaderMap) -> impl IntoResponse {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let format = TextFormat::accepted(accept.unwrap_or_default());
+    ([(header::CONTENT_TYPE, format.content_type())], metrics.text(format))
 }
 
 /// The demo page and the figures it shows.

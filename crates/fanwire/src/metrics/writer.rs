@@ -104,7 +104,12 @@ impl MetricsWriter for ScrapeWriter<'_, '_> {
     ) -> fmt::Result {
         let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
         for (labels, value) in rows {
-            metric.encode_family(&labels)?.encode_counter::<NoLabelSet, f64, u64>(&value, None)?;
+            match N {
+                0 => metric.encode_counter::<NoLabelSet, f64, u64>(&value, None)?,
+                _ => metric
+                    .encode_family(&labels)?
+                    .encode_counter::<NoLabelSet, f64, u64>(&value, None)?,
+            }
         }
         Ok(())
     }

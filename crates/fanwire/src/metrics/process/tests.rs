@@ -1,5 +1,5 @@
-//! Tests of the fields of `/proc/self/status`.
-//! In: lines as the kernel writes them → out: bytes.
+//! Tests of the values of `/proc`.
+//! In: lines as the kernel writes them → out: bytes, ticks, seconds.
 //! Uses text alone.
 //! Changed here: expectations of `metrics::process`.
 
@@ -11,4 +11,12 @@ fn a_field_in_kilobytes_is_found_by_its_whole_name() {
     assert_eq!(field_bytes(status, "VmRSS"), Some(2 << 20));
     assert_eq!(field_bytes(status, "Threads"), None, "no unit");
     assert_eq!(field_bytes(status, "VmHWM"), None);
+}
+
+#[test]
+fn times_are_found_after_a_name_with_parentheses() {
+    let stat = "7 (a) b) S 1 7 7 0 -1 4194304 1 2 3 4 500 60 8 9 20 0 13 0 987 1000 10";
+    assert_eq!(Times::of(stat), Some(Times { cpu_ticks: 560, started_ticks: 987 }));
+    assert_eq!(Times::of("7 (a) S 1"), None);
+    assert_eq!(boot_second("cpu 1 2\nbtime 1764115200\nx 1\n"), Some(1_764_115_200));
 }
