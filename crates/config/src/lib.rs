@@ -481,6 +481,8 @@ pub enum ConfigError {
     File(FileError),
     /// All findings, errors first; there is at least one error.
     Findings(Vec<Finding>),
+    /// A reload whose values are valid together, but not with the running values of these keys, which a restart changes.
+    NeedsRestart(Vec<String>),
 }
 
 impl std::fmt::Display for ConfigError {
@@ -492,6 +494,12 @@ impl std::fmt::Display for ConfigError {
                 let lines: Vec<String> = errors.map(Finding::to_string).collect();
                 f.write_str(&lines.join("\n"))
             }
+            ConfigError::NeedsRestart(keys) => write!(
+                f,
+                "the configuration is valid, but a running server cannot change to it: other new values depend on {}, \
+                 which need a restart",
+                keys.join(", ")
+            ),
         }
     }
 }

@@ -98,9 +98,10 @@ impl LoadedConfig {
             return Err(ConfigError::Findings(findings));
         }
         let settings = self.merged(&written);
-        let (config, _) = finish(&settings, Vec::new())?;
-        let changed = differences(&self.settings, &settings);
         let needs_restart = differences(&settings, &written);
+        let (config, _) = finish(&settings, Vec::new())
+            .map_err(|_| ConfigError::NeedsRestart(needs_restart.clone()))?;
+        let changed = differences(&self.settings, &settings);
         let mut loaded = Self { config, settings, fixed_values: self.fixed_values.clone() };
         loaded.remember_fixed_values();
         Ok(Reload { loaded, written: written_config, changed, needs_restart, findings })

@@ -157,7 +157,27 @@ fn new_values_that_contradict_old_ones_are_refused() {
     let Err(error) = before.reload_from(collected(file("reliable", true))) else {
         panic!("latest delivery and positions exclude each other")
     };
-    assert!(error.to_string().contains("channel.namespaces[price].delivery"), "{error}");
+    assert!(
+        error.to_string().contains("channel.namespaces[price].delivery, which need"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_namespace_with_a_new_proxy_needs_a_restart() {
+    let before = loaded(json!({"client": {"token": {"hmac_secret_key": "key"}}}));
+    let written = json!({
+        "client": {"token": {"hmac_secret_key": "key"}},
+        "proxies": [{"name": "shop", "endpoint": "http://127.0.0.1:3001"}],
+        "channel": {"namespaces": [{
+            "name": "orders", "subscribe_proxy_enabled": true, "subscribe_proxy_name": "shop",
+        }]},
+    });
+    let Err(error) = before.reload_from(collected(written)) else {
+        panic!("proxies need a restart")
+    };
+    let text = error.to_string();
+    assert!(text.contains("proxies[shop]") && text.contains("restart"), "{text}");
 }
 
 #[test]
