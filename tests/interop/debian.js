@@ -1,7 +1,7 @@
 // Programs of Debian packages that are services: taken out of the package without installing it, which would start the service.
 // In: a program with its packages → out: its path and environment, or an error with the reason.
 // May use apt-get download and dpkg-deb; keeps what it unpacked in target/tools.
-// Which packages a program needs is said where it is started: nginx.js, haproxy.js.
+// Which packages a program needs is said where it is started: nginx.js, haproxy.js, prometheus.js.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
@@ -10,15 +10,15 @@ import { fileURLToPath } from 'node:url';
 
 const TOOLS = fileURLToPath(new URL('../../target/tools', import.meta.url));
 
-/** The program of `/usr/sbin`, or the one in the first of `packages`, with the libraries of the others. */
-export function program(name, packages) {
-  const installed = `/usr/sbin/${name}`;
+/** The program of `/usr/sbin` or another folder, or the one in the first of `packages`, with the libraries of the others. */
+export function program(name, packages, bin = 'usr/sbin') {
+  const installed = `/${bin}/${name}`;
   if (existsSync(installed)) return { file: installed, env: process.env };
-  const kept = path.join(TOOLS, name);
+  const kept = path.join(TOOLS, packages[0]);
   if (!existsSync(kept)) unpack(packages, kept);
   const libraries = path.join(kept, 'usr/lib');
   const folders = existsSync(libraries) ? readdirSync(libraries).map((folder) => path.join(libraries, folder)) : [];
-  return { file: path.join(kept, `usr/sbin/${name}`), env: { ...process.env, LD_LIBRARY_PATH: folders.join(':') } };
+  return { file: path.join(kept, bin, name), env: { ...process.env, LD_LIBRARY_PATH: folders.join(':') } };
 }
 
 /** Why `find`, which returns a program, cannot; false when it can. */

@@ -30,7 +30,8 @@ class Metrics(Sdk, unittest.IsolatedAsyncioTestCase):
             await self.api(server, "publish", channel="news", data={"n": n})
             await events.next("publication")
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        call = f"{server.http}/metrics"
+        accept = {"Accept": "application/openmetrics-text; version=1.0.0"}
+        call = urllib.request.Request(f"{server.http}/metrics", headers=accept)
         return await asyncio.to_thread(lambda: opener.open(call, timeout=PATIENCE_S).read().decode())
 
     async def test_the_whole_page_is_openmetrics(self):

@@ -1,0 +1,100 @@
+// What the night shift looks at: metrics, alert rules and the dashboard, with Debian's Prometheus.
+// In: a server with some traffic, deploy/prometheus, deploy/grafana → out: no fault found, data in every panel.
+// May use npm centrifuge; starts its own server and Prometheus.
+// A metric is tested where it is counted, an alert in deploy/prometheus/alerts_test.yaml.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+import { promtool, startPrometheus, withoutPrometheus } from '../prometheus.js';
+import { PATIENCE_MS, eventually, start } from '../server.js';
+import { ENCODINGS, sdk } from './clients.js';
+
+const SETTINGS = {
+  prometheus: { enabled: true },
+  client: { insecure: true },
+  channel: { without_namespace: { history_size: 10, history_ttl: '60s', force_recovery: true } },
+};
+const OPEN_METRICS = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
+const skip = withoutPrometheus();
+const deploy = (file) => fileURLToPath(new URL(`../../../deploy/${file}`, import.meta.url));
+const dashboard = JSON.parse(readFileSync(deploy('grafana/fanwire.json'), 'utf8'));
+/** Panels about parts of the server that the test does not start. */
+const OF_OTHER_PARTS = /fanwire_(redis|proxy|events)_/;
+
+async function scrape(server, headers = {}) {
+  const answer = await fetch(`${server.http}/metrics`, { headers, signal: AbortSignal.timeout(PATIENCE_MS) });
+  assert.equal(answer.status, 200);
+  return { type: answer.headers.get('content-type'), text: await answer.text() };
+}
+
+/** Two clients that receive publications, one of which goes and comes back. */
+async function someTraffic(t, server) {
+  const clients = [sdk(t, server, ENCODINGS[0]), sdk(t, server, ENCODINGS[1])];
+  for (const client of clients) {
+    const subscription = client.newSubscription('news');
+    subscription.subscribe();
+    client.connect();
+    await subscription.ready(PATIENCE_MS);
+  }
+  const publish = (count) => Promise.all(Array.from({ length: count }, (_, data) => server.api('publish', { channel: 'news', data })));
+  await publish(20);
+  clients[0].disconnect();
+  await publish(3);
+  clients[0].connect();
+  await clients[0].getSubscription('news').ready(PATIENCE_MS);
+  return publish;
+}
+
+test('promtool finds no fault in the metrics', { skip }, async (t) => {
+  const server = await start(SETTINGS);
+  t.after(() => server.stop());
+  await someTraffic(t, server);
+  const { type, text } = await scrape(server);
+  assert.equal(type, 'text/plain; version=0.0.4; charset=utf-8');
+  promtool(['check', 'metrics'], text);
+  assert.match(text, /^process_start_time_seconds 1\d{9}$/m);
+});
+
+test('a scraper that accepts OpenMetrics gets it', async (t) => {
+  const server = await start(SETTINGS);
+  t.after(() => server.stop());
+  const { type, text } = await scrape(server, { Accept: 'application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.3' });
+  assert.equal(type, OPEN_METRICS);
+  assert.ok(text.endsWith('# EOF\n'));
+});
+
+test('each alert fires in its situation', { skip }, () => {
+  promtool(['check', 'rules', deploy('prometheus/alerts.yaml')]);
+  promtool(['test', 'rules', deploy('prometheus/alerts_test.yaml')]);
+});
+
+test('the rules and the dashboard name only metrics that exist', async (t) => {
+  const server = await start(SETTINGS);
+  t.after(() => server.stop());
+  await server.api('publish', { channel: 'news', data: 1 });
+  const { text } = await scrape(server);
+  const pages = ['operation', 'proxies', 'events', 'acme', 'tls', 'redis', 'redis-failures'].map((page) => readFileSync(deploy(`../docs/${page}.md`), 'utf8'));
+  const rules = readFileSync(deploy('prometheus/alerts.yaml'), 'utf8');
+  const named = `${rules} ${JSON.stringify(dashboard)}`.match(/\b(fanwire|process)_\w+/g);
+  for (const name of new Set(named)) {
+    const bare = name.replace(/^fanwire_/, '').replace(/_(total|bucket)$/, '');
+    const isScraped = new RegExp(`^${name}[ {]`, 'm').test(text);
+    assert.ok(isScraped || pages.some((page) => page.includes(bare)), name);
+  }
+});
+
+test('every panel of the dashboard has data', { skip }, async (t) => {
+  const server = await start(SETTINGS);
+  t.after(() => server.stop());
+  const query = await startPrometheus(t, server);
+  const publish = await someTraffic(t, server);
+  const targets = dashboard.panels.flatMap((panel) => panel.targets ?? []);
+  assert.ok(targets.length > 40, 'the dashboard was read');
+  for (const { expr } of targets.filter(({ expr: text }) => !OF_OTHER_PARTS.test(text))) {
+    const text = expr.replaceAll('$__rate_interval', '10s').replaceAll('$job', 'fanwire').replaceAll('$instance', '.*');
+    await eventually(async () => (await publish(1), await query(text)).length > 0, `data of ${text}`);
+  }
+});
