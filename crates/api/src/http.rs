@@ -146,6 +146,31 @@ impl HttpApi {
         }
     }
 
+    /// Executes the commands of a body in the form of the old path, for a caller that was authenticated in another way;
+    /// `reads_only` permits methods alone that change nothing.
+    pub async fn answer_admin(
+        &self,
+        body: &[u8],
+        peer: SocketAddr,
+        reads_only: bool,
+    ) -> Response<Bytes> {
+        let permits = if reads_only { Method::is_read_only } else { |_: Method| true };
+        let reply = match str::from_utf8(body) {
+            Ok(text) => legacy::run(&self.api, text, permits).await,
+            Err(error) => Err(RequestError::Malformed(format!("the body is not UTF-8: {error}"))),
+        };
+        match reply {
+            Ok(Reply { status, json }) => {
+                let mut response = Response::new(Bytes::from(json));
+                *response.status_mut() = status;
+                let json = HeaderValue::from_static("application/json");
+                response.headers_mut().insert(CONTENT_TYPE, json);
+                response
+            }
+            Err(error) => self.refused(error, "admin", peer),
+        }
+    }
+
     fn refused(&self, error: RequestError, method: &str, peer: SocketAddr) -> Response<Bytes> {
         error.record(self.api.counters());
         self.log_refused(error.status(), method, &error.cause(), peer);
@@ -171,7 +196,7 @@ impl HttpApi {
                 }
                 Ok(reply::reply(outcome, self.api.options.error_mode, headers))
             }
-            ApiRoute::Legacy => legacy::run(&self.api, text).await,
+            ApiRoute::Legacy => legacy::run(&self.api, text, |_| true).await,
         }
     }
 }

@@ -71,6 +71,23 @@ impl Method {
         self as usize
     }
 
+    /// Whether it changes nothing.
+    pub(crate) fn is_read_only(self) -> bool {
+        matches!(
+            self,
+            Self::Presence
+                | Self::PresenceStats
+                | Self::History
+                | Self::Channels
+                | Self::Info
+                | Self::Connections
+                | Self::GetUserStatus
+                | Self::MapReadState
+                | Self::MapReadStream
+                | Self::MapStats
+        )
+    }
+
     /// Whether an empty body is accepted as `{}`: for methods without required fields, except those that would then affect
     /// all anonymous connections (disconnect, unsubscribe).
     pub(crate) fn takes_empty_body(self) -> bool {

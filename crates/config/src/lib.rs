@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use fanwire_auth::Secret;
 
+mod admin;
 mod apply;
 mod autocert;
 mod catalog;
@@ -35,6 +36,7 @@ mod transforms;
 #[cfg(test)]
 mod tests;
 
+pub use admin::AdminOptions;
 pub use autocert::AutocertOptions;
 pub use catalog::{Entry, Section, entries, find, sections};
 pub use events::{EventsHttpOptions, EventsOptions};
@@ -73,6 +75,7 @@ pub struct Config {
     /// Profiles of the running server.
     pub debug: EndpointOptions,
     pub demo: EndpointOptions,
+    pub admin: AdminOptions,
     pub proxies: Proxies,
     /// Reports of clients and channels to a backend.
     pub events: EventsOptions,
@@ -534,6 +537,7 @@ impl Config {
             swagger: EndpointOptions::default(),
             debug: EndpointOptions::default(),
             demo: EndpointOptions::default(),
+            admin: AdminOptions::default(),
             proxies: Proxies::default(),
             events: EventsOptions::default(),
             shutdown_timeout: Duration::ZERO,

@@ -9,6 +9,7 @@ use super::Config;
 use super::finding::{Finding, Problem, Severity};
 use super::settings::Settings;
 
+mod admin;
 mod autocert;
 mod compression;
 mod event_proxies;
@@ -39,6 +40,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         somebody_can_connect(config).into_iter().filter(|_| !is_client_broken).collect(),
         open_to_others(config).into_iter().collect(),
         open_api(config).into_iter().collect(),
+        admin::is_guarded(config),
         cleartext_http2(config).into_iter().collect(),
         personal_channels_of_others(config).into_iter().collect(),
         origins::are_origins(config),

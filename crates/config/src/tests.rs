@@ -239,7 +239,7 @@ fn what_is_not_supported_yet_is_noted_warned_about_or_refused() {
 client: {allow_anonymous_connect_without_token: true, concurrency: 8}
 broker: {enabled: true, redis: {address: 'redis://localhost:6379'}}
 http_server: {tls: {server_name: example.com}}
-admin: {enabled: false, password: secret}
+admin: {web_proxy_address: 'http://localhost:3000'}
 uni_grpc: {enabled: true}
 channel:
   without_namespace: {map_users_presence_channel_prefix: users}
@@ -261,7 +261,7 @@ channel:
              certificate must have; here it is the server.",
             "note: fanwire.yaml: client.concurrency is not supported yet. \
              Commands of one connection at a time; Fanwire answers them in order.",
-            "note: fanwire.yaml: admin.password is not supported yet. Password of the admin web interface.",
+            "note: fanwire.yaml: admin.web_proxy_address is not supported yet. Address of another admin web interface.",
         ],
     );
 }

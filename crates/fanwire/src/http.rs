@@ -2,8 +2,9 @@
 //! In: requests of a listener → out: responses.
 //! Uses axum; never a socket.
 //! Changed here: only the list of modules. `root_service` selects the service, `api_service` serves the API, `command_stream` its long
-//! requests, `debug` serves profiles, `routes` the other paths.
+//! requests, `admin` the admin page, `debug` profiles, `routes` the other paths.
 
+mod admin;
 pub(crate) mod api_service;
 mod command_stream;
 mod debug;

@@ -15,9 +15,13 @@ use crate::json::{Object, or_default};
 use crate::reply_budget::ReplyBudget;
 use crate::{ApiError, BATCH_COMMANDS_MAX, Outcome};
 
-/// Runs all commands of the body after the whole body was decoded.
-pub(super) async fn run(api: &Api, body: &str) -> Result<Reply, RequestError> {
-    Ok(Reply { status: StatusCode::OK, json: run_all(api, commands(body)?).await })
+/// Runs all commands of the body after the whole body was decoded. Those that `permits` refuses get 108.
+pub(super) async fn run(
+    api: &Api,
+    body: &str,
+    permits: fn(Method) -> bool,
+) -> Result<Reply, RequestError> {
+    Ok(Reply { status: StatusCode::OK, json: run_all(api, commands(body)?, permits).await })
 }
 
 fn commands(body: &str) -> Result<Vec<LegacyCommand>, RequestError> {
@@ -38,7 +42,7 @@ fn commands(body: &str) -> Result<Vec<LegacyCommand>, RequestError> {
     Ok(commands)
 }
 
-async fn run_all(api: &Api, commands: Vec<LegacyCommand>) -> Vec<u8> {
+async fn run_all(api: &Api, commands: Vec<LegacyCommand>, permits: fn(Method) -> bool) -> Vec<u8> {
     let (mut out, budget) = (Vec::new(), ReplyBudget::default());
     for command in commands {
         budget.pause().await;
@@ -46,7 +50,11 @@ async fn run_all(api: &Api, commands: Vec<LegacyCommand>) -> Vec<u8> {
             out.push(b'\n');
         }
         let before = out.len();
-        let admitted = command.decoded().and_then(|known| match known.is_read() {
+        let decoded = match command.method.is_none_or(permits) {
+            true => command.decoded(),
+            false => Err(ApiError::NOT_AVAILABLE.because("the password lets read only")),
+        };
+        let admitted = decoded.and_then(|known| match known.is_read() {
             true => budget.admit_read().map(|()| known),
             false => Ok(known),
         });

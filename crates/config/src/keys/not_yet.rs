@@ -70,13 +70,6 @@ not_yet! { NOT_YET;
     "init.enabled", SWITCH, "false", Feature, "Connection init endpoint; requests for it get 404.";
     "init.handler_prefix", TEXT, "/connection/init", Tuning, "Path of the connection init endpoint.";
 
-    "admin.enabled", SWITCH, "false", Feature, "Admin web interface; its paths get 404, and the server API has what it showed.";
-    "admin.handler_prefix", TEXT, "", Tuning, "Path of the admin web interface.";
-    "admin.password", SECRET, "", Tuning, "Password of the admin web interface.";
-    "admin.secret", SECRET, "", Tuning, "Secret of the admin web interface.";
-    "admin.insecure", SWITCH, "false", Tuning, "Admin web interface without a password.";
-    "admin.external", SWITCH, "false", Tuning, "Keeps the admin web interface on the main port.";
-    "admin.web_path", TEXT, "", Tuning, "Folder of another admin web interface.";
     "admin.web_proxy_address", TEXT, "", Tuning, "Address of another admin web interface.";
     "prometheus.instrument_http_handlers", SWITCH, "false", Tuning, "Metrics of HTTP requests.";
     "prometheus.recovered_publications_histogram", SWITCH, "false", Tuning, "Histogram of recovered publications.";

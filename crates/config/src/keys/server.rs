@@ -244,6 +244,22 @@ rows! { SERVER: Config;
         "Fanwire only: serves the demo page; on in development mode.";
     "demo.handler_prefix", PATH, "/" => [demo.handler_prefix],
         "Fanwire only: path of the demo page.";
+    "admin.enabled", SWITCH, "false" => [admin.enabled],
+        "Serves the admin page, where the server API is served.";
+    "admin.handler_prefix", TEXT, "" => [admin.handler_prefix],
+        "Path above the admin page; empty means the root.";
+    "admin.password", SECRET, "" => [admin.password],
+        "Password of the admin page; empty means that nothing can be changed there.";
+    "admin.read_only_password", SECRET, "" => [admin.read_only_password],
+        "Fanwire only: another password of the admin page, with which nothing can be changed; empty for none.";
+    "admin.secret", SECRET, "" => [admin.secret],
+        "Signs logins of the admin page; another one ends all of them.";
+    "admin.insecure", SWITCH, "false" => [admin.insecure],
+        "Needs no password for the admin page.";
+    "admin.external", SWITCH, "false" => [admin.external],
+        "Serves the admin page on http_server.port, although http_server.internal_port is set.";
+    "admin.web_path", TEXT, "" => [admin.web_path],
+        "Folder of another admin page, such as Centrifugo's; empty means the one of Fanwire.";
 }
 
 const STRATEGY: Kind = Kind::Choice(&Strategy::NAMES);

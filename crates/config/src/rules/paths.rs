@@ -69,6 +69,11 @@ fn claims(config: &Config) -> Vec<(&'static str, String)> {
             claims.extend(names.iter().map(|name| (key, below(&endpoint.handler_prefix, name))));
         }
     }
+    if config.admin.enabled {
+        let paths = ["", "admin/init", "admin/auth", "admin/api", "app.js", "style.css"];
+        let prefix = &config.admin.handler_prefix;
+        claims.extend(paths.map(|name| ("admin.handler_prefix", below(prefix, name))));
+    }
     claims
 }
 

@@ -16,6 +16,11 @@ pub(super) fn are_long(config: &Config) -> Vec<Remark> {
             subscription.map_or("", |token| &*token.hmac_secret_key),
             SIGNS,
         ),
+        (
+            "admin.secret",
+            if config.admin.enabled { &*config.admin.secret } else { "" },
+            "can log in",
+        ),
         ("http_api.key", if api.disabled { "" } else { &*api.api.key }, "may publish"),
     ];
     let short = secrets.into_iter().filter(|(_, secret, _)| (1..BYTES_MIN).contains(&secret.len()));

@@ -21,7 +21,7 @@ use fanwire_proxy::{CircuitState, EventProxies};
 use fanwire_telemetry::LogThrottle;
 use serde::Serialize;
 
-use super::{api_service::ApiService, debug, root_service::RootService};
+use super::{admin, api_service::ApiService, debug, root_service::RootService};
 use crate::{
     engine::Engine,
     metrics::{Metrics, TextFormat},
@@ -53,7 +53,7 @@ pub(crate) struct Services {
 
 pub(crate) fn services(config: &Config, parts: Parts) -> Services {
     let api = (!config.http_api.disabled).then(|| api_service(&parts));
-    let pages = pages(config, &parts);
+    let mut pages = pages(config, &parts);
     let local_hosts_only = config.development;
     let ClientRoutes { mut router, plain: endpoints } = ClientRoutes::new(config, parts.clients);
     if config.demo.enabled {
@@ -65,6 +65,12 @@ pub(crate) fn services(config: &Config, parts: Parts) -> Services {
         local_hosts_only,
         trusted_proxies: trusted_proxies(config),
     });
+    if config.admin.enabled {
+        let admin = admin::routes(&config.admin, HttpApi::new(parts.api));
+        let is_public = config.admin.external || !config.http_server.is_split();
+        let listener = if is_public { &mut router } else { &mut pages };
+        *listener = std::mem::take(listener).merge(admin);
+    }
     let root_service = |router, api| RootService { local_hosts_only, ..with_api(router, api) };
     if !config.http_server.is_split() {
         let public = root_service(router.merge(pages), api);
