@@ -81,6 +81,8 @@ pub(crate) enum CliCommand {
     CheckToken(CheckToken),
     /// Publish a message, or a file of messages, into a channel of a running server
     Publish(Publish),
+    /// Show nodes, their load and the largest channels of running servers, again and again
+    Top(Top),
     /// Load a server that speaks the Centrifugo protocol, and check what arrives
     Bench(Box<Bench>),
     /// Measure how typical messages compress, and recommend settings
@@ -244,6 +246,13 @@ pub(crate) struct Publish {
     /// `reliable` or `latest`, instead of the delivery of the channel's namespace
     #[arg(long, value_name = "CLASS", value_parser = ["reliable", "latest"])]
     pub(crate) delivery: Option<String>,
+    #[command(flatten)]
+    pub(crate) server: ApiServer,
+}
+
+/// Where the server API is.
+#[derive(Debug, Args)]
+pub(crate) struct ApiServer {
     /// Address of the server API with its prefix, http://HOST:PORT/api or https://…; without it, as the configuration
     /// says
     #[arg(short, long)]
@@ -256,6 +265,21 @@ pub(crate) struct Publish {
     /// The server's configuration file, of which the address and the key of the server API are used
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Top {
+    /// Seconds between two readings, from 1 to 3600
+    #[arg(short, long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) interval: u64,
+    /// Pattern of the channels to list, such as news:*; without it, all of them
+    #[arg(short, long, default_value = "")]
+    pub(crate) pattern: String,
+    /// Print one reading and end
+    #[arg(long)]
+    pub(crate) once: bool,
+    #[command(flatten)]
+    pub(crate) server: ApiServer,
 }
 
 /// Which certificate is accepted of a server with TLS.

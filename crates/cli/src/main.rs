@@ -1,4 +1,4 @@
-//! The one binary, `fanwire`: serves, makes and checks configurations, makes tokens, publishes, measures.
+//! The one binary, `fanwire`: serves, makes and checks configurations, makes tokens, publishes, shows, measures.
 //! In: the command line, the environment, signals → out: a running server, text on stdout, exit codes 0, 1 and 2.
 //! Uses the library `fanwire`, `fanwire_tune` for `tune`, `fanwire_load` for `bench`. Never: server behaviour, keys of the configuration.
 //! Each command is one file of this folder; its options are in `arguments`.
@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use arguments::{Arguments, CliCommand};
 
+mod api_client;
 mod arguments;
 mod bench;
 mod check;
@@ -22,6 +23,7 @@ mod progress;
 mod publish;
 mod serve;
 mod token;
+mod top;
 mod tune;
 
 /// Resident memory varies less than with the system's allocator.
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         CliCommand::Token(token) => token::run(&token),
         CliCommand::CheckToken(check) => check_token::run(&check),
         CliCommand::Publish(publish) => publish::run(&publish),
+        CliCommand::Top(top) => top::run(&top),
         CliCommand::Bench(bench) => return bench::run(&bench),
         CliCommand::Tune(tune) => tune::run(&tune),
         CliCommand::Version => document::version(),

@@ -1,6 +1,6 @@
 //! `fanwire publish`: one message or a file of them, into a channel of a running server.
 //! In: a channel, messages, a pace → out: one long request to `POST /api/stream`; how many were published, and what was refused.
-//! Uses the HTTP client of `tls`, and the configuration for address and key. Never: a server of its own.
+//! Uses `api_client`. Never: a server of its own.
 //! Options are changed in `arguments`; the form of a line is documented in docs/server-api.md, stream.
 
 use std::convert::Infallible;
@@ -10,40 +10,27 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use fanwire_config::TlsOptions;
-use fanwire_tls::{HttpsClient, RequestError, RequestLimits, Tls};
 use futures_util::stream::{self, Stream};
-use http::{Request, StatusCode, Uri};
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::{Frame, Incoming};
 use serde_json::{Value, json, value::RawValue};
 
+use crate::api_client::ApiClient;
 use crate::arguments::Publish;
-use crate::local::{LocalServer, with_remedy};
+use crate::local::with_remedy;
 use crate::progress::Progress;
 use crate::{document, tune};
 
 #[cfg(test)]
 mod tests;
 
-/// Address of the server API, and its key.
-#[derive(Debug)]
-struct ApiAddress {
-    /// The stream.
-    url: Uri,
-    /// Host and port.
-    authority: String,
-    key: String,
-    client: HttpsClient,
-}
-
 pub(crate) fn run(arguments: &Publish) -> Result<()> {
-    let target = target(arguments)?;
+    let api = ApiClient::new(&arguments.server)?;
     let lines = lines(arguments)?;
     let count = lines.len();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let started = Instant::now();
-    let errors = runtime.block_on(publish(&target, lines, arguments.rate)).map_err(with_remedy)?;
+    let errors = runtime.block_on(publish(&api, lines, arguments.rate)).map_err(with_remedy)?;
     let published = count - errors.len();
     let seconds = started.elapsed().as_secs_f64();
     document::print(&format!("published {published} of {count} in {seconds:.1} s\n"))?;
@@ -56,29 +43,6 @@ pub(crate) fn run(arguments: &Publish) -> Result<()> {
         more => format!("; and {more} more"),
     };
     bail!("{}{more}", shown.join("; "))
-}
-
-/// Returns the address and the key from `--url` and `--key`, or else from the configuration.
-fn target(arguments: &Publish) -> Result<ApiAddress> {
-    let local = LocalServer::load(arguments.config.as_deref())?;
-    let url = arguments.url.clone().unwrap_or_else(|| local.api_url());
-    let uri: Uri = url.parse().with_context(|| format!("--url is {url:?}, expected an address"))?;
-    let (tls, scheme, default_port) = match uri.scheme_str() {
-        Some("http") => (Tls::new(&TlsOptions::default())?, "http", 80),
-        Some("https") => (local.tls(&arguments.trust, arguments.url.as_ref(), true)?, "https", 443),
-        _ => bail!("--url is {url:?}, expected http:// or https://HOST:PORT/PREFIX"),
-    };
-    let authority = uri.authority().with_context(|| format!("--url is {url:?}, without a host"))?;
-    let port = authority.port_u16().unwrap_or(default_port);
-    let authority = format!("{}:{port}", authority.host());
-    let prefix = uri.path().trim_end_matches('/');
-    let limits = RequestLimits { timeout: CONNECT_TIMEOUT, body_bytes_max: 0 };
-    Ok(ApiAddress {
-        url: format!("{scheme}://{authority}{prefix}/stream").parse()?,
-        authority,
-        key: arguments.key.clone().unwrap_or_else(|| local.api_key()),
-        client: HttpsClient::new(tls, limits),
-    })
 }
 
 /// One command for each message; its id is its number, from 1.
@@ -119,37 +83,10 @@ fn lines(arguments: &Publish) -> Result<Vec<String>> {
 }
 
 /// Returns the errors of messages.
-async fn publish(
-    target: &ApiAddress,
-    lines: Vec<String>,
-    rate: Option<f64>,
-) -> Result<Vec<String>> {
-    let ApiAddress { url, authority, key, client } = target;
+async fn publish(api: &ApiClient, lines: Vec<String>, rate: Option<f64>) -> Result<Vec<String>> {
     let count = lines.len();
-    let request = Request::post(url)
-        .header("X-API-Key", key)
-        .body(StreamBody::new(Box::pin(paced(lines, rate))))?;
-    let response = client.request(request).await.map_err(|error| match error {
-        RequestError::Io(error) => anyhow!("no server answers at {authority}: {error}"),
-        RequestError::Http(_) => anyhow!("the server ended the connection: {error}"),
-        error => anyhow!("no connection to the server at {authority}: {error}"),
-    })?;
-    match response.status() {
-        StatusCode::OK => answers(response.into_body(), count).await,
-        StatusCode::UNAUTHORIZED => bail!(
-            "the server at {authority} refuses the API key: give --key, or --config with a file that sets http_api.key"
-        ),
-        StatusCode::NOT_FOUND => {
-            bail!(
-                "the server at {authority} has no {}: check --url, or http_api.handler_prefix",
-                url.path()
-            )
-        }
-        status => {
-            let text = response.into_body().collect().await?.to_bytes();
-            bail!("the server at {authority} answers {status}: {}", String::from_utf8_lossy(&text))
-        }
-    }
+    let body = StreamBody::new(Box::pin(paced(lines, rate)));
+    answers(api.post("stream", body).await?.into_body(), count).await
 }
 
 /// The lines in chunks. With a rate, each chunk has the lines that are due.
@@ -211,7 +148,5 @@ fn error_of(line: &[u8]) -> Result<Option<String>> {
 
 /// Lines of one chunk; the server executes and answers them together.
 const CHUNK_LINES: usize = 64;
-
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 const ERRORS_SHOWN: usize = 10;

@@ -18,23 +18,6 @@ fn parsed(arguments: &[&str]) -> Publish {
 }
 
 #[test]
-fn a_url_has_a_port_and_a_prefix() {
-    let of = |url: &str| target(&parsed(&["a", "1", "--url", url, "--key", "k"]));
-    for (url, authority, path) in [
-        ("http://host:9000/api", "host:9000", "/api/stream"),
-        ("http://host", "host:80", "/stream"),
-        ("https://host/api", "host:443", "/api/stream"),
-    ] {
-        let got = of(url).expect("good");
-        assert_eq!((&*got.authority, got.url.path(), &*got.key), (authority, path, "k"));
-        assert_eq!(got.url.scheme_str(), url.split(':').next());
-    }
-    for wrong in ["wss://host/api", "host:9000", "/api", "http://", ""] {
-        assert!(of(wrong).is_err(), "{wrong}");
-    }
-}
-
-#[test]
 fn lines_have_numbers_tags_and_delivery() {
     let publish = parsed(&["a\"b", "{\"n\":\n1}", "--tag", "s=x=y", "--delivery", "latest"]);
     let line = r#"{"id":1,"publish":{"channel":"a\"b","tags":{"s":"x=y"},"delivery":"latest","data":{"n": 1}}}"#;

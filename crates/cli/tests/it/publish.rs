@@ -25,6 +25,12 @@ fn messages_are_published_and_mistakes_are_named() {
     let (code, out, error) = publish(&["demo", "--file", &path, "--delivery", "latest"]);
     assert!(code == 0 && out.starts_with("published 500 of 500 in "), "{out}{error}");
 
+    let (code, out, error) = run(&["top", "--url", &url, "--key", key]);
+    assert!(
+        code == 0 && out.starts_with(&format!("{address}: 1 nodes, 0 clients")),
+        "{out}{error}"
+    );
+
     let (code, out, error) = publish(&["nowhere:a", "--file", &path]);
     assert!(code == 1 && out.starts_with("published 0 of 500 in "), "{out}");
     assert!(

@@ -63,7 +63,7 @@ pub(super) fn routes(options: &AdminOptions, http_api: HttpApi) -> Router {
     let limit = DefaultBodyLimit::max(BODY_BYTES_MAX);
     files
         .route(&format!("{prefix}/admin/init"), get(init))
-        .route(&format!("{prefix}/admin/auth"), post(auth).layer(limit.clone()))
+        .route(&format!("{prefix}/admin/auth"), post(auth).layer(limit))
         .route(&format!("{prefix}/admin/api"), post(call).layer(limit))
         .with_state(Arc::new(admin))
 }
