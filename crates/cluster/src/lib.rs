@@ -7,6 +7,7 @@
 
 mod control;
 mod message;
+mod occupancy;
 mod revocation;
 mod unacknowledged;
 mod users;
@@ -26,6 +27,7 @@ pub use control::{ConnectionSelector, Renewal, ServerSubscribe, ServerSubscripti
 use message::NodeMessage;
 pub use message::{ControlCommand, EmulationCommand, ViewCommand};
 pub use message::{Metrics, NodeState};
+pub use occupancy::OccupancyReport;
 pub use revocation::{RevocationChange, RevocationKind};
 use unacknowledged::{ReceivedCommands, SettledPromise, UnacknowledgedCommands};
 pub use users::{CONNECTIONS_MAX, ConnectionRecord, Connections, UserStatusChange, UserSurvey};
@@ -101,6 +103,11 @@ pub enum Task {
         to: String,
         survey: u64,
         pattern: String,
+    },
+    /// A message about occupied channels, also of this node itself.
+    ReceiveOccupancy {
+        from: String,
+        report: OccupancyReport,
     },
     /// Another node asks for connections of users.
     AnswerUsers {
@@ -223,6 +230,9 @@ impl Cluster {
             self.refused.fetch_add(1, Relaxed);
             return Task::Refuse;
         };
+        if let ControlCommand::Occupancy(report) = command {
+            return Task::ReceiveOccupancy { from, report };
+        }
         let mut table = self.table.lock();
         if from == self.uid {
             table.cannot_receive &= !matches!(command, ControlCommand::State(_));
@@ -284,6 +294,16 @@ impl Cluster {
     /// The bus did not accept them.
     pub fn emulate(&self, to: &str, command: EmulationCommand) -> Answer<usize> {
         self.send(Some(to), ControlCommand::Emulation(command))
+    }
+
+    /// Sends a message about occupied channels to one node or to all. A lost one is noticed by its receiver.
+    pub fn send_occupancy(&self, to: Option<&str>, report: OccupancyReport) {
+        drop(self.send(to, ControlCommand::Occupancy(report)));
+    }
+
+    /// Whether there may be other nodes.
+    pub fn has_bus(&self) -> bool {
+        self.bus.get().is_some()
     }
 
     /// Asks every other node for its channels and adds them to `own`: complete, or an error.

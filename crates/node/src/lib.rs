@@ -119,7 +119,8 @@ pub use counters::{CommandKind, HubCounters, TokenRefusal};
 pub use encode_job::EncodeJob;
 pub use fanwire_cluster::{
     CONNECTIONS_MAX, ConnectionRecord, ConnectionSelector, Connections, Metrics, NodeState,
-    Renewal, RevocationChange, RevocationKind, ServerSubscribe, ServerSubscription,
+    OccupancyReport, Renewal, RevocationChange, RevocationKind, ServerSubscribe,
+    ServerSubscription,
 };
 pub use hub::Hub;
 pub use join_leave::JoinLeave;
