@@ -30,7 +30,9 @@ pub use message::{Metrics, NodeState};
 pub use occupancy::OccupancyReport;
 pub use revocation::{RevocationChange, RevocationKind};
 use unacknowledged::{ReceivedCommands, SettledPromise, UnacknowledgedCommands};
-pub use users::{CONNECTIONS_MAX, ConnectionRecord, Connections, UserStatusChange, UserSurvey};
+pub use users::{
+    CONNECTIONS_MAX, ConnectionPage, ConnectionRecord, Connections, UserStatusChange, UserSurvey,
+};
 
 /// State of the other nodes. Without a bus there are none.
 pub struct Cluster {
@@ -78,7 +80,7 @@ struct Survey {
 struct SurveyResult {
     /// Subscribers by channel, or connections by user.
     counts: SurveyChannels,
-    connections: Connections,
+    page: ConnectionPage,
 }
 
 /// Decodes a message and encodes it again; `None` for invalid bytes.
@@ -276,15 +278,15 @@ impl Cluster {
 
     /// Answers a survey of another node. A lost answer fails the survey there.
     pub fn answer(&self, to: &str, survey: u64, channels: SurveyChannels) {
-        let connections = Connections::new();
-        let answer = message::SurveyChannels { survey, channels, connections };
+        let answer = message::SurveyChannels { survey, channels, ..Default::default() };
         drop(self.send(Some(to), ControlCommand::SurveyChannels(answer)));
     }
 
-    /// Answers a detailed survey of a user.
-    pub fn answer_connections(&self, to: &str, survey: u64, connections: Connections) {
+    /// Answers a survey that describes connections.
+    pub fn answer_connections(&self, to: &str, survey: u64, page: ConnectionPage) {
+        let ConnectionPage { connections, next } = page;
         let channels = SurveyChannels::new();
-        let answer = message::SurveyChannels { survey, channels, connections };
+        let answer = message::SurveyChannels { survey, channels, connections, next };
         drop(self.send(Some(to), ControlCommand::SurveyChannels(answer)));
     }
 
@@ -319,7 +321,7 @@ impl Cluster {
         let found = SurveyResult { counts: own, ..SurveyResult::default() };
         let pattern = pattern.to_owned();
         let question = |number| ControlCommand::Survey(message::Survey { number, pattern });
-        self.ask_all(question, found, now).map(|all| all.map(|all| all.counts))
+        self.ask(None, question, found, now).map(|all| all.map(|all| all.counts))
     }
 
     /// Asks every other node for its connections of some users, and adds their numbers to `own`.
@@ -334,8 +336,8 @@ impl Cluster {
     ) -> Answer<SurveyChannels, ErrorCode> {
         let found = SurveyResult { counts: own, ..SurveyResult::default() };
         let question =
-            |number| ControlCommand::UserSurvey(UserSurvey { number, users, is_detailed: false });
-        self.ask_all(question, found, now).map(|all| all.map(|all| all.counts))
+            |number| ControlCommand::UserSurvey(UserSurvey { number, users, ..Default::default() });
+        self.ask(None, question, found, now).map(|all| all.map(|all| all.counts))
     }
 
     /// Asks every other node for its connections of a user.
@@ -344,14 +346,35 @@ impl Cluster {
     /// Those of [`survey`](Self::survey).
     pub fn connections(&self, user: &str, now: Instant) -> Answer<Connections, ErrorCode> {
         let users = vec![user.to_owned()];
-        let question =
-            |number| ControlCommand::UserSurvey(UserSurvey { number, users, is_detailed: true });
-        let all = self.ask_all(question, SurveyResult::default(), now);
-        all.map(|all| all.map(|all| all.connections))
+        let survey = UserSurvey { users, is_detailed: true, ..UserSurvey::default() };
+        let question = |number| ControlCommand::UserSurvey(UserSurvey { number, ..survey });
+        let all = self.ask(None, question, SurveyResult::default(), now);
+        all.map(|all| all.map(|all| all.page.connections))
     }
 
-    fn ask_all(
+    /// Asks another node for a page of its connections of all users.
+    ///
+    /// # Errors
+    /// 104 for a node that is not there; those of [`survey`](Self::survey).
+    pub fn page(
         &self,
+        node: &str,
+        page_start: u64,
+        page_limit: u32,
+        now: Instant,
+    ) -> Answer<ConnectionPage, ErrorCode> {
+        if !self.table.lock().peers.contains_key(node) {
+            return Answer::now(Err(ErrorCode::METHOD_NOT_FOUND));
+        }
+        let survey = UserSurvey { page_start, page_limit, ..UserSurvey::default() };
+        let question = |number| ControlCommand::UserSurvey(UserSurvey { number, ..survey });
+        let one = self.ask(Some(node), question, SurveyResult::default(), now);
+        one.map(|one| one.map(|one| one.page))
+    }
+
+    fn ask(
+        &self,
+        to: Option<&str>,
         question: impl FnOnce(u64) -> ControlCommand,
         own: SurveyResult,
         now: Instant,
@@ -360,7 +383,8 @@ impl Cluster {
             return Answer::now(Ok(own));
         }
         let mut table = self.table.lock();
-        let awaited: BTreeSet<_> = table.peers.keys().cloned().collect();
+        let is_asked = |uid: &&String| to.is_none_or(|to| to == **uid);
+        let awaited: BTreeSet<_> = table.peers.keys().filter(is_asked).cloned().collect();
         if table.surveys.len() >= SURVEYS_MAX {
             return Answer::now(Err(ErrorCode::TOO_MANY_REQUESTS));
         }
@@ -371,7 +395,7 @@ impl Cluster {
         table.surveys.insert(number, survey);
         drop(table);
         let table = Arc::clone(&self.table);
-        self.send(None, question(number)).then(move |asked| {
+        self.send(to, question(number)).then(move |asked| {
             let done = table.lock().asked(number, asked.is_ok());
             match (done, asked) {
                 (Some(survey), Ok(_)) => survey.end(),
@@ -425,7 +449,8 @@ impl NodeTable {
             for (name, count) in answer.channels {
                 *survey.found.counts.entry(name).or_default() += count;
             }
-            survey.found.connections.extend(answer.connections);
+            survey.found.page.connections.extend(answer.connections);
+            survey.found.page.next = answer.next;
         }
         if survey.awaited.is_empty() { self.surveys.remove(&answer.survey) } else { None }
     }

@@ -211,6 +211,9 @@ pub struct SurveyChannels {
     /// The connections that a detailed survey of a user asked for; then `channels` is empty.
     #[prost(btree_map = "string, message", tag = "3")]
     pub connections: Connections,
+    /// See [`ConnectionPage::next`](crate::ConnectionPage::next).
+    #[prost(uint64, tag = "4")]
+    pub next: u64,
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]

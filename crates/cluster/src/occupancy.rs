@@ -30,4 +30,7 @@ pub struct OccupancyReport {
     /// Channels that have none any more.
     #[prost(string, repeated, tag = "8")]
     pub vacant: Vec<String>,
+    /// A backend has no picture: the node that tells it tells all channels again.
+    #[prost(bool, tag = "9")]
+    pub wants_recount: bool,
 }

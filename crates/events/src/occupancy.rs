@@ -71,6 +71,8 @@ struct Told {
     /// Those that have no subscriber any more, and since when.
     empty: HashMap<Arc<str>, Instant>,
     recount: Recount,
+    /// Start of the last recount.
+    recounted_at: Option<Instant>,
 }
 
 /// Tells all occupied channels again, because the backend may have missed events or got those of another node.
@@ -99,7 +101,7 @@ impl Occupancy {
         }
     }
 
-    /// Tells all channels again: an event about a channel was lost.
+    /// Tells all channels again, because an event about a channel was lost, or a backend asks.
     pub(crate) fn recount(&mut self) {
         if let Some(told) = &mut self.told {
             told.recount = Recount::Due;
@@ -108,7 +110,9 @@ impl Occupancy {
 
     /// Handles a message of a node.
     pub(crate) fn receive(&mut self, from: &str, report: OccupancyReport, now: Instant) {
-        if report.wants_all {
+        if report.wants_recount {
+            self.recount();
+        } else if report.wants_all {
             if self.reporting.to.as_deref() == Some(from) {
                 self.reporting.to = None; // the next report has all channels
             }
@@ -153,7 +157,7 @@ impl Occupancy {
                 told.occupied.remove(&channel);
                 self.output.events.push(OutgoingEvent::of_channel(EventType::Vacated, &channel));
             }
-            told.tell_again(around.room, &mut self.output.events);
+            told.tell_again(around, &mut self.output.events);
         }
         std::mem::take(&mut self.output)
     }
@@ -264,9 +268,12 @@ impl Occupancy {
 
 impl Told {
     /// Tells the next channels of a recount, as many as fit into the queue.
-    fn tell_again(&mut self, room: usize, events: &mut Vec<OutgoingEvent>) {
-        let mut room = room.saturating_sub(events.len()).min(RECOUNT_CHANNELS);
-        if matches!(self.recount, Recount::Due) && room > 0 {
+    fn tell_again(&mut self, around: &Surroundings<'_>, events: &mut Vec<OutgoingEvent>) {
+        let mut room = around.room.saturating_sub(events.len()).min(RECOUNT_CHANNELS);
+        let is_recent = |at: Instant| around.now < at + RECOUNT_INTERVAL;
+        let may_start = room > 0 && !self.recounted_at.is_some_and(is_recent);
+        if matches!(self.recount, Recount::Due) && may_start {
+            self.recounted_at = Some(around.now);
             events.push(OutgoingEvent::new(EventType::RecountStarted));
             (self.recount, room) = (Recount::After(None), room - 1);
         }
@@ -294,6 +301,8 @@ const CUT_TIME: Duration = Duration::from_secs(6);
 const PART_CHANNELS: usize = 1000;
 /// Reports in one tick: 50,000 channels a second.
 const PARTS_MAX: usize = 10;
+/// Time between the starts of two recounts.
+const RECOUNT_INTERVAL: Duration = Duration::from_secs(5);
 /// Channels of a recount in one tick.
 const RECOUNT_CHANNELS: usize = 10_000;
 

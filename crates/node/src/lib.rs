@@ -118,8 +118,8 @@ pub use connection_list::ConnectionList;
 pub use counters::{CommandKind, HubCounters, TokenRefusal};
 pub use encode_job::EncodeJob;
 pub use fanwire_cluster::{
-    CONNECTIONS_MAX, ConnectionRecord, ConnectionSelector, Connections, Metrics, NodeState,
-    OccupancyReport, Renewal, RevocationChange, RevocationKind, ServerSubscribe,
+    CONNECTIONS_MAX, ConnectionPage, ConnectionRecord, ConnectionSelector, Connections, Metrics,
+    NodeState, OccupancyReport, Renewal, RevocationChange, RevocationKind, ServerSubscribe,
     ServerSubscription,
 };
 pub use hub::Hub;

@@ -51,6 +51,19 @@ impl Node {
         self.cluster.send_occupancy(to, report);
     }
 
+    /// Has all occupied channels told again to the backend of events, after the events that exist by now.
+    ///
+    /// # Errors
+    /// 100 when the request did not reach all nodes.
+    pub fn recount_channels(&self) -> Answer<(), ErrorCode> {
+        let report = OccupancyReport { wants_recount: true, ..OccupancyReport::default() };
+        match &self.hooks().occupancy {
+            Some(receive) if !self.is_in_cluster() => receive(self.uid().to_owned(), report),
+            _ => return self.cluster.command(ControlCommand::Occupancy(report)),
+        }
+        Answer::now(Ok(()))
+    }
+
     /// Whether this node is part of a cluster.
     pub fn is_in_cluster(&self) -> bool {
         self.cluster.has_bus()
