@@ -1,6 +1,6 @@
 //! Events out: reports of what clients do go to the application's backend, in batches, at least once (docs/events.md).
-//! In: the node's reports → out: signed POST requests of JSON; nothing is lost without a word in the stream.
-//! Uses the HTTP client of `tls`. Never: decisions; a shard never waits for a backend.
+//! In: the node's reports → out: signed POST requests of JSON, or entries of a Redis stream; nothing is lost without a word in the stream.
+//! Uses the HTTP client of `tls`, the Redis client of `brokers`. Never: decisions; a shard never waits for a backend.
 //! Changed here: which reports become which events. `queue` keeps them, `occupancy` follows channels of all nodes, `sender` sends.
 #![forbid(unsafe_code)]
 
@@ -19,7 +19,6 @@ use bytes::Bytes;
 use fanwire_config::EventsOptions;
 use fanwire_node::hooks::{ClientReport, Hooks};
 use fanwire_node::{Node, OccupancyReport};
-use fanwire_tls::{RequestError, TlsError};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval};
@@ -28,6 +27,7 @@ pub use event::{EventType, OutgoingEvent};
 use occupancy::{Occupancy, Surroundings};
 use own_channels::OwnChannels;
 use queue::EventQueue;
+pub use sender::EventsError;
 use sender::Sender;
 
 /// The events of a node on their way to a backend.
@@ -90,14 +90,12 @@ pub struct EventStats {
 }
 
 impl Events {
-    /// The events of a server; `None` without an endpoint.
+    /// The events of a server; `None` without a place for them.
     ///
     /// # Errors
-    /// An option of TLS.
-    pub fn new(options: &EventsOptions) -> Result<Option<Self>, TlsError> {
-        if options.http.endpoint.is_empty() {
-            return Ok(None);
-        }
+    /// See [`EventsError`].
+    pub fn new(options: &EventsOptions) -> Result<Option<Self>, EventsError> {
+        let Some(sender) = Sender::new(options)? else { return Ok(None) };
         let named = options.types.iter().filter_map(|name| EventType::named(name));
         let types: BTreeSet<_> = named.collect();
         let types = if types.is_empty() { EventType::ALL.into() } else { types };
@@ -110,7 +108,7 @@ impl Events {
             is_cut_off: false,
         };
         Ok(Some(Self(Arc::new(Pipeline {
-            sender: Sender::new(&options.http)?,
+            sender,
             state: Mutex::new(state),
             own_channels: Mutex::default(),
             reports: Mutex::default(),
@@ -266,7 +264,7 @@ impl Pipeline {
         }
     }
 
-    async fn send_once(&self, body: Bytes) -> Result<(), RequestError> {
+    async fn send_once(&self, body: Bytes) -> Result<(), String> {
         while self.state.lock().must_wait() {
             tokio::time::sleep(WATCH_INTERVAL).await;
         }

@@ -80,6 +80,11 @@ fn types(batch: &serde_json::Value) -> Vec<String> {
         .collect()
 }
 
+#[test]
+fn the_configuration_knows_the_types() {
+    assert_eq!(fanwire_config::EVENT_TYPES.map(EventType::named), EventType::ALL.map(Some));
+}
+
 #[tokio::test]
 async fn a_failed_batch_is_sent_again_and_nothing_is_out_of_order() {
     let (url, mut requests) = backend(2).await;
