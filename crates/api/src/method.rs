@@ -22,6 +22,7 @@ pub(crate) mod refresh;
 pub(crate) mod revoke_token;
 pub(crate) mod rpc;
 pub(crate) mod set_view;
+pub(crate) mod snapshot;
 pub(crate) mod subscribe;
 pub(crate) mod unblock_user;
 pub(crate) mod unsubscribe;
@@ -53,6 +54,7 @@ use refresh::{RefreshRequest, RefreshResult};
 use revoke_token::{RevokeTokenRequest, RevokeTokenResult};
 use rpc::{RpcRequest, RpcResult};
 use set_view::{SetViewRequest, SetViewResult};
+use snapshot::{SnapshotRequest, SnapshotResult};
 use subscribe::{SubscribeRequest, SubscribeResult};
 use unblock_user::{UnblockUserRequest, UnblockUserResult};
 use unsubscribe::{UnsubscribeRequest, UnsubscribeResult};
@@ -173,6 +175,8 @@ methods! {
             "Makes the tokens of a user invalid that were issued before a time.";
         SetView = set_view(SetViewRequest) -> SetViewResult,
             "Sets what a client sees of a channel with places.";
+        Snapshot = snapshot(SnapshotRequest) -> SnapshotResult,
+            "Lists the nodes, or the connections of one node by pages, for a backend that receives events.";
         Batch = batch(BatchRequest) -> BatchReply,
             "Runs several commands; each has its own result or error.";
     }
@@ -197,6 +201,7 @@ impl Command {
                 | Self::Channels(_)
                 | Self::Connections(_)
                 | Self::Info(_)
+                | Self::Snapshot(_)
         )
     }
 }

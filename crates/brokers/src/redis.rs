@@ -4,6 +4,7 @@
 //! Change here: which connection a call takes. The ports are in `ports.rs`, commands are made in `stream.rs` and `members.rs`.
 
 mod address;
+mod appender;
 mod backoff;
 mod call;
 mod clock;
@@ -54,6 +55,7 @@ use server::ConnectionFactory;
 use store::{CommandConnectionRef, PubSubConnectionRef, Store};
 
 pub use address::{Address, Sentinels};
+pub use appender::StreamAppender;
 pub use error::RedisError;
 pub use health::Health;
 pub use options::{RedisOptions, Wait};

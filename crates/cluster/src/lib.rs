@@ -7,6 +7,7 @@
 
 mod control;
 mod message;
+mod occupancy;
 mod revocation;
 mod unacknowledged;
 mod users;
@@ -26,9 +27,12 @@ pub use control::{ConnectionSelector, Renewal, ServerSubscribe, ServerSubscripti
 use message::NodeMessage;
 pub use message::{ControlCommand, EmulationCommand, ViewCommand};
 pub use message::{Metrics, NodeState};
+pub use occupancy::OccupancyReport;
 pub use revocation::{RevocationChange, RevocationKind};
 use unacknowledged::{ReceivedCommands, SettledPromise, UnacknowledgedCommands};
-pub use users::{CONNECTIONS_MAX, ConnectionRecord, Connections, UserStatusChange, UserSurvey};
+pub use users::{
+    CONNECTIONS_MAX, ConnectionPage, ConnectionRecord, Connections, UserStatusChange, UserSurvey,
+};
 
 /// State of the other nodes. Without a bus there are none.
 pub struct Cluster {
@@ -76,7 +80,7 @@ struct Survey {
 struct SurveyResult {
     /// Subscribers by channel, or connections by user.
     counts: SurveyChannels,
-    connections: Connections,
+    page: ConnectionPage,
 }
 
 /// Decodes a message and encodes it again; `None` for invalid bytes.
@@ -101,6 +105,11 @@ pub enum Task {
         to: String,
         survey: u64,
         pattern: String,
+    },
+    /// A message about occupied channels, also of this node itself.
+    ReceiveOccupancy {
+        from: String,
+        report: OccupancyReport,
     },
     /// Another node asks for connections of users.
     AnswerUsers {
@@ -223,6 +232,9 @@ impl Cluster {
             self.refused.fetch_add(1, Relaxed);
             return Task::Refuse;
         };
+        if let ControlCommand::Occupancy(report) = command {
+            return Task::ReceiveOccupancy { from, report };
+        }
         let mut table = self.table.lock();
         if from == self.uid {
             table.cannot_receive &= !matches!(command, ControlCommand::State(_));
@@ -266,15 +278,15 @@ impl Cluster {
 
     /// Answers a survey of another node. A lost answer fails the survey there.
     pub fn answer(&self, to: &str, survey: u64, channels: SurveyChannels) {
-        let connections = Connections::new();
-        let answer = message::SurveyChannels { survey, channels, connections };
+        let answer = message::SurveyChannels { survey, channels, ..Default::default() };
         drop(self.send(Some(to), ControlCommand::SurveyChannels(answer)));
     }
 
-    /// Answers a detailed survey of a user.
-    pub fn answer_connections(&self, to: &str, survey: u64, connections: Connections) {
+    /// Answers a survey that describes connections.
+    pub fn answer_connections(&self, to: &str, survey: u64, page: ConnectionPage) {
+        let ConnectionPage { connections, next } = page;
         let channels = SurveyChannels::new();
-        let answer = message::SurveyChannels { survey, channels, connections };
+        let answer = message::SurveyChannels { survey, channels, connections, next };
         drop(self.send(Some(to), ControlCommand::SurveyChannels(answer)));
     }
 
@@ -284,6 +296,16 @@ impl Cluster {
     /// The bus did not accept them.
     pub fn emulate(&self, to: &str, command: EmulationCommand) -> Answer<usize> {
         self.send(Some(to), ControlCommand::Emulation(command))
+    }
+
+    /// Sends a message about occupied channels to one node or to all. A lost one is noticed by its receiver.
+    pub fn send_occupancy(&self, to: Option<&str>, report: OccupancyReport) {
+        drop(self.send(to, ControlCommand::Occupancy(report)));
+    }
+
+    /// Whether there may be other nodes.
+    pub fn has_bus(&self) -> bool {
+        self.bus.get().is_some()
     }
 
     /// Asks every other node for its channels and adds them to `own`: complete, or an error.
@@ -299,7 +321,7 @@ impl Cluster {
         let found = SurveyResult { counts: own, ..SurveyResult::default() };
         let pattern = pattern.to_owned();
         let question = |number| ControlCommand::Survey(message::Survey { number, pattern });
-        self.ask_all(question, found, now).map(|all| all.map(|all| all.counts))
+        self.ask(None, question, found, now).map(|all| all.map(|all| all.counts))
     }
 
     /// Asks every other node for its connections of some users, and adds their numbers to `own`.
@@ -314,8 +336,8 @@ impl Cluster {
     ) -> Answer<SurveyChannels, ErrorCode> {
         let found = SurveyResult { counts: own, ..SurveyResult::default() };
         let question =
-            |number| ControlCommand::UserSurvey(UserSurvey { number, users, is_detailed: false });
-        self.ask_all(question, found, now).map(|all| all.map(|all| all.counts))
+            |number| ControlCommand::UserSurvey(UserSurvey { number, users, ..Default::default() });
+        self.ask(None, question, found, now).map(|all| all.map(|all| all.counts))
     }
 
     /// Asks every other node for its connections of a user.
@@ -324,14 +346,35 @@ impl Cluster {
     /// Those of [`survey`](Self::survey).
     pub fn connections(&self, user: &str, now: Instant) -> Answer<Connections, ErrorCode> {
         let users = vec![user.to_owned()];
-        let question =
-            |number| ControlCommand::UserSurvey(UserSurvey { number, users, is_detailed: true });
-        let all = self.ask_all(question, SurveyResult::default(), now);
-        all.map(|all| all.map(|all| all.connections))
+        let survey = UserSurvey { users, is_detailed: true, ..UserSurvey::default() };
+        let question = |number| ControlCommand::UserSurvey(UserSurvey { number, ..survey });
+        let all = self.ask(None, question, SurveyResult::default(), now);
+        all.map(|all| all.map(|all| all.page.connections))
     }
 
-    fn ask_all(
+    /// Asks another node for a page of its connections of all users.
+    ///
+    /// # Errors
+    /// 104 for a node that is not there; those of [`survey`](Self::survey).
+    pub fn page(
         &self,
+        node: &str,
+        page_start: u64,
+        page_limit: u32,
+        now: Instant,
+    ) -> Answer<ConnectionPage, ErrorCode> {
+        if !self.table.lock().peers.contains_key(node) {
+            return Answer::now(Err(ErrorCode::METHOD_NOT_FOUND));
+        }
+        let survey = UserSurvey { page_start, page_limit, ..UserSurvey::default() };
+        let question = |number| ControlCommand::UserSurvey(UserSurvey { number, ..survey });
+        let one = self.ask(Some(node), question, SurveyResult::default(), now);
+        one.map(|one| one.map(|one| one.page))
+    }
+
+    fn ask(
+        &self,
+        to: Option<&str>,
         question: impl FnOnce(u64) -> ControlCommand,
         own: SurveyResult,
         now: Instant,
@@ -340,7 +383,8 @@ impl Cluster {
             return Answer::now(Ok(own));
         }
         let mut table = self.table.lock();
-        let awaited: BTreeSet<_> = table.peers.keys().cloned().collect();
+        let is_asked = |uid: &&String| to.is_none_or(|to| to == **uid);
+        let awaited: BTreeSet<_> = table.peers.keys().filter(is_asked).cloned().collect();
         if table.surveys.len() >= SURVEYS_MAX {
             return Answer::now(Err(ErrorCode::TOO_MANY_REQUESTS));
         }
@@ -351,7 +395,7 @@ impl Cluster {
         table.surveys.insert(number, survey);
         drop(table);
         let table = Arc::clone(&self.table);
-        self.send(None, question(number)).then(move |asked| {
+        self.send(to, question(number)).then(move |asked| {
             let done = table.lock().asked(number, asked.is_ok());
             match (done, asked) {
                 (Some(survey), Ok(_)) => survey.end(),
@@ -405,7 +449,8 @@ impl NodeTable {
             for (name, count) in answer.channels {
                 *survey.found.counts.entry(name).or_default() += count;
             }
-            survey.found.connections.extend(answer.connections);
+            survey.found.page.connections.extend(answer.connections);
+            survey.found.page.next = answer.next;
         }
         if survey.awaited.is_empty() { self.surveys.remove(&answer.survey) } else { None }
     }

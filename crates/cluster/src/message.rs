@@ -11,6 +11,7 @@ use fanwire_protocol::{Disconnect, StreamPosition};
 use prost::Message as _;
 
 use crate::control::{ConnectionSelector, Renewal, ServerSubscription};
+use crate::occupancy::OccupancyReport;
 use crate::revocation::RevocationChange;
 use crate::users::{Connections, UserStatusChange, UserSurvey};
 
@@ -20,7 +21,7 @@ pub(crate) struct NodeMessage {
     /// Uid of the sender.
     #[prost(string, tag = "1")]
     pub from: String,
-    #[prost(oneof = "ControlCommand", tags = "2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15")]
+    #[prost(oneof = "ControlCommand", tags = "2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16")]
     pub command: Option<ControlCommand>,
     /// Sequence number of a control command, which is repeated until every node has it, counted by its sender from 1;
     /// 0 for other messages.
@@ -60,6 +61,8 @@ pub enum ControlCommand {
     UserSurvey(UserSurvey),
     #[prost(message, tag = "15")]
     UserStatus(UserStatusChange),
+    #[prost(message, tag = "16")]
+    Occupancy(OccupancyReport),
 }
 
 /// State of a node, sent every 3 s.
@@ -87,6 +90,9 @@ pub struct NodeState {
     /// `None` before the end of the first interval.
     #[prost(message, optional, tag = "9")]
     pub metrics: Option<Metrics>,
+    /// Number of the last event that the node made for a backend; 0 without events out.
+    #[prost(uint64, tag = "10")]
+    pub event_seq: u64,
 }
 
 /// Metrics of a node in its last interval (`node.info_metrics_aggregate_interval`).
@@ -205,6 +211,9 @@ pub struct SurveyChannels {
     /// The connections that a detailed survey of a user asked for; then `channels` is empty.
     #[prost(btree_map = "string, message", tag = "3")]
     pub connections: Connections,
+    /// See [`ConnectionPage::next`](crate::ConnectionPage::next).
+    #[prost(uint64, tag = "4")]
+    pub next: u64,
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]

@@ -294,7 +294,8 @@ fn a_survey_of_a_user_collects_connections_and_needs_an_answer_of_every_node() {
     };
     assert_eq!((survey.users.as_slice(), survey.is_detailed), (&["42".to_owned()][..], true));
     let found = Connections::from([("id".to_owned(), ConnectionRecord::default())]);
-    b.answer_connections(&to, survey.number, found.clone());
+    let page = ConnectionPage { connections: found.clone(), next: 0 };
+    b.answer_connections(&to, survey.number, page);
     a.handle_message(&b_wire.take().remove(0).1, now);
     assert_eq!(answer.wait(), Ok(found));
 

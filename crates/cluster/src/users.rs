@@ -15,6 +15,12 @@ pub struct UserSurvey {
     /// The connections of the only user are described; otherwise those of each user are counted.
     #[prost(bool, tag = "3")]
     pub is_detailed: bool,
+    /// Above 0, a page of so many connections of all users is described; `users` is empty.
+    #[prost(uint32, tag = "4")]
+    pub page_limit: u32,
+    /// Start of the page: 0, or [`ConnectionPage::next`].
+    #[prost(uint64, tag = "5")]
+    pub page_start: u64,
 }
 
 /// One connection, for the server API.
@@ -35,6 +41,9 @@ pub struct ConnectionRecord {
     pub connected_at_ms: u64,
     #[prost(string, repeated, tag = "6")]
     pub channels: Vec<String>,
+    /// The user id; only in a page of all users.
+    #[prost(string, tag = "7")]
+    pub user: String,
 }
 
 /// A change of the status of users.
@@ -48,6 +57,14 @@ pub struct UserStatusChange {
     /// Unix second of the change; 0 removes the status.
     #[prost(uint64, tag = "3")]
     pub active: u64,
+}
+
+/// Connections of a node, by client id.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionPage {
+    pub connections: Connections,
+    /// Start of the next page; 0 after the last one. A page may be empty and have a next one.
+    pub next: u64,
 }
 
 /// Connections by client id.

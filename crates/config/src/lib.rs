@@ -39,7 +39,7 @@ mod tests;
 pub use admin::AdminOptions;
 pub use autocert::AutocertOptions;
 pub use catalog::{Entry, Section, entries, find, sections};
-pub use events::{EventsHttpOptions, EventsOptions};
+pub use events::{EVENT_TYPES, EventsHttpOptions, EventsOptions, EventsRedisStreamOptions};
 pub use file::{FileError, Format};
 pub use finding::{Finding, Problem, Severity, Source};
 pub use key::{Key, Kind, Misfit, Support, Value, Weight};

@@ -13,6 +13,7 @@ mod admin;
 mod autocert;
 mod compression;
 mod event_proxies;
+mod events;
 mod namespaces;
 mod origins;
 mod paths;
@@ -51,6 +52,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         autocert::is_complete(config),
         redis::addresses(config),
         redis::wait(config).into_iter().collect(),
+        events::are_right(config),
         unidirectional::statuses(config),
         compression::required_choice(config).into_iter().collect(),
         compression::memory_for_clients(config).into_iter().collect(),

@@ -17,14 +17,20 @@ pub enum EventType {
     Disconnected,
     Subscribed,
     Unsubscribed,
-    /// The channel has its first subscriber on this node.
+    /// The channel has its first subscriber on any node.
     Occupied,
-    /// The channel has no subscriber on this node any more.
+    /// The channel has no subscriber on any node any more.
     Vacated,
+    /// All occupied channels follow, each as `Occupied`.
+    RecountStarted,
+    /// Channels that were not `Occupied` since the recount started are vacant.
+    RecountEnded,
     /// The node `node` begins: it has no clients yet.
     NodeStarted,
     /// The node `node` is gone with all its clients.
     NodeGone,
+    /// The node `node` was told as gone, but lives, with its clients.
+    NodeReturned,
     /// Events did not fit into the queue, `count` of them, at this point.
     Lost,
 }
@@ -48,7 +54,7 @@ pub struct OutgoingEvent {
     pub code: Option<u16>,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// The node that begins or is gone.
+    /// The node that begins, is gone or returned.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub node: String,
     #[serde(skip_serializing_if = "is_zero")]
@@ -62,17 +68,25 @@ struct EventBatch<'a> {
 }
 
 impl EventType {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Connected,
         Self::Disconnected,
         Self::Subscribed,
         Self::Unsubscribed,
         Self::Occupied,
         Self::Vacated,
+        Self::RecountStarted,
+        Self::RecountEnded,
         Self::NodeStarted,
         Self::NodeGone,
+        Self::NodeReturned,
         Self::Lost,
     ];
+
+    /// Whether it is about occupied channels, which one node tells for all.
+    pub(crate) fn is_of_occupancy(self) -> bool {
+        matches!(self, Self::Occupied | Self::Vacated | Self::RecountStarted | Self::RecountEnded)
+    }
 
     /// The type with this name in JSON.
     pub fn named(name: &str) -> Option<Self> {
@@ -82,7 +96,7 @@ impl EventType {
 }
 
 impl OutgoingEvent {
-    fn new(r#type: EventType) -> Self {
+    pub(crate) fn new(r#type: EventType) -> Self {
         Self {
             seq: 0,
             time: 0,

@@ -23,14 +23,16 @@ impl EventQueue {
     }
 
     /// Adds an event with the next number. A full queue counts it instead: the events before the gap stay true.
-    pub(crate) fn push(&mut self, event: OutgoingEvent, time: u64) {
+    /// Returns whether it was added.
+    pub(crate) fn push(&mut self, event: OutgoingEvent, time: u64) -> bool {
         if self.events.len() >= self.max {
             self.missing += 1;
             self.lost += 1;
-            return;
+            return false;
         }
         self.tell_missing(time);
         self.add(event, time);
+        true
     }
 
     /// The first events. An event about missing ones is the last of a queue that is no longer full.
@@ -41,9 +43,20 @@ impl EventQueue {
         self.events.iter().take(max).collect()
     }
 
-    /// The first `count` events have arrived.
-    pub(crate) fn remove(&mut self, count: usize) {
-        self.events.drain(..count);
+    /// The first `count` events have arrived. Returns how many of them are about occupied channels.
+    pub(crate) fn remove(&mut self, count: usize) -> u64 {
+        let arrived = self.events.drain(..count);
+        arrived.filter(|event| event.r#type.is_of_occupancy()).count() as u64
+    }
+
+    /// Events that fit into it. A part stays free for clients.
+    pub(crate) fn room(&self) -> usize {
+        (self.max - self.max / 4).saturating_sub(self.events.len())
+    }
+
+    /// The number of the last event.
+    pub(crate) fn seq(&self) -> u64 {
+        self.seq
     }
 
     pub(crate) fn len(&self) -> usize {

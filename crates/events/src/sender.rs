@@ -1,64 +1,94 @@
-//! Requests with events: signed, tried again with a growing pause.
+//! Sends batches of events: signed requests, or entries of a Redis stream; tried again with a growing pause.
 //! In: the body of a batch → out: accepted, or the error.
-//! Uses the pooled client of `tls`, HMAC of aws-lc. Never: the content of a batch.
-//! Changed here: the signature, when a request has failed.
+//! Uses the pooled client of `tls`, HMAC of aws-lc, the Redis client of `brokers`. Never: the content of a batch.
+//! Changed here: the signature, the entry, when a request has failed.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use aws_lc_rs::hmac;
 use bytes::Bytes;
-use fanwire_config::EventsHttpOptions;
+use fanwire_brokers::redis::{RedisError, RedisOptions, StreamAppender, Tls as RedisTls};
+use fanwire_config::{EventsHttpOptions, EventsOptions, EventsRedisStreamOptions};
 use fanwire_telemetry::LogThrottle;
 use fanwire_tls::{Http2, HttpsClient, PoolOptions, RequestError, RequestLimits, Tls, TlsError};
 use http::{Request, header};
 use http_body_util::Full;
+use tokio::runtime::Handle;
 
 #[derive(Debug)]
 pub(crate) struct Sender {
-    client: HttpsClient,
-    endpoint: String,
-    key: Option<hmac::Key>,
+    target: EventTarget,
     failures: AtomicU32,
     log_throttle: LogThrottle,
 }
 
-impl Sender {
-    pub(crate) fn new(options: &EventsHttpOptions) -> Result<Self, TlsError> {
-        let limits = RequestLimits { timeout: options.timeout, body_bytes_max: ANSWER_BYTES_MAX };
-        let pool = PoolOptions {
-            idle_per_host_max: 1,
-            idle_timeout: Duration::from_secs(4),
-            http2: Http2::Negotiated,
-        };
-        let secret = options.secret.as_bytes();
-        Ok(Self {
-            client: HttpsClient::pooled(Tls::new(&options.tls)?, limits, pool),
-            endpoint: options.endpoint.clone(),
-            key: (!secret.is_empty()).then(|| hmac::Key::new(hmac::HMAC_SHA256, secret)),
-            failures: AtomicU32::new(0),
-            log_throttle: LogThrottle::default(),
-        })
-    }
+/// The place that gets batches.
+enum EventTarget {
+    Http(Box<HttpTarget>),
+    RedisStream(Box<StreamTarget>),
+}
 
-    /// Sends a body; accepted are responses with a status 2xx.
+struct HttpTarget {
+    client: HttpsClient,
+    url: String,
+    key: Option<hmac::Key>,
+}
+
+struct StreamTarget {
+    options: RedisOptions,
+    stream: String,
+    max_len: u64,
+    /// Connects at the first batch.
+    appender: OnceLock<StreamAppender>,
+}
+
+/// An option of the target that is wrong.
+#[derive(Debug)]
+pub enum EventsError {
+    /// `events.http.tls`
+    HttpTls(TlsError),
+    /// `events.redis_stream.tls`
+    RedisTls(TlsError),
+    /// `events.redis_stream.address`
+    Redis(RedisError),
+}
+
+impl Sender {
+    /// The sender of a server; `None` without a place for events.
     ///
     /// # Errors
-    /// See [`RequestError`].
-    pub(crate) async fn send(&self, body: Bytes) -> Result<(), RequestError> {
-        let mut request =
-            Request::post(&self.endpoint).header(header::CONTENT_TYPE, "application/json");
-        if let Some(key) = &self.key {
-            request = request.header(SIGNATURE, signature(key, &body));
+    /// See [`EventsError`].
+    pub(crate) fn new(options: &EventsOptions) -> Result<Option<Self>, EventsError> {
+        let target = if !options.redis_stream.address.is_empty() {
+            EventTarget::RedisStream(Box::new(StreamTarget::new(&options.redis_stream)?))
+        } else if !options.http.endpoint.is_empty() {
+            let http = HttpTarget::new(&options.http).map_err(EventsError::HttpTls)?;
+            EventTarget::Http(Box::new(http))
+        } else {
+            return Ok(None);
+        };
+        let (failures, log_throttle) = (AtomicU32::new(0), LogThrottle::default());
+        Ok(Some(Self { target, failures, log_throttle }))
+    }
+
+    /// Sends a batch, and returns when it was accepted.
+    ///
+    /// # Errors
+    /// A sentence that says why it may not have been.
+    pub(crate) async fn send(&self, body: Bytes) -> Result<(), String> {
+        match &self.target {
+            EventTarget::Http(endpoint) => {
+                endpoint.send(body).await.map_err(|error| error.to_string())
+            }
+            EventTarget::RedisStream(stream) => stream.appender().append(FIELD, body).await,
         }
-        let request = request.body(Full::new(body)).map_err(|_| RequestError::Url)?;
-        let status = self.client.send(request).await?.status();
-        if status.is_success() { Ok(()) } else { Err(RequestError::Status(status)) }
     }
 
     /// Waits after a failed request.
-    pub(crate) async fn pause(&self, error: &RequestError) {
+    pub(crate) async fn pause(&self, error: &str) {
         let failures = self.failures.fetch_add(1, Relaxed).min(6);
         if let Some(repeats) = self.log_throttle.record("events", Instant::now()) {
             tracing::warn!(%error, "the backend did not take a batch of events, which is sent again{repeats}");
@@ -71,6 +101,62 @@ impl Sender {
     }
 }
 
+impl HttpTarget {
+    fn new(options: &EventsHttpOptions) -> Result<Self, TlsError> {
+        let limits = RequestLimits { timeout: options.timeout, body_bytes_max: ANSWER_BYTES_MAX };
+        let pool = PoolOptions {
+            idle_per_host_max: 1,
+            idle_timeout: Duration::from_secs(4),
+            http2: Http2::Negotiated,
+        };
+        let secret = options.secret.as_bytes();
+        Ok(Self {
+            client: HttpsClient::pooled(Tls::new(&options.tls)?, limits, pool),
+            url: options.endpoint.clone(),
+            key: (!secret.is_empty()).then(|| hmac::Key::new(hmac::HMAC_SHA256, secret)),
+        })
+    }
+
+    /// Accepted are responses with a status 2xx.
+    async fn send(&self, body: Bytes) -> Result<(), RequestError> {
+        let mut request = Request::post(&self.url).header(header::CONTENT_TYPE, "application/json");
+        if let Some(key) = &self.key {
+            request = request.header(SIGNATURE, signature(key, &body));
+        }
+        let request = request.body(Full::new(body)).map_err(|_| RequestError::Url)?;
+        let status = self.client.send(request).await?.status();
+        if status.is_success() { Ok(()) } else { Err(RequestError::Status(status)) }
+    }
+}
+
+impl StreamTarget {
+    fn new(options: &EventsRedisStreamOptions) -> Result<Self, EventsError> {
+        let mut redis = options.options().map_err(EventsError::Redis)?;
+        let tls = Tls::new(&options.tls).map_err(EventsError::RedisTls)?;
+        let (config, server_name) = (tls.config().clone(), tls.server_name().to_owned());
+        redis.tls = Some(RedisTls { config, server_name });
+        redis.sentinel_tls = redis.tls.clone();
+        Ok(Self {
+            options: redis,
+            stream: options.stream.clone(),
+            max_len: options.max_len,
+            appender: OnceLock::new(),
+        })
+    }
+
+    fn appender(&self) -> &StreamAppender {
+        let Self { options, stream, max_len, appender } = self;
+        let start = || StreamAppender::start(options, stream, *max_len, &Handle::current());
+        appender.get_or_init(start)
+    }
+}
+
+impl fmt::Debug for EventTarget {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("EventTarget")
+    }
+}
+
 /// HMAC-SHA256 of the body, in hexadecimal digits.
 fn signature(key: &hmac::Key, body: &[u8]) -> String {
     let tag = hmac::sign(key, body);
@@ -80,6 +166,8 @@ fn signature(key: &hmac::Key, body: &[u8]) -> String {
     })
 }
 
+/// Field of an entry with the body of a request.
+const FIELD: &str = "batch";
 const SIGNATURE: &str = "x-fanwire-signature";
 const PAUSE: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(10);

@@ -64,6 +64,13 @@ fn ada() -> ClientInfo {
     ClientInfo { user: "ada".into(), client: "c".into(), ..ClientInfo::default() }
 }
 
+/// Lets the events of occupied channels come, as of a node without others.
+fn look(events: &Events) {
+    let present = BTreeSet::from(["node".to_owned()]);
+    let messages = Watch::new(&events.0, "node").look(&events.0, present, false, Instant::now());
+    assert_eq!(messages, []);
+}
+
 /// The types of a batch, with their numbers.
 fn types(batch: &serde_json::Value) -> Vec<String> {
     let events = batch["events"].as_array().expect("a list");
@@ -71,6 +78,11 @@ fn types(batch: &serde_json::Value) -> Vec<String> {
         .iter()
         .map(|event| format!("{} {}", event["seq"], event["type"].as_str().expect("a text")))
         .collect()
+}
+
+#[test]
+fn the_configuration_knows_the_types() {
+    assert_eq!(fanwire_config::EVENT_TYPES.map(EventType::named), EventType::ALL.map(Some));
 }
 
 #[tokio::test]
@@ -88,20 +100,21 @@ async fn a_failed_batch_is_sent_again_and_nothing_is_out_of_order() {
     report(ClientReport::Unsubscribed { client: ada(), channel });
     let disconnect = Disconnect::CONNECTION_CLOSED;
     report(ClientReport::Disconnected { client: ada(), disconnect });
+    look(&events);
     events.0.send_all("node").await;
     let mut batches = Vec::new();
     while let Ok((head, body)) = requests.try_recv() {
         assert!(head.contains("x-fanwire-signature: sha256="), "{head}");
         batches.push(body);
     }
-    let first = ["1 connected", "2 occupied", "3 subscribed"];
+    let first = ["1 connected", "2 subscribed", "3 unsubscribed"];
     assert_eq!(batches.len(), 4, "two fail, two batches arrive");
     for batch in &batches[..3] {
         assert_eq!(types(batch), first);
     }
-    assert_eq!(types(&batches[3]), ["4 unsubscribed", "5 disconnected", "6 vacated"]);
+    assert_eq!(types(&batches[3]), ["4 disconnected", "5 recount_started", "6 recount_ended"]);
     assert_eq!(batches[3]["node"], "node");
-    assert_eq!(batches[3]["events"][1]["code"], 3000);
+    assert_eq!(batches[3]["events"][0]["code"], 3000);
     let expected = EventStats { sent: 6, lost: 0, waiting: 0, failed_requests: 2 };
     assert_eq!(events.stats(), expected);
 }

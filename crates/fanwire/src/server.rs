@@ -20,7 +20,7 @@ use fanwire_edge::{
     AdmissionLimits, AllowedOrigins, ClientParts, ConnectionRate, ListenerSettings, SharedLimits,
     TlsAcceptor, TrustedProxies, descriptors, listener, settings as endpoints,
 };
-use fanwire_events::Events;
+use fanwire_events::{Events, EventsError};
 use fanwire_fanout::{Contexts, Shards};
 use fanwire_node::Node;
 use fanwire_proxy::EventProxies;
@@ -301,8 +301,11 @@ fn proxies(config: &Config) -> Result<Option<EventProxies>, StartError> {
 }
 
 fn events(config: &Config) -> Result<Option<Events>, StartError> {
-    let tls = |source| StartError::Tls { key: "events.http.tls", source };
-    Events::new(&config.events).map_err(tls)
+    Events::new(&config.events).map_err(|error| match error {
+        EventsError::HttpTls(source) => StartError::Tls { key: "events.http.tls", source },
+        EventsError::RedisTls(source) => StartError::Tls { key: "events.redis_stream.tls", source },
+        EventsError::Redis(error) => StartError::Engine(error.into()),
+    })
 }
 
 /// Gives a node the hooks of the program and of event proxies, which decide what the program does not, and the fetchers of keys, and rooms their node.

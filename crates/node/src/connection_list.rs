@@ -1,33 +1,38 @@
-//! The connections of a user on this node, collected from its shards.
+//! Connections of this node, collected from its shards: those of a user, or a page of all.
 //! In: records of each shard → out: all of them, when the last shard has answered.
 //! Uses: a promise, a lock for the records. Never: sessions; `hub/connections.rs` describes them.
 //! Change here: how answers of shards become one.
 
 use fanwire_broker::Promise;
-use fanwire_cluster::{CONNECTIONS_MAX, ConnectionRecord, Connections};
+use fanwire_cluster::{CONNECTIONS_MAX, ConnectionPage, ConnectionRecord};
 use fanwire_protocol::ErrorCode;
 use parking_lot::Mutex;
 
 /// A list on its way to all shards. The promise is kept when the last copy is dropped: then every shard has answered.
 #[derive(Debug)]
 pub struct ConnectionList {
-    found: Mutex<Connections>,
-    promise: Option<Promise<Connections, ErrorCode>>,
+    found: Mutex<ConnectionPage>,
+    promise: Option<Promise<ConnectionPage, ErrorCode>>,
 }
 
 impl ConnectionList {
-    pub(crate) fn new(promise: Promise<Connections, ErrorCode>) -> Self {
+    pub(crate) fn new(promise: Promise<ConnectionPage, ErrorCode>) -> Self {
         Self { found: Mutex::default(), promise: Some(promise) }
     }
 
     /// Adds a connection.
     pub(crate) fn add(&self, client: String, record: ConnectionRecord) {
-        self.found.lock().insert(client, record);
+        self.found.lock().connections.insert(client, record);
+    }
+
+    /// Ends a page before all connections are in it.
+    pub(crate) fn end_before(&self, next: u64) {
+        self.found.lock().next = next;
     }
 
     /// Whether it has more connections than the server API returns, so that further ones are of no use.
     pub(crate) fn exceeds_limit(&self) -> bool {
-        self.found.lock().len() > CONNECTIONS_MAX
+        self.found.lock().connections.len() > CONNECTIONS_MAX
     }
 }
 

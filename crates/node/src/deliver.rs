@@ -72,6 +72,10 @@ impl BroadcastRouter {
         Arc::clone(&self.inboxes.read()[usize::from(shard.0)])
     }
 
+    pub(crate) fn shard_count(&self) -> usize {
+        self.inboxes.read().len()
+    }
+
     pub(crate) fn prepare_with(&self, prepare: Arc<dyn Prepare>) {
         assert!(self.prepare.set(prepare).is_ok(), "broadcasts are prepared by one shell");
     }

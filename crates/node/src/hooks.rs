@@ -12,7 +12,7 @@ use bytes::Bytes;
 use fanwire_area::ViewChange;
 use fanwire_auth::{ChannelGrant, Overrides};
 use fanwire_broker::{Abandoned, Answer, PublishOptions};
-use fanwire_cluster::Renewal;
+use fanwire_cluster::{OccupancyReport, Renewal};
 use fanwire_protocol::{ClientInfo, Disconnect, Error};
 
 use crate::options::ProxyChoice;
@@ -38,6 +38,8 @@ pub struct Hooks {
     pub rpc: Option<Hook<RpcEvent, Bytes>>,
     /// Receives reports, of each client in order.
     pub report: Option<Box<dyn Fn(ClientReport) + Send + Sync>>,
+    /// Receives messages of nodes about occupied channels, with the uid of the sender; must be short.
+    pub occupancy: Option<Box<dyn Fn(String, OccupancyReport) + Send + Sync>>,
     /// Names in lower case that [`ClientContext::emulated_headers`] keeps from `headers` of the connect command.
     pub emulated_headers: Vec<String>,
 }
@@ -291,6 +293,7 @@ impl Hooks {
             publish: Hook::chain(self.publish, next.publish),
             rpc: Hook::chain(self.rpc, next.rpc),
             report,
+            occupancy: self.occupancy.or(next.occupancy),
             emulated_headers,
         }
     }

@@ -144,6 +144,7 @@ impl Hub {
             Notice::ClockStep => self.session_table.reschedule(&self.node),
             Notice::Supersede { user } => self.supersede(&user, out),
             Notice::ListConnections { user, list } => self.list_connections(&user, &list),
+            Notice::ListPage { from, limit, list } => self.list_page(from, limit, &list),
             Notice::CheckTokens { user, from } => self.check_tokens(user, from, now, out),
         }
     }

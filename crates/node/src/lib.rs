@@ -118,8 +118,9 @@ pub use connection_list::ConnectionList;
 pub use counters::{CommandKind, HubCounters, TokenRefusal};
 pub use encode_job::EncodeJob;
 pub use fanwire_cluster::{
-    CONNECTIONS_MAX, ConnectionRecord, ConnectionSelector, Connections, Metrics, NodeState,
-    Renewal, RevocationChange, RevocationKind, ServerSubscribe, ServerSubscription,
+    CONNECTIONS_MAX, ConnectionPage, ConnectionRecord, ConnectionSelector, Connections, Metrics,
+    NodeState, OccupancyReport, Renewal, RevocationChange, RevocationKind, ServerSubscribe,
+    ServerSubscription,
 };
 pub use hub::Hub;
 pub use join_leave::JoinLeave;

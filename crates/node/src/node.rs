@@ -10,6 +10,7 @@ mod revocations;
 mod users;
 mod verbs;
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -55,6 +56,7 @@ pub struct Node {
     revocations: RevocationTable,
     hooks: OnceLock<Hooks>,
     summaries: Summaries,
+    event_seq: AtomicU64,
     started_at: Instant,
     log_throttle: LogThrottle,
     refusal_throttle: LogThrottle,
@@ -148,6 +150,7 @@ impl Node {
             revocations: RevocationTable::default(),
             hooks: OnceLock::new(),
             summaries: Summaries::default(),
+            event_seq: AtomicU64::new(0),
             started_at: now,
             log_throttle: LogThrottle::default(),
             refusal_throttle: LogThrottle::for_refusals(),
@@ -234,6 +237,11 @@ impl Node {
     /// At the second call.
     pub fn summarise(&self, meters: Arc<dyn Meters>) {
         self.summaries.read_from(meters);
+    }
+
+    /// Sets the number of the last event about clients that was made for a backend; a snapshot contains it.
+    pub fn set_event_seq(&self, seq: u64) {
+        self.event_seq.store(seq, Relaxed);
     }
 
     /// Whether a channel has subscribers on this node.

@@ -60,6 +60,8 @@ pub enum Notice {
     CheckTokens { user: Option<Arc<str>>, from: u32 },
     /// Describe the connections of a user.
     ListConnections { user: Arc<str>, list: Arc<ConnectionList> },
+    /// Describe at most `limit` connections of all users, from a connection index on.
+    ListPage { from: u32, limit: u32, list: Arc<ConnectionList> },
     /// Close the connections of a user except the newest.
     Supersede { user: Arc<str> },
     /// The new view of a subscriber of a channel with places.

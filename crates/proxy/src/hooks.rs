@@ -42,6 +42,7 @@ impl EventProxies {
             rpc: table.hook_of(&table.rpc, ProxyTable::rpc),
             sub_refresh: table.hook_of(&table.sub_refresh, ProxyTable::sub_refresh),
             report: has_streams.then(|| Box::new(report) as _),
+            occupancy: None,
             emulated_headers: names.collect(),
         }
     }

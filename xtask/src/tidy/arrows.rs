@@ -182,7 +182,13 @@ const CRATES: &[CrateRule] = &[
     CrateRule {
         name: "fanwire-events",
         level: 7,
-        may_use: &["fanwire-config", "fanwire-node", "fanwire-telemetry", "fanwire-tls"],
+        may_use: &[
+            "fanwire-brokers",
+            "fanwire-config",
+            "fanwire-node",
+            "fanwire-telemetry",
+            "fanwire-tls",
+        ],
     },
     CrateRule {
         name: "fanwire-proxy",

@@ -96,8 +96,15 @@ impl Api {
 }
 
 fn summary(user: &str, record: ConnectionRecord) -> ConnectionSummary {
-    let ConnectionRecord { app_name, app_version, transport, protocol, connected_at_ms, channels } =
-        record;
+    let ConnectionRecord {
+        app_name,
+        app_version,
+        transport,
+        protocol,
+        connected_at_ms,
+        channels,
+        ..
+    } = record;
     let channels = channels.into_iter().map(|channel| (channel, ConnectionChannel {})).collect();
     ConnectionSummary {
         app_name,

@@ -3,7 +3,10 @@
 //! Uses the test harness with a hub and its in-memory connections.
 //! The selection of connections by a target is tested in the node.
 
-use crate::harness::{Harness, ok};
+use fanwire_api::ApiOptions;
+use fanwire_node::Node;
+
+use crate::harness::{Harness, KEY, node_options, ok};
 
 const DONE: &str = r#"{"result":{}}"#;
 
@@ -255,6 +258,37 @@ async fn connections_describes_each_connection_of_a_user() {
         ),
     ] {
         assert_eq!(harness.post("/api/connections", body).await, ok(expect), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn snapshot_lists_the_nodes_and_then_the_connections_of_one() {
+    let node = Node::new(node_options()).expect("good options");
+    node.set_event_seq(7);
+    let mut harness =
+        Harness::around(node.clone(), ApiOptions { key: KEY.into(), ..ApiOptions::default() });
+    let clients = [harness.subscriber(0, "42", &["a", "b"]), harness.subscriber(1, "43", &[])];
+    let nodes = harness.post("/api/snapshot", "{}").await;
+    let uid = node.uid().to_owned();
+    assert_eq!(nodes, ok(&format!(r#"{{"result":{{"nodes":[{{"node":"{uid}","seq":7}}]}}}}"#)));
+    let ask =
+        |start: u64, limit: u32| format!(r#"{{"node":"{uid}","start":{start},"limit":{limit}}}"#);
+    let first = harness.post("/api/snapshot", ask(0, 1)).await;
+    let client = format!(r#"{{"client":"{}","user":"42","channels":["a","b"]}}"#, clients[0]);
+    assert_eq!(first, ok(&format!(r#"{{"result":{{"clients":[{client}],"next":1}}}}"#)));
+    let second = harness.post("/api/snapshot", ask(1, 1)).await;
+    let client = format!(r#"{{"client":"{}","user":"43"}}"#, clients[1]);
+    assert_eq!(second, ok(&format!(r#"{{"result":{{"clients":[{client}]}}}}"#)));
+    for (body, code) in [
+        (ask(2, 1), None),
+        (ask(u64::MAX, 1), None),
+        (ask(0, 1001), Some(107)),
+        (r#"{"node":"another"}"#.to_owned(), Some(104)),
+    ] {
+        let reply: serde_json::Value =
+            serde_json::from_str(&harness.post("/api/snapshot", body).await.body).expect("JSON");
+        assert_eq!(reply["error"]["code"].as_u64(), code);
+        assert!(reply["result"].get("clients").is_none());
     }
 }
 

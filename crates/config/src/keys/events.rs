@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{COUNT_FROM_1, DELAY, LIST, SECRET, SWITCH, TEXT, duration};
+use super::{COUNT, COUNT_FROM_1, DELAY, LIST, SECRET, SWITCH, TEXT, duration};
 use crate::Config;
 use crate::key::rows;
 
@@ -27,6 +27,24 @@ rows! { EVENTS: Config;
     "events.http.tls.server_name", TEXT, "" => [events.http.tls.server_name],
         "Name that its certificate must have; empty means that of the URL.";
     "events.http.tls.insecure_skip_verify", SWITCH, "false" => [events.http.tls.insecure_skip_verify],
+        "Development only: believes any certificate.";
+    "events.redis_stream.address", SECRET, "" => [events.redis_stream.address],
+        "Fanwire only: Redis whose stream gets events instead of a URL, with the same forms as engine.redis.address except Clusters; empty for none.";
+    "events.redis_stream.stream", TEXT, "fanwire.events" => [events.redis_stream.stream],
+        "Fanwire only: key of that stream; each entry is a batch of events.";
+    "events.redis_stream.max_len", COUNT, "100000" => [events.redis_stream.max_len],
+        "Fanwire only: about so many entries are kept, older ones are removed whether they were read or not; 0 keeps all.";
+    "events.redis_stream.tls.enabled", SWITCH, "false" => [events.redis_stream.tls.enabled],
+        "Speaks TLS to that Redis, whatever the address says, and obeys the keys below.";
+    "events.redis_stream.tls.server_ca_pem", TEXT, "" => [events.redis_stream.tls.server_ca_pem],
+        "Authorities that may have signed its certificate, as PEM, base64 of it, or a file; empty means those of the system.";
+    "events.redis_stream.tls.cert_pem", TEXT, "" => [events.redis_stream.tls.cert_pem],
+        "Certificate to show to it, as PEM, base64 of it, or a file.";
+    "events.redis_stream.tls.key_pem", SECRET, "" => [events.redis_stream.tls.key_pem],
+        "Private key of that certificate, as PEM, base64 of it, or a file.";
+    "events.redis_stream.tls.server_name", TEXT, "" => [events.redis_stream.tls.server_name],
+        "Name that its certificate must have; empty means that of the address.";
+    "events.redis_stream.tls.insecure_skip_verify", SWITCH, "false" => [events.redis_stream.tls.insecure_skip_verify],
         "Development only: believes any certificate.";
     "events.types", LIST, "" => [events.types],
         "Fanwire only: types of events to send, such as connected disconnected; empty for all.";

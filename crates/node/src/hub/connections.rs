@@ -1,5 +1,5 @@
-//! Describes the connections of a user for the server API (server API §3 connections).
-//! In: a user, a list → out: a record in the list for each connected session of the user.
+//! Describes connections for the server API (server API §3 connections, snapshot).
+//! In: a user or a range, a list → out: a record in the list for each connected session of them.
 //! Uses: `session_table`. Never: sends to clients.
 //! Change here: what a record says of a connection.
 
@@ -22,6 +22,22 @@ impl Hub {
         }
     }
 
+    /// Lists connected sessions from an index on. A page that is full ends before the next index.
+    pub(super) fn list_page(&self, from: u32, limit: u32, list: &ConnectionList) {
+        let mut listed = 0;
+        for index in from..self.session_table.index_end() {
+            if listed >= limit {
+                return list.end_before(index.into());
+            }
+            let session = self.session_table.at(index).filter(|session| session.is_connected());
+            if let Some(session) = session {
+                let user = session.user.as_ref().to_owned();
+                list.add(session.client(), ConnectionRecord { user, ..self.record(session) });
+                listed += 1;
+            }
+        }
+    }
+
     fn record(&self, session: &Session) -> ConnectionRecord {
         let subscriptions = session.subscriptions.iter().filter(|one| !one.is_tile);
         let subscribers = self.session_table.subscribers();
@@ -33,6 +49,7 @@ impl Hub {
             protocol: session.encoding.name().to_owned(),
             connected_at_ms: session.connected_at_ms(),
             channels: subscriptions.map(|one| channel(one.channel)).collect(),
+            user: String::new(),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! Change here: how a command of another node is executed. `fanwire_cluster` defines the messages.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -16,7 +17,9 @@ use super::backends::temporary;
 use super::{Counts, Node};
 use crate::notice::Notice;
 use fanwire_cluster::ServerSubscribe;
-use fanwire_cluster::{ControlCommand, EmulationCommand, NodeState, Task, ViewCommand};
+use fanwire_cluster::{
+    ControlCommand, EmulationCommand, NodeState, OccupancyReport, Task, ViewCommand,
+};
 
 impl Node {
     /// The id of this node among the others.
@@ -43,6 +46,29 @@ impl Node {
         self.cluster.leave();
     }
 
+    /// Sends a message about occupied channels to one node or to all; every node receives the latter, this one too.
+    pub fn send_occupancy(&self, to: Option<&str>, report: OccupancyReport) {
+        self.cluster.send_occupancy(to, report);
+    }
+
+    /// Has all occupied channels told again to the backend of events, after the events that exist by now.
+    ///
+    /// # Errors
+    /// 100 when the request did not reach all nodes.
+    pub fn recount_channels(&self) -> Answer<(), ErrorCode> {
+        let report = OccupancyReport { wants_recount: true, ..OccupancyReport::default() };
+        match &self.hooks().occupancy {
+            Some(receive) if !self.is_in_cluster() => receive(self.uid().to_owned(), report),
+            _ => return self.cluster.command(ControlCommand::Occupancy(report)),
+        }
+        Answer::now(Ok(()))
+    }
+
+    /// Whether this node is part of a cluster.
+    pub fn is_in_cluster(&self) -> bool {
+        self.cluster.has_bus()
+    }
+
     /// Handles a message from the bus. Returns false for garbage and for messages of another version.
     pub fn handle_message(&self, message: &[u8], now: Instant) -> bool {
         match self.cluster.handle_message(message, now) {
@@ -55,6 +81,11 @@ impl Node {
                 self.cluster.answer(&to, survey, self.own_channels(&pattern).unwrap_or_default());
             }
             Task::AnswerUsers { to, survey } => self.answer_users(to, survey),
+            Task::ReceiveOccupancy { from, report } => {
+                if let Some(receive) = &self.hooks().occupancy {
+                    receive(from, report);
+                }
+            }
             Task::Execute(command) => self.execute(command, now),
         }
         true
@@ -99,7 +130,8 @@ impl Node {
             | ControlCommand::Leaving(_)
             | ControlCommand::Survey(_)
             | ControlCommand::UserSurvey(_)
-            | ControlCommand::SurveyChannels(_) => {
+            | ControlCommand::SurveyChannels(_)
+            | ControlCommand::Occupancy(_) => {
                 unreachable!("the cluster keeps these to itself")
             }
         }
@@ -148,6 +180,7 @@ impl Node {
             subscriptions: subscriptions as u64,
             uptime_seconds: now.saturating_duration_since(self.started_at).as_secs(),
             metrics: self.summaries.last(),
+            event_seq: self.event_seq.load(Relaxed),
         }
     }
 

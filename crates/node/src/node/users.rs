@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use fanwire_broker::Answer;
-use fanwire_cluster::{Connections, ControlCommand, UserStatusChange, UserSurvey};
+use fanwire_cluster::{ConnectionPage, Connections, ControlCommand, UserStatusChange, UserSurvey};
 use fanwire_protocol::ErrorCode;
 
 use super::Node;
 use crate::connection_list::ConnectionList;
 use crate::notice::Notice;
+use crate::registry::ShardId;
 use crate::user_statuses::UserStatus;
 
 impl Node {
@@ -28,7 +29,7 @@ impl Node {
         own.then(move |own| match own {
             Ok(own) => others.then(move |others| {
                 promise.keep(others.map(|mut all| {
-                    all.extend(own);
+                    all.extend(own.connections);
                     all
                 }));
             }),
@@ -37,7 +38,46 @@ impl Node {
         answer
     }
 
-    fn own_connections(&self, user: &str) -> Answer<Connections, ErrorCode> {
+    /// A page of the connections of a node, of all users, from `start` on: 0 or [`ConnectionPage::next`].
+    ///
+    /// # Errors
+    /// 104 for a node that is not there; those of [`channels`](Self::channels), except 107.
+    pub fn page(
+        &self,
+        node: &str,
+        start: u64,
+        limit: u32,
+        now: Instant,
+    ) -> Answer<ConnectionPage, ErrorCode> {
+        if node == self.uid() {
+            return self.own_page(start, limit);
+        }
+        self.cluster.page(node, start, limit, now)
+    }
+
+    /// A page from one shard. Its number is in the upper half of the start, the connection index in the lower one.
+    fn own_page(&self, start: u64, limit: u32) -> Answer<ConnectionPage, ErrorCode> {
+        let (shard, from) = (start >> 32, start as u32);
+        let shards = self.router.shard_count() as u64;
+        if shard >= shards {
+            return Answer::now(Ok(ConnectionPage::default()));
+        }
+        let (promise, answer) = Answer::later();
+        let list = Arc::new(ConnectionList::new(promise));
+        self.inbox(ShardId(shard as u16)).push(Notice::ListPage { from, limit, list });
+        answer.map(move |page: Result<ConnectionPage, ErrorCode>| {
+            page.map(|page| ConnectionPage {
+                next: match page.next {
+                    0 if shard + 1 < shards => (shard + 1) << 32,
+                    0 => 0,
+                    index => shard << 32 | index,
+                },
+                ..page
+            })
+        })
+    }
+
+    fn own_connections(&self, user: &str) -> Answer<ConnectionPage, ErrorCode> {
         let (promise, answer) = Answer::later();
         let list = Arc::new(ConnectionList::new(promise));
         self.router.send_to_all_shards(&Notice::ListConnections { user: user.into(), list });
@@ -46,13 +86,14 @@ impl Node {
 
     /// Answers a survey of another node.
     pub(super) fn answer_users(&self, to: String, survey: UserSurvey) {
-        let UserSurvey { number, users, is_detailed } = survey;
-        if !is_detailed {
-            return self.cluster.answer(&to, number, self.own_users(&users));
-        }
-        let Some(user) = users.first() else { return };
+        let UserSurvey { number, users, is_detailed, page_limit, page_start } = survey;
+        let own = match users.first() {
+            _ if page_limit > 0 => self.own_page(page_start, page_limit),
+            Some(user) if is_detailed => self.own_connections(user),
+            _ => return self.cluster.answer(&to, number, self.own_users(&users)),
+        };
         let cluster = Arc::clone(&self.cluster);
-        self.own_connections(user).then(move |own| {
+        own.then(move |own| {
             if let Ok(own) = own {
                 cluster.answer_connections(&to, number, own);
             }

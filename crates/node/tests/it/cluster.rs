@@ -3,6 +3,7 @@
 //! Uses: `world` once per node, a bus that carries messages at once. Never: sockets, brokers far away.
 //! Change here: promises about the cluster. Its messages are tested in the module.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -136,6 +137,7 @@ fn connections_and_statuses_of_users_are_those_of_every_node() {
             protocol: protocol.into(),
             connected_at_ms: UNIX * 1000,
             channels: vec!["news".into()],
+            user: String::new(),
         };
         assert_eq!(*record, expect);
     }
@@ -152,6 +154,37 @@ fn connections_and_statuses_of_users_are_those_of_every_node() {
     assert_eq!(worlds[1].node.delete_user_status(one).wait(), Ok(()));
     let statuses = node.user_statuses(users(), now).wait().expect("all nodes answer");
     assert_eq!(statuses, vec![UserStatus::default(); 3]);
+}
+
+#[test]
+fn pages_of_a_node_have_each_of_its_connections_once() {
+    let mut worlds = cluster(&["ada", "bob"]);
+    let expect: BTreeSet<String> = (0..7)
+        .map(|number| {
+            let name = format!("eve{number}");
+            worlds[1].connected(&name, hello(""));
+            worlds[1].id(&name).to_owned()
+        })
+        .collect();
+    worlds[1].close("bob");
+    let (node, now) = (Arc::clone(&worlds[0].node), worlds[0].now);
+    let other = worlds[1].node.uid().to_owned();
+    let (mut start, mut found, mut pages) = (0, BTreeSet::new(), 0);
+    loop {
+        let page = node.page(&other, start, 3, now);
+        worlds.iter_mut().for_each(World::settle);
+        let page = page.wait().expect("the node answers");
+        assert!(page.connections.len() <= 3);
+        page.connections.into_keys().for_each(|client| assert!(found.insert(client)));
+        (start, pages) = (page.next, pages + 1);
+        if start == 0 {
+            break;
+        }
+    }
+    assert_eq!(found, expect);
+    assert!(pages >= 3);
+    let unknown = node.page("another", 0, 3, now).wait();
+    assert_eq!(unknown.expect_err("no such node").code, 104);
 }
 
 #[test]
