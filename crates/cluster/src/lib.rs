@@ -7,7 +7,6 @@
 
 mod control;
 mod message;
-mod revocation;
 mod unacknowledged;
 mod users;
 
@@ -18,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fanwire_broker::{Answer, Bus, Promise};
-use fanwire_protocol::ErrorCode;
+use fanwire_protocol::{ErrorCode, StreamPosition};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
@@ -26,7 +25,6 @@ pub use control::{ConnectionSelector, Renewal, ServerSubscribe, ServerSubscripti
 use message::NodeMessage;
 pub use message::{ControlCommand, EmulationCommand, ViewCommand};
 pub use message::{Metrics, NodeState};
-pub use revocation::{RevocationChange, RevocationKind};
 use unacknowledged::{ReceivedCommands, SettledPromise, UnacknowledgedCommands};
 pub use users::{CONNECTIONS_MAX, ConnectionRecord, Connections, UserStatusChange, UserSurvey};
 
@@ -382,6 +380,12 @@ impl Cluster {
                 .for_each(|(number, command)| self.give(bus.as_ref(), number, command));
         }
         is_due
+    }
+
+    /// The positions up to which the other nodes have blocks and revocations.
+    pub fn revocation_positions(&self) -> Vec<StreamPosition> {
+        let table = self.table.lock();
+        table.peers.values().filter_map(|peer| peer.state.revocations.clone()).collect()
     }
 
     /// The last states of the other nodes, by uid.

@@ -11,7 +11,6 @@ use fanwire_protocol::{Disconnect, StreamPosition};
 use prost::Message as _;
 
 use crate::control::{ConnectionSelector, Renewal, ServerSubscription};
-use crate::revocation::RevocationChange;
 use crate::users::{Connections, UserStatusChange, UserSurvey};
 
 /// One message of a node.
@@ -20,7 +19,7 @@ pub(crate) struct NodeMessage {
     /// Uid of the sender.
     #[prost(string, tag = "1")]
     pub from: String,
-    #[prost(oneof = "ControlCommand", tags = "2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15")]
+    #[prost(oneof = "ControlCommand", tags = "2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 14, 15")]
     pub command: Option<ControlCommand>,
     /// Sequence number of a control command, which is repeated until every node has it, counted by its sender from 1;
     /// 0 for other messages.
@@ -47,14 +46,11 @@ pub enum ControlCommand {
     Subscribe(SubscribeCommand),
     #[prost(message, tag = "9")]
     Refresh(RefreshCommand),
-    /// Tag 10 is the number of the message.
+    /// Tag 10 is the number of the message, tag 13 is not used any more.
     #[prost(message, tag = "11")]
     View(ViewCommand),
     #[prost(message, tag = "12")]
     Emulation(EmulationCommand),
-    /// Nodes before this one refuse the message, and do nothing.
-    #[prost(message, tag = "13")]
-    Revocation(RevocationChange),
     /// Answered by [`SurveyChannels`].
     #[prost(message, tag = "14")]
     UserSurvey(UserSurvey),
@@ -87,6 +83,9 @@ pub struct NodeState {
     /// `None` before the end of the first interval.
     #[prost(message, optional, tag = "9")]
     pub metrics: Option<Metrics>,
+    /// The position up to which it has the blocks and revocations of all nodes; `None` before it has loaded them.
+    #[prost(message, optional, tag = "10")]
+    pub revocations: Option<StreamPosition>,
 }
 
 /// Metrics of a node in its last interval (`node.info_metrics_aggregate_interval`).

@@ -55,7 +55,7 @@ pub enum Notice {
     Refresh { target: ConnectionSelector, renewal: Renewal },
     /// The decision of a hook about an expired connection or subscription.
     Refreshed(Box<Refreshed>),
-    /// End the connections and subscriptions whose token is revoked by now: those of a user, or of all users, from a
+    /// End the connections and subscriptions that are blocked or revoked by now: those of a user, or of all users, from a
     /// connection index on.
     CheckTokens { user: Option<Arc<str>>, from: u32 },
     /// Describe the connections of a user.

@@ -121,12 +121,15 @@ pub(super) fn of_subscription(
 /// Checks credentials of a connect against the server API's blocks and revocations.
 ///
 /// # Errors
-/// 3507 for a blocked user, 109 for a revoked token: the SDK then asks for another one.
+/// 3507 for a blocked user, 109 for a revoked token: the SDK then asks for another one; 100 before they are known.
 pub(super) fn check_revocations(
     context: &CommandContext<'_>,
     user: &str,
     token: Option<TokenId>,
 ) -> Result<(), Refusal> {
+    if !context.node.has_revocations() {
+        return Err(Refusal::from(ErrorCode::INTERNAL).because(NOT_LOADED));
+    }
     if context.node.revocations().blocks(user, context.unix()) {
         return Err(Refusal::disconnect(Disconnect::PERMISSION_DENIED, BLOCKED));
     }
@@ -234,6 +237,7 @@ const NO_USER: &str =
     "the token names no user, which client.disallow_anonymous_connection_tokens forbids";
 const FOREIGN_SUBSCRIPTION: &str = "the token is for another channel, user or client";
 const FOREIGN_REFRESH: &str = "the token is for another user than the connection";
+const NOT_LOADED: &str = "blocks and revocations have not been read from Redis yet";
 const BLOCKED: &str = "the server API blocked the user";
 const REVOKED: &str = "the server API revoked the token";
 const OTHER_CHANNELS: &str = "the token has other channels than the connection";

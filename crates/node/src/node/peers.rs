@@ -55,12 +55,12 @@ impl Node {
                 self.cluster.answer(&to, survey, self.own_channels(&pattern).unwrap_or_default());
             }
             Task::AnswerUsers { to, survey } => self.answer_users(to, survey),
-            Task::Execute(command) => self.execute(command, now),
+            Task::Execute(command) => self.execute(command),
         }
         true
     }
 
-    fn execute(&self, command: ControlCommand, now: Instant) {
+    fn execute(&self, command: ControlCommand) {
         match command {
             ControlCommand::Disconnect(command) => {
                 if let Some((target, disconnect)) = command.into_parts() {
@@ -88,11 +88,6 @@ impl Node {
             }
             ControlCommand::Emulation(EmulationCommand { session, data }) => {
                 self.receive_emulated(&session, data);
-            }
-            ControlCommand::Revocation(change) => {
-                if self.apply_revocation(&change).is_err() {
-                    self.log_full_table(now);
-                }
             }
             ControlCommand::UserStatus(change) => self.apply_status(&change),
             ControlCommand::State(_)
@@ -148,6 +143,7 @@ impl Node {
             subscriptions: subscriptions as u64,
             uptime_seconds: now.saturating_duration_since(self.started_at).as_secs(),
             metrics: self.summaries.last(),
+            revocations: self.revocation_position(),
         }
     }
 

@@ -13,7 +13,7 @@ use fanwire_broker::{Answer, BrokerError, Bus, ClientId, PublishOptions};
 use fanwire_node::area::{Place, Shape, View};
 use fanwire_node::{
     ConnectionRecord, ConnectionSelector, Meters, Node, Reading, ReadingKind, Renewal,
-    RevocationChange, RevocationKind, ServerSubscription, UserStatus,
+    ServerSubscription, UserStatus,
 };
 use fanwire_protocol::{Disconnect, ErrorCode, Publication};
 
@@ -90,26 +90,6 @@ fn an_unsubscribe_and_a_disconnect_reach_connections_of_every_node() {
         "#
         ));
     }
-}
-
-#[test]
-fn a_block_reaches_connections_of_every_node() {
-    let mut worlds = cluster(&["ada", "bob"]);
-    worlds[1].connected("eve", hello("as 42"));
-    let change = RevocationChange { subject: "42".into(), ..RevocationChange::default() };
-    let kinds = [RevocationKind::BlockUser, RevocationKind::UnblockUser];
-    for (kind, is_refused) in kinds.into_iter().zip([true, false]) {
-        let done = worlds[0].node.revoke(kind, change.clone(), worlds[0].now);
-        assert_eq!(done.map(Answer::wait), Ok(Ok(())));
-        for world in &mut worlds {
-            world.settle();
-            world.open(&format!("{kind:?}"), hello("as 42"));
-            world.say(&format!("{kind:?}"), r#"{"id":1,"connect":{}}"#);
-            let heard = world.heard(&format!("{kind:?}")).expect("an answer");
-            assert_eq!(heard.starts_with("x 3507"), is_refused, "{heard}");
-        }
-    }
-    worlds[1].play("eve x 3507 permission denied");
 }
 
 #[test]

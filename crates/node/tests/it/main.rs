@@ -37,6 +37,7 @@ mod revocations;
 mod route;
 mod script;
 mod server_side;
+mod shared_revocations;
 mod slow;
 mod streams;
 mod subscribe;
