@@ -22,7 +22,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 pub use control::{ConnectionSelector, Renewal, ServerSubscribe, ServerSubscription};
-use message::NodeMessage;
+use message::{ConnectionSurvey, NodeMessage};
 pub use message::{ControlCommand, EmulationCommand, ViewCommand};
 pub use message::{Metrics, NodeState};
 use unacknowledged::{ReceivedCommands, SettledPromise, UnacknowledgedCommands};
@@ -100,10 +100,16 @@ pub enum Task {
         survey: u64,
         pattern: String,
     },
-    /// Another node asks for connections of users.
+    /// Another node asks how many connections users have.
     AnswerUsers {
         to: String,
         survey: UserSurvey,
+    },
+    /// Another node asks for connections.
+    AnswerConnections {
+        to: String,
+        survey: u64,
+        target: ConnectionSelector,
     },
 }
 
@@ -248,6 +254,11 @@ impl Cluster {
                 Task::Answer { to: from, survey: survey.number, pattern: survey.pattern }
             }
             ControlCommand::UserSurvey(survey) => Task::AnswerUsers { to: from, survey },
+            ControlCommand::ConnectionSurvey(survey) => Task::AnswerConnections {
+                to: from,
+                survey: survey.number,
+                target: survey.target.into(),
+            },
             ControlCommand::SurveyChannels(answer) => {
                 let done = table.answered(&from, answer);
                 drop(table);
@@ -269,7 +280,7 @@ impl Cluster {
         drop(self.send(Some(to), ControlCommand::SurveyChannels(answer)));
     }
 
-    /// Answers a detailed survey of a user.
+    /// Answers a survey of connections.
     pub fn answer_connections(&self, to: &str, survey: u64, connections: Connections) {
         let channels = SurveyChannels::new();
         let answer = message::SurveyChannels { survey, channels, connections };
@@ -311,19 +322,22 @@ impl Cluster {
         now: Instant,
     ) -> Answer<SurveyChannels, ErrorCode> {
         let found = SurveyResult { counts: own, ..SurveyResult::default() };
-        let question =
-            |number| ControlCommand::UserSurvey(UserSurvey { number, users, is_detailed: false });
+        let question = |number| ControlCommand::UserSurvey(UserSurvey { number, users });
         self.ask_all(question, found, now).map(|all| all.map(|all| all.counts))
     }
 
-    /// Asks every other node for its connections of a user.
+    /// Asks every other node for the connections that a selector matches.
     ///
     /// # Errors
     /// Those of [`survey`](Self::survey).
-    pub fn connections(&self, user: &str, now: Instant) -> Answer<Connections, ErrorCode> {
-        let users = vec![user.to_owned()];
+    pub fn connections(
+        &self,
+        target: &ConnectionSelector,
+        now: Instant,
+    ) -> Answer<Connections, ErrorCode> {
+        let target = target.into();
         let question =
-            |number| ControlCommand::UserSurvey(UserSurvey { number, users, is_detailed: true });
+            |number| ControlCommand::ConnectionSurvey(ConnectionSurvey { number, target });
         let all = self.ask_all(question, SurveyResult::default(), now);
         all.map(|all| all.map(|all| all.connections))
     }

@@ -5,16 +5,13 @@
 
 use std::collections::BTreeMap;
 
-/// Asks for connections of users. A node that does not know the message sends no answer.
+/// Asks how many connections users have. A node that does not know the message sends no answer.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct UserSurvey {
     #[prost(uint64, tag = "1")]
     pub number: u64,
     #[prost(string, repeated, tag = "2")]
     pub users: Vec<String>,
-    /// The connections of the only user are described; otherwise those of each user are counted.
-    #[prost(bool, tag = "3")]
-    pub is_detailed: bool,
 }
 
 /// One connection, for the server API.
@@ -35,6 +32,10 @@ pub struct ConnectionRecord {
     pub connected_at_ms: u64,
     #[prost(string, repeated, tag = "6")]
     pub channels: Vec<String>,
+    #[prost(btree_map = "string, string", tag = "7")]
+    pub labels: BTreeMap<String, String>,
+    #[prost(string, tag = "8")]
+    pub user: String,
 }
 
 /// A change of the status of users.
@@ -53,5 +54,5 @@ pub struct UserStatusChange {
 /// Connections by client id.
 pub type Connections = BTreeMap<String, ConnectionRecord>;
 
-/// Connections of a user that a node describes, and one more when there are more.
+/// Connections that a node describes, and one more when there are more.
 pub const CONNECTIONS_MAX: usize = 10_000;

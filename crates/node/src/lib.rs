@@ -123,6 +123,7 @@ pub use fanwire_cluster::{
     CONNECTIONS_MAX, ConnectionRecord, ConnectionSelector, Connections, Metrics, NodeState,
     Renewal, ServerSubscribe, ServerSubscription,
 };
+pub use filter::check_filter;
 pub use hub::Hub;
 pub use join_leave::JoinLeave;
 pub use limits::TokenBucket;

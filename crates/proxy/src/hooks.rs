@@ -3,6 +3,7 @@
 //! Uses the server's runtime. Never: waits on a shard.
 //! Changed here: what a message contains, and when there is no call.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -98,7 +99,7 @@ impl ProxyTable {
         self.run(async move {
             let RefreshEvent { client, context, .. } = event;
             let request = request!(RefreshRequest, proxy, client.client, context, {
-                user: client.user, meta: meta(&proxy, &context),
+                user: client.user, meta: meta(&proxy, &context), labels: BTreeMap::clone(&context.labels),
             });
             let result = proxy.call(request, &context).await?;
             Ok(result.map(answer::refresh).transpose()?.flatten())
@@ -115,6 +116,7 @@ impl ProxyTable {
                 user: client.user,
                 channel: channel.as_deref().unwrap_or_default().to_owned(),
                 meta: meta(&proxy, &context),
+                labels: BTreeMap::clone(&context.labels),
             });
             let result = proxy.call(request, &context).await?;
             Ok(result.map(answer::refresh).transpose()?.flatten())
@@ -133,6 +135,7 @@ impl ProxyTable {
                 channel: channel.clone(),
                 token: String::new(), // a subscribe with a token is decided by the token
                 meta: meta(&proxy, &context),
+                labels: BTreeMap::clone(&context.labels),
                 data: data,
                 b64data: b64data,
             });
@@ -163,6 +166,7 @@ impl ProxyTable {
                 data: json,
                 b64data: b64data,
                 meta: meta(&proxy, &context),
+                labels: BTreeMap::clone(&context.labels),
             });
             let result = proxy.call(request, &context).await?.unwrap_or_default();
             answer::publish(result, data).map(Some)
@@ -180,6 +184,7 @@ impl ProxyTable {
                 data: data,
                 b64data: b64data,
                 meta: meta(&proxy, &context),
+                labels: BTreeMap::clone(&context.labels),
             });
             let result = proxy.call(request, &context).await?.unwrap_or_default();
             answer::rpc(result).map(Some)

@@ -1,5 +1,5 @@
-//! Describes the connections of a user for the server API (server API §3 connections).
-//! In: a user, a list → out: a record in the list for each connected session of the user.
+//! Describes connections for the server API (server API §3 connections).
+//! In: a selector, a list → out: a record in the list for each connected session that it matches.
 //! Uses: `session_table`. Never: sends to clients.
 //! Change here: what a record says of a connection.
 
@@ -10,9 +10,8 @@ use crate::connection_list::ConnectionList;
 use crate::session::Session;
 
 impl Hub {
-    pub(super) fn list_connections(&self, user: &str, list: &ConnectionList) {
-        let target = ConnectionSelector { user: user.to_owned(), ..ConnectionSelector::default() };
-        for key in self.matching(&target) {
+    pub(super) fn list_connections(&self, target: &ConnectionSelector, list: &ConnectionList) {
+        for key in self.matching(target) {
             if list.exceeds_limit() {
                 return;
             }
@@ -33,6 +32,8 @@ impl Hub {
             protocol: session.encoding.name().to_owned(),
             connected_at_ms: session.connected_at_ms(),
             channels: subscriptions.map(|one| channel(one.channel)).collect(),
+            labels: session.app.labels.as_ref().clone(),
+            user: session.user.as_ref().to_owned(),
         }
     }
 }

@@ -54,7 +54,12 @@ impl Node {
             Task::Answer { to, survey, pattern } => {
                 self.cluster.answer(&to, survey, self.own_channels(&pattern).unwrap_or_default());
             }
-            Task::AnswerUsers { to, survey } => self.answer_users(to, survey),
+            Task::AnswerUsers { to, survey } => {
+                self.cluster.answer(&to, survey.number, self.own_users(&survey.users));
+            }
+            Task::AnswerConnections { to, survey, target } => {
+                self.answer_connections(to, survey, target);
+            }
             Task::Execute(command) => self.execute(command),
         }
         true
@@ -62,20 +67,20 @@ impl Node {
 
     fn execute(&self, command: ControlCommand) {
         match command {
-            ControlCommand::Disconnect(command) => {
+            ControlCommand::Disconnect(command) | ControlCommand::DisconnectSelected(command) => {
                 if let Some((target, disconnect)) = command.into_parts() {
                     self.router.send_to_all_shards(&Notice::Disconnect { target, disconnect });
                 }
             }
-            ControlCommand::Unsubscribe(command) => {
+            ControlCommand::Unsubscribe(command) | ControlCommand::UnsubscribeSelected(command) => {
                 let (target, channel) = command.into_parts();
                 self.send_unsubscribe(target, channel.as_deref());
             }
-            ControlCommand::Subscribe(command) => {
+            ControlCommand::Subscribe(command) | ControlCommand::SubscribeSelected(command) => {
                 let (target, subscription) = command.into_parts();
                 self.send_subscribe(target, ServerSubscribe::new(subscription, None));
             }
-            ControlCommand::Refresh(command) => {
+            ControlCommand::Refresh(command) | ControlCommand::RefreshSelected(command) => {
                 let (target, renewal) = command.into_parts();
                 self.router.send_to_all_shards(&Notice::Refresh { target, renewal });
             }
@@ -94,6 +99,7 @@ impl Node {
             | ControlCommand::Leaving(_)
             | ControlCommand::Survey(_)
             | ControlCommand::UserSurvey(_)
+            | ControlCommand::ConnectionSurvey(_)
             | ControlCommand::SurveyChannels(_) => {
                 unreachable!("the cluster keeps these to itself")
             }

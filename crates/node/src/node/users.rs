@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use fanwire_broker::Answer;
-use fanwire_cluster::{Connections, ControlCommand, UserStatusChange, UserSurvey};
+use fanwire_cluster::{ConnectionSelector, Connections, ControlCommand, UserStatusChange};
 use fanwire_protocol::ErrorCode;
 
 use super::Node;
@@ -17,13 +17,18 @@ use crate::notice::Notice;
 use crate::user_statuses::UserStatus;
 
 impl Node {
-    /// The connections of a user on all nodes, by client id; more than [`CONNECTIONS_MAX`](crate::CONNECTIONS_MAX) of them
+    /// The connections of `target` on all nodes, by client id; more than [`CONNECTIONS_MAX`](crate::CONNECTIONS_MAX) of them
     /// are incomplete.
     ///
     /// # Errors
     /// Those of [`channels`](Self::channels), except 107.
-    pub fn connections(&self, user: &str, now: Instant) -> Answer<Connections, ErrorCode> {
-        let (own, others) = (self.own_connections(user), self.cluster.connections(user, now));
+    pub fn connections(
+        &self,
+        target: ConnectionSelector,
+        now: Instant,
+    ) -> Answer<Connections, ErrorCode> {
+        let others = self.cluster.connections(&target, now);
+        let own = self.own_connections(target);
         let (promise, answer) = Answer::later();
         own.then(move |own| match own {
             Ok(own) => others.then(move |others| {
@@ -37,30 +42,25 @@ impl Node {
         answer
     }
 
-    fn own_connections(&self, user: &str) -> Answer<Connections, ErrorCode> {
+    fn own_connections(&self, target: ConnectionSelector) -> Answer<Connections, ErrorCode> {
         let (promise, answer) = Answer::later();
         let list = Arc::new(ConnectionList::new(promise));
-        self.router.send_to_all_shards(&Notice::ListConnections { user: user.into(), list });
+        self.router.send_to_all_shards(&Notice::ListConnections { target, list });
         answer
     }
 
     /// Answers a survey of another node.
-    pub(super) fn answer_users(&self, to: String, survey: UserSurvey) {
-        let UserSurvey { number, users, is_detailed } = survey;
-        if !is_detailed {
-            return self.cluster.answer(&to, number, self.own_users(&users));
-        }
-        let Some(user) = users.first() else { return };
+    pub(super) fn answer_connections(&self, to: String, survey: u64, target: ConnectionSelector) {
         let cluster = Arc::clone(&self.cluster);
-        self.own_connections(user).then(move |own| {
+        self.own_connections(target).then(move |own| {
             if let Ok(own) = own {
-                cluster.answer_connections(&to, number, own);
+                cluster.answer_connections(&to, survey, own);
             }
         });
     }
 
     /// Those of the users that have connections to this node, with their numbers.
-    fn own_users(&self, users: &[String]) -> BTreeMap<String, u32> {
+    pub(super) fn own_users(&self, users: &[String]) -> BTreeMap<String, u32> {
         let counted = users.iter().map(|user| (user.clone(), self.registry.connections_of(user)));
         counted.filter(|(_, connections)| *connections > 0).collect()
     }

@@ -104,7 +104,8 @@ fn connections_and_statuses_of_users_are_those_of_every_node() {
         assert!(world.heard(&name).is_some());
     }
     let (node, now) = (Arc::clone(&worlds[0].node), worlds[0].now);
-    let all = node.connections("42", now).ready().expect_err("the shards have to answer");
+    let of_user = ConnectionSelector { user: "42".into(), ..ConnectionSelector::default() };
+    let all = node.connections(of_user, now).ready().expect_err("the shards have to answer");
     worlds.iter_mut().for_each(World::settle);
     let all = all.wait().expect("all nodes answer");
     for (number, protocol) in ["json", "protobuf"].into_iter().enumerate() {
@@ -116,6 +117,8 @@ fn connections_and_statuses_of_users_are_those_of_every_node() {
             protocol: protocol.into(),
             connected_at_ms: UNIX * 1000,
             channels: vec!["news".into()],
+            user: "42".into(),
+            ..ConnectionRecord::default()
         };
         assert_eq!(*record, expect);
     }

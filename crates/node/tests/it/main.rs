@@ -20,6 +20,7 @@ mod history;
 mod hooks;
 mod hostile;
 mod join_leave;
+mod labels;
 mod life;
 mod memory;
 mod model;
