@@ -38,6 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ".",
         "#[derive(serde::Serialize, serde::Deserialize)] #[serde(default)]",
     );
+    config.type_attribute("FilterNode", "#[derive(Eq)]"); // prost does not see it in a recursive type
     for file in &files.file {
         for message in &file.message_type {
             for field in &message.field {

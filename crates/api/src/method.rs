@@ -21,6 +21,7 @@ pub(crate) mod publish;
 pub(crate) mod refresh;
 pub(crate) mod revoke_token;
 pub(crate) mod rpc;
+mod selector;
 pub(crate) mod set_view;
 pub(crate) mod snapshot;
 pub(crate) mod subscribe;

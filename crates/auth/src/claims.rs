@@ -27,6 +27,8 @@ pub struct ConnectionClaims {
     pub channels: BTreeMap<String, ChannelGrant>,
     /// `meta` as JSON text, kept on the server; empty = none.
     pub meta: Bytes,
+    /// Texts by which the server API selects connections.
+    pub labels: BTreeMap<String, String>,
     /// `jti`, by which the server API revokes the token; "" = none.
     pub uid: String,
     /// `iat` in Unix seconds; 0 = none.
@@ -100,6 +102,7 @@ pub(super) fn connection(
         expire_at: expire_at(raw.expire_at, registered.expiry()),
         channels: channels(raw.subs, raw.channels)?,
         meta: payload(raw.meta, None)?,
+        labels: raw.labels.unwrap_or_default(),
         uid: registered.take_uid(),
         issued_at: registered.issued_at(),
     })
@@ -164,6 +167,7 @@ struct RawConnection<'a> {
     subs: Option<BTreeMap<String, Option<RawGrant<'a>>>>,
     #[serde(borrow)]
     meta: Option<&'a RawValue>,
+    labels: Option<BTreeMap<String, String>>,
     expire_at: Option<Date>,
     channel: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The ports of a node: broker, presence and bus, each with a memory engine (the bus has none) and a conformance suite.
+//! The ports of a node: broker and presence with memory engines and conformance suites, bus and revocation store without.
 //! In: calls of a node → out: ready or pending answers; publications, in one order per channel.
 //! Uses `protocol`. Never: sessions, sockets, a clock of its own (time is a parameter).
 //! Change here: the list of ports. Engines outside this process live in `brokers`.
@@ -14,6 +14,7 @@ mod delta;
 mod error;
 mod position;
 mod presence;
+mod revocations;
 
 /// The tests that every engine must pass, for crates that implement one.
 #[cfg(any(test, feature = "conformance"))]
@@ -32,3 +33,7 @@ pub use delta::Delta;
 pub use error::BrokerError;
 pub use position::{Epoch, Position};
 pub use presence::{MemoryPresence, Presence, PresenceStats};
+pub use revocations::{
+    RevocationChange, RevocationCursor, RevocationEvent, RevocationKind, RevocationListener,
+    RevocationPage, RevocationStore,
+};

@@ -1,7 +1,7 @@
 //! The Redis engine: publications, history and presence that several nodes share.
 //! In: options, a `Deliver`, a runtime → out: answers that come later, and the publications of all nodes for the `Deliver`.
 //! Uses the crate `redis` and a runtime. Never: sessions; no call blocks, every call ends in bounded time.
-//! Change here: which connection a call takes. The ports are in `ports.rs`, commands are made in `stream.rs` and `members.rs`.
+//! Change here: which connection a call takes. The ports are in `ports.rs`, commands are made in `stream.rs`, `members.rs` and `revocations.rs`.
 
 mod address;
 mod appender;
@@ -25,6 +25,7 @@ mod pubsub_connection;
 mod reads;
 mod record;
 mod redirect;
+mod revocations;
 mod script;
 mod sentinel;
 mod server;
@@ -150,7 +151,7 @@ impl Redis {
         self.message_handler.set_node_listener(Box::new(listener));
         let confirmations = [None, Some(uid)].map(|to| {
             let name = self.keys.node_channel(to);
-            let pubsub = self.stores[0].pubsub_connection(Location::of_node_channel(&name));
+            let pubsub = self.stores[0].pubsub_connection(Location::of_name(&name));
             pubsub.subscribe(&name);
             let (done, answer) = ports::later();
             pubsub.when_subscribed(&name, |confirmations| done(confirmations.map(drop)));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fanwire_auth::Overrides;
 use fanwire_broker::Promise;
-use fanwire_protocol::{ErrorCode, StreamPosition};
+use fanwire_protocol::{ErrorCode, FilterNode, StreamPosition};
 use parking_lot::Mutex;
 
 /// A subscription that the server makes for existing connections.
@@ -46,7 +46,8 @@ pub struct Renewal {
     pub meta: Bytes,
 }
 
-/// Selects connections: those of `user` (exact; "" = the anonymous ones) that match every further filter.
+/// Selects connections: those of `user` (exact; "" = the anonymous ones, or all with `all_users`) that match every further
+/// filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionSelector {
     /// User id, matched exactly.
@@ -57,6 +58,20 @@ pub struct ConnectionSelector {
     pub session: String,
     /// Client ids to leave out.
     pub whitelist: Vec<String>,
+    /// Only those whose labels match; an invalid filter matches none.
+    pub label_filter: Option<FilterNode>,
+    /// Without `user`: the connections of all users.
+    pub all_users: bool,
+    /// Only connections of a shard from this index on; 0 outside of its inbox. Commands for many connections take several
+    /// turns.
+    pub from: u32,
+}
+
+impl ConnectionSelector {
+    /// Whether it selects connections of every user.
+    pub fn is_of_all_users(&self) -> bool {
+        self.all_users && self.user.is_empty()
+    }
 }
 
 impl ServerSubscription {

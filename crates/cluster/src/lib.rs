@@ -8,7 +8,6 @@
 mod control;
 mod message;
 mod occupancy;
-mod revocation;
 mod unacknowledged;
 mod users;
 
@@ -19,16 +18,15 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fanwire_broker::{Answer, Bus, Promise};
-use fanwire_protocol::ErrorCode;
+use fanwire_protocol::{ErrorCode, StreamPosition};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 pub use control::{ConnectionSelector, Renewal, ServerSubscribe, ServerSubscription};
-use message::NodeMessage;
+use message::{ConnectionSurvey, NodeMessage};
 pub use message::{ControlCommand, EmulationCommand, ViewCommand};
 pub use message::{Metrics, NodeState};
 pub use occupancy::OccupancyReport;
-pub use revocation::{RevocationChange, RevocationKind};
 use unacknowledged::{ReceivedCommands, SettledPromise, UnacknowledgedCommands};
 pub use users::{
     CONNECTIONS_MAX, ConnectionPage, ConnectionRecord, Connections, UserStatusChange, UserSurvey,
@@ -111,10 +109,16 @@ pub enum Task {
         from: String,
         report: OccupancyReport,
     },
-    /// Another node asks for connections of users.
+    /// Another node asks how many connections users have.
     AnswerUsers {
         to: String,
         survey: UserSurvey,
+    },
+    /// Another node asks for connections.
+    AnswerConnections {
+        to: String,
+        survey: u64,
+        target: ConnectionSelector,
     },
 }
 
@@ -262,6 +266,11 @@ impl Cluster {
                 Task::Answer { to: from, survey: survey.number, pattern: survey.pattern }
             }
             ControlCommand::UserSurvey(survey) => Task::AnswerUsers { to: from, survey },
+            ControlCommand::ConnectionSurvey(survey) => Task::AnswerConnections {
+                to: from,
+                survey: survey.number,
+                target: survey.target.into(),
+            },
             ControlCommand::SurveyChannels(answer) => {
                 let done = table.answered(&from, answer);
                 drop(table);
@@ -282,7 +291,7 @@ impl Cluster {
         drop(self.send(Some(to), ControlCommand::SurveyChannels(answer)));
     }
 
-    /// Answers a survey that describes connections.
+    /// Answers a survey of connections.
     pub fn answer_connections(&self, to: &str, survey: u64, page: ConnectionPage) {
         let ConnectionPage { connections, next } = page;
         let channels = SurveyChannels::new();
@@ -340,14 +349,18 @@ impl Cluster {
         self.ask(None, question, found, now).map(|all| all.map(|all| all.counts))
     }
 
-    /// Asks every other node for its connections of a user.
+    /// Asks every other node for the connections that a selector matches.
     ///
     /// # Errors
     /// Those of [`survey`](Self::survey).
-    pub fn connections(&self, user: &str, now: Instant) -> Answer<Connections, ErrorCode> {
-        let users = vec![user.to_owned()];
-        let survey = UserSurvey { users, is_detailed: true, ..UserSurvey::default() };
-        let question = |number| ControlCommand::UserSurvey(UserSurvey { number, ..survey });
+    pub fn connections(
+        &self,
+        target: &ConnectionSelector,
+        now: Instant,
+    ) -> Answer<Connections, ErrorCode> {
+        let target = target.into();
+        let question =
+            |number| ControlCommand::ConnectionSurvey(ConnectionSurvey { number, target });
         let all = self.ask(None, question, SurveyResult::default(), now);
         all.map(|all| all.map(|all| all.page.connections))
     }
@@ -426,6 +439,12 @@ impl Cluster {
                 .for_each(|(number, command)| self.give(bus.as_ref(), number, command));
         }
         is_due
+    }
+
+    /// The positions up to which the other nodes have blocks and revocations.
+    pub fn revocation_positions(&self) -> Vec<StreamPosition> {
+        let table = self.table.lock();
+        table.peers.values().filter_map(|peer| peer.state.revocations.clone()).collect()
     }
 
     /// The last states of the other nodes, by uid.

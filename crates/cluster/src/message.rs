@@ -7,12 +7,11 @@ use std::collections::BTreeMap;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use fanwire_auth::Overrides;
-use fanwire_protocol::{Disconnect, StreamPosition};
+use fanwire_protocol::{Disconnect, FilterNode, StreamPosition};
 use prost::Message as _;
 
 use crate::control::{ConnectionSelector, Renewal, ServerSubscription};
 use crate::occupancy::OccupancyReport;
-use crate::revocation::RevocationChange;
 use crate::users::{Connections, UserStatusChange, UserSurvey};
 
 /// One message of a node.
@@ -21,7 +20,10 @@ pub(crate) struct NodeMessage {
     /// Uid of the sender.
     #[prost(string, tag = "1")]
     pub from: String,
-    #[prost(oneof = "ControlCommand", tags = "2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16")]
+    #[prost(
+        oneof = "ControlCommand",
+        tags = "2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 14, 15, 16, 17, 18, 19, 20, 21"
+    )]
     pub command: Option<ControlCommand>,
     /// Sequence number of a control command, which is repeated until every node has it, counted by its sender from 1;
     /// 0 for other messages.
@@ -48,20 +50,30 @@ pub enum ControlCommand {
     Subscribe(SubscribeCommand),
     #[prost(message, tag = "9")]
     Refresh(RefreshCommand),
-    /// Tag 10 is the number of the message.
+    /// Tag 10 is the number of the message, tag 13 is not used any more.
     #[prost(message, tag = "11")]
     View(ViewCommand),
     #[prost(message, tag = "12")]
     Emulation(EmulationCommand),
-    /// Nodes before this one refuse the message, and do nothing.
-    #[prost(message, tag = "13")]
-    Revocation(RevocationChange),
     /// Answered by [`SurveyChannels`].
     #[prost(message, tag = "14")]
     UserSurvey(UserSurvey),
     #[prost(message, tag = "15")]
     UserStatus(UserStatusChange),
+    /// The next four have a label filter, or are for all users. A node that does not know them does nothing; as fields of
+    /// the older messages it would skip the filter, and select more connections.
     #[prost(message, tag = "16")]
+    DisconnectSelected(DisconnectCommand),
+    #[prost(message, tag = "17")]
+    UnsubscribeSelected(UnsubscribeCommand),
+    #[prost(message, tag = "18")]
+    SubscribeSelected(SubscribeCommand),
+    #[prost(message, tag = "19")]
+    RefreshSelected(RefreshCommand),
+    /// Answered by [`SurveyChannels`].
+    #[prost(message, tag = "20")]
+    ConnectionSurvey(ConnectionSurvey),
+    #[prost(message, tag = "21")]
     Occupancy(OccupancyReport),
 }
 
@@ -90,8 +102,11 @@ pub struct NodeState {
     /// `None` before the end of the first interval.
     #[prost(message, optional, tag = "9")]
     pub metrics: Option<Metrics>,
+    /// The position up to which it has the blocks and revocations of all nodes; `None` before it has loaded them.
+    #[prost(message, optional, tag = "10")]
+    pub revocations: Option<StreamPosition>,
     /// Number of the last event that the node made for a backend; 0 without events out.
-    #[prost(uint64, tag = "10")]
+    #[prost(uint64, tag = "11")]
     pub event_seq: u64,
 }
 
@@ -201,6 +216,15 @@ pub struct Survey {
     pub pattern: String,
 }
 
+/// Asks for the connections that a selector matches.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct ConnectionSurvey {
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    #[prost(message, required, tag = "2")]
+    pub(crate) target: SelectorMessage,
+}
+
 /// The answer to a survey.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct SurveyChannels {
@@ -208,7 +232,7 @@ pub struct SurveyChannels {
     pub survey: u64,
     #[prost(btree_map = "string, uint32", tag = "2")]
     pub channels: BTreeMap<String, u32>,
-    /// The connections that a detailed survey of a user asked for; then `channels` is empty.
+    /// The connections that a [`ConnectionSurvey`] asked for; then `channels` is empty.
     #[prost(btree_map = "string, message", tag = "3")]
     pub connections: Connections,
     /// See [`ConnectionPage::next`](crate::ConnectionPage::next).
@@ -217,7 +241,7 @@ pub struct SurveyChannels {
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-struct SelectorMessage {
+pub(crate) struct SelectorMessage {
     #[prost(string, tag = "1")]
     user: String,
     #[prost(string, tag = "2")]
@@ -226,6 +250,10 @@ struct SelectorMessage {
     session: String,
     #[prost(string, repeated, tag = "4")]
     whitelist: Vec<String>,
+    #[prost(message, optional, tag = "5")]
+    label_filter: Option<FilterNode>,
+    #[prost(bool, tag = "6")]
+    all_users: bool,
 }
 
 impl NodeMessage {
@@ -246,12 +274,14 @@ impl NodeMessage {
 impl ControlCommand {
     pub fn disconnect(target: &ConnectionSelector, disconnect: &Disconnect) -> Self {
         let (code, reason) = (u32::from(disconnect.code), disconnect.reason.to_string());
-        Self::Disconnect(DisconnectCommand { target: target.into(), code, reason })
+        let command = DisconnectCommand { target: target.into(), code, reason };
+        select(target, command, Self::Disconnect, Self::DisconnectSelected)
     }
 
     pub fn unsubscribe(target: &ConnectionSelector, channel: Option<&str>) -> Self {
         let channel = channel.map(str::to_owned);
-        Self::Unsubscribe(UnsubscribeCommand { target: target.into(), channel })
+        let command = UnsubscribeCommand { target: target.into(), channel };
+        select(target, command, Self::Unsubscribe, Self::UnsubscribeSelected)
     }
 
     pub fn subscribe(target: &ConnectionSelector, subscription: &ServerSubscription) -> Self {
@@ -264,7 +294,7 @@ impl ControlCommand {
             force_positioning,
             force_push_join_leave,
         } = overrides;
-        Self::Subscribe(SubscribeCommand {
+        let command = SubscribeCommand {
             target: target.into(),
             channel: channel.as_ref().to_owned(),
             info,
@@ -276,13 +306,26 @@ impl ControlCommand {
             force_positioning,
             force_push_join_leave,
             recover_since,
-        })
+        };
+        select(target, command, Self::Subscribe, Self::SubscribeSelected)
     }
 
     pub fn refresh(target: &ConnectionSelector, renewal: &Renewal) -> Self {
         let Renewal { expire_at, info, .. } = renewal.clone();
-        Self::Refresh(RefreshCommand { target: target.into(), expire_at, info })
+        let command = RefreshCommand { target: target.into(), expire_at, info };
+        select(target, command, Self::Refresh, Self::RefreshSelected)
     }
+}
+
+/// The message of a command: the second one where older nodes would select more connections.
+fn select<C>(
+    target: &ConnectionSelector,
+    command: C,
+    plain: fn(C) -> ControlCommand,
+    selected: fn(C) -> ControlCommand,
+) -> ControlCommand {
+    let is_selected = target.label_filter.is_some() || target.is_of_all_users();
+    if is_selected { selected(command) } else { plain(command) }
 }
 
 impl SubscribeCommand {
@@ -331,15 +374,17 @@ impl UnsubscribeCommand {
 
 impl From<&ConnectionSelector> for SelectorMessage {
     fn from(target: &ConnectionSelector) -> Self {
-        let ConnectionSelector { user, client, session, whitelist } = target.clone();
-        Self { user, client, session, whitelist }
+        let ConnectionSelector {
+            user, client, session, whitelist, label_filter, all_users, ..
+        } = target.clone();
+        Self { user, client, session, whitelist, label_filter, all_users }
     }
 }
 
 impl From<SelectorMessage> for ConnectionSelector {
     fn from(message: SelectorMessage) -> Self {
-        let SelectorMessage { user, client, session, whitelist } = message;
-        Self { user, client, session, whitelist }
+        let SelectorMessage { user, client, session, whitelist, label_filter, all_users } = message;
+        Self { user, client, session, whitelist, label_filter, all_users, from: 0 }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use fanwire_auth::Overrides;
 use fanwire_broker::BrokerError;
-use fanwire_protocol::StreamPosition;
+use fanwire_protocol::{FilterNode, StreamPosition};
 use proptest::prelude::*;
 
 use super::*;
@@ -140,6 +140,7 @@ fn an_order_to_subscribe_or_refresh_arrives_with_all_it_says() {
         client: "c".into(),
         session: "s".into(),
         whitelist: vec!["d".into()],
+        ..ConnectionSelector::default()
     };
     let subscription = ServerSubscription {
         channel: "news".into(),
@@ -287,15 +288,16 @@ fn nobody_counts_as_silent_while_this_node_does_not_hear_itself() {
 fn a_survey_of_a_user_collects_connections_and_needs_an_answer_of_every_node() {
     let ((a, wire), (b, b_wire), now) = (node("a"), node("b"), Instant::now());
     introduce(&a, "b", now);
-    let answer = a.connections("42", now).ready().expect_err("the other is asked");
+    let of_user = ConnectionSelector { user: "42".into(), ..ConnectionSelector::default() };
+    let answer = a.connections(&of_user, now).ready().expect_err("the other is asked");
     let (_, question) = wire.take().remove(0);
-    let Task::AnswerUsers { to, survey } = b.handle_message(&question, now) else {
-        panic!("a survey of users")
+    let Task::AnswerConnections { to, survey, target } = b.handle_message(&question, now) else {
+        panic!("a survey of connections")
     };
-    assert_eq!((survey.users.as_slice(), survey.is_detailed), (&["42".to_owned()][..], true));
+    assert_eq!(target, of_user);
     let found = Connections::from([("id".to_owned(), ConnectionRecord::default())]);
     let page = ConnectionPage { connections: found.clone(), next: 0 };
-    b.answer_connections(&to, survey.number, page);
+    b.answer_connections(&to, survey, page);
     a.handle_message(&b_wire.take().remove(0).1, now);
     assert_eq!(answer.wait(), Ok(found));
 
@@ -323,6 +325,7 @@ fn orders_arrive_as_they_were_given() {
         client: "c".into(),
         session: "s".into(),
         whitelist: vec!["w".into()],
+        ..ConnectionSelector::default()
     };
     let disconnect = fanwire_protocol::Disconnect { code: 4_321, reason: "enough".into() };
     let ((a, wire), (b, _), now) = (node("a"), node("b"), Instant::now());
@@ -445,5 +448,69 @@ proptest! {
         versioned.extend(&bytes);
         a.handle_message(&bytes, now);
         a.handle_message(&versioned, now);
+    }
+}
+
+/// A message as a node of an earlier version reads it: tags after 15 are unknown.
+#[derive(Clone, PartialEq, prost::Message)]
+struct OldMessage {
+    #[prost(string, tag = "1")]
+    from: String,
+    #[prost(bytes = "vec", optional, tag = "4")]
+    disconnect: Option<Vec<u8>>,
+    #[prost(bytes = "vec", optional, tag = "5")]
+    unsubscribe: Option<Vec<u8>>,
+    #[prost(bytes = "vec", optional, tag = "8")]
+    subscribe: Option<Vec<u8>>,
+    #[prost(bytes = "vec", optional, tag = "9")]
+    refresh: Option<Vec<u8>>,
+}
+
+#[test]
+fn a_command_with_a_filter_arrives_with_it_and_an_older_node_finds_no_command() {
+    use prost::Message as _;
+    let ((a, wire), (b, _), now) = (node("a"), node("b"), Instant::now());
+    let filter = FilterNode { key: "k".into(), cmp: "ex".into(), ..FilterNode::default() };
+    let user = |user: &str| ConnectionSelector { user: user.into(), ..Default::default() };
+    let targets = [
+        (ConnectionSelector { label_filter: Some(filter.clone()), ..user("42") }, true),
+        (ConnectionSelector { label_filter: Some(filter), all_users: true, ..user("") }, true),
+        (ConnectionSelector { all_users: true, ..user("") }, true),
+        (ConnectionSelector { all_users: true, ..user("42") }, false),
+        (user(""), false),
+    ];
+    for (target, is_new) in targets {
+        let disconnect = fanwire_protocol::Disconnect { code: 4_321, reason: "enough".into() };
+        drop(a.command(ControlCommand::disconnect(&target, &disconnect)));
+        drop(a.command(ControlCommand::unsubscribe(&target, None)));
+        drop(a.command(ControlCommand::subscribe(&target, &ServerSubscription::default())));
+        drop(a.command(ControlCommand::refresh(&target, &Renewal::default())));
+        let received: Vec<_> = wire.take().into_iter().map(|(_, message)| message).collect();
+        assert_eq!(received.len(), 4);
+        for message in received {
+            let old = OldMessage::decode(&message[1..]).expect("Protobuf");
+            let OldMessage { from, disconnect, unsubscribe, subscribe, refresh } = old;
+            let is_known = disconnect.or(unsubscribe).or(subscribe).or(refresh).is_some();
+            assert_eq!((from.as_str(), is_known), ("a", !is_new), "{target:?}");
+            let Task::Execute(command) = b.handle_message(&message, now) else {
+                panic!("a command")
+            };
+            let found = match command {
+                ControlCommand::Disconnect(it) | ControlCommand::DisconnectSelected(it) => {
+                    it.into_parts().expect("a close code").0
+                }
+                ControlCommand::Unsubscribe(it) | ControlCommand::UnsubscribeSelected(it) => {
+                    it.into_parts().0
+                }
+                ControlCommand::Subscribe(it) | ControlCommand::SubscribeSelected(it) => {
+                    it.into_parts().0
+                }
+                ControlCommand::Refresh(it) | ControlCommand::RefreshSelected(it) => {
+                    it.into_parts().0
+                }
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(found, target);
+        }
     }
 }

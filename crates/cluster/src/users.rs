@@ -5,21 +5,18 @@
 
 use std::collections::BTreeMap;
 
-/// Asks for connections of users. A node that does not know the message sends no answer.
+/// Asks how many connections users have. A node that does not know the message sends no answer.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct UserSurvey {
     #[prost(uint64, tag = "1")]
     pub number: u64,
     #[prost(string, repeated, tag = "2")]
     pub users: Vec<String>,
-    /// The connections of the only user are described; otherwise those of each user are counted.
-    #[prost(bool, tag = "3")]
-    pub is_detailed: bool,
     /// Above 0, a page of so many connections of all users is described; `users` is empty.
-    #[prost(uint32, tag = "4")]
+    #[prost(uint32, tag = "3")]
     pub page_limit: u32,
     /// Start of the page: 0, or [`ConnectionPage::next`].
-    #[prost(uint64, tag = "5")]
+    #[prost(uint64, tag = "4")]
     pub page_start: u64,
 }
 
@@ -41,8 +38,9 @@ pub struct ConnectionRecord {
     pub connected_at_ms: u64,
     #[prost(string, repeated, tag = "6")]
     pub channels: Vec<String>,
-    /// The user id; only in a page of all users.
-    #[prost(string, tag = "7")]
+    #[prost(btree_map = "string, string", tag = "7")]
+    pub labels: BTreeMap<String, String>,
+    #[prost(string, tag = "8")]
     pub user: String,
 }
 
@@ -70,5 +68,5 @@ pub struct ConnectionPage {
 /// Connections by client id.
 pub type Connections = BTreeMap<String, ConnectionRecord>;
 
-/// Connections of a user that a node describes, and one more when there are more.
+/// Connections that a node describes, and one more when there are more.
 pub const CONNECTIONS_MAX: usize = 10_000;

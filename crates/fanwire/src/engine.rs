@@ -20,7 +20,8 @@ use crate::error::StartError;
 #[derive(Clone)]
 pub(crate) enum Engine {
     Memory,
-    Redis(Arc<Redis>),
+    /// The node shows whether blocks and revocations have been read.
+    Redis(Arc<Redis>, Weak<Node>),
 }
 
 impl Engine {
@@ -35,10 +36,11 @@ impl Engine {
             return Ok((Self::Memory, Node::new(options).map_err(StartError::Options)?));
         }
         let redis = redis_options(config)?;
-        if let Err(error) = Redis::check(&redis).await
+        let checked = Redis::check(&redis).await;
+        if let Err(error) = &checked
             && error.is_permanent()
         {
-            return Err(StartError::Engine(error.into()));
+            return Err(StartError::Engine(error.clone().into()));
         }
         // The connections log it if Redis is unreachable, and retry.
         let redis = Arc::new(Redis::start(&redis, &Handle::current()));
@@ -51,7 +53,8 @@ impl Engine {
             .map_err(StartError::Options)?;
         let listener: Weak<Node> = Arc::downgrade(&node);
         node.join_cluster(redis.clone());
-        let node_to_introduce = Weak::clone(&listener);
+        node.share_revocations(redis.clone());
+        let [node_to_introduce, node_to_ask] = [Weak::clone(&listener), Weak::clone(&listener)];
         let subscribed = redis.subscribe_to_nodes(node.uid(), move |message| {
             listener.upgrade().is_none_or(|node| node.handle_message(message, Instant::now()))
         });
@@ -62,7 +65,10 @@ impl Engine {
                 node.introduce(Instant::now());
             }
         });
-        Ok((Self::Redis(redis), node))
+        if checked.is_ok() {
+            wait_for_revocations(&node).await;
+        }
+        Ok((Self::Redis(redis, node_to_ask), node))
     }
 
     /// The error of a later start that can be found without a connection, if any.
@@ -77,11 +83,15 @@ impl Engine {
     pub(crate) fn failure(&self) -> Option<String> {
         match self {
             Self::Memory => None,
-            Self::Redis(redis) => {
+            Self::Redis(redis, node) => {
+                let has_revocations = node.upgrade().is_none_or(|node| node.has_revocations());
                 let health = redis.health();
                 match health.current_error() {
                     Some(error) => Some(error.to_string()),
-                    None if health.is_healthy() => None,
+                    None if health.is_healthy() && has_revocations => None,
+                    None if health.is_healthy() => {
+                        Some("blocks and revocations have not been read from Redis yet".to_owned())
+                    }
                     None => Some("Redis is not connected yet".to_owned()),
                 }
             }
@@ -92,8 +102,17 @@ impl Engine {
     pub(crate) fn health(&self) -> Option<&Health> {
         match self {
             Self::Memory => None,
-            Self::Redis(redis) => Some(redis.health()),
+            Self::Redis(redis, _) => Some(redis.health()),
         }
+    }
+}
+
+/// Waits until blocks and revocations have been read, so that the first clients are not refused. Without a connection to
+/// Redis, and after the time limit, the server starts and refuses them.
+async fn wait_for_revocations(node: &Node) {
+    let until = Instant::now() + REVOCATIONS_WAIT_MAX;
+    while !node.has_revocations() && Instant::now() < until {
+        tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 
@@ -129,6 +148,8 @@ fn redis_options(config: &Config) -> Result<RedisOptions, StartError> {
 
 /// Maximum delay between the due time of a position check and its arrival at Redis.
 const CHECK_MARGIN: Duration = Duration::from_secs(15);
+/// A million entries take some 2 s.
+const REVOCATIONS_WAIT_MAX: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests;

@@ -1,18 +1,21 @@
-//! Names and versions of SDKs with their transports, shared by the connections of a shard that say the same.
+//! Names and versions of SDKs with their transports and labels, shared by the connections of a shard that have the same.
 //! In: what a client says of itself → out: one shared copy of it.
 //! Uses: reference counts. Never: trusts the texts: each is cut, and a copy without a connection goes.
 //! Change here: what a connection keeps of its program.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::{Equivalent, HashSet};
 
-/// The program of a client, as it says itself, and its transport.
+/// The program of a client, as it says itself, its transport, and the labels of its credentials.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ClientApp {
     pub(crate) transport: &'static str,
     pub(crate) name: Box<str>,
     pub(crate) version: Box<str>,
+    /// Labels from the credentials.
+    pub(crate) labels: Arc<BTreeMap<String, String>>,
 }
 
 /// The programs of one shard.
@@ -29,11 +32,15 @@ struct Borrowed<'a> {
     transport: &'a str,
     name: &'a str,
     version: &'a str,
+    labels: &'a BTreeMap<String, String>,
 }
 
 impl Equivalent<Arc<ClientApp>> for Borrowed<'_> {
     fn equivalent(&self, app: &Arc<ClientApp>) -> bool {
-        self.transport == app.transport && self.name == &*app.name && self.version == &*app.version
+        self.transport == app.transport
+            && self.name == &*app.name
+            && self.version == &*app.version
+            && self.labels == &*app.labels
     }
 }
 
@@ -44,16 +51,18 @@ impl ClientApps {
         transport: &'static str,
         name: &str,
         version: &str,
+        labels: BTreeMap<String, String>,
     ) -> Arc<ClientApp> {
         let (name, version) = (cut(name), cut(version));
-        if let Some(app) = self.known.get(&Borrowed { transport, name, version }) {
+        if let Some(app) = self.known.get(&Borrowed { transport, name, version, labels: &labels }) {
             return Arc::clone(app);
         }
         if self.known.len() >= self.sweep_at {
             self.known.retain(|app| Arc::strong_count(app) > 1);
             self.sweep_at = (2 * self.known.len()).max(SWEEP_MIN);
         }
-        let app = Arc::new(ClientApp { transport, name: name.into(), version: version.into() });
+        let (name, version, labels) = (name.into(), version.into(), Arc::new(labels));
+        let app = Arc::new(ClientApp { transport, name, version, labels });
         self.known.insert(Arc::clone(&app));
         app
     }

@@ -1,7 +1,7 @@
-//! Tag filters (protocol §13): a tree that selects publications by their tags.
-//! In: a `FilterNode` of a subscribe request, once → out: a checked filter; then tags → whether they match.
+//! Filters (protocol §13): a tree that selects publications by their tags, or connections by their labels.
+//! In: a `FilterNode` of a request, once → out: a checked filter; then tags → whether they match.
 //! Uses: `filter/decimal`. Never: sessions, positions; evaluation never allocates.
-//! Change here: operators of a filter and its limits. `hub/notices.rs` and `recovery.rs` evaluate it.
+//! Change here: operators of a filter and its limits. `hub/notices.rs`, `recovery.rs` and `hub/control_commands.rs` evaluate it.
 
 mod decimal;
 
@@ -11,6 +11,14 @@ use std::collections::BTreeMap;
 use fanwire_protocol::{ErrorCode, FilterNode};
 
 use decimal::Decimal;
+
+/// Checks a filter.
+///
+/// # Errors
+/// 107 for a tree that breaks a rule of protocol §13 or is too large.
+pub fn check_filter(node: &FilterNode) -> Result<(), ErrorCode> {
+    Filter::new(node).map(drop)
+}
 
 /// A compiled filter. Made once per subscription, with at most [`NODES_MAX`] nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]

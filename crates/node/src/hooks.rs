@@ -65,6 +65,8 @@ pub struct ClientContext {
     pub emulated_headers: Vec<(String, String)>,
     /// JSON that the connection's token or a hook set, and clients never see; empty = none.
     pub meta: Bytes,
+    /// Labels from the connection's token or a hook.
+    pub labels: Arc<BTreeMap<String, String>>,
 }
 
 /// A connect without a token that a configured key can verify.
@@ -151,6 +153,8 @@ pub struct ConnectGrant {
     pub channels: BTreeMap<String, ChannelGrant>,
     /// [`ClientContext::meta`] of later events; empty = none.
     pub meta: Bytes,
+    /// Texts by which the server API selects connections; those of the token are replaced.
+    pub labels: BTreeMap<String, String>,
     /// The subscriptions that the client requests are not made.
     pub ignores_request: bool,
 }

@@ -106,6 +106,9 @@ impl Hub {
     /// Handles a notice: a publication, or a command of the server API.
     pub fn notice(&mut self, notice: Notice, now: Instant, out: &mut impl Outbox) {
         self.now = Some(now);
+        if let Some(rest) = self.rest(&notice) {
+            self.node.inbox(self.session_table.shard()).push(rest);
+        }
         match notice {
             Notice::Broadcast(broadcast) if broadcast.receiver().is_some() => {
                 self.deliver_to_receiver(&broadcast, now, out);
@@ -143,7 +146,7 @@ impl Hub {
             Notice::View { client, channel, view } => self.set_view(client, &channel, view, out),
             Notice::ClockStep => self.session_table.reschedule(&self.node),
             Notice::Supersede { user } => self.supersede(&user, out),
-            Notice::ListConnections { user, list } => self.list_connections(&user, &list),
+            Notice::ListConnections { target, list } => self.list_connections(&target, &list),
             Notice::ListPage { from, limit, list } => self.list_page(from, limit, &list),
             Notice::CheckTokens { user, from } => self.check_tokens(user, from, now, out),
         }

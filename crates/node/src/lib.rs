@@ -97,6 +97,7 @@ mod recovery;
 mod refusal;
 mod registry;
 mod revocation;
+mod revocation_sync;
 mod session;
 mod session_table;
 mod settings;
@@ -117,11 +118,12 @@ pub use channel::NamespaceId;
 pub use connection_list::ConnectionList;
 pub use counters::{CommandKind, HubCounters, TokenRefusal};
 pub use encode_job::EncodeJob;
+pub use fanwire_broker::{RevocationChange, RevocationKind};
 pub use fanwire_cluster::{
     CONNECTIONS_MAX, ConnectionPage, ConnectionRecord, ConnectionSelector, Connections, Metrics,
-    NodeState, OccupancyReport, Renewal, RevocationChange, RevocationKind, ServerSubscribe,
-    ServerSubscription,
+    NodeState, OccupancyReport, Renewal, ServerSubscribe, ServerSubscription,
 };
+pub use filter::check_filter;
 pub use hub::Hub;
 pub use join_leave::JoinLeave;
 pub use limits::TokenBucket;

@@ -10,8 +10,8 @@ mod revocations;
 mod users;
 mod verbs;
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Once, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fanwire_auth::{KeyCounters, KeySource, OptionsError, Verifier};
@@ -37,6 +37,7 @@ use fanwire_cluster::Cluster;
 
 pub use backends::Page;
 pub use revocations::RevocationError;
+use revocations::SharedRevocations;
 pub use verbs::Counts;
 
 /// One running node: options, channel rules, keys, registry, broker and presence. No sockets; time is a parameter.
@@ -54,6 +55,11 @@ pub struct Node {
     cluster: Arc<Cluster>,
     user_statuses: UserStatuses,
     revocations: RevocationTable,
+    shared_revocations: OnceLock<SharedRevocations>,
+    /// A change of another node did not fit into the table; logged by the next tick.
+    has_full_table: AtomicBool,
+    /// Logs once that a restart forgets the table.
+    forgets_revocations: Once,
     hooks: OnceLock<Hooks>,
     summaries: Summaries,
     event_seq: AtomicU64,
@@ -148,6 +154,9 @@ impl Node {
             cluster: Arc::new(Cluster::new(Uuid::new_v4().to_string())),
             user_statuses: UserStatuses::default(),
             revocations: RevocationTable::default(),
+            shared_revocations: OnceLock::new(),
+            has_full_table: AtomicBool::new(false),
+            forgets_revocations: Once::new(),
             hooks: OnceLock::new(),
             summaries: Summaries::default(),
             event_seq: AtomicU64::new(0),
@@ -293,7 +302,7 @@ impl Node {
         }
         self.broker.sweep(now);
         self.presence.sweep(now);
-        self.revocations.sweep(self.clock.unix(now));
+        self.tick_revocations(now);
         self.user_statuses.sweep(self.clock.unix(now));
         self.summaries.tick(now, self.options.info_metrics_aggregate_interval);
         if self.cluster.tick(now) {

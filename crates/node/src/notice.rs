@@ -55,11 +55,11 @@ pub enum Notice {
     Refresh { target: ConnectionSelector, renewal: Renewal },
     /// The decision of a hook about an expired connection or subscription.
     Refreshed(Box<Refreshed>),
-    /// End the connections and subscriptions whose token is revoked by now: those of a user, or of all users, from a
+    /// End the connections and subscriptions that are blocked or revoked by now: those of a user, or of all users, from a
     /// connection index on.
     CheckTokens { user: Option<Arc<str>>, from: u32 },
-    /// Describe the connections of a user.
-    ListConnections { user: Arc<str>, list: Arc<ConnectionList> },
+    /// Describe the connections of `target`.
+    ListConnections { target: ConnectionSelector, list: Arc<ConnectionList> },
     /// Describe at most `limit` connections of all users, from a connection index on.
     ListPage { from: u32, limit: u32, list: Arc<ConnectionList> },
     /// Close the connections of a user except the newest.
@@ -92,6 +92,32 @@ impl Refreshed {
 }
 
 impl Notice {
+    /// The connections that it is for, if a selector says it.
+    pub(crate) fn target(&self) -> Option<&ConnectionSelector> {
+        match self {
+            Self::Disconnect { target, .. }
+            | Self::Subscribe { target, .. }
+            | Self::Refresh { target, .. }
+            | Self::Unsubscribe { target, .. }
+            | Self::ListConnections { target, .. } => Some(target),
+            _ => None,
+        }
+    }
+
+    /// The same for connections from an index on.
+    pub(crate) fn starting_at(&self, from: u32) -> Self {
+        let mut notice = self.clone();
+        match &mut notice {
+            Self::Disconnect { target, .. }
+            | Self::Subscribe { target, .. }
+            | Self::Refresh { target, .. }
+            | Self::Unsubscribe { target, .. }
+            | Self::ListConnections { target, .. } => target.from = from,
+            _ => {}
+        }
+        notice
+    }
+
     /// Bytes of payloads that it keeps alive, without the prepared state of the shell.
     pub fn payload_bytes(&self) -> usize {
         match self {

@@ -4,12 +4,14 @@
 //! Change here: what an entry says, and how long it stays. `node/revocations.rs` tells shards and other nodes of changes.
 
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 use hashbrown::HashMap;
 use parking_lot::RwLock;
 
-/// The table. An entry takes 25 to 50 bytes, whatever the length of its texts. A check of an empty table is one atomic load.
+/// The table. An entry takes 38 to 75 bytes, whatever the length of its texts. A check of an empty table is one atomic load.
+///
+/// It may be a copy of a list that all nodes share, which is read in loads.
 #[derive(Debug)]
 pub(crate) struct RevocationTable {
     /// Random keys, so that no client can choose texts with equal hashes.
@@ -17,8 +19,14 @@ pub(crate) struct RevocationTable {
     stripes: Box<[RwLock<HashMap<SubjectHash, Entry>>]>,
     entries: AtomicUsize,
     entries_max: usize,
+    /// Entries of each kind, in the order of [`TABLES`].
+    counts: [AtomicUsize; TABLES.len()],
     /// The stripe from which the next sweep removes ended entries.
     next_stripe: AtomicUsize,
+    /// The number of the last load; entries that are inserted get it.
+    load: AtomicU32,
+    /// The first load has not ended: whoever is refused is not known.
+    is_incomplete: AtomicBool,
 }
 
 /// The subject of an entry.
@@ -49,6 +57,10 @@ struct Entry {
     end: u32,
     /// Tokens that were issued earlier are invalid; 0 in other entries.
     issued_before: u32,
+    /// The load that found it last, or [`KEPT`].
+    load: u32,
+    /// An index in [`TABLES`].
+    table: u8,
 }
 
 /// The table has as many entries as it may have.
@@ -68,7 +80,10 @@ impl RevocationTable {
             stripes: (0..STRIPES).map(|_| RwLock::default()).collect(),
             entries: AtomicUsize::new(0),
             entries_max,
+            counts: Default::default(),
             next_stripe: AtomicUsize::new(0),
+            load: AtomicU32::new(0),
+            is_incomplete: AtomicBool::new(false),
         }
     }
 
@@ -78,7 +93,8 @@ impl RevocationTable {
         TokenId { uid, issued_at: seconds(issued_at) }
     }
 
-    /// Adds an entry, or replaces the one of the same subject. It ends at the Unix second `expire_at`; 0 = never.
+    /// Adds an entry, or replaces the one of the same subject. It ends at the Unix second `expire_at`; 0 = never. Returns
+    /// whether the table says something else than before.
     ///
     /// # Errors
     /// The table is full; entries that have ended count until they are removed.
@@ -87,29 +103,70 @@ impl RevocationTable {
         subject: Subject<'_>,
         issued_before: u64,
         expire_at: u64,
-    ) -> Result<(), TableFull> {
+    ) -> Result<bool, TableFull> {
         let end = if expire_at == 0 { NEVER } else { seconds(expire_at) };
-        let entry = Entry { end, issued_before: seconds(issued_before) };
+        let (load, table) = (self.load.load(Relaxed), subject.table());
+        let entry = Entry { end, issued_before: seconds(issued_before), load, table };
         let hash = self.hash(subject);
         let mut stripe = self.stripe(&hash).write();
         if let Some(old) = stripe.get_mut(&hash) {
-            *old = entry;
-            return Ok(());
+            let old = std::mem::replace(old, entry);
+            return Ok((old.end, old.issued_before) != (entry.end, entry.issued_before));
         }
         if self.entries.fetch_add(1, Relaxed) >= self.entries_max {
             self.entries.fetch_sub(1, Relaxed);
             return Err(TableFull);
         }
         stripe.insert(hash, entry);
-        Ok(())
+        self.counts[usize::from(table)].fetch_add(1, Relaxed);
+        Ok(true)
     }
 
     /// Removes the entry of a subject, if there is one.
     pub(crate) fn remove(&self, subject: Subject<'_>) {
         let hash = self.hash(subject);
-        if self.stripe(&hash).write().remove(&hash).is_some() {
-            self.entries.fetch_sub(1, Relaxed);
+        if let Some(entry) = self.stripe(&hash).write().remove(&hash) {
+            self.count_removed(&entry);
         }
+    }
+
+    /// Whoever is refused is not known until the next load has ended.
+    pub(crate) fn expect_load(&self) {
+        self.is_incomplete.store(true, Relaxed);
+    }
+
+    /// Begins to read the list of all nodes again.
+    pub(crate) fn begin_load(&self) {
+        self.load.fetch_add(1, Relaxed);
+    }
+
+    /// Ends a load: every entry of the list has been inserted since its begin. Removes the others, or keeps them when the
+    /// list has lost its entries.
+    pub(crate) fn end_load(&self, has_lost_entries: bool) {
+        let load = self.load.load(Relaxed);
+        for stripe in &self.stripes {
+            stripe.write().retain(|_, entry| {
+                if has_lost_entries && entry.load != load {
+                    entry.load = KEPT;
+                }
+                let is_known = [load, KEPT].contains(&entry.load);
+                if !is_known {
+                    self.count_removed(entry);
+                }
+                is_known
+            });
+        }
+        self.is_incomplete.store(false, Relaxed);
+    }
+
+    /// Whether the table has been loaded, so that its checks say the truth.
+    pub(crate) fn is_complete(&self) -> bool {
+        !self.is_incomplete.load(Relaxed)
+    }
+
+    /// Entries of each kind, ended ones included.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        TABLES.into_iter().zip(&self.counts).map(|(name, count)| (name, count.load(Relaxed) as u64))
     }
 
     /// Whether a user is blocked at a Unix second.
@@ -137,7 +194,7 @@ impl RevocationTable {
             || channel.is_some() && is_too_old(channel)
     }
 
-    /// Removes what has ended from a few stripes. Called once a second, it visits all of them within 16 s.
+    /// Removes what has ended from a few stripes. Called once a second, it visits all of them within 20 s.
     pub(crate) fn sweep(&self, unix: u64) {
         if self.is_empty() {
             return;
@@ -145,13 +202,22 @@ impl RevocationTable {
         let first = self.next_stripe.fetch_add(STRIPES_AT_ONCE, Relaxed);
         for stripe in first..first + STRIPES_AT_ONCE {
             let mut stripe = self.stripes[stripe % STRIPES].write();
-            let before = stripe.len();
-            stripe.retain(|_, entry| !entry.has_ended(unix));
-            self.entries.fetch_sub(before - stripe.len(), Relaxed);
+            stripe.retain(|_, entry| {
+                let has_ended = entry.has_ended(unix);
+                if has_ended {
+                    self.count_removed(entry);
+                }
+                !has_ended
+            });
             if stripe.len() < stripe.capacity() / 4 {
                 stripe.shrink_to_fit();
             }
         }
+    }
+
+    fn count_removed(&self, entry: &Entry) {
+        self.entries.fetch_sub(1, Relaxed);
+        self.counts[usize::from(entry.table)].fetch_sub(1, Relaxed);
     }
 
     fn is_empty(&self) -> bool {
@@ -174,6 +240,17 @@ impl RevocationTable {
     }
 }
 
+impl Subject<'_> {
+    /// An index in [`TABLES`].
+    fn table(self) -> u8 {
+        match self {
+            Self::User(_) => 0,
+            Self::Token(_) => 1,
+            Self::TokensOf(..) => 2,
+        }
+    }
+}
+
 impl Entry {
     fn has_ended(&self, unix: u64) -> bool {
         self.end != NEVER && u64::from(self.end) <= unix
@@ -186,8 +263,13 @@ fn seconds(unix: u64) -> u32 {
 
 /// An end that does not come, and the latest time.
 const NEVER: u32 = u32::MAX;
-/// Locks of the table; a sweep holds one of them for the entries of its stripe.
-const STRIPES: usize = 256;
+/// In place of the number of a load: an entry that the list of all nodes has lost.
+const KEPT: u32 = u32::MAX;
+/// Kinds of entries, as metrics name them.
+const TABLES: [&str; 3] = ["blocked", "revoked", "invalidated"];
+/// Locks of the table; a sweep holds one of them for the entries of its stripe. A million entries nearly fill the hash
+/// tables of so many stripes.
+const STRIPES: usize = 320;
 /// Stripes of a sweep.
 const STRIPES_AT_ONCE: usize = 16;
 /// Entries of a table, ended ones included.

@@ -251,6 +251,14 @@ impl Session {
         }
     }
 
+    /// Sets [`ClientContext::labels`], where hooks may ask for them.
+    pub(crate) fn share_labels(&mut self) {
+        let labels = &self.app.labels;
+        if let Some(context) = self.context.as_mut().filter(|_| !labels.is_empty()) {
+            Arc::make_mut(context).labels = Arc::clone(labels);
+        }
+    }
+
     /// The client id as text, as on the wire.
     pub(crate) fn client(&self) -> String {
         self.id.to_string()

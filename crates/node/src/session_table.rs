@@ -106,7 +106,7 @@ impl SessionTable {
         }
         let stale_at = node.clock().moment(now).after(node.options().client.stale_close_delay);
         let has_hooks = node.hooks().decide();
-        let app = self.apps.shared(hello.transport, "", "");
+        let app = self.apps.shared(hello.transport, "", "", BTreeMap::new());
         let session = Session::new(key, hello, app, has_hooks, Arc::clone(&self.no_user), stale_at);
         self.sessions[index] = Some(session);
         self.counters.sessions.add(1);
@@ -136,10 +136,16 @@ impl SessionTable {
         self.at(index).map(|session| ConnectionKey { index, generation: session.generation })
     }
 
-    /// Sets name and version of the client's program.
-    pub(crate) fn set_app(&mut self, index: u32, name: &str, version: &str) {
+    /// Sets name and version of the client's program, and its labels.
+    pub(crate) fn set_app(
+        &mut self,
+        index: u32,
+        (name, version): (&str, &str),
+        labels: BTreeMap<String, String>,
+    ) {
         let session = self.sessions[index as usize].as_mut().expect(LIVES);
-        session.app = self.apps.shared(session.app.transport, name, version);
+        session.app = self.apps.shared(session.app.transport, name, version, labels);
+        session.share_labels();
     }
 
     /// Marks the session as connected by `user`, which has entered the node already.

@@ -54,6 +54,7 @@ pub(crate) fn connect(result: pb::ConnectResult) -> Result<ConnectGrant, Rejecti
         data: payload(result.data, &result.b64data)?,
         channels,
         meta: not_null(result.meta),
+        labels: result.labels,
         ignores_request: true,
     })
 }

@@ -3,6 +3,7 @@
 //! Uses the server's runtime. Never: waits on a shard.
 //! Changed here: what a message contains, and when there is no call.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -99,7 +100,7 @@ impl ProxyTable {
         self.run(async move {
             let RefreshEvent { client, context, .. } = event;
             let request = request!(RefreshRequest, proxy, client.client, context, {
-                user: client.user, meta: meta(&proxy, &context),
+                user: client.user, meta: meta(&proxy, &context), labels: BTreeMap::clone(&context.labels),
             });
             let result = proxy.call(request, &context).await?;
             Ok(result.map(answer::refresh).transpose()?.flatten())
@@ -116,6 +117,7 @@ impl ProxyTable {
                 user: client.user,
                 channel: channel.as_deref().unwrap_or_default().to_owned(),
                 meta: meta(&proxy, &context),
+                labels: BTreeMap::clone(&context.labels),
             });
             let result = proxy.call(request, &context).await?;
             Ok(result.map(answer::refresh).transpose()?.flatten())
@@ -134,6 +136,7 @@ impl ProxyTable {
                 channel: channel.clone(),
                 token: String::new(), // a subscribe with a token is decided by the token
                 meta: meta(&proxy, &context),
+                labels: BTreeMap::clone(&context.labels),
                 data: data,
                 b64data: b64data,
             });
@@ -164,6 +167,7 @@ impl ProxyTable {
                 data: json,
                 b64data: b64data,
                 meta: meta(&proxy, &context),
+                labels: BTreeMap::clone(&context.labels),
             });
             let result = proxy.call(request, &context).await?.unwrap_or_default();
             answer::publish(result, data).map(Some)
@@ -181,6 +185,7 @@ impl ProxyTable {
                 data: data,
                 b64data: b64data,
                 meta: meta(&proxy, &context),
+                labels: BTreeMap::clone(&context.labels),
             });
             let result = proxy.call(request, &context).await?.unwrap_or_default();
             answer::rpc(result).map(Some)

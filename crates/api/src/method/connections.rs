@@ -1,33 +1,36 @@
-//! connections: the connections of a user, on all nodes.
+//! connections: the connections of a user, or with certain labels, on all nodes.
 //! In: `ConnectionsRequest`. Out: what the server knows of each connection, by client id.
 //! Uses a survey of all nodes; the result has no pages, so it is limited.
 //! The node's hub describes its connections.
 
 use std::collections::BTreeMap;
 
-use fanwire_node::{CONNECTIONS_MAX, ConnectionRecord};
+use fanwire_node::protocol::FilterNode;
+use fanwire_node::{CONNECTIONS_MAX, ConnectionRecord, ConnectionSelector};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::block_user::{NO_USER, named};
-use crate::json::or_default;
+use super::selector::{LabelFilter, checked};
+use crate::json::{object_or_none, or_default};
 use crate::{Api, ApiError, Method};
 
-/// The user whose connections are listed.
+/// The connections to list: those of a user, those whose labels match, or both.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
-#[schemars(extend("required" = ["user"]))]
 pub struct ConnectionsRequest {
-    /// Required. Exact match.
+    /// Exact match; "" means any user. Required without `label_filter`.
     #[serde(deserialize_with = "or_default")]
-    #[schemars(length(min = 1))]
     pub user: String,
     /// Must be absent or empty: expressions are not supported.
     #[serde(deserialize_with = "or_default")]
     pub expression: String,
+    /// Only connections whose labels match.
+    #[serde(deserialize_with = "object_or_none")]
+    #[schemars(with = "LabelFilter")]
+    pub label_filter: Option<FilterNode>,
 }
 
-/// The connections of a user.
+/// Connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ConnectionsResult {
     /// Connections by client id.
@@ -55,6 +58,9 @@ pub struct ConnectionSummary {
     pub connected_at_ms: u64,
     /// Always -1: the latency is unknown.
     pub ping_pong_latency_ms: i64,
+    /// Labels from the token or the connect proxy.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
 }
 
 /// State of a connection.
@@ -70,10 +76,10 @@ pub struct ConnectionState {
 pub struct ConnectionChannel {}
 
 impl Api {
-    /// Lists the connections of a user.
+    /// Lists connections.
     ///
     /// # Errors
-    /// 107 without a user, and for a user with more than 10,000 connections; 108 for an expression; 100 when a node could
+    /// 107 without a user and a filter, for an invalid filter, and for more than 10,000 connections; 108 for an expression; 100 when a node could
     /// not be reached or did not answer within 10 s; 111 when too many such requests are in flight.
     pub async fn connections(
         &self,
@@ -83,39 +89,37 @@ impl Api {
             if !request.expression.is_empty() {
                 return Err(ApiError::NOT_AVAILABLE.because("expressions are not supported"));
             }
-            let user = named(request.user, NO_USER)?;
-            let found = self.node.connections(&user, now).await?;
+            if request.user.is_empty() && request.label_filter.is_none() {
+                return Err(ApiError::BAD_REQUEST.because(NOTHING_SELECTED));
+            }
+            let target = ConnectionSelector { user: request.user, ..ConnectionSelector::default() };
+            let target = checked(target, request.label_filter, true)?;
+            let found = self.node.connections(target, now).await?;
             if found.len() > CONNECTIONS_MAX {
                 return Err(ApiError::BAD_REQUEST.because(TOO_MANY));
             }
-            let summary = |(client, record)| (client, summary(&user, record));
+            let summary = |(client, record)| (client, summary(record));
             Ok(ConnectionsResult { connections: found.into_iter().map(summary).collect() })
         })
         .await
     }
 }
 
-fn summary(user: &str, record: ConnectionRecord) -> ConnectionSummary {
-    let ConnectionRecord {
-        app_name,
-        app_version,
-        transport,
-        protocol,
-        connected_at_ms,
-        channels,
-        ..
-    } = record;
-    let channels = channels.into_iter().map(|channel| (channel, ConnectionChannel {})).collect();
+fn summary(record: ConnectionRecord) -> ConnectionSummary {
+    let channels =
+        record.channels.into_iter().map(|channel| (channel, ConnectionChannel {})).collect();
     ConnectionSummary {
-        app_name,
-        app_version,
-        transport,
-        protocol,
-        user: user.to_owned(),
+        app_name: record.app_name,
+        app_version: record.app_version,
+        transport: record.transport,
+        protocol: record.protocol,
+        user: record.user,
         state: ConnectionState { channels },
-        connected_at_ms,
+        connected_at_ms: record.connected_at_ms,
         ping_pong_latency_ms: -1,
+        labels: record.labels,
     }
 }
 
-const TOO_MANY: &str = "the user has more than 10,000 connections";
+const TOO_MANY: &str = "there are more than 10,000 such connections";
+const NOTHING_SELECTED: &str = "both user and label_filter are missing or empty";

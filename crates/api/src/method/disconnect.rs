@@ -4,10 +4,11 @@
 //! The node's hub selects the connections of a target; the built-in codes live in `protocol`.
 
 use fanwire_node::ConnectionSelector;
-use fanwire_node::protocol::Disconnect;
+use fanwire_node::protocol::{Disconnect, FilterNode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::selector::{LabelFilter, checked};
 use crate::json::{object_or_none, or_default};
 use crate::{Api, ApiError, Method};
 
@@ -31,6 +32,13 @@ pub struct DisconnectRequest {
     /// Only this session id; "" means any.
     #[serde(deserialize_with = "or_default")]
     pub session: String,
+    /// Only connections whose labels match.
+    #[serde(deserialize_with = "object_or_none")]
+    #[schemars(with = "LabelFilter")]
+    pub label_filter: Option<FilterNode>,
+    /// Without `user`: the connections of all users, on every node.
+    #[serde(deserialize_with = "or_default")]
+    pub all_users: bool,
 }
 
 /// A close code and its text; applications use 4000–4999 (from 4500 on the client does not reconnect).
@@ -72,7 +80,9 @@ impl Api {
                 client: request.client,
                 session: request.session,
                 whitelist: request.whitelist,
+                ..ConnectionSelector::default()
             };
+            let target = checked(target, request.label_filter, request.all_users)?;
             self.node.disconnect(target, disconnect).await?;
             Ok(DisconnectResult {})
         })

@@ -4,13 +4,14 @@
 //! The node closes expired connections.
 
 use bytes::Bytes;
-use fanwire_node::protocol::Disconnect;
+use fanwire_node::protocol::{Disconnect, FilterNode};
 use fanwire_node::{ConnectionSelector, Renewal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::selector::{LabelFilter, checked};
 use super::subscribe::unix;
-use crate::json::{or_default, raw_or_none};
+use crate::json::{object_or_none, or_default, raw_or_none};
 use crate::{Api, ApiError, Method};
 
 /// The connections to refresh, and their new expiry.
@@ -36,6 +37,13 @@ pub struct RefreshRequest {
     /// Only this session id; "" means any.
     #[serde(deserialize_with = "or_default")]
     pub session: String,
+    /// Only connections whose labels match.
+    #[serde(deserialize_with = "object_or_none")]
+    #[schemars(with = "LabelFilter")]
+    pub label_filter: Option<FilterNode>,
+    /// Without `user`: the connections of all users, on every node.
+    #[serde(deserialize_with = "or_default")]
+    pub all_users: bool,
 }
 
 /// Empty.
@@ -49,8 +57,10 @@ impl Api {
     /// 100 when the other nodes could not be reached.
     pub async fn refresh(&self, request: RefreshRequest) -> Result<RefreshResult, ApiError> {
         self.measure_async(Method::Refresh, async |_| {
-            let RefreshRequest { user, client, expired, expire_at, info, session } = request;
-            let target = ConnectionSelector { user, client, session, whitelist: Vec::new() };
+            let RefreshRequest { user, client, expired, expire_at, info, session, .. } = request;
+            let target =
+                ConnectionSelector { user, client, session, ..ConnectionSelector::default() };
+            let target = checked(target, request.label_filter, request.all_users)?;
             if expired {
                 self.node.disconnect(target, Disconnect::EXPIRED).await?;
             } else {

@@ -5,12 +5,13 @@
 
 use bytes::Bytes;
 use fanwire_auth::Overrides;
-use fanwire_node::protocol::StreamPosition;
+use fanwire_node::protocol::{FilterNode, StreamPosition};
 use fanwire_node::{ConnectionSelector, ServerSubscription};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::history::Since;
+use super::selector::{LabelFilter, checked};
 use crate::error::NO_CHANNEL;
 use crate::json::{object_or_none, or_default, payload, raw_or_none};
 use crate::{Api, ApiError, Method, json};
@@ -61,6 +62,13 @@ pub struct SubscribeRequest {
     /// Only this session id; "" means any.
     #[serde(deserialize_with = "or_default")]
     pub session: String,
+    /// Only connections whose labels match.
+    #[serde(deserialize_with = "object_or_none")]
+    #[schemars(with = "LabelFilter")]
+    pub label_filter: Option<FilterNode>,
+    /// Without `user`: the connections of all users, on every node.
+    #[serde(deserialize_with = "or_default")]
+    pub all_users: bool,
 }
 
 /// Options of one subscription; an absent option is that of the namespace.
@@ -124,7 +132,9 @@ impl Api {
                     .map(|Since { offset, epoch }| StreamPosition { offset, epoch }),
             };
             let (user, client, session) = (request.user, request.client, request.session);
-            let target = ConnectionSelector { user, client, session, whitelist: Vec::new() };
+            let target =
+                ConnectionSelector { user, client, session, ..ConnectionSelector::default() };
+            let target = checked(target, request.label_filter, request.all_users)?;
             self.node.subscribe(target, subscription, now).await?;
             Ok(SubscribeResult {})
         })

@@ -4,10 +4,12 @@
 //! The node's hub selects the connections of a target.
 
 use fanwire_node::ConnectionSelector;
+use fanwire_node::protocol::FilterNode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::json::or_default;
+use super::selector::{LabelFilter, checked};
+use crate::json::{object_or_none, or_default};
 use crate::{Api, ApiError, Method};
 
 /// The connections to unsubscribe, and the channel.
@@ -26,6 +28,13 @@ pub struct UnsubscribeRequest {
     /// Only this session id; "" means any.
     #[serde(deserialize_with = "or_default")]
     pub session: String,
+    /// Only connections whose labels match.
+    #[serde(deserialize_with = "object_or_none")]
+    #[schemars(with = "LabelFilter")]
+    pub label_filter: Option<FilterNode>,
+    /// Without `user`: the connections of all users, on every node.
+    #[serde(deserialize_with = "or_default")]
+    pub all_users: bool,
 }
 
 /// Empty.
@@ -46,8 +55,9 @@ impl Api {
                 user: request.user,
                 client: request.client,
                 session: request.session,
-                whitelist: Vec::new(),
+                ..ConnectionSelector::default()
             };
+            let target = checked(target, request.label_filter, request.all_users)?;
             let channel = Some(request.channel.as_str()).filter(|channel| !channel.is_empty());
             self.node.unsubscribe(target, channel).await?;
             Ok(UnsubscribeResult {})

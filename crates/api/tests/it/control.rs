@@ -252,6 +252,11 @@ async fn connections_describes_each_connection_of_a_user() {
     for (body, expect) in [
         (r#"{"user":"44"}"#, r#"{"result":{"connections":{}}}"#),
         ("{}", r#"{"error":{"code":107,"message":"bad request"}}"#),
+        (r#"{"label_filter":{"key":"a","cmp":"ex"}}"#, r#"{"result":{"connections":{}}}"#),
+        (
+            r#"{"user":"42","label_filter":{"key":"a"}}"#,
+            r#"{"error":{"code":107,"message":"bad request"}}"#,
+        ),
         (
             r#"{"user":"42","expression":"true"}"#,
             r#"{"error":{"code":108,"message":"not available"}}"#,
@@ -290,6 +295,24 @@ async fn snapshot_lists_the_nodes_and_then_the_connections_of_one() {
         assert_eq!(reply["error"]["code"].as_u64(), code);
         assert!(reply["result"].get("clients").is_none());
     }
+}
+
+#[tokio::test]
+async fn an_invalid_label_filter_is_refused_before_anything_is_done() {
+    let mut harness = Harness::new();
+    harness.subscriber(0, "42", &["b"]);
+    for method in ["subscribe", "unsubscribe", "disconnect", "refresh"] {
+        for (filter, expect) in [
+            (r#"{"op":"and"}"#, r#"{"error":{"code":107,"message":"bad request"}}"#),
+            (r#"{"key":"a","cmp":"eq","val":"b"}"#, DONE),
+        ] {
+            let body = format!(r#"{{"channel":"c","all_users":true,"label_filter":{filter}}}"#);
+            let answer = harness.post(&format!("/api/{method}"), body).await;
+            assert_eq!(answer, ok(expect), "{method} {filter}");
+        }
+    }
+    let answer = harness.post("/api/connections", r#"{"user":"42"}"#).await;
+    assert!(answer.body.contains(r#"{"channels":{"b":{}}}"#), "{}", answer.body);
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ const WRONG: TokenError = TokenError::Invalid(Fault::Claims);
 #[test]
 fn connection_token_carries_user_info_channels_meta_and_expiry() {
     let payload = r#"{"sub":"ada","info":{"name": "Ada"},"channels":["news","chat:1","news"],
-        "meta":{"role":"x"},"exp":1700000060,"iat":1,"jti":"7"}"#;
+        "meta":{"role":"x"},"labels":{"region":"eu"},"exp":1700000060,"iat":1,"jti":"7"}"#;
     let expect = ConnectionClaims {
         user: "ada".to_owned(),
         info: Bytes::from_static(br#"{"name": "Ada"}"#),
@@ -29,6 +29,7 @@ fn connection_token_carries_user_info_channels_meta_and_expiry() {
             .map(|channel| (channel.to_owned(), ChannelGrant::default()))
             .into(),
         meta: Bytes::from_static(br#"{"role":"x"}"#),
+        labels: BTreeMap::from([("region".to_owned(), "eu".to_owned())]),
         uid: "7".to_owned(),
         issued_at: 1,
     };
@@ -39,7 +40,7 @@ fn connection_token_carries_user_info_channels_meta_and_expiry() {
 #[test]
 fn null_claims_are_absent() {
     let payload = r#"{"sub":null,"exp":null,"nbf":null,"aud":null,"iss":null,"info":null,"b64info":null,
-        "channels":null,"subs":null,"meta":null,"expire_at":null,"channel":null,"jti":null,"iat":null}"#;
+        "channels":null,"subs":null,"meta":null,"labels":null,"expire_at":null,"channel":null,"jti":null,"iat":null}"#;
     assert_eq!(connection(payload), Ok(ConnectionClaims::default()));
 }
 

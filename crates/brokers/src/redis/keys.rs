@@ -69,6 +69,11 @@ impl Keys {
         format!("{}.result.{}.{OPEN}{channel}{CLOSE}.{key}", self.prefix, channel.len())
     }
 
+    /// A name of the blocks and revocations, which have one slot.
+    pub(crate) fn of_revocations(&self, name: &str) -> String {
+        format!("{}.{{revocations}}.{name}", self.prefix)
+    }
+
     /// The PUB/SUB name for messages to the node `uid`, or to all nodes.
     pub(crate) fn node_channel(&self, uid: Option<&str>) -> String {
         let (prefix, nodes) = (&self.prefix, NODES);

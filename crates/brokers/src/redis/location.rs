@@ -20,8 +20,8 @@ impl Location {
         Self { hash, slot: keys.slot(channel) }
     }
 
-    /// The location of a PUB/SUB name between nodes: always the first connection.
-    pub(crate) fn of_node_channel(name: &str) -> Self {
+    /// The location of a name that belongs to no channel: always the first connection.
+    pub(crate) fn of_name(name: &str) -> Self {
         Self { hash: 0, slot: slot::of(name.as_bytes()) }
     }
 

@@ -1,5 +1,5 @@
-//! Dispatches PUB/SUB messages: publications, joins and leaves to the `Deliver`, messages of other nodes to the node's listener.
-//! In: a name and the bytes published under it → out: calls of the `Deliver` or the listener.
+//! Dispatches PUB/SUB messages: publications, joins and leaves to the `Deliver`, others to the listeners of the node.
+//! In: a name and the bytes published under it → out: calls of the `Deliver` or of a listener.
 //! Uses: keys, records. Never: sockets, queues.
 //! Change here: what is done with a message. Messages of another version are skipped and counted.
 
@@ -7,11 +7,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use bytes::Bytes;
-use fanwire_broker::{Deliver, DeliverOptions};
+use fanwire_broker::{Deliver, DeliverOptions, RevocationEvent, RevocationListener};
 
 use super::health::Health;
 use super::keys::Keys;
 use super::record::{Message, Record};
+use super::revocations;
 
 /// Shared by all PUB/SUB connections.
 pub(crate) struct MessageHandler {
@@ -19,6 +20,7 @@ pub(crate) struct MessageHandler {
     health: Arc<Health>,
     receiver: OnceLock<Arc<dyn Deliver>>,
     listener: OnceLock<NodeListener>,
+    revocations: OnceLock<RevocationListener>,
 }
 
 /// Takes messages of other nodes and returns whether it could decode them. It must be short.
@@ -26,7 +28,8 @@ pub(crate) type NodeListener = Box<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
 impl MessageHandler {
     pub(crate) fn new(keys: Keys, health: Arc<Health>) -> Self {
-        Self { keys, health, receiver: OnceLock::new(), listener: OnceLock::new() }
+        let (receiver, listener, revocations) = Default::default();
+        Self { keys, health, receiver, listener, revocations }
     }
 
     /// Sets the receiver of publications.
@@ -37,6 +40,11 @@ impl MessageHandler {
     /// Sets the receiver of messages between nodes.
     pub(crate) fn set_node_listener(&self, listener: NodeListener) {
         assert!(self.listener.set(listener).is_ok(), "an engine has one listener");
+    }
+
+    /// Sets the receiver of changes of blocks and revocations.
+    pub(crate) fn set_revocation_listener(&self, listener: RevocationListener) {
+        assert!(self.revocations.set(listener).is_ok(), "an engine has one such listener");
     }
 
     /// Whether messages would only wait in the inboxes of shards.
@@ -54,6 +62,12 @@ impl MessageHandler {
         if let Some(channel) = self.keys.channel_of_pubsub(name) {
             return self.deliver(channel, name, message, now);
         }
+        if let Some(listener) = self.revocation_listener(name) {
+            return match revocations::read_change(message) {
+                Ok((position, change)) => listener(RevocationEvent::Change(position, change)),
+                Err(_) => self.health.skipped_foreign_message(name),
+            };
+        }
         match self.listener.get() {
             Some(listener) if self.keys.is_node_channel(name) => {
                 if !listener(&message) {
@@ -70,7 +84,16 @@ impl MessageHandler {
             (self.receiver.get(), self.keys.channel_of_pubsub(name.as_bytes()))
         {
             receiver.report_possible_gap(channel);
+        } else if let Some(listener) = self.revocation_listener(name.as_bytes()) {
+            listener(RevocationEvent::MayHaveGap);
         }
+    }
+
+    /// The listener of blocks and revocations, if their changes are published under `name`.
+    fn revocation_listener(&self, name: &[u8]) -> Option<&RevocationListener> {
+        let listener = self.revocations.get()?;
+        let is_of_changes = self.keys.of_revocations(revocations::CHANGES).as_bytes() == name;
+        is_of_changes.then_some(listener)
     }
 
     fn deliver(&self, channel: &str, name: &[u8], record: Bytes, now: Instant) {

@@ -1,4 +1,4 @@
-//! The ports of broker, presence and bus, implemented by the Redis engine.
+//! The ports of broker, presence, bus and revocation store, implemented by the Redis engine.
 //! In: calls of the node → out: answers that come later, from the task of a connection.
 //! Uses: connections, commands. Never: blocks, waits.
 //! Change here: which command answers which call. The contract of the ports is in `fanwire_broker`.
@@ -9,14 +9,15 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use fanwire_broker::{
     Answer, Broker, BrokerError, Bus, Change, Position, Presence, PresenceStats, PublishOptions,
-    Query, Retention, StreamSlice,
+    Query, Retention, RevocationChange, RevocationCursor, RevocationListener, RevocationPage,
+    RevocationStore, StreamSlice,
 };
 use fanwire_protocol::{ClientInfo, Publication};
 
 use super::error::Failure;
 use super::location::Location;
 use super::wire::{RedisCommand, number};
-use super::{Redis, members, stream};
+use super::{Redis, members, revocations, stream};
 
 impl Broker for Redis {
     fn publish(
@@ -142,12 +143,44 @@ impl Bus for Redis {
             RedisCommand::of(&[self.keys.publish().as_bytes(), name.as_bytes(), &message]);
         let (done, answer) = later();
         let subscribed = |reply| number(reply).and_then(|count| count.try_into().ok());
-        self.stores[0].command_connection(Location::of_node_channel(&name)).send(
-            command,
-            move |reply| {
-                done(reply.and_then(|reply| subscribed(reply).ok_or(Failure::Refused)));
-            },
-        );
+        self.stores[0].command_connection(Location::of_name(&name)).send(command, move |reply| {
+            done(reply.and_then(|reply| subscribed(reply).ok_or(Failure::Refused)));
+        });
+        answer
+    }
+}
+
+/// Blocks and revocations are in the first Redis, or the first Cluster.
+impl RevocationStore for Redis {
+    fn listen(&self, listener: RevocationListener) {
+        self.message_handler.set_revocation_listener(listener);
+        let name = self.keys.of_revocations(revocations::CHANGES);
+        self.stores[0].pubsub_connection(Location::of_name(&name)).subscribe(&name);
+    }
+
+    fn change(&self, change: &RevocationChange, now: Instant) -> Answer<()> {
+        let (done, answer) = later();
+        let location = Location::of_name(&self.keys.of_revocations(revocations::CHANGES));
+        let now_ms = self.stores[0].ms(location, now);
+        let command = revocations::change(&self.keys, change, now_ms);
+        self.stores[0].command_connection(location).send(command, |reply| done(reply.map(drop)));
+        answer
+    }
+
+    fn page(&self, from: RevocationCursor) -> Answer<RevocationPage> {
+        let (done, answer) = later();
+        let name = self.keys.of_revocations(revocations::CHANGES);
+        let location = Location::of_name(&name);
+        let connection = self.stores[0].command_connection(location).clone();
+        let (keys, health) = (self.keys.clone(), Arc::clone(&self.health));
+        let pubsub = self.stores[0].pubsub_connection(location);
+        // A loss of the subscription after this is reported as a gap.
+        pubsub.when_subscribed(&name, move |subscribed| match subscribed {
+            Ok(_) => connection.send(revocations::page(&keys, from), move |reply| {
+                done(reply.and_then(|reply| revocations::read_page(reply, from, &keys, &health)));
+            }),
+            Err(failure) => done(Err(failure)),
+        });
         answer
     }
 }

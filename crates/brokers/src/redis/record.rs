@@ -225,7 +225,11 @@ fn read_client(bytes: &[u8]) -> Result<Option<ClientId>, Foreign> {
     Ok(Some(ClientId::from_bytes(bytes)))
 }
 
-fn read<M: prost::Message + Default>(mut bytes: Bytes) -> Result<M, Foreign> {
+/// Decodes the Protobuf message of a record.
+///
+/// # Errors
+/// [`Foreign`] for bytes that are none of this version.
+pub(crate) fn read<M: prost::Message + Default>(mut bytes: Bytes) -> Result<M, Foreign> {
     match bytes.first() {
         Some(&VERSION) => bytes.advance(1),
         other => return Err(Foreign::Version(other.copied())),

@@ -18,6 +18,8 @@ pub(crate) enum Script {
     PresenceRemove,
     PresenceMembers,
     PresenceStats,
+    RevocationsChange,
+    RevocationsPage,
 }
 
 impl Script {
@@ -36,7 +38,10 @@ impl Script {
     /// Whether `WAIT` applies. A script that creates an empty stream or removes expired members is not a write,
     /// because another Redis would do the same.
     fn is_write(self) -> bool {
-        matches!(self, Self::Publish | Self::PresenceAdd | Self::PresenceRemove)
+        matches!(
+            self,
+            Self::Publish | Self::PresenceAdd | Self::PresenceRemove | Self::RevocationsChange
+        )
     }
 }
 
@@ -52,7 +57,7 @@ struct Source {
 }
 
 /// Sources of the scripts, in the order of [`Script`].
-static SOURCES: LazyLock<[Source; 6]> = LazyLock::new(|| {
+static SOURCES: LazyLock<[Source; 8]> = LazyLock::new(|| {
     [
         [REPLICATION_HISTORY, PUBLISH].concat(),
         [REPLICATION_HISTORY, HISTORY].concat(),
@@ -60,6 +65,8 @@ static SOURCES: LazyLock<[Source; 6]> = LazyLock::new(|| {
         [PRESENCE, PRESENCE_REMOVE].concat(),
         PRESENCE_MEMBERS.to_owned(),
         [PRESENCE, PRESENCE_STATS].concat(),
+        REVOCATIONS_CHANGE.to_owned(),
+        REVOCATIONS_PAGE.to_owned(),
     ]
     .map(|text| Source { name: hexadecimal(&Sha1::digest(&text)), text })
 });
@@ -81,5 +88,7 @@ const PRESENCE_ADD: &str = include_str!("script/presence_add.lua");
 const PRESENCE_REMOVE: &str = include_str!("script/presence_remove.lua");
 const PRESENCE_MEMBERS: &str = include_str!("script/presence_members.lua");
 const PRESENCE_STATS: &str = include_str!("script/presence_stats.lua");
+const REVOCATIONS_CHANGE: &str = include_str!("script/revocations_change.lua");
+const REVOCATIONS_PAGE: &str = include_str!("script/revocations_page.lua");
 /// Bytes of the script's name and of the frame of a call.
 const CALL_BYTES: usize = 80;

@@ -17,9 +17,9 @@ use crate::node::{WAIT_MAX, runtime};
 use crate::server::RedisServer;
 
 /// A node with one shard, which does nothing.
-struct Member {
-    node: Arc<Node>,
-    notices: Receiver<Notice>,
+pub(crate) struct Member {
+    pub(crate) node: Arc<Node>,
+    pub(crate) notices: Receiver<Notice>,
     _runtime: Runtime,
 }
 
@@ -32,9 +32,9 @@ impl Inbox for RecordingInbox {
 }
 
 impl Member {
-    fn start(server: &RedisServer) -> Self {
+    pub(crate) fn start(server: RedisOptions) -> Self {
         let (connect_timeout, io_timeout) = (Duration::from_secs(1), Duration::from_secs(1));
-        let options = RedisOptions { connect_timeout, io_timeout, ..server.options() };
+        let options = RedisOptions { connect_timeout, io_timeout, ..server };
         let runtime = runtime();
         let redis = Arc::new(Redis::start(&options, runtime.handle()));
         let (broker, presence) = (Arc::clone(&redis), Arc::clone(&redis));
@@ -47,6 +47,7 @@ impl Member {
         let (sender, notices) = channel();
         node.attach(Arc::new(RecordingInbox(sender)));
         node.join_cluster(Arc::clone(&redis) as _);
+        node.share_revocations(Arc::clone(&redis) as _);
         let listener = Arc::downgrade(&node);
         runtime.block_on(redis.subscribe_to_nodes(node.uid(), move |message| {
             listener.upgrade().is_none_or(|node| node.handle_message(message, Instant::now()))
@@ -105,7 +106,7 @@ impl Member {
 #[test]
 fn a_control_command_reaches_the_other_node_or_fails_in_bounded_time() {
     let mut server = RedisServer::start(&[]);
-    let nodes = [Member::start(&server), Member::start(&server)];
+    let nodes = [Member::start(server.options()), Member::start(server.options())];
     nodes.iter().for_each(|node| node.wait_for_nodes(2));
     let [here, there] = &nodes;
     assert_eq!(here.disconnect(4_000), Ok(()));

@@ -14,6 +14,7 @@ mod node;
 mod presence;
 mod proxy;
 mod reads;
+mod revocations;
 mod sentinel;
 mod server;
 mod slots;

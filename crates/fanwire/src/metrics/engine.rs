@@ -20,6 +20,13 @@ pub(super) fn write(engine: &Engine, node: &Node, writer: &mut impl MetricsWrite
     )?;
     let help = "Messages of other nodes that could not be decoded";
     writer.counters("cluster_messages_refused", help, [([], node.refused_messages())])?;
+    let counts =
+        node.revocation_counts().map(|(table, count)| ([("table", table.to_owned())], count));
+    writer.gauges(
+        "revocations",
+        "Blocked users, revoked tokens, users with invalid tokens",
+        counts,
+    )?;
     let Some(health) = engine.health() else { return Ok(()) };
     writer.gauge(
         "redis_up",

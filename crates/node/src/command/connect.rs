@@ -33,9 +33,10 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: ConnectRequest) 
         HookDecision::Made(Some(grant)) => grant.into(),
         HookDecision::Made(None) => credentials::of(context, &request.token)?,
     };
-    let Credentials { user, info, expire_at, data, channels, meta, ignores_request, token } =
+    let Credentials { user, info, expire_at, data, channels, meta, ignores_request, token, labels } =
         credentials;
     credentials::check_revocations(context, &user, token)?;
+    credentials::check_labels(&labels)?;
     let lifetime = Lifetime::of(context, expire_at)?;
     let grant = credentials::grant(&channels, token);
     let requested = request.subs.keys().filter(|_| !ignores_request);
@@ -44,7 +45,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: ConnectRequest) 
     let session = context.session_mut();
     session.set_meta(meta);
     session.grant = grant;
-    context.session_table.set_app(context.key.index, &request.name, &request.version);
+    context.session_table.set_app(context.key.index, (&request.name, &request.version), labels);
     let mut pending_channels = Vec::with_capacity(channels.len());
     for (number, (channel, grant)) in channels.into_iter().enumerate() {
         let requested = request.subs.get(&channel);

@@ -35,6 +35,8 @@ pub(super) struct Credentials {
     pub(super) channels: Grants,
     /// `meta` of the connection; empty = none.
     pub(super) meta: Bytes,
+    /// Texts by which the server API selects connections.
+    pub(super) labels: BTreeMap<String, String>,
     /// The subscriptions that the client requests are not made.
     pub(super) ignores_request: bool,
     /// The identity of the token; `None` without one.
@@ -121,16 +123,31 @@ pub(super) fn of_subscription(
 /// Checks credentials of a connect against the server API's blocks and revocations.
 ///
 /// # Errors
-/// 3507 for a blocked user, 109 for a revoked token: the SDK then asks for another one.
+/// 3507 for a blocked user, 109 for a revoked token: the SDK then asks for another one; 100 before they are known.
 pub(super) fn check_revocations(
     context: &CommandContext<'_>,
     user: &str,
     token: Option<TokenId>,
 ) -> Result<(), Refusal> {
+    if !context.node.has_revocations() {
+        return Err(Refusal::from(ErrorCode::INTERNAL).because(NOT_LOADED));
+    }
     if context.node.revocations().blocks(user, context.unix()) {
         return Err(Refusal::disconnect(Disconnect::PERMISSION_DENIED, BLOCKED));
     }
     check_token(context, (user, None), token, ErrorCode::TOKEN_EXPIRED)
+}
+
+/// Checks the size of labels, because connections keep them.
+///
+/// # Errors
+/// 3500
+pub(super) fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), Refusal> {
+    let bytes: usize = labels.iter().map(|(name, text)| name.len() + text.len()).sum();
+    if labels.len() > LABELS_MAX || bytes > LABEL_BYTES_MAX {
+        return Err(Refusal::disconnect(Disconnect::INVALID_TOKEN, MANY_LABELS));
+    }
+    Ok(())
 }
 
 /// Checks a token of a user, for a channel if it is a subscription token, against the server API's revocations.
@@ -217,23 +234,29 @@ fn hash(channels: &Grants) -> u64 {
 }
 
 fn granted(context: &CommandContext<'_>, claims: ConnectionClaims) -> Credentials {
-    let ConnectionClaims { user, info, expire_at, channels, meta, uid, issued_at } = claims;
+    let ConnectionClaims { user, info, expire_at, channels, meta, labels, uid, issued_at } = claims;
     let token = Some(context.node.revocations().token(&uid, issued_at));
-    Credentials { user, info, expire_at, channels, meta, token, ..Credentials::default() }
+    Credentials { user, info, expire_at, channels, meta, labels, token, ..Credentials::default() }
 }
 
 impl From<ConnectGrant> for Credentials {
     fn from(grant: ConnectGrant) -> Self {
-        let ConnectGrant { user, info, expire_at, data, channels, meta, ignores_request } = grant;
-        Self { user, info, expire_at, data, channels, meta, ignores_request, token: None }
+        let ConnectGrant { user, info, expire_at, data, channels, meta, labels, ignores_request } =
+            grant;
+        Self { user, info, expire_at, data, channels, meta, labels, ignores_request, token: None }
     }
 }
 
+/// Labels of a connection, and bytes of their names and texts.
+const LABELS_MAX: usize = 32;
+const LABEL_BYTES_MAX: usize = 2048;
+const MANY_LABELS: &str = "more than 32 labels, or more than 2048 bytes of them";
 const NO_TOKEN: &str = "no token, and client.allow_anonymous_connect_without_token is off";
 const NO_USER: &str =
     "the token names no user, which client.disallow_anonymous_connection_tokens forbids";
 const FOREIGN_SUBSCRIPTION: &str = "the token is for another channel, user or client";
 const FOREIGN_REFRESH: &str = "the token is for another user than the connection";
+const NOT_LOADED: &str = "blocks and revocations have not been read from Redis yet";
 const BLOCKED: &str = "the server API blocked the user";
 const REVOKED: &str = "the server API revoked the token";
 const OTHER_CHANNELS: &str = "the token has other channels than the connection";

@@ -1,5 +1,5 @@
 //! Describes connections for the server API (server API §3 connections, snapshot).
-//! In: a user or a range, a list → out: a record in the list for each connected session of them.
+//! In: a selector or a range, a list → out: a record in the list for each connected session of it.
 //! Uses: `session_table`. Never: sends to clients.
 //! Change here: what a record says of a connection.
 
@@ -10,9 +10,8 @@ use crate::connection_list::ConnectionList;
 use crate::session::Session;
 
 impl Hub {
-    pub(super) fn list_connections(&self, user: &str, list: &ConnectionList) {
-        let target = ConnectionSelector { user: user.to_owned(), ..ConnectionSelector::default() };
-        for key in self.matching(&target) {
+    pub(super) fn list_connections(&self, target: &ConnectionSelector, list: &ConnectionList) {
+        for key in self.matching(target) {
             if list.exceeds_limit() {
                 return;
             }
@@ -49,7 +48,8 @@ impl Hub {
             protocol: session.encoding.name().to_owned(),
             connected_at_ms: session.connected_at_ms(),
             channels: subscriptions.map(|one| channel(one.channel)).collect(),
-            user: String::new(),
+            labels: session.app.labels.as_ref().clone(),
+            user: session.user.as_ref().to_owned(),
         }
     }
 }

@@ -6,10 +6,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use fanwire_protocol::{Disconnect, Refresh, UnsubscribeCode, encode_refresh_push};
+use fanwire_protocol::{Disconnect, ErrorCode, Refresh, UnsubscribeCode, encode_refresh_push};
 
 use super::{Hub, SCRATCH_BYTES_MAX};
 use crate::command;
+use crate::filter::Filter;
+use crate::notice::Notice;
 use crate::outbox::Outbox;
 use crate::pending::Deferred;
 use crate::session::{ConnectionKey, Session};
@@ -168,35 +170,63 @@ impl Hub {
         self.session_table.session(key).is_some_and(Session::is_connected)
     }
 
-    /// The connected sessions that a selector matches.
+    /// The connected sessions that a selector matches. Of all users, some of them: [`rest`](Self::rest) selects the next.
     pub(super) fn matching(&self, target: &ConnectionSelector) -> Vec<ConnectionKey> {
-        (self.session_table.users().of(&target.user))
-            .filter(|index| {
-                self.session_table.at(*index).is_some_and(|session| passes(target, session))
-            })
-            .filter_map(|index| self.session_table.key_at(index))
-            .collect()
+        let Ok(filter) = compiled(target) else { return Vec::new() };
+        let matches = |index: &u32| {
+            let session = self.session_table.at(*index);
+            session.is_some_and(|one| one.is_connected() && passes(target, filter.as_ref(), one))
+        };
+        let key = |index| self.session_table.key_at(index);
+        if target.is_of_all_users() {
+            let end = self.session_table.index_end().min(end_of_step(target));
+            return (target.from..end).filter(matches).filter_map(key).collect();
+        }
+        self.session_table.users().of(&target.user).filter(matches).filter_map(key).collect()
     }
-}
 
-impl Hub {
     /// Also sessions that are authenticated and wait for their first channels: a command for a user must include
     /// connections that authenticated a moment before.
     pub(super) fn matching_or_connecting(&self, target: &ConnectionSelector) -> Vec<ConnectionKey> {
         let mut keys = self.matching(target);
+        let Ok(filter) = compiled(target) else { return keys };
+        let is_of_all = target.is_of_all_users();
         keys.extend(self.session_table.pending().connecting().filter(|key| {
             let session = self.session_table.session(*key);
-            session.is_some_and(|one| *one.user == *target.user && passes(target, one))
+            let is_in_step = (target.from..end_of_step(target)).contains(&key.index);
+            session.is_some_and(|one| {
+                (if is_of_all { is_in_step } else { *one.user == *target.user })
+                    && passes(target, filter.as_ref(), one)
+            })
         }));
         keys
     }
+
+    /// The same notice for the next connections, where it is for so many that the shard does other work in between.
+    pub(super) fn rest(&self, notice: &Notice) -> Option<Notice> {
+        let target = notice.target().filter(|target| target.is_of_all_users())?;
+        let from = end_of_step(target);
+        (from < self.session_table.index_end()).then(|| notice.starting_at(from))
+    }
+}
+
+fn end_of_step(target: &ConnectionSelector) -> u32 {
+    target.from.saturating_add(CONNECTIONS_AT_ONCE)
+}
+
+fn compiled(target: &ConnectionSelector) -> Result<Option<Filter>, ErrorCode> {
+    target.label_filter.as_ref().map(Filter::new).transpose()
 }
 
 /// Whether a session of the right user passes the other filters.
-fn passes(target: &ConnectionSelector, session: &Session) -> bool {
+fn passes(target: &ConnectionSelector, labels: Option<&Filter>, session: &Session) -> bool {
     let mut buffer = uuid::Uuid::encode_buffer();
     let client: &str = session.id.hyphenated().encode_lower(&mut buffer);
     (target.session.is_empty() || target.session == session.session_id())
         && (target.client.is_empty() || target.client == client)
         && !target.whitelist.iter().any(|spared| spared == client)
+        && labels.is_none_or(|filter| filter.matches(&session.app.labels))
 }
+
+/// Connections of one notice for all users.
+const CONNECTIONS_AT_ONCE: u32 = 256;

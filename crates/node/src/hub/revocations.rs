@@ -1,6 +1,6 @@
-//! Compares the tokens of connections and subscriptions with the table of revocations, after a change of it.
-//! In: a user, or the connections of the shard in steps → out: disconnects 3005, unsubscribe pushes 2501.
-//! Uses: the node's table, `session_table`. Never: blocked users; a disconnect command ends their connections.
+//! Compares connections and subscriptions with the table of blocks and revocations, after a change of it.
+//! In: a user, or the connections of the shard in steps → out: disconnects 3507 and 3005, unsubscribe pushes 2501.
+//! Uses: the node's table, `session_table`. Never: a block of one user; a disconnect command ends the connections.
 //! Change here: how connections are found, and the codes. Checks of commands are in `command/credentials.rs`.
 
 use std::sync::Arc;
@@ -51,6 +51,9 @@ impl Hub {
     fn check_tokens_of(&mut self, key: ConnectionKey, unix: u64, out: &mut impl Outbox) {
         let (table, session_table) = (self.node.revocations(), &self.session_table);
         let Some(session) = session_table.session(key) else { return };
+        if table.blocks(&session.user, unix) {
+            return self.disconnect(key, &Disconnect::PERMISSION_DENIED, out);
+        }
         let token = session.grant.as_ref().and_then(|grant| grant.token);
         if token.is_some_and(|token| table.refuses(&token, &session.user, None, unix)) {
             return self.disconnect(key, &Disconnect::EXPIRED, out);

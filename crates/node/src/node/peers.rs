@@ -81,32 +81,36 @@ impl Node {
                 self.cluster.answer(&to, survey, self.own_channels(&pattern).unwrap_or_default());
             }
             Task::AnswerUsers { to, survey } => self.answer_users(to, survey),
+            Task::AnswerConnections { to, survey, target } => {
+                let own = self.own_connections(target);
+                self.answer_connections(to, survey, own);
+            }
             Task::ReceiveOccupancy { from, report } => {
                 if let Some(receive) = &self.hooks().occupancy {
                     receive(from, report);
                 }
             }
-            Task::Execute(command) => self.execute(command, now),
+            Task::Execute(command) => self.execute(command),
         }
         true
     }
 
-    fn execute(&self, command: ControlCommand, now: Instant) {
+    fn execute(&self, command: ControlCommand) {
         match command {
-            ControlCommand::Disconnect(command) => {
+            ControlCommand::Disconnect(command) | ControlCommand::DisconnectSelected(command) => {
                 if let Some((target, disconnect)) = command.into_parts() {
                     self.router.send_to_all_shards(&Notice::Disconnect { target, disconnect });
                 }
             }
-            ControlCommand::Unsubscribe(command) => {
+            ControlCommand::Unsubscribe(command) | ControlCommand::UnsubscribeSelected(command) => {
                 let (target, channel) = command.into_parts();
                 self.send_unsubscribe(target, channel.as_deref());
             }
-            ControlCommand::Subscribe(command) => {
+            ControlCommand::Subscribe(command) | ControlCommand::SubscribeSelected(command) => {
                 let (target, subscription) = command.into_parts();
                 self.send_subscribe(target, ServerSubscribe::new(subscription, None));
             }
-            ControlCommand::Refresh(command) => {
+            ControlCommand::Refresh(command) | ControlCommand::RefreshSelected(command) => {
                 let (target, renewal) = command.into_parts();
                 self.router.send_to_all_shards(&Notice::Refresh { target, renewal });
             }
@@ -120,16 +124,12 @@ impl Node {
             ControlCommand::Emulation(EmulationCommand { session, data }) => {
                 self.receive_emulated(&session, data);
             }
-            ControlCommand::Revocation(change) => {
-                if self.apply_revocation(&change).is_err() {
-                    self.log_full_table(now);
-                }
-            }
             ControlCommand::UserStatus(change) => self.apply_status(&change),
             ControlCommand::State(_)
             | ControlCommand::Leaving(_)
             | ControlCommand::Survey(_)
             | ControlCommand::UserSurvey(_)
+            | ControlCommand::ConnectionSurvey(_)
             | ControlCommand::SurveyChannels(_)
             | ControlCommand::Occupancy(_) => {
                 unreachable!("the cluster keeps these to itself")
@@ -180,6 +180,7 @@ impl Node {
             subscriptions: subscriptions as u64,
             uptime_seconds: now.saturating_duration_since(self.started_at).as_secs(),
             metrics: self.summaries.last(),
+            revocations: self.revocation_position(),
             event_seq: self.event_seq.load(Relaxed),
         }
     }

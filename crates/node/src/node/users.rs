@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use fanwire_broker::Answer;
-use fanwire_cluster::{ConnectionPage, Connections, ControlCommand, UserStatusChange, UserSurvey};
+use fanwire_cluster::{
+    ConnectionPage, ConnectionSelector, Connections, ControlCommand, UserStatusChange, UserSurvey,
+};
 use fanwire_protocol::ErrorCode;
 
 use super::Node;
@@ -18,13 +20,18 @@ use crate::registry::ShardId;
 use crate::user_statuses::UserStatus;
 
 impl Node {
-    /// The connections of a user on all nodes, by client id; more than [`CONNECTIONS_MAX`](crate::CONNECTIONS_MAX) of them
+    /// The connections of `target` on all nodes, by client id; more than [`CONNECTIONS_MAX`](crate::CONNECTIONS_MAX) of them
     /// are incomplete.
     ///
     /// # Errors
     /// Those of [`channels`](Self::channels), except 107.
-    pub fn connections(&self, user: &str, now: Instant) -> Answer<Connections, ErrorCode> {
-        let (own, others) = (self.own_connections(user), self.cluster.connections(user, now));
+    pub fn connections(
+        &self,
+        target: ConnectionSelector,
+        now: Instant,
+    ) -> Answer<Connections, ErrorCode> {
+        let others = self.cluster.connections(&target, now);
+        let own = self.own_connections(target);
         let (promise, answer) = Answer::later();
         own.then(move |own| match own {
             Ok(own) => others.then(move |others| {
@@ -77,31 +84,42 @@ impl Node {
         })
     }
 
-    fn own_connections(&self, user: &str) -> Answer<ConnectionPage, ErrorCode> {
+    pub(super) fn own_connections(
+        &self,
+        target: ConnectionSelector,
+    ) -> Answer<ConnectionPage, ErrorCode> {
         let (promise, answer) = Answer::later();
         let list = Arc::new(ConnectionList::new(promise));
-        self.router.send_to_all_shards(&Notice::ListConnections { user: user.into(), list });
+        self.router.send_to_all_shards(&Notice::ListConnections { target, list });
         answer
     }
 
     /// Answers a survey of another node.
     pub(super) fn answer_users(&self, to: String, survey: UserSurvey) {
-        let UserSurvey { number, users, is_detailed, page_limit, page_start } = survey;
-        let own = match users.first() {
-            _ if page_limit > 0 => self.own_page(page_start, page_limit),
-            Some(user) if is_detailed => self.own_connections(user),
-            _ => return self.cluster.answer(&to, number, self.own_users(&users)),
-        };
+        let UserSurvey { number, users, page_limit, page_start } = survey;
+        match page_limit {
+            0 => self.cluster.answer(&to, number, self.own_users(&users)),
+            limit => self.answer_connections(to, number, self.own_page(page_start, limit)),
+        }
+    }
+
+    /// Answers a survey of another node, when all shards have listed their connections.
+    pub(super) fn answer_connections(
+        &self,
+        to: String,
+        survey: u64,
+        own: Answer<ConnectionPage, ErrorCode>,
+    ) {
         let cluster = Arc::clone(&self.cluster);
         own.then(move |own| {
             if let Ok(own) = own {
-                cluster.answer_connections(&to, number, own);
+                cluster.answer_connections(&to, survey, own);
             }
         });
     }
 
     /// Those of the users that have connections to this node, with their numbers.
-    fn own_users(&self, users: &[String]) -> BTreeMap<String, u32> {
+    pub(super) fn own_users(&self, users: &[String]) -> BTreeMap<String, u32> {
         let counted = users.iter().map(|user| (user.clone(), self.registry.connections_of(user)));
         counted.filter(|(_, connections)| *connections > 0).collect()
     }

@@ -80,7 +80,7 @@ fn older_tokens_of_a_user_are_refused() {
 fn the_limit_counts_entries_until_they_are_swept() {
     let table = RevocationTable::with_limit(3);
     for user in ["a", "b", "c", "a"] {
-        assert_eq!(table.insert(Subject::User(user), 0, NOW + 1), Ok(()), "{user}");
+        assert!(table.insert(Subject::User(user), 0, NOW + 1).is_ok(), "{user}");
     }
     assert_eq!(table.insert(Subject::User("d"), 0, 0), Err(TableFull));
     let sweeps = STRIPES / STRIPES_AT_ONCE;
@@ -88,7 +88,7 @@ fn the_limit_counts_entries_until_they_are_swept() {
     assert_eq!(table.entries.load(Relaxed), 3);
     (0..sweeps).for_each(|_| table.sweep(NOW + 1));
     assert_eq!(table.entries.load(Relaxed), 0);
-    assert_eq!(table.insert(Subject::User("d"), 0, 0), Ok(()));
+    assert_eq!(table.insert(Subject::User("d"), 0, 0), Ok(true));
 }
 
 #[test]
@@ -100,8 +100,50 @@ fn a_million_revoked_tokens_take_less_than_64_mb() {
     let bytes = table.stripes.iter().map(|stripe| stripe.read().allocation_size());
     let bytes = bytes.sum::<usize>();
     assert!(bytes <= 64_000_000, "{bytes}");
+    let (token, began) = (table.token("1000001", NOW), std::time::Instant::now());
+    (0..100_000).for_each(|_| assert!(!table.refuses(&token, "ada", None, NOW)));
+    println!("{bytes} bytes, {} ns a check", began.elapsed().as_nanos() / 100_000);
     assert_eq!(table.insert(Subject::Token("x"), 0, 0), Err(TableFull));
     (0..STRIPES / STRIPES_AT_ONCE).for_each(|_| table.sweep(NOW));
     let capacity = table.stripes.iter().map(|stripe| stripe.read().capacity());
     assert_eq!((table.entries.load(Relaxed), capacity.sum::<usize>()), (0, 0));
+}
+
+#[test]
+fn a_load_removes_what_the_list_does_not_have_and_keeps_what_the_list_has_lost() {
+    let table = RevocationTable::default();
+    table.expect_load();
+    let load = |users: &[&str], has_lost_entries| {
+        table.begin_load();
+        for user in users {
+            table.insert(Subject::User(user), 0, 0).expect("there is room");
+        }
+        table.end_load(has_lost_entries);
+        ["ada", "bob", "eve"].into_iter().filter(|user| table.blocks(user, NOW)).collect::<Vec<_>>()
+    };
+    assert!(!table.is_complete());
+    assert_eq!(load(&["ada", "bob"], false), ["ada", "bob"]);
+    assert!(table.is_complete());
+    table.begin_load(); // it fails after one page
+    table.insert(Subject::User("eve"), 0, 0).expect("there is room");
+    assert_eq!(load(&["bob"], false), ["bob"]);
+    assert_eq!(load(&["eve"], true), ["bob", "eve"], "bob is kept");
+    assert_eq!(load(&[], false), ["bob"], "also after the next load");
+    table.remove(Subject::User("bob"));
+    assert_eq!(load(&[], false), [""; 0]);
+    assert_eq!(
+        table.counts().collect::<Vec<_>>(),
+        [("blocked", 0), ("revoked", 0), ("invalidated", 0)]
+    );
+}
+
+#[test]
+fn an_equal_entry_is_no_news() {
+    let table = RevocationTable::default();
+    for (before, expire_at, is_news) in
+        [(5, 0, true), (5, 0, false), (6, 0, true), (6, NOW, true), (6, NOW, false)]
+    {
+        let inserted = table.insert(Subject::TokensOf("ada", None), before, expire_at);
+        assert_eq!(inserted, Ok(is_news), "{before} {expire_at}");
+    }
 }

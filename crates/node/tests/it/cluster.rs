@@ -14,7 +14,7 @@ use fanwire_broker::{Answer, BrokerError, Bus, ClientId, PublishOptions};
 use fanwire_node::area::{Place, Shape, View};
 use fanwire_node::{
     ConnectionRecord, ConnectionSelector, Meters, Node, Reading, ReadingKind, Renewal,
-    RevocationChange, RevocationKind, ServerSubscription, UserStatus,
+    ServerSubscription, UserStatus,
 };
 use fanwire_protocol::{Disconnect, ErrorCode, Publication};
 
@@ -94,26 +94,6 @@ fn an_unsubscribe_and_a_disconnect_reach_connections_of_every_node() {
 }
 
 #[test]
-fn a_block_reaches_connections_of_every_node() {
-    let mut worlds = cluster(&["ada", "bob"]);
-    worlds[1].connected("eve", hello("as 42"));
-    let change = RevocationChange { subject: "42".into(), ..RevocationChange::default() };
-    let kinds = [RevocationKind::BlockUser, RevocationKind::UnblockUser];
-    for (kind, is_refused) in kinds.into_iter().zip([true, false]) {
-        let done = worlds[0].node.revoke(kind, change.clone(), worlds[0].now);
-        assert_eq!(done.map(Answer::wait), Ok(Ok(())));
-        for world in &mut worlds {
-            world.settle();
-            world.open(&format!("{kind:?}"), hello("as 42"));
-            world.say(&format!("{kind:?}"), r#"{"id":1,"connect":{}}"#);
-            let heard = world.heard(&format!("{kind:?}")).expect("an answer");
-            assert_eq!(heard.starts_with("x 3507"), is_refused, "{heard}");
-        }
-    }
-    worlds[1].play("eve x 3507 permission denied");
-}
-
-#[test]
 fn connections_and_statuses_of_users_are_those_of_every_node() {
     let mut worlds = cluster(&["ada", "bob"]);
     let hellos = ["as 42", "protobuf as 42"];
@@ -125,7 +105,8 @@ fn connections_and_statuses_of_users_are_those_of_every_node() {
         assert!(world.heard(&name).is_some());
     }
     let (node, now) = (Arc::clone(&worlds[0].node), worlds[0].now);
-    let all = node.connections("42", now).ready().expect_err("the shards have to answer");
+    let of_user = ConnectionSelector { user: "42".into(), ..ConnectionSelector::default() };
+    let all = node.connections(of_user, now).ready().expect_err("the shards have to answer");
     worlds.iter_mut().for_each(World::settle);
     let all = all.wait().expect("all nodes answer");
     for (number, protocol) in ["json", "protobuf"].into_iter().enumerate() {
@@ -137,7 +118,8 @@ fn connections_and_statuses_of_users_are_those_of_every_node() {
             protocol: protocol.into(),
             connected_at_ms: UNIX * 1000,
             channels: vec!["news".into()],
-            user: String::new(),
+            user: "42".into(),
+            ..ConnectionRecord::default()
         };
         assert_eq!(*record, expect);
     }

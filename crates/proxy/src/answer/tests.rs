@@ -26,7 +26,7 @@ fn an_end_of_zero_or_less_is_never() {
 
 #[test]
 fn a_connect_has_channels_of_both_lists_and_subs_win() {
-    let json = r#"{"user":"42","channels":["a","b"],"meta":null,
+    let json = r#"{"user":"42","channels":["a","b"],"meta":null,"labels":{"region":"eu"},
         "subs":{"b":{"info":{"x":1},"override":{"presence":{"value":true},"join_leave":{}}}}}"#;
     let grant = connect(pb::read(json.as_bytes()).expect("a result")).expect("granted");
     assert_eq!(grant.channels.keys().collect::<Vec<_>>(), ["a", "b"]);
@@ -34,6 +34,7 @@ fn a_connect_has_channels_of_both_lists_and_subs_win() {
     assert_eq!(b.info, r#"{"x":1}"#);
     assert_eq!((b.overrides.presence, b.overrides.join_leave), (Some(true), Some(false)));
     assert_eq!((b.overrides.force_recovery, grant.meta), (None, Bytes::new()));
+    assert_eq!(grant.labels, BTreeMap::from([("region".to_owned(), "eu".to_owned())]));
     assert!(grant.ignores_request);
 }
 

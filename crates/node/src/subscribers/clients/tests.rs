@@ -23,7 +23,7 @@ fn session(index: u32, phase: Phase) -> Option<Session> {
         user: None,
         headers: Vec::new(),
     };
-    let app = ClientApps::default().shared("websocket", "", "");
+    let app = ClientApps::default().shared("websocket", "", "", Default::default());
     let now = Instant::now();
     let stale_at = Clock::new(now, 0).moment(now + Duration::from_secs(25));
     let key = ConnectionKey { index, generation: 1 };

@@ -1,0 +1,170 @@
+//! Labels of connections: where they come from, and commands of the server API that select connections by them.
+//! In: tokens and hooks with labels, calls of `Node` with a filter → out: who is disconnected, subscribed, listed.
+//! Uses `world`, `script`, tokens of `tokens.rs`. Never: operators of filters, which have unit tests.
+//! Change here: tests of labels. Messages between nodes are tested in `cluster`, several nodes in `cluster.rs`.
+
+use std::collections::BTreeSet;
+
+use fanwire_broker::Answer;
+use fanwire_node::hooks::{ConnectGrant, Hook, Hooks};
+use fanwire_node::{ConnectionSelector, Renewal, ServerSubscription, check_filter};
+use fanwire_protocol::{Disconnect, ErrorCode, FilterNode};
+
+use crate::script::hello;
+use crate::tokens::{connect, guarded};
+use crate::world::{UNIX, World, options};
+
+fn filter(key: &str, cmp: &str, val: &str) -> FilterNode {
+    let [key, cmp, val] = [key, cmp, val].map(str::to_owned);
+    FilterNode { key, cmp, val, ..FilterNode::default() }
+}
+
+fn all(label_filter: Option<FilterNode>) -> ConnectionSelector {
+    ConnectionSelector { label_filter, all_users: true, ..ConnectionSelector::default() }
+}
+
+fn user(user: &str) -> ConnectionSelector {
+    ConnectionSelector { user: user.into(), ..ConnectionSelector::default() }
+}
+
+/// Four connections: Ada and Bob in two regions, Eve without labels, and an anonymous one.
+fn world() -> World {
+    let mut world = World::with_shards(guarded(|_| {}), 2);
+    for (name, claims) in [
+        ("ada", r#"{"sub":"ada","labels":{"region":"eu","age":"30"}}"#),
+        ("bob", r#"{"sub":"bob","labels":{"region":"us","age":"7"}}"#),
+        ("eve", r#"{"sub":"eve"}"#),
+        ("anonymous", r#"{"labels":{"region":"eu"}}"#),
+    ] {
+        world.open(name, hello(""));
+        world.say(name, &connect(claims));
+        assert!(world.heard(name).is_some_and(|heard| heard.contains(r#""connect":{"#)), "{name}");
+    }
+    world
+}
+
+const NAMES: [&str; 4] = ["ada", "bob", "eve", "anonymous"];
+
+/// Who hears something now.
+fn hearers(world: &mut World) -> BTreeSet<&'static str> {
+    (0..4).for_each(|_| world.settle());
+    NAMES.into_iter().filter(|name| std::iter::from_fn(|| world.heard(name)).count() > 0).collect()
+}
+
+#[test]
+fn every_command_selects_by_labels_and_all_users() {
+    let eu = || Some(filter("region", "eq", "eu"));
+    let targets = [
+        (user("ada"), "ada"),
+        (user(""), "anonymous"),
+        (all(None), "ada anonymous bob eve"),
+        (all(eu()), "ada anonymous"),
+        (all(Some(filter("region", "neq", "eu"))), "bob eve"),
+        (all(Some(filter("age", "gt", "10"))), "ada"),
+        (ConnectionSelector { all_users: true, ..user("bob") }, "bob"),
+        (ConnectionSelector { label_filter: eu(), ..user("ada") }, "ada"),
+        (ConnectionSelector { label_filter: eu(), ..user("bob") }, ""),
+        (ConnectionSelector { label_filter: eu(), ..user("") }, "anonymous"),
+        (all(Some(filter("region", "wrong", "eu"))), ""),
+    ];
+    for (target, expect) in targets {
+        let expect: BTreeSet<_> = expect.split_whitespace().collect();
+        let mut world = world();
+        let (node, now) = (world.node.clone(), world.now);
+        let channel =
+            ServerSubscription { channel: "news".into(), ..ServerSubscription::default() };
+        let renewal = Renewal { expire_at: Some(UNIX + 60), ..Renewal::default() };
+        let steps: [(&str, Answer<(), ErrorCode>); 2] = [
+            ("subscribe", node.subscribe(target.clone(), channel, now)),
+            ("refresh", node.refresh(target.clone(), renewal)),
+        ];
+        for (step, answer) in steps {
+            let heard = hearers(&mut world);
+            // Both commands were sent before the first one was executed.
+            assert!(heard == expect || heard.is_empty(), "{step} {target:?}: {heard:?}");
+            assert_eq!(answer.wait(), Ok(()), "{step}");
+        }
+        let spared =
+            ConnectionSelector { whitelist: vec![world.id("ada").into()], ..target.clone() };
+        drop(node.unsubscribe(spared, Some("news")));
+        let others: BTreeSet<_> = expect.iter().copied().filter(|name| *name != "ada").collect();
+        assert_eq!(hearers(&mut world), others, "unsubscribe {target:?}");
+        drop(node.disconnect(target.clone(), Disconnect::FORCE_DISCONNECT));
+        assert_eq!(hearers(&mut world), expect, "disconnect {target:?}");
+    }
+    assert_eq!(check_filter(&filter("region", "wrong", "eu")), Err(ErrorCode::BAD_REQUEST));
+}
+
+#[test]
+fn a_command_for_more_connections_than_one_turn_executes_reaches_all() {
+    let mut world = World::new(options(|_| {}));
+    for number in 0..300 {
+        world.open(&number.to_string(), hello("as 42"));
+        world.say_unsettled(&number.to_string(), r#"{"id":1,"connect":{}}"#);
+    }
+    world.settle();
+    assert_eq!(world.node.counts().connections, 300);
+    let listed = world.node.connections(all(None), world.now);
+    (0..4).for_each(|_| world.settle());
+    assert_eq!(listed.wait().map(|found| found.len()), Ok(300));
+    drop(world.node.disconnect(all(None), Disconnect::FORCE_DISCONNECT));
+    (0..4).for_each(|_| world.settle());
+    assert_eq!(world.node.counts().connections, 0);
+    (0..300).for_each(|number| while world.heard(&number.to_string()).is_some() {});
+}
+
+#[test]
+fn connections_are_listed_by_labels_with_their_users() {
+    let mut world = world();
+    let listed = world.node.connections(all(Some(filter("region", "ex", ""))), world.now);
+    (0..4).for_each(|_| world.settle());
+    let listed = listed.wait().expect("one node");
+    let of = |name: &str| {
+        listed.get(world.id(name)).map(|it| (it.user.as_str(), &it.labels["region"][..]))
+    };
+    assert_eq!(NAMES.map(of), [Some(("ada", "eu")), Some(("bob", "us")), None, Some(("", "eu"))]);
+}
+
+#[test]
+fn labels_that_are_not_texts_or_too_many_are_refused_and_those_of_a_hook_count() {
+    let many: Vec<String> = (0..33).map(|number| format!(r#""{number}":"x""#)).collect();
+    let long = "x".repeat(2048);
+    for (labels, is_refused) in [
+        (r#"{"a":1}"#, true),
+        (r#"{"a":null}"#, true),
+        (r#"["a"]"#, true),
+        ("null", false),
+        ("{}", false),
+        (&format!("{{{}}}", many.join(",")), true),
+        (&format!("{{{}}}", many[1..].join(",")), false),
+        (&format!(r#"{{"a":"{long}"}}"#), true),
+        (&format!(r#"{{"a":"{}"}}"#, &long[1..]), false),
+    ] {
+        let mut world = World::new(guarded(|_| {}));
+        world.open("ada", hello(""));
+        world.say("ada", &connect(&format!(r#"{{"sub":"ada","labels":{labels}}}"#)));
+        let heard = world.heard("ada").expect("an answer");
+        assert_eq!(heard.starts_with("x 3500"), is_refused, "{labels}: {heard}");
+    }
+    let mut world = World::new(options(|_| {}));
+    let labels = [("plan".to_owned(), "free".to_owned())];
+    let grant = ConnectGrant { labels: labels.clone().into(), ..ConnectGrant::default() };
+    let connect = Hook::new(move |_| Answer::now(Ok(Some(grant.clone()))));
+    let publish = Hook::new(move |event: fanwire_node::hooks::PublishEvent| {
+        assert_eq!(*event.context.labels, labels.clone().into());
+        Answer::now(Ok(None))
+    });
+    world.node.hook(Hooks { connect: Some(connect), publish: Some(publish), ..Hooks::default() });
+    world.open("ada", hello(""));
+    world.say("ada", r#"{"id":1,"connect":{}}"#);
+    assert!(world.heard("ada").is_some());
+    world.say("ada", r#"{"id":2,"publish":{"channel":"news","data":1}}"#);
+    assert!(world.heard("ada").is_some());
+    drop(
+        world
+            .node
+            .disconnect(all(Some(filter("plan", "eq", "free"))), Disconnect::FORCE_DISCONNECT),
+    );
+    world.settle();
+    world.play("ada x 3503 force disconnect");
+}
