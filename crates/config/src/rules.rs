@@ -12,6 +12,7 @@ use super::settings::Settings;
 mod autocert;
 mod compression;
 mod event_proxies;
+mod grpc;
 mod namespaces;
 mod origins;
 mod paths;
@@ -39,6 +40,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         somebody_can_connect(config).into_iter().filter(|_| !is_client_broken).collect(),
         open_to_others(config).into_iter().collect(),
         open_api(config).into_iter().collect(),
+        grpc::open_api(config).into_iter().collect(),
         cleartext_http2(config).into_iter().collect(),
         personal_channels_of_others(config).into_iter().collect(),
         origins::are_origins(config),

@@ -5,7 +5,7 @@
 //! requests, `debug` serves profiles, `routes` the other paths.
 
 pub(crate) mod api_service;
-mod command_stream;
+pub(crate) mod command_stream;
 mod debug;
 pub(crate) mod root_service;
 pub(crate) mod routes;
