@@ -17,6 +17,7 @@ pub mod handshakes;
 pub mod idle;
 pub mod metrics;
 pub mod proxy;
+pub mod publish;
 pub mod redis;
 pub mod room;
 pub mod setup;

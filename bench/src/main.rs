@@ -6,7 +6,7 @@
 
 use clap::{Parser, Subcommand};
 use fanwire_bench::{
-    awake, bare, broadcast, churn, connects, corpus, fanout, handshakes, idle, proxy, room,
+    awake, bare, broadcast, churn, connects, corpus, fanout, handshakes, idle, proxy, publish, room,
 };
 use std::process::ExitCode;
 
@@ -28,6 +28,7 @@ enum Scenario {
     Churn(churn::Churn),
     Broadcast(broadcast::Broadcast),
     Proxy(proxy::Proxy),
+    Publish(publish::Publish),
     Room(room::Room),
     RoomServer(room::server::RoomServer),
     Bare(bare::Bare),
@@ -44,6 +45,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Scenario::Churn(churn) => churn.run()?,
         Scenario::Broadcast(broadcast) => broadcast.run()?,
         Scenario::Proxy(proxy) => proxy.run()?,
+        Scenario::Publish(publish) => publish.run()?,
         Scenario::Room(room) => room.run()?,
         Scenario::RoomServer(server) => server.run().map(|()| true)?,
         Scenario::Bare(bare) => bare.run().map(|()| true)?,

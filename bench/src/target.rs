@@ -92,6 +92,16 @@ impl Target {
         SocketAddr::new(API_IP.parse().expect("an address"), self.address.port())
     }
 
+    /// Where the server serves its API by gRPC.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn grpc_address(&self) -> Result<SocketAddr> {
+        let log = self.log();
+        let address = log.lines().find_map(|line| line.trim().strip_prefix("gRPC API"));
+        Ok(address.context("the server has no grpc_api")?.trim().parse()?)
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -1,8 +1,9 @@
-//! Application errors of the server API: one table of code, message and HTTP status.
+//! Application errors of the server API: one table of code, message and the statuses of HTTP and gRPC.
 //! In: errors of the node. Out: `ApiError` rows, serialised as `{"code":…,"message":…}`.
 //! Uses only the node's error codes; never formats texts of its own.
-//! A code is a row here; plain HTTP errors (401, 413, …) live in `http::request`.
+//! A code is a row here; plain HTTP errors (401, 413, …) live in `http::request`, errors of gRPC calls in `grpc`.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use fanwire_node::RevocationError;
@@ -20,6 +21,9 @@ pub struct ApiError {
     /// The HTTP status in transport error mode.
     #[schemars(skip)]
     pub http_status: u16,
+    /// The status of a gRPC call in transport error mode.
+    #[schemars(skip)]
+    pub grpc_status: u8,
     /// Advice on what to change; "" if it is not known here.
     #[schemars(skip)]
     pub cause: &'static str,
@@ -27,21 +31,21 @@ pub struct ApiError {
 
 impl ApiError {
     /// An error of the server or its broker; a retry may succeed.
-    pub const INTERNAL: Self = row(100, "internal server error", 500);
+    pub const INTERNAL: Self = row(100, "internal server error", 500, 13);
     /// The channel's namespace is not configured.
-    pub const UNKNOWN_CHANNEL: Self = row(102, "unknown channel", 404);
+    pub const UNKNOWN_CHANNEL: Self = row(102, "unknown channel", 404, 5);
     /// No such method.
-    pub const NOT_FOUND: Self = row(104, "not found", 404);
+    pub const NOT_FOUND: Self = row(104, "not found", 404, 5);
     /// A field is missing or invalid.
-    pub const BAD_REQUEST: Self = row(107, "bad request", 400);
+    pub const BAD_REQUEST: Self = row(107, "bad request", 400, 3);
     /// The feature is disabled or not part of this build.
-    pub const NOT_AVAILABLE: Self = row(108, "not available", 400);
+    pub const NOT_AVAILABLE: Self = row(108, "not available", 400, 3);
     /// Too many such requests are in flight; a retry may succeed.
-    pub const TOO_MANY_REQUESTS: Self = row(111, "too many requests", 429);
+    pub const TOO_MANY_REQUESTS: Self = row(111, "too many requests", 429, 8);
     /// The stream started again after the given epoch.
-    pub const UNRECOVERABLE_POSITION: Self = row(112, "unrecoverable position", 416);
+    pub const UNRECOVERABLE_POSITION: Self = row(112, "unrecoverable position", 416, 11);
     /// The state changed during the request.
-    pub const CONFLICT: Self = row(113, "conflict", 409);
+    pub const CONFLICT: Self = row(113, "conflict", 409, 6);
 
     /// All rows, in order of their codes.
     pub const TABLE: [Self; 8] = [
@@ -69,6 +73,14 @@ impl ApiError {
     /// The same error with a cause.
     pub(crate) const fn because(self, cause: &'static str) -> Self {
         Self { cause, ..self }
+    }
+
+    /// The message of a reply.
+    pub(crate) fn text(&self) -> Cow<'static, str> {
+        match (self.message, self.cause) {
+            (message, "") => message.into(),
+            (message, cause) => format!("{message}: {cause}").into(),
+        }
     }
 }
 
@@ -113,11 +125,7 @@ impl Serialize for ApiError {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut fields = to.serialize_struct("ApiError", 2)?;
         fields.serialize_field("code", &self.code)?;
-        if self.cause.is_empty() {
-            fields.serialize_field("message", self.message)?;
-        } else {
-            fields.serialize_field("message", &format_args!("{}: {}", self.message, self.cause))?;
-        }
+        fields.serialize_field("message", &*self.text())?;
         fields.end()
     }
 }
@@ -130,8 +138,8 @@ impl fmt::Display for ApiError {
 
 impl std::error::Error for ApiError {}
 
-const fn row(code: u32, message: &'static str, http_status: u16) -> ApiError {
-    ApiError { code, message, http_status, cause: "" }
+const fn row(code: u32, message: &'static str, http_status: u16, grpc_status: u8) -> ApiError {
+    ApiError { code, message, http_status, grpc_status, cause: "" }
 }
 
 const INVALID: &str = "channel or data is invalid: see channel.max_length, channel_regex, publication_data_format and delivery";

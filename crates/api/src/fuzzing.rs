@@ -7,7 +7,8 @@ use fanwire_node::protocol::without_halves;
 use serde::de::DeserializeSeed as _;
 use serde_json::value::RawValue;
 
-use crate::http::stream::{StreamCommand, decode_text};
+use crate::protobuf::{self, schema};
+use crate::stream::{StreamCommand, decode_text};
 use crate::{ApiError, BatchRequest, Command, Method, openapi};
 
 /// Asserts that each method decodes a body in the same way alone, inside a batch and in a line of a stream. A body that starts with `/` is used as
@@ -55,6 +56,26 @@ pub fn body(bytes: &[u8]) {
         let StreamCommand { id, command } = decode_text(&line);
         assert_eq!(command, of_a_line, "{} is decoded differently in a stream", method.name());
         assert_eq!(id.map(|id| id.get().to_owned()), Some("7".to_owned()), "the id of a line");
+    }
+}
+
+/// Asserts that bytes are a request of a method, chosen by the first byte, or an error, and that a command of a batch is decoded in
+/// the same way.
+pub fn message(bytes: &[u8]) {
+    let [first, message @ ..] = bytes else { return };
+    let rpc = &schema::RPCS[usize::from(*first) % schema::RPCS.len()];
+    let alone = protobuf::request(rpc, message);
+    let Some(field) = schema::Command.fields.iter().find(|field| field.name == rpc.method.name())
+    else {
+        return;
+    };
+    let mut command = Vec::new();
+    protobuf::varint(&mut command, u64::from(field.number << 3 | 2));
+    protobuf::varint(&mut command, message.len() as u64);
+    command.extend_from_slice(message);
+    match (alone, protobuf::command(&command)) {
+        (Ok(alone), Ok(in_batch)) => assert_eq!(in_batch, Ok(alone), "{}", rpc.name),
+        (alone, in_batch) => assert!(alone.is_err() && in_batch.is_err(), "{alone:?} {in_batch:?}"),
     }
 }
 

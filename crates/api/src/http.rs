@@ -5,9 +5,8 @@
 
 mod body_error;
 mod legacy;
-mod reply;
-mod request;
-pub(crate) mod stream;
+pub(crate) mod reply;
+pub(crate) mod request;
 mod unknown_path;
 
 use std::net::SocketAddr;
@@ -18,12 +17,13 @@ use bytes::Bytes;
 use fanwire_node::protocol::without_halves;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 
+use crate::refusals::Named;
+use crate::stream::Lines;
 use crate::{Api, Command, Method};
 use reply::Reply;
 use request::RequestError;
-pub use stream::{Line, Lines};
 
 /// The API over HTTP.
 pub struct HttpApi {
@@ -171,6 +171,11 @@ impl HttpApi {
         }
     }
 
+    /// Logs a request that was refused before a method was called. `method` may be any text.
+    pub fn log_refused(&self, status: StatusCode, method: &str, cause: &str, peer: SocketAddr) {
+        self.api.log_refused(status, method, cause, peer);
+    }
+
     fn refused(&self, error: RequestError, method: &str, peer: SocketAddr) -> Response<Bytes> {
         error.record(self.api.counters());
         self.log_refused(error.status(), method, &error.cause(), peer);
@@ -192,7 +197,7 @@ impl HttpApi {
                 let wrong = |error| RequestError::Malformed(body_error::describe(text, &error));
                 let outcome = self.api.run(decode(method, text).map_err(wrong)?).await;
                 if let Err(error) = &outcome {
-                    self.api.log_error(method.name(), error, text, Some(peer));
+                    self.api.log_error(method.name(), error, || Named::in_json(text), Some(peer));
                 }
                 Ok(reply::reply(outcome, self.api.options.error_mode, headers))
             }

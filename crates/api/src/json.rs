@@ -54,15 +54,20 @@ where
     Ok(list.map_or_else(Vec::new, |list| list.0))
 }
 
-/// Any JSON value byte for byte (also `null`); copied once.
+/// Any JSON value byte for byte (also `null`), or any bytes where the encoding has them; copied once.
 pub(crate) fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
+    if !deserializer.is_human_readable() {
+        return deserializer.deserialize_bytes(PayloadVisitor);
+    }
     let text: Box<str> = Box::<RawValue>::deserialize(deserializer)?.into();
     Ok(Bytes::from(text.into_boxed_bytes()))
 }
 
 /// An optional payload; JSON null means absent.
 pub(crate) fn raw_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
-    raw(deserializer).map(|payload| if payload == "null" { Bytes::new() } else { payload })
+    let is_text = deserializer.is_human_readable();
+    let payload = raw(deserializer)?;
+    Ok(if is_text && payload == "null" { Bytes::new() } else { payload })
 }
 
 /// Whether [`in_place`] can embed a payload.
@@ -70,8 +75,12 @@ pub(crate) fn is_embeddable(payload: &[u8]) -> bool {
     serde_json::from_slice::<&RawValue>(payload).is_ok()
 }
 
-/// Writes an embeddable payload without its raw line ends, which JSON has between tokens only: an answer is one line.
+/// Writes an embeddable payload without its raw line ends, which JSON has between tokens only: an answer is one line. Encodings
+/// with bytes get the payload as it is.
 pub(crate) fn in_place<S: Serializer>(payload: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
+    if !serializer.is_human_readable() {
+        return serializer.serialize_bytes(payload);
+    }
     let is_line_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
     let line: Vec<u8>;
     let mut text = &payload[..];
@@ -95,6 +104,20 @@ pub(crate) fn payload(data: Bytes, b64data: &str) -> Result<Bytes, ApiError> {
 }
 
 const NOT_BASE64: &str = "b64data is not standard base64 with padding";
+
+struct PayloadVisitor;
+
+impl Visitor<'_> for PayloadVisitor {
+    type Value = Bytes;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("bytes")
+    }
+
+    fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Bytes, E> {
+        Ok(Bytes::copy_from_slice(bytes))
+    }
+}
 
 struct ObjectVisitor<T>(PhantomData<T>);
 

@@ -6,18 +6,22 @@
 
 mod api;
 mod counters;
+mod envelope;
 mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod grpc;
 pub mod http;
 mod json;
 mod method;
 mod names;
 mod openapi;
 mod options;
+mod protobuf;
 mod refusals;
 mod reply_budget;
+mod stream;
 
 pub use api::Api;
 pub use counters::{Counters, LATENCY_BOUNDS_US, MethodCounts, RefusalCounts};
@@ -54,3 +58,4 @@ pub use method::{Command, Outcome};
 pub use names::Method;
 pub use openapi::openapi;
 pub use options::{ApiOptions, BODY_BYTES_MAX, ErrorMode};
+pub use stream::{Line, Lines};

@@ -12,7 +12,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tracing::field::display;
 
-use crate::http::HttpApi;
 use crate::{Api, ApiError};
 
 /// Writes one event with the same fields at level info, with the count of its kind, or at level debug.
@@ -25,27 +24,30 @@ macro_rules! at_level {
     };
 }
 
-impl HttpApi {
-    /// Logs a request that was refused before a method was called. `method` may be any text.
-    pub fn log_refused(&self, status: StatusCode, method: &str, cause: &str, peer: SocketAddr) {
+impl Api {
+    /// Logs a call that was refused before a method was called, with the HTTP status of its cause. `method` may be any text.
+    pub(crate) fn log_refused(
+        &self,
+        status: StatusCode,
+        method: &str,
+        cause: &str,
+        peer: SocketAddr,
+    ) {
         let status = status.as_u16();
-        let node = &self.api().node;
         let (method, cause) = (excerpt(method), excerpt(cause));
         let kind = format!("api {status}");
         let address = Some(peer.ip());
         let event = RefusalEvent { kind: &kind, cause: &cause, address, ..RefusalEvent::default() };
-        let Some(level) = node.log_level(event, Instant::now()) else { return };
+        let Some(level) = self.node.log_level(event, Instant::now()) else { return };
         at_level!(level.count(), method, status, cause, address = %peer, "refused an API request");
     }
-}
 
-impl Api {
-    /// Logs an error of a method. `parameters` is the JSON text in which to look for channel and user.
+    /// Logs an error of a method. `parameters` says what they name.
     pub(crate) fn log_error(
         &self,
         method: &'static str,
         error: &ApiError,
-        parameters: &str,
+        parameters: impl FnOnce() -> Named,
         peer: Option<SocketAddr>,
     ) {
         let ApiError { code, message: error, cause, .. } = *error;
@@ -53,8 +55,9 @@ impl Api {
         let address = peer.map(|peer| peer.ip());
         let event = RefusalEvent { kind: &kind, cause, address, ..RefusalEvent::default() };
         let Some(level) = self.node.log_level(event, Instant::now()) else { return };
-        let Named { channel, user } = serde_json::from_str(parameters).unwrap_or_default();
-        let [channel, user] = [channel, user].map(|value| value.and_then(text));
+        let Named { channel, user } = parameters();
+        let [channel, user] = [channel, user]
+            .map(|text| text.filter(|text| !text.is_empty()).map(|text| excerpt(&text)));
         let address = peer.map(display);
         at_level!(
             level.count(),
@@ -73,15 +76,24 @@ impl Api {
 /// The parameters that a line contains.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Named<'a> {
-    #[serde(borrow)]
-    channel: Option<&'a RawValue>,
-    #[serde(borrow)]
-    user: Option<&'a RawValue>,
+pub(crate) struct Named {
+    channel: Option<String>,
+    user: Option<String>,
 }
 
-/// The beginning of a text that is not empty.
-fn text(value: &RawValue) -> Option<String> {
-    let text: String = serde_json::from_str(value.get()).ok()?;
-    if text.is_empty() { None } else { Some(excerpt(&text)) }
+impl Named {
+    /// Looks for them in JSON parameters; one of another type is absent.
+    pub(crate) fn in_json(parameters: &str) -> Self {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Raw<'a> {
+            #[serde(borrow)]
+            channel: Option<&'a RawValue>,
+            #[serde(borrow)]
+            user: Option<&'a RawValue>,
+        }
+        let Raw { channel, user } = serde_json::from_str(parameters).unwrap_or_default();
+        let text = |value: &RawValue| serde_json::from_str(value.get()).ok();
+        Self { channel: channel.and_then(text), user: user.and_then(text) }
+    }
 }

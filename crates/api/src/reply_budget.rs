@@ -1,7 +1,7 @@
 //! Limits of one request with many commands: bytes of its replies, and work between two pauses.
 //! In: commands before they run, bytes of their replies → out: an error beyond the limit, a pause now and then.
 //! Uses atomics, because commands of a parallel batch share it; never a clock.
-//! Changed here: the limits. Which requests have several commands: `method/batch.rs`, `http/legacy.rs`, `http/stream.rs`.
+//! Changed here: the limits. Which requests have several commands: `method/batch.rs`, `http/legacy.rs`, `stream.rs`.
 
 use std::future::poll_fn;
 use std::io::{self, Write};

@@ -64,7 +64,8 @@ async fn serve(
     let server = Server::start(config.clone()).await?;
     pid_file.as_mut().map_or(Ok(()), PidFile::write)?;
     // An error of stdout must not stop the server.
-    let greeting = greeting(&config, server.address(), server.api_address(), generated);
+    let grpc = [server.grpc_api_address(), server.uni_grpc_address()];
+    let greeting = greeting(&config, (server.address(), server.api_address(), grpc), generated);
     let _ = std::io::stdout().write_all(greeting.as_bytes());
     log_start(&config, arguments.config.as_deref(), &server);
     while let Event::Hangup = signals.next().await {
@@ -91,6 +92,8 @@ fn log_start(config: &Config, file: Option<&Path>, server: &Server) {
         compression = config.websocket.compression,
         address = %server.address(),
         internal_address = (internal != server.address()).then(|| display(internal)),
+        grpc_api_address = server.grpc_api_address().map(display),
+        uni_grpc_address = server.uni_grpc_address().map(display),
         "listening"
     );
 }
@@ -150,8 +153,7 @@ fn without_development(config: &Config) -> Option<String> {
 /// The text at the start: addresses, and a command that publishes.
 fn greeting(
     config: &Config,
-    address: SocketAddr,
-    api_address: SocketAddr,
+    (address, api_address, grpc): (SocketAddr, SocketAddr, [Option<SocketAddr>; 2]),
     generated: bool,
 ) -> String {
     let host = reachable(address);
@@ -172,6 +174,9 @@ fn greeting(
         let host = reachable(api_address);
         let scheme = example::api_scheme(config);
         lines.push(format!("  server API {scheme}://{host}{}", api.api.handler_prefix));
+    }
+    for (name, address) in ["gRPC API  ", "uni gRPC  "].into_iter().zip(grpc) {
+        lines.extend(address.map(|address| format!("  {name} {}", reachable(address))));
     }
     if generated {
         let key = &*api.api.key;

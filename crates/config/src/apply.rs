@@ -26,6 +26,7 @@ pub(crate) fn apply(settings: &Settings, findings: &mut Vec<Finding>) -> Config 
         unidirectional,
         keys::client::CLIENT,
         keys::channel::CHANNEL,
+        keys::grpc::GRPC,
         keys::events::EVENTS,
     ] {
         place.fill(table, &mut config, findings);

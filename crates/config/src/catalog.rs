@@ -123,6 +123,7 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     let rows = rows
         .chain(keys::client::CLIENT)
         .chain(keys::channel::CHANNEL)
+        .chain(keys::grpc::GRPC)
         .chain(keys::events::EVENTS)
         .map(|row| &row.key);
     let plain = |key: &'static Key| Entry { name: key.name.to_owned(), key };

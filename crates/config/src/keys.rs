@@ -10,6 +10,7 @@ use super::key::Kind;
 pub(crate) mod channel;
 pub(crate) mod client;
 pub(crate) mod events;
+pub(crate) mod grpc;
 pub(crate) mod not_yet;
 pub(crate) mod proxy;
 pub(crate) mod server;

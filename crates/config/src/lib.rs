@@ -22,6 +22,7 @@ mod events;
 pub mod example;
 mod file;
 mod finding;
+mod grpc;
 mod key;
 mod keys;
 mod nearest;
@@ -42,6 +43,7 @@ pub use catalog::{Entry, Section, entries, find, sections};
 pub use events::{EVENT_TYPES, EventsHttpOptions, EventsOptions, EventsRedisStreamOptions};
 pub use file::{FileError, Format};
 pub use finding::{Finding, Problem, Severity, Source};
+pub use grpc::{GrpcApiOptions, GrpcListenerOptions};
 pub use key::{Key, Kind, Misfit, Support, Value, Weight};
 pub use networks::Networks;
 pub use proxy::{
@@ -63,12 +65,14 @@ pub struct Config {
     pub node: fanwire_node::options::Options,
     pub websocket: WebsocketOptions,
     pub http_api: HttpApiOptions,
+    pub grpc_api: GrpcApiOptions,
     pub http_stream: StreamOptions,
     pub sse: StreamOptions,
     pub emulation: EmulationOptions,
     pub uni_websocket: UniWebsocketOptions,
     pub uni_sse: UniStreamOptions,
     pub uni_http_stream: UniStreamOptions,
+    pub uni_grpc: GrpcListenerOptions,
     pub health: EndpointOptions,
     pub prometheus: EndpointOptions,
     pub swagger: EndpointOptions,
@@ -526,12 +530,14 @@ impl Config {
             node: fanwire_node::options::Options::default(),
             websocket: WebsocketOptions::default(),
             http_api: HttpApiOptions::default(),
+            grpc_api: GrpcApiOptions::default(),
             http_stream: StreamOptions::default(),
             sse: StreamOptions::default(),
             emulation: EmulationOptions::default(),
             uni_websocket: UniWebsocketOptions::default(),
             uni_sse: UniStreamOptions::default(),
             uni_http_stream: UniStreamOptions::default(),
+            uni_grpc: GrpcListenerOptions::default(),
             health: EndpointOptions::default(),
             prometheus: EndpointOptions::default(),
             swagger: EndpointOptions::default(),

@@ -14,6 +14,7 @@ mod autocert;
 mod compression;
 mod event_proxies;
 mod events;
+mod grpc;
 mod namespaces;
 mod origins;
 mod paths;
@@ -42,6 +43,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         open_to_others(config).into_iter().collect(),
         open_api(config).into_iter().collect(),
         admin::is_guarded(config),
+        grpc::open_api(config).into_iter().collect(),
         cleartext_http2(config).into_iter().collect(),
         personal_channels_of_others(config).into_iter().collect(),
         origins::are_origins(config),

@@ -240,7 +240,7 @@ client: {allow_anonymous_connect_without_token: true, concurrency: 8}
 broker: {enabled: true, redis: {address: 'redis://localhost:6379'}}
 http_server: {tls: {server_name: example.com}}
 admin: {web_proxy_address: 'http://localhost:3000'}
-uni_grpc: {enabled: true}
+webtransport: {enabled: true}
 channel:
   without_namespace: {map_users_presence_channel_prefix: users}
   namespaces:
@@ -252,7 +252,7 @@ channel:
         &[
             "error: fanwire.yaml: broker.enabled is not supported yet and cannot be left out. \
              Brokers apart from the engine; several servers would not hear each other.",
-            "warning: fanwire.yaml: uni_grpc.enabled is not supported yet. Unidirectional gRPC; nothing listens for it.",
+            "warning: fanwire.yaml: webtransport.enabled is not supported yet. WebTransport; SDKs must be told to use WebSocket.",
             "warning: fanwire.yaml: channel.without_namespace.map_users_presence_channel_prefix is not \
              supported yet. Mirrors presence of users into a map.",
             "warning: fanwire.yaml: channel.namespaces[chat].map_users_presence_channel_prefix is not \

@@ -2,7 +2,7 @@
 //! In: requests, from hyper or from a shard → out: connections of shards, commands for sessions, or HTTP errors.
 //! Uses `ws` for handshakes and the node for commands; never decides about a connect.
 //! Changed here: only the list of modules. `upgrade` opens WebSockets, `response_stream` HTTP streams and event streams, `emulation`
-//! takes their commands, `unidirectional` has clients without commands; `admission` limits new clients, `routes` has the paths.
+//! takes their commands, `unidirectional` and `uni_grpc` have clients without commands; `admission` limits new clients, `routes` has the paths.
 
 pub(crate) mod admission;
 mod content_coding;
@@ -15,6 +15,7 @@ pub(crate) mod refusals;
 mod response_stream;
 pub(crate) mod routes;
 pub mod settings;
+pub(crate) mod uni_grpc;
 mod unidirectional;
 pub(crate) mod upgrade;
 mod websocket;

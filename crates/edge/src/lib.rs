@@ -25,5 +25,6 @@ pub use clients::{
     refusals::Refusals,
     routes::{ClientParts, ClientRoutes},
     settings,
+    uni_grpc::UniGrpcService,
     upgrade::{ConnectionSetup, Endpoint, Setup},
 };

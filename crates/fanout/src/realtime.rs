@@ -301,6 +301,7 @@ impl Outbox for HubWriter<'_> {
         };
         let messages_max = match transport {
             Transport::UniWebSocket if !self.joins_pushes => 1,
+            Transport::UniGrpc => 1, // pushes have no lengths of their own
             _ => MESSAGES_PER_FRAME_MAX,
         };
         if self.batch.connection != Some(connection) || self.batch.messages >= messages_max {

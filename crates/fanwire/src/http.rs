@@ -6,7 +6,7 @@
 
 mod admin;
 pub(crate) mod api_service;
-mod command_stream;
+pub(crate) mod command_stream;
 mod debug;
 pub(crate) mod root_service;
 pub(crate) mod routes;

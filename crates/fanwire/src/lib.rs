@@ -29,6 +29,7 @@ pub mod config;
 mod embedded;
 mod engine;
 mod error;
+mod grpc;
 mod handle;
 mod hooks;
 mod http;

@@ -62,7 +62,8 @@ pub(crate) struct Sources {
     /// Each shard adds its own when it starts.
     pub realtime_counters: Arc<Mutex<Vec<RealtimeCounters>>>,
     pub contexts: Arc<Contexts>,
-    pub api: Arc<Api>,
+    /// The server API by its protocols.
+    pub apis: Vec<(&'static str, Arc<Api>)>,
     pub engine: Engine,
     pub refusals: Arc<Refusals>,
     pub(crate) tls: ListenersTls,
@@ -343,13 +344,16 @@ impl Scrape {
     }
 
     fn api(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
-        let counters = self.0.api.counters();
-        let all = Method::ALL.into_iter().map(|method| (method, counters.of(method)));
-        let methods: Vec<_> = all.filter(|(_, counts)| counts.calls > 0).collect();
+        let methods = |(protocol, api): &(&'static str, Arc<Api>)| {
+            let labels = |method: Method| {
+                [("protocol", (*protocol).to_owned()), ("method", method.name().to_owned())]
+            };
+            let all = Method::ALL.map(|method| (labels(method), api.counters().of(method)));
+            all.into_iter().filter(|(_, counts)| counts.calls > 0)
+        };
+        let methods: Vec<_> = self.0.apis.iter().flat_map(methods).collect();
         let rows = |read: fn(&MethodCounts) -> u64| {
-            methods
-                .iter()
-                .map(move |(method, counts)| ([("method", method.name().to_owned())], read(counts)))
+            methods.iter().map(move |(labels, counts)| (labels.clone(), read(counts)))
         };
         writer.counters("api_commands", "Calls of the server API", rows(|counts| counts.calls))?;
         writer.counters(
@@ -357,22 +361,22 @@ impl Scrape {
             "Calls that ended in an error",
             rows(|counts| counts.errors),
         )?;
-        let refusals = counters.refusals();
-        let refused = [
-            ("unauthorized", refusals.unauthorized),
-            ("malformed", refusals.malformed),
-            ("too_large", refusals.too_large),
-        ];
-        let refused = refused.map(|(reason, count)| ([("reason", reason.to_owned())], count));
+        let refused = self.0.apis.iter().flat_map(|(protocol, api)| {
+            let refusals = api.counters().refusals();
+            let refused = [
+                ("unauthorized", refusals.unauthorized),
+                ("malformed", refusals.malformed),
+                ("too_large", refusals.too_large),
+            ];
+            refused.map(|(reason, count)| {
+                ([("protocol", (*protocol).to_owned()), ("reason", reason.to_owned())], count)
+            })
+        });
         writer.counters("api_refusals", "Requests refused before a method was called", refused)?;
         let latencies: Vec<_> = methods
             .iter()
-            .map(|(method, counts)| {
-                (
-                    [("method", method.name().to_owned())],
-                    &counts.buckets[..],
-                    counts.time.as_secs_f64(),
-                )
+            .map(|(labels, counts)| {
+                (labels.clone(), &counts.buckets[..], counts.time.as_secs_f64())
             })
             .collect();
         writer.histogram(

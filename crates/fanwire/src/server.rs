@@ -13,12 +13,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fanwire_api::Api;
+use fanwire_api::{Api, grpc::GrpcApi};
 use fanwire_auth::TokenOptions;
 use fanwire_config::{Config, TlsOptions, example};
 use fanwire_edge::{
-    AdmissionLimits, AllowedOrigins, ClientParts, ConnectionRate, ListenerSettings, SharedLimits,
-    TlsAcceptor, TrustedProxies, descriptors, listener, settings as endpoints,
+    AdmissionLimits, AllowedOrigins, ClientParts, ConnectionRate, ListenerSettings, Service,
+    SharedLimits, TlsAcceptor, TrustedProxies, descriptors, listener, settings as endpoints,
 };
 use fanwire_events::{Events, EventsError};
 use fanwire_fanout::{Contexts, Shards};
@@ -29,7 +29,7 @@ use fanwire_tls::{Acme, HandshakeCounts, ListenersTls};
 use tokio::{sync::watch, task::JoinHandle};
 
 use self::{
-    bind::{Bound, bind},
+    bind::{Bound, Listeners},
     shards::start_shards,
     tasks::{Handshakes, background_tasks},
 };
@@ -37,6 +37,7 @@ use crate::{
     Builder, Handle, Hooks, Rooms, compression,
     engine::Engine,
     error::StartError,
+    grpc::GrpcService,
     http::routes,
     jwks::Fetcher,
     metrics::{Metrics, Reloads, Sources},
@@ -51,7 +52,7 @@ pub struct Server {
     addresses: Addresses,
     node: Arc<Node>,
     shards: Arc<Shards>,
-    api: Arc<Api>,
+    apis: Apis,
     contexts: Arc<Contexts>,
     limits: SharedLimits,
     tls: ListenersTls,
@@ -90,17 +91,16 @@ impl Server {
     async fn start_with(builder: Builder) -> Result<Self, StartError> {
         let Builder { config, listener, hooks, rooms } = builder;
         let (descriptors, (acme, tls)) = (prepare_process(&config), start_tls(&config).await?);
-        let (public, internal) = bind(&config, listener).await?;
-        let addresses = Addresses::of(&config, &public, internal.as_ref());
+        let listeners = Listeners::bind(&config, listener).await?;
+        let addresses = Addresses::of(&config, &listeners);
         let (fetchers, proxies, events) = (fetchers(&config)?, proxies(&config)?, events(&config)?);
         let (engine, node) = Engine::start(&config).await?;
         attach(&node, (hooks, proxies.as_ref(), events.as_ref()), rooms.as_ref(), fetchers);
         let contexts = Arc::new(compression::contexts(&config));
         node.prepare_with(contexts.clone());
         let (realtime_counters, decode_failures, readiness) = Default::default();
-        let shards = start_shards(&config, &node, &contexts, &decode_failures, &realtime_counters)
-            .map_err(StartError::Shards)?;
-        let api = Arc::new(Api::new(node.clone(), config.http_api.api.clone()));
+        let shards = start_shards(&config, &node, &contexts, &decode_failures, &realtime_counters)?;
+        let (apis, grpc_api) = apis(&config, &node, &shards);
         let (handshakes, reloads) = (Handshakes::default(), Arc::<Reloads>::default());
         let acceptors = acceptors(&tls, &handshakes.tls);
         let sources = Sources {
@@ -108,7 +108,7 @@ impl Server {
             shards: shards.clone(),
             realtime_counters,
             contexts: contexts.clone(),
-            api: api.clone(),
+            apis: apis.clone(),
             engine: engine.clone(),
             refusals: handshakes.refusals.clone(),
             tls: tls.clone(),
@@ -130,19 +130,20 @@ impl Server {
         let parts = routes::Parts {
             clients: ClientParts { endpoints, node: node.clone() },
             shards: shards.clone(),
-            api: api.clone(),
+            api: apis[0].1.clone(),
             metrics,
             engine,
             proxies,
             readiness: readiness.clone(),
             demo_curl: demo_curl(&config, addresses.api),
         };
-        let (http, stop) = start_http(&config, (public, internal), acceptors, parts, descriptors);
+        let (http, stop) =
+            start_http(&config, listeners, acceptors, (parts, grpc_api), descriptors);
         Ok(Self {
             addresses,
             node,
             shards,
-            api,
+            apis,
             contexts,
             limits,
             tls,
@@ -184,7 +185,7 @@ impl Server {
         self.tls.replace(certificates);
         let limits = limits(config, Some(&self.limits.read()));
         *self.limits.write() = Arc::new(limits);
-        self.api.set_keys(&config.http_api.api);
+        self.apis[0].1.set_keys(&config.http_api.api);
         Ok(())
     }
 
@@ -218,6 +219,16 @@ impl Server {
     /// The address of the server API: the internal address, or that of clients with `http_api.external`.
     pub fn api_address(&self) -> SocketAddr {
         self.addresses.api
+    }
+
+    /// The address of the server API over gRPC, with `grpc_api.enabled`.
+    pub fn grpc_api_address(&self) -> Option<SocketAddr> {
+        self.addresses.grpc_api
+    }
+
+    /// The address of unidirectional gRPC, with `uni_grpc.enabled`.
+    pub fn uni_grpc_address(&self) -> Option<SocketAddr> {
+        self.addresses.uni_grpc
     }
 
     /// The calls of the server for the program around it.
@@ -254,7 +265,7 @@ impl Server {
             // A panic there aborts the process.
             let _ = tokio::task::spawn_blocking(move || shards.stop(stop)).await;
         }
-        self.api.close();
+        self.apis.iter().for_each(|(_, api)| api.close());
         self.node.leave_cluster();
         self.background_tasks.iter().chain(&self.renewals).for_each(JoinHandle::abort);
         let _ = self.stop.send(true);
@@ -383,64 +394,112 @@ struct Addresses {
     public: SocketAddr,
     internal: SocketAddr,
     api: SocketAddr,
+    grpc_api: Option<SocketAddr>,
+    uni_grpc: Option<SocketAddr>,
 }
 
 impl Addresses {
-    fn of(config: &Config, public: &Bound, internal: Option<&Bound>) -> Self {
-        let (public, internal) = (public.address, internal.unwrap_or(public).address);
-        Self { public, internal, api: if config.http_api.external { public } else { internal } }
+    fn of(config: &Config, listeners: &Listeners) -> Self {
+        let Listeners { public, internal, grpc_api, uni_grpc } = listeners;
+        let internal = internal.as_ref().unwrap_or(public).address;
+        let public = public.address;
+        let api = if config.http_api.external { public } else { internal };
+        let [grpc_api, uni_grpc] =
+            [grpc_api, uni_grpc].map(|bound| bound.as_ref().map(|bound| bound.address));
+        Self { public, internal, api, grpc_api, uni_grpc }
     }
 }
 
-/// What performs the handshakes of both listeners.
-fn acceptors(tls: &ListenersTls, counts: &Arc<HandshakeCounts>) -> [Option<TlsAcceptor>; 2] {
-    [&tls.clients, &tls.internal]
+/// The server API by its protocols, of which HTTP is the first.
+type Apis = Vec<(&'static str, Arc<Api>)>;
+
+/// The server API by its protocols, and the service of the listener for gRPC.
+fn apis(config: &Config, node: &Arc<Node>, shards: &Arc<Shards>) -> (Apis, Option<GrpcService>) {
+    let mut apis = vec![("http", Arc::new(Api::new(node.clone(), config.http_api.api.clone())))];
+    let options = &config.grpc_api;
+    let grpc = options.listener.enabled.then(|| {
+        let api = Arc::new(Api::new(node.clone(), options.api()));
+        apis.push(("grpc", api.clone()));
+        GrpcService::new(GrpcApi::new(api), shards.clone(), options.reflection)
+    });
+    (apis, grpc)
+}
+
+/// What performs the handshakes of the listeners: for clients, the internal one, and those for gRPC.
+fn acceptors(tls: &ListenersTls, counts: &Arc<HandshakeCounts>) -> [Option<TlsAcceptor>; 4] {
+    let [grpc_api, uni_grpc] = &tls.grpc;
+    [&tls.clients, &tls.internal, grpc_api, uni_grpc]
         .map(|tls| tls.clone().map(|tls| TlsAcceptor::new(tls, Arc::clone(counts))))
 }
 
 /// Starts the HTTP side. Sending `true` stops it.
 fn start_http(
     config: &Config,
-    bound: (Bound, Option<Bound>),
-    acceptors: [Option<TlsAcceptor>; 2],
-    parts: routes::Parts,
+    listeners: Listeners,
+    acceptors: [Option<TlsAcceptor>; 4],
+    (parts, grpc_api): (routes::Parts, Option<GrpcService>),
     descriptors: usize,
 ) -> (JoinHandle<()>, watch::Sender<bool>) {
     let (stop, stopped) = watch::channel(false);
-    let services = routes::services(config, parts);
+    let services = (routes::services(config, parts), grpc_api);
     let settings = (acceptors, config.http_server.h2c_external, routes::trusted_proxies(config));
-    let http = tokio::spawn(serve(bound, settings, services, descriptors, stopped));
+    let http = tokio::spawn(serve(listeners, settings, services, descriptors, stopped));
     (http, stop)
 }
 
-/// What performs the handshakes of both listeners, whether HTTP/2 without TLS is served, and who is believed.
-type ListenersSettings = ([Option<TlsAcceptor>; 2], bool, TrustedProxies);
+/// What performs the handshakes of the listeners, whether HTTP/2 without TLS is served, and who is believed.
+type ListenersSettings = ([Option<TlsAcceptor>; 4], bool, TrustedProxies);
 
 async fn serve(
-    (public, internal): (Bound, Option<Bound>),
-    ([tls, internal_tls], http2_cleartext, proxies): ListenersSettings,
-    services: routes::Services,
+    Listeners { public, internal, grpc_api, uni_grpc }: Listeners,
+    ([tls, internal_tls, grpc_tls, uni_tls], http2_cleartext, proxies): ListenersSettings,
+    (services, grpc_service): (routes::Services, Option<GrpcService>),
     descriptors: usize,
     stopped: watch::Receiver<bool>,
 ) {
     let internal = internal.zip(services.internal);
-    let slots = descriptors::for_http(descriptors, 1 + usize::from(internal.is_some()));
+    let (grpc, uni) = (grpc_api.zip(grpc_service), uni_grpc.zip(services.uni_grpc));
+    let others = [internal.is_some(), grpc.is_some(), uni.is_some()].map(usize::from);
+    let slots = descriptors::for_http(descriptors, 1 + others.iter().sum::<usize>());
+    let grpc = serve_grpc(grpc, grpc_tls, slots, stopped.clone());
+    let uni = serve_grpc(uni, uni_tls, slots, stopped.clone());
     let plain_requests = Some(services.plain_requests);
     let trusted_proxies = proxies.clone();
-    let settings =
-        ListenerSettings { tls, plain_requests, http2_cleartext, trusted_proxies, slots };
+    let settings = ListenerSettings {
+        tls,
+        plain_requests,
+        http2_cleartext,
+        has_small_messages: false,
+        trusted_proxies,
+        slots,
+    };
     let clients = listener::serve(public.listener, settings, services.public, stopped.clone());
-    match internal {
-        None => clients.await,
-        Some((Bound { listener, .. }, root_service)) => {
-            let tls = internal_tls;
-            let trusted_proxies = TrustedProxies { proxy_protocol: false, ..proxies };
-            let plain = ListenerSettings::default();
-            let settings = ListenerSettings { tls, trusted_proxies, slots, ..plain };
-            let internal = listener::serve(listener, settings, root_service, stopped);
-            tokio::join!(clients, internal);
-        }
-    }
+    let internal = async {
+        let Some((Bound { listener, .. }, root_service)) = internal else { return };
+        let trusted_proxies = TrustedProxies { proxy_protocol: false, ..proxies };
+        let plain = ListenerSettings::default();
+        let settings = ListenerSettings { tls: internal_tls, trusted_proxies, slots, ..plain };
+        listener::serve(listener, settings, root_service, stopped).await;
+    };
+    tokio::join!(clients, internal, grpc, uni);
+}
+
+/// Serves a listener for gRPC, if it is configured: HTTP/2, with TLS or without.
+async fn serve_grpc(
+    bound: Option<(Bound, impl Service)>,
+    tls: Option<TlsAcceptor>,
+    slots: usize,
+    stopped: watch::Receiver<bool>,
+) {
+    let Some((Bound { listener, .. }, service)) = bound else { return };
+    let settings = ListenerSettings {
+        tls,
+        http2_cleartext: true,
+        has_small_messages: true,
+        slots,
+        ..ListenerSettings::default()
+    };
+    listener::serve(listener, settings, service, stopped).await;
 }
 
 /// Added to `shutdown.timeout` for the last turns of the shards.

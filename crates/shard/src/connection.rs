@@ -202,7 +202,9 @@ impl Connection {
     pub(super) fn is_compressed(&self, frame: &[u8]) -> bool {
         match self.transport.framing() {
             Framing::WebSocket => frame::is_compressed(frame),
-            Framing::Lines | Framing::Events => self.compression != Compression::Raw,
+            Framing::Lines | Framing::Events | Framing::GrpcMessages => {
+                self.compression != Compression::Raw
+            }
         }
     }
 

@@ -18,6 +18,8 @@ pub enum Transport {
     UniWebSocket,
     UniHttpStream,
     UniEventStream,
+    /// The response of a gRPC call with one request: a message for each push, in Protobuf.
+    UniGrpc,
 }
 
 /// The bytes around the messages of a transport.
@@ -29,16 +31,19 @@ pub enum Framing {
     Lines,
     /// A response body: an event for each JSON message.
     Events,
+    /// A response body: Protobuf messages, each behind the prefix of a gRPC message.
+    GrpcMessages,
 }
 
 impl Transport {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::WebSocket,
         Self::HttpStream,
         Self::EventStream,
         Self::UniWebSocket,
         Self::UniHttpStream,
         Self::UniEventStream,
+        Self::UniGrpc,
     ];
 
     pub fn framing(self) -> Framing {
@@ -46,6 +51,7 @@ impl Transport {
             Self::WebSocket | Self::UniWebSocket => Framing::WebSocket,
             Self::HttpStream | Self::UniHttpStream => Framing::Lines,
             Self::EventStream | Self::UniEventStream => Framing::Events,
+            Self::UniGrpc => Framing::GrpcMessages,
         }
     }
 
@@ -53,7 +59,7 @@ impl Transport {
     pub fn is_unidirectional(self) -> bool {
         match self {
             Self::WebSocket | Self::HttpStream | Self::EventStream => false,
-            Self::UniWebSocket | Self::UniHttpStream | Self::UniEventStream => true,
+            Self::UniWebSocket | Self::UniHttpStream | Self::UniEventStream | Self::UniGrpc => true,
         }
     }
 
@@ -66,6 +72,7 @@ impl Transport {
             Self::UniWebSocket => "uni_websocket",
             Self::UniHttpStream => "uni_http_stream",
             Self::UniEventStream => "uni_sse",
+            Self::UniGrpc => "uni_grpc",
         }
     }
 
@@ -77,6 +84,11 @@ impl Transport {
         match self.framing() {
             Framing::WebSocket => unreachable!("WebSocket frames are made by the framer"),
             Framing::Lines => into.extend_from_slice(message),
+            Framing::GrpcMessages => {
+                into.push(0); // not compressed
+                into.extend_from_slice(&(message.len() as u32).to_be_bytes());
+                into.extend_from_slice(message);
+            }
             Framing::Events => {
                 let Envelope { prefix, suffix } = EVENT;
                 let mut lines = message.split(|byte| *byte == b'\n').peekable();
@@ -100,7 +112,7 @@ impl Framing {
         match self {
             Self::Lines if !is_binary => LINE,
             Self::Events => EVENT,
-            Self::WebSocket | Self::Lines => Envelope::NONE,
+            Self::WebSocket | Self::Lines | Self::GrpcMessages => Envelope::NONE,
         }
     }
 
@@ -109,7 +121,7 @@ impl Framing {
         match self {
             // An empty line makes proxies begin the stream. npm `eventsource` 1 and 2 read a CR at this place twice, and lose an event.
             Self::Events => b"\n",
-            Self::WebSocket | Self::Lines => b"",
+            Self::WebSocket | Self::Lines | Self::GrpcMessages => b"",
         }
     }
 
@@ -121,12 +133,16 @@ impl Framing {
                 EVENT.prefix.len() + at + line_feeds * (EVENT.bytes() - 1)
             }
             Self::WebSocket | Self::Lines => at,
+            Self::GrpcMessages => GRPC_PREFIX_BYTES + at,
         }
     }
 }
 
 /// A JSON message that ends in a line feed.
 const LINE: Envelope = Envelope { prefix: b"", suffix: b"\n" };
+
+/// A flag and the length, of <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>.
+const GRPC_PREFIX_BYTES: usize = 5;
 
 /// WHATWG HTML §9.2.6.
 const EVENT: Envelope = Envelope { prefix: b"data: ", suffix: b"\n\n" };
@@ -144,6 +160,8 @@ mod tests {
         };
         assert_eq!(encoded(Transport::HttpStream, false, b"{\"id\":1}\n{}"), "{\"id\":1}\n{}\n");
         assert_eq!(encoded(Transport::HttpStream, true, b"\x02ab"), "\x02ab");
+        assert_eq!(encoded(Transport::UniGrpc, true, b"ab\n"), "\0\0\0\0\x03ab\n");
+        assert_eq!(encoded(Transport::UniGrpc, true, b""), "\0\0\0\0\0", "a ping");
         let events = encoded(Transport::EventStream, false, b"{\"id\":1}\n{}");
         assert_eq!(events, "data: {\"id\":1}\n\ndata: {}\n\n");
     }
@@ -151,7 +169,7 @@ mod tests {
     #[test]
     fn bytes_of_a_message_are_found_in_what_is_sent() {
         let messages = b"first\nsecond\nlast one";
-        for transport in [Transport::HttpStream, Transport::EventStream] {
+        for transport in [Transport::HttpStream, Transport::EventStream, Transport::UniGrpc] {
             let mut sent = Vec::new();
             transport.encode(false, messages, &mut sent);
             for at in (0..messages.len()).filter(|at| messages[*at] != b'\n') {

@@ -1,4 +1,4 @@
-//! TLS of both listeners: which section is whose, reading them again, and what is logged about certificates.
+//! TLS of the listeners: which section is whose, reading them again, and what is logged about certificates.
 //! In: a configuration → out: TLS of each listener; a reload that replaces all certificates or none.
 //! Uses `tls::server`. Never: a socket.
 //! Changed here: how sections become listeners. What one section means lives in `tls::server`.
@@ -20,6 +20,8 @@ pub struct ListenersTls {
     pub clients: Option<Arc<ServerTls>>,
     /// The same as the other one if both have one section.
     pub internal: Option<Arc<ServerTls>>,
+    /// Those for gRPC: of the server API, and of unidirectional clients.
+    pub grpc: [Option<Arc<ServerTls>>; 2],
 }
 
 /// The sections of a configuration, read and checked.
@@ -44,11 +46,13 @@ impl ListenersTls {
         let is_same = internal.map(|(key, _)| key) == clients.map(|(key, _)| key);
         let clients = clients.map(load).transpose()?;
         let internal = if is_same { clients.clone() } else { internal.map(load).transpose()? };
-        let Some(resolver) = automatic else { return Ok(Self { clients, internal }) };
+        let [api, uni] = config.grpc_tls().map(|section| section.map(load).transpose());
+        let grpc = [api?, uni?];
+        let Some(resolver) = automatic else { return Ok(Self { clients, internal, grpc }) };
         let automatic = Arc::new(ServerTls::automatic("http_server.tls_autocert", resolver));
         let internal =
             if http.has_internal_autocert() { Some(automatic.clone()) } else { internal };
-        Ok(Self { clients: Some(automatic), internal })
+        Ok(Self { clients: Some(automatic), internal, grpc })
     }
 
     /// Reads the sections of the running listeners again.
@@ -58,7 +62,8 @@ impl ListenersTls {
     pub fn read_again(&self, config: &Config) -> Result<LoadedTls, SectionError> {
         let http = &config.http_server;
         let running: Vec<_> = self.sections().map(|tls| tls.key()).collect();
-        let sections = [http.client_tls(), http.internal_tls()].into_iter().flatten();
+        let sections = [http.client_tls(), http.internal_tls()].into_iter();
+        let sections = sections.chain(config.grpc_tls()).flatten();
         let mut loaded: Vec<(&'static str, Credentials)> = Vec::new();
         for (key, options) in sections {
             if running.contains(&key) && loaded.iter().all(|(known, _)| *known != key) {
@@ -86,7 +91,7 @@ impl ListenersTls {
         let is_other = |tls: &&Arc<ServerTls>| {
             self.clients.as_ref().is_none_or(|clients| !Arc::ptr_eq(clients, tls))
         };
-        self.clients.iter().chain(internal.filter(is_other))
+        self.clients.iter().chain(internal.filter(is_other)).chain(self.grpc.iter().flatten())
     }
 
     /// The errors of a start, and warnings with their keys.
@@ -96,7 +101,8 @@ impl ListenersTls {
         let clients = http.client_tls();
         let internal = http.internal_tls();
         let is_other = |(key, _): &ServerTlsSection<'_>| Some(*key) != clients.map(|(key, _)| key);
-        for section in clients.into_iter().chain(internal.filter(is_other)) {
+        let sections = clients.into_iter().chain(internal.filter(is_other));
+        for section in sections.chain(config.grpc_tls().into_iter().flatten()) {
             match load(section) {
                 Ok(credentials) => warnings.extend(described(section.0, &credentials)),
                 Err(error) => {

@@ -145,10 +145,10 @@ for (const encoding of ENCODINGS) {
 }
 
 test('check-config names what is wrong with its key path', async () => {
-  const settings = { client: { pign_interval: '25s', channel_limit: 'many' }, uni_grpc: { enabled: true } };
+  const settings = { client: { pign_interval: '25s', channel_limit: 'many' }, webtransport: { enabled: true } };
   const { code, text } = await run(['check-config', 'config.json'], settings);
   assert.notEqual(code, 0);
-  for (const key of ['client.pign_interval', 'client.channel_limit', 'uni_grpc.enabled']) {
+  for (const key of ['client.pign_interval', 'client.channel_limit', 'webtransport.enabled']) {
     assert.ok(text.includes(key), text);
   }
   assert.ok(text.includes('config.json'), text);

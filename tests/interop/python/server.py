@@ -51,7 +51,8 @@ class Server:
         host = self._first_address()
         self.http = f"http://{host}"
         self.websocket = f"ws://{host}/connection/websocket"
-        self._reader = threading.Thread(target=lambda: self.lines.extend(self.process.stdout), daemon=True)
+        self._printed = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def __enter__(self):
@@ -74,6 +75,24 @@ class Server:
             raise AssertionError(f"{method}: {reply}")
         return reply["result"]
 
+    def metrics(self):
+        """The page of metrics."""
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(f"{self.http}/metrics", timeout=PATIENCE_S) as answer:
+            return answer.read().decode()
+
+    def line_with(self, pattern):
+        """Waits for a line that the server prints. Returns the group of the pattern."""
+
+        def found():
+            return next((match for line in self.lines if (match := re.search(pattern, line))), None)
+
+        with self._printed:
+            match = self._printed.wait_for(found, PATIENCE_S)
+        if match is None:
+            raise AssertionError(f"no {pattern} in:\n" + "".join(self.lines))
+        return match.group(1)
+
     def stop(self):
         """Ends the server with SIGTERM and returns its exit status."""
         if self.process.poll() is None:
@@ -86,6 +105,12 @@ class Server:
         wrong = [line for line in self.lines if _WRONG_FRAME in line]
         assert not wrong, f"websocket.compression_verify held frames back: {wrong}"
         return status
+
+    def _read(self):
+        for line in self.process.stdout:
+            with self._printed:
+                self.lines.append(line)
+                self._printed.notify_all()
 
     def _first_address(self):
         for line in self.process.stdout:

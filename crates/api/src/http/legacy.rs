@@ -8,10 +8,12 @@ use serde::de::{Deserializer, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::reply::{Bare, Envelope, Reply};
+use super::reply::Reply;
 use super::request::RequestError;
 use super::{Api, Command, Method, body_error, decode};
+use crate::envelope::Envelope;
 use crate::json::{Object, or_default};
+use crate::refusals::Named;
 use crate::reply_budget::ReplyBudget;
 use crate::{ApiError, BATCH_COMMANDS_MAX, Outcome};
 
@@ -64,7 +66,7 @@ async fn run_all(api: &Api, commands: Vec<LegacyCommand>, permits: fn(Method) ->
         };
         if let Err(error) = &outcome {
             let params = command.params.as_ref().map_or("", |raw| raw.get());
-            api.log_error("legacy", error, params, None);
+            api.log_error("legacy", error, || Named::in_json(params), None);
         }
         write_reply(command.id, &outcome, &mut out);
         budget.hold(out.len() - before);
@@ -73,11 +75,7 @@ async fn run_all(api: &Api, commands: Vec<LegacyCommand>, permits: fn(Method) ->
 }
 
 fn write_reply(id: u32, outcome: &Result<Outcome, ApiError>, out: &mut Vec<u8>) {
-    let answer = match outcome {
-        Ok(outcome) => Envelope::Result(Bare(outcome)),
-        Err(error) => Envelope::Error(*error),
-    };
-    let reply = LegacyReply { id, answer };
+    let reply = LegacyReply { id, answer: Envelope::of(outcome) };
     serde_json::to_writer(out, &reply).expect("replies have string keys and no failing values");
 }
 

@@ -6,10 +6,11 @@
 use http::{HeaderMap, HeaderName, StatusCode};
 use serde::Serialize;
 
+use crate::envelope::Envelope;
 use crate::{ApiError, ErrorMode, Outcome};
 
 /// The mode of one request: transport mode if its header selects it, else the configured mode.
-fn error_mode(configured: ErrorMode, headers: &HeaderMap) -> ErrorMode {
+pub(crate) fn error_mode(configured: ErrorMode, headers: &HeaderMap) -> ErrorMode {
     match headers.get(&X_ERROR_MODE) {
         Some(value) if value == "transport" => ErrorMode::Transport,
         _ => configured,
@@ -30,29 +31,11 @@ pub(super) fn reply(
 ) -> Reply {
     match outcome {
         Ok(Outcome::Batch(reply)) => json(StatusCode::OK, &reply),
-        Ok(outcome) => json(StatusCode::OK, &Envelope::Result(Bare(&outcome))),
-        Err(error) => match error_mode(configured, headers) {
-            ErrorMode::Body => json(StatusCode::OK, &Envelope::Error(error)),
-            ErrorMode::Transport => json(transport_status(error), &error),
-        },
+        Err(error) if error_mode(configured, headers) == ErrorMode::Transport => {
+            json(transport_status(error), &error)
+        }
+        outcome => json(StatusCode::OK, &Envelope::of(&outcome)),
     }
-}
-
-/// An `Outcome` without the name of its method.
-pub(super) struct Bare<'a>(pub &'a Outcome);
-
-impl Serialize for Bare<'_> {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize_bare(to)
-    }
-}
-
-/// `{"result":{…}}` or `{"error":{…}}`.
-#[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Envelope<'a> {
-    Result(Bare<'a>),
-    Error(ApiError),
 }
 
 fn json(status: StatusCode, value: &impl Serialize) -> Reply {

@@ -100,9 +100,14 @@ fn is_authorized(keys: &ApiKeys, headers: &HeaderMap, uri: &Uri) -> bool {
         Some(given) if !given.is_empty() => Some(given),
         _ => headers.get(AUTHORIZATION).and_then(|value| authorization_key(value.as_bytes())),
     };
+    from_headers.is_some_and(|given| is_key(keys, given))
+        || query_key(uri).is_some_and(|key| is_key(keys, key.as_bytes()))
+}
+
+/// Whether a text is a key that is valid now.
+pub(crate) fn is_key(keys: &ApiKeys, given: &[u8]) -> bool {
     let now_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let is_key = |given: &[u8]| keys.valid_at(now_unix).any(|key| is_equal(key.as_bytes(), given));
-    from_headers.is_some_and(is_key) || query_key(uri).is_some_and(|key| is_key(key.as_bytes()))
+    keys.valid_at(now_unix).any(|key| is_equal(key.as_bytes(), given))
 }
 
 impl RequestError {

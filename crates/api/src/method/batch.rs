@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use super::{Command, DESCRIPTIONS, Description, Outcome};
 use crate::error::NO_METHOD;
 use crate::json::{or_default, up_to};
+use crate::refusals::Named;
 use crate::reply_budget::{ReplyBudget, json_bytes};
 use crate::{Api, ApiError, Method};
 
@@ -106,7 +107,7 @@ impl Api {
                 Err(error) => Err(error),
             };
             if let Err(error) = &outcome {
-                self.log_error("batch", error, "", None);
+                self.log_error("batch", error, Named::default, None);
             }
             let reply = outcome.map_or_else(|error| Reply::Error { error }, Reply::Outcome);
             budget.hold(if reads { json_bytes(&reply) } else { 0 });
@@ -161,7 +162,8 @@ fn by_method(
     in_batches.map(|row| (row.method.name().to_owned(), part(row)(generator).to_value())).collect()
 }
 
-struct Item(Result<Command, ApiError>);
+/// One command of a batch.
+pub(crate) struct Item(pub(crate) Result<Command, ApiError>);
 
 impl<'de> Deserialize<'de> for Item {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use fanwire_node::Page;
 use fanwire_node::protocol::{ClientInfo, Publication, StreamPosition};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::error::NO_CHANNEL;
 use crate::json::{in_place, is_embeddable, object_or_none, or_default};
@@ -51,10 +51,12 @@ pub struct Since {
 }
 
 /// Stored publications and the position of the stream; all fields are always present.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct HistoryResult {
     /// In the requested order.
-    pub publications: Vec<StoredPublication>,
+    #[serde(serialize_with = "publications")]
+    #[schemars(with = "Vec<StoredPublication>")]
+    pub publications: Vec<Publication>,
     /// The epoch of the stream.
     pub epoch: String,
     /// The offset of the newest publication, independent of the query.
@@ -119,7 +121,7 @@ impl Api {
             let page = Page { limit, since, reverse: request.reverse };
             let slice = self.node.history(&request.channel, &page, now).await?;
             Ok(HistoryResult {
-                publications: slice.publications.into_iter().map(Into::into).collect(),
+                publications: slice.publications,
                 epoch: slice.top.epoch.to_string(),
                 offset: slice.top.offset,
             })
@@ -128,24 +130,32 @@ impl Api {
     }
 }
 
-impl From<Publication> for StoredPublication {
-    fn from(publication: Publication) -> Self {
+fn publications<S: Serializer>(list: &[Publication], to: S) -> Result<S::Ok, S::Error> {
+    let is_text = to.is_human_readable();
+    to.collect_seq(list.iter().map(|publication| StoredPublication::of(publication, is_text)))
+}
+
+impl StoredPublication {
+    /// The form of a publication in JSON, or in an encoding whose payloads may have any bytes.
+    fn of(publication: &Publication, is_text: bool) -> Self {
         let Publication { data, info, offset, tags, .. } = publication;
-        let (data, b64data) = if is_embeddable(&data) {
-            (data, String::new())
+        let (data, b64data) = if !is_text || is_embeddable(data) {
+            (data.clone(), String::new())
         } else {
-            (Bytes::new(), STANDARD.encode(&data))
+            (Bytes::new(), STANDARD.encode(data))
         };
-        Self { data, b64data, info: info.map(Into::into), offset, tags }
+        let info = info.as_ref().map(|info| Client::of(info, is_text));
+        Self { data, b64data, info, offset: *offset, tags: tags.clone() }
     }
 }
 
-impl From<ClientInfo> for Client {
-    fn from(info: ClientInfo) -> Self {
-        let ClientInfo { user, client, conn_info, chan_info } = info;
-        let embeddable =
-            |payload: Bytes| if is_embeddable(&payload) { payload } else { Bytes::new() };
-        let (conn_info, chan_info) = (embeddable(conn_info), embeddable(chan_info));
-        Self { user, client, conn_info, chan_info }
+impl Client {
+    /// The form of a client in JSON, or in an encoding whose payloads may have any bytes.
+    pub(super) fn of(info: &ClientInfo, is_text: bool) -> Self {
+        let ClientInfo { user, client, conn_info, chan_info } = info.clone();
+        let kept = |payload: Bytes| {
+            if !is_text || is_embeddable(&payload) { payload } else { Bytes::new() }
+        };
+        Self { user, client, conn_info: kept(conn_info), chan_info: kept(chan_info) }
     }
 }

@@ -4,9 +4,11 @@
 //! The namespace decides whether a channel has presence; the node maintains it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use fanwire_node::protocol::ClientInfo;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::history::Client;
 use crate::error::NO_CHANNEL;
@@ -28,7 +30,9 @@ pub struct PresenceRequest {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PresenceResult {
     /// The clients by client id.
-    pub presence: BTreeMap<String, Client>,
+    #[serde(serialize_with = "clients")]
+    #[schemars(with = "BTreeMap<String, Client>")]
+    pub presence: BTreeMap<String, Arc<ClientInfo>>,
 }
 
 impl Api {
@@ -42,11 +46,17 @@ impl Api {
                 return Err(NO_CHANNEL);
             }
             let members = self.node.presence(&request.channel, now).await?;
-            let presence = (members.iter())
-                .map(|info| (info.client.clone(), Client::from(info.as_ref().clone())))
-                .collect();
+            let presence = members.into_iter().map(|info| (info.client.clone(), info)).collect();
             Ok(PresenceResult { presence })
         })
         .await
     }
+}
+
+fn clients<S: Serializer>(
+    clients: &BTreeMap<String, Arc<ClientInfo>>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    let is_text = to.is_human_readable();
+    to.collect_map(clients.iter().map(|(id, info)| (id, Client::of(info, is_text))))
 }

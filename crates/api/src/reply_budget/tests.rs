@@ -1,7 +1,7 @@
 //! Limits of requests with many commands: bytes of replies, turns of other tasks, the end when the peer has left.
 //! In: batches that read large histories → out: how many are answered, counted calls of the broker.
 //! Uses an `Api` over a node in memory, and futures polled by hand; never a clock.
-//! Changed here: tests of `reply_budget.rs`. Streams have their own in `http/stream/tests.rs`.
+//! Changed here: tests of `reply_budget.rs`. Streams have their own in `stream/tests.rs`.
 
 use std::sync::Arc;
 use std::task::{Context, Waker};

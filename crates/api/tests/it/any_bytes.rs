@@ -12,6 +12,7 @@ proptest! {
     #[test]
     fn random_bytes_keep_the_properties(bytes in vec(any::<u8>(), 0..60)) {
         fuzzing::body(&bytes);
+        fuzzing::message(&bytes);
     }
 
     #[test]

@@ -13,7 +13,7 @@ fn development() -> Config {
 
 fn words(config: &Config, generated: bool) -> String {
     let address = "0.0.0.0:8000".parse().expect("an address");
-    greeting(config, address, address, generated)
+    greeting(config, (address, address, [None, None]), generated)
 }
 
 #[test]

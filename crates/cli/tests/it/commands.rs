@@ -18,7 +18,7 @@ fn check_config_reports_a_good_file_as_fine() {
 
 #[test]
 fn check_config_lists_warnings_and_succeeds() {
-    let text = "[client]\ninsecur = true\nallow_anonymous_connect_without_token = true\n[uni_grpc]\nenabled = true\n";
+    let text = "[client]\ninsecur = true\nallow_anonymous_connect_without_token = true\n[webtransport]\nenabled = true\n";
     let path = file("warnings.toml", text);
     let (code, out, _) = run(&["check-config", &path]);
     assert_eq!(code, 0);
@@ -26,7 +26,7 @@ fn check_config_lists_warnings_and_succeeds() {
         out,
         format!(
             "warning: {path}: client.insecur is not a known key, did you mean client.insecure?\n\
-             warning: {path}: uni_grpc.enabled is not supported yet. Unidirectional gRPC; nothing listens for it.\n\
+             warning: {path}: webtransport.enabled is not supported yet. WebTransport; SDKs must be told to use WebSocket.\n\
              {path}: the server would start, with 2 warnings\n"
         )
     );

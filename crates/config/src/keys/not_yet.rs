@@ -44,14 +44,12 @@ not_yet! { NOT_YET;
     "channel.proxy.map_remove", BLOCK, "", Feature, "Backend that is asked at removal from a map.";
     "channel.proxy.shared_poll_refresh", BLOCK, "", Feature, "Backend that is polled for shared poll subscriptions.";
 
-    "grpc_api.enabled", SWITCH, "false", Feature, "Server API by gRPC; nothing listens for it, backends must call it by HTTP.";
-    "grpc_api.address", TEXT, "", Tuning, "Address of the gRPC server API.";
-    "grpc_api.port", PORT, "10000", Tuning, "Port of the gRPC server API.";
-    "grpc_api.key", SECRET, "", Tuning, "Secret of the gRPC server API.";
-    "grpc_api.tls", BLOCK, "", Tuning, "TLS of the gRPC server API.";
-    "grpc_api.reflection", SWITCH, "false", Tuning, "Service reflection of the gRPC server API.";
-    "grpc_api.max_receive_message_size", COUNT, "0", Tuning, "Longest message of the gRPC server API.";
-    "grpc_api.error_mode", Kind::Choice(&["", "transport"]), "", Tuning, "Error mode of the gRPC server API.";
+    "grpc_api.tls.server_ca_pem", TEXT, "", Tuning, "Authorities of servers; here it is the server.";
+    "grpc_api.tls.server_name", TEXT, "", Tuning, "Name that a server's certificate must have; here it is the server.";
+    "grpc_api.tls.insecure_skip_verify", SWITCH, "false", Tuning, "Believes any server; here it is the server.";
+    "uni_grpc.tls.server_ca_pem", TEXT, "", Tuning, "Authorities of servers; here it is the server.";
+    "uni_grpc.tls.server_name", TEXT, "", Tuning, "Name that a server's certificate must have; here it is the server.";
+    "uni_grpc.tls.insecure_skip_verify", SWITCH, "false", Tuning, "Believes any server; here it is the server.";
 
     "websocket.read_buffer_size", COUNT, "0", Tuning, "Read buffer per connection; Fanwire keeps none.";
     "websocket.write_buffer_size", COUNT, "0", Tuning, "Write buffer per connection; Fanwire keeps none.";
@@ -62,11 +60,6 @@ not_yet! { NOT_YET;
     "uni_websocket.read_buffer_size", COUNT, "0", Tuning, "Read buffer per connection; Fanwire keeps none.";
     "uni_websocket.write_buffer_size", COUNT, "0", Tuning, "Write buffer per connection; Fanwire keeps none.";
     "uni_websocket.use_write_buffer_pool", SWITCH, "false", Tuning, "Shares write buffers; Fanwire always does.";
-    "uni_grpc.enabled", SWITCH, "false", Feature, "Unidirectional gRPC; nothing listens for it.";
-    "uni_grpc.address", TEXT, "", Tuning, "Address of unidirectional gRPC.";
-    "uni_grpc.port", PORT, "11000", Tuning, "Port of unidirectional gRPC.";
-    "uni_grpc.max_receive_message_size", COUNT, "0", Tuning, "Longest message of unidirectional gRPC.";
-    "uni_grpc.tls", BLOCK, "", Tuning, "TLS of unidirectional gRPC.";
     "init.enabled", SWITCH, "false", Feature, "Connection init endpoint; requests for it get 404.";
     "init.handler_prefix", TEXT, "/connection/init", Tuning, "Path of the connection init endpoint.";
 

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use fanwire_api::ErrorMode;
 use fanwire_deflate::Strategy;
 
 use super::{
@@ -287,8 +288,12 @@ fn set_node_name(config: &mut Config, value: Value) {
 }
 
 fn set_error_mode(config: &mut Config, value: Value) {
-    config.http_api.api.error_mode = match String::from_value(value).as_str() {
-        "transport" => fanwire_api::ErrorMode::Transport,
-        _ => fanwire_api::ErrorMode::Body,
-    };
+    config.http_api.api.error_mode = error_mode(value);
+}
+
+pub(super) fn error_mode(value: Value) -> ErrorMode {
+    match String::from_value(value).as_str() {
+        "transport" => ErrorMode::Transport,
+        _ => ErrorMode::Body,
+    }
 }

@@ -7,7 +7,7 @@ use super::{Config, Remark, Severity};
 
 pub(super) fn are_long(config: &Config) -> Vec<Remark> {
     let client = &config.node.client;
-    let api = &config.http_api;
+    let (api, grpc) = (&config.http_api, &config.grpc_api);
     let subscription = client.subscription_token.as_ref();
     let secrets = [
         ("client.token.hmac_secret_key", &*client.token.hmac_secret_key, SIGNS),
@@ -21,7 +21,8 @@ pub(super) fn are_long(config: &Config) -> Vec<Remark> {
             if config.admin.enabled { &*config.admin.secret } else { "" },
             "can log in",
         ),
-        ("http_api.key", if api.disabled { "" } else { &*api.api.key }, "may publish"),
+        ("http_api.key", if api.disabled { "" } else { &*api.api.key }, PUBLISHES),
+        ("grpc_api.key", if grpc.listener.enabled { &*grpc.key } else { "" }, PUBLISHES),
     ];
     let short = secrets.into_iter().filter(|(_, secret, _)| (1..BYTES_MIN).contains(&secret.len()));
     short.map(|(key, secret, power)| (Severity::Warning, key, reason(key, secret, power))).collect()
@@ -38,6 +39,7 @@ fn reason(key: &str, secret: &str, power: &str) -> String {
     )
 }
 
+const PUBLISHES: &str = "may publish";
 const SIGNS: &str = "can sign tokens for any user";
 
 /// RFC 7518 §3.2: a key for HS256 has at least the size of the hash.

@@ -20,6 +20,12 @@ pub(super) fn listeners(config: &Config) -> Vec<Remark> {
     }
     remarks.extend(missing(INTERNAL_CERTIFICATE, &http.internal_tls, |tls| &tls.cert_pem));
     remarks.extend(missing(INTERNAL_KEY, &http.internal_tls, |tls| &tls.key_pem));
+    for (section, [certificate, key]) in config.grpc_tls().into_iter().zip(GRPC) {
+        let Some((_, tls)) = section else { continue };
+        let certificate = (certificate, "the certificate of that port");
+        remarks.extend(missing(certificate, tls, |tls| &tls.cert_pem));
+        remarks.extend(missing((key, KEY.1), tls, |tls| &tls.key_pem));
+    }
     if http.internal_tls.enabled && !http.is_split() {
         let reason = "http_server.internal_tls.enabled is true, but there is no internal listener; set \
                       http_server.internal_port, or http_server.tls instead";
@@ -46,6 +52,12 @@ fn missing(
         (Severity::Error, key, reason)
     })
 }
+
+/// The keys of the sections of [`Config::grpc_tls`].
+const GRPC: [[&str; 2]; 2] = [
+    ["grpc_api.tls.cert_pem", "grpc_api.tls.key_pem"],
+    ["uni_grpc.tls.cert_pem", "uni_grpc.tls.key_pem"],
+];
 
 const CERTIFICATE: (&str, &str) = ("http_server.tls.cert_pem", "the server's certificate");
 

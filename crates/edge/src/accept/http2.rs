@@ -50,7 +50,7 @@ pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0";
 /// Serves a connection until it ends, is idle for long, or its last request after `stop` is answered.
 pub(crate) async fn serve<S, A, R, B>(
     socket: S,
-    peer: SocketAddr,
+    (peer, windows): (SocketAddr, Windows),
     answer: A,
     stop: impl Future<Output = ()>,
 ) where
@@ -79,6 +79,10 @@ pub(crate) async fn serve<S, A, R, B>(
         .max_send_buf_size(SEND_BUFFER_BYTES)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PONG_TIMEOUT);
+    if windows.has_small_messages {
+        builder.initial_stream_window_size(SMALL_MESSAGES_STREAM_WINDOW);
+        builder.initial_connection_window_size(SMALL_MESSAGES_CONNECTION_WINDOW);
+    }
     let mut connection =
         pin!(builder.serve_connection(TokioIo::new(FrameLimit::new(socket)), service));
     let result = tokio::select! {
@@ -91,6 +95,11 @@ pub(crate) async fn serve<S, A, R, B>(
     if let Err(error) = result {
         tracing::debug!(%error, %peer, "HTTP/2 connection ended early");
     }
+}
+
+/// The bytes that a peer may send before they are read.
+pub(crate) struct Windows {
+    pub(crate) has_small_messages: bool,
 }
 
 /// Returns when there was no open stream and no request for [`IDLE_TIMEOUT`].
@@ -318,6 +327,11 @@ const HEADERS_MAX: usize = 32;
 
 /// Concurrent streams of one connection: a WebSocket is one of them (RFC 9113 §5.1.2 asks for 100 at least).
 const STREAMS_MAX: u32 = 256;
+
+/// The library ends a connection when too many small frames of DATA wait for their reader: each costs 256 bytes less its own of a
+/// budget of half the window of the connection. With these a stream full of messages of no bytes, 5 with their prefix, has enough.
+const SMALL_MESSAGES_STREAM_WINDOW: u32 = 64 << 10;
+const SMALL_MESSAGES_CONNECTION_WINDOW: u32 = 8 << 20;
 
 /// As for HTTP/1.1.
 const HEADER_BYTES_MAX: u32 = 16 * 1024;

@@ -71,6 +71,8 @@ pub struct ListenerSettings {
     pub plain_requests: Option<Arc<PlainRequests>>,
     /// Serve HTTP/2 without TLS to clients that begin with its preface (RFC 9113 §3.3).
     pub http2_cleartext: bool,
+    /// Requests of HTTP/2 have bodies of many small messages, as those of gRPC.
+    pub has_small_messages: bool,
     /// The proxies that say who a client is.
     pub trusted_proxies: TrustedProxies,
     /// The most connections at the same time; at most [`HTTP_CONNECTIONS_MAX`].
@@ -303,11 +305,13 @@ async fn serve_connection<S: Service>(
     };
     if is_http2 {
         let stop = http2::stop_requested(stop);
+        let has_small_messages = served.settings.has_small_messages;
         let answer = move |request| {
             let served = Arc::clone(&served);
             async move { served.answer(request, client).await }
         };
-        return http2::serve(socket, client.address, answer, stop).await;
+        let windows = http2::Windows { has_small_messages };
+        return http2::serve(socket, (client.address, windows), answer, stop).await;
     }
     let exchange = Arc::<Exchange>::default();
     let socket = TimeoutStream::new(socket, TIMEOUTS, Arc::clone(&slots), Arc::clone(&exchange));

@@ -19,6 +19,7 @@ use super::{
     emulation::{self, EmulationEndpoint},
     endpoint::RealtimeEndpoint,
     response_stream::{self, StreamEndpoint},
+    uni_grpc::UniGrpcService,
     unidirectional::{self, UniWebSocketEndpoint},
     upgrade::Endpoint,
     websocket,
@@ -38,6 +39,8 @@ pub struct ClientRoutes {
     pub router: Router,
     /// The endpoints whose plain requests shards read, with their paths.
     pub plain: Vec<(String, Arc<dyn PlainEndpoint>)>,
+    /// The service of the listener for unidirectional gRPC.
+    pub uni_grpc: Option<UniGrpcService>,
 }
 
 impl ClientRoutes {
@@ -49,7 +52,11 @@ impl ClientRoutes {
             let proxied_headers = proxied_headers(&config.proxies);
             Arc::new(RealtimeEndpoint { endpoint, user_id_header, proxied_headers })
         });
-        let mut routes = Self::default();
+        let uni_grpc = config.uni_grpc.enabled.then(|| UniGrpcService {
+            realtime: Arc::clone(&realtime),
+            message_bytes_max: config.uni_grpc.message_bytes_max(),
+        });
+        let mut routes = Self { uni_grpc, ..Self::default() };
         add_unidirectional(&mut routes, config, &realtime, uni_websocket);
         if !config.websocket.disabled {
             let websocket = any(websocket::serve).with_state(Arc::clone(&realtime));

@@ -48,11 +48,12 @@ pub(crate) enum FrameForm {
     UncompressedLine,
     UncompressedEvent,
     /// The same for unidirectional clients, with the push alone ([`bare_push`](fanwire_protocol::bare_push)). These have
-    /// JSON and no deltas.
+    /// JSON, the last one Protobuf, and no deltas.
     BareRaw,
     BareCompressed,
     BareLine,
     BareEvent,
+    BareGrpc,
 }
 
 /// The properties that determine the plaintext of a message in a compressed stream.
@@ -72,12 +73,14 @@ impl FrameForm {
                 Framing::WebSocket => Self::BareRaw,
                 Framing::Lines => Self::BareLine,
                 Framing::Events => Self::BareEvent,
+                Framing::GrpcMessages => Self::BareGrpc,
             };
         }
         let is_stream = format.is_compressed_stream();
         match (format.transport.framing(), compresses) {
             (Framing::WebSocket, true) => Self::Compressed,
             (Framing::WebSocket, false) => Self::Raw,
+            (Framing::GrpcMessages, _) => Self::BareGrpc,
             (Framing::Lines, _) if !is_stream => Self::Line,
             (Framing::Lines, true) => Self::CompressedLine,
             (Framing::Lines, false) => Self::UncompressedLine,
@@ -99,14 +102,15 @@ impl FrameForm {
 
 impl FrameVariant {
     /// Number of variants.
-    pub(crate) const COUNT: usize = 44;
+    pub(crate) const COUNT: usize = 45;
     /// The first this many variants are WebSocket frames without deltas.
     const PLAIN: usize = 4;
 
     /// Dense index below [`COUNT`](Self::COUNT).
     pub(crate) fn index(self) -> usize {
         let pair = pair(self.delta_mode, self.encoding);
-        debug_assert!(pair == 0 || self.form < FrameForm::BareRaw, "bare pushes are plain JSON");
+        let bare_pair = usize::from(self.form == FrameForm::BareGrpc);
+        debug_assert!(pair == bare_pair || self.form < FrameForm::BareRaw, "bare pushes are plain");
         match self.form {
             FrameForm::Raw => pair * 2,
             FrameForm::Compressed => pair * 2 + 1,
@@ -120,6 +124,7 @@ impl FrameVariant {
             FrameForm::BareCompressed => 41,
             FrameForm::BareLine => 42,
             FrameForm::BareEvent => 43,
+            FrameForm::BareGrpc => 44,
         }
     }
 }

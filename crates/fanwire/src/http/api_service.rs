@@ -103,7 +103,7 @@ impl ApiService {
     }
 
     /// Returns when the shards have caught up.
-    pub(super) async fn wait_for_shards(&self) {
+    async fn wait_for_shards(&self) {
         wait_for_shards(&self.shards).await;
     }
 }

@@ -1,7 +1,8 @@
-//! The response body of `POST /api/stream`: answers to the commands of the request body, as they are done.
-//! In: pieces of the request body → out: one piece of answers for each piece with complete lines, several if they are large.
+//! The response body of `POST /api/stream` and of its form over gRPC: answers to the commands of the request body, as they are done.
+//! In: pieces of the request body → out: one piece of answers for those that arrived together, several if they are large.
 //! Uses the API and the shards; reads the next piece only after hyper took the last answers, so that nothing piles up.
-//! Changed here: when the request body is read, and when the response ends. Lines and answers live in `api::http::stream`.
+//! Changed here: when the request body is read, and when the response ends. Lines and answers live in `api::stream`, messages in
+//! `api::grpc`.
 
 use std::{
     collections::VecDeque,
@@ -15,11 +16,17 @@ use std::{
 
 use axum::{
     body::{Body, Bytes, HttpBody},
-    http::{HeaderValue, Request, Response, header::CONTENT_TYPE},
+    http::{HeaderMap, HeaderValue, Request, Response, header::CONTENT_TYPE},
 };
-use fanwire_api::http::{Line, Lines};
+use fanwire_api::{
+    Api, Line, Lines,
+    grpc::{GrpcError, Messages},
+};
+use fanwire_edge::wait_for_shards;
+use fanwire_fanout::Shards;
 use hyper::body::Frame;
 use tokio::time::{Interval, interval};
+use tonic::{Code, Status};
 
 use super::api_service::ApiService;
 
@@ -36,7 +43,8 @@ impl ApiService {
         if let Some(refused) = self.http_api.refuse_stream(&request, peer) {
             return refused.map(Body::from);
         }
-        let body = CommandStream::new(Arc::clone(self), request.into_body());
+        let (api, lines) = (self.http_api.api().clone(), Splitter::Lines(self.http_api.lines()));
+        let body = CommandStream::new(api, self.shards.clone(), request.into_body(), lines);
         let mut response = Response::new(Body::new(body));
         let content_type = HeaderValue::from_static("application/x-ndjson");
         response.headers_mut().insert(CONTENT_TYPE, content_type);
@@ -45,10 +53,11 @@ impl ApiService {
 }
 
 /// The answers to the commands of a request body.
-struct CommandStream<B> {
-    api_service: Arc<ApiService>,
+pub(crate) struct CommandStream<B> {
+    api: Arc<Api>,
+    shards: Arc<Shards>,
     body: B,
-    lines: Lines,
+    splitter: Splitter,
     /// The answers to the last lines, while they are being made, and the lines that are left for the next piece.
     answers: Option<Pin<Box<dyn Future<Output = Answered> + Send>>>,
     left: VecDeque<Line>,
@@ -61,13 +70,13 @@ struct CommandStream<B> {
 type Answered = (Vec<u8>, VecDeque<Line>);
 
 impl<B> CommandStream<B> {
-    fn new(api_service: Arc<ApiService>, body: B) -> Self {
-        let lines = api_service.http_api.lines();
+    pub(crate) fn new(api: Arc<Api>, shards: Arc<Shards>, body: B, splitter: Splitter) -> Self {
         let stop_check = interval(STOP_CHECK_INTERVAL);
         Self {
-            api_service,
+            api,
+            shards,
             body,
-            lines,
+            splitter,
             answers: None,
             left: VecDeque::new(),
             has_ended: false,
@@ -79,11 +88,37 @@ impl<B> CommandStream<B> {
         if lines.is_empty() {
             return;
         }
-        let api_service = Arc::clone(&self.api_service);
+        let (api, shards) = (Arc::clone(&self.api), Arc::clone(&self.shards));
         self.answers = Some(Box::pin(async move {
-            api_service.wait_for_shards().await;
-            api_service.http_api.api().answer_lines(lines).await
+            wait_for_shards(&shards).await;
+            api.answer_lines(lines).await
         }));
+    }
+}
+
+impl<B: HttpBody<Data = Bytes> + Unpin> CommandStream<B> {
+    /// The commands that have arrived: further pieces join the first one as long as they wait already.
+    fn gather(&mut self, context: &mut Context<'_>) -> VecDeque<Line> {
+        let (mut lines, mut bytes) = (VecDeque::new(), 0);
+        while !self.has_ended && (bytes < GATHERED_BYTES_MAX || lines.is_empty()) {
+            match Pin::new(&mut self.body).poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    if let Ok(piece) = frame.into_data() {
+                        bytes += piece.len();
+                        lines.extend(self.splitter.push(piece));
+                        self.has_ended = self.splitter.has_failed();
+                    }
+                }
+                Poll::Ready(None) => {
+                    self.has_ended = true;
+                    lines.extend(self.splitter.end());
+                }
+                // The connection was cut: the last line may not be whole, and no answer can be sent.
+                Poll::Ready(Some(Err(_))) => self.has_ended = true,
+                Poll::Pending => break,
+            }
+        }
+        lines
     }
 }
 
@@ -102,8 +137,8 @@ impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for CommandStream<B> {
                 (this.answers, this.left) = (None, left);
                 return Poll::Ready(Some(Ok(Frame::data(answers.into()))));
             }
-            if this.api_service.http_api.api().is_closing() {
-                return Poll::Ready(None);
+            if this.api.is_closing() {
+                return Poll::Ready(this.splitter.trailers(true).map(Ok));
             }
             if !this.left.is_empty() {
                 let left = std::mem::take(&mut this.left);
@@ -111,26 +146,70 @@ impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for CommandStream<B> {
                 continue;
             }
             if this.has_ended {
-                return Poll::Ready(None);
+                return Poll::Ready(this.splitter.trailers(false).map(Ok));
             }
-            match Pin::new(&mut this.body).poll_frame(context) {
-                Poll::Ready(Some(Ok(frame))) => {
-                    if let Ok(piece) = frame.into_data() {
-                        let lines = this.lines.push(piece);
-                        this.start(lines);
-                    }
+            let gathered = this.gather(context);
+            match gathered.is_empty() {
+                true if !this.has_ended => {
+                    ready!(this.stop_check.poll_tick(context).map(drop));
                 }
-                Poll::Ready(None) => {
-                    this.has_ended = true;
-                    let last = this.lines.end();
-                    this.start(last.into_iter().collect());
-                }
-                // The connection was cut: the last line may not be whole, and no answer can be sent.
-                Poll::Ready(Some(Err(_))) => this.has_ended = true,
-                Poll::Pending => ready!(this.stop_check.poll_tick(context).map(drop)),
+                _ => this.start(gathered),
             }
         }
     }
+}
+
+/// Bytes of pieces above which no further piece joins them.
+const GATHERED_BYTES_MAX: usize = 64 << 10;
+
+/// How a body is split into commands.
+pub(crate) enum Splitter {
+    Lines(Lines),
+    Messages(Messages),
+    /// The response has ended.
+    Ended,
+}
+
+impl Splitter {
+    fn push(&mut self, piece: Bytes) -> VecDeque<Line> {
+        match self {
+            Self::Lines(lines) => lines.push(piece),
+            Self::Messages(messages) => messages.push(piece),
+            Self::Ended => VecDeque::new(),
+        }
+    }
+
+    fn end(&mut self) -> Option<Line> {
+        match self {
+            Self::Lines(lines) => return lines.end(),
+            Self::Messages(messages) => messages.end(),
+            Self::Ended => {}
+        }
+        None
+    }
+
+    fn has_failed(&self) -> bool {
+        matches!(self, Self::Messages(messages) if messages.failure().is_some())
+    }
+
+    /// The status of a gRPC stream, once; nothing for lines.
+    fn trailers(&mut self, is_closing: bool) -> Option<Frame<Bytes>> {
+        let Self::Messages(messages) = std::mem::replace(self, Self::Ended) else { return None };
+        let status = match messages.failure() {
+            Some(failure) => to_status(failure.clone()),
+            None if is_closing => Status::unavailable("the server stops"),
+            None => Status::ok(""),
+        };
+        let mut trailers = HeaderMap::new();
+        // Fails for texts that no header can have; ours can.
+        let _ = status.add_header(&mut trailers);
+        Some(Frame::trailers(trailers))
+    }
+}
+
+/// The status of a call in the form of tonic.
+pub(crate) fn to_status(GrpcError { code, message, details }: GrpcError) -> Status {
+    Status::with_details(Code::from_i32(code.into()), message, details.into())
 }
 
 /// An idle stream ends this long after the server began to stop, at most.

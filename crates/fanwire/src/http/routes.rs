@@ -15,7 +15,7 @@ use axum::{
 };
 use fanwire_api::{Api, http::HttpApi};
 use fanwire_config::{Config, Networks};
-use fanwire_edge::{ClientParts, ClientRoutes, PlainRequests, TrustedProxies};
+use fanwire_edge::{ClientParts, ClientRoutes, PlainRequests, TrustedProxies, UniGrpcService};
 use fanwire_fanout::Shards;
 use fanwire_proxy::{CircuitState, EventProxies};
 use fanwire_telemetry::LogThrottle;
@@ -49,13 +49,16 @@ pub(crate) struct Services {
     pub plain_requests: Arc<PlainRequests>,
     /// For backends and operators, if they have a listener of their own (`http_server.internal_port`).
     pub internal: Option<RootService>,
+    /// For unidirectional gRPC, if it has a listener.
+    pub uni_grpc: Option<UniGrpcService>,
 }
 
 pub(crate) fn services(config: &Config, parts: Parts) -> Services {
     let api = (!config.http_api.disabled).then(|| api_service(&parts));
     let mut pages = pages(config, &parts);
     let local_hosts_only = config.development;
-    let ClientRoutes { mut router, plain: endpoints } = ClientRoutes::new(config, parts.clients);
+    let ClientRoutes { mut router, plain: endpoints, uni_grpc } =
+        ClientRoutes::new(config, parts.clients);
     if config.demo.enabled {
         router = router.merge(demo(config, parts.metrics, &parts.demo_curl));
     }
@@ -74,7 +77,7 @@ pub(crate) fn services(config: &Config, parts: Parts) -> Services {
     let root_service = |router, api| RootService { local_hosts_only, ..with_api(router, api) };
     if !config.http_server.is_split() {
         let public = root_service(router.merge(pages), api);
-        return Services { public, plain_requests, internal: None };
+        return Services { public, plain_requests, internal: None, uni_grpc };
     }
     let (public_api, internal_api) =
         if config.http_api.external { (api, None) } else { (None, api) };
@@ -82,6 +85,7 @@ pub(crate) fn services(config: &Config, parts: Parts) -> Services {
         public: root_service(router, public_api),
         plain_requests,
         internal: Some(root_service(pages, internal_api)),
+        uni_grpc,
     }
 }
 

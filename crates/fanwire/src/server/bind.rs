@@ -11,7 +11,7 @@ use std::{
 use tokio::net::TcpListener;
 
 use crate::error::StartError;
-use fanwire_config::{AutocertOptions, Config};
+use fanwire_config::{AutocertOptions, Config, GrpcListenerOptions};
 use fanwire_edge::listener;
 use fanwire_tls::AcmeError;
 
@@ -21,8 +21,42 @@ pub(super) struct Bound {
     pub(super) address: SocketAddr,
 }
 
-/// The listener for clients, and the internal listener if one is configured.
-pub(super) async fn bind(
+/// The listeners of a server.
+pub(super) struct Listeners {
+    pub(super) public: Bound,
+    /// Where it is not the one for clients.
+    pub(super) internal: Option<Bound>,
+    pub(super) grpc_api: Option<Bound>,
+    pub(super) uni_grpc: Option<Bound>,
+}
+
+impl Listeners {
+    /// Binds those that are configured.
+    pub(super) async fn bind(
+        config: &Config,
+        listener: Option<StdListener>,
+    ) -> Result<Self, StartError> {
+        let (public, internal) = bind_http(config, listener).await?;
+        let grpc_api =
+            bind_grpc("grpc_api.", "grpc_api.address", &config.grpc_api.listener).await?;
+        let uni_grpc = bind_grpc("uni_grpc.", "uni_grpc.address", &config.uni_grpc).await?;
+        Ok(Self { public, internal, grpc_api, uni_grpc })
+    }
+}
+
+async fn bind_grpc(
+    keys: &'static str,
+    key: &'static str,
+    options: &GrpcListenerOptions,
+) -> Result<Option<Bound>, StartError> {
+    if !options.enabled {
+        return Ok(None);
+    }
+    let address = resolve(key, &options.address, options.port).await?;
+    Bound::at(keys, address).map(Some)
+}
+
+async fn bind_http(
     config: &Config,
     listener: Option<StdListener>,
 ) -> Result<(Bound, Option<Bound>), StartError> {

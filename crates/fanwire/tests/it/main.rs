@@ -15,6 +15,7 @@ mod embedded;
 mod endpoints;
 mod fairness;
 mod forwarded;
+mod grpc;
 mod handshake;
 mod hooks;
 mod http2;

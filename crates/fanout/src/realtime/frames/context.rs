@@ -52,7 +52,8 @@ impl Form {
     pub(super) fn of(format: PeerFormat) -> Self {
         let framing = match format.transport.framing() {
             Framing::WebSocket => 0,
-            Framing::Lines => 1,
+            // The latter has no context.
+            Framing::Lines | Framing::GrpcMessages => 1,
             Framing::Events => 2,
         };
         Self(framing * 2 + u8::from(format.is_binary))

@@ -46,7 +46,9 @@ impl Body {
     pub(super) fn messages(&self) -> Vec<Vec<u8>> {
         let text = &self.plaintext[..];
         let messages: Vec<Vec<u8>> = match (self.framing, self.encoding) {
-            (Framing::WebSocket, _) => unreachable!("a response"),
+            (Framing::WebSocket | Framing::GrpcMessages, _) => {
+                unreachable!("a compressed response")
+            }
             (Framing::Events, _) => {
                 assert!(text.starts_with(b"\n"), "an empty line");
                 events(std::str::from_utf8(text).expect("text"))

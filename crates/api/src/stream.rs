@@ -1,4 +1,4 @@
-//! The commands of a long request (`POST /api/stream`): one JSON object a line, answered by one line each, in their order.
+//! The commands of a long request: of `POST /api/stream` one JSON object a line, over gRPC messages, answered by one each, in their order.
 //! In: pieces of a body → out: its lines; lines → their answers as JSON text.
 //! Uses the commands of `batch` with an `id`; never a socket, never waits for input.
 //! Changed here: the form of a line and of its answer. When a body is read is decided by the shell.
@@ -16,8 +16,9 @@ use serde_json::value::RawValue;
 
 use crate::error::NO_METHOD;
 use crate::method::batch::{Reply, take_method};
+use crate::refusals::Named;
 use crate::reply_budget::ReplyBudget;
-use crate::{Api, ApiError, Command, Outcome};
+use crate::{Api, ApiError, Command, Outcome, protobuf};
 
 /// Splits a body into lines.
 pub struct Lines {
@@ -29,12 +30,21 @@ pub struct Lines {
     is_too_long: bool,
 }
 
-/// A line without its end.
+/// A line without its end, or a message of a gRPC stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
     Text(Bytes),
     /// The line is longer than allowed.
     TooLong,
+    /// A `Command` in Protobuf, whose answer is a `Reply` behind the prefix of a gRPC message.
+    Message(Bytes),
+}
+
+/// The form of an answer.
+enum AnswerForm {
+    /// A JSON object with the `id` of the command, and a line feed.
+    Line(Option<Box<RawValue>>),
+    Message,
 }
 
 impl Lines {
@@ -112,7 +122,7 @@ impl Api {
         {
             budget.pause().await;
             let before = answers.len();
-            let StreamCommand { id, command } = decode(&line);
+            let (form, command) = decode(&line);
             let reads = command.as_ref().is_ok_and(Command::is_read);
             let others_max = if reads { 0 } else { IN_FLIGHT_MAX - 1 };
             while in_flight.len() > others_max {
@@ -128,7 +138,7 @@ impl Api {
                 }
                 Err(error) => Started::Done(Err(error)),
             };
-            in_flight.push_back((id, started));
+            in_flight.push_back((form, started));
             while matches!(in_flight.front(), Some((_, Started::Done(_))))
                 || reads && !in_flight.is_empty()
             {
@@ -146,26 +156,27 @@ impl Api {
 /// Waits for the first command and writes its answer.
 async fn answer_first(
     api: &Api,
-    in_flight: &mut VecDeque<(Option<Box<RawValue>>, Started<'_>)>,
+    in_flight: &mut VecDeque<(AnswerForm, Started<'_>)>,
     answers: &mut Vec<u8>,
 ) {
-    let Some((id, started)) = in_flight.pop_front() else { return };
+    let Some((form, started)) = in_flight.pop_front() else { return };
     let outcome = match started {
         Started::Done(outcome) => outcome,
         Started::Pending(run) => run.await,
     };
     if let Err(error) = &outcome {
-        api.log_error("stream", error, "", None);
+        api.log_error("stream", error, Named::default, None);
     }
     let reply = outcome.map_or_else(|error| Reply::Error { error }, Reply::Outcome);
-    let begin = match id {
-        Some(id) => {
+    let begin = match form {
+        AnswerForm::Message => return protobuf::framed_reply(&reply, answers),
+        AnswerForm::Line(Some(id)) => {
             answers.extend_from_slice(b"{\"id\":");
             answers.extend_from_slice(id.get().as_bytes());
             answers.push(b',');
             Some(answers.len())
         }
-        None => None,
+        AnswerForm::Line(None) => None,
     };
     serde_json::to_writer(&mut *answers, &reply).expect("replies have string keys");
     if let Some(begin) = begin {
@@ -175,11 +186,16 @@ async fn answer_first(
 }
 
 /// Decodes a line. An error of a parameter is 107, like other bad lines; its answer has the `id` if the line is JSON.
-fn decode(line: &Line) -> StreamCommand {
-    match line {
+fn decode(line: &Line) -> (AnswerForm, Result<Command, ApiError>) {
+    let StreamCommand { id, command } = match line {
         Line::Text(line) => decode_text(str::from_utf8(line).unwrap_or_default()),
         Line::TooLong => StreamCommand { id: None, command: Err(TOO_LONG) },
-    }
+        Line::Message(bytes) => {
+            let invalid = ApiError::BAD_REQUEST.because("the message is not a valid Command");
+            return (AnswerForm::Message, protobuf::command(bytes).unwrap_or(Err(invalid)));
+        }
+    };
+    (AnswerForm::Line(id), command)
 }
 
 /// Decodes the text of a line, as [`decode`] does.

@@ -1,0 +1,248 @@
+//! Scenario `publish`: the server's CPU per publication of a backend, by gRPC next to HTTP, one call each and in a stream.
+//! In: numbers of publications → out: a table of medians; not passed above `--bar` or `--stream-bar`.
+//! Uses `target` for the server, `caller` for HTTP, h2 for gRPC; one connection for each way, which waits for its answers.
+//! Change here what is compared; the messages are those of `crates/api/proto`, written by hand.
+
+use anyhow::{Context, Result, ensure};
+use bytes::{BufMut as _, Bytes, BytesMut};
+use clap::Args;
+use h2::client::{self, SendRequest};
+use http::Request;
+use std::cmp::Ordering::Less;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::caller::Caller;
+use crate::setup::Setup;
+use crate::stats::{judge, median};
+use crate::target::{API_KEY, Target};
+use fanwire_load::generator::publisher::{answer_length, http_request};
+use fanwire_load::machine::Meter;
+
+/// CPU of the server per publication, by gRPC next to HTTP, without subscribers.
+#[derive(Args)]
+pub struct Publish {
+    /// Publications of each way in each round.
+    #[arg(long, default_value_t = 50_000)]
+    publications: usize,
+    /// Bytes of the data, which is JSON.
+    #[arg(long, default_value_t = 100)]
+    bytes: usize,
+    /// Rounds of all ways on one server.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Fail when a call by gRPC takes more than this times the CPU of a POST.
+    #[arg(long)]
+    bar: Option<f64>,
+    /// Fail when a command of a stream takes more than this times the CPU of a POST.
+    #[arg(long)]
+    stream_bar: Option<f64>,
+    #[command(flatten)]
+    setup: Setup,
+}
+
+const NAMES: [&str; 3] = ["POST", "gRPC", "gRPC stream"];
+
+impl Publish {
+    /// True when the bars are met or none was set.
+    ///
+    /// # Errors
+    /// A server that does not start, or a publication that fails.
+    pub fn run(self) -> Result<bool> {
+        self.setup.pin_generator()?;
+        let settings = serde_json::json!({
+            "grpc_api": { "enabled": true, "address": "127.0.0.1", "port": 0, "key": API_KEY },
+        });
+        let core = self.setup.server_core;
+        let target = Target::fanwire(&self.setup.binary()?, Some(core), settings)?;
+        let data = serde_json::to_string(&"x".repeat(self.bytes.saturating_sub(2)))?;
+        let mut http = Http::open(target.address(), &data)?;
+        let mut grpc = Grpc::open(target.grpc_address()?, &data)?;
+        println!(
+            "publish: {} publications of {} bytes per round, one connection; server on core {core}\n",
+            self.publications,
+            data.len()
+        );
+        println!("way            CPU µs each  publications/s");
+        let mut samples: [Vec<(f64, f64)>; 3] = Default::default();
+        for _ in 0..self.rounds {
+            for (way, samples) in samples.iter_mut().enumerate() {
+                let meter = Meter::start(target.pid(), core)?;
+                match way {
+                    0 => http.publish(self.publications)?,
+                    1 => grpc.publish(self.publications)?,
+                    _ => grpc.stream(self.publications)?,
+                }
+                let usage = meter.stop()?;
+                let count = self.publications as f64;
+                samples.push((usage.cpu_seconds * 1e6 / count, count / usage.wall_seconds));
+            }
+        }
+        for (name, samples) in NAMES.iter().zip(&samples) {
+            let [cpu, rate] = [
+                median(samples.iter().map(|(cpu, _)| *cpu)),
+                median(samples.iter().map(|(_, rate)| *rate)),
+            ];
+            println!("{name:<13}  {cpu:>11.2}  {rate:>14.0}");
+        }
+        let ratio = |way: usize| {
+            let rounds = samples[way].iter().zip(&samples[0]);
+            median(rounds.map(|((cpu, _), (post, _))| cpu / post))
+        };
+        let (passed, verdict) = judge(ratio(1), Less, self.bar);
+        println!("\nratio of CPU, gRPC / POST: {:.3}{verdict}", ratio(1));
+        let (stream_passed, verdict) = judge(ratio(2), Less, self.stream_bar);
+        println!("ratio of CPU, gRPC stream / POST: {:.3}{verdict}", ratio(2));
+        Ok(passed && stream_passed)
+    }
+}
+
+/// One connection that is kept alive.
+struct Http {
+    caller: Caller,
+    request: Vec<u8>,
+}
+
+impl Http {
+    fn open(address: SocketAddr, data: &str) -> Result<Self> {
+        let body = format!("{{\"channel\":\"{CHANNEL}\",\"data\":{data}}}");
+        let request = http_request("publish", &body, API_KEY);
+        Ok(Self { caller: Caller::open(address)?, request })
+    }
+
+    fn publish(&mut self, count: usize) -> Result<()> {
+        for _ in 0..count {
+            self.caller.send(&self.request)?;
+            let answer = self.caller.take(answer_length)?;
+            ensure!(answer.ends_with(b"{\"result\":{}}"), "{}", String::from_utf8_lossy(&answer));
+        }
+        Ok(())
+    }
+}
+
+/// One connection of HTTP/2.
+struct Grpc {
+    runtime: Runtime,
+    requests: SendRequest<Bytes>,
+    /// A `PublishRequest`, and a `Command` with it, each behind its prefix.
+    call: Bytes,
+    command: Bytes,
+}
+
+impl Grpc {
+    fn open(address: SocketAddr, data: &str) -> Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let requests = runtime.block_on(async {
+            let socket = TcpStream::connect(address).await?;
+            socket.set_nodelay(true)?;
+            let (requests, connection) = client::Builder::new()
+                .initial_window_size(1 << 20)
+                .initial_connection_window_size(1 << 20)
+                .handshake(socket)
+                .await?;
+            tokio::spawn(connection);
+            anyhow::Ok(requests)
+        })?;
+        let request = [field(1, CHANNEL.as_bytes()), field(2, data.as_bytes())].concat();
+        let command = framed(&field(4, &request));
+        Ok(Self { runtime, requests, call: framed(&request), command })
+    }
+
+    fn publish(&mut self, count: usize) -> Result<()> {
+        let Self { runtime, requests, call, .. } = self;
+        runtime.block_on(async {
+            for _ in 0..count {
+                poll_fn(|context| requests.poll_ready(context)).await?;
+                let (response, mut body) = requests.send_request(
+                    request("centrifugal.centrifugo.api.CentrifugoApi/Publish")?,
+                    false,
+                )?;
+                body.send_data(call.clone(), true)?;
+                let mut body = response.await?.into_body();
+                let mut message = BytesMut::new();
+                while let Some(piece) = body.data().await {
+                    let piece = piece?;
+                    body.flow_control().release_capacity(piece.len())?;
+                    message.extend_from_slice(&piece);
+                }
+                // An empty result: field 2 of no bytes.
+                ensure!(message == framed(&field(2, b"")), "{message:x?}");
+                let trailers = body.trailers().await?.context("no trailers")?;
+                ensure!(
+                    trailers.get("grpc-status").is_some_and(|status| status == "0"),
+                    "{trailers:?}"
+                );
+            }
+            Ok(())
+        })
+    }
+
+    fn stream(&mut self, count: usize) -> Result<()> {
+        let Self { runtime, requests, command, .. } = self;
+        runtime.block_on(async {
+            poll_fn(|context| requests.poll_ready(context)).await?;
+            let (response, mut body) =
+                requests.send_request(request("fanwire.api.FanwireApi/CommandStream")?, false)?;
+            let command = command.clone();
+            let sending = tokio::spawn(async move {
+                for number in 1..=count {
+                    body.reserve_capacity(command.len());
+                    while body.capacity() < command.len() {
+                        poll_fn(|context| body.poll_capacity(context))
+                            .await
+                            .context("the stream ended")??;
+                    }
+                    body.send_data(command.clone(), number == count)?;
+                }
+                anyhow::Ok(())
+            });
+            let mut body = response.await?.into_body();
+            let (mut received, reply) = (0, framed(&field(4, b"")).len());
+            while let Some(piece) = body.data().await {
+                let piece = piece?;
+                body.flow_control().release_capacity(piece.len())?;
+                received += piece.len();
+            }
+            sending.await??;
+            ensure!(
+                received == count * reply,
+                "{received} bytes of replies, expected {count} times {reply}"
+            );
+            let trailers = body.trailers().await?.context("no trailers")?;
+            ensure!(
+                trailers.get("grpc-status").is_some_and(|status| status == "0"),
+                "{trailers:?}"
+            );
+            Ok(())
+        })
+    }
+}
+
+fn request(path: &str) -> Result<Request<()>> {
+    let request = Request::post(format!("http://localhost/{path}"));
+    let request = request.header("content-type", "application/grpc").header("te", "trailers");
+    Ok(request.header("authorization", format!("apikey {API_KEY}")).body(())?)
+}
+
+/// A field of bytes; its length is below 16,384.
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut field = vec![number << 3 | 2];
+    match bytes.len() {
+        length @ ..0x80 => field.push(length as u8),
+        length => field.extend([length as u8 | 0x80, (length >> 7) as u8]),
+    }
+    field.extend_from_slice(bytes);
+    field
+}
+
+fn framed(message: &[u8]) -> Bytes {
+    let mut framed = BytesMut::new();
+    framed.put_u8(0);
+    framed.put_u32(message.len() as u32);
+    framed.put_slice(message);
+    framed.freeze()
+}
+
+const CHANNEL: &str = "news";

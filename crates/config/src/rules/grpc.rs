@@ -1,0 +1,25 @@
+//! A server API over gRPC that has no key.
+//! In: a filled `Config` → out: a remark, unless something else guards the port.
+//! Uses the address as it is written. Never: resolves a name.
+//! What guards a port is changed here; sections `tls` that lack something are found in `tls`.
+
+use std::net::IpAddr;
+
+use super::{Config, RuleResult, Severity};
+use crate::GrpcListenerOptions;
+
+/// Without a key everybody may call, as with Centrifugo; on loopback those are programs of this machine.
+pub(super) fn open_api(config: &Config) -> RuleResult {
+    let GrpcListenerOptions { enabled, address, tls, .. } = &config.grpc_api.listener;
+    let is_local = address == "localhost"
+        || address.parse().is_ok_and(|address: IpAddr| address.is_loopback());
+    let asks_for_certificates = tls.enabled && !tls.client_ca_pem.is_empty();
+    (*enabled && config.grpc_api.key.is_empty() && !is_local && !asks_for_certificates).then(|| {
+        let reason = "grpc_api.key is empty, so anybody who reaches grpc_api.port may publish; \
+                      set a key, or grpc_api.address to 127.0.0.1";
+        (Severity::Warning, "grpc_api.key", reason.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests;
