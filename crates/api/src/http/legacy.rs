@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::reply::{Bare, Envelope, Reply};
 use super::request::RequestError;
-use super::{Api, Command, Method, body_error, decode};
+use super::{Api, Command, Method, body_error};
 use crate::json::{Object, or_default};
 use crate::reply_budget::ReplyBudget;
 use crate::{ApiError, BATCH_COMMANDS_MAX, Outcome};
@@ -93,7 +93,8 @@ impl LegacyCommand {
             "[]" if method.takes_empty_body() => "",
             params => params,
         };
-        decode(method, params)
+        method
+            .decode(params)
             .map_err(|_| ApiError::BAD_REQUEST.because("params is not JSON of the method's types"))
     }
 }
