@@ -5,6 +5,7 @@
 
 mod certificates;
 mod compression;
+mod consumers;
 mod delivery;
 mod engine;
 mod events;
@@ -30,6 +31,7 @@ use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, regis
 pub(crate) use self::reloads::Reloads;
 use self::writer::{Labels, MetricsWriter, Readings, ScrapeWriter};
 use crate::{engine::Engine, rooms::Rooms};
+use fanwire_consumers::ConsumerMonitor;
 use fanwire_edge::Refusals;
 use fanwire_events::Events;
 use fanwire_fanout::{BacklogCounters, Contexts, RealtimeCounters, Shards};
@@ -67,6 +69,8 @@ pub(crate) struct Sources {
     pub rooms: Option<Rooms>,
     pub proxies: Option<EventProxies>,
     pub events: Option<Events>,
+    /// The consumers, and the API with the counts of their commands.
+    pub consumers: Option<(ConsumerMonitor, Arc<Api>)>,
     pub reloads: Arc<Reloads>,
 }
 
@@ -175,6 +179,9 @@ impl Scrape {
         }
         if let Some(events) = &self.0.events {
             events::write(events, writer)?;
+        }
+        if let Some((consumers, _)) = &self.0.consumers {
+            consumers::write(consumers, writer)?;
         }
         self.api(writer)
     }
@@ -333,12 +340,18 @@ impl Scrape {
 
     fn api(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
         let counters = self.0.api.counters();
-        let methods: Vec<_> =
-            Method::ALL.into_iter().map(|method| (method, counters.of(method))).collect();
+        let consuming = self.0.consumers.iter().map(|(_, api)| ("consuming", api.counters()));
+        let by_protocol = std::iter::once(("http", counters)).chain(consuming);
+        let methods: Vec<(Labels<2>, MethodCounts)> = by_protocol
+            .flat_map(|(protocol, counters)| {
+                Method::ALL.map(|method| {
+                    let method_label = ("method", method.name().to_owned());
+                    ([("protocol", protocol.to_owned()), method_label], counters.of(method))
+                })
+            })
+            .collect();
         let rows = |read: fn(&MethodCounts) -> u64| {
-            methods
-                .iter()
-                .map(move |(method, counts)| ([("method", method.name().to_owned())], read(counts)))
+            methods.iter().map(move |(labels, counts)| (labels.clone(), read(counts)))
         };
         writer.counters("api_commands", "Calls of the server API", rows(|counts| counts.calls))?;
         writer.counters(
@@ -356,12 +369,8 @@ impl Scrape {
         writer.counters("api_refusals", "Requests refused before a method was called", refused)?;
         let latencies: Vec<_> = methods
             .iter()
-            .map(|(method, counts)| {
-                (
-                    [("method", method.name().to_owned())],
-                    &counts.buckets[..],
-                    counts.time.as_secs_f64(),
-                )
+            .map(|(labels, counts)| {
+                (labels.clone(), &counts.buckets[..], counts.time.as_secs_f64())
             })
             .collect();
         writer.histogram(

@@ -16,6 +16,7 @@ use std::{
 use fanwire_api::Api;
 use fanwire_auth::TokenOptions;
 use fanwire_config::{Config, TlsOptions, example};
+use fanwire_consumers::{ConsumerMonitor, Consumers};
 use fanwire_edge::{
     AdmissionLimits, AllowedOrigins, ClientParts, ConnectionRate, ListenerSettings, SharedLimits,
     TlsAcceptor, TrustedProxies, descriptors, listener, settings as endpoints,
@@ -46,7 +47,7 @@ use crate::{
 /// A running server. Dropping it leaves its threads running; call [`Server::shutdown`]. The [crate](crate) has an example.
 ///
 /// It starts threads, raises the process's soft limit of descriptors to the hard limit, and aborts the process when a shard
-/// panics, because the clients of that shard would hang.
+/// panics, because the clients of that shard would hang; the process exits with 1 when a consumer ended for good.
 pub struct Server {
     addresses: Addresses,
     node: Arc<Node>,
@@ -57,6 +58,7 @@ pub struct Server {
     tls: ListenersTls,
     http: JoinHandle<()>,
     background_tasks: [JoinHandle<()>; 3],
+    consumers: Option<Consumers>,
     /// Orders and renews certificates.
     renewals: Option<JoinHandle<()>>,
     stop: watch::Sender<bool>,
@@ -95,15 +97,14 @@ impl Server {
         let (fetchers, proxies, events) = (fetchers(&config)?, proxies(&config)?, events(&config)?);
         let (engine, node) = Engine::start(&config).await?;
         attach(&node, (hooks, proxies.as_ref(), events.as_ref()), rooms.as_ref(), fetchers);
-        let contexts = Arc::new(compression::contexts(&config));
-        node.prepare_with(contexts.clone());
+        let contexts = compression::prepare(&config, &node);
+        let (api, consumers, consuming) = start_consumers(&config, &node).await?;
         let (realtime_counters, decode_failures, readiness) = Default::default();
-        let shards = start_shards(&config, &node, &contexts, &decode_failures, &realtime_counters)
-            .map_err(StartError::Shards)?;
-        let api = Arc::new(Api::new(node.clone(), config.http_api.api.clone()));
+        let shards = start_shards(&config, &node, &contexts, &decode_failures, &realtime_counters)?;
         let (handshakes, reloads) = (Handshakes::default(), Arc::<Reloads>::default());
-        let acceptors = acceptors(&tls, &handshakes.tls);
-        let sources = Sources {
+        let (acceptors, limits) =
+            (acceptors(&tls, &handshakes.tls), limits(&config, None).shared());
+        let metrics = Arc::new(Metrics::new(Sources {
             node: node.clone(),
             shards: shards.clone(),
             realtime_counters,
@@ -117,12 +118,11 @@ impl Server {
             rooms,
             proxies: proxies.clone(),
             events,
+            consumers: consuming.clone(),
             reloads: reloads.clone(),
-        };
-        let metrics = Arc::new(Metrics::new(sources));
+        }));
         let background_tasks =
             background_tasks(&node, &contexts, &metrics, &shards, &readiness, &handshakes);
-        let limits = limits(&config, None).shared();
         let admission =
             || endpoints::admission(&config, &limits, descriptors, &handshakes.refusals);
         let endpoints =
@@ -134,6 +134,7 @@ impl Server {
             metrics,
             engine,
             proxies,
+            consumers: consuming.map(|(monitor, _)| monitor),
             readiness: readiness.clone(),
             demo_curl: demo_curl(&config, addresses.api),
         };
@@ -148,6 +149,7 @@ impl Server {
             tls,
             http,
             background_tasks,
+            consumers,
             renewals: acme.map(|acme| tokio::spawn(acme.run())),
             stop,
             readiness,
@@ -196,6 +198,8 @@ impl Server {
         let errors = fetchers(config).err().into_iter().chain(acme.map(StartError::Acme));
         let errors = errors.chain(EventProxies::check(&config.proxies).map(StartError::Proxy));
         let errors = errors.chain(events(config).err());
+        let consumers = Consumers::check(&config.consumers).map(StartError::Consumer);
+        let errors = errors.chain(consumers);
         let sections = ListenersTls::check(config).0.into_iter().map(StartError::from);
         errors.chain(engine).chain(sections).collect()
     }
@@ -269,6 +273,9 @@ impl Server {
         if tokio::time::timeout(self.shutdown_timeout + GRACE, all).await.is_err() {
             tracing::warn!("shutdown.timeout passed before every connection was closed");
         }
+        if let Some(consumers) = &self.consumers {
+            consumers.stop(self.shutdown_timeout + GRACE).await;
+        }
         let left = self.shards.connections();
         tracing::info!(
             closed = connections.saturating_sub(left),
@@ -303,6 +310,23 @@ fn proxies(config: &Config) -> Result<Option<EventProxies>, StartError> {
 fn events(config: &Config) -> Result<Option<Events>, StartError> {
     let tls = |source| StartError::Tls { key: "events.http.tls", source };
     Events::new(&config.events).map_err(tls)
+}
+
+/// The API for HTTP, the consumers, and their numbers with an API that counts what they execute.
+type Apis = (Arc<Api>, Option<Consumers>, Option<(ConsumerMonitor, Arc<Api>)>);
+
+/// Starts the consumers. One whose queue cannot be used ends the start.
+async fn start_consumers(config: &Config, node: &Arc<Node>) -> Result<Apis, StartError> {
+    let [for_http, api] =
+        [(); 2].map(|()| Arc::new(Api::new(node.clone(), config.http_api.api.clone())));
+    let consumers = Consumers::start(&config.consumers, &api, node.uid(), |error| {
+        // As a shard that panics does: a server that goes on would look healthy while its messages wait.
+        tracing::error!(%error, "a consumer ended, and with it this process");
+        std::process::exit(1);
+    });
+    let consumers = consumers.await.map_err(StartError::Consumer)?;
+    let consuming = consumers.as_ref().map(|consumers| (consumers.monitor(), api));
+    Ok((for_http, consumers, consuming))
 }
 
 /// Gives a node the hooks of the program and of event proxies, which decide what the program does not, and the fetchers of keys, and rooms their node.

@@ -163,7 +163,7 @@ test('info tells what was counted in the last interval', async (t) => {
   await subscriber(t, 'chat:metrics');
   const counted = async () => (await server.api('info')).nodes[0].metrics;
   // An interval may have ended after a call of another test and before this subscriber.
-  const isHere = ({ items } = { items: {} }) => items['api_commands.method.info'] > 0 && items.node_num_clients >= 1;
+  const isHere = ({ items } = { items: {} }) => items['api_commands.protocol.http.method.info'] > 0 && items.node_num_clients >= 1;
   await eventually(async () => isHere(await counted()), 'calls and the subscriber to be counted');
   const { interval } = await counted();
   assert.ok(interval >= 1, String(interval));

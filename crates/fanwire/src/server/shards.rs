@@ -3,7 +3,7 @@
 //! Uses `fanout`, whose application runs on them. Never: a connection.
 //! Changed here: which key sets what of a shard.
 
-use std::{io, sync::Arc};
+use std::sync::Arc;
 
 use fanwire_config::Config;
 use fanwire_edge::settings as endpoints;
@@ -12,17 +12,19 @@ use fanwire_node::{Node, ShardId};
 use fanwire_protocol::Disconnect;
 use fanwire_shard::{Budget, DecodeFailures, DedicatedSettings, ShardSettings};
 
+use crate::error::StartError;
+
 pub(super) fn start_shards(
     config: &Config,
     node: &Arc<Node>,
     contexts: &Arc<Contexts>,
     decode_failures: &Arc<DecodeFailures>,
     realtime_counters: &Arc<parking_lot::Mutex<Vec<RealtimeCounters>>>,
-) -> io::Result<Arc<Shards>> {
+) -> Result<Arc<Shards>, StartError> {
     let (hub_node, realtime_counters) = (node.clone(), realtime_counters.clone());
     let (settings, contexts) =
         (settings(config, contexts.memory(), decode_failures.clone()), contexts.clone());
-    let encode_worker = EncodeWorker::start()?;
+    let encode_worker = EncodeWorker::start().map_err(StartError::Shards)?;
     let joins_pushes = config.uni_websocket.join_push_messages;
     let shards = Shards::start(&settings, move |number| {
         let shard = ShardId(u16::try_from(number).expect("fewer than 65,536 shards"));
@@ -31,7 +33,8 @@ pub(super) fn start_shards(
                 .join_pushes(joins_pushes);
         realtime_counters.lock().push(realtime.counters());
         realtime
-    })?;
+    });
+    let shards = shards.map_err(StartError::Shards)?;
     for inbox in shards.inboxes() {
         node.attach(Arc::new(ShardInbox(inbox.clone())));
     }

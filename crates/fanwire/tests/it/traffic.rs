@@ -131,7 +131,7 @@ async fn metrics_and_health_report_traffic() {
         "fanwire_node_num_subscriptions 1",
         "fanwire_node_num_channels 1",
         "fanwire_transport_messages_sent_total{transport=\"websocket\",encoding=\"json\"} 2",
-        "fanwire_api_commands_total{method=\"publish\"} 1",
+        "fanwire_api_commands_total{protocol=\"http\",method=\"publish\"} 1",
     ] {
         assert!(metrics.lines().any(|found| found == line), "{line} is missing in\n{metrics}");
     }
