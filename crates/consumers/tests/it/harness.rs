@@ -44,6 +44,9 @@ pub(crate) fn options(section: Json) -> ConsumerOptions {
     config.consumers["the_queue"].clone()
 }
 
+/// A change that makes options wrong.
+pub(crate) type Change<'a> = &'a dyn Fn(&mut ConsumerOptions);
+
 /// Starts one consumer on a node of this name.
 pub(crate) async fn try_start(
     options: &ConsumerOptions,

@@ -12,7 +12,7 @@ use fanwire_config::ConsumerOptions;
 use serde_json::{Value as Json, json};
 
 use crate::harness::{
-    api, many, options, publications, start, stats, try_start, until, until_processed,
+    Change, api, many, options, publications, start, stats, try_start, until, until_processed,
 };
 use crate::server::QueueServer;
 
@@ -176,7 +176,7 @@ async fn headers_are_options_of_publications() {
 async fn a_start_that_cannot_succeed_names_consumer_and_key() {
     let server = QueueServer::nats();
     let context = connect(&server).await;
-    let cases: [(&str, &dyn Fn(&mut ConsumerOptions), &str); 4] = [
+    let cases: [(&str, Change<'_>, &str); 4] = [
         ("url", &|it| it.nats_jetstream.url = "nats://127.0.0.1:1".to_owned(), "refused"),
         (
             "stream_name",
@@ -197,7 +197,7 @@ async fn a_start_that_cannot_succeed_names_consumer_and_key() {
     for (key, change, why) in cases {
         let mut options = consumer(&server);
         change(&mut options);
-        let error = try_start(&options, &api(), "a").await.err().expect("it is wrong").to_string();
+        let error = try_start(&options, &api(), "a").await.expect_err("it is wrong").to_string();
         let begin = format!("consumers[the_queue].nats_jetstream.{key}: ");
         assert!(error.starts_with(&begin) && error.contains(why), "{error}");
     }

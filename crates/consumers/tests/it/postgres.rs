@@ -14,7 +14,8 @@ use serde_json::json;
 use tokio_postgres::{Client, NoTls};
 
 use crate::harness::{
-    api, many, node_options, options, publications, start, stats, try_start, until, until_processed,
+    Change, api, many, node_options, options, publications, start, stats, try_start, until,
+    until_processed,
 };
 use crate::server::QueueServer;
 
@@ -225,7 +226,7 @@ async fn a_shutdown_in_the_middle_of_a_batch_leaves_the_rest_in_the_table() {
 async fn a_start_that_cannot_succeed_names_consumer_and_key() {
     let (server, client) = outbox().await;
     client.batch_execute("CREATE TABLE other (id int); CREATE ROLE reader LOGIN; GRANT SELECT ON centrifugo_outbox TO reader").await.expect("more tables");
-    let cases: [(&str, &dyn Fn(&mut ConsumerOptions), &str); 5] = [
+    let cases: [(&str, Change<'_>, &str); 5] = [
         ("dsn", &|it| it.postgresql.dsn = "postgres://app@127.0.0.1:1/x".into(), "refused"),
         (
             "dsn",
@@ -251,7 +252,7 @@ async fn a_start_that_cannot_succeed_names_consumer_and_key() {
     for (key, change, why) in cases {
         let mut options = consumer(&server, 1);
         change(&mut options);
-        let error = try_start(&options, &api(), "a").await.err().expect("it is wrong").to_string();
+        let error = try_start(&options, &api(), "a").await.expect_err("it is wrong").to_string();
         let begin = format!("consumers[the_queue].postgresql.{key}: ");
         assert!(error.starts_with(&begin) && error.contains(why), "{error}");
     }
