@@ -96,4 +96,5 @@ pub(crate) fn many() -> usize {
     std::env::var("FANWIRE_MESSAGES").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000)
 }
 
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The brokers of librdkafka take two minutes until two members of a group have shared its partitions.
+const PATIENCE: Duration = Duration::from_secs(300);
