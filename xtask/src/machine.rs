@@ -108,6 +108,16 @@ pub(crate) fn redis() -> Result<PathBuf> {
     program(&["redis-server", "redis-check-rdb"])
 }
 
+/// The program of PostgreSQL, which Debian keeps in a folder for each version.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn postgres() -> Result<PathBuf> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut programs = versions.map(|version| version.path().join("bin/postgres"));
+    programs.find(|program| program.is_file()).map_or_else(|| program(&["postgres"]), Ok)
+}
+
 /// A Python 2.7 that runs, for the Autobahn TestSuite.
 pub(crate) fn python_2_7() -> Option<PathBuf> {
     let versions = std::env::var_os("PYENV_ROOT")

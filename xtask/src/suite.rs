@@ -5,6 +5,7 @@
 
 mod acme;
 mod binaries;
+mod consumers;
 mod interop;
 mod lanes;
 mod steps;
@@ -75,7 +76,7 @@ const CHECK: &[Stage] = &[&[&[FMT, TIDY, CLIPPY, PURE]]];
 /// Stages of all suites. The build and the installation do not wait for each other; the suites need both. Each suite
 /// starts servers at ports of its own, and most of them wait more than they work. The longest begin first.
 const STAGES: &[Stage] = &[
-    &[&[FMT, TIDY, BUILD, long(DIST)], &[NPM, PIP, GO_CLIENTS, PEBBLE, long(FIREFOX)]],
+    &[&[FMT, TIDY, BUILD, long(DIST)], &[NPM, PIP, GO_CLIENTS, PEBBLE, NATS, long(FIREFOX)]],
     &[
         &[timed(UNIT)],
         &[timed(AUTOBAHN)],
@@ -87,6 +88,7 @@ const STAGES: &[Stage] = &[
         &[timed(PYTHON)],
         // Of these each counts on ports that stay free while its Redis is away.
         &[timed(REDIS), long(SOAK), long(FAILURES)],
+        &[timed(CONSUMERS), long(KAFKA)],
         &[timed(ACME)],
         &[timed(INTEROP)],
         &[timed(BROWSER)],
@@ -108,8 +110,12 @@ const GO_CLIENTS: Step =
     step("go-clients", "Go WebSocket clients, modules as in go.sum", steps::go_clients_built);
 const PEBBLE: Step =
     step("pebble", "a certificate authority for tests, modules as in go.sum", acme::pebble);
+const NATS: Step = step("nats", "a NATS server for tests, modules as in go.sum", consumers::nats);
 const UNIT: Step =
-    step("unit", "tests of the workspace but those with Redis or Pebble", steps::unit);
+    step("unit", "tests of the workspace but those with Redis, queues or Pebble", steps::unit);
+const CONSUMERS: Step =
+    step("consumers", "tests that start PostgreSQL, Redis and NATS", consumers::tests);
+const KAFKA: Step = step("kafka", "tests with librdkafka and its brokers", consumers::kafka);
 const DOC: Step = step("doc", "the examples in the documentation", steps::doc);
 const ACME: Step = step("acme", "tests that order certificates from Pebble", acme::tests);
 const REDIS: Step = step("redis", "tests that start Redis, Sentinels and Clusters", steps::redis);

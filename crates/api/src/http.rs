@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 use axum::body::HttpBody;
 use bytes::Bytes;
-use fanwire_node::protocol::without_halves;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
@@ -195,7 +194,7 @@ impl HttpApi {
         match route {
             ApiRoute::Method(method) => {
                 let wrong = |error| RequestError::Malformed(body_error::describe(text, &error));
-                let outcome = self.api.run(decode(method, text).map_err(wrong)?).await;
+                let outcome = self.api.run(method.decode(text).map_err(wrong)?).await;
                 if let Err(error) = &outcome {
                     self.api.log_error(method.name(), error, || Named::in_json(text), Some(peer));
                 }
@@ -204,21 +203,6 @@ impl HttpApi {
             ApiRoute::Legacy => legacy::run(&self.api, text, |_| true).await,
         }
     }
-}
-
-/// Decodes the command of a body, which may be empty for methods without required fields.
-fn decode(method: Method, body: &str) -> Result<Command, serde_json::Error> {
-    use serde::de::{DeserializeSeed as _, Error as _};
-
-    let body = if body.is_empty() && method.takes_empty_body() { "{}" } else { body };
-    let read = |body: &str| {
-        let mut json = serde_json::Deserializer::from_str(body);
-        let command = method.deserialize(&mut json)?;
-        json.end()?;
-        command.ok_or_else(|| serde_json::Error::custom("null is no JSON object"))
-    };
-    // Backends that cut a text inside a character send half a surrogate pair, which serde_json refuses.
-    read(body).or_else(|error| without_halves(body).map_or(Err(error), |body| read(&body)))
 }
 
 /// The configured prefix with a leading slash and no trailing one; "" for an empty prefix.

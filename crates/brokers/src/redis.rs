@@ -20,6 +20,7 @@ mod location;
 mod members;
 mod message_handler;
 mod options;
+mod own_connection;
 mod ports;
 mod pubsub_connection;
 mod reads;
@@ -60,6 +61,7 @@ pub use appender::StreamAppender;
 pub use error::RedisError;
 pub use health::Health;
 pub use options::{RedisOptions, Wait};
+pub use own_connection::{OwnConnection, OwnDialer};
 pub use socket::Tls;
 
 /// One engine: its connections to one Redis or one Cluster, or to several that share the channels.

@@ -11,10 +11,11 @@ use serde_json::Value as Json;
 use super::finding::{Finding, Severity};
 use super::key::{Key, Kind, Misfit, Row, Support, Value, Weight};
 use super::keys::{
-    self, NAMESPACES, PROXIES, RPC_NAMESPACES, RPC_PROXY, RPC_WITHOUT_NAMESPACE, WITHOUT_NAMESPACE,
+    self, CONSUMERS, NAMESPACES, PROXIES, RPC_NAMESPACES, RPC_PROXY, RPC_WITHOUT_NAMESPACE,
+    WITHOUT_NAMESPACE,
 };
 use super::settings::{MemberSettings, Raw, Setting, Settings, Values};
-use super::{Config, Proxies, ProxyOptions, catalog};
+use super::{Config, ConsumerOptions, Proxies, ProxyOptions, TlsOptions, catalog};
 
 pub(crate) fn apply(settings: &Settings, findings: &mut Vec<Finding>) -> Config {
     let mut config = Config::blank();
@@ -50,6 +51,9 @@ pub(crate) fn apply(settings: &Settings, findings: &mut Vec<Finding>) -> Config 
         place.fill(choice, namespace, findings);
     });
     proxies(settings, &mut config.proxies, findings);
+    config.consumers = by_name(settings, CONSUMERS, findings, |place, options, findings| {
+        place.consumer(options, findings);
+    });
     config
 }
 
@@ -86,9 +90,14 @@ fn by_name<T: Default>(
         let (mut name, mut target) = (String::new(), T::default());
         place.fill(keys::proxy::NAME, &mut name, findings);
         fill(&place, &mut target, findings);
-        let is_char = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let (marks, expected) = match list {
+            // It is part of names of locks and of variables.
+            CONSUMERS => ("_", "at least two letters, digits or `_`"),
+            _ => ("-_.", "at least two letters, digits, `-`, `_` or `.`"),
+        };
+        let is_char = |c: char| c.is_ascii_alphanumeric() || marks.contains(c);
         let expected = if name.len() < 2 || !name.chars().all(is_char) {
-            "at least two letters, digits, `-`, `_` or `.`"
+            expected
         } else if list == PROXIES && name == ProxyChoice::DEFAULT {
             "another name, because this one stands for the proxies of channel.proxy and rpc.proxy"
         } else if members.insert(name.clone(), target).is_some() {
@@ -156,6 +165,46 @@ impl Place<'_> {
     fn proxy(&self, options: &mut ProxyOptions, findings: &mut Vec<Finding>) {
         self.fill(keys::proxy::PROXY, options, findings);
         self.judge(keys::proxy::PROXY_NOT_YET, findings);
+    }
+
+    /// Fills a consumer. Keys of one that is not enabled are not checked, but for its type.
+    fn consumer(&self, options: &mut ConsumerOptions, findings: &mut Vec<Finding>) {
+        use keys::consumers::{
+            CONSUMER, CONSUMER_NOT_YET, HEADER_PLACES, HEADERS, REDIS, REDIS_PLACE, TLS,
+            TLS_PLACES, VALUE_PLACE, VALUES,
+        };
+        let mut found = Vec::new();
+        self.fill(CONSUMER, options, &mut found);
+        let (redis, jetstream) = (&mut options.redis_stream, &mut options.nats_jetstream);
+        let (postgresql, kafka) = (&mut options.postgresql, &mut options.kafka);
+        self.within(REDIS_PLACE).fill(REDIS, &mut redis.redis, &mut found);
+        let modes = [&mut jetstream.publication_data_mode, &mut kafka.publication_data_mode];
+        for (place, mode) in HEADER_PLACES.into_iter().zip(modes) {
+            self.within(place).fill(HEADERS, mode, &mut found);
+        }
+        self.within(VALUE_PLACE).fill(VALUES, &mut redis.publication_data_mode, &mut found);
+        let tls: [&mut TlsOptions; TLS_PLACES.len()] = [
+            &mut postgresql.tls,
+            &mut redis.redis.tls,
+            &mut redis.redis.sentinel_tls,
+            &mut jetstream.tls,
+            &mut kafka.tls,
+        ];
+        for (place, tls) in TLS_PLACES.into_iter().zip(tls) {
+            self.within(place).fill(TLS, tls, &mut found);
+        }
+        self.judge(CONSUMER_NOT_YET, &mut found);
+        let is_for_all =
+            |key: &str| [".type", ".enabled"].iter().any(|always| key.ends_with(always));
+        found.retain(|finding| options.enabled || is_for_all(&finding.key));
+        findings.append(&mut found);
+    }
+
+    /// A section of this one.
+    fn within(&self, section: &str) -> Self {
+        let (stored, shown) = (&self.stored, &self.shown);
+        let (stored, shown) = (format!("{stored}{section}."), format!("{shown}{section}."));
+        Self { stored, shown, ..*self }
     }
 
     /// Gives every row its value, in the order of the table.

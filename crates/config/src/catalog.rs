@@ -8,7 +8,8 @@ use std::sync::LazyLock;
 
 use super::key::{Key, Kind, Row, Support};
 use super::keys::{
-    self, NAMESPACES, PROXIES, RPC_NAMESPACES, RPC_PROXY, RPC_WITHOUT_NAMESPACE, WITHOUT_NAMESPACE,
+    self, CONSUMERS, NAMESPACES, PROXIES, RPC_NAMESPACES, RPC_PROXY, RPC_WITHOUT_NAMESPACE,
+    WITHOUT_NAMESPACE,
 };
 
 /// A key under its full name.
@@ -29,6 +30,10 @@ impl Entry {
     pub fn works(&self) -> bool {
         self.key.support == Support::Works
     }
+
+    fn is_secret(&self) -> bool {
+        matches!(self.key.kind, Kind::Secret) && self.works()
+    }
 }
 
 /// Entries with the same first part of their names.
@@ -42,27 +47,41 @@ pub struct Section {
 /// A list of sections, each with a name.
 pub(crate) struct List {
     pub(crate) key: Key,
-    /// The section whose keys its members have.
+    /// The section whose keys its members have; "" for consumers, whose keys no section has.
     like: &'static str,
 }
 
 impl List {
     /// The key of a member; for the name of a file with a secret, the secret.
     pub(crate) fn find(&self, name: &str) -> Option<&'static Key> {
+        if name == NAME.key.name {
+            return Some(&NAME.key);
+        }
+        if self.like.is_empty() {
+            let named = |name: &str| consumers().iter().find(|entry| entry.name == name);
+            let of_file = || named(name.strip_suffix(FILE)?).filter(|entry| entry.is_secret());
+            return named(name).or_else(of_file).map(|entry| entry.key);
+        }
         let full = format!("{}.{name}", self.like);
-        let found = || find(&full).or_else(|| secret_of_file(&full)).map(|entry| entry.key);
-        if name == NAME.key.name { Some(&NAME.key) } else { found() }
+        find(&full).or_else(|| secret_of_file(&full)).map(|entry| entry.key)
     }
 
     /// Whether keys of a member exist below this name.
     pub(crate) fn is_section(&self, name: &str) -> bool {
+        if self.like.is_empty() {
+            let is_above =
+                |full: &str| full.strip_prefix(name).is_some_and(|it| it.starts_with('.'));
+            return consumers().iter().any(|entry| is_above(&entry.name));
+        }
         is_section(&format!("{}.{name}", self.like))
     }
 
     /// The names of a member's keys and sections.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + Clone {
-        let within = names().filter_map(|name| name.strip_prefix(self.like)?.strip_prefix('.'));
-        within.chain([NAME.key.name])
+        let like = (!self.like.is_empty()).then_some(self.like);
+        let within = names().filter_map(move |name| name.strip_prefix(like?)?.strip_prefix('.'));
+        let own = if like.is_none() { consumers() } else { &[] };
+        within.chain(own.iter().map(|entry| &*entry.name)).chain([NAME.key.name])
     }
 }
 
@@ -84,7 +103,21 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 /// The secret whose value is in the file that a key `…_file` names.
 pub(crate) fn secret_of_file(name: &str) -> Option<&'static Entry> {
     let entry = find(name.strip_suffix(FILE)?)?;
-    (matches!(entry.key.kind, Kind::Secret) && entry.works()).then_some(entry)
+    entry.is_secret().then_some(entry)
+}
+
+/// Every key of a consumer, by its name within one; the name of the consumer is not among them.
+pub(crate) fn consumers() -> &'static [Entry] {
+    static CONSUMERS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+        let name = |section: &str, key: &Key| match section {
+            "" => key.name.to_owned(),
+            section => format!("{section}.{}", key.name),
+        };
+        keys::consumers::keys()
+            .map(|(section, key)| Entry { name: name(section, key), key })
+            .collect()
+    });
+    &CONSUMERS
 }
 
 /// Every key that works, by section.
@@ -162,7 +195,7 @@ pub(crate) const FILE: &str = "_file";
 static NAME: &Row<String> = &keys::proxy::NAME[0];
 
 /// Every list.
-pub(crate) static LISTS: [List; 3] = [
+pub(crate) static LISTS: [List; 4] = [
     List {
         key: objects(
             NAMESPACES,
@@ -183,6 +216,13 @@ pub(crate) static LISTS: [List; 3] = [
             "Proxies of RPC methods with a namespace: a list of sections with `name` and the keys of rpc.without_namespace.",
         ),
         like: RPC_WITHOUT_NAMESPACE,
+    },
+    List {
+        key: objects(
+            CONSUMERS,
+            "Consumers of message queues: a list of sections with `name` and the keys of a consumer.",
+        ),
+        like: "",
     },
 ];
 

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use super::catalog::{Entry, entries, sections};
+use super::catalog::{Entry, consumers, entries, sections};
 use super::duration;
 use super::file::Format;
 use super::key::{Key, Kind, Row, Support, Value, Weight};
@@ -50,6 +50,10 @@ pub fn markdown() -> String {
     for Row { key, .. } in proxy::PROXY {
         row(key.name, key, &mut page);
     }
+    let _ = writeln!(page, "{CONSUMERS}{TABLE_HEAD}");
+    for entry in consumers().iter().filter(|entry| entry.works()) {
+        row(&entry.name, entry.key, &mut page);
+    }
     page.push_str(NOT_YET);
     let is_repeated =
         |entry: &&Entry| entry.name.starts_with(WITHOUT_NAMESPACE) || is_of_a_proxy(entry);
@@ -58,6 +62,9 @@ pub fn markdown() -> String {
     page.push_str(NOT_YET_HEAD);
     let within = entries().iter().filter(|entry| entry.name.starts_with(RPC_PROXY));
     not_yet_rows(within, &mut page);
+    page.push_str("\nIn a consumer:\n\n");
+    page.push_str(NOT_YET_HEAD);
+    not_yet_rows(consumers().iter(), &mut page);
     page.push_str("\nIn a namespace and under `channel.without_namespace`:\n\n");
     page.push_str(NOT_YET_HEAD);
     let within = entries().iter().filter(|entry| entry.name.starts_with(WITHOUT_NAMESPACE));
@@ -273,6 +280,14 @@ const PROXIES: &str = "
 An event proxy is a backend that decides about events of clients. Namespaces name the one that is asked; where they name none,
 it is that of `channel.proxy` or `rpc.proxy`. In the environment `proxies` is as `channel.namespaces` is:
 `FANWIRE_PROXIES=\"pay\"` and `FANWIRE_PROXIES_PAY_ENDPOINT=http://pay.example/events`. There is an event proxy in
+
+";
+
+const CONSUMERS: &str = "
+### Consumers
+
+Each member of `consumers` takes messages from a queue ([consumers.md](consumers.md)). In the environment the list is
+`FANWIRE_CONSUMERS`, as JSON, and its members have variables by their names: `FANWIRE_CONSUMERS_MY_OUTBOX_POSTGRESQL_DSN`.
 
 ";
 

@@ -9,6 +9,7 @@ use super::key::Kind;
 
 pub(crate) mod channel;
 pub(crate) mod client;
+pub(crate) mod consumers;
 pub(crate) mod events;
 pub(crate) mod grpc;
 pub(crate) mod not_yet;
@@ -16,10 +17,11 @@ pub(crate) mod proxy;
 pub(crate) mod server;
 pub(crate) mod unidirectional;
 
-/// Lists of sections, each with a name: namespaces, event proxies, namespaces of RPC methods.
+/// Lists of sections, each with a name: namespaces, event proxies, namespaces of RPC methods, consumers.
 pub(crate) const NAMESPACES: &str = "channel.namespaces";
 pub(crate) const PROXIES: &str = "proxies";
 pub(crate) const RPC_NAMESPACES: &str = "rpc.namespaces";
+pub(crate) const CONSUMERS: &str = "consumers";
 /// The section with the rules of channels outside all namespaces.
 pub(crate) const WITHOUT_NAMESPACE: &str = "channel.without_namespace";
 /// The section for RPC methods outside all namespaces.
@@ -34,7 +36,6 @@ const PORT_TEXT: Kind = Kind::PortText;
 const PATH: Kind = Kind::Path;
 const LIST: Kind = Kind::List;
 const BLOCK: Kind = Kind::Block;
-const OBJECTS: Kind = Kind::Objects;
 const PORT: Kind = integer(0, 65_535);
 /// Sizes and counts that fit in memory anywhere.
 const COUNT: Kind = integer(0, 0x7FFF_FFFF);

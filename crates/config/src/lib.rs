@@ -4,6 +4,7 @@
 //! A key is a row in `keys`; kinds of values live in `key`, precedence in `settings`, wording in `finding`.
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ mod admin;
 mod apply;
 mod autocert;
 mod catalog;
+mod consumers;
 mod development;
 pub mod document;
 mod duration;
@@ -40,6 +42,10 @@ mod tests;
 pub use admin::AdminOptions;
 pub use autocert::AutocertOptions;
 pub use catalog::{Entry, Section, entries, find, sections};
+pub use consumers::{
+    ConsumerKind, ConsumerOptions, JetStreamOptions, KafkaOptions, OutboxOptions,
+    PublicationDataMode, RedisStreamOptions,
+};
 pub use events::{EVENT_TYPES, EventsHttpOptions, EventsOptions, EventsRedisStreamOptions};
 pub use file::{FileError, Format};
 pub use finding::{Finding, Problem, Severity, Source};
@@ -83,6 +89,8 @@ pub struct Config {
     pub proxies: Proxies,
     /// Reports of clients and channels to a backend.
     pub events: EventsOptions,
+    /// Consumers of message queues by name.
+    pub consumers: BTreeMap<String, ConsumerOptions>,
     /// How long a graceful shutdown may take.
     pub shutdown_timeout: Duration,
     /// Before it, connections are closed evenly over this time; zero = not.
@@ -546,6 +554,7 @@ impl Config {
             admin: AdminOptions::default(),
             proxies: Proxies::default(),
             events: EventsOptions::default(),
+            consumers: BTreeMap::new(),
             shutdown_timeout: Duration::ZERO,
             drain_interval: Duration::ZERO,
             shards: 0,

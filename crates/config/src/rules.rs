@@ -12,6 +12,7 @@ use super::settings::Settings;
 mod admin;
 mod autocert;
 mod compression;
+mod consumers;
 mod event_proxies;
 mod events;
 mod grpc;
@@ -62,7 +63,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
     let relations = relations.into_iter().flatten();
     let relations = relations.map(|(severity, key, reason)| (severity, key.to_owned(), reason));
     let found = mistakes.chain(relations).chain(namespaces::contradict(config));
-    let found = found.chain(event_proxies::are_right(config));
+    let found = found.chain(event_proxies::are_right(config)).chain(consumers::are_whole(config));
     let found = found.filter(|(_, key, reason)| {
         // A rejected value was replaced by its default; a rule about the default would mislead.
         !broken.iter().any(|broken| is_about(key, reason, broken))

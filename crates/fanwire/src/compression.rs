@@ -4,18 +4,23 @@
 //! Changed here: which key sets what. Compressors of single connections are part of the shards' settings, in `server`; what is agreed to
 //! in handshakes is in `edge`.
 
+use std::sync::Arc;
+
 use fanwire_config::Config;
 use fanwire_fanout::{ContextSettings, Contexts, GAPS_MAX, Policies};
+use fanwire_node::Node;
 use fanwire_shard::Budget;
 
-/// The histories of channels, with the memory budget of all compression.
-pub(crate) fn contexts(config: &Config) -> Contexts {
+/// The histories of channels, with the memory budget of all compression, which prepare the publications of a node.
+pub(crate) fn prepare(config: &Config, node: &Node) -> Arc<Contexts> {
     let websocket = &config.websocket;
-    Contexts::new(ContextSettings {
+    let contexts = Arc::new(Contexts::new(ContextSettings {
         policies: Policies::new(&config.node.channel),
         level: websocket.compression_level,
         min_bytes: websocket.compression_min_size,
         gaps_max: GAPS_MAX,
         memory: Budget::new(websocket.compression_memory_max),
-    })
+    }));
+    node.prepare_with(contexts.clone());
+    contexts
 }

@@ -6,6 +6,7 @@
 use std::{fmt, io, net::SocketAddr};
 
 use fanwire_auth::OptionsError;
+use fanwire_consumers::ConsumerError;
 use fanwire_proxy::ProxyError;
 use fanwire_tls::{AcmeError, SectionError, TlsError};
 
@@ -40,6 +41,8 @@ pub enum StartError {
     Acme(AcmeError),
     /// An event proxy cannot be made; names it.
     Proxy(ProxyError),
+    /// The queue of a consumer cannot be used; names both.
+    Consumer(ConsumerError),
     /// Threads or pollers could not be created.
     Shards(io::Error),
     /// The listener that the program passed cannot be used.
@@ -73,6 +76,7 @@ impl fmt::Display for StartError {
             StartError::Tls { key, source } => write!(f, "{key}.{source}"),
             StartError::Acme(error) => error.fmt(f),
             StartError::Proxy(error) => error.fmt(f),
+            StartError::Consumer(error) => error.fmt(f),
             StartError::Shards(error) => write!(f, "cannot start the shards: {error}"),
             StartError::Listener(error) => write!(f, "cannot use the given listener: {error}"),
             StartError::Runtime(error) => write!(f, "cannot start the threads for HTTP: {error}"),

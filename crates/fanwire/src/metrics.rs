@@ -5,6 +5,7 @@
 
 mod certificates;
 mod compression;
+mod consumers;
 mod delivery;
 mod engine;
 mod events;
@@ -34,6 +35,7 @@ pub(crate) use self::reloads::Reloads;
 pub(crate) use self::text_format::TextFormat;
 use self::writer::{Labels, MetricsWriter, Readings, ScrapeWriter};
 use crate::{engine::Engine, rooms::Rooms};
+use fanwire_consumers::ConsumerMonitor;
 use fanwire_edge::Refusals;
 use fanwire_events::Events;
 use fanwire_fanout::{BacklogCounters, Contexts, RealtimeCounters, Shards};
@@ -73,6 +75,7 @@ pub(crate) struct Sources {
     pub rooms: Option<Rooms>,
     pub proxies: Option<EventProxies>,
     pub events: Option<Events>,
+    pub consumers: Option<ConsumerMonitor>,
     pub reloads: Arc<Reloads>,
 }
 
@@ -187,6 +190,9 @@ impl Scrape {
         }
         if let Some(events) = &self.0.events {
             events::write(events, writer)?;
+        }
+        if let Some(consumers) = &self.0.consumers {
+            consumers::write(consumers, writer)?;
         }
         self.api(writer)
     }

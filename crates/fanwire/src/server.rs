@@ -16,6 +16,7 @@ use std::{
 use fanwire_api::{Api, grpc::GrpcApi};
 use fanwire_auth::TokenOptions;
 use fanwire_config::{Config, TlsOptions, example};
+use fanwire_consumers::Consumers;
 use fanwire_edge::{
     AdmissionLimits, AllowedOrigins, ClientParts, ConnectionRate, ListenerSettings, Service,
     SharedLimits, TlsAcceptor, TrustedProxies, descriptors, listener, settings as endpoints,
@@ -47,7 +48,7 @@ use crate::{
 /// A running server. Dropping it leaves its threads running; call [`Server::shutdown`]. The [crate](crate) has an example.
 ///
 /// It starts threads, raises the process's soft limit of descriptors to the hard limit, and aborts the process when a shard
-/// panics, because the clients of that shard would hang.
+/// panics, because the clients of that shard would hang; the process exits with 1 when a consumer ended for good.
 pub struct Server {
     addresses: Addresses,
     node: Arc<Node>,
@@ -58,6 +59,7 @@ pub struct Server {
     tls: ListenersTls,
     http: JoinHandle<()>,
     background_tasks: [JoinHandle<()>; 3],
+    consumers: Option<Consumers>,
     /// Orders and renews certificates.
     renewals: Option<JoinHandle<()>>,
     stop: watch::Sender<bool>,
@@ -96,14 +98,15 @@ impl Server {
         let (fetchers, proxies, events) = (fetchers(&config)?, proxies(&config)?, events(&config)?);
         let (engine, node) = Engine::start(&config).await?;
         attach(&node, (hooks, proxies.as_ref(), events.as_ref()), rooms.as_ref(), fetchers);
-        let contexts = Arc::new(compression::contexts(&config));
-        node.prepare_with(contexts.clone());
+        let contexts = compression::prepare(&config, &node);
+        let (consumers, consuming) = start_consumers(&config, &node).await?;
         let (realtime_counters, decode_failures, readiness) = Default::default();
         let shards = start_shards(&config, &node, &contexts, &decode_failures, &realtime_counters)?;
-        let (apis, grpc_api) = apis(&config, &node, &shards);
+        let (apis, grpc_api) = apis(&config, &node, &shards, consuming);
         let (handshakes, reloads) = (Handshakes::default(), Arc::<Reloads>::default());
-        let acceptors = acceptors(&tls, &handshakes.tls);
-        let sources = Sources {
+        let (acceptors, limits) =
+            (acceptors(&tls, &handshakes.tls), limits(&config, None).shared());
+        let metrics = Arc::new(Metrics::new(Sources {
             node: node.clone(),
             shards: shards.clone(),
             realtime_counters,
@@ -117,12 +120,11 @@ impl Server {
             rooms,
             proxies: proxies.clone(),
             events,
+            consumers: consumers.as_ref().map(Consumers::monitor),
             reloads: reloads.clone(),
-        };
-        let metrics = Arc::new(Metrics::new(sources));
+        }));
         let background_tasks =
             background_tasks(&node, &contexts, &metrics, &shards, &readiness, &handshakes);
-        let limits = limits(&config, None).shared();
         let admission =
             || endpoints::admission(&config, &limits, descriptors, &handshakes.refusals);
         let endpoints =
@@ -134,6 +136,7 @@ impl Server {
             metrics,
             engine,
             proxies,
+            consumers: consumers.as_ref().map(Consumers::monitor),
             readiness: readiness.clone(),
             demo_curl: demo_curl(&config, addresses.api),
         };
@@ -149,6 +152,7 @@ impl Server {
             tls,
             http,
             background_tasks,
+            consumers,
             renewals: acme.map(|acme| tokio::spawn(acme.run())),
             stop,
             readiness,
@@ -197,6 +201,8 @@ impl Server {
         let errors = fetchers(config).err().into_iter().chain(acme.map(StartError::Acme));
         let errors = errors.chain(EventProxies::check(&config.proxies).map(StartError::Proxy));
         let errors = errors.chain(events(config).err());
+        let consumers = Consumers::check(&config.consumers).map(StartError::Consumer);
+        let errors = errors.chain(consumers);
         let sections = ListenersTls::check(config).0.into_iter().map(StartError::from);
         errors.chain(engine).chain(sections).collect()
     }
@@ -280,6 +286,9 @@ impl Server {
         if tokio::time::timeout(self.shutdown_timeout + GRACE, all).await.is_err() {
             tracing::warn!("shutdown.timeout passed before every connection was closed");
         }
+        if let Some(consumers) = &self.consumers {
+            consumers.stop(self.shutdown_timeout + GRACE).await;
+        }
         let left = self.shards.connections();
         tracing::info!(
             closed = connections.saturating_sub(left),
@@ -317,6 +326,22 @@ fn events(config: &Config) -> Result<Option<Events>, StartError> {
         EventsError::RedisTls(source) => StartError::Tls { key: "events.redis_stream.tls", source },
         EventsError::Redis(error) => StartError::Engine(error.into()),
     })
+}
+
+/// Starts the consumers, with an API that counts what they execute. One whose queue cannot be used ends the start.
+async fn start_consumers(
+    config: &Config,
+    node: &Arc<Node>,
+) -> Result<(Option<Consumers>, Option<Arc<Api>>), StartError> {
+    let api = Arc::new(Api::new(node.clone(), config.http_api.api.clone()));
+    let consumers = Consumers::start(&config.consumers, &api, node.uid(), |error| {
+        // As a shard that panics does: a server that goes on would look healthy while its messages wait.
+        tracing::error!(%error, "a consumer ended, and with it this process");
+        std::process::exit(1);
+    });
+    let consumers = consumers.await.map_err(StartError::Consumer)?;
+    let api = consumers.is_some().then_some(api);
+    Ok((consumers, api))
 }
 
 /// Gives a node the hooks of the program and of event proxies, which decide what the program does not, and the fetchers of keys, and rooms their node.
@@ -414,8 +439,14 @@ impl Addresses {
 type Apis = Vec<(&'static str, Arc<Api>)>;
 
 /// The server API by its protocols, and the service of the listener for gRPC.
-fn apis(config: &Config, node: &Arc<Node>, shards: &Arc<Shards>) -> (Apis, Option<GrpcService>) {
+fn apis(
+    config: &Config,
+    node: &Arc<Node>,
+    shards: &Arc<Shards>,
+    consuming: Option<Arc<Api>>,
+) -> (Apis, Option<GrpcService>) {
     let mut apis = vec![("http", Arc::new(Api::new(node.clone(), config.http_api.api.clone())))];
+    apis.extend(consuming.map(|api| ("consuming", api)));
     let options = &config.grpc_api;
     let grpc = options.listener.enabled.then(|| {
         let api = Arc::new(Api::new(node.clone(), options.api()));

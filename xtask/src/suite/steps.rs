@@ -51,10 +51,10 @@ pub(super) fn dist(house: &House) -> Result<Tally> {
     Ok(Tally::of_program(&watch(&mut build)?))
 }
 
-/// Everything but the tests with Redis and with a certificate authority.
+/// Everything but the tests with Redis, with message queues and with a certificate authority.
 pub(super) fn unit(house: &House) -> Result<Tally> {
     let mut binaries = binaries::find(house)?;
-    binaries.retain(|binary| !binary.is_it_of(WITH_REDIS));
+    binaries.retain(|binary| !binary.is_it_of(WITH_REDIS) && !binary.is_it_of(WITH_QUEUES));
     binaries::count(&binaries, |test| {
         test.args(["--skip", WITH_AUTHORITY]);
         test.envs(house.at_length.then_some((SEQUENCES, "100000")));
@@ -328,6 +328,9 @@ const FILES_AT_ONCE: u32 = 3;
 
 /// The crate whose integration tests start Redis processes.
 const WITH_REDIS: &str = "crates/brokers";
+
+/// The crate whose integration tests start message queues.
+pub(super) const WITH_QUEUES: &str = "crates/consumers";
 
 /// Text that the names of tests with a certificate authority contain.
 pub(super) const WITH_AUTHORITY: &str = "with_authority::";

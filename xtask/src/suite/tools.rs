@@ -105,7 +105,7 @@ const TOOLS: &[Tool] = &[
         name: "Go",
         package: "golang-go",
         find: || machine::go().map(drop),
-        needed_by: &["go", "go-next", "oracle", "go-clients", "pebble"],
+        needed_by: &["go", "go-next", "oracle", "go-clients", "pebble", "nats"],
         used_by: &[],
     },
     Tool {
@@ -113,7 +113,14 @@ const TOOLS: &[Tool] = &[
         package: "redis-tools",
         find: || machine::redis().map(drop),
         needed_by: &["redis", "soak", "failures"],
-        used_by: &["unit", "js", "oracle"],
+        used_by: &["unit", "js", "oracle", "consumers"],
+    },
+    Tool {
+        name: "PostgreSQL",
+        package: "postgresql",
+        find: || machine::postgres().map(drop),
+        needed_by: &[],
+        used_by: &["consumers"],
     },
     Tool {
         name: "Chromium",

@@ -180,6 +180,19 @@ const CRATES: &[CrateRule] = &[
         ],
     },
     CrateRule {
+        name: "fanwire-consumers",
+        level: 7,
+        may_use: &[
+            "fanwire-api",
+            "fanwire-broker",
+            "fanwire-brokers",
+            "fanwire-config",
+            "fanwire-node",
+            "fanwire-telemetry",
+            "fanwire-tls",
+        ],
+    },
+    CrateRule {
         name: "fanwire-events",
         level: 7,
         may_use: &[
@@ -215,6 +228,7 @@ const CRATES: &[CrateRule] = &[
             "fanwire-brokers",
             "fanwire-cluster",
             "fanwire-config",
+            "fanwire-consumers",
             "fanwire-deflate",
             "fanwire-edge",
             "fanwire-events",

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::reply::Reply;
 use super::request::RequestError;
-use super::{Api, Command, Method, body_error, decode};
+use super::{Api, Command, Method, body_error};
 use crate::envelope::Envelope;
 use crate::json::{Object, or_default};
 use crate::refusals::Named;
@@ -99,7 +99,8 @@ impl LegacyCommand {
             "[]" if method.takes_empty_body() => "",
             params => params,
         };
-        decode(method, params)
+        method
+            .decode(params)
             .map_err(|_| ApiError::BAD_REQUEST.because("params is not JSON of the method's types"))
     }
 }

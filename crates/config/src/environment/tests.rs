@@ -7,11 +7,12 @@ use super::{Target, target, variables};
 use crate::catalog::{self, LISTS};
 
 fn check(rest: &str, expected: Target) {
-    let [channel, proxies, rpc] = LISTS.each_ref();
+    let [channel, proxies, rpc, consumers] = LISTS.each_ref();
     let members = [
         (channel, vec!["chat", "chat-room", "n.1"]),
         (proxies, vec!["pay", "pay-http"]),
         (rpc, vec!["chat"]),
+        (consumers, vec!["my_outbox"]),
     ];
     assert_eq!(target(rest, &members), expected, "{rest}");
 }
@@ -36,6 +37,10 @@ fn variables_of_namespaces_reach_the_longest_name_that_fits() {
     check("CHANNEL_NAMESPACES_CHAT_ROOM_HISTORY_SIZE", namespace(1, "history_size"));
     check("CHANNEL_NAMESPACES_N_1_CHANNEL_REGEX", namespace(2, "channel_regex"));
     check("RPC_NAMESPACES_CHAT_PROXY_NAME", member("rpc.namespaces", 0, "proxy_name"));
+    check(
+        "CONSUMERS_MY_OUTBOX_KAFKA_SASL_PASSWORD_FILE",
+        member("consumers", 0, "kafka.sasl_password_file"),
+    );
     check("PROXIES_PAY_ENDPOINT", member("proxies", 0, "endpoint"));
     check("PROXIES_PAY_HTTP_TLS_KEY_PEM_FILE", member("proxies", 0, "http.tls.key_pem_file"));
     check("PROXIES_PAY_HTTP_TLS_ENABLED", member("proxies", 0, "http.tls.enabled"));

@@ -3,7 +3,7 @@
 //! Uses the kinds of `keys`. Never: fields of `Config`; a key that gets one moves to the table of its section.
 //! A weight is changed here: `Tuning` is noted, `Feature` is warned about, `Refused` stops the start.
 
-use super::{BLOCK, COUNT, COUNT_FROM_1, DELAY, OBJECTS, PORT, SECRET, SWITCH, TEXT};
+use super::{BLOCK, COUNT, COUNT_FROM_1, DELAY, PORT, SECRET, SWITCH, TEXT};
 use crate::key::{Kind, not_yet};
 
 not_yet! { NOT_YET;
@@ -34,7 +34,6 @@ not_yet! { NOT_YET;
     "map_broker", BLOCK, "", Feature, "Broker of map subscriptions.";
     "controller", BLOCK, "", Feature, "How several servers find each other.";
     "shared_poll", BLOCK, "", Feature, "Shared poll subscriptions.";
-    "consumers", OBJECTS, "", Feature, "Consumers of message queues; nothing is consumed.";
 
     "client.concurrency", COUNT, "0", Tuning, "Commands of one connection at a time; Fanwire answers them in order.";
     "client.token.jwks.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; the JWKS endpoint is a server.";

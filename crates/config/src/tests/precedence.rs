@@ -108,19 +108,38 @@ fn json_in_a_variable_replaces_the_list_of_namespaces() {
 }
 
 #[test]
-fn names_of_consumers_and_parts_of_sections_in_variables_are_what_is_not_there() {
-    let environment =
-        &[("CENTRIFUGO_CONSUMERS", "pg kafka"), ("CENTRIFUGO_BROKER_NATS_ENDPOINT", "nats://pay")];
+fn parts_of_sections_in_variables_are_what_is_not_there() {
+    let environment = &[("CENTRIFUGO_BROKER_NATS_ENDPOINT", "nats://pay")];
     let found = lines(run(Some(json!({"client": {"insecure": true}})), environment, &[]));
     assert_eq!(
-        found[..2],
-        [
-            "warning: environment CENTRIFUGO_BROKER_NATS_ENDPOINT: broker.nats is not supported yet. \
-             Settings of the NATS broker.",
-            "warning: environment CENTRIFUGO_CONSUMERS: consumers is not supported yet. \
-             Consumers of message queues; nothing is consumed.",
-        ]
+        found[0],
+        "warning: environment CENTRIFUGO_BROKER_NATS_ENDPOINT: broker.nats is not supported yet. \
+         Settings of the NATS broker."
     );
+}
+
+#[test]
+fn variables_set_the_whole_list_and_options_by_the_name_of_a_consumer() {
+    let list = r#"[{"name":"my_outbox","type":"postgresql","enabled":true}]"#;
+    let environment = [
+        ("CENTRIFUGO_CONSUMERS", list),
+        ("CENTRIFUGO_CONSUMERS_MY_OUTBOX_POSTGRESQL_DSN", "postgres://one"),
+        ("FANWIRE_CONSUMERS_MY_OUTBOX_POSTGRESQL_OUTBOX_TABLE_NAME", "app.outbox"),
+        ("FANWIRE_CONSUMERS_MY_OUTBOX_POSTGRESQL_TLS_SERVER_NAME", "db"),
+        ("CENTRIFUGO_CONSUMERS_MY_OUTBOX_KAFKA_BROKERS", "a:1 b:2"),
+        ("CENTRIFUGO_CONSUMERS_MY_OUTBOX_REDIS_STREAM_VISIBILITY_TIMEOUT", "7s"),
+    ];
+    let config = config(Some(json!({"client": {"insecure": true}})), &environment, &[]);
+    let consumer = &config.consumers["my_outbox"];
+    assert!(consumer.enabled);
+    assert_eq!(consumer.kind, Some(crate::ConsumerKind::Postgresql));
+    assert_eq!(&*consumer.postgresql.dsn, "postgres://one");
+    assert_eq!(consumer.postgresql.outbox_table_name, "app.outbox");
+    assert_eq!(consumer.postgresql.tls.server_name, "db");
+    assert_eq!(consumer.kafka.brokers, ["a:1", "b:2"]);
+    assert_eq!(consumer.redis_stream.visibility_timeout, std::time::Duration::from_secs(7));
+    assert_eq!(consumer.redis_stream.redis.address, ["redis://127.0.0.1:6379"]);
+    assert_eq!(consumer.nats_jetstream.publication_data_mode.tags_prefix, "centrifugo-tag-");
 }
 
 #[test]

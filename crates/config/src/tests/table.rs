@@ -5,12 +5,12 @@
 
 use fanwire_node::options::Options;
 
-use super::super::catalog::{find, is_section, names};
+use super::super::catalog::{consumers, find, is_section, names};
 use super::super::{Config, Kind, entries};
 
 #[test]
 fn every_default_fits_its_kind() {
-    for entry in entries() {
+    for entry in entries().iter().chain(consumers()) {
         let value = entry.key.kind.read_text(entry.key.default);
         assert!(value.is_ok(), "{}: {value:?}", entry.name);
     }
@@ -18,7 +18,7 @@ fn every_default_fits_its_kind() {
 
 #[test]
 fn every_key_is_documented_by_one_sentence() {
-    for entry in entries() {
+    for entry in entries().iter().chain(consumers()) {
         let doc = entry.key.doc;
         assert!(doc.len() > 8 && doc.ends_with('.'), "{}: {doc:?}", entry.name);
         assert!(doc.starts_with(|c: char| c.is_uppercase()), "{}: {doc:?}", entry.name);

@@ -15,6 +15,7 @@ use axum::{
 };
 use fanwire_api::{Api, http::HttpApi};
 use fanwire_config::{Config, Networks};
+use fanwire_consumers::{ConsumerMonitor, ConsumerStats};
 use fanwire_edge::{ClientParts, ClientRoutes, PlainRequests, TrustedProxies, UniGrpcService};
 use fanwire_fanout::Shards;
 use fanwire_proxy::{CircuitState, EventProxies};
@@ -36,6 +37,7 @@ pub(crate) struct Parts {
     pub metrics: Arc<Metrics>,
     pub engine: Engine,
     pub proxies: Option<EventProxies>,
+    pub consumers: Option<ConsumerMonitor>,
     pub(crate) readiness: Arc<Readiness>,
     /// A command line that publishes to the demo page's channel.
     pub demo_curl: String,
@@ -135,7 +137,7 @@ fn pages(config: &Config, parts: &Parts) -> Router {
     let mut router = Router::new();
     if config.health.enabled {
         let prefix = config.health.handler_prefix.trim_end_matches('/');
-        let state = (parts.engine.clone(), parts.proxies.clone());
+        let state = (parts.engine.clone(), parts.proxies.clone(), parts.consumers.clone());
         let ready = (parts.readiness.clone(), parts.engine.clone());
         router = router
             .route(&config.health.handler_prefix, get(health).with_state(state))
@@ -159,9 +161,12 @@ fn pages(config: &Config, parts: &Parts) -> Router {
     router
 }
 
-/// 200, or 503 with the reason while calls of the engine fail. A backend of an event proxy that is down is named, and does not
-/// change the status: clients of other namespaces are served.
-async fn health(State((engine, proxies)): State<(Engine, Option<EventProxies>)>) -> Response {
+/// The parts of a server that health reports on.
+type HealthParts = (Engine, Option<EventProxies>, Option<ConsumerMonitor>);
+
+/// 200, or 503 with the reason while calls of the engine fail. A backend of an event proxy that is down, and a consumer that
+/// has lost its queue, are named and do not change the status: clients are served.
+async fn health(State((engine, proxies, consumers)): State<HealthParts>) -> Response {
     let failed = engine.failure().map(|reason| ("engine", reason));
     let status = match failed {
         Some(_) => StatusCode::SERVICE_UNAVAILABLE,
@@ -171,7 +176,11 @@ async fn health(State((engine, proxies)): State<(Engine, Option<EventProxies>)>)
     let down = stats.iter().filter(|proxy| proxy.circuit != CircuitState::Closed);
     let down: Vec<&str> = down.map(|proxy| &*proxy.key).collect();
     let down = (!down.is_empty()).then(|| ("proxies", format!("down: {}", down.join(", "))));
-    let reasons: BTreeMap<_, _> = failed.into_iter().chain(down).collect();
+    let consumers = consumers.map(|consumers| consumers.stats()).unwrap_or_default();
+    let lost = |one: ConsumerStats| Some(format!("{}: {}", one.name, one.trouble?));
+    let lost: Vec<String> = consumers.into_iter().filter_map(lost).collect();
+    let lost = (!lost.is_empty()).then(|| ("consumers", lost.join("; ")));
+    let reasons: BTreeMap<_, _> = failed.into_iter().chain(down).chain(lost).collect();
     (status, Json(reasons)).into_response()
 }
 

@@ -1,16 +1,15 @@
 //! Tests of error texts for invalid bodies.
 //! In: bodies and the errors of their parser. Out: lines of text.
-//! Uses `decode`, which makes the errors. Never: a request.
+//! Uses `Method::decode`, which makes the errors. Never: a request.
 //! A new kind of error is a row here.
 
 use proptest::prelude::*;
 
 use super::describe;
 use crate::Method;
-use crate::http::decode;
 
 fn check(method: Method, body: &str, expected: &str) {
-    let error = decode(method, body).expect_err(body);
+    let error = method.decode(body).expect_err(body);
     assert_eq!(describe(body, &error), expected, "{body}");
 }
 
@@ -64,7 +63,7 @@ fn a_long_text_is_shortened() {
         "[".repeat(1000),
         format!(r#"{{"data":{}"#, r#"{"x":"#.repeat(1000)),
     ] {
-        let error = decode(Method::Publish, &body).expect_err("it is wrong");
+        let error = Method::Publish.decode(&body).expect_err("it is wrong");
         let line = describe(&body, &error);
         assert!(line.len() < 300 && line.contains(" at line 1 column "), "{line}");
     }
@@ -74,7 +73,7 @@ proptest! {
     #[test]
     fn no_body_panics(body in "[\\[\\]{}\",:a\\\\é1\n ]{0,60}") {
         for method in [Method::Publish, Method::Batch] {
-            if let Err(error) = decode(method, &body) {
+            if let Err(error) = method.decode(&body) {
                 prop_assert!(!describe(&body, &error).is_empty());
             }
         }

@@ -1,0 +1,241 @@
+//! Consumers: messages of queues are commands of the server API, executed at least once (docs/consumers.md).
+//! In: options, the API → out: tasks that read, execute and acknowledge messages until the stop; their numbers.
+//! Uses `api`, `tls`, clients of queues. Never: HTTP, sessions; nothing is acknowledged before it is done.
+//! Changed here: which queues there are. `message` reads messages, `outcome` judges results, `runner` has the loop, and each
+//! queue has a file.
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "jetstream")]
+mod jetstream;
+#[cfg(feature = "kafka")]
+mod kafka;
+mod message;
+mod outcome;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "redis-stream")]
+mod redis_stream;
+mod runner;
+mod state;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fanwire_api::Api;
+use fanwire_config::{ConsumerKind, ConsumerOptions, PublicationDataMode};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::timeout;
+
+pub use message::SkipCause;
+use runner::{Lane, QueueError, Runner};
+use state::ConsumerState;
+pub use state::ConsumerStats;
+
+/// The consumers of a server. Dropping the value ends them at once.
+#[derive(Debug)]
+pub struct Consumers {
+    states: Arc<[Arc<ConsumerState>]>,
+    stop: watch::Sender<bool>,
+    supervisor: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The numbers of consumers, for as long as anybody asks.
+#[derive(Clone, Debug)]
+pub struct ConsumerMonitor(Arc<[Arc<ConsumerState>]>);
+
+/// Why a consumer cannot be used; names it, the key and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsumerError {
+    name: String,
+    /// The key in the consumer's section; "" = the consumer itself.
+    key: String,
+    reason: String,
+}
+
+impl fmt::Display for ConsumerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dot = if self.key.is_empty() { "" } else { "." };
+        write!(f, "consumers[{}]{dot}{}: {}", self.name, self.key, self.reason)
+    }
+}
+
+impl std::error::Error for ConsumerError {}
+
+/// An error at the start, by the key in the section of its queue.
+#[derive(Debug)]
+pub(crate) struct OpenError {
+    pub(crate) key: &'static str,
+    pub(crate) reason: String,
+}
+
+impl OpenError {
+    pub(crate) fn new(key: &'static str, reason: impl ToString) -> Self {
+        Self { key, reason: reason.to_string() }
+    }
+}
+
+/// The tasks of consumers.
+type Tasks = JoinSet<Result<(), ConsumerError>>;
+
+/// Starts the tasks of a consumer.
+type Start = Box<dyn FnOnce(&mut Tasks) + Send>;
+
+impl Consumers {
+    /// Connects every enabled consumer, then starts all; `None` when none is enabled. `node` is the name of this node in queues.
+    /// `on_failure` is called when a consumer ended with an error, after which it consumes nothing.
+    ///
+    /// # Errors
+    /// The first consumer whose queue cannot be used. Then none runs.
+    pub async fn start(
+        options: &BTreeMap<String, ConsumerOptions>,
+        api: &Arc<Api>,
+        node: &str,
+        on_failure: impl Fn(ConsumerError) + Send + 'static,
+    ) -> Result<Option<Self>, ConsumerError> {
+        let enabled = || options.iter().filter(|(_, consumer)| consumer.enabled);
+        if enabled().next().is_none() {
+            return Ok(None);
+        }
+        Self::check(options).map_or(Ok(()), Err)?;
+        let (stop, stopped) = watch::channel(false);
+        let (mut tasks, mut states) = (Tasks::new(), Vec::new());
+        // No lane runs before all are open: dropping them ends all.
+        let mut lanes: Vec<Start> = Vec::new();
+        for (name, consumer) in enabled() {
+            let state = Arc::new(ConsumerState::new(name));
+            let (api, stop) = (Arc::clone(api), stopped.clone());
+            let runner = Runner { api, state: Arc::clone(&state), mode: None, stop };
+            lanes.push(open(consumer, runner, node).await?);
+            states.push(state);
+        }
+        lanes.into_iter().for_each(|start| start(&mut tasks));
+        let supervisor = tokio::spawn(async move {
+            while let Some(ended) = tasks.join_next().await {
+                let failed = |reason: String| ConsumerError {
+                    name: "?".to_owned(),
+                    key: String::new(),
+                    reason,
+                };
+                let ended = ended.unwrap_or_else(|error| Err(failed(error.to_string())));
+                ended.err().into_iter().for_each(&on_failure);
+            }
+        });
+        let supervisor = Mutex::new(Some(supervisor));
+        Ok(Some(Self { states: states.into(), stop, supervisor }))
+    }
+
+    /// The first error that can be found without a connection: a queue that this build lacks.
+    pub fn check(options: &BTreeMap<String, ConsumerOptions>) -> Option<ConsumerError> {
+        options.iter().filter(|(_, consumer)| consumer.enabled).find_map(|(name, consumer)| {
+            let kind = consumer.kind?;
+            let reason = match kind {
+                ConsumerKind::Postgresql if cfg!(feature = "postgres") => return None,
+                ConsumerKind::RedisStream if cfg!(feature = "redis-stream") => return None,
+                ConsumerKind::NatsJetStream if cfg!(feature = "jetstream") => return None,
+                ConsumerKind::Kafka if cfg!(feature = "kafka") => return None,
+                ConsumerKind::Kafka => {
+                    "this build has no client of Kafka; the packages and the container image have one, and so has a build \
+                     with `--features full`"
+                }
+                kind if kind.is_supported() => "this build was made without that queue",
+                _ => "Fanwire does not support that queue yet",
+            };
+            let (key, reason) = ("type".to_owned(), format!("{:?}: {reason}", kind.name()));
+            Some(ConsumerError { name: name.clone(), key, reason })
+        })
+    }
+
+    /// The numbers of the consumers.
+    pub fn monitor(&self) -> ConsumerMonitor {
+        ConsumerMonitor(Arc::clone(&self.states))
+    }
+
+    /// Lets every consumer end: messages in work are done, others are given back. Ends them after `limit`.
+    pub async fn stop(&self, limit: Duration) {
+        let _ = self.stop.send(true);
+        let supervisor = self.supervisor.lock().take();
+        let Some(mut supervisor) = supervisor else { return };
+        if timeout(limit, &mut supervisor).await.is_err() {
+            tracing::warn!("consumers did not end in time; their last messages will be repeated");
+            supervisor.abort();
+        }
+    }
+}
+
+impl Drop for Consumers {
+    fn drop(&mut self) {
+        self.supervisor.get_mut().take().iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl ConsumerMonitor {
+    /// The numbers of each consumer.
+    pub fn stats(&self) -> Vec<ConsumerStats> {
+        self.0.iter().map(|state| state.stats()).collect()
+    }
+}
+
+/// Connects to the queue of a consumer. Returns what starts its lanes.
+async fn open(
+    consumer: &ConsumerOptions,
+    runner: Runner,
+    node: &str,
+) -> Result<Start, ConsumerError> {
+    let name = runner.state.name.to_string();
+    let kind = consumer.kind.map_or("", ConsumerKind::name);
+    let failed = |OpenError { key, reason }| ConsumerError {
+        name: name.clone(),
+        key: format!("{kind}.{key}"),
+        reason,
+    };
+    let mode = |mode: &PublicationDataMode| mode.enabled.then(|| mode.clone());
+    match consumer.kind {
+        #[cfg(feature = "postgres")]
+        Some(ConsumerKind::Postgresql) => {
+            let lanes = postgres::open(&consumer.postgresql, &runner.state).await;
+            Ok(start(runner, lanes.map_err(failed)?))
+        }
+        #[cfg(feature = "redis-stream")]
+        Some(ConsumerKind::RedisStream) => {
+            let lanes = redis_stream::open(&consumer.redis_stream, node).await;
+            let mode = mode(&consumer.redis_stream.publication_data_mode);
+            Ok(start(Runner { mode, ..runner }, lanes.map_err(failed)?))
+        }
+        #[cfg(feature = "jetstream")]
+        Some(ConsumerKind::NatsJetStream) => {
+            let lanes = jetstream::open(&consumer.nats_jetstream, &name).await;
+            let mode = mode(&consumer.nats_jetstream.publication_data_mode);
+            Ok(start(Runner { mode, ..runner }, lanes.map_err(failed)?))
+        }
+        #[cfg(feature = "kafka")]
+        Some(ConsumerKind::Kafka) => {
+            let member = kafka::open(&consumer.kafka).await.map_err(failed)?;
+            let mode = mode(&consumer.kafka.publication_data_mode);
+            let (runner, ended) = (Runner { mode, ..runner }, ended(name.clone()));
+            Ok(Box::new(move |tasks| {
+                tasks.spawn(async move { member.run(runner).await.map_err(ended) });
+            }))
+        }
+        _ => Err(failed(OpenError::new("type", "this build lacks the queue"))),
+    }
+}
+
+/// Makes a task of each lane.
+fn start<L: Lane>(runner: Runner, lanes: Vec<L>) -> Start {
+    Box::new(move |tasks| {
+        for lane in lanes {
+            let runner = runner.clone();
+            let ended = ended(runner.state.name.to_string());
+            tasks.spawn(async move { runner.run(lane).await.map_err(ended) });
+        }
+    })
+}
+
+/// The error of a lane that ended for good.
+fn ended(name: String) -> impl FnOnce(QueueError) -> ConsumerError {
+    |QueueError { why: reason, .. }| ConsumerError { name, key: String::new(), reason }
+}

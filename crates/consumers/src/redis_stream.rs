@@ -1,0 +1,278 @@
+//! Redis Streams: entries of a stream, shared by the consumers of a group.
+//! In: options → out: lanes that read entries, take over those of lost nodes, and acknowledge.
+//! Uses connections of `brokers`: one that blocks, one for the rest. Never: deletes or trims entries.
+//! Changed here: the commands. How entries become messages is in `message`.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use fanwire_brokers::redis::{OwnConnection, OwnDialer, RedisError, Tls as RedisTls};
+use fanwire_config::{RedisStreamOptions, TlsOptions};
+use fanwire_tls::Tls;
+use redis::Value;
+
+use crate::OpenError;
+use crate::message::QueueMessage;
+use crate::runner::{Lane, MessageBatch, QueueError};
+
+/// A worker of a stream.
+pub(crate) struct StreamLane {
+    dialer: OwnDialer,
+    options: Arc<RedisStreamOptions>,
+    stream: String,
+    /// The name of this node in the group.
+    node: String,
+    /// The first worker of a stream takes over messages of others.
+    takes_over: bool,
+    took_over_at: Option<Instant>,
+    connections: Option<Connections>,
+    /// Messages that were read and are not done, with their ids. They are tried again in their order.
+    pending: Vec<(Bytes, QueueMessage)>,
+    /// Messages that are done and not acknowledged.
+    owed: Vec<Bytes>,
+    waiting: u64,
+}
+
+struct Connections {
+    /// Blocks.
+    reader: OwnConnection,
+    writer: OwnConnection,
+}
+
+/// Connects, and makes the group of each stream.
+///
+/// # Errors
+/// The key whose value is wrong, in words for an operator.
+pub(crate) async fn open(
+    options: &RedisStreamOptions,
+    node: &str,
+) -> Result<Vec<StreamLane>, OpenError> {
+    let mut redis = options.redis.options().map_err(|error| OpenError::new("address", error))?;
+    let tls = |options: &TlsOptions, key| {
+        let tls = Tls::new(options).map_err(|error| OpenError::new(key, error))?;
+        let (config, server_name) = (tls.config().clone(), tls.server_name().to_owned());
+        Ok(Some(RedisTls { config, server_name }))
+    };
+    redis.tls = tls(&options.redis.tls, "tls")?;
+    redis.sentinel_tls = tls(&options.redis.sentinel_tls, "sentinel_tls")?;
+    let (dialer, options) = (OwnDialer::new(redis), Arc::new(options.clone()));
+    let mut lanes = Vec::new();
+    for stream in &options.streams {
+        for worker in 0..options.num_workers {
+            let mut lane = StreamLane {
+                dialer: dialer.clone(),
+                options: Arc::clone(&options),
+                stream: stream.clone(),
+                node: node.to_owned(),
+                takes_over: worker == 0,
+                took_over_at: None,
+                connections: None,
+                pending: Vec::new(),
+                owed: Vec::new(),
+                waiting: 0,
+            };
+            let connected = lane.connect().await;
+            connected.map_err(|error| {
+                let is_of_stream = error.to_string().contains("WRONGTYPE");
+                let key = if is_of_stream { "streams" } else { "address" };
+                OpenError::new(key, format!("stream {stream:?}: {error}"))
+            })?;
+            lanes.push(lane);
+        }
+    }
+    Ok(lanes)
+}
+
+impl Lane for StreamLane {
+    async fn receive(&mut self) -> Result<MessageBatch, QueueError> {
+        let received = self.read().await;
+        // Whatever failed, the next call begins with new connections.
+        received.map_err(|error| {
+            self.connections = None;
+            QueueError::new(error)
+        })
+    }
+
+    async fn settle(&mut self, done: usize) -> Result<(), QueueError> {
+        self.owed.extend(self.pending.drain(..done).map(|(id, _)| id));
+        let acknowledged = self.acknowledge().await;
+        acknowledged.map_err(|error| {
+            self.connections = None;
+            QueueError::new(error)
+        })
+    }
+}
+
+impl StreamLane {
+    async fn connect(&mut self) -> Result<(), RedisError> {
+        let stream = self.stream.as_bytes();
+        let reader = self.dialer.connect(stream).await?;
+        let mut writer = self.dialer.connect(stream).await?;
+        let group = self.options.consumer_group.as_bytes();
+        let create: [&[u8]; 6] = [b"XGROUP", b"CREATE", stream, group, b"$", b"MKSTREAM"];
+        match writer.call(&create, Duration::ZERO).await {
+            Err(error) if !error.to_string().contains("BUSYGROUP") => return Err(error),
+            _ => self.connections = Some(Connections { reader, writer }),
+        }
+        Ok(())
+    }
+
+    async fn read(&mut self) -> Result<MessageBatch, RedisError> {
+        if self.connections.is_none() {
+            self.connect().await?;
+        }
+        self.acknowledge().await?;
+        if self.pending.is_empty() {
+            self.take_over().await?;
+        } else {
+            self.keep().await?;
+        }
+        if self.pending.is_empty() {
+            let Some(Connections { reader, .. }) = &mut self.connections else {
+                return Ok(MessageBatch::default());
+            };
+            let group = self.options.consumer_group.as_bytes();
+            let (stream, node) = (self.stream.as_bytes(), self.node.as_bytes());
+            let block = BLOCK.as_millis().to_string();
+            let read: [&[u8]; 11] = [
+                b"XREADGROUP",
+                b"GROUP",
+                group,
+                node,
+                b"COUNT",
+                COUNT,
+                b"BLOCK",
+                block.as_bytes(),
+                b"STREAMS",
+                stream,
+                b">",
+            ];
+            let reply = reader.call(&read, BLOCK).await?;
+            self.pending = entries(of_first_stream(reply), &self.options);
+        }
+        let lag = self.pending.first().map_or(Duration::ZERO, |(id, _)| age(id));
+        let messages = self.pending.iter().map(|(_, message)| message.clone()).collect();
+        Ok(MessageBatch { messages, lag, waiting: self.waiting })
+    }
+
+    /// Sends what is owed. A message whose acknowledgement is lost is not executed again by this node.
+    async fn acknowledge(&mut self) -> Result<(), RedisError> {
+        let Some(Connections { writer, .. }) = &mut self.connections else { return Ok(()) };
+        if self.owed.is_empty() {
+            return Ok(());
+        }
+        let group = self.options.consumer_group.as_bytes();
+        let mut acknowledge: Vec<&[u8]> = vec![b"XACK", self.stream.as_bytes(), group];
+        acknowledge.extend(self.owed.iter().map(|id| &**id));
+        writer.call(&acknowledge, Duration::ZERO).await?;
+        self.owed.clear();
+        Ok(())
+    }
+
+    /// Tells the group that this node still works on its messages, so that no other one takes them over.
+    async fn keep(&mut self) -> Result<(), RedisError> {
+        let Some(Connections { writer, .. }) = &mut self.connections else { return Ok(()) };
+        let group = self.options.consumer_group.as_bytes();
+        let mut claim: Vec<&[u8]> =
+            vec![b"XCLAIM", self.stream.as_bytes(), group, self.node.as_bytes(), b"0"];
+        claim.extend(self.pending.iter().map(|(id, _)| &**id));
+        claim.push(b"JUSTID");
+        writer.call(&claim, Duration::ZERO).await.map(drop)
+    }
+
+    /// From time to time: takes over messages that are pending for too long, and asks how many are.
+    async fn take_over(&mut self) -> Result<(), RedisError> {
+        let is_recent = |at: Instant| at.elapsed() < TAKE_OVER_INTERVAL;
+        if !self.takes_over || self.took_over_at.is_some_and(is_recent) {
+            return Ok(());
+        }
+        let Some(Connections { writer, .. }) = &mut self.connections else { return Ok(()) };
+        let stream = self.stream.as_bytes();
+        let group = self.options.consumer_group.as_bytes();
+        let pending = writer.call(&[b"XPENDING", stream, group], Duration::ZERO).await?;
+        self.waiting = match list(pending).first() {
+            Some(Value::Int(count)) => u64::try_from(*count).unwrap_or_default(),
+            _ => 0,
+        };
+        let timeout = self.options.visibility_timeout.as_millis().to_string();
+        if !self.options.visibility_timeout.is_zero() {
+            let node = self.node.as_bytes();
+            let claim: [&[u8]; 8] =
+                [b"XAUTOCLAIM", stream, group, node, timeout.as_bytes(), b"0", b"COUNT", COUNT];
+            let reply = writer.call(&claim, Duration::ZERO).await?;
+            let claimed = list(reply).into_iter().nth(1).unwrap_or(Value::Nil);
+            self.pending = entries(claimed, &self.options);
+        }
+        // There may be more.
+        self.took_over_at = self.pending.is_empty().then(Instant::now);
+        Ok(())
+    }
+}
+
+/// The entries of the only stream in a reply of `XREADGROUP`; RESP2 has lists in place of maps.
+fn of_first_stream(reply: Value) -> Value {
+    match reply {
+        Value::Map(mut streams) if !streams.is_empty() => streams.swap_remove(0).1,
+        other => {
+            list(other).into_iter().next().and_then(|one| list(one).pop()).unwrap_or(Value::Nil)
+        }
+    }
+}
+
+/// The ids and messages of entries. One that was deleted has no fields, and is acknowledged as without payload.
+fn entries(reply: Value, options: &RedisStreamOptions) -> Vec<(Bytes, QueueMessage)> {
+    let entry = |entry: Value| {
+        let mut parts = list(entry).into_iter();
+        let id = bytes(parts.next()?)?;
+        Some((id, message(parts.next().unwrap_or(Value::Nil), options)))
+    };
+    list(reply).into_iter().filter_map(entry).collect()
+}
+
+fn message(fields: Value, options: &RedisStreamOptions) -> QueueMessage {
+    let mut message = QueueMessage::default();
+    let mut fields = list(fields).into_iter();
+    while let (Some(name), Some(value)) = (fields.next(), fields.next()) {
+        let (Some(name), Some(value)) = (bytes(name), bytes(value)) else { continue };
+        let text = || String::from_utf8_lossy(&value).into_owned();
+        if *name == *options.payload_value.as_bytes() {
+            message.payload = Some(value);
+        } else if *name == *options.method_value.as_bytes() {
+            message.method = text();
+        } else if options.publication_data_mode.enabled {
+            message.headers.push((String::from_utf8_lossy(&name).into_owned(), text()));
+        }
+    }
+    message
+}
+
+/// The time since the id of an entry was made.
+fn age(id: &[u8]) -> Duration {
+    let made = str::from_utf8(id).ok().and_then(|id| id.split_once('-')?.0.parse().ok());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    made.map_or(Duration::ZERO, |ms| now.saturating_sub(Duration::from_millis(ms)))
+}
+
+fn list(value: Value) -> Vec<Value> {
+    match value {
+        Value::Array(parts) => parts,
+        _ => Vec::new(),
+    }
+}
+
+fn bytes(value: Value) -> Option<Bytes> {
+    match value {
+        Value::BulkString(bytes) => Some(bytes.into()),
+        Value::SimpleString(text) => Some(text.into()),
+        _ => None,
+    }
+}
+
+const BLOCK: Duration = Duration::from_secs(5);
+const TAKE_OVER_INTERVAL: Duration = Duration::from_secs(5);
+/// Entries of one read: a few, because a node that is lost keeps them for the visibility timeout.
+const COUNT: &[u8] = b"32";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! Tests of the loop over a lane in memory.
+//! In: batches and failures of a scripted lane → out: settled counts, publications.
+//! Uses a node in memory and a clock that jumps. Never: a queue of others.
+//! A rule about order, failures or the stop is a test here.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use fanwire_api::ApiOptions;
+use fanwire_node::Node;
+use fanwire_node::options::Options;
+use parking_lot::Mutex;
+
+use super::*;
+
+/// Answers in the order of the script, then stops the runner.
+struct Scripted {
+    script: VecDeque<Result<Vec<QueueMessage>, QueueError>>,
+    settled: Arc<Mutex<Vec<usize>>>,
+    stop: watch::Sender<bool>,
+}
+
+impl Lane for Scripted {
+    async fn receive(&mut self) -> Result<MessageBatch, QueueError> {
+        match self.script.pop_front() {
+            Some(answer) => {
+                answer.map(|messages| MessageBatch { messages, ..MessageBatch::default() })
+            }
+            None => {
+                let _ = self.stop.send(true);
+                std::future::pending().await
+            }
+        }
+    }
+
+    async fn settle(&mut self, done: usize) -> Result<(), QueueError> {
+        self.settled.lock().push(done);
+        Ok(())
+    }
+}
+
+fn message(method: &str, channel: &str) -> QueueMessage {
+    let payload = format!(r#"{{"channel":"{channel}","data":1}}"#).into_bytes();
+    QueueMessage {
+        method: method.to_owned(),
+        payload: Some(Bytes::from(payload)),
+        ..QueueMessage::default()
+    }
+}
+
+/// Runs a script. Returns the result, the settled counts and the state.
+async fn run(
+    script: Vec<Result<Vec<QueueMessage>, QueueError>>,
+) -> (Result<(), QueueError>, Vec<usize>, Arc<ConsumerState>) {
+    let node = Node::new(Options::default()).expect("valid options");
+    let api = Arc::new(Api::new(node, ApiOptions::default()));
+    let (sender, stop) = watch::channel(false);
+    let (state, settled) = (Arc::new(ConsumerState::new("a")), Arc::default());
+    let runner = Runner { api, state: Arc::clone(&state), mode: None, stop };
+    let lane = Scripted { script: script.into(), settled: Arc::clone(&settled), stop: sender };
+    let result = runner.run(lane).await;
+    let settled = settled.lock().clone();
+    (result, settled, state)
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_that_cannot_be_executed_are_done_with_a_cause() {
+    let batch = vec![
+        message("publish", "a"),
+        message("publish", ""),
+        message("publish", "unknown:a"),
+        message("history", "a"),
+        QueueMessage { payload: Some(Bytes::from_static(b"{")), ..QueueMessage::default() },
+    ];
+    let (result, settled, state) = run(vec![Ok(batch), Ok(Vec::new())]).await;
+    assert_eq!((result, settled), (Ok(()), vec![5]));
+    let stats = state.stats();
+    assert_eq!((stats.processed, stats.errors), (5, 0));
+    let counts = stats.skipped.map(|(cause, count)| (cause.name(), count));
+    let expected = [
+        ("payload", 0),
+        ("malformed", 1),
+        ("method", 1),
+        ("channels", 0),
+        ("header", 0),
+        ("refused", 2),
+    ];
+    assert_eq!(counts, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_fails_is_tried_again_and_its_trouble_ends() {
+    let failure = || Err(QueueError::new("gone"));
+    let (result, settled, state) =
+        run(vec![failure(), failure(), Ok(vec![message("publish", "a")])]).await;
+    assert_eq!((result, settled), (Ok(()), vec![1]));
+    let stats = state.stats();
+    assert_eq!((stats.errors, stats.trouble), (2, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_final_error_ends_the_lane() {
+    let error = QueueError { why: "fenced".to_owned(), is_final: true };
+    let (result, settled, _) = run(vec![Err(error.clone()), Ok(Vec::new())]).await;
+    assert_eq!((result, settled), (Err(error), vec![]));
+}

@@ -1,0 +1,318 @@
+//! The outbox of PostgreSQL: nothing lost, order per partition, what happens at the start and at the end.
+//! In: rows → out: publications, and rows that are left.
+//! Uses a PostgreSQL per test. Never: sleeps.
+//! A promise about outboxes is a test here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fanwire_api::{Api, ApiOptions};
+use fanwire_brokers::redis::{Address, Redis, RedisOptions};
+use fanwire_config::ConsumerOptions;
+use fanwire_node::Node;
+use serde_json::json;
+use tokio_postgres::{Client, NoTls};
+
+use crate::harness::{
+    Change, api, many, node_options, options, publications, start, stats, try_start, until,
+    until_processed,
+};
+use crate::server::QueueServer;
+
+async fn connect(server: &QueueServer) -> Client {
+    let (client, connection) =
+        tokio_postgres::connect(&server.dsn(), NoTls).await.expect("it is ready");
+    tokio::spawn(connection);
+    client
+}
+
+/// A server with the table and the trigger of the documentation.
+async fn outbox() -> (QueueServer, Client) {
+    let server = QueueServer::postgres();
+    let client = connect(&server).await;
+    client.batch_execute(include_str!("outbox.sql")).await.expect("the table is made");
+    (server, client)
+}
+
+fn consumer(server: &QueueServer, partitions: u32) -> ConsumerOptions {
+    options(json!({"postgresql": {
+        "dsn": server.dsn(),
+        "outbox_table_name": "centrifugo_outbox",
+        "num_partitions": partitions,
+        "partition_notification_channel": "centrifugo_partition_change",
+    }}))
+}
+
+/// Inserts rows `from` to `to - 1`, one partition after the other; each partition has a channel.
+async fn insert(client: &Client, from: usize, to: usize, partitions: u32) {
+    let sql = format!(
+        "INSERT INTO centrifugo_outbox (method, payload, partition) \
+         SELECT 'publish', jsonb_build_object('channel', 'c' || n % {partitions}, 'data', n, 'idempotency_key', n::text), \
+         n % {partitions} FROM generate_series({from}, {to} - 1) AS n ORDER BY n"
+    );
+    client.batch_execute(&sql).await.expect("rows are inserted");
+}
+
+/// Compares the publications of each partition with its rows.
+async fn check_all(api: &Api, count: usize, partitions: usize) {
+    for partition in 0..partitions {
+        let expected: Vec<_> = (partition..count).step_by(partitions).map(|n| json!(n)).collect();
+        let found = publications(api, &format!("c{partition}")).await;
+        assert_eq!(found.len(), expected.len());
+        assert!(found == expected, "the order of partition {partition}");
+    }
+}
+
+async fn rows(client: &Client) -> i64 {
+    let counted = client.query_one("SELECT count(*) FROM centrifugo_outbox", &[]).await;
+    counted.expect("rows are counted").get(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_or_repeated_when_consumers_are_killed_and_the_server_crashes() {
+    let (mut server, mut client) = outbox().await;
+    let (api, count) = (api(), many());
+    insert(&client, 0, count, 2).await;
+    let options = consumer(&server, 2);
+    for part in [count / 4, count / 3] {
+        let consumers = start(&options, &api).await;
+        until_processed(&consumers, part as u64).await;
+        drop(consumers); // in the middle of a transaction
+        server.crash();
+        server.restart();
+        client = connect(&server).await;
+    }
+    let consumers = start(&options, &api).await;
+    until("an empty table", async || rows(&client).await == 0).await;
+    check_all(&api, count, 2).await;
+    // The running consumer lives through a crash, too.
+    server.crash();
+    until("the loss is noticed", async || stats(&consumers).trouble.is_some()).await;
+    server.restart();
+    client = connect(&server).await;
+    insert(&client, count, count + 10, 2).await;
+    until("an empty table", async || rows(&client).await == 0).await;
+    check_all(&api, count + 10, 2).await;
+    assert_eq!(stats(&consumers).trouble, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_nodes_share_the_partitions_and_keep_their_order() {
+    for use_try_lock in [false, true] {
+        let (server, client) = outbox().await;
+        let (api, count) = (api(), 4000);
+        let mut options = consumer(&server, 4);
+        options.postgresql.use_try_lock = use_try_lock;
+        options.postgresql.partition_poll_interval = Duration::from_millis(1);
+        let one = try_start(&options, &api, "node_1").await.expect("it starts");
+        let other = try_start(&options, &api, "node_2").await.expect("it starts");
+        for from in (0..count).step_by(100) {
+            insert(&client, from, from + 100, 4).await;
+        }
+        let processed = || [stats(&one).processed, stats(&other).processed];
+        until("all rows", async || processed().iter().sum::<u64>() >= count as u64).await;
+        check_all(&api, count, 4).await;
+        let [of_one, of_other] = processed();
+        assert_eq!(of_one + of_other, count as u64, "nothing is delivered twice");
+        assert!(of_one > 0 && of_other > 0, "{of_one} and {of_other}");
+        assert_eq!(stats(&one).errors + stats(&other).errors, 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_cannot_be_executed_do_not_block_those_behind() {
+    let (server, client) = outbox().await;
+    let api = api();
+    let sql = r#"INSERT INTO centrifugo_outbox (method, payload) VALUES
+        ('publish', '{"data": 1}'),
+        ('publish', '{"channel": "unknown:a", "data": 1}'),
+        ('publish', '5'),
+        ('history', '{"channel": "c0"}'),
+        ('', '{"method": "publish", "payload": {"channel": "c0", "data": "ä"}}'),
+        ('', '{"method": "publish", "payload": "{\"channel\": \"c0\", \"data\": 2}"}'),
+        ('broadcast', '{"channels": ["c0", "c1"], "data": 3}');
+        INSERT INTO centrifugo_outbox (method, payload) VALUES
+        ('publish', jsonb_build_object('channel', 'c0', 'data', repeat('x', 17000000)));
+        INSERT INTO centrifugo_outbox (method, payload, partition) VALUES ('publish', '{}', 1)"#;
+    client.batch_execute(sql).await.expect("rows are inserted");
+    let consumers = start(&consumer(&server, 1), &api).await;
+    until_processed(&consumers, 8).await;
+    assert_eq!(publications(&api, "c0").await, [json!("ä"), json!(2), json!(3)]);
+    assert_eq!(publications(&api, "c1").await, [json!(3)]);
+    let skipped = stats(&consumers).skipped.map(|(cause, count)| (cause.name(), count));
+    let expected = [
+        ("payload", 1),
+        ("malformed", 1),
+        ("method", 1),
+        ("channels", 0),
+        ("header", 0),
+        ("refused", 2),
+    ];
+    assert_eq!(skipped, expected);
+    // Rows of partitions that are not read stay.
+    assert_eq!(rows(&client).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_wait_in_their_order_while_the_engine_is_down() {
+    let (server, client) = outbox().await;
+    let mut engine = QueueServer::redis();
+    let address = Address { port: engine.port, ..Address::default() };
+    let redis = RedisOptions { addresses: vec![address], ..RedisOptions::default() };
+    let redis = Arc::new(Redis::start(&redis, &tokio::runtime::Handle::current()));
+    let broker = redis.clone();
+    let make_broker = move |deliver| {
+        broker.deliver_to(deliver);
+        broker as _
+    };
+    let now = std::time::Instant::now();
+    let node = Node::with_backends(node_options(), now, 1_700_000_000_000, make_broker, redis);
+    let api = Arc::new(Api::new(node.expect("valid options"), ApiOptions::default()));
+    let consumers = start(&consumer(&server, 2), &api).await;
+    insert(&client, 0, 1000, 2).await;
+    until_processed(&consumers, 100).await;
+    engine.crash();
+    insert(&client, 1000, 2000, 2).await;
+    until("commands fail", async || stats(&consumers).errors >= 6).await;
+    assert!(rows(&client).await >= 1000);
+    engine.restart();
+    until("an empty table", async || rows(&client).await == 0).await;
+    check_all(&api, 2000, 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_notification_wakes_a_partition_and_its_connection_comes_back() {
+    let (server, client) = outbox().await;
+    let api = api();
+    let mut options = consumer(&server, 3);
+    options.postgresql.partition_poll_interval = Duration::from_secs(24 * 3600);
+    options.postgresql.partition_notification_dsn = server.dsn().into();
+    let consumers = start(&options, &api).await;
+    for round in 0..3 {
+        let is_listening = "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'LISTEN%'";
+        until("LISTEN", async || {
+            client.query(is_listening, &[]).await.is_ok_and(|rows| rows.len() == 1)
+        })
+        .await;
+        insert(&client, round * 3, round * 3 + 3, 3).await;
+        until_processed(&consumers, round as u64 * 3 + 3).await;
+        let end =
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'";
+        client.query(end, &[]).await.expect("the listener ends");
+    }
+    check_all(&api, 9, 3).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_in_the_middle_of_a_batch_leaves_the_rest_in_the_table() {
+    let (server, client) = outbox().await;
+    let (api, count) = (api(), 5000);
+    insert(&client, 0, count, 1).await;
+    let mut options = consumer(&server, 1);
+    options.postgresql.partition_select_limit = 5000;
+    let consumers = start(&options, &api).await;
+    let published = async || publications(&api, "c0").await.len();
+    until("the first publications", async || published().await > 0).await;
+    consumers.stop(Duration::from_secs(10)).await;
+    let (published, left) = (published().await, rows(&client).await as usize);
+    assert_eq!(published + left, count);
+    assert_eq!(stats(&consumers).processed as usize, published);
+    let _rest = start(&options, &api).await;
+    until("an empty table", async || rows(&client).await == 0).await;
+    check_all(&api, count, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_cannot_succeed_names_consumer_and_key() {
+    let (server, client) = outbox().await;
+    client.batch_execute("CREATE TABLE other (id int); CREATE ROLE reader LOGIN; GRANT SELECT ON centrifugo_outbox TO reader").await.expect("more tables");
+    let cases: [(&str, Change<'_>, &str); 5] = [
+        ("dsn", &|it| it.postgresql.dsn = "postgres://app@127.0.0.1:1/x".into(), "refused"),
+        (
+            "dsn",
+            &|it| it.postgresql.dsn = server.dsn().replace("app@", "stranger@").into(),
+            "role \"stranger\" does not exist",
+        ),
+        (
+            "outbox_table_name",
+            &|it| it.postgresql.outbox_table_name = "missing".into(),
+            "relation \"missing\" does not exist",
+        ),
+        (
+            "outbox_table_name",
+            &|it| it.postgresql.outbox_table_name = "other".into(),
+            "column \"method\" does not exist",
+        ),
+        (
+            "outbox_table_name",
+            &|it| it.postgresql.dsn = server.dsn().replace("app@", "reader@").into(),
+            "permission denied",
+        ),
+    ];
+    for (key, change, why) in cases {
+        let mut options = consumer(&server, 1);
+        change(&mut options);
+        let error = try_start(&options, &api(), "a").await.expect_err("it is wrong").to_string();
+        let begin = format!("consumers[the_queue].postgresql.{key}: ");
+        assert!(error.starts_with(&begin) && error.contains(why), "{error}");
+    }
+}
+
+/// `FANWIRE_LAG=1000 cargo test -p fanwire-consumers --release -- lag --nocapture` prints how late 10 s of so many rows per second are.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_lag_of_rows_with_notifications_is_short() {
+    let rate: usize =
+        std::env::var("FANWIRE_LAG").ok().and_then(|it| it.parse().ok()).unwrap_or(200);
+    let (server, client) = outbox().await;
+    let api = api();
+    let consumers = start(&consumer(&server, 1), &api).await;
+    let (seconds, mut ticks) = (
+        if rate > 200 { 10 } else { 1 },
+        tokio::time::interval(Duration::from_secs(1) / rate as u32),
+    );
+    let insert = client
+        .prepare("INSERT INTO centrifugo_outbox (method, payload) SELECT 'publish', jsonb_build_object('channel', 'c0', 'data', extract(epoch FROM clock_timestamp()))")
+        .await
+        .expect("a statement");
+    let (observer, mut lags, mut seen) = (connect(&server).await, Vec::new(), 0);
+    let observed = async {
+        while seen < rate * seconds {
+            let now: f64 = observer
+                .query_one("SELECT extract(epoch FROM clock_timestamp())::float8", &[])
+                .await
+                .expect("a time")
+                .get(0);
+            let all = publications_from(&api, seen as u64).await;
+            lags.extend(all.iter().map(|sent| now - sent));
+            seen += all.len();
+        }
+    };
+    let inserted = async {
+        for _ in 0..rate * seconds {
+            ticks.tick().await;
+            client.execute(&insert, &[]).await.expect("a row");
+        }
+    };
+    tokio::join!(inserted, observed);
+    lags.sort_by(f64::total_cmp);
+    let at = |share: f64| lags[((lags.len() - 1) as f64 * share) as usize] * 1000.0;
+    println!(
+        "{} rows at {rate}/s: p50 {:.1} ms, p99 {:.1} ms, max {:.1} ms",
+        lags.len(),
+        at(0.5),
+        at(0.99),
+        at(1.0)
+    );
+    assert!(stats(&consumers).errors == 0 && lags.len() >= rate * seconds);
+}
+
+/// The data of publications behind an offset.
+async fn publications_from(api: &Api, offset: u64) -> Vec<f64> {
+    let request =
+        json!({"channel": "c0", "limit": -1, "since": {"offset": offset, "epoch": ""}}).to_string();
+    let command = fanwire_api::Method::History.decode(&request).expect("a request");
+    let Ok(outcome) = api.run(command).await else { return Vec::new() };
+    let result = serde_json::to_value(outcome).expect("JSON");
+    let all = result["history"]["publications"].as_array().expect("a list");
+    all.iter().filter_map(|one| one["data"].as_f64()).collect()
+}

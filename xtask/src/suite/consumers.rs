@@ -1,0 +1,73 @@
+//! The steps with message queues: a NATS server, built from Go modules, and the tests that start queues.
+//! In: where the workspace and its target folder are → out: a program in the target folder; passed and failed tests.
+//! May run Go and the test programs of `crates/consumers`; without a queue's program its tests are skipped, with the reason.
+//! Which version of NATS is used is changed in tests/interop/go/nats; a queue is a row of `QUEUES`.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+
+use super::binaries;
+use super::steps::{WITH_QUEUES, go, interop};
+use super::tally::Tally;
+use crate::command::{cargo, watch};
+use crate::{House, machine};
+
+/// The NATS server, in the versions of go.sum.
+pub(super) fn nats(house: &House) -> Result<Tally> {
+    let modules = std::fs::read_to_string(interop(house).join("go/nats/go.mod"))?;
+    if let Some(reason) = machine::go_too_old(&modules)? {
+        return Ok(Tally::left_out(reason));
+    }
+    let mut build = go(house, "go/nats", "build")?;
+    build.arg("-o").arg(nats_server(house)).arg("github.com/nats-io/nats-server/v2");
+    Ok(Tally::of_program(&watch(&mut build)?))
+}
+
+/// Each test starts queues of its own, and waits for them more than it works.
+pub(super) fn tests(house: &House) -> Result<Tally> {
+    let mut binaries = binaries::find(house)?;
+    binaries.retain(|binary| binary.is_it_of(WITH_QUEUES));
+    let lacking: Vec<(&str, String)> = QUEUES
+        .iter()
+        .filter_map(|queue| Some((queue.tests, (queue.find)(house).err()?.to_string())))
+        .collect();
+    let run = binaries::count(&binaries, |test| {
+        test.arg("--test-threads=4").env("FANWIRE_NATS_SERVER", nats_server(house));
+        for (module, _) in &lacking {
+            test.args(["--skip", module]);
+        }
+    })?;
+    let left_out =
+        lacking.into_iter().map(|(module, why)| Tally::left_out(format!("{module} {why}")));
+    Ok(std::iter::once(run).chain(left_out).sum())
+}
+
+/// librdkafka is built in C, which takes a minute, and has brokers for tests.
+pub(super) fn kafka(house: &House) -> Result<Tally> {
+    let mut test = cargo(house);
+    test.args(["test", "--locked", "--package=fanwire-consumers", "--features=kafka", "kafka"]);
+    Ok(Tally::of_cargo(&watch(&mut test)?))
+}
+
+fn nats_server(house: &House) -> PathBuf {
+    house.target.join("interop/nats-server")
+}
+
+/// A module of tests with the program that it needs.
+struct Queue {
+    tests: &'static str,
+    find: fn(&House) -> Result<()>,
+}
+
+const QUEUES: [Queue; 3] = [
+    Queue { tests: "postgres::", find: |_| machine::postgres().map(drop) },
+    Queue { tests: "redis_stream::", find: |_| machine::redis().map(drop) },
+    Queue {
+        tests: "jetstream::",
+        find: |house| {
+            let is_there = nats_server(house).is_file();
+            is_there.then_some(()).context("no NATS server: cargo xtask test nats")
+        },
+    },
+];
