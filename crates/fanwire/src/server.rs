@@ -93,8 +93,7 @@ impl Server {
     async fn start_with(builder: Builder) -> Result<Self, StartError> {
         let Builder { config, listener, hooks, rooms } = builder;
         let (descriptors, (acme, tls)) = (prepare_process(&config), start_tls(&config).await?);
-        let listeners = Listeners::bind(&config, listener).await?;
-        let addresses = Addresses::of(&config, &listeners);
+        let (listeners, addresses) = bind(&config, listener).await?;
         let (fetchers, proxies, events) = (fetchers(&config)?, proxies(&config)?, events(&config)?);
         let (engine, node) = Engine::start(&config).await?;
         attach(&node, (hooks, proxies.as_ref(), events.as_ref()), rooms.as_ref(), fetchers);
@@ -104,8 +103,8 @@ impl Server {
         let shards = start_shards(&config, &node, &contexts, &decode_failures, &realtime_counters)?;
         let (apis, grpc_api) = apis(&config, &node, &shards, consuming);
         let (handshakes, reloads) = (Handshakes::default(), Arc::<Reloads>::default());
-        let (acceptors, limits) =
-            (acceptors(&tls, &handshakes.tls), limits(&config, None).shared());
+        let acceptors = acceptors(&tls, &handshakes.tls);
+        let limits = limits(&config, None).shared();
         let metrics = Arc::new(Metrics::new(Sources {
             node: node.clone(),
             shards: shards.clone(),
@@ -123,8 +122,7 @@ impl Server {
             consumers: consumers.as_ref().map(Consumers::monitor),
             reloads: reloads.clone(),
         }));
-        let background_tasks =
-            background_tasks(&node, &contexts, &metrics, &shards, &readiness, &handshakes);
+        let tasks = background_tasks(&node, &contexts, &metrics, &shards, &readiness, &handshakes);
         let admission =
             || endpoints::admission(&config, &limits, descriptors, &handshakes.refusals);
         let endpoints =
@@ -151,7 +149,7 @@ impl Server {
             limits,
             tls,
             http,
-            background_tasks,
+            background_tasks: tasks,
             consumers,
             renewals: acme.map(|acme| tokio::spawn(acme.run())),
             stop,
@@ -326,6 +324,16 @@ fn events(config: &Config) -> Result<Option<Events>, StartError> {
         EventsError::RedisTls(source) => StartError::Tls { key: "events.redis_stream.tls", source },
         EventsError::Redis(error) => StartError::Engine(error.into()),
     })
+}
+
+/// Binds all listeners.
+async fn bind(
+    config: &Config,
+    listener: Option<std::net::TcpListener>,
+) -> Result<(Listeners, Addresses), StartError> {
+    let listeners = Listeners::bind(config, listener).await?;
+    let addresses = Addresses::of(config, &listeners);
+    Ok((listeners, addresses))
 }
 
 /// Starts the consumers, with an API that counts what they execute. One whose queue cannot be used ends the start.

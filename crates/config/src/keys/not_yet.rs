@@ -3,7 +3,7 @@
 //! Uses the kinds of `keys`. Never: fields of `Config`; a key that gets one moves to the table of its section.
 //! A weight is changed here: `Tuning` is noted, `Feature` is warned about, `Refused` stops the start.
 
-use super::{BLOCK, COUNT, COUNT_FROM_1, DELAY, PORT, SECRET, SWITCH, TEXT};
+use super::{BLOCK, COUNT, COUNT_FROM_1, DELAY, PORT, SWITCH, TEXT};
 use crate::key::{Kind, not_yet};
 
 not_yet! { NOT_YET;
