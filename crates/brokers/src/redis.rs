@@ -66,7 +66,7 @@ pub use socket::Tls;
 
 /// One engine: its connections to one Redis or one Cluster, or to several that share the channels.
 pub struct Redis {
-    stores: Vec<Store>,
+    stores: Arc<[Store]>,
     keys: Keys,
     message_handler: Arc<MessageHandler>,
     health: Arc<Health>,

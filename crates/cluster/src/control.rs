@@ -59,7 +59,7 @@ pub struct ConnectionSelector {
     /// Client ids to leave out.
     pub whitelist: Vec<String>,
     /// Only those whose labels match; an invalid filter matches none.
-    pub label_filter: Option<FilterNode>,
+    pub label_filter: Option<Box<FilterNode>>,
     /// Without `user`: the connections of all users.
     pub all_users: bool,
     /// Only connections of a shard from this index on; 0 outside of its inbox. Commands for many connections take several

@@ -377,6 +377,7 @@ impl From<&ConnectionSelector> for SelectorMessage {
         let ConnectionSelector {
             user, client, session, whitelist, label_filter, all_users, ..
         } = target.clone();
+        let label_filter = label_filter.map(|filter| *filter);
         Self { user, client, session, whitelist, label_filter, all_users }
     }
 }
@@ -384,6 +385,7 @@ impl From<&ConnectionSelector> for SelectorMessage {
 impl From<SelectorMessage> for ConnectionSelector {
     fn from(message: SelectorMessage) -> Self {
         let SelectorMessage { user, client, session, whitelist, label_filter, all_users } = message;
+        let label_filter = label_filter.map(Box::new);
         Self { user, client, session, whitelist, label_filter, all_users, from: 0 }
     }
 }

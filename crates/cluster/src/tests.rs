@@ -473,8 +473,15 @@ fn a_command_with_a_filter_arrives_with_it_and_an_older_node_finds_no_command() 
     let filter = FilterNode { key: "k".into(), cmp: "ex".into(), ..FilterNode::default() };
     let user = |user: &str| ConnectionSelector { user: user.into(), ..Default::default() };
     let targets = [
-        (ConnectionSelector { label_filter: Some(filter.clone()), ..user("42") }, true),
-        (ConnectionSelector { label_filter: Some(filter), all_users: true, ..user("") }, true),
+        (ConnectionSelector { label_filter: Some(Box::new(filter.clone())), ..user("42") }, true),
+        (
+            ConnectionSelector {
+                label_filter: Some(Box::new(filter)),
+                all_users: true,
+                ..user("")
+            },
+            true,
+        ),
         (ConnectionSelector { all_users: true, ..user("") }, true),
         (ConnectionSelector { all_users: true, ..user("42") }, false),
         (user(""), false),

@@ -41,7 +41,7 @@ pub(super) fn checked(
     if label_filter.as_ref().is_some_and(|filter| check_filter(filter).is_err()) {
         return Err(ApiError::BAD_REQUEST.because(INVALID));
     }
-    Ok(ConnectionSelector { label_filter, all_users, ..target })
+    Ok(ConnectionSelector { label_filter: label_filter.map(Box::new), all_users, ..target })
 }
 
 const INVALID: &str = "label_filter is no valid filter, or has too many nodes, values or bytes";

@@ -82,7 +82,7 @@ fn random(message: &MessageDescriptor, seed: &mut u64) -> Json {
         };
         // A message in itself: not at every level.
         let is_inner = matches!(field.kind(), Kind::Message(inner) if inner == *message);
-        if !is_chosen || is_inner && next(seed) % 4 > 0 {
+        if !is_chosen || is_inner && !next(seed).is_multiple_of(4) {
             continue;
         }
         let count = next(seed) % 4;

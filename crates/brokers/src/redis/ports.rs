@@ -171,14 +171,19 @@ impl RevocationStore for Redis {
         let (done, answer) = later();
         let name = self.keys.of_revocations(revocations::CHANGES);
         let location = Location::of_name(&name);
-        let connection = self.stores[0].command_connection(location).clone();
+        let stores = Arc::clone(&self.stores);
         let (keys, health) = (self.keys.clone(), Arc::clone(&self.health));
         let pubsub = self.stores[0].pubsub_connection(location);
         // A loss of the subscription after this is reported as a gap.
         pubsub.when_subscribed(&name, move |subscribed| match subscribed {
-            Ok(_) => connection.send(revocations::page(&keys, from), move |reply| {
-                done(reply.and_then(|reply| revocations::read_page(reply, from, &keys, &health)));
-            }),
+            Ok(_) => {
+                // Before the first map of a Cluster is known, no connection is the right one.
+                let connection = stores[0].command_connection(location);
+                connection.send(revocations::page(&keys, from), move |reply| {
+                    let page = |reply| revocations::read_page(reply, from, &keys, &health);
+                    done(reply.and_then(page));
+                });
+            }
             Err(failure) => done(Err(failure)),
         });
         answer

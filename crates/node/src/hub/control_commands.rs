@@ -215,7 +215,7 @@ fn end_of_step(target: &ConnectionSelector) -> u32 {
 }
 
 fn compiled(target: &ConnectionSelector) -> Result<Option<Filter>, ErrorCode> {
-    target.label_filter.as_ref().map(Filter::new).transpose()
+    target.label_filter.as_deref().map(Filter::new).transpose()
 }
 
 /// Whether a session of the right user passes the other filters.

@@ -20,6 +20,7 @@ fn filter(key: &str, cmp: &str, val: &str) -> FilterNode {
 }
 
 fn all(label_filter: Option<FilterNode>) -> ConnectionSelector {
+    let label_filter = label_filter.map(Box::new);
     ConnectionSelector { label_filter, all_users: true, ..ConnectionSelector::default() }
 }
 
@@ -62,9 +63,9 @@ fn every_command_selects_by_labels_and_all_users() {
         (all(Some(filter("region", "neq", "eu"))), "bob eve"),
         (all(Some(filter("age", "gt", "10"))), "ada"),
         (ConnectionSelector { all_users: true, ..user("bob") }, "bob"),
-        (ConnectionSelector { label_filter: eu(), ..user("ada") }, "ada"),
-        (ConnectionSelector { label_filter: eu(), ..user("bob") }, ""),
-        (ConnectionSelector { label_filter: eu(), ..user("") }, "anonymous"),
+        (ConnectionSelector { label_filter: eu().map(Box::new), ..user("ada") }, "ada"),
+        (ConnectionSelector { label_filter: eu().map(Box::new), ..user("bob") }, ""),
+        (ConnectionSelector { label_filter: eu().map(Box::new), ..user("") }, "anonymous"),
         (all(Some(filter("region", "wrong", "eu"))), ""),
     ];
     for (target, expect) in targets {
