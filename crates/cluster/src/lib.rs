@@ -91,6 +91,7 @@ pub type SurveyChannels = BTreeMap<String, u32>;
 
 /// Task of this node after a message of another node.
 #[derive(Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "moved once for each message, never stored")]
 pub enum Task {
     Nothing,
     /// The message was not understood.
