@@ -32,7 +32,7 @@ pub(crate) fn rpc(name: &str) -> Option<&'static Rpc> {
 /// Decodes the request message of a method.
 ///
 /// # Errors
-/// What is wrong with the bytes.
+/// A description of the malformed bytes.
 pub(crate) fn request(rpc: &Rpc, bytes: &[u8]) -> Result<Command, Error> {
     let command = rpc.method.deserialize(decode::message(rpc.request, bytes))?;
     command.ok_or_else(|| serde::de::Error::custom("no message"))
@@ -74,7 +74,7 @@ pub(crate) fn status(code: u8, message: &str, error: ApiError) -> Vec<u8> {
 /// Decodes a command of a stream, which is one of a batch.
 ///
 /// # Errors
-/// What is wrong with the bytes.
+/// A description of the malformed bytes.
 pub(crate) fn command(bytes: &[u8]) -> Result<Result<Command, ApiError>, Error> {
     Item::deserialize(decode::message(&schema::Command, bytes)).map(|item| item.0)
 }

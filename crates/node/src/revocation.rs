@@ -25,7 +25,7 @@ pub(crate) struct RevocationTable {
     next_stripe: AtomicUsize,
     /// The number of the last load; entries that are inserted get it.
     load: AtomicU32,
-    /// The first load has not ended: whoever is refused is not known.
+    /// The first load has not ended: the table lacks entries.
     is_incomplete: AtomicBool,
 }
 

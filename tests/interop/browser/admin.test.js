@@ -74,7 +74,7 @@ test('the password for reading changes nothing', async (t) => {
   }
 });
 
-test('whoever guesses has to wait', async (t) => {
+test('an address with wrong passwords has to wait', async (t) => {
   const server = await served(t);
   const answers = [];
   for (let guess = 0; guess < 50; guess += 1) answers.push((await auth(server, `guess ${guess}`)).status);
@@ -166,7 +166,7 @@ test('an operator logs in, finds a channel and a user, and acts', async (t) => {
     await press('Call');
     await page.until(`document.getElementById('answer').textContent.includes('offset')`);
   });
-  await t.test('the page asks nobody else, and reports no fault', async () => {
+  await t.test('the page sends no request to other hosts, and reports no fault', async () => {
     const foreign = page.events.filter(({ method, params }) => method === 'Network.requestWillBeSent' && !/^(about|data):/.test(params.request.url) && !params.request.url.startsWith(server.http));
     assert.deepEqual(foreign, []);
     assert.deepEqual(page.faults, []);

@@ -64,7 +64,7 @@ const CALLS: &[(&str, &str)] = &[
     ("Connections", r#"{"user":"u","expression":"e"}"#),
     ("UpdateUserStatus", r#"{"users":["u"],"state":"s"}"#),
     ("UpdateUserStatus", "{}"),
-    ("GetUserStatus", r#"{"users":["nobody"]}"#),
+    ("GetUserStatus", r#"{"users":["unknown"]}"#),
     ("DeleteUserStatus", r#"{"users":["u"]}"#),
     ("BlockUser", r#"{"user":"b"}"#),
     ("BlockUser", r#"{"user":"b","expire_at":-1}"#),

@@ -19,7 +19,7 @@ pub(super) struct LabelFilter {
     op: String,
     /// Name of the label.
     key: String,
-    /// Of a leaf: `eq`, `neq`, `in`, `nin`, `ex`, `nex`, `sw`, `ew`, `ct`, `lt`, `lte`, `gt` or `gte`.
+    /// Comparison of a leaf: `eq`, `neq`, `in`, `nin`, `ex`, `nex`, `sw`, `ew`, `ct`, `lt`, `lte`, `gt` or `gte`.
     cmp: String,
     /// The text to compare with; for the last four a decimal number.
     val: String,

@@ -23,7 +23,7 @@ pub(super) enum Wire<'a> {
     Varint(u64),
     Fixed64(u64),
     Bytes(&'a [u8]),
-    /// Of a type that no known field has; skipped.
+    /// A value of a type that no known field has; skipped.
     Other,
 }
 
@@ -279,7 +279,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
     }
 }
 
-/// What a deserializer reads.
+/// The input of a deserializer.
 pub(super) enum Value<'a> {
     /// All values of a field of a message.
     Field(FoundField<'a>),

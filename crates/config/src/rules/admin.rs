@@ -26,7 +26,7 @@ pub(super) fn is_guarded(config: &Config) -> Vec<Remark> {
         remarks.push((Severity::Warning, "admin.secret", reason.to_owned()));
     }
     if !admin.password.is_empty() && *admin.password == *admin.read_only_password {
-        let reason = "admin.read_only_password is admin.password, so whoever may read may change everything; \
+        let reason = "admin.read_only_password is admin.password, so the password for reading permits every change; \
                       expected another one";
         remarks.push((Severity::Error, "admin.read_only_password", reason.to_owned()));
     }

@@ -1,6 +1,6 @@
 //! The channels of one node, by its reports.
 //! In: numbered reports → out: which channels may have changed.
-//! Uses values only. Never: what the backend is told.
+//! Uses values only. Never: sends events.
 //! Changed here: when a node has to send all of its channels again.
 
 use std::collections::HashSet;
