@@ -70,7 +70,8 @@ fn hub(now: Instant, out: &mut Count) -> Hub {
     let node = Node::starting_at(options, now, 0).expect("the options are good");
     for number in 0..STORED {
         let publication = publication(number);
-        let published = node.publish("kept:a", publication, PublishOptions::default(), now);
+        let published =
+            node.channels().publish("kept:a", publication, PublishOptions::default(), now);
         published.wait().expect("the memory broker never fails");
     }
     let shard = node.attach(Arc::new(Quiet));

@@ -38,7 +38,7 @@ impl Api {
         let kind = format!("api {status}");
         let address = Some(peer.ip());
         let event = RefusalEvent { kind: &kind, cause: &cause, address, ..RefusalEvent::default() };
-        let Some(level) = self.node.log_level(event, Instant::now()) else { return };
+        let Some(level) = self.node.log().level(event, Instant::now()) else { return };
         at_level!(level.count(), method, status, cause, address = %peer, "refused an API request");
     }
 
@@ -54,7 +54,7 @@ impl Api {
         let kind = format!("api {method} {code}");
         let address = peer.map(|peer| peer.ip());
         let event = RefusalEvent { kind: &kind, cause, address, ..RefusalEvent::default() };
-        let Some(level) = self.node.log_level(event, Instant::now()) else { return };
+        let Some(level) = self.node.log().level(event, Instant::now()) else { return };
         let Named { channel, user } = parameters();
         let [channel, user] = [channel, user]
             .map(|text| text.filter(|text| !text.is_empty()).map(|text| excerpt(&text)));

@@ -207,8 +207,8 @@ impl Pipeline {
             let Some(node) = node.upgrade() else { return };
             let now = Instant::now();
             let present = node.nodes(now).into_iter().map(|peer| peer.uid).collect();
-            for (to, report) in watch.look(self, present, node.is_in_cluster(), now) {
-                node.send_occupancy(to.as_deref(), report);
+            for (to, report) in watch.look(self, present, node.cluster().has_bus(), now) {
+                node.cluster().send_occupancy(to.as_deref(), report);
             }
             node.set_event_seq(self.state.lock().queue.seq());
         }

@@ -52,8 +52,8 @@ impl Engine {
         let node = Node::with_backends(options, Instant::now(), unix_ms(), make_broker, presence)
             .map_err(StartError::Options)?;
         let listener: Weak<Node> = Arc::downgrade(&node);
-        node.join_cluster(redis.clone());
-        node.share_revocations(redis.clone());
+        node.cluster().join(redis.clone());
+        node.revocations().share(redis.clone());
         let [node_to_introduce, node_to_ask] = [Weak::clone(&listener), Weak::clone(&listener)];
         let subscribed = redis.subscribe_to_nodes(node.uid(), move |message| {
             listener.upgrade().is_none_or(|node| node.handle_message(message, Instant::now()))
@@ -84,7 +84,8 @@ impl Engine {
         match self {
             Self::Memory => None,
             Self::Redis(redis, node) => {
-                let has_revocations = node.upgrade().is_none_or(|node| node.has_revocations());
+                let has_revocations =
+                    node.upgrade().is_none_or(|node| node.revocations().are_known());
                 let health = redis.health();
                 match health.current_error() {
                     Some(error) => Some(error.to_string()),
@@ -111,7 +112,7 @@ impl Engine {
 /// Redis, and after the time limit, the server starts and refuses them.
 async fn wait_for_revocations(node: &Node) {
     let until = Instant::now() + REVOCATIONS_WAIT_MAX;
-    while !node.has_revocations() && Instant::now() < until {
+    while !node.revocations().are_known() && Instant::now() < until {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }

@@ -88,7 +88,7 @@ impl Handle {
         if self.shards.backlog_bytes() > INBOX_BYTES_MAX {
             return Answer::now(Err(ErrorCode::TOO_MANY_REQUESTS));
         }
-        self.node.publish(channel, publication, options, Instant::now())
+        self.node.channels().publish(channel, publication, options, Instant::now())
     }
 
     /// Publishes at a place of a channel with places (`area_tile_size`): to the subscribers whose view touches its tile.
@@ -106,7 +106,7 @@ impl Handle {
         }
         let publication = Publication { data: data.into(), ..Publication::default() };
         let options = PublishOptions::default();
-        self.node.publish_at(place, channel, publication, options, Instant::now())
+        self.node.channels().publish_at(place, channel, publication, options, Instant::now())
     }
 
     /// Sets what a subscriber of a channel with places sees, by its client id, if it is connected to this node. Its shard does that
@@ -116,7 +116,7 @@ impl Handle {
     /// 102 unknown namespace; 107 impossible name, client id or view, or a channel without places.
     pub fn set_view(&self, client: &str, channel: &str, view: View) -> Result<(), ErrorCode> {
         let client = ClientId::parse(client).ok_or(ErrorCode::BAD_REQUEST)?;
-        self.node.set_view(client, channel, view)
+        self.node.connections().set_view(client, channel, view)
     }
 
     /// Returns a page of the channel's stream.
@@ -124,7 +124,7 @@ impl Handle {
     /// # Errors
     /// 102 unknown namespace; 107 impossible name; 108 no history there; 112 `since` has another epoch; 100 engine failure.
     pub fn history(&self, channel: &str, page: &Page) -> Answer<StreamSlice, ErrorCode> {
-        self.node.history(channel, page, Instant::now())
+        self.node.channels().history(channel, page, Instant::now())
     }
 
     /// Drops the stored publications of a channel; offset and epoch stay.
@@ -132,7 +132,7 @@ impl Handle {
     /// # Errors
     /// 102 unknown namespace; 107 impossible name; 108 no history there; 100 engine failure.
     pub fn remove_history(&self, channel: &str) -> Answer<(), ErrorCode> {
-        self.node.remove_history(channel, Instant::now())
+        self.node.channels().remove_history(channel, Instant::now())
     }
 
     /// Returns the members of a channel.
@@ -140,7 +140,7 @@ impl Handle {
     /// # Errors
     /// 102 unknown namespace; 107 impossible name; 108 no presence there; 100 engine failure.
     pub fn presence(&self, channel: &str) -> Answer<Vec<Arc<ClientInfo>>, ErrorCode> {
-        self.node.presence(channel, Instant::now())
+        self.node.channels().presence(channel, Instant::now())
     }
 
     /// Returns the numbers of members and of distinct users of a channel.
@@ -148,7 +148,7 @@ impl Handle {
     /// # Errors
     /// Those of [`presence`](Self::presence).
     pub fn presence_stats(&self, channel: &str) -> Answer<PresenceStats, ErrorCode> {
-        self.node.presence_stats(channel, Instant::now())
+        self.node.channels().presence_stats(channel, Instant::now())
     }
 
     /// Subscribes the connections of `target`, on every node. Answers when those of this node are subscribed.
@@ -160,7 +160,7 @@ impl Handle {
         target: ConnectionSelector,
         subscription: ServerSubscription,
     ) -> Answer<(), ErrorCode> {
-        self.node.subscribe(target, subscription, Instant::now())
+        self.node.connections().subscribe(target, subscription, Instant::now())
     }
 
     /// Ends the subscriptions of `target` to `channel`, or to all channels, on every node.
@@ -172,7 +172,7 @@ impl Handle {
         target: ConnectionSelector,
         channel: Option<&str>,
     ) -> Answer<(), ErrorCode> {
-        self.node.unsubscribe(target, channel)
+        self.node.connections().unsubscribe(target, channel)
     }
 
     /// Disconnects the connections of `target`, on every node. The reason is cut to 123 bytes, the limit of a close frame.
@@ -187,7 +187,7 @@ impl Handle {
         if !disconnect.is_close_code() {
             return Answer::now(Err(ErrorCode::BAD_REQUEST));
         }
-        self.node.disconnect(target, disconnect)
+        self.node.connections().disconnect(target, disconnect)
     }
 
     /// Returns the channels that match a glob ("" = all), each with its number of subscribers on all nodes.
@@ -195,7 +195,7 @@ impl Handle {
     /// # Errors
     /// 107 invalid glob; 111 too many surveys; 100 a node did not answer.
     pub fn channels(&self, pattern: &str) -> Answer<BTreeMap<String, u32>, ErrorCode> {
-        self.node.channels(pattern, Instant::now())
+        self.node.channels().list(pattern, Instant::now())
     }
 
     /// Returns the totals of this node.

@@ -243,7 +243,7 @@ impl RoomTable {
         let Some(node) = self.node() else { return };
         for player in players {
             // The shards of this node have the command, also when another node was not reached.
-            drop(node.unsubscribe(player, Some(channel)));
+            drop(node.connections().unsubscribe(player, Some(channel)));
         }
     }
 }

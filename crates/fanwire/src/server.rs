@@ -270,7 +270,7 @@ impl Server {
             let _ = tokio::task::spawn_blocking(move || shards.stop(stop)).await;
         }
         self.apis.iter().for_each(|(_, api)| api.close());
-        self.node.leave_cluster();
+        self.node.cluster().leave();
         self.background_tasks.iter().chain(&self.renewals).for_each(JoinHandle::abort);
         let _ = self.stop.send(true);
         let stop = shard::Stop {

@@ -25,7 +25,7 @@ pub(crate) use personal::NamesOthers;
 
 /// The rules of all channels, compiled once; shared by every connection.
 #[derive(Debug)]
-pub struct Channels {
+pub struct ChannelRules {
     length_max: usize,
     private_prefix: Option<char>,
     namespace_boundary: Option<char>,
@@ -73,7 +73,7 @@ struct Name<'a> {
     rest: &'a str,
 }
 
-impl Channels {
+impl ChannelRules {
     /// Whether the name is not empty and at most `channel.max_length` bytes long; otherwise error 107.
     pub fn fits(&self, channel: &str) -> bool {
         (1..=self.length_max).contains(&channel.len())

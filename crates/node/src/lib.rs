@@ -58,7 +58,7 @@
 //! assert_eq!(written.0[1], r#"{"id":2,"subscribe":{}}"#);
 //!
 //! let publication = Publication { data: "[1]".into(), ..Publication::default() };
-//! node.publish("news", publication, PublishOptions::default(), now).wait()?;
+//! node.channels().publish("news", publication, PublishOptions::default(), now).wait()?;
 //! for notice in std::mem::take(&mut *notices.0.lock().unwrap()) {
 //!     hub.notice(notice, now, &mut written);
 //! }
@@ -128,7 +128,10 @@ pub use hub::Hub;
 pub use join_leave::JoinLeave;
 pub use limits::TokenBucket;
 pub use meters::{Meters, Reading, ReadingKind};
-pub use node::{Counts, Node, Page, RefusalLevel, RevocationError};
+pub use node::{
+    Channels, ConnectionCommands, Counts, Node, NodeLog, Page, RefusalLevel, RevocationError,
+    Revocations, Users,
+};
 pub use notice::{Inbox, Notice};
 pub use options::Options;
 pub use outbox::Outbox;

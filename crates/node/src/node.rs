@@ -3,20 +3,20 @@
 //! Uses: `registry`, `broker`, `presence`, `deliver`, `channel`. Never: sockets, sessions, HTTP.
 //! Change here: the parts of a node. Its methods live in `node/`, per-connection behaviour in `hub/` and `command/`.
 
-mod backends;
-mod control_commands;
+mod channels;
+mod connections;
+mod log;
 mod peers;
 mod revocations;
 mod users;
-mod verbs;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Once, OnceLock};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use fanwire_auth::{KeyCounters, KeySource, OptionsError, Verifier};
 use fanwire_broker::{Broker, Deliver, MemoryBroker, MemoryPresence, Presence};
-use fanwire_telemetry::{Burst, LogThrottle, RefusalEvent};
+use fanwire_cluster::Cluster;
 use uuid::Uuid;
 
 use crate::broadcast::Prepare;
@@ -27,18 +27,14 @@ use crate::hooks::Hooks;
 use crate::meters::{Meters, Summaries};
 use crate::notice::{Inbox, Notice};
 use crate::options::{Namespace, Options};
-use crate::recovery::Unrecovered;
-use crate::registry::Registry;
-use crate::registry::ShardId;
-use crate::revocation::RevocationTable;
+use crate::registry::{Registry, ShardId};
 use crate::settings::{CurrentSettings, NodeSettings};
 use crate::user_statuses::UserStatuses;
-use fanwire_cluster::Cluster;
-
-pub use backends::Page;
-pub use revocations::RevocationError;
-use revocations::SharedRevocations;
-pub use verbs::Counts;
+pub use channels::{Channels, Page};
+pub use connections::ConnectionCommands;
+pub use log::{NodeLog, RefusalLevel};
+pub use revocations::{RevocationError, Revocations};
+pub use users::Users;
 
 /// One running node: options, channel rules, keys, registry, broker and presence. No sockets; time is a parameter.
 ///
@@ -46,49 +42,30 @@ pub use verbs::Counts;
 pub struct Node {
     /// Options at the start, for what a reload does not change.
     options: Options,
-    settings: CurrentSettings,
-    clock: Clock,
-    registry: Arc<Registry>,
-    router: Arc<BroadcastRouter>,
-    broker: Arc<dyn Broker>,
-    presence: Arc<dyn Presence>,
+    channels: Channels,
+    users: Users,
+    revocations: Arc<Revocations>,
     cluster: Arc<Cluster>,
-    user_statuses: UserStatuses,
-    revocations: RevocationTable,
-    shared_revocations: OnceLock<SharedRevocations>,
-    /// A change of another node did not fit into the table; logged by the next tick.
-    has_full_table: AtomicBool,
-    /// Logs once that a restart forgets the table.
-    forgets_revocations: Once,
     hooks: OnceLock<Hooks>,
+    log: NodeLog,
     summaries: Summaries,
     event_seq: AtomicU64,
     started_at: Instant,
-    log_throttle: LogThrottle,
-    refusal_throttle: LogThrottle,
 }
 
-/// The level at which a refusal is logged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefusalLevel {
-    /// One line for this many refusals of a kind.
-    Info(u64),
-    Debug,
-}
-
-impl RefusalLevel {
-    /// Level debug, if such lines are written.
-    pub(crate) fn of_debug() -> Option<Self> {
-        tracing::enabled!(tracing::Level::DEBUG).then_some(Self::Debug)
-    }
-
-    /// The number of refusals, at level info.
-    pub fn count(self) -> Option<u64> {
-        match self {
-            Self::Info(count) => Some(count),
-            Self::Debug => None,
-        }
-    }
+/// Totals of the whole node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Connections whose connect succeeded.
+    pub connections: usize,
+    /// Distinct user ids among them; the empty one counts as one.
+    pub users: usize,
+    /// Channels with at least one subscriber.
+    pub channels: usize,
+    /// Subscriptions of all connections.
+    pub subscriptions: usize,
+    /// Approximate bytes of histories in this process.
+    pub history_bytes: usize,
 }
 
 impl Node {
@@ -144,63 +121,35 @@ impl Node {
         let settings = NodeSettings::new(options.clone())?;
         let registry = Arc::new(Registry::new());
         let router = Arc::new(BroadcastRouter::new(Arc::clone(&registry), &options.channel));
+        let cluster = Arc::new(Cluster::new(Uuid::new_v4().to_string()));
+        let client = &options.client;
         Ok(Arc::new(Self {
-            settings: CurrentSettings::new(settings),
-            clock: Clock::new(now, unix_ms),
-            broker: make(Arc::clone(&router) as _),
-            registry,
-            router,
-            presence,
-            cluster: Arc::new(Cluster::new(Uuid::new_v4().to_string())),
-            user_statuses: UserStatuses::default(),
-            revocations: RevocationTable::default(),
-            shared_revocations: OnceLock::new(),
-            has_full_table: AtomicBool::new(false),
-            forgets_revocations: Once::new(),
+            users: Users {
+                registry: Arc::clone(&registry),
+                router: Arc::clone(&router),
+                cluster: Arc::clone(&cluster),
+                user_statuses: UserStatuses::default(),
+            },
+            revocations: Arc::new(Revocations::new(Arc::clone(&router))),
+            channels: Channels {
+                settings: CurrentSettings::new(settings),
+                clock: Clock::new(now, unix_ms),
+                broker: make(Arc::clone(&router) as _),
+                registry,
+                router,
+                presence,
+                cluster: Arc::clone(&cluster),
+                presence_ttl: client.presence_ttl,
+                sets_times: !client.channel_position_max_time_lag.is_zero(),
+            },
+            cluster,
             hooks: OnceLock::new(),
+            log: NodeLog::default(),
             summaries: Summaries::default(),
             event_seq: AtomicU64::new(0),
             started_at: now,
-            log_throttle: LogThrottle::default(),
-            refusal_throttle: LogThrottle::for_refusals(),
             options,
         }))
-    }
-
-    /// Counts a refusal, by a client command or the server API. `None` if it is not logged.
-    pub fn log_level(&self, refusal: RefusalEvent<'_>, now: Instant) -> Option<RefusalLevel> {
-        match self.refusal_throttle.record_event(refusal, now) {
-            Some(repeats) => Some(RefusalLevel::Info(repeats.count())),
-            None => RefusalLevel::of_debug(),
-        }
-    }
-
-    /// Warns once a minute that users connect who cannot have a personal channel.
-    pub(crate) fn log_no_personal_channel(&self, now: Instant) {
-        if let Some(repeats) = self.log_throttle.record("personal channel", now) {
-            tracing::warn!(
-                "a user id contains channel.user_boundary or channel.user_separator: the connection has no personal channel, \
-                 because other users could subscribe to it{repeats}"
-            );
-        }
-    }
-
-    /// Says at level info why subscribers were not recovered, each cause once in a while.
-    pub(crate) fn log_unrecovered(&self, cause: Unrecovered, now: Instant) {
-        if let Some(repeats) = self.log_throttle.record(cause.name(), now) {
-            tracing::info!(
-                cause = cause.name(),
-                "a subscriber was not recovered: {}{repeats}",
-                cause.explanation()
-            );
-        }
-    }
-
-    /// Says once in a while that a refresh failed.
-    pub(crate) fn log_failed_refresh(&self, cause: &str, now: Instant) {
-        if let Some(repeats) = self.log_throttle.record("refresh", now) {
-            tracing::warn!(%cause, "a refresh failed: the connection goes on, and it is tried again in a minute{repeats}");
-        }
     }
 
     /// Adds the inbox of a further shard; before the first connection. At most 65,536 shards.
@@ -208,7 +157,7 @@ impl Node {
     /// # Panics
     /// At one more.
     pub fn attach(&self, inbox: Arc<dyn Inbox>) -> ShardId {
-        self.router.attach(inbox)
+        self.channels.router.attach(inbox)
     }
 
     /// Sets the shell that prepares every broadcast; before the first connection, and once.
@@ -216,7 +165,7 @@ impl Node {
     /// # Panics
     /// At the second call.
     pub fn prepare_with(&self, prepare: Arc<dyn Prepare>) {
-        self.router.prepare_with(prepare);
+        self.channels.router.prepare_with(prepare);
     }
 
     /// Sets the functions that decide about client events; before the first connection, and once.
@@ -232,14 +181,6 @@ impl Node {
         self.hooks.get_or_init(Hooks::default)
     }
 
-    /// How long a connection continues after its expiry time: until the client refreshes it, or no time with a refresh hook.
-    pub(crate) fn expired_close_delay(&self) -> Duration {
-        if self.hooks().refresh.is_some() {
-            return Duration::ZERO;
-        }
-        self.options.client.expired_close_delay
-    }
-
     /// Sets the source of the metrics that `info` returns on every node; once.
     ///
     /// # Panics
@@ -251,11 +192,6 @@ impl Node {
     /// Sets the number of the last event about clients that was made for a backend; a snapshot contains it.
     pub fn set_event_seq(&self, seq: u64) {
         self.event_seq.store(seq, Relaxed);
-    }
-
-    /// Whether a channel has subscribers on this node.
-    pub fn has_listeners(&self, channel: &str) -> bool {
-        self.registry.has_listeners(channel)
     }
 
     /// The options at the start.
@@ -274,8 +210,8 @@ impl Node {
         options: Options,
         prepare: impl Fn(NamespaceId, &Namespace),
     ) -> Result<(), OptionsError> {
-        self.settings.reload(options, |settings| {
-            self.router.deliver_as(settings.namespaces())?;
+        self.channels.settings.reload(options, |settings| {
+            self.channels.router.deliver_as(settings.namespaces())?;
             settings.namespaces().for_each(|(id, namespace)| prepare(id, namespace));
             Ok(())
         })
@@ -289,21 +225,20 @@ impl Node {
     /// Sets Unix time at `now`, by the system's clock. Tokens are checked with the time of the last call, so each
     /// shard calls this with every turn. After a step every shard sets the timers of its sessions again.
     pub fn synchronise(&self, now: Instant, unix_ms: u64) {
-        if self.clock.synchronise(now, unix_ms) {
-            self.router.send_to_all_shards(&Notice::ClockStep);
+        if self.channels.clock.synchronise(now, unix_ms) {
+            self.channels.router.send_to_all_shards(&Notice::ClockStep);
         }
     }
 
     /// Periodic work, once a second: broker and presence free what has expired, metrics are summed up, the other
     /// nodes get this node's state, and silent nodes are forgotten.
     pub fn tick(&self, now: Instant) {
-        for Burst { kind, count, causes, users, addresses } in self.refusal_throttle.ended(now) {
-            tracing::info!(count, kind, causes, users, addresses, "refusals that were not logged");
-        }
-        self.broker.sweep(now);
-        self.presence.sweep(now);
-        self.tick_revocations(now);
-        self.user_statuses.sweep(self.clock.unix(now));
+        let unix = self.unix(now);
+        self.log.tick(now);
+        self.channels.broker.sweep(now);
+        self.channels.presence.sweep(now);
+        self.revocations.tick(now, unix, &self.cluster, &self.log);
+        self.users.user_statuses.sweep(unix);
         self.summaries.tick(now, self.options.info_metrics_aggregate_interval);
         if self.cluster.tick(now) {
             self.introduce(now);
@@ -312,7 +247,7 @@ impl Node {
 
     /// The inbox of a shard.
     pub(crate) fn inbox(&self, shard: ShardId) -> Arc<dyn Inbox> {
-        self.router.inbox(shard)
+        self.channels.router.inbox(shard)
     }
 
     /// Sets the fetcher of `client.token.jwks_public_endpoint`, and that of `client.subscription_token`. Until then
@@ -335,15 +270,68 @@ impl Node {
 
     /// The settings of now; a command keeps them until its end.
     pub(crate) fn settings(&self) -> Arc<NodeSettings> {
-        self.settings.read()
+        self.channels.settings.read()
     }
 
     /// Replaces settings that a reload has made obsolete.
     pub(crate) fn refresh_settings(&self, settings: &mut Arc<NodeSettings>) {
-        self.settings.refresh(settings);
+        self.channels.settings.refresh(settings);
     }
 
     pub(crate) fn clock(&self) -> &Clock {
-        &self.clock
+        &self.channels.clock
+    }
+
+    /// Unix time in seconds at an instant.
+    pub fn unix(&self, now: Instant) -> u64 {
+        self.channels.clock.unix(now)
+    }
+
+    /// The id of this node among the others.
+    pub fn uid(&self) -> &str {
+        self.cluster.uid()
+    }
+
+    /// Totals of now.
+    pub fn counts(&self) -> Counts {
+        let (channels, subscriptions) = self.channels.registry.channel_counts();
+        let (users, connections) = self.channels.registry.user_counts();
+        let history_bytes = self.channels.broker.history_bytes();
+        Counts { connections, users, channels, subscriptions, history_bytes }
+    }
+
+    /// Its channels: publications, history, presence.
+    pub fn channels(&self) -> &Channels {
+        &self.channels
+    }
+
+    /// Commands for existing connections.
+    pub fn connections(&self) -> ConnectionCommands<'_> {
+        ConnectionCommands { channels: &self.channels, cluster: &self.cluster }
+    }
+
+    /// Its users, and those of the other nodes.
+    pub fn users(&self) -> &Users {
+        &self.users
+    }
+
+    /// Blocked users and revoked tokens.
+    pub fn revocations(&self) -> &Arc<Revocations> {
+        &self.revocations
+    }
+
+    /// The other nodes.
+    pub fn cluster(&self) -> &Arc<Cluster> {
+        &self.cluster
+    }
+
+    /// Log lines that repeat.
+    pub fn log(&self) -> &NodeLog {
+        &self.log
+    }
+
+    /// Users and channels of this node with their connections and subscribers.
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.channels.registry
     }
 }

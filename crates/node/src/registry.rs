@@ -123,11 +123,12 @@ impl Registry {
         self.channel_stripe(channel).lock().channels.contains_key(channel)
     }
 
-    /// Adds a connection of `user`. `None` when it has `limit` already (0 = no limit). Returns the shared id.
+    /// Adds a connection of `user`. `None` when it has `limit` already (0 = no limit, as always for anonymous ones). Returns
+    /// the shared id.
     pub(crate) fn enter(&self, user: &str, limit: usize) -> Option<Arc<str>> {
         let mut stripe = self.user_stripe(user).lock();
         if let Some((name, count)) = stripe.users.get_key_value_mut(user) {
-            if limit > 0 && *count as usize >= limit {
+            if limit > 0 && !user.is_empty() && *count as usize >= limit {
                 return None;
             }
             *count += 1;

@@ -324,7 +324,11 @@ impl SessionTable {
         session.subscriptions[place].announced = true;
         let info = session.client_info(Some(&session.subscriptions[place]));
         let channel = session.subscriptions[place].channel;
-        node.announce(&self.subscribers.channel_subscribers(channel).channel, Change::Join, info);
+        node.channels().announce(
+            &self.subscribers.channel_subscribers(channel).channel,
+            Change::Join,
+            info,
+        );
     }
 
     /// Renews the presence of a session in all its channels, and schedules the next renewal.
@@ -335,7 +339,7 @@ impl SessionTable {
             is_present = true;
             let channel = &self.subscribers.channel_subscribers(subscription.channel).channel;
             // A failed renewal is repeated at the next interval.
-            drop(node.appear(channel, session.client_info(Some(subscription)), now));
+            drop(node.channels().appear(channel, session.client_info(Some(subscription)), now));
         }
         if is_present {
             let interval = node.options().client.presence_update_interval;
@@ -374,12 +378,12 @@ impl SessionTable {
         }
         if ended.present {
             let client = self.expect_session(index).client();
-            node.disappear(&channel, &client);
+            node.channels().disappear(&channel, &client);
         }
-        node.leave(&channel, self.shard);
+        node.channels().leave(&channel, self.shard);
         if ended.announced {
             let info = self.expect_session(index).client_info(Some(&ended));
-            node.announce(&channel, Change::Leave, info);
+            node.channels().announce(&channel, Change::Leave, info);
         }
         self.counters.subscriptions.subtract(u64::from(!ended.is_tile));
         last
@@ -408,7 +412,7 @@ impl SessionTable {
         if session.phase == Phase::Connected {
             self.users.remove(&session.user, key.index);
             self.clients.remove(key.index, session.client_id());
-            node.exit(&session.user);
+            node.registry().exit(&session.user);
             self.counters.connections.subtract(1);
             if let Some(report) = &node.hooks().report {
                 let (client, disconnect) = (session.client_info(None), disconnect.clone());
@@ -423,9 +427,9 @@ impl SessionTable {
         let client = self.at(index).expect(LIVES).client();
         for pending_channel in channels {
             if pending_channel.visibility.present {
-                node.disappear(&pending_channel.channel, &client);
+                node.channels().disappear(&pending_channel.channel, &client);
             }
-            node.leave(&pending_channel.channel, self.shard);
+            node.channels().leave(&pending_channel.channel, self.shard);
         }
     }
 
@@ -467,7 +471,7 @@ impl SessionTable {
 
     fn deadline(&self, node: &Node, index: u32) -> Moment {
         let (clock, options) = (node.clock(), &node.options().client);
-        let delay = node.expired_close_delay();
+        let delay = expired_close_delay(node);
         self.at(index).map_or(Moment::NEVER, |session| session.deadline(clock, options, delay))
     }
 
@@ -558,6 +562,14 @@ impl SessionTable {
 
     fn expect_session(&mut self, index: u32) -> &mut Session {
         self.sessions[index as usize].as_mut().expect(LIVES)
+    }
+}
+
+/// How long a connection continues after its expiry time: until the client refreshes it, or no time with a refresh hook.
+pub(crate) fn expired_close_delay(node: &Node) -> Duration {
+    match node.hooks().refresh {
+        Some(_) => Duration::ZERO,
+        None => node.options().client.expired_close_delay,
     }
 }
 

@@ -10,14 +10,14 @@ use fanwire_auth::{OptionsError, Verifier};
 use hashbrown::HashSet;
 use parking_lot::{RwLock, RwLockUpgradableReadGuard};
 
-use crate::channel::{Channels, NamespaceId, ids};
+use crate::channel::{ChannelRules, NamespaceId, ids};
 use crate::options::{Namespace, Options};
 
 /// Options with what is compiled from them. A command reads one value from its begin to its end.
 #[derive(Debug)]
 pub(crate) struct NodeSettings {
     pub(crate) options: Options,
-    pub(crate) channels: Channels,
+    pub(crate) channels: ChannelRules,
     connection_verifier: Verifier,
     /// `None`: the same as for connections.
     subscription_verifier: Option<Verifier>,
@@ -59,7 +59,7 @@ impl NodeSettings {
         let skip_signature = client.insecure_skip_token_signature_verify;
         let verifier = |token, key| Verifier::new(token, key, skip_signature);
         Ok(Self {
-            channels: Channels::with_ids(&options.channel, &names)?
+            channels: ChannelRules::with_ids(&options.channel, &names)?
                 .with_personal(&client.subscribe_to_user_personal_channel),
             connection_verifier: verifier(&client.token, "client.token")?,
             subscription_verifier: match &client.subscription_token {

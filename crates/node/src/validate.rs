@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fanwire_auth::{OptionsError, Verifier};
 
-use crate::channel::Channels;
+use crate::channel::ChannelRules;
 use crate::options::{
     ChannelOptions, ClientOptions, ConnectCodeTransform, Options, PersonalChannelOptions,
     RpcOptions,
@@ -27,7 +27,7 @@ impl Options {
     pub fn mistakes(&self) -> Vec<OptionsError> {
         let personal = &self.client.subscribe_to_user_personal_channel;
         let mut found = client(&self.client);
-        found.extend(Channels::mistakes(&self.channel));
+        found.extend(ChannelRules::mistakes(&self.channel));
         found.extend(personal_channel(personal, &self.channel).err());
         found.extend(rpc(&self.rpc).err());
         found

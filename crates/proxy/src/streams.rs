@@ -133,7 +133,7 @@ impl OpenStreams {
             ..ConnectionSelector::default()
         };
         if let Some(node) = self.node.get().and_then(Weak::upgrade) {
-            node.end_subscription(target, Some(&key.1), code);
+            node.connections().end_subscription(target, Some(&key.1), code);
         }
     }
 
@@ -157,11 +157,12 @@ impl OpenStreams {
             else {
                 continue; // an empty message keeps a stream open
             };
-            while node.is_congested() {
+            while node.channels().is_congested() {
                 sleep(CONGESTION_PAUSE).await;
             }
             let publication = Publication { data, tags, ..Publication::default() };
-            if let Err(error) = node.publish_to(client, channel, publication, None, Instant::now())
+            if let Err(error) =
+                node.channels().publish_to(client, channel, publication, None, Instant::now())
             {
                 tracing::warn!(%channel, %error, "a backend sent a publication that its stream cannot have");
                 return UnsubscribeCode::INSUFFICIENT_STATE;

@@ -39,7 +39,10 @@ impl Api {
             let subject = named(request.user, NO_USER)?;
             let expire_at = end(request.expire_at)?;
             let change = RevocationChange { subject, expire_at, ..RevocationChange::default() };
-            self.node.revoke(RevocationKind::BlockUser, change, now)?.await?;
+            self.node
+                .revocations()
+                .revoke(RevocationKind::BlockUser, change, (now, self.node.unix(now)))?
+                .await?;
             Ok(BlockUserResult {})
         })
         .await

@@ -42,7 +42,7 @@ impl Api {
     /// such requests are in flight.
     pub async fn channels(&self, request: ChannelsRequest) -> Result<ChannelsResult, ApiError> {
         self.measure_async(Method::Channels, async |now| {
-            let channels = self.node.channels(&request.pattern, now).await?;
+            let channels = self.node.channels().list(&request.pattern, now).await?;
             let summary = |(name, num_clients)| (name, ChannelSummary { num_clients });
             Ok(ChannelsResult { channels: channels.into_iter().map(summary).collect() })
         })

@@ -94,7 +94,7 @@ impl Api {
             }
             let target = ConnectionSelector { user: request.user, ..ConnectionSelector::default() };
             let target = checked(target, request.label_filter, true)?;
-            let found = self.node.connections(target, now).await?;
+            let found = self.node.users().connections(target, now).await?;
             if found.len() > CONNECTIONS_MAX {
                 return Err(ApiError::BAD_REQUEST.because(TOO_MANY));
             }

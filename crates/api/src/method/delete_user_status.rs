@@ -35,7 +35,7 @@ impl Api {
         request: DeleteUserStatusRequest,
     ) -> Result<DeleteUserStatusResult, ApiError> {
         self.measure_async(Method::DeleteUserStatus, async |_| {
-            self.node.delete_user_status(checked(request.users)?).await?;
+            self.node.users().delete_status(checked(request.users)?).await?;
             Ok(DeleteUserStatusResult {})
         })
         .await

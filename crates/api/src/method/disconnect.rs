@@ -83,7 +83,7 @@ impl Api {
                 ..ConnectionSelector::default()
             };
             let target = checked(target, request.label_filter, request.all_users)?;
-            self.node.disconnect(target, disconnect).await?;
+            self.node.connections().disconnect(target, disconnect).await?;
             Ok(DisconnectResult {})
         })
         .await

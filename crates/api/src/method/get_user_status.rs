@@ -57,8 +57,8 @@ impl Api {
     ) -> Result<GetUserStatusResult, ApiError> {
         self.measure_async(Method::GetUserStatus, async |now| {
             let users = checked(request.users)?;
-            let statuses = self.node.user_statuses(users.clone(), now).await?;
             let unix = self.node.unix(now);
+            let statuses = self.node.users().statuses(users.clone(), (now, unix)).await?;
             let item = |(user, status): (String, UserStatus)| {
                 let online = if status.is_online { unix } else { 0 };
                 UserStatusItem { user, active: status.active, online, state: status.state.into() }

@@ -119,7 +119,7 @@ impl Api {
             }
             let limit = usize::try_from(request.limit).ok();
             let page = Page { limit, since, reverse: request.reverse };
-            let slice = self.node.history(&request.channel, &page, now).await?;
+            let slice = self.node.channels().history(&request.channel, &page, now).await?;
             Ok(HistoryResult {
                 publications: slice.publications,
                 epoch: slice.top.epoch.to_string(),

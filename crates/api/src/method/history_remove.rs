@@ -38,7 +38,7 @@ impl Api {
             if request.channel.is_empty() {
                 return Err(NO_CHANNEL);
             }
-            self.node.remove_history(&request.channel, now).await?;
+            self.node.channels().remove_history(&request.channel, now).await?;
             Ok(HistoryRemoveResult {})
         })
         .await

@@ -55,7 +55,10 @@ impl Api {
                 issued_before: unix(issued_before).unwrap_or_else(|| self.node.unix(now)),
                 ..RevocationChange::default()
             };
-            self.node.revoke(RevocationKind::InvalidateTokens, change, now)?.await?;
+            self.node
+                .revocations()
+                .revoke(RevocationKind::InvalidateTokens, change, (now, self.node.unix(now)))?
+                .await?;
             Ok(InvalidateUserTokensResult {})
         })
         .await

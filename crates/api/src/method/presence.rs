@@ -45,7 +45,7 @@ impl Api {
             if request.channel.is_empty() {
                 return Err(NO_CHANNEL);
             }
-            let members = self.node.presence(&request.channel, now).await?;
+            let members = self.node.channels().presence(&request.channel, now).await?;
             let presence = members.into_iter().map(|info| (info.client.clone(), info)).collect();
             Ok(PresenceResult { presence })
         })

@@ -43,7 +43,7 @@ impl Api {
             if request.channel.is_empty() {
                 return Err(NO_CHANNEL);
             }
-            let stats = self.node.presence_stats(&request.channel, now).await?;
+            let stats = self.node.channels().presence_stats(&request.channel, now).await?;
             Ok(PresenceStatsResult { num_clients: stats.clients, num_users: stats.users })
         })
         .await

@@ -119,9 +119,9 @@ impl Api {
             let published = match request.place {
                 Some(PlaceInChannel { x, y, layer }) => {
                     let place = Place { x, y, layer };
-                    node.publish_at(place, channel, publication, options, now)
+                    node.channels().publish_at(place, channel, publication, options, now)
                 }
-                None => node.publish(channel, publication, options, now),
+                None => node.channels().publish(channel, publication, options, now),
             };
             Ok(published.await?.into())
         })

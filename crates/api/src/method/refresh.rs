@@ -62,10 +62,10 @@ impl Api {
                 ConnectionSelector { user, client, session, ..ConnectionSelector::default() };
             let target = checked(target, request.label_filter, request.all_users)?;
             if expired {
-                self.node.disconnect(target, Disconnect::EXPIRED).await?;
+                self.node.connections().disconnect(target, Disconnect::EXPIRED).await?;
             } else {
                 let renewal = Renewal { expire_at: unix(expire_at), info, ..Renewal::default() };
-                self.node.refresh(target, renewal).await?;
+                self.node.connections().refresh(target, renewal).await?;
             }
             Ok(RefreshResult {})
         })

@@ -44,7 +44,10 @@ impl Api {
                 named(request.uid, "uid is missing or empty, expected the jti of a token")?;
             let expire_at = end(request.expire_at)?;
             let change = RevocationChange { subject, expire_at, ..RevocationChange::default() };
-            self.node.revoke(RevocationKind::RevokeToken, change, now)?.await?;
+            self.node
+                .revocations()
+                .revoke(RevocationKind::RevokeToken, change, (now, self.node.unix(now)))?
+                .await?;
             Ok(RevokeTokenResult {})
         })
         .await

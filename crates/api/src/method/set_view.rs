@@ -52,7 +52,7 @@ impl Api {
             let client = ClientId::parse(&request.client).ok_or_else(no_client)?;
             let view = View::from_json(&request.view)
                 .map_err(|error| ApiError::BAD_REQUEST.because(error.text()))?;
-            self.node.set_view_on_every_node(client, &request.channel, view).await?;
+            self.node.connections().set_view_on_every_node(client, &request.channel, view).await?;
             Ok(SetViewResult {})
         })
         .await

@@ -80,7 +80,7 @@ impl Api {
                 limit if limit <= LIMIT_MAX => limit,
                 _ => return Err(ApiError::BAD_REQUEST.because("limit is above 1,000")),
             };
-            let page = self.node.page(&request.node, request.start, limit, now).await?;
+            let page = self.node.users().page(&request.node, request.start, limit, now).await?;
             let ConnectionPage { connections, next } = page;
             let client = |(client, record)| {
                 let ConnectionRecord { user, channels, .. } = record;

@@ -135,7 +135,7 @@ impl Api {
             let target =
                 ConnectionSelector { user, client, session, ..ConnectionSelector::default() };
             let target = checked(target, request.label_filter, request.all_users)?;
-            self.node.subscribe(target, subscription, now).await?;
+            self.node.connections().subscribe(target, subscription, now).await?;
             Ok(SubscribeResult {})
         })
         .await

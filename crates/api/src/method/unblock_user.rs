@@ -38,7 +38,10 @@ impl Api {
         self.measure_async(Method::UnblockUser, async |now| {
             let subject = named(request.user, NO_USER)?;
             let change = RevocationChange { subject, ..RevocationChange::default() };
-            self.node.revoke(RevocationKind::UnblockUser, change, now)?.await?;
+            self.node
+                .revocations()
+                .revoke(RevocationKind::UnblockUser, change, (now, self.node.unix(now)))?
+                .await?;
             Ok(UnblockUserResult {})
         })
         .await

@@ -59,7 +59,7 @@ impl Api {
             };
             let target = checked(target, request.label_filter, request.all_users)?;
             let channel = Some(request.channel.as_str()).filter(|channel| !channel.is_empty());
-            self.node.unsubscribe(target, channel).await?;
+            self.node.connections().unsubscribe(target, channel).await?;
             Ok(UnsubscribeResult {})
         })
         .await

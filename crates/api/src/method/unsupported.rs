@@ -31,7 +31,7 @@ impl Api {
     ) -> Result<Infallible, ApiError> {
         self.measure(method, |_| {
             if !request.channel.is_empty() {
-                self.node.check_channel(&request.channel)?;
+                self.node.channels().check(&request.channel)?;
             }
             Err(ApiError::BAD_REQUEST.because("the server has no map and no shared poll channels"))
         })

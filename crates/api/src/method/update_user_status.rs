@@ -43,7 +43,8 @@ impl Api {
             if request.state.len() > STATE_BYTES_MAX {
                 return Err(ApiError::BAD_REQUEST.because("state is longer than 1,024 bytes"));
             }
-            let updated = self.node.update_user_status(users, request.state, now).await;
+            let updated =
+                self.node.users().update_status(users, request.state, self.node.unix(now)).await;
             updated.map_err(|error| match error {
                 ErrorCode::LIMIT_EXCEEDED => ApiError::BAD_REQUEST.because(FULL),
                 other => other.into(),

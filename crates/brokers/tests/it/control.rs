@@ -46,8 +46,8 @@ impl Member {
         let node = node.expect("the defaults are valid");
         let (sender, notices) = channel();
         node.attach(Arc::new(RecordingInbox(sender)));
-        node.join_cluster(Arc::clone(&redis) as _);
-        node.share_revocations(Arc::clone(&redis) as _);
+        node.cluster().join(Arc::clone(&redis) as _);
+        node.revocations().share(Arc::clone(&redis) as _);
         let listener = Arc::downgrade(&node);
         runtime.block_on(redis.subscribe_to_nodes(node.uid(), move |message| {
             listener.upgrade().is_none_or(|node| node.handle_message(message, Instant::now()))
@@ -66,7 +66,8 @@ impl Member {
 
     fn disconnect(&self, code: u16) -> Result<(), ErrorCode> {
         let disconnect = Disconnect { code, reason: "bye".into() };
-        let mut answer = self.node.disconnect(ConnectionSelector::default(), disconnect);
+        let mut answer =
+            self.node.connections().disconnect(ConnectionSelector::default(), disconnect);
         loop {
             match answer.ready() {
                 Ok(result) => return result,
@@ -93,11 +94,11 @@ impl Member {
         let renewal = Renewal { expire_at: None, info: "{}".into(), ..Renewal::default() };
         let bye = Disconnect { code: 4_000, reason: "bye".into() };
         let calls = [
-            node.subscribe(to_all(), extra, now),
-            node.unsubscribe(to_all(), Some("news")),
-            node.refresh(to_all(), renewal),
-            node.disconnect(to_all(), bye),
-            node.channels("", now).map(|found| found.map(drop)),
+            node.connections().subscribe(to_all(), extra, now),
+            node.connections().unsubscribe(to_all(), Some("news")),
+            node.connections().refresh(to_all(), renewal),
+            node.connections().disconnect(to_all(), bye),
+            node.channels().list("", now).map(|found| found.map(drop)),
         ];
         calls.into_iter().map(Answer::wait).collect()
     }
@@ -110,7 +111,11 @@ fn a_control_command_reaches_the_other_node_or_fails_in_bounded_time() {
     nodes.iter().for_each(|node| node.wait_for_nodes(2));
     let [here, there] = &nodes;
     assert_eq!(here.disconnect(4_000), Ok(()));
-    assert_eq!(here.node.channels("", Instant::now()).wait(), Ok([].into()), "both answered");
+    assert_eq!(
+        here.node.channels().list("", Instant::now()).wait(),
+        Ok([].into()),
+        "both answered"
+    );
     assert_eq!(there.closed_with(), [4_000], "which was before");
     assert_eq!(here.closed_with(), [4_000]);
     server.signal("-STOP");

@@ -25,7 +25,9 @@ fn change(subject: &str) -> RevocationChange {
 }
 
 fn begin(node: &Node, kind: RevocationKind, subject: &str) -> Answer<(), ErrorCode> {
-    node.revoke(kind, change(subject), Instant::now()).expect("it is possible")
+    node.revocations()
+        .revoke(kind, change(subject), (Instant::now(), node.unix(Instant::now())))
+        .expect("it is possible")
 }
 
 fn revoke(node: &Node, kind: RevocationKind, subject: &str) -> Result<(), ErrorCode> {
@@ -34,7 +36,7 @@ fn revoke(node: &Node, kind: RevocationKind, subject: &str) -> Result<(), ErrorC
 
 /// Entries of the tables `blocked`, `revoked`, `invalidated`.
 fn counts(node: &Node) -> [u64; 3] {
-    let counts: Vec<u64> = node.revocation_counts().map(|(_, count)| count).collect();
+    let counts: Vec<u64> = node.revocations().counts().map(|(_, count)| count).collect();
     counts.try_into().expect("three tables")
 }
 
@@ -51,7 +53,7 @@ fn wait_until(nodes: &[&Member], what: &str, is_so: impl Fn(&Node) -> bool) {
 
 fn loaded(options: RedisOptions) -> Member {
     let member = Member::start(options);
-    wait_until(&[&member], "the list is read", Node::has_revocations);
+    wait_until(&[&member], "the list is read", |node| node.revocations().are_known());
     member
 }
 
@@ -74,7 +76,11 @@ fn entries_reach_the_other_node_and_outlive_all_nodes() {
             assert!(began.elapsed() < Duration::from_secs(1), "{subject}: {:?}", began.elapsed());
         }
         let of_channel = RevocationChange { channel: Some("news".into()), ..change("eve") };
-        let done = here.node.revoke(RevocationKind::InvalidateTokens, of_channel, Instant::now());
+        let done = here.node.revocations().revoke(
+            RevocationKind::InvalidateTokens,
+            of_channel,
+            (Instant::now(), here.node.unix(Instant::now())),
+        );
         assert_eq!(done.map(Answer::wait), Ok(Ok(())));
         drop((here, there));
         let (here, there) = (loaded(options.clone()), loaded(options.clone()));
@@ -146,7 +152,7 @@ fn a_node_with_many_entries_lets_nobody_in_before_all_are_read() {
     }
     let began = Instant::now();
     let member = Member::start(server.options());
-    while !member.node.has_revocations() {
+    while !member.node.revocations().are_known() {
         assert!(began.elapsed() < WAIT_MAX, "{:?}", counts(&member.node));
         std::thread::yield_now();
     }
@@ -193,9 +199,9 @@ fn a_redis_that_was_away_or_has_lost_its_data() {
     assert_eq!(revoke(&old[0].node, RevocationKind::BlockUser, "bob"), Err(ErrorCode::INTERNAL));
     assert_eq!(counts(&old[0].node), [2, 0, 0], "it is executed here");
     let late = Member::start(server.options());
-    assert!(!late.node.has_revocations());
+    assert!(!late.node.revocations().are_known());
     server.restart(); // without persistence
-    wait_until(&[&late], "the list is read", Node::has_revocations);
+    wait_until(&[&late], "the list is read", |node| node.revocations().are_known());
     assert_eq!(counts(&late.node), [0; 3]);
     // The others keep what they know, and follow new changes.
     let until_back = |node: &Node, kind, subject| {

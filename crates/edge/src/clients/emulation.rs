@@ -61,7 +61,7 @@ impl PlainEndpoint for EmulationEndpoint {
         let origin = endpoint.check_origin(&head.headers, Some(peer));
         Some(match origin.and(request) {
             Ok(EmulationRequest { session, data, .. }) => {
-                self.node.receive_emulated(&session, data);
+                self.node.connections().receive_emulated(&session, data);
                 PlainOutcome::Answer(cors::allow(accepted(), &head.headers))
             }
             Err(refusal) => PlainOutcome::Refuse(cors::allow(*refusal, &head.headers)),
@@ -84,7 +84,7 @@ impl EmulationEndpoint {
         let EmulationRequest { node, session, data } = parse(&head.headers, &body)?;
         let passed_on = timeout(REQUEST_TIMEOUT, async {
             wait_for_shards(&endpoint.shards).await;
-            self.node.emulate(&node, &session, data).await
+            self.node.connections().emulate(&node, &session, data).await
         });
         let Ok(passed_on) = passed_on.await else {
             return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "this node is behind"));

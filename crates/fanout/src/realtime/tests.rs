@@ -74,7 +74,10 @@ fn allocations_per_broadcast(subscribers: usize, compression: Compression, delta
     let mut publish = || {
         let publication =
             Publication { data: format!("\"{}\"", "ab".repeat(100)).into(), ..Default::default() };
-        node.publish("a", publication, PublishOptions::default(), now).wait().expect("accepted");
+        node.channels()
+            .publish("a", publication, PublishOptions::default(), now)
+            .wait()
+            .expect("accepted");
         let notice = notices.0.lock().pop().expect("one shard listens");
         measure(|| {
             realtime.notice(notice, now, &mut out);

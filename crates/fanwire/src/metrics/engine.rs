@@ -19,9 +19,9 @@ pub(super) fn write(engine: &Engine, node: &Node, writer: &mut impl MetricsWrite
         node.nodes(Instant::now()).len(),
     )?;
     let help = "Messages of other nodes that could not be decoded";
-    writer.counters("cluster_messages_refused", help, [([], node.refused_messages())])?;
+    writer.counters("cluster_messages_refused", help, [([], node.cluster().refused())])?;
     let counts =
-        node.revocation_counts().map(|(table, count)| ([("table", table.to_owned())], count));
+        node.revocations().counts().map(|(table, count)| ([("table", table.to_owned())], count));
     writer.gauges(
         "revocations",
         "Blocked users, revoked tokens, users with invalid tokens",

@@ -323,22 +323,24 @@ impl RoomState {
         let message = match output {
             RoomOutput::Message(message) => message,
             RoomOutput::View(player, view) => {
-                return self
-                    .client(*player)
-                    .is_none_or(|client| node.set_view(client, &self.channel, *view).is_ok());
+                return self.client(*player).is_none_or(|client| {
+                    node.connections().set_view(client, &self.channel, *view).is_ok()
+                });
             }
         };
         let class = if message.is_latest { DeliveryClass::Latest } else { DeliveryClass::Reliable };
         let options = PublishOptions { delivery: Some(class), ..PublishOptions::default() };
         let publication = Publication { data: message.data.clone(), ..Publication::default() };
         let published = match message.to {
-            Receivers::All => node.publish(&self.channel, publication, options, now),
+            Receivers::All => node.channels().publish(&self.channel, publication, options, now),
             Receivers::Tile(tile) => {
-                node.publish_in(tile, &self.channel, publication, options, now)
+                node.channels().publish_in(tile, &self.channel, publication, options, now)
             }
             Receivers::Player(player) => {
                 return self.client(player).is_none_or(|client| {
-                    node.publish_to(client, &self.channel, publication, Some(class), now).is_ok()
+                    node.channels()
+                        .publish_to(client, &self.channel, publication, Some(class), now)
+                        .is_ok()
                 });
             }
         };

@@ -54,7 +54,7 @@ async fn sweep_contexts(node: Arc<Node>, contexts: Arc<Contexts>) {
     loop {
         ticks.tick().await;
         let (node, contexts) = (node.clone(), contexts.clone());
-        let sweep = move || contexts.sweep(|channel| node.has_listeners(channel));
+        let sweep = move || contexts.sweep(|channel| node.channels().has_subscribers(channel));
         // With very many channels it takes some milliseconds; requests on this runtime must not wait for it.
         let _ = tokio::task::spawn_blocking(sweep).await;
     }

@@ -1,4 +1,4 @@
-//! Compiles `ChannelOptions` into `Channels` and rejects invalid options.
+//! Compiles `ChannelOptions` into `ChannelRules` and rejects invalid options.
 //! In: options from the configuration → out: the compiled rules, or every `OptionsError`.
 //! May use: regex. Runs at start and reload only, so it may allocate.
 //! Limits of names, patterns and boundaries are changed here; `channel.rs` applies them to a channel name.
@@ -7,10 +7,10 @@ use fanwire_auth::{OptionsError, compile};
 use fanwire_broker::DeliveryClass;
 use hashbrown::{HashMap, HashSet};
 
-use super::{Channels, NamespaceId, Rules, history};
+use super::{ChannelRules, NamespaceId, Rules, history};
 use crate::options::{ChannelOptions, DataFormat, Namespace, Rate};
 
-impl Channels {
+impl ChannelRules {
     /// Compiles the rules.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 
 use fanwire_protocol::{ErrorCode, is_json, is_json_object};
 
-use super::Channels;
+use super::ChannelRules;
 use crate::options::{DataFormat, Namespace};
 
 /// The requesting user.
@@ -28,7 +28,7 @@ pub enum SubscribeDecision {
     Denied(ErrorCode),
 }
 
-impl Channels {
+impl ChannelRules {
     /// Decides a subscribe request as far as possible without its token. `namespace` is the result of
     /// [`resolve`](Self::resolve) for `channel`.
     ///
@@ -133,7 +133,7 @@ pub fn has_presence_access(who: Who<'_>, namespace: &Namespace, subscribed: bool
     for_role && who.passes(namespace.allow_presence_for_anonymous) || who.insecure
 }
 
-/// Checks the format of publication data. A namespace from [`Channels::resolve`] has the global format filled in.
+/// Checks the format of publication data. A namespace from [`ChannelRules::resolve`] has the global format filled in.
 ///
 /// # Errors
 /// 107.

@@ -5,7 +5,7 @@
 
 use fanwire_protocol::ErrorCode;
 
-use super::Channels;
+use super::ChannelRules;
 use crate::options::{Namespace, PersonalChannelOptions};
 use crate::tiles::is_tile;
 
@@ -27,7 +27,7 @@ pub(super) struct Personal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NamesOthers;
 
-impl Channels {
+impl ChannelRules {
     /// The same rules, with personal channels where the options have them.
     pub(crate) fn with_personal(mut self, options: &PersonalChannelOptions) -> Self {
         let namespace = options.personal_channel_namespace.clone();

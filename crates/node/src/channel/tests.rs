@@ -34,11 +34,11 @@ fn options() -> ChannelOptions {
     }
 }
 
-fn channels() -> Channels {
-    Channels::new(&options()).expect("the options are valid")
+fn channels() -> ChannelRules {
+    ChannelRules::new(&options()).expect("the options are valid")
 }
 
-fn check(channels: &Channels, channel: &str, expect: Result<&str, ErrorCode>) {
+fn check(channels: &ChannelRules, channel: &str, expect: Result<&str, ErrorCode>) {
     let resolved = channels.resolve(channel).map(|namespace| namespace.name.as_str());
     assert_eq!(resolved, expect, "{channel:?}");
 }
@@ -103,7 +103,7 @@ fn pattern_sees_the_part_after_the_namespace() {
 fn pattern_without_namespace_sees_the_whole_name() {
     let without_namespace = namespace("none", r"^\$?[a-z]+$");
     let options = ChannelOptions { without_namespace, ..options() };
-    let channels = Channels::new(&options).expect("the options are valid");
+    let channels = ChannelRules::new(&options).expect("the options are valid");
     check(&channels, "news", Ok("none"));
     check(&channels, "$news", Ok("none"));
     check(&channels, "News", BAD);
@@ -118,13 +118,13 @@ fn without_a_boundary_no_name_has_a_namespace() {
         user_boundary: String::new(),
         ..options()
     };
-    let channels = Channels::new(&options).expect("the options are valid");
+    let channels = ChannelRules::new(&options).expect("the options are valid");
     check(&channels, "chat:room", Ok("none"));
     assert!(!channels.is_private("$chat"));
     assert_eq!(users(&channels, "dialog#42"), None);
 }
 
-fn users(channels: &Channels, channel: &str) -> Option<Vec<String>> {
+fn users(channels: &ChannelRules, channel: &str) -> Option<Vec<String>> {
     let namespace = channels.resolve(channel).expect("the name is valid");
     let users = channels.allowed_users(channel, namespace)?;
     Some(users.map(str::to_owned).collect())
@@ -147,7 +147,7 @@ fn user_list_stands_after_the_last_boundary() {
 #[test]
 fn without_a_separator_the_list_is_one_user() {
     let options = ChannelOptions { user_separator: String::new(), ..options() };
-    let channels = Channels::new(&options).expect("the options are valid");
+    let channels = ChannelRules::new(&options).expect("the options are valid");
     assert_eq!(users(&channels, "dialog#42,43"), Some(vec!["42,43".to_owned()]));
 }
 
@@ -156,7 +156,7 @@ fn global_data_format_holds_where_a_namespace_has_none() {
     let mut options =
         ChannelOptions { publication_data_format: DataFormat::JsonObject, ..options() };
     options.namespaces[0].publication_data_format = DataFormat::Binary;
-    let channels = Channels::new(&options).expect("the options are valid");
+    let channels = ChannelRules::new(&options).expect("the options are valid");
     let format = |channel| channels.resolve(channel).map(|found| found.publication_data_format);
     assert_eq!(format("chat:room"), Ok(DataFormat::Binary));
     assert_eq!(format("open:room"), Ok(DataFormat::JsonObject));

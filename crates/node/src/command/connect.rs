@@ -97,7 +97,7 @@ pub(super) fn finish(
 ) -> Result<Finished, Refusal> {
     let user = Arc::clone(&context.session().user);
     let limit = context.settings.options.client.user_connection_limit;
-    let Some(user) = context.node.enter(&user, limit) else {
+    let Some(user) = context.node.registry().enter(&user, limit) else {
         context.session_table.abandon(context.node, context.key.index, channels);
         let cause = "the user has as many connections as client.user_connection_limit allows";
         return Err(Refusal::disconnect(Disconnect::CONNECTION_LIMIT, cause));
@@ -111,13 +111,13 @@ pub(super) fn finish(
         result(context, terms, names.into_iter().zip(results).collect())
     };
     let finished = match subscribe::all(context, channels, encoded)
-        .inspect_err(|_| context.node.exit(&user))?
+        .inspect_err(|_| context.node.registry().exit(&user))?
     {
         Progress::Entered(results) => {
             Finished::Reply(connect_reply(welcome(context, results), command_source))
         }
         Progress::Large(results, channels) => {
-            context.node.exit(&user); // it comes again with the reply
+            context.node.registry().exit(&user); // it comes again with the reply
             let found = ReplySource::Connect(Box::new(welcome(context, results)), command_source);
             return Ok(Finished::Large(found, channels));
         }
@@ -144,7 +144,7 @@ fn server_side_channels(
         Ok(Some(channel)) => {
             channels.entry(channel).or_default();
         }
-        Err(NamesOthers) => context.node.log_no_personal_channel(context.now),
+        Err(NamesOthers) => context.node.log().no_personal_channel(context.now),
     }
     for channel in channels.keys() {
         if !rules.resolve_trusted(channel)?.is_of_streams() {
@@ -184,7 +184,7 @@ fn supersede_others(context: &CommandContext<'_>) {
     let personal = &context.settings.options.client.subscribe_to_user_personal_channel;
     let session = context.session();
     if personal.enabled && personal.single_connection && !session.user.is_empty() {
-        context.node.supersede(&session.user, session.client_id());
+        context.node.connections().supersede(&session.user, session.client_id());
     }
 }
 

@@ -231,7 +231,7 @@ impl<'a> CommandContext<'a> {
             user: &user,
             address: None,
         };
-        if let Some(level) = self.node.log_level(event, self.now) {
+        if let Some(level) = self.node.log().level(event, self.now) {
             self.backlog.refused = Some(Box::new(refusal.refused(self.command, level.count())));
         }
     }

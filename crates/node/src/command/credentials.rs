@@ -116,7 +116,7 @@ pub(super) fn of_subscription(
     if !is_ours {
         return Err(foreign(context, FOREIGN_SUBSCRIPTION));
     }
-    let token = context.node.revocations().token(&claims.uid, claims.issued_at);
+    let token = context.node.revocations().table().token(&claims.uid, claims.issued_at);
     Ok((claims, token))
 }
 
@@ -129,10 +129,10 @@ pub(super) fn check_revocations(
     user: &str,
     token: Option<TokenId>,
 ) -> Result<(), Refusal> {
-    if !context.node.has_revocations() {
+    if !context.node.revocations().are_known() {
         return Err(Refusal::from(ErrorCode::INTERNAL).because(NOT_LOADED));
     }
-    if context.node.revocations().blocks(user, context.unix()) {
+    if context.node.revocations().table().blocks(user, context.unix()) {
         return Err(Refusal::disconnect(Disconnect::PERMISSION_DENIED, BLOCKED));
     }
     check_token(context, (user, None), token, ErrorCode::TOKEN_EXPIRED)
@@ -160,7 +160,7 @@ pub(super) fn check_token(
     token: Option<TokenId>,
     refusal: impl Into<Refusal>,
 ) -> Result<(), Refusal> {
-    let (table, unix) = (context.node.revocations(), context.unix());
+    let (table, unix) = (context.node.revocations().table(), context.unix());
     if !token.is_some_and(|token| table.refuses(&token, user, channel, unix)) {
         return Ok(());
     }
@@ -235,7 +235,7 @@ fn hash(channels: &Grants) -> u64 {
 
 fn granted(context: &CommandContext<'_>, claims: ConnectionClaims) -> Credentials {
     let ConnectionClaims { user, info, expire_at, channels, meta, labels, uid, issued_at } = claims;
-    let token = Some(context.node.revocations().token(&uid, issued_at));
+    let token = Some(context.node.revocations().table().token(&uid, issued_at));
     Credentials { user, info, expire_at, channels, meta, labels, token, ..Credentials::default() }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: HistoryRequest) 
     }
     let limit = page_length(limit, context.settings.options.client.history_max_publication_limit);
     let page = Page { limit, since, reverse };
-    let read = context.node.read(&channel, &page, namespace.retention(), context.now);
+    let read = context.node.channels().read(&channel, &page, namespace.retention(), context.now);
     CommandStep::of(read, |slice| ReplySource::StreamSlice(slice).into())
 }
 

@@ -14,7 +14,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PresenceRequest)
     named(&channel)?;
     let namespace = context.resolve(&channel)?;
     may_see_presence(context.who(), namespace, context.place_of(&channel).is_some())?;
-    CommandStep::of(context.node.members(&channel, context.now), |members| {
+    CommandStep::of(context.node.channels().members(&channel, context.now), |members| {
         ReplySource::Members(members).into()
     })
 }

@@ -18,7 +18,7 @@ pub(super) fn handle(
     let namespace = context.resolve(&channel)?;
     may_see_presence(context.who(), namespace, context.place_of(&channel).is_some())?;
     CommandStep::of(
-        context.node.member_stats(&channel, context.now),
+        context.node.channels().member_stats(&channel, context.now),
         |PresenceStats { clients, users }| {
             let count = |number: usize| number.try_into().unwrap_or(u32::MAX);
             let stats =

@@ -62,7 +62,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
     let exclude_client = namespace.exclude_publisher.then(|| context.session().client_id());
     let options = PublishOptions { exclude_client, delivery: None, ..options };
     let retention = namespace.retention();
-    let accepted = context.node.publish_checked(
+    let accepted = context.node.channels().publish_checked(
         &request.channel,
         publication,
         &options,

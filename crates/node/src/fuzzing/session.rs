@@ -71,7 +71,7 @@ impl Harness {
     fn new(settings: u8, now: Instant) -> Self {
         let node = Node::starting_at(options(settings), now, 1_700_000_000_000);
         let node = node.expect("good options");
-        node.join_cluster(Arc::new(NoBus));
+        node.cluster().join(Arc::new(NoBus));
         let mailbox = Arc::<Mailbox>::default();
         let shard = node.attach(Arc::clone(&mailbox) as _);
         let hub = Hub::new(Arc::clone(&node), shard);

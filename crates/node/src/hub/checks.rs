@@ -44,7 +44,7 @@ impl Hub {
             due = moment.after(delay);
             let known = position_tracker.furthest();
             let channel_subscribers = self.session_table.subscribers().channel_subscribers(channel);
-            self.node.send_position(&channel_subscribers.channel, known, now);
+            self.node.channels().send_position(&channel_subscribers.channel, known, now);
         }
         self.session_table.schedule_check(channel, due);
         let lost = over.map(|PossibleGap { top, .. }| self.lacking(channel, top));

@@ -32,7 +32,7 @@ impl Hub {
     /// Closes the connections of a user except the newest. The newest is read from the registry, so that of two
     /// simultaneous connects exactly one stays.
     pub(super) fn supersede(&mut self, user: &str, out: &mut impl Outbox) {
-        let Some(newest) = self.node.newest_of(user) else { return };
+        let Some(newest) = self.node.registry().newest_of(user) else { return };
         let target = ConnectionSelector { user: user.to_owned(), ..ConnectionSelector::default() };
         for key in self.matching(&target) {
             if self.session_table.session(key).is_some_and(|session| session.client_id() != newest)

@@ -83,7 +83,7 @@ impl Hub {
                 return self.disconnect(key, &Disconnect::SERVER_ERROR, out);
             }
             Err(Rejection::Failed(cause) | Rejection::Unavailable(cause)) => {
-                return self.node.log_failed_refresh(&cause, now);
+                return self.node.log().failed_refresh(&cause, now);
             }
         };
         // What has expired by now is not renewed.

@@ -70,7 +70,7 @@ impl Hub {
                 user: user.as_deref().unwrap_or_default(),
                 address: of_peer.map(|peer| peer.ip()),
             };
-            self.now.and_then(|now| self.node.log_level(event, now))
+            self.now.and_then(|now| self.node.log().level(event, now))
         };
         let Some(level) = level else { return };
         let (client, user) = self.names(key);

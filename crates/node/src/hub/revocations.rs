@@ -49,7 +49,7 @@ impl Hub {
     }
 
     fn check_tokens_of(&mut self, key: ConnectionKey, unix: u64, out: &mut impl Outbox) {
-        let (table, session_table) = (self.node.revocations(), &self.session_table);
+        let (table, session_table) = (self.node.revocations().table(), &self.session_table);
         let Some(session) = session_table.session(key) else { return };
         if table.blocks(&session.user, unix) {
             return self.disconnect(key, &Disconnect::PERMISSION_DENIED, out);

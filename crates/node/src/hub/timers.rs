@@ -12,6 +12,7 @@ use super::Hub;
 use crate::clock::Moment;
 use crate::outbox::Outbox;
 use crate::session::{CommandSource, ConnectionKey, Phase, Session, Subscription, closing};
+use crate::session_table::expired_close_delay;
 
 impl Hub {
     pub(super) fn fire(&mut self, index: u32, now: Moment, out: &mut impl Outbox) {
@@ -37,7 +38,7 @@ impl Hub {
             return (session.beat_at <= now).then_some(Disconnect::STALE);
         }
         let (clock, options) = (self.node.clock(), &self.node.options().client);
-        if closing(clock, session.expire_at, self.node.expired_close_delay()) <= now {
+        if closing(clock, session.expire_at, expired_close_delay(&self.node)) <= now {
             return Some(Disconnect::EXPIRED);
         }
         let mut server_side = session.subscriptions.iter().filter(|sub| sub.server_side);

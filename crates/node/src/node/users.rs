@@ -1,4 +1,4 @@
-//! Methods of the node about users: their connections on all nodes, and their status.
+//! Users of a node: their connections on all nodes, and their status.
 //! In: user ids, a text → out: records of connections, statuses, answers to surveys of other nodes.
 //! Uses: the cluster, the registry, the router, the table of statuses. Never: sessions; `hub/connections.rs` describes them.
 //! Change here: what all nodes tell of a user.
@@ -9,22 +9,31 @@ use std::time::Instant;
 
 use fanwire_broker::Answer;
 use fanwire_cluster::{
-    ConnectionPage, ConnectionSelector, Connections, ControlCommand, UserStatusChange, UserSurvey,
+    Cluster, ConnectionPage, ConnectionSelector, Connections, ControlCommand, UserStatusChange,
+    UserSurvey,
 };
 use fanwire_protocol::ErrorCode;
 
-use super::Node;
 use crate::connection_list::ConnectionList;
+use crate::deliver::BroadcastRouter;
 use crate::notice::Notice;
-use crate::registry::ShardId;
-use crate::user_statuses::UserStatus;
+use crate::registry::{Registry, ShardId};
+use crate::user_statuses::{UserStatus, UserStatuses};
 
-impl Node {
+/// The users of all nodes, as this node knows and asks for them.
+pub struct Users {
+    pub(super) registry: Arc<Registry>,
+    pub(super) router: Arc<BroadcastRouter>,
+    pub(super) cluster: Arc<Cluster>,
+    pub(super) user_statuses: UserStatuses,
+}
+
+impl Users {
     /// The connections of `target` on all nodes, by client id; more than [`CONNECTIONS_MAX`](crate::CONNECTIONS_MAX) of them
     /// are incomplete.
     ///
     /// # Errors
-    /// Those of [`channels`](Self::channels), except 107.
+    /// Those of [`Channels::list`](super::Channels::list), except 107.
     pub fn connections(
         &self,
         target: ConnectionSelector,
@@ -48,7 +57,7 @@ impl Node {
     /// A page of the connections of a node, of all users, from `start` on: 0 or [`ConnectionPage::next`].
     ///
     /// # Errors
-    /// 104 for a node that is not there; those of [`channels`](Self::channels), except 107.
+    /// 104 for a node that is not there; those of [`Channels::list`](super::Channels::list), except 107.
     pub fn page(
         &self,
         node: &str,
@@ -56,7 +65,7 @@ impl Node {
         limit: u32,
         now: Instant,
     ) -> Answer<ConnectionPage, ErrorCode> {
-        if node == self.uid() {
+        if node == self.cluster.uid() {
             return self.own_page(start, limit);
         }
         self.cluster.page(node, start, limit, now)
@@ -71,7 +80,7 @@ impl Node {
         }
         let (promise, answer) = Answer::later();
         let list = Arc::new(ConnectionList::new(promise));
-        self.inbox(ShardId(shard as u16)).push(Notice::ListPage { from, limit, list });
+        self.router.inbox(ShardId(shard as u16)).push(Notice::ListPage { from, limit, list });
         answer.map(move |page: Result<ConnectionPage, ErrorCode>| {
             page.map(|page| ConnectionPage {
                 next: match page.next {
@@ -124,27 +133,27 @@ impl Node {
         counted.filter(|(_, connections)| *connections > 0).collect()
     }
 
-    /// Sets the status of users on all nodes; they were active now.
+    /// Sets the status of users on all nodes; they were active at the Unix second `unix`.
     ///
     /// # Errors
     /// 106 when the table has no room; 100 when the change did not reach all nodes.
-    pub fn update_user_status(
+    pub fn update_status(
         &self,
         users: Vec<String>,
         state: String,
-        now: Instant,
+        unix: u64,
     ) -> Answer<(), ErrorCode> {
         if !self.user_statuses.has_room(users.len()) {
             return Answer::now(Err(ErrorCode::LIMIT_EXCEEDED));
         }
-        self.send_status(UserStatusChange { users, state, active: self.clock.unix(now) })
+        self.send_status(UserStatusChange { users, state, active: unix })
     }
 
     /// Removes the status of users on all nodes.
     ///
     /// # Errors
     /// 100 when the change did not reach all nodes.
-    pub fn delete_user_status(&self, users: Vec<String>) -> Answer<(), ErrorCode> {
+    pub fn delete_status(&self, users: Vec<String>) -> Answer<(), ErrorCode> {
         self.send_status(UserStatusChange { users, ..UserStatusChange::default() })
     }
 
@@ -166,16 +175,15 @@ impl Node {
         }
     }
 
-    /// The status of each user, in the order of `users`.
+    /// The status of each user at the Unix second `unix`, in the order of `users`.
     ///
     /// # Errors
-    /// Those of [`channels`](Self::channels), except 107.
-    pub fn user_statuses(
+    /// Those of [`Channels::list`](super::Channels::list), except 107.
+    pub fn statuses(
         &self,
         users: Vec<String>,
-        now: Instant,
+        (now, unix): (Instant, u64),
     ) -> Answer<Vec<UserStatus>, ErrorCode> {
-        let unix = self.clock.unix(now);
         let known: Vec<_> = users.iter().map(|user| self.user_statuses.get(user, unix)).collect();
         let online = self.cluster.count_users(users.clone(), self.own_users(&users), now);
         online.map(move |online| {

@@ -76,7 +76,7 @@ fn key(index: u32) -> ConnectionKey {
 fn connected(node: &Node, session_table: &mut SessionTable, index: u32) {
     let encoding = Encoding::ALL[index as usize % 2];
     session_table.open(node, key(index), hello(encoding), Instant::now());
-    let user = node.enter(&(index % 3).to_string(), 0).expect("no limit");
+    let user = node.registry().enter(&(index % 3).to_string(), 0).expect("no limit");
     session_table.admit(index, user);
 }
 
@@ -86,7 +86,7 @@ fn join(
     (index, channel): (u32, &str),
     terms: Option<Box<SubscriptionGrant>>,
 ) -> usize {
-    let channel = node.join(channel, session_table.shard());
+    let channel = node.channels().join(channel, session_table.shard());
     session_table.add_subscription(
         index,
         &channel,
@@ -124,7 +124,7 @@ fn a_timer_follows_the_earliest_deadline() {
     session_table.open(&node, key(0), hello(Encoding::Json), now);
     let deadline = |session_table: &SessionTable| session_table.next_deadline().expect("set").0;
     assert!(deadline(&session_table) <= 10_016, "stale after 10 s");
-    let user = node.enter("42", 0).expect("no limit");
+    let user = node.registry().enter("42", 0).expect("no limit");
     session_table.admit(0, user);
     session_table.session_mut(key(0)).expect("open").beat_at = Moment(20_000);
     let terms = SubscriptionGrant::boxed(Default::default(), Some(1_000));

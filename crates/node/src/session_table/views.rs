@@ -73,7 +73,7 @@ impl SessionTable {
         let ended = change.left.iter().map(|tile| self.leave_tile(node, index, channel, *tile));
         let ended = ended.collect();
         for tile in &change.entered {
-            let name = node.join(&tile_channel(channel, *tile), self.shard);
+            let name = node.channels().join(&tile_channel(channel, *tile), self.shard);
             let subscription = NewSubscription { server_side: false, is_tile: true, terms: None };
             self.add_subscription(index, &name, subscription);
         }

@@ -33,7 +33,10 @@ fn user(user: &str) -> ConnectionSelector {
 }
 
 fn disconnected(world: &mut World, target: ConnectionSelector) -> Vec<String> {
-    assert_eq!(world.node.disconnect(target, Disconnect::FORCE_DISCONNECT).wait(), Ok(()));
+    assert_eq!(
+        world.node.connections().disconnect(target, Disconnect::FORCE_DISCONNECT).wait(),
+        Ok(())
+    );
     world.settle();
     let unread = world.unread();
     assert!(unread.iter().all(|(_, text)| *text == "x 3503 force disconnect"), "{unread:?}");
@@ -69,7 +72,7 @@ fn client_session_and_whitelist_narrow_a_target() {
 #[test]
 fn unsubscribe_pushes_its_code_and_then_nothing_more_of_that_channel() {
     let mut world = world();
-    let done = world.node.unsubscribe(user("42"), Some("a"));
+    let done = world.node.connections().unsubscribe(user("42"), Some("a"));
     assert_eq!(done.wait(), Ok(()));
     world.settle();
     world.play(
@@ -93,7 +96,7 @@ fn unsubscribe_pushes_its_code_and_then_nothing_more_of_that_channel() {
 #[test]
 fn unsubscribe_without_a_channel_means_all_of_them() {
     let mut world = world();
-    let done = world.node.unsubscribe(user("43"), None);
+    let done = world.node.connections().unsubscribe(user("43"), None);
     assert_eq!(done.wait(), Ok(()));
     world.settle();
     world.play(
@@ -108,10 +111,10 @@ fn unsubscribe_without_a_channel_means_all_of_them() {
 #[test]
 fn unsubscribe_of_an_unknown_namespace_is_102_and_of_nobody_is_fine() {
     let mut world = world();
-    let unknown = world.node.unsubscribe(user("42"), Some("x:a"));
+    let unknown = world.node.connections().unsubscribe(user("42"), Some("x:a"));
     assert_eq!(unknown.wait(), Err(ErrorCode::UNKNOWN_CHANNEL));
-    assert_eq!(world.node.unsubscribe(user("99"), Some("a")).wait(), Ok(()));
-    assert_eq!(world.node.unsubscribe(user("42"), Some("c")).wait(), Ok(()));
+    assert_eq!(world.node.connections().unsubscribe(user("99"), Some("a")).wait(), Ok(()));
+    assert_eq!(world.node.connections().unsubscribe(user("42"), Some("c")).wait(), Ok(()));
     world.settle();
     world.play("");
 }
@@ -120,12 +123,12 @@ fn unsubscribe_of_an_unknown_namespace_is_102_and_of_nobody_is_fine() {
 fn channels_and_counts_say_what_is_there() {
     let mut world = world();
     let all = BTreeMap::from([("a".to_owned(), 4), ("b".to_owned(), 4)]);
-    assert_eq!(world.node.channels("", world.now).wait(), Ok(all));
+    assert_eq!(world.node.channels().list("", world.now).wait(), Ok(all));
     assert_eq!(
-        world.node.channels("[b-z]", world.now).wait(),
+        world.node.channels().list("[b-z]", world.now).wait(),
         Ok(BTreeMap::from([("b".to_owned(), 4)]))
     );
-    assert_eq!(world.node.channels("[", world.now).wait(), Err(ErrorCode::BAD_REQUEST));
+    assert_eq!(world.node.channels().list("[", world.now).wait(), Err(ErrorCode::BAD_REQUEST));
     let counts =
         Counts { connections: 4, users: 3, channels: 2, subscriptions: 8, history_bytes: 0 };
     assert_eq!(world.node.counts(), counts);
@@ -133,5 +136,5 @@ fn channels_and_counts_say_what_is_there() {
         world.close(name);
     }
     assert_eq!(world.node.counts(), Counts::default());
-    assert_eq!(world.node.channels("", world.now).wait(), Ok(BTreeMap::new()));
+    assert_eq!(world.node.channels().list("", world.now).wait(), Ok(BTreeMap::new()));
 }

@@ -24,8 +24,11 @@ fn spatial() -> Options {
 fn publish_at(world: &mut World, x: f64, data: &'static str) -> Result<(), ErrorCode> {
     let publication = Publication { data: data.into(), ..Publication::default() };
     let (place, now) = (Place { x, y: 5.0, layer: 0 }, world.now);
-    let published =
-        world.node.publish_at(place, "a", publication, PublishOptions::default(), now).wait();
+    let published = world
+        .node
+        .channels()
+        .publish_at(place, "a", publication, PublishOptions::default(), now)
+        .wait();
     world.settle();
     published.map(drop)
 }
@@ -36,7 +39,7 @@ fn circle(x: f64, radius: f64) -> View {
 
 fn look(world: &mut World, name: &str, x: f64, radius: f64) -> Result<(), ErrorCode> {
     let client = ClientId::parse(world.id(name)).expect("an id");
-    let result = world.node.set_view(client, "a", circle(x, radius));
+    let result = world.node.connections().set_view(client, "a", circle(x, radius));
     world.settle();
     result
 }
@@ -67,7 +70,7 @@ fn a_viewer_receives_what_is_published_in_its_tiles_and_everything_without_a_pla
         r#"ada < {"push":{"channel":"a","pub":{"data":4}}}
            ada < {"push":{"channel":"a","pub":{"data":5}}}"#,
     );
-    let channels = world.node.channels("", world.now).wait().expect("channels");
+    let channels = world.node.channels().list("", world.now).wait().expect("channels");
     assert_eq!(channels.into_keys().collect::<Vec<_>>(), ["a"], "tiles are not shown");
 }
 
@@ -97,9 +100,16 @@ fn impossible_views_and_places_have_codes() {
     publish_at(&mut world, 5.0, "1").expect("a place");
     world.play(r#"ada < {"push":{"channel":"a","pub":{"data":1}}}"#);
     let client = ClientId::from_bytes([0; 16]);
-    assert_eq!(world.node.set_view(client, "a", circle(0.0, 1.0)), Ok(()), "no such client");
+    assert_eq!(
+        world.node.connections().set_view(client, "a", circle(0.0, 1.0)),
+        Ok(()),
+        "no such client"
+    );
     let flat = World::new(options(|_| {}));
-    assert_eq!(flat.node.set_view(client, "a", circle(0.0, 1.0)), Err(ErrorCode::BAD_REQUEST));
+    assert_eq!(
+        flat.node.connections().set_view(client, "a", circle(0.0, 1.0)),
+        Err(ErrorCode::BAD_REQUEST)
+    );
 }
 
 #[test]
@@ -124,7 +134,7 @@ fn nothing_is_left_of_a_view_when_its_subscription_ends() {
         assert!(world.node.counts().subscriptions > 4);
         if end == "api unsubscribes" {
             let target = fanwire_node::ConnectionSelector::default();
-            world.node.unsubscribe(target, None).wait().expect("sent");
+            world.node.connections().unsubscribe(target, None).wait().expect("sent");
             world.settle();
             world.play(
                 r#"ada < {"push":{"channel":"c","unsubscribe":{"code":2000,"reason":"server unsubscribe"}}}
@@ -206,7 +216,7 @@ proptest! {
                     let data = number.to_string();
                     let publication = Publication { data: data.clone().into(), ..Publication::default() };
                     let now = world.now;
-                    let published = world.node.publish_at(place, "a", publication, PublishOptions::default(), now);
+                    let published = world.node.channels().publish_at(place, "a", publication, PublishOptions::default(), now);
                     published.wait().expect("a place");
                     world.settle();
                     let tile = grid.tile_of(place).expect("a place");

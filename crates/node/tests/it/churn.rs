@@ -172,7 +172,8 @@ fn publish(node: &Arc<Node>, now: Instant) {
     for number in 0..PUBLICATIONS {
         let data = number.to_string().into();
         let publication = Publication { data, ..Publication::default() };
-        let published = node.publish("news", publication, PublishOptions::default(), now);
+        let published =
+            node.channels().publish("news", publication, PublishOptions::default(), now);
         published.wait().expect("the broker is there");
         std::thread::yield_now(); // an invitation for others to come in between
     }

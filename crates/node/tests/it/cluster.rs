@@ -30,7 +30,7 @@ struct Ether {
 
 impl Ether {
     fn add(&self, node: &Arc<Node>) {
-        node.join_cluster(Arc::new(self.clone()));
+        node.cluster().join(Arc::new(self.clone()));
         self.nodes.lock().expect("one thread").push(Arc::downgrade(node));
     }
 }
@@ -78,10 +78,14 @@ fn cluster_on(ether: &Ether, names: &[&str]) -> Vec<World> {
 #[test]
 fn an_unsubscribe_and_a_disconnect_reach_connections_of_every_node() {
     let mut worlds = cluster(&["ada", "bob"]);
-    let done = worlds[0].node.unsubscribe(ConnectionSelector::default(), Some("news"));
+    let done =
+        worlds[0].node.connections().unsubscribe(ConnectionSelector::default(), Some("news"));
     assert_eq!(done.wait(), Ok(()));
     let disconnect = Disconnect { code: 4_000, reason: "bye".into() };
-    assert_eq!(worlds[0].node.disconnect(ConnectionSelector::default(), disconnect).wait(), Ok(()));
+    assert_eq!(
+        worlds[0].node.connections().disconnect(ConnectionSelector::default(), disconnect).wait(),
+        Ok(())
+    );
     for (world, name) in worlds.iter_mut().zip(["ada", "bob"]) {
         world.settle();
         world.play(&format!(
@@ -106,7 +110,8 @@ fn connections_and_statuses_of_users_are_those_of_every_node() {
     }
     let (node, now) = (Arc::clone(&worlds[0].node), worlds[0].now);
     let of_user = ConnectionSelector { user: "42".into(), ..ConnectionSelector::default() };
-    let all = node.connections(of_user, now).ready().expect_err("the shards have to answer");
+    let all =
+        node.users().connections(of_user, now).ready().expect_err("the shards have to answer");
     worlds.iter_mut().for_each(World::settle);
     let all = all.wait().expect("all nodes answer");
     for (number, protocol) in ["json", "protobuf"].into_iter().enumerate() {
@@ -127,14 +132,23 @@ fn connections_and_statuses_of_users_are_those_of_every_node() {
 
     let users = || ["42", "43", "44"].map(str::to_owned).to_vec();
     let (one, state) = (vec!["43".to_owned()], "busy".to_owned());
-    assert_eq!(worlds[1].node.update_user_status(one.clone(), state, worlds[1].now).wait(), Ok(()));
-    let statuses = node.user_statuses(users(), now).wait().expect("all nodes answer");
+    assert_eq!(
+        worlds[1]
+            .node
+            .users()
+            .update_status(one.clone(), state, worlds[1].node.unix(worlds[1].now))
+            .wait(),
+        Ok(())
+    );
+    let statuses =
+        node.users().statuses(users(), (now, node.unix(now))).wait().expect("all nodes answer");
     let of = |active, is_online, state: &str| UserStatus { active, is_online, state: state.into() };
     assert_eq!(statuses, [of(0, true, ""), of(UNIX, false, "busy"), of(0, false, "")]);
     worlds[1].close("eve1");
     worlds[0].close("eve0");
-    assert_eq!(worlds[1].node.delete_user_status(one).wait(), Ok(()));
-    let statuses = node.user_statuses(users(), now).wait().expect("all nodes answer");
+    assert_eq!(worlds[1].node.users().delete_status(one).wait(), Ok(()));
+    let statuses =
+        node.users().statuses(users(), (now, node.unix(now))).wait().expect("all nodes answer");
     assert_eq!(statuses, vec![UserStatus::default(); 3]);
 }
 
@@ -153,7 +167,7 @@ fn pages_of_a_node_have_each_of_its_connections_once() {
     let other = worlds[1].node.uid().to_owned();
     let (mut start, mut found, mut pages) = (0, BTreeSet::new(), 0);
     loop {
-        let page = node.page(&other, start, 3, now);
+        let page = node.users().page(&other, start, 3, now);
         worlds.iter_mut().for_each(World::settle);
         let page = page.wait().expect("the node answers");
         assert!(page.connections.len() <= 3);
@@ -165,7 +179,7 @@ fn pages_of_a_node_have_each_of_its_connections_once() {
     }
     assert_eq!(found, expect);
     assert!(pages >= 3);
-    let unknown = node.page("another", 0, 3, now).wait();
+    let unknown = node.users().page("another", 0, 3, now).wait();
     assert_eq!(unknown.expect_err("no such node").code, 104);
 }
 
@@ -179,12 +193,18 @@ fn an_ordered_subscription_and_a_refresh_reach_connections_of_every_node() {
         overrides,
         ..ServerSubscription::default()
     };
-    let ordered =
-        worlds[0].node.subscribe(ConnectionSelector::default(), subscription, worlds[0].now);
+    let ordered = worlds[0].node.connections().subscribe(
+        ConnectionSelector::default(),
+        subscription,
+        worlds[0].now,
+    );
     worlds[0].settle();
     assert_eq!(ordered.wait(), Ok(()), "without the other node");
     let renewal = Renewal { expire_at: Some(UNIX + 10), info: "{}".into(), ..Renewal::default() };
-    assert_eq!(worlds[0].node.refresh(ConnectionSelector::default(), renewal).wait(), Ok(()));
+    assert_eq!(
+        worlds[0].node.connections().refresh(ConnectionSelector::default(), renewal).wait(),
+        Ok(())
+    );
     for (world, name) in worlds.iter_mut().zip(["ada", "bob"]) {
         world.settle();
         world.play(&format!(
@@ -209,10 +229,10 @@ fn an_order_that_other_nodes_do_not_hear_is_obeyed_here_and_answered_with_100() 
     let renewal = Renewal { expire_at: Some(UNIX + 10), info: "{}".into(), ..Renewal::default() };
     let everybody = ConnectionSelector::default;
     let unheard = [
-        node.subscribe(everybody(), extra(), now),
-        node.unsubscribe(everybody(), Some("news")),
-        node.refresh(everybody(), renewal),
-        node.disconnect(everybody(), bye()),
+        node.connections().subscribe(everybody(), extra(), now),
+        node.connections().unsubscribe(everybody(), Some("news")),
+        node.connections().refresh(everybody(), renewal),
+        node.connections().disconnect(everybody(), bye()),
     ];
     worlds.iter_mut().for_each(World::settle);
     for answer in unheard {
@@ -228,7 +248,7 @@ fn an_order_that_other_nodes_do_not_hear_is_obeyed_here_and_answered_with_100() 
     );
     worlds[1].play("bob receives nothing");
     ether.is_cut.store(false, Relaxed);
-    assert_eq!(node.disconnect(everybody(), bye()).wait(), Ok(()), "repeated");
+    assert_eq!(node.connections().disconnect(everybody(), bye()).wait(), Ok(()), "repeated");
     worlds[1].settle();
     worlds[1].play("bob x 4000 bye");
 }
@@ -280,7 +300,7 @@ fn every_node_knows_of_all_nodes_and_their_channels() {
         names.sort_unstable();
         assert_eq!(names, ["ada", "bob", "eve"]);
         assert!(nodes.iter().all(|node| (node.connections, node.subscriptions) == (1, 1)));
-        let channels = world.node.channels("n*", world.now).wait();
+        let channels = world.node.channels().list("n*", world.now).wait();
         assert_eq!(channels, Ok([("news".to_owned(), 3)].into()));
     }
 }
@@ -319,14 +339,14 @@ fn every_node_hears_the_numbers_of_all_nodes() {
 #[test]
 fn a_node_that_goes_is_not_waited_for() {
     let mut worlds = cluster(&["ada", "bob", "eve"]);
-    worlds.pop().expect("three").node.leave_cluster();
+    worlds.pop().expect("three").node.cluster().leave();
     assert_eq!(worlds[0].node.nodes(worlds[0].now).len(), 2);
     let world = worlds.remove(0);
     drop(worlds); // without a word
-    let survey = world.node.channels("", world.now);
+    let survey = world.node.channels().list("", world.now);
     world.node.tick(world.now + Duration::from_secs(11));
     assert_eq!(survey.wait(), Err(ErrorCode::INTERNAL), "what it had is not known");
-    let survey = world.node.channels("", world.now);
+    let survey = world.node.channels().list("", world.now);
     assert_eq!(survey.wait(), Ok([("news".to_owned(), 1)].into()));
     assert_eq!(world.node.nodes(world.now).len(), 1);
 }
@@ -337,19 +357,24 @@ fn a_view_is_moved_from_any_node() {
     let client = ClientId::parse(nodes[1].id("blue")).expect("an id");
     let shape = Shape::Circle { radius: 1.0 };
     let view = View { x: 15.0, y: 5.0, layer: 0, shape, margin: 0.0 };
-    nodes[0].node.set_view_on_every_node(client, "news", view).wait().expect("sent");
+    nodes[0].node.connections().set_view_on_every_node(client, "news", view).wait().expect("sent");
     nodes[1].settle();
     for (x, data) in [(5.0, "1"), (15.0, "2")] {
         let publication = Publication { data: data.into(), ..Publication::default() };
         let (place, now) = (Place { x, y: 5.0, layer: 0 }, nodes[1].now);
         let options = PublishOptions::default();
-        nodes[1].node.publish_at(place, "news", publication, options, now).wait().expect("a place");
+        nodes[1]
+            .node
+            .channels()
+            .publish_at(place, "news", publication, options, now)
+            .wait()
+            .expect("a place");
     }
     nodes[1].settle();
     let expected = r#"{"push":{"channel":"news","pub":{"data":2}}}"#;
     assert_eq!(nodes[1].heard("blue").as_deref(), Some(expected));
     assert_eq!(nodes[1].heard("blue"), None);
     let wrong = View { x: f64::NAN, ..view };
-    let result = nodes[0].node.set_view_on_every_node(client, "news", wrong).wait();
+    let result = nodes[0].node.connections().set_view_on_every_node(client, "news", wrong).wait();
     assert_eq!(result, Err(ErrorCode::BAD_REQUEST));
 }

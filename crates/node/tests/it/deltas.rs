@@ -245,7 +245,12 @@ fn where_the_history_is_gone_there_is_no_base() {
     in_both(&recoverable(), 1, |harness| {
         harness.subscribe(0, false);
         harness.publish_states(0..2);
-        harness.node.remove_history("news", harness.now).wait().expect("there is history");
+        harness
+            .node
+            .channels()
+            .remove_history("news", harness.now)
+            .wait()
+            .expect("there is history");
         harness.publish_states(2..4);
         harness.wait(Duration::from_secs(3600));
         harness.publish_states(4..6);

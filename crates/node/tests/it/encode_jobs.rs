@@ -43,7 +43,8 @@ fn world(encoding: &str) -> World {
 
 fn publish(world: &mut World, channel: &str, data: &'static str) {
     let publication = Publication { data: data.into(), ..Publication::default() };
-    let published = world.node.publish(channel, publication, PublishOptions::default(), world.now);
+    let published =
+        world.node.channels().publish(channel, publication, PublishOptions::default(), world.now);
     published.wait().expect("the memory broker never fails");
     world.settle();
 }
@@ -103,7 +104,10 @@ fn an_errand_for_a_client_that_went_reaches_nobody() {
     world.say("bob", ASK);
     let bob =
         ConnectionSelector { client: world.id("bob").into(), ..ConnectionSelector::default() };
-    assert_eq!(world.node.disconnect(bob, Disconnect::FORCE_DISCONNECT).wait(), Ok(()));
+    assert_eq!(
+        world.node.connections().disconnect(bob, Disconnect::FORCE_DISCONNECT).wait(),
+        Ok(())
+    );
     world.settle();
     assert_eq!(world.heard("bob").as_deref(), Some("x 3503 force disconnect"), "it does not wait");
     assert_eq!(world.encode_jobs.len(), 2);
@@ -286,7 +290,11 @@ fn what_an_order_recovers_that_is_large_is_encoded_elsewhere() {
             recover_since: Some(StreamPosition::default()),
             ..ServerSubscription::default()
         };
-        let ordered = world.node.subscribe(ConnectionSelector::default(), subscription, world.now);
+        let ordered = world.node.connections().subscribe(
+            ConnectionSelector::default(),
+            subscription,
+            world.now,
+        );
         world.settle();
         assert_eq!((world.heard("ada"), world.encode_jobs.len()), (None, 1));
         let ordered = ordered.ready().expect_err("she is not subscribed yet");

@@ -173,7 +173,7 @@ fn a_publication_for_one_client_reaches_that_client_alone() {
     let now = world.now;
     let publish = |world: &World, client, channel, data: &'static str| {
         let publication = Publication { data: data.into(), ..Publication::default() };
-        world.node.publish_to(client, channel, publication, None, now)
+        world.node.channels().publish_to(client, channel, publication, None, now)
     };
     let ada = ClientId::parse(world.id("ada")).expect("an id");
     assert_eq!(publish(&world, ada, "a", "2"), Ok(()));

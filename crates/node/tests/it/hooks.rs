@@ -182,7 +182,7 @@ fn a_client_that_closes_while_a_hook_decides_leaves_nothing() {
     ));
     one(&asked).1.keep(Ok(Some(SubscribeGrant::default())));
     world.settle();
-    assert!(!world.node.has_listeners("a"));
+    assert!(!world.node.channels().has_subscribers("a"));
 }
 
 #[test]

@@ -154,7 +154,7 @@ fn an_unsubscribe_by_the_server_is_a_leave_too() {
         user: "43".into(),
         ..fanwire_node::ConnectionSelector::default()
     };
-    world.node.unsubscribe(target, None).wait().expect("no name is checked");
+    world.node.connections().unsubscribe(target, None).wait().expect("no name is checked");
     world.settle();
     world.settle();
     world.play(

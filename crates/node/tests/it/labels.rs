@@ -76,8 +76,8 @@ fn every_command_selects_by_labels_and_all_users() {
             ServerSubscription { channel: "news".into(), ..ServerSubscription::default() };
         let renewal = Renewal { expire_at: Some(UNIX + 60), ..Renewal::default() };
         let steps: [(&str, Answer<(), ErrorCode>); 2] = [
-            ("subscribe", node.subscribe(target.clone(), channel, now)),
-            ("refresh", node.refresh(target.clone(), renewal)),
+            ("subscribe", node.connections().subscribe(target.clone(), channel, now)),
+            ("refresh", node.connections().refresh(target.clone(), renewal)),
         ];
         for (step, answer) in steps {
             let heard = hearers(&mut world);
@@ -87,10 +87,10 @@ fn every_command_selects_by_labels_and_all_users() {
         }
         let spared =
             ConnectionSelector { whitelist: vec![world.id("ada").into()], ..target.clone() };
-        drop(node.unsubscribe(spared, Some("news")));
+        drop(node.connections().unsubscribe(spared, Some("news")));
         let others: BTreeSet<_> = expect.iter().copied().filter(|name| *name != "ada").collect();
         assert_eq!(hearers(&mut world), others, "unsubscribe {target:?}");
-        drop(node.disconnect(target.clone(), Disconnect::FORCE_DISCONNECT));
+        drop(node.connections().disconnect(target.clone(), Disconnect::FORCE_DISCONNECT));
         assert_eq!(hearers(&mut world), expect, "disconnect {target:?}");
     }
     assert_eq!(check_filter(&filter("region", "wrong", "eu")), Err(ErrorCode::BAD_REQUEST));
@@ -105,10 +105,10 @@ fn a_command_for_more_connections_than_one_turn_executes_reaches_all() {
     }
     world.settle();
     assert_eq!(world.node.counts().connections, 300);
-    let listed = world.node.connections(all(None), world.now);
+    let listed = world.node.users().connections(all(None), world.now);
     (0..4).for_each(|_| world.settle());
     assert_eq!(listed.wait().map(|found| found.len()), Ok(300));
-    drop(world.node.disconnect(all(None), Disconnect::FORCE_DISCONNECT));
+    drop(world.node.connections().disconnect(all(None), Disconnect::FORCE_DISCONNECT));
     (0..4).for_each(|_| world.settle());
     assert_eq!(world.node.counts().connections, 0);
     (0..300).for_each(|number| while world.heard(&number.to_string()).is_some() {});
@@ -117,7 +117,7 @@ fn a_command_for_more_connections_than_one_turn_executes_reaches_all() {
 #[test]
 fn connections_are_listed_by_labels_with_their_users() {
     let mut world = world();
-    let listed = world.node.connections(all(Some(filter("region", "ex", ""))), world.now);
+    let listed = world.node.users().connections(all(Some(filter("region", "ex", ""))), world.now);
     (0..4).for_each(|_| world.settle());
     let listed = listed.wait().expect("one node");
     let of = |name: &str| {
@@ -164,6 +164,7 @@ fn labels_that_are_not_texts_or_too_many_are_refused_and_those_of_a_hook_count()
     drop(
         world
             .node
+            .connections()
             .disconnect(all(Some(filter("plan", "eq", "free"))), Disconnect::FORCE_DISCONNECT),
     );
     world.settle();

@@ -174,8 +174,12 @@ fn a_hundred_stored_publications_of_a_kilobyte_take_less_than_a_fifth_more() {
     let publish = |number: usize| {
         let data = format!("\"{number:01022}\"");
         let publication = Publication { data: data.into(), ..Publication::default() };
-        let published =
-            world.node.publish("news", publication, PublishOptions::default(), world.now);
+        let published = world.node.channels().publish(
+            "news",
+            publication,
+            PublishOptions::default(),
+            world.now,
+        );
         assert_eq!(published.wait().expect("published").offset, number as u64 + 1);
     };
     let held = measure(|| (0..1000).for_each(publish)).bytes_current;
@@ -252,7 +256,7 @@ fn allocations_per_broadcast_without(
     }
     let publication = Publication { data: "{}".into(), ..Publication::default() };
     let publish = PublishOptions { exclude_client, ..PublishOptions::default() };
-    let published = world.node.publish("news", publication, publish, world.now);
+    let published = world.node.channels().publish("news", publication, publish, world.now);
     published.wait().expect("published");
     let notice = world.shards[0].mailbox.take().remove(0);
     let mut count = Count::default();
@@ -290,8 +294,12 @@ fn a_broadcast_in_shapes_allocates_nothing_per_subscriber() {
         let mut publish = |number: u32| {
             let data = format!(r#"{{"n":{number},"text":"the same in all of them"}}"#);
             let publication = Publication { data: data.into(), ..Publication::default() };
-            let published =
-                world.node.publish("news", publication, PublishOptions::default(), world.now);
+            let published = world.node.channels().publish(
+                "news",
+                publication,
+                PublishOptions::default(),
+                world.now,
+            );
             published.wait().expect("published");
             let notice = world.shards[0].mailbox.take().remove(0);
             let mut count = Count::default();
@@ -365,7 +373,8 @@ fn a_broadcast_to_filtered_subscribers_allocates_nothing() {
     }
     let tags = [("n".to_owned(), "77".to_owned())].into();
     let publication = Publication { data: "{}".into(), tags, ..Publication::default() };
-    let published = world.node.publish("news", publication, PublishOptions::default(), world.now);
+    let published =
+        world.node.channels().publish("news", publication, PublishOptions::default(), world.now);
     published.wait().expect("published");
     let notice = world.shards[0].mailbox.take().remove(0);
     let mut count = Count::default();

@@ -263,8 +263,12 @@ impl Real {
                 let data = format!("{}{}", if is_json { "" } else { "!" }, self.published);
                 let publication = Publication { data: data.into(), ..Publication::default() };
                 let options = PublishOptions::default();
-                let published =
-                    self.node.publish(&channel.to_string(), publication, options, self.now);
+                let published = self.node.channels().publish(
+                    &channel.to_string(),
+                    publication,
+                    options,
+                    self.now,
+                );
                 published.wait().expect("published");
             }
             Step::ClientPublish { who, channel } => {
@@ -281,12 +285,13 @@ impl Real {
                 self.shards[shard_of(who)].hub.close(key, self.now);
             }
             Step::DisconnectUser { user } => {
-                let done = self.node.disconnect(target(user), Disconnect::FORCE_DISCONNECT);
+                let done =
+                    self.node.connections().disconnect(target(user), Disconnect::FORCE_DISCONNECT);
                 done.wait().expect("a node alone");
             }
             Step::UnsubscribeUser { user, channel } => {
                 let channel = channel.map(|channel| channel.to_string());
-                let done = self.node.unsubscribe(target(user), channel.as_deref());
+                let done = self.node.connections().unsubscribe(target(user), channel.as_deref());
                 done.wait().expect("the channel is possible");
             }
             Step::Drain { shard } => {

@@ -35,7 +35,7 @@ fn to(channel: &str) -> ServerSubscription {
 }
 
 fn subscribe(world: &mut World, subscription: ServerSubscription) {
-    let ordered = world.node.subscribe(user("42"), subscription, world.now);
+    let ordered = world.node.connections().subscribe(user("42"), subscription, world.now);
     let ordered = ordered.ready().expect_err("nobody has obeyed yet");
     world.settle();
     world.settle(); // what obeying left in the inboxes
@@ -97,7 +97,7 @@ fn an_order_reaches_the_connections_of_its_target_only() {
     let bob = ConnectionSelector { client, ..user("42") };
     let nobody = ConnectionSelector { session: "unknown".into(), ..user("42") };
     for target in [bob, nobody, user("99")] {
-        let ordered = world.node.subscribe(target, to("a"), world.now);
+        let ordered = world.node.connections().subscribe(target, to("a"), world.now);
         world.settle();
         assert_eq!(ordered.wait(), Ok(()));
     }
@@ -107,7 +107,9 @@ fn an_order_reaches_the_connections_of_its_target_only() {
 #[test]
 fn orders_that_cannot_be_are_refused() {
     let world = World::new(closed());
-    let refused = |subscription| world.node.subscribe(user("42"), subscription, world.now).wait();
+    let refused = |subscription| {
+        world.node.connections().subscribe(user("42"), subscription, world.now).wait()
+    };
     assert_eq!(refused(to("x:a")), Err(ErrorCode::UNKNOWN_CHANNEL));
     assert_eq!(refused(to("a\u{10ffff}1")), Err(ErrorCode::BAD_REQUEST), "a tile");
     assert_eq!(refused(to("")), Err(ErrorCode::BAD_REQUEST));
@@ -240,7 +242,8 @@ fn overrides_say_otherwise_than_the_namespace() {
 /// Publishes into `news`, and leaves what follows in the inboxes.
 fn publish(world: &World, data: &'static str) {
     let publication = Publication { data: data.into(), ..Publication::default() };
-    let published = world.node.publish("news", publication, PublishOptions::default(), world.now);
+    let published =
+        world.node.channels().publish("news", publication, PublishOptions::default(), world.now);
     published.wait().expect("published");
 }
 
@@ -248,7 +251,7 @@ fn publish(world: &World, data: &'static str) {
 fn publications_under_way_come_once_and_behind_the_push() {
     for mut world in worlds(&recoverable(|_| {})) {
         world.connected("bob", hello("json as 43")); // on the other shard
-        drop(world.node.subscribe(user("42"), since(0, ""), world.now));
+        drop(world.node.connections().subscribe(user("42"), since(0, ""), world.now));
         publish(&world, "1"); // after the order, before the hub obeys it
         publish(&world, "2");
         world.settle();
@@ -323,7 +326,7 @@ fn renewal(expire_at: Option<u64>, info: &'static str) -> Renewal {
 }
 
 fn refresh(world: &mut World, renewal: Renewal) {
-    assert_eq!(world.node.refresh(user("42"), renewal).wait(), Ok(()));
+    assert_eq!(world.node.connections().refresh(user("42"), renewal).wait(), Ok(()));
     world.settle();
 }
 
@@ -372,7 +375,7 @@ fn a_refresh_to_the_past_is_3005() {
 #[test]
 fn a_refresh_that_comes_too_late_to_a_hub_is_3005() {
     for mut world in worlds(&closed()) {
-        let done = world.node.refresh(user("42"), renewal(Some(UNIX + 1), ""));
+        let done = world.node.connections().refresh(user("42"), renewal(Some(UNIX + 1), ""));
         assert_eq!(done.wait(), Ok(()));
         world.now += Duration::from_secs(2);
         world.settle();

@@ -37,8 +37,10 @@ fn check(options: &Options, rest: &str) {
 }
 
 fn present(world: &World, channel: &str) -> (usize, usize) {
-    let stats = world.node.presence_stats(channel, world.now).wait().expect("there is presence");
-    let members = world.node.presence(channel, world.now).wait().expect("there is presence");
+    let stats =
+        world.node.channels().presence_stats(channel, world.now).wait().expect("there is presence");
+    let members =
+        world.node.channels().presence(channel, world.now).wait().expect("there is presence");
     assert_eq!(members.len(), stats.clients);
     (stats.clients, stats.users)
 }
@@ -84,7 +86,7 @@ fn clients_of_both_shards_and_of_one_user_are_counted() {
         user: "42".into(),
         ..fanwire_node::ConnectionSelector::default()
     };
-    world.node.unsubscribe(target, Some("room")).wait().expect("a possible channel");
+    world.node.connections().unsubscribe(target, Some("room")).wait().expect("a possible channel");
     world.settle();
     assert_eq!(present(&world, "room"), (0, 0), "so does the server API");
 }
@@ -143,7 +145,7 @@ fn a_token_may_say_otherwise_than_its_namespace() {
             "ada",
             &format!(r#"{{"id":2,"subscribe":{{"channel":"room","token":"{claims}"}}}}"#),
         );
-        let stats = world.node.presence_stats("room", world.now).wait();
+        let stats = world.node.channels().presence_stats("room", world.now).wait();
         if keeps {
             assert_eq!(stats.map(|stats| stats.clients), Ok(expected));
         } else {
@@ -182,7 +184,7 @@ fn what_is_not_renewed_ends_with_its_time() {
     };
     let later = |seconds| {
         let now = world.now + Duration::from_secs(seconds);
-        world.node.presence_stats("room", now).wait().expect("there is presence").clients
+        world.node.channels().presence_stats("room", now).wait().expect("there is presence").clients
     };
     assert_eq!([later(0), later(59), later(60)], [1, 1, 0]);
 }
@@ -216,11 +218,11 @@ fn presence_is_refused_with_its_code() {
         check(&closed, &unnamed);
     }
     let world = World::new(options(|_| {}));
-    let stats = |channel| world.node.presence_stats(channel, world.now).wait();
+    let stats = |channel| world.node.channels().presence_stats(channel, world.now).wait();
     assert_eq!(stats("room"), Err(ErrorCode::NOT_AVAILABLE), "the API needs it, too");
     assert_eq!(stats("x:room"), Err(ErrorCode::UNKNOWN_CHANNEL));
     assert_eq!(
-        World::new(closed).node.presence_stats("room", world.now).wait(),
+        World::new(closed).node.channels().presence_stats("room", world.now).wait(),
         Ok(PresenceStats::default())
     );
 }

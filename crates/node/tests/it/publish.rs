@@ -77,9 +77,11 @@ fn channels_of_maps_are_not_taken_for_streams() {
     );
     let world = World::new(options);
     let order = ServerSubscription { channel: "a".into(), ..ServerSubscription::default() };
-    let ordered = world.node.subscribe(ConnectionSelector::default(), order, world.now);
+    let ordered =
+        world.node.connections().subscribe(ConnectionSelector::default(), order, world.now);
     assert_eq!(ordered.wait(), Err(ErrorCode::BAD_REQUEST));
-    let answer = world.node.publish("a", publication(b"1"), PublishOptions::default(), world.now);
+    let answer =
+        world.node.channels().publish("a", publication(b"1"), PublishOptions::default(), world.now);
     assert_eq!(answer.wait(), Err(ErrorCode::BAD_REQUEST));
 }
 
@@ -147,8 +149,11 @@ fn json_subscribers_of_data_that_is_not_json_are_3506_and_the_others_hear_it() {
     );
     let hub = &mut world.shards[0].hub;
     let before = hub.counters().deliveries.value();
-    let published =
-        world.node.publish("a", publication(b"boom"), PublishOptions::default(), world.now).wait();
+    let published = world
+        .node
+        .channels()
+        .publish("a", publication(b"boom"), PublishOptions::default(), world.now)
+        .wait();
     published.expect("any data by default");
     let mut record = crate::world::Record::default();
     for notice in world.shards[0].mailbox.take() {
@@ -179,7 +184,7 @@ fn the_api_is_checked_like_clients_but_needs_no_permission() {
     let world = World::new(options);
     let publish = |channel: &str, data| {
         let options = PublishOptions::default();
-        world.node.publish(channel, publication(data), options, world.now).wait()
+        world.node.channels().publish(channel, publication(data), options, world.now).wait()
     };
     assert_eq!(publish("a", b"1").map(|position| position.offset), Ok(0));
     assert_eq!(publish("", b"1"), Err(ErrorCode::BAD_REQUEST));
@@ -200,6 +205,7 @@ fn a_repeated_idempotency_key_is_heard_once() {
     for _ in 0..2 {
         world
             .node
+            .channels()
             .publish("a", publication(b"1"), once.clone(), world.now)
             .wait()
             .expect("published");
@@ -219,6 +225,7 @@ fn what_nobody_listens_to_reaches_no_inbox() {
         let options = PublishOptions::default();
         world
             .node
+            .channels()
             .publish(channel, publication(b"1"), options, world.now)
             .wait()
             .expect("published");
@@ -287,7 +294,7 @@ fn a_broker_that_fails_is_error_100_and_temporary() {
     let node = Node::with_broker(options(|_| {}), now, UNIX * 1000, |_| Arc::new(Unreachable));
     let mut world = World::around(node.expect("the options are good"), now, 1);
     let options = PublishOptions::default();
-    let published = world.node.publish("a", publication(b"1"), options, now).wait();
+    let published = world.node.channels().publish("a", publication(b"1"), options, now).wait();
     assert_eq!(published, Err(ErrorCode::INTERNAL));
     world.connected("ada", hello(""));
     world.play(

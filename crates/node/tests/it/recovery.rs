@@ -209,6 +209,7 @@ fn publications_on_their_way_are_not_delivered_twice() {
         let publication = Publication { data: data.into(), ..Publication::default() };
         world
             .node
+            .channels()
             .publish("news", publication, Default::default(), world.now)
             .wait()
             .expect("published");
@@ -505,7 +506,12 @@ fn a_publication_that_was_on_its_way_for_too_long_is_insufficient_state() {
         ada < {"id":3,"subscribe":{"recoverable":true,"epoch":"E1","publications":[{"data":"late","offset":2}],"recovered":true,"offset":1,"positioned":true,"was_recovering":true}}
     "#,
     );
-    let read = world.node.history("news", &Page::default(), world.now).wait().expect("it is kept");
+    let read = world
+        .node
+        .channels()
+        .history("news", &Page::default(), world.now)
+        .wait()
+        .expect("it is kept");
     assert_eq!(read.publications.iter().map(|one| one.time).collect::<Vec<_>>(), [0, 0]);
 }
 
@@ -522,7 +528,8 @@ fn a_publication_that_comes_too_late_ends_nobody_who_knows_it() {
     "#,
     );
     let publication = Publication { data: "\"late\"".into(), ..Publication::default() };
-    let published = world.node.publish("news", publication, PublishOptions::default(), world.now);
+    let published =
+        world.node.channels().publish("news", publication, PublishOptions::default(), world.now);
     published.wait().expect("the memory broker never fails");
     world.play(
         r#"

@@ -22,7 +22,11 @@ fn change(subject: &str) -> RevocationChange {
 }
 
 fn revoke(world: &mut World, kind: RevocationKind, change: RevocationChange) {
-    let done = world.node.revoke(kind, change, world.now).expect("it is possible");
+    let done = world
+        .node
+        .revocations()
+        .revoke(kind, change, (world.now, world.node.unix(world.now)))
+        .expect("it is possible");
     done.wait().expect("there is one node");
     world.settle();
     world.settle();
@@ -195,7 +199,11 @@ fn a_change_that_has_ended_is_refused() {
         (UNIX + 1, Ok(())),
     ] {
         let change = RevocationChange { expire_at, ..change("42") };
-        let done = world.node.revoke(RevocationKind::BlockUser, change, world.now);
+        let done = world.node.revocations().revoke(
+            RevocationKind::BlockUser,
+            change,
+            (world.now, world.node.unix(world.now)),
+        );
         assert_eq!(done.map(|answer| answer.wait().expect("one node")), expect, "{expire_at}");
     }
 }

@@ -76,7 +76,11 @@ impl World {
             }
             ("api", "removes") => {
                 let channel = &text["history: ".len()..];
-                self.node.remove_history(channel, self.now).wait().expect("the API may remove");
+                self.node
+                    .channels()
+                    .remove_history(channel, self.now)
+                    .wait()
+                    .expect("the API may remove");
             }
             (_, "opens") => self.open(name, hello(text)),
             (_, ">") => {
@@ -124,7 +128,7 @@ impl World {
     ) {
         let data = data.to_owned().into();
         let publication = Publication { data, tags, ..Publication::default() };
-        let published = self.node.publish(channel, publication, options, self.now);
+        let published = self.node.channels().publish(channel, publication, options, self.now);
         published.wait().expect("the API may publish");
         self.settle();
     }

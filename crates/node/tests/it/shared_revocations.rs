@@ -81,7 +81,7 @@ impl RevocationStore for List {
 
 fn node(list: &Arc<List>) -> World {
     let world = World::new(guarded(|_| {}));
-    world.node.share_revocations(Arc::clone(list) as _);
+    world.node.revocations().share(Arc::clone(list) as _);
     world
 }
 
@@ -90,7 +90,12 @@ fn change(subject: &str) -> RevocationChange {
 }
 
 fn revoke(world: &World, kind: RevocationKind, subject: &str) -> Result<(), ErrorCode> {
-    world.node.revoke(kind, change(subject), world.now).expect("it is possible").wait()
+    world
+        .node
+        .revocations()
+        .revoke(kind, change(subject), (world.now, world.node.unix(world.now)))
+        .expect("it is possible")
+        .wait()
 }
 
 /// What a client with these claims gets at connect: a code, or nothing when it is in.
@@ -132,7 +137,7 @@ fn a_block_reaches_every_node_and_those_that_start_later() {
     for mut world in [one, two, node(&list)] {
         assert_eq!(refusal(&mut world, ADA), Some(3507));
         assert_eq!(refusal(&mut world, BOB), Some(109));
-        let counts: Vec<_> = world.node.revocation_counts().collect();
+        let counts: Vec<_> = world.node.revocations().counts().collect();
         assert_eq!(counts, [("blocked", 4), ("revoked", 1), ("invalidated", 0)]);
     }
     let mut last = node(&list);
@@ -146,14 +151,14 @@ fn nobody_is_let_in_before_the_list_has_been_read() {
     list.is_away.store(true, Relaxed);
     let mut world = node(&list);
     for _ in 0..2 {
-        assert!(!world.node.has_revocations());
+        assert!(!world.node.revocations().are_known());
         assert_eq!(refusal(&mut world, BOB), Some(100));
         world.wait(Duration::from_secs(1));
         world.node.tick(world.now);
     }
     list.is_away.store(false, Relaxed);
     world.node.tick(world.now);
-    assert!(world.node.has_revocations());
+    assert!(world.node.revocations().are_known());
     assert_eq!(refusal(&mut world, BOB), None);
 }
 

@@ -168,7 +168,11 @@ impl SlowWorld {
     fn publish(&mut self, channel: &str, data: &str) {
         let publication = Publication { data: data.to_owned().into(), ..Publication::default() };
         let options = PublishOptions::default();
-        self.world.node.publish(channel, publication, options, self.world.now).then(drop);
+        self.world
+            .node
+            .channels()
+            .publish(channel, publication, options, self.world.now)
+            .then(drop);
         self.world.settle();
     }
 }
@@ -216,7 +220,7 @@ fn a_filter_holds_for_what_is_published_while_its_subscription_is_being_made() {
         let tags = [("k".to_owned(), tag.to_owned())].into();
         let publication = Publication { data: number.into(), tags, ..Publication::default() };
         let options = PublishOptions::default();
-        slow.world.node.publish("news", publication, options, slow.world.now).then(drop);
+        slow.world.node.channels().publish("news", publication, options, slow.world.now).then(drop);
         slow.world.settle();
     }
     slow.answer_all();
@@ -244,7 +248,11 @@ fn an_ordered_subscription_waits_its_turn_and_what_follows_waits_for_it() {
             ..ServerSubscription::default()
         };
         let now = slow.world.now;
-        answers.push(slow.world.node.subscribe(ConnectionSelector::default(), order, now));
+        answers.push(slow.world.node.connections().subscribe(
+            ConnectionSelector::default(),
+            order,
+            now,
+        ));
     }
     slow.world.settle();
     let answers: Vec<_> = answers.into_iter().filter_map(|answer| answer.ready().err()).collect();
@@ -274,7 +282,11 @@ fn an_ordered_subscription_waits_its_turn_and_what_follows_waits_for_it() {
 fn an_order_that_the_broker_fails_is_an_error_to_whoever_gave_it() {
     let mut slow = SlowWorld::with(tracked(), &["ada", "bob"]);
     let order = ServerSubscription { channel: "news".into(), ..ServerSubscription::default() };
-    let answer = slow.world.node.subscribe(ConnectionSelector::default(), order, slow.world.now);
+    let answer = slow.world.node.connections().subscribe(
+        ConnectionSelector::default(),
+        order,
+        slow.world.now,
+    );
     slow.world.settle();
     drop(slow.held.lock().expect("one thread").remove(1)); // a promise that is dropped is broken
     slow.answer_all();
@@ -288,7 +300,11 @@ fn an_order_that_the_broker_fails_is_an_error_to_whoever_gave_it() {
 fn an_order_for_a_client_that_goes_is_over() {
     let mut slow = SlowWorld::with(tracked(), &["ada"]);
     let order = ServerSubscription { channel: "news".into(), ..ServerSubscription::default() };
-    let answer = slow.world.node.subscribe(ConnectionSelector::default(), order, slow.world.now);
+    let answer = slow.world.node.connections().subscribe(
+        ConnectionSelector::default(),
+        order,
+        slow.world.now,
+    );
     slow.world.settle();
     slow.world.play("ada closes");
     assert_eq!(answer.wait(), Ok(()));
@@ -338,7 +354,7 @@ fn a_connection_that_goes_while_it_waits_leaves_nothing_behind() {
     slow.world.close("ada");
     assert_eq!(slow.world.node.counts().channels, 0);
     slow.answer_all();
-    let stats = slow.world.node.presence_stats("news", slow.world.now);
+    let stats = slow.world.node.channels().presence_stats("news", slow.world.now);
     slow.answer_all();
     assert_eq!(stats.wait().map(|stats| stats.clients), Ok(0));
     slow.world.play("ada receives nothing");
@@ -348,7 +364,8 @@ fn a_connection_that_goes_while_it_waits_leaves_nothing_behind() {
 fn an_unsubscribe_by_the_api_meets_a_subscription_that_is_being_made() {
     let mut slow = SlowWorld::with(tracked(), &["ada"]);
     slow.world.play(r#"ada > {"id":2,"subscribe":{"channel":"news"}}"#);
-    let unsubscribed = slow.world.node.unsubscribe(ConnectionSelector::default(), Some("news"));
+    let unsubscribed =
+        slow.world.node.connections().unsubscribe(ConnectionSelector::default(), Some("news"));
     assert_eq!(unsubscribed.wait(), Ok(()));
     slow.world.settle();
     slow.answer_all();
@@ -560,12 +577,12 @@ proptest! {
                     let recover_since = Some(StreamPosition::default());
                     let order = ServerSubscription { channel: "news".into(), recover_since, ..Default::default() };
                     let now = slow.world.now;
-                    drop(slow.world.node.subscribe(target, order, now));
+                    drop(slow.world.node.connections().subscribe(target, order, now));
                     wanted[client] = true;
                     slow.world.settle();
                 }
                 2 => {
-                    let done = slow.world.node.unsubscribe(target, Some("news"));
+                    let done = slow.world.node.connections().unsubscribe(target, Some("news"));
                     prop_assert_eq!(done.wait(), Ok(()));
                     wanted[client] = false;
                     slow.world.settle();

@@ -95,7 +95,11 @@ impl Real {
                 });
             }
             Step::Remove => {
-                self.node.remove_history(&self.channel, self.now).wait().expect("there is history");
+                self.node
+                    .channels()
+                    .remove_history(&self.channel, self.now)
+                    .wait()
+                    .expect("there is history");
             }
             Step::Wait { seconds } => self.wait(*seconds),
             Step::Sweep => self.node.tick(self.now),
@@ -120,13 +124,13 @@ impl Real {
         };
         let data = self.published.to_string();
         let publication = Publication { data: data.into(), ..Publication::default() };
-        let published = self.node.publish(&self.channel, publication, options, self.now);
+        let published = self.node.channels().publish(&self.channel, publication, options, self.now);
         let position = published.wait().expect("the broker is there");
         if position == Position::default() { "nowhere".into() } else { self.place(position) }
     }
 
     fn read(&mut self, page: Page) -> String {
-        match self.node.history(&self.channel, &page, self.now).wait() {
+        match self.node.channels().history(&self.channel, &page, self.now).wait() {
             Err(code) => {
                 if code == ErrorCode::UNRECOVERABLE_POSITION {
                     self.look();
@@ -142,8 +146,12 @@ impl Real {
     /// Error 112 does not tell the epoch of the stream it looked into, and may have begun.
     fn look(&mut self) {
         let page = Page { limit: Some(0), ..Page::default() };
-        let slice =
-            self.node.history(&self.channel, &page, self.now).wait().expect("there is history");
+        let slice = self
+            .node
+            .channels()
+            .history(&self.channel, &page, self.now)
+            .wait()
+            .expect("there is history");
         self.place(slice.top);
     }
 

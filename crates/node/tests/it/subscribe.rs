@@ -258,6 +258,7 @@ fn the_shell_learns_which_subscription_ended_and_which_one_moved_there() {
     for (channel, place, last) in [("c", 0, 1), ("b", 0, 0)] {
         world
             .node
+            .connections()
             .unsubscribe(ConnectionSelector::default(), Some(channel))
             .wait()
             .expect("a channel");

@@ -33,8 +33,12 @@ fn publications_of_a_channel_reach_every_inbox_in_one_order() {
                     let data = format!("[{thread},{number}]").into();
                     let publication = Publication { data, ..Publication::default() };
                     let channel = CHANNELS[(number + thread) % CHANNELS.len()];
-                    let published =
-                        node.publish(channel, publication, PublishOptions::default(), now);
+                    let published = node.channels().publish(
+                        channel,
+                        publication,
+                        PublishOptions::default(),
+                        now,
+                    );
                     published.wait().expect("published");
                 }
             });

@@ -94,7 +94,10 @@ fn a_token_counts_more_than_a_header_and_that_more_than_being_anonymous() {
         world.say("ada", &command);
         world.heard("ada");
         let target = fanwire_node::ConnectionSelector { user: user.into(), ..Default::default() };
-        let done = world.node.disconnect(target, fanwire_protocol::Disconnect::FORCE_RECONNECT);
+        let done = world
+            .node
+            .connections()
+            .disconnect(target, fanwire_protocol::Disconnect::FORCE_RECONNECT);
         assert_eq!(done.wait(), Ok(()));
         world.settle();
         world.play("ada x 3011 force reconnect");

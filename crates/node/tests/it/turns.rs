@@ -22,7 +22,8 @@ fn many(ids: std::ops::Range<u32>) -> String {
 
 fn publish(world: &World) {
     let publication = Publication { data: "1".into(), ..Publication::default() };
-    let published = world.node.publish("news", publication, PublishOptions::default(), world.now);
+    let published =
+        world.node.channels().publish("news", publication, PublishOptions::default(), world.now);
     published.wait().expect("the memory broker never fails");
 }
 
@@ -105,7 +106,10 @@ fn a_session_that_ends_between_its_commands_does_no_more_of_them() {
     world.say_unsettled("ada", &many(2..1000));
     let ada =
         ConnectionSelector { client: world.id("ada").into(), ..ConnectionSelector::default() };
-    assert_eq!(world.node.disconnect(ada, Disconnect::FORCE_DISCONNECT).wait(), Ok(()));
+    assert_eq!(
+        world.node.connections().disconnect(ada, Disconnect::FORCE_DISCONNECT).wait(),
+        Ok(())
+    );
     assert_eq!(replies(&mut world, "ada", &mut next), AT_ONCE);
     world.settle();
     let heard = std::iter::from_fn(|| world.heard("ada")).collect::<Vec<_>>();

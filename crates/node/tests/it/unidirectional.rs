@@ -77,7 +77,7 @@ fn commands_in_requests_of_their_own_are_discarded_too() {
     let session = session(&world, &push);
     let commands = r#"{"id":2,"publish":{"channel":"a","data":1}}"#;
     let node = world.node.uid().to_owned();
-    world.node.emulate(&node, &session, commands.into()).wait().expect("this node");
+    world.node.connections().emulate(&node, &session, commands.into()).wait().expect("this node");
     world.settle();
     world.play("ada receives nothing");
 }
@@ -269,7 +269,7 @@ fn the_server_api_works_as_for_other_clients_and_may_name_the_session() {
         ..ConnectionSelector::default()
     };
     let subscription = ServerSubscription { channel: "a".into(), ..Default::default() };
-    let subscribed = world.node.subscribe(target(&session), subscription, world.now);
+    let subscribed = world.node.connections().subscribe(target(&session), subscription, world.now);
     world.settle();
     subscribed.wait().expect("the session is there");
     world.play(
@@ -277,20 +277,26 @@ fn the_server_api_works_as_for_other_clients_and_may_name_the_session() {
            api > a 1
            ada < {"push":{"channel":"a","pub":{"data":1}}}"#,
     );
-    world.node.unsubscribe(target("foreign"), Some("a")).wait().expect("one node");
-    world.node.unsubscribe(target(&session), Some("a")).wait().expect("one node");
+    world.node.connections().unsubscribe(target("foreign"), Some("a")).wait().expect("one node");
+    world.node.connections().unsubscribe(target(&session), Some("a")).wait().expect("one node");
     world.settle();
     world.play(
         r#"ada < {"push":{"channel":"a","unsubscribe":{"code":2000,"reason":"server unsubscribe"}}}"#,
     );
     world
         .node
+        .connections()
         .disconnect(target("foreign"), Disconnect::FORCE_DISCONNECT)
         .wait()
         .expect("one node");
     world.settle();
     world.play("ada receives nothing");
-    world.node.disconnect(target(&session), Disconnect::FORCE_DISCONNECT).wait().expect("one node");
+    world
+        .node
+        .connections()
+        .disconnect(target(&session), Disconnect::FORCE_DISCONNECT)
+        .wait()
+        .expect("one node");
     world.settle();
     world.play("ada x 3503 force disconnect");
 }
@@ -303,7 +309,7 @@ fn only_the_server_api_prolongs_it_and_else_it_ends_with_3005() {
     connected(&mut world, &request, r#""expires":true,"ttl":60,"ping":25,"#);
     let target = ConnectionSelector { user: "42".into(), ..ConnectionSelector::default() };
     let renewal = Renewal { expire_at: Some(UNIX + 120), ..Renewal::default() };
-    world.node.refresh(target, renewal).wait().expect("one node");
+    world.node.connections().refresh(target, renewal).wait().expect("one node");
     world.settle();
     world.play(
         r#"

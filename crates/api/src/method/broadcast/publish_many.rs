@@ -54,7 +54,7 @@ impl<'a> PublishMany<'a> {
             0 => (mem::take(&mut self.publication), mem::take(&mut self.options)),
             _ => (self.publication.clone(), self.options.clone()),
         };
-        Some(self.node.publish(channel, publication, options, self.now))
+        Some(self.node.channels().publish(channel, publication, options, self.now))
     }
 }
 

@@ -73,7 +73,7 @@ impl Server {
             user: disconnect.code.to_string(),
             ..ConnectionSelector::default()
         };
-        self.node.disconnect(target, disconnect.clone()).wait().expect("one node");
+        self.node.connections().disconnect(target, disconnect.clone()).wait().expect("one node");
         self.take_turn();
     }
 
@@ -84,7 +84,7 @@ impl Server {
             let publication = Publication { data, ..Publication::default() };
             let (channel, now) = (code.to_string(), Instant::now());
             let published =
-                self.node.publish(&channel, publication, PublishOptions::default(), now);
+                self.node.channels().publish(&channel, publication, PublishOptions::default(), now);
             published.wait().expect("accepted");
             self.take_turn();
         }

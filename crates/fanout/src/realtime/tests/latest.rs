@@ -240,7 +240,8 @@ impl World {
         let publication =
             Publication { data: data.into(), tags: tags.into(), ..Publication::default() };
         let options = PublishOptions { delivery: class, ..PublishOptions::default() };
-        let published = self.server.node.publish(channel, publication, options, Instant::now());
+        let published =
+            self.server.node.channels().publish(channel, publication, options, Instant::now());
         published.wait().expect("accepted");
     }
 

@@ -100,8 +100,12 @@ impl Shard {
     fn publish(&mut self, data: &str) {
         let data = data.to_owned().into();
         let publication = Publication { data, ..Publication::default() };
-        let published =
-            self.node.publish("a", publication, PublishOptions::default(), Instant::now());
+        let published = self.node.channels().publish(
+            "a",
+            publication,
+            PublishOptions::default(),
+            Instant::now(),
+        );
         published.wait().expect("accepted");
         self.turn();
     }
@@ -178,7 +182,7 @@ fn every_transport_gets_the_same_publication_with_its_own_bytes_around_it() {
     for number in 1..=3 {
         let data = format!("\"{}\"", "ab".repeat(100));
         shard.publish(&data);
-        let epoch = shard.node.history("a", &Default::default(), Instant::now()).wait();
+        let epoch = shard.node.channels().history("a", &Default::default(), Instant::now()).wait();
         let epoch = epoch.expect("stored").top.epoch;
         let epoch = if number == 1 { format!(r#","epoch":"{epoch}""#) } else { String::new() };
         let push = format!(r#"{{"channel":"a","pub":{{"data":{data},"offset":{number}{epoch}}}}}"#);
@@ -209,12 +213,21 @@ fn recovered_by_the_server(joins_pushes: bool) -> Vec<String> {
     let mut peer = shard.open(Transport::UniWebSocket, Compression::Raw, opening);
     shard.receive(&peer, "{}");
     peer.read();
-    let Position { epoch, .. } =
-        shard.node.history("a", &Default::default(), Instant::now()).wait().expect("stored").top;
+    let Position { epoch, .. } = shard
+        .node
+        .channels()
+        .history("a", &Default::default(), Instant::now())
+        .wait()
+        .expect("stored")
+        .top;
     let recover_since = Some(StreamPosition { offset: 0, epoch: epoch.to_string() });
     let subscription =
         ServerSubscription { channel: "a".into(), recover_since, ..Default::default() };
-    drop(shard.node.subscribe(ConnectionSelector::default(), subscription, Instant::now()));
+    drop(shard.node.connections().subscribe(
+        ConnectionSelector::default(),
+        subscription,
+        Instant::now(),
+    ));
     shard.turn();
     shard.turn();
     let messages = peer.messages();
@@ -242,7 +255,7 @@ fn control_pushes_and_pings_are_bare_too() {
     let mut shard = Shard::new(false);
     let mut peer = shard.subscribed(Transport::UniEventStream, Compression::Raw);
     let target = ConnectionSelector::default();
-    shard.node.refresh(target, Renewal::default()).wait().expect("one node");
+    shard.node.connections().refresh(target, Renewal::default()).wait().expect("one node");
     shard.turn();
     assert_eq!(peer.text(), "data: {\"refresh\":{}}\n\n");
     while shard.realtime.next_deadline().is_some_and(|_| peer.text() != "data: {}\n\n") {

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use fanwire_broker::DeliveryClass;
 
-use crate::channel::Channels;
+use crate::channel::ChannelRules;
 use crate::options::{BatchOptions, ChannelOptions, DeliveryOptions, Namespace, RecoveryMode};
 
 fn error(change: impl FnOnce(&mut ChannelOptions)) -> String {
     let mut options = ChannelOptions::default();
     change(&mut options);
-    Channels::new(&options).expect_err("the change is a mistake").to_string()
+    ChannelRules::new(&options).expect_err("the change is a mistake").to_string()
 }
 
 fn named(name: &str) -> Namespace {
@@ -33,7 +33,7 @@ fn namespace_names_have_two_or_more_known_characters() {
     for name in ["ab", "A-z_0.9", "--", "very-long-name.of_some.namespace"] {
         let namespaces = vec![named(name)];
         let options = ChannelOptions { namespaces, ..ChannelOptions::default() };
-        assert!(Channels::new(&options).is_ok(), "{name}");
+        assert!(ChannelRules::new(&options).is_ok(), "{name}");
     }
 }
 
@@ -86,7 +86,7 @@ fn boundaries_are_one_character_or_none() {
         user_separator: String::new(),
         ..ChannelOptions::default()
     };
-    assert!(Channels::new(&empty).is_ok());
+    assert!(ChannelRules::new(&empty).is_ok());
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn fossil_is_the_only_kind_of_deltas() {
     );
     let mut options = ChannelOptions::default();
     options.without_namespace.allowed_delta_types = kinds(&["fossil"]);
-    assert!(Channels::new(&options).is_ok());
+    assert!(ChannelRules::new(&options).is_ok());
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn latest_delivery_does_not_go_with_a_promise_of_every_publication() {
     };
     for fits in [latest(), history(latest()), cache] {
         let options = ChannelOptions { namespaces: vec![fits], ..ChannelOptions::default() };
-        assert!(Channels::new(&options).is_ok());
+        assert!(ChannelRules::new(&options).is_ok());
     }
 }
 

@@ -14,7 +14,7 @@ const INSECURE: Who<'static> = Who { user: "", insecure: true };
 
 fn check(namespace: &Namespace, channel: &str, expect: [SubscribeDecision; 3]) {
     let options = ChannelOptions { without_namespace: namespace.clone(), ..Default::default() };
-    let channels = Channels::new(&options).expect("the options are valid");
+    let channels = ChannelRules::new(&options).expect("the options are valid");
     let decided = [ANONYMOUS, ADA, INSECURE]
         .map(|who| channels.may_subscribe(who, channel, namespace, false));
     assert_eq!(decided, expect, "{channel} with {namespace:?}");

@@ -19,7 +19,7 @@ pub(in crate::command) fn begin(
     parameters: SubscribeParameters<'_>,
     number: usize,
 ) -> PendingChannel {
-    let channel = context.node.join(parameters.channel, context.session_table.shard());
+    let channel = context.node.channels().join(parameters.channel, context.session_table.shard());
     let mode = parameters.mode;
     let claimed = effective_claim(&parameters, namespace);
     let was_recovering = parameters.recovers || claimed.is_some();
@@ -30,12 +30,13 @@ pub(in crate::command) fn begin(
             recovery::query(mode, claimed.borrowed(), limit, is_filtered)
         })
     });
-    let follow = context.node.follow(&channel, query, namespace.retention(), context.now);
+    let follow =
+        context.node.channels().follow(&channel, query, namespace.retention(), context.now);
     let slice = context.soon(follow, move |result| Part::StreamSlice(number, result));
     let appeared = match parameters.visibility.present {
         true => {
             let me = context.session().info_as(parameters.terms.as_deref());
-            let appear = context.node.appear(&channel, me, context.now);
+            let appear = context.node.channels().appear(&channel, me, context.now);
             context.soon(appear, move |result| Part::Presence(number, result))
         }
         false => Some(Ok(())),

@@ -223,7 +223,7 @@ fn count(context: &CommandContext<'_>, recovered: Option<Result<(), Unrecovered>
             Ok(()) => counters.recoveries.add(1),
             Err(cause) => {
                 counters.failed_recoveries[cause as usize].add(1);
-                context.node.log_unrecovered(cause, context.now);
+                context.node.log().unrecovered(cause, context.now);
             }
         }
         counters.recovered_publications.add(missed as u64);

@@ -108,7 +108,7 @@ impl Harness {
     /// Publishes by the server API; it lies in the inboxes afterwards.
     pub(super) fn publish(&mut self, data: &[u8], options: PublishOptions) -> Position {
         let publication = Publication { data: data.to_vec().into(), ..Publication::default() };
-        let published = self.node.publish("news", publication, options, self.now);
+        let published = self.node.channels().publish("news", publication, options, self.now);
         self.published.push(data.to_vec());
         published.wait().expect("the API may publish")
     }

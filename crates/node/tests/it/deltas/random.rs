@@ -101,7 +101,7 @@ fn take(harness: &mut Harness, step: &Step) {
         }
         Step::Drain { shard } => harness.drain(shard),
         Step::Remove => {
-            let _ = harness.node.remove_history("news", harness.now).wait(); // 108 where there is none
+            let _ = harness.node.channels().remove_history("news", harness.now).wait(); // 108 where there is none
         }
         Step::Wait { seconds } => harness.wait(Duration::from_secs(seconds)),
     }

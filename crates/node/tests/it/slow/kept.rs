@@ -75,7 +75,7 @@ fn who_is_told_more_than_can_be_kept_while_it_waits_is_disconnected() {
         ..ConnectionSelector::default()
     };
     for _ in 0..20_000 {
-        let done = slow.world.node.unsubscribe(bob.clone(), Some("news"));
+        let done = slow.world.node.connections().unsubscribe(bob.clone(), Some("news"));
         done.wait().expect("a channel");
     }
     slow.world.settle();
@@ -129,7 +129,7 @@ fn an_end_by_the_api_reaches_a_connection_whose_connect_waits() {
     "#,
     );
     assert_eq!(
-        slow.world.node.unsubscribe(ConnectionSelector::default(), Some("a")).wait(),
+        slow.world.node.connections().unsubscribe(ConnectionSelector::default(), Some("a")).wait(),
         Ok(())
     );
     slow.world.settle();
@@ -149,8 +149,11 @@ fn an_end_by_the_api_reaches_a_connection_whose_connect_waits() {
         eve > {"id":1,"connect":{"subs":{"a":{}}}}
     "#,
     );
-    let done =
-        slow.world.node.disconnect(ConnectionSelector::default(), Disconnect::FORCE_DISCONNECT);
+    let done = slow
+        .world
+        .node
+        .connections()
+        .disconnect(ConnectionSelector::default(), Disconnect::FORCE_DISCONNECT);
     assert_eq!(done.wait(), Ok(()));
     slow.world.settle();
     slow.world.play("eve x 3503 force disconnect");
@@ -164,8 +167,11 @@ fn a_subscription_by_the_api_reaches_a_connection_whose_connect_waits() {
     let mut slow = SlowWorld::new(tracked());
     let order = |slow: &mut SlowWorld, channel: &str| {
         let subscription = ServerSubscription { channel: channel.into(), ..Default::default() };
-        let ordered =
-            slow.world.node.subscribe(ConnectionSelector::default(), subscription, slow.world.now);
+        let ordered = slow.world.node.connections().subscribe(
+            ConnectionSelector::default(),
+            subscription,
+            slow.world.now,
+        );
         slow.world.settle();
         ordered
     };
@@ -204,7 +210,10 @@ fn another_lifetime_by_the_api_reaches_a_connection_whose_connect_waits() {
     let mut slow = SlowWorld::new(tracked());
     let refresh = |slow: &mut SlowWorld, expire_at| {
         let renewal = Renewal { expire_at: Some(expire_at), ..Renewal::default() };
-        assert_eq!(slow.world.node.refresh(ConnectionSelector::default(), renewal).wait(), Ok(()));
+        assert_eq!(
+            slow.world.node.connections().refresh(ConnectionSelector::default(), renewal).wait(),
+            Ok(())
+        );
         slow.world.settle();
     };
     let connecting = |slow: &mut SlowWorld, name: &str| {

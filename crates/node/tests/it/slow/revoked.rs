@@ -47,7 +47,11 @@ fn a_change_at_any_moment_ends_what_it_forbids() {
                 slow.world.say("ada", &subscribe("c", claims));
                 (0..answers).for_each(|_| slow.answer(0));
                 let now = slow.world.now;
-                let done = slow.world.node.revoke(kind, change.clone(), now);
+                let done = slow.world.node.revocations().revoke(
+                    kind,
+                    change.clone(),
+                    (now, slow.world.node.unix(now)),
+                );
                 done.expect("it is possible").wait().expect("there is one node");
                 if !is_unsettled {
                     slow.world.settle();

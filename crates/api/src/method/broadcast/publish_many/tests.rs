@@ -32,7 +32,12 @@ impl Fixture {
     fn published(&self) -> usize {
         let has_publication = |channel: &&String| {
             let page = Page { limit: Some(1), ..Page::default() };
-            let slice = self.node.history(channel, &page, self.now).wait().expect("it has history");
+            let slice = self
+                .node
+                .channels()
+                .history(channel, &page, self.now)
+                .wait()
+                .expect("it has history");
             slice.top.offset == 1
         };
         self.channels.iter().filter(has_publication).count()

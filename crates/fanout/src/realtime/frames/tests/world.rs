@@ -248,7 +248,9 @@ impl World {
             Step::Return { client, behind } => self.return_to(client % self.clients.len(), *behind),
             Step::Open(plan) => self.open(plan),
             Step::OpenBody(plan, (transport, coding)) => self.open_body(plan, *transport, *coding),
-            Step::Sweep => self.contexts.sweep(|channel| self.node.has_listeners(channel)),
+            Step::Sweep => {
+                self.contexts.sweep(|channel| self.node.channels().has_subscribers(channel))
+            }
         }
     }
 
@@ -272,7 +274,7 @@ impl World {
     fn publish_data(&mut self, channel: &str, data: String) {
         let mut publication = Publication { data: data.into(), ..Publication::default() };
         let (now, options) = (Instant::now(), PublishOptions::default());
-        let accepted = self.node.publish(channel, publication.clone(), options, now);
+        let accepted = self.node.channels().publish(channel, publication.clone(), options, now);
         let position = accepted.wait().expect("a good channel");
         self.tops.insert(channel.to_owned(), position);
         publication.offset = position.offset;
@@ -348,7 +350,7 @@ impl World {
             let data = format!(r#"{{"seed":{seed}}}"#);
             let publication = Publication { data: data.into(), ..Publication::default() };
             let (now, options) = (Instant::now(), PublishOptions::default());
-            let accepted = self.node.publish(channel, publication, options, now);
+            let accepted = self.node.channels().publish(channel, publication, options, now);
             accepted.wait().expect("a good channel");
             for notice in std::mem::take(&mut *self.notices.0.lock()) {
                 let Notice::Broadcast(broadcast) = notice else { panic!("a broadcast") };

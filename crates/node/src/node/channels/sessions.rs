@@ -1,18 +1,17 @@
-//! Calls of sessions to broker, presence and registry, after the permission checks.
+//! What sessions do with channels after the permission checks: calls of broker, presence and registry.
 //! In: channels, values, `now` → out: answers, ready or pending; errors as clients receive them.
 //! Uses: the ports, the registry, the router. Never: rules; the caller has checked them.
 //! Change here: how the ports are called. Their contracts are in the crate `broker`.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use fanwire_broker::{
-    Answer, BrokerError, Change, Position, PresenceStats, PublishOptions, Query, Retention,
-    StreamSlice,
+    Answer, Change, Position, PresenceStats, PublishOptions, Query, Retention, StreamSlice,
 };
 use fanwire_protocol::{ClientInfo, ErrorCode, Publication, StreamPosition};
 
-use super::Node;
+use super::{Channels, temporary};
 use crate::notice::Notice;
 use crate::registry::ShardId;
 use crate::subscribers::PositionCheck;
@@ -28,7 +27,7 @@ pub struct Page {
     pub reverse: bool,
 }
 
-impl Node {
+impl Channels {
     /// The members of a channel, after the permission check.
     ///
     /// # Errors
@@ -63,8 +62,7 @@ impl Node {
         info: ClientInfo,
         now: Instant,
     ) -> Answer<(), ErrorCode> {
-        let ttl = self.options.client.presence_ttl;
-        self.presence.add(channel, info, ttl, now).map_err(temporary)
+        self.presence.add(channel, info, self.presence_ttl, now).map_err(temporary)
     }
 
     /// Removes a member. When the store is not available, the member stays until it expires.
@@ -89,9 +87,9 @@ impl Node {
         retention: Retention,
         now: Instant,
     ) -> Answer<Position, ErrorCode> {
-        let time = match self.options.client.channel_position_max_time_lag {
-            Duration::ZERO => 0,
-            _ => self.clock.unix_ms(now).try_into().unwrap_or(0),
+        let time = match self.sets_times {
+            true => self.clock.unix_ms(now).try_into().unwrap_or(0),
+            false => 0,
         };
         let publication = Publication { time, ..publication };
         self.broker.publish(channel, publication, options, retention, now).map_err(temporary)
@@ -180,22 +178,6 @@ impl Node {
     pub(crate) fn leave(&self, channel: &str, shard: ShardId) {
         self.registry.leave(channel, shard, || self.broker.unsubscribe(channel));
     }
-
-    /// Adds a connection of `user`; `None` at `limit` (0 = none), which does not count anonymous connections.
-    pub(crate) fn enter(&self, user: &str, limit: usize) -> Option<Arc<str>> {
-        let limit = if user.is_empty() { 0 } else { limit };
-        self.registry.enter(user, limit)
-    }
-
-    /// Removes a connection of `user`.
-    pub(crate) fn exit(&self, user: &str) {
-        self.registry.exit(user);
-    }
-}
-
-/// Any backend failure is a temporary error for clients, so they try again.
-pub(super) fn temporary(_: BrokerError) -> ErrorCode {
-    ErrorCode::INTERNAL
 }
 
 /// Publication times are for the nodes, not for clients.

@@ -1,44 +1,47 @@
-//! Methods of the node for the server API: each checks names and rules, then calls a port.
-//! In: channels, selectors, values and `now` → out: positions, streams, counts, or an error.
-//! Uses: channel rules, broker, presence, the router, the cluster. Never: sessions, HTTP.
-//! Change here: methods for the server API. `backends.rs` has the calls of sessions.
+//! Channels of a node: what the server API and sessions do with them, over broker, presence and registry.
+//! In: channels, publications, pages and `now` → out: positions, streams, members, lists, or an error.
+//! Uses: channel rules, the ports, the router, the cluster for lists. Never: sessions, HTTP.
+//! Change here: methods of the server API, with their checks. `channels/sessions.rs` has those after a session's checks.
+
+mod sessions;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use fanwire_area::{Place, Tile, View};
+use fanwire_area::{Place, Tile};
 use fanwire_broker::{
-    Answer, ClientId, Deliver, DeliverOptions, DeliveryClass, Position, PresenceStats,
-    PublishOptions, Retention, StreamSlice,
+    Answer, Broker, BrokerError, ClientId, Deliver, DeliverOptions, DeliveryClass, Position,
+    Presence, PresenceStats, PublishOptions, Retention, StreamSlice,
 };
-use fanwire_protocol::{ClientInfo, Disconnect, ErrorCode, Publication, UnsubscribeCode};
+use fanwire_cluster::Cluster;
+use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
 
-use super::Node;
-use super::backends::{Page, temporary};
 use crate::channel::check_data;
+use crate::clock::Clock;
+use crate::deliver::BroadcastRouter;
 use crate::glob::Glob;
-use crate::notice::Notice;
+use crate::registry::Registry;
+use crate::settings::{CurrentSettings, NodeSettings};
 use crate::tiles::{is_tile, tile_channel};
-use fanwire_cluster::ConnectionSelector;
-use fanwire_cluster::{ControlCommand, ViewCommand};
+pub use sessions::Page;
 
-/// Totals of the whole node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Connections whose connect succeeded.
-    pub connections: usize,
-    /// Distinct user ids among them; the empty one counts as one.
-    pub users: usize,
-    /// Channels with at least one subscriber.
-    pub channels: usize,
-    /// Subscriptions of all connections.
-    pub subscriptions: usize,
-    /// Approximate bytes of histories in this process.
-    pub history_bytes: usize,
+/// The channels of a node, with the ports that store and deliver them.
+pub struct Channels {
+    pub(super) settings: CurrentSettings,
+    pub(super) clock: Clock,
+    pub(super) registry: Arc<Registry>,
+    pub(super) router: Arc<BroadcastRouter>,
+    pub(super) broker: Arc<dyn Broker>,
+    pub(super) presence: Arc<dyn Presence>,
+    pub(super) cluster: Arc<Cluster>,
+    /// `client.presence_ttl`.
+    pub(super) presence_ttl: Duration,
+    /// Publications carry their time, because `client.channel_position_max_time_lag` is set.
+    pub(super) sets_times: bool,
 }
 
-impl Node {
+impl Channels {
     /// Publishes for the server API.
     ///
     /// # Errors
@@ -119,40 +122,6 @@ impl Node {
             }
             Err(error) => Answer::now(Err(error)),
         }
-    }
-
-    /// Sets what a subscriber of a channel with places sees, if it is connected to this node.
-    ///
-    /// # Errors
-    /// 102 unknown namespace; 107 impossible name or view, or a channel without places.
-    pub fn set_view(&self, client: ClientId, channel: &str, view: View) -> Result<(), ErrorCode> {
-        let settings = self.settings();
-        let grid = settings.channels.resolve_trusted(channel)?.grid();
-        let grid = grid.ok_or(ErrorCode::BAD_REQUEST)?;
-        grid.change(&view, &[]).map_err(|_| ErrorCode::BAD_REQUEST)?;
-        let notice = Notice::View { client, channel: channel.into(), view };
-        self.router.send_to_shards(channel, &notice);
-        Ok(())
-    }
-
-    /// Sets a view as [`set_view`](Self::set_view) does, for a client that may be connected to any node.
-    ///
-    /// # Errors
-    /// The errors of `set_view`; 100 when the command did not reach all nodes. This node has it by then.
-    pub fn set_view_on_every_node(
-        &self,
-        client: ClientId,
-        channel: &str,
-        view: View,
-    ) -> Answer<(), ErrorCode> {
-        if let Err(error) = self.set_view(client, channel, view) {
-            return Answer::now(Err(error));
-        }
-        self.cluster.command(ControlCommand::View(ViewCommand {
-            client: client.to_string(),
-            channel: channel.to_owned(),
-            view: view.to_json(),
-        }))
     }
 
     /// Sends a publication to one subscriber of a channel, if it is connected to this node. It is not stored and has no offset.
@@ -244,58 +213,11 @@ impl Node {
         }
     }
 
-    /// Disconnects the connections of `target`, on every shard of every node.
-    ///
-    /// # Errors
-    /// 100 when the command did not reach all nodes; the shards of this node have it by then.
-    pub fn disconnect(
-        &self,
-        target: ConnectionSelector,
-        disconnect: Disconnect,
-    ) -> Answer<(), ErrorCode> {
-        let sent = self.cluster.command(ControlCommand::disconnect(&target, &disconnect));
-        self.router.send_to_all_shards(&Notice::Disconnect { target, disconnect });
-        sent
-    }
-
-    /// Ends the subscriptions of `target` to `channel`, or to all channels (then no name is checked), on every node.
-    ///
-    /// # Errors
-    /// 102 unknown namespace; 107 impossible name; 100 when the command did not reach all nodes; the shards of this
-    /// node have it by then.
-    pub fn unsubscribe(
-        &self,
-        target: ConnectionSelector,
-        channel: Option<&str>,
-    ) -> Answer<(), ErrorCode> {
-        if let Some(Err(error)) = channel.map(|channel| self.check_channel(channel)) {
-            return Answer::now(Err(error));
-        }
-        let sent = self.cluster.command(ControlCommand::unsubscribe(&target, channel));
-        self.send_unsubscribe(target, channel);
-        sent
-    }
-
-    pub(super) fn send_unsubscribe(&self, target: ConnectionSelector, channel: Option<&str>) {
-        self.end_subscription(target, channel, UnsubscribeCode::SERVER);
-    }
-
-    /// Ends the subscriptions of `target` to `channel`, or to all channels, on this node.
-    pub fn end_subscription(
-        &self,
-        target: ConnectionSelector,
-        channel: Option<&str>,
-        code: UnsubscribeCode,
-    ) {
-        let channel = channel.map(Into::into);
-        self.router.send_to_all_shards(&Notice::Unsubscribe { target, channel, code });
-    }
-
     /// Checks a channel name, for methods that then refuse the channel's kind.
     ///
     /// # Errors
     /// 102 for an unknown namespace, 107 for an invalid name.
-    pub fn check_channel(&self, channel: &str) -> Result<(), ErrorCode> {
+    pub fn check(&self, channel: &str) -> Result<(), ErrorCode> {
         self.settings().channels.resolve_trusted(channel).map(drop)
     }
 
@@ -305,18 +227,14 @@ impl Node {
     /// # Errors
     /// 107 for an invalid glob; 111 when too many surveys run; 100 when the other nodes could not be asked, or one
     /// of them did not answer within 10 s.
-    pub fn channels(
-        &self,
-        pattern: &str,
-        now: Instant,
-    ) -> Answer<BTreeMap<String, u32>, ErrorCode> {
-        match self.own_channels(pattern) {
+    pub fn list(&self, pattern: &str, now: Instant) -> Answer<BTreeMap<String, u32>, ErrorCode> {
+        match self.own(pattern) {
             Ok(own) => self.cluster.survey(pattern, own, now),
             Err(error) => Answer::now(Err(error)),
         }
     }
 
-    pub(super) fn own_channels(&self, pattern: &str) -> Result<BTreeMap<String, u32>, ErrorCode> {
+    pub(super) fn own(&self, pattern: &str) -> Result<BTreeMap<String, u32>, ErrorCode> {
         let glob = Glob::new(pattern).ok_or(ErrorCode::BAD_REQUEST)?;
         let mut found = BTreeMap::new();
         self.registry.each_channel(|channel, subscribers| {
@@ -327,10 +245,17 @@ impl Node {
         Ok(found)
     }
 
-    pub fn counts(&self) -> Counts {
-        let (channels, subscriptions) = self.registry.channel_counts();
-        let (users, connections) = self.registry.user_counts();
-        let history_bytes = self.broker.history_bytes();
-        Counts { connections, users, channels, subscriptions, history_bytes }
+    /// Whether a channel has subscribers on this node.
+    pub fn has_subscribers(&self, channel: &str) -> bool {
+        self.registry.has_listeners(channel)
     }
+
+    fn settings(&self) -> Arc<NodeSettings> {
+        self.settings.read()
+    }
+}
+
+/// Any backend failure is a temporary error for clients, so they try again.
+pub(super) fn temporary(_: BrokerError) -> ErrorCode {
+    ErrorCode::INTERNAL
 }
