@@ -7,7 +7,7 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use fanwire_bench::corpus::files::{Source, load};
 use fanwire_deflate::Compressor;
-use fanwire_deflate::gap::{Counter, Depth, History, SubscriptionWindow};
+use fanwire_deflate::gap::{Depth, History, SubscriptionWindow, WindowCounter};
 use std::hint::black_box;
 use std::path::Path;
 use zlib_rs::{Deflate, DeflateFlush};
@@ -52,7 +52,7 @@ fn publication(criterion: &mut Criterion) {
         let mut messages = source.messages.iter().cycle();
         let mut out = Vec::new();
         let mut history = History::new(1 << 15, 4, 6);
-        let (mut reach, mut counter) = (SubscriptionWindow::default(), Counter::default());
+        let (mut reach, mut counter) = (SubscriptionWindow::default(), WindowCounter::default());
         group.bench_function("parse and first emit", |bencher| {
             bencher.iter(|| {
                 let message = messages.next().expect("endless");

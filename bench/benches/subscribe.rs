@@ -13,7 +13,7 @@ use fanwire_broker::PublishOptions;
 use fanwire_node::options::Namespace;
 use fanwire_node::{
     Broadcast, CommandSource, ConnectionInfo, ConnectionKey, DeltaMode, Hub, Inbox, Node, Notice,
-    Options, Outbox,
+    Options, Outbox, SubscriptionIndex,
 };
 use fanwire_protocol::{Disconnect, Encoding, Publication, encode_publication};
 
@@ -38,7 +38,14 @@ impl Outbox for Count {
         self.0 += message.len() as u64;
     }
 
-    fn deliver(&mut self, _connection: u32, _place: u32, _: &Arc<Broadcast>, _: DeltaMode) {}
+    fn deliver(
+        &mut self,
+        _connection: u32,
+        _: SubscriptionIndex,
+        _: &Arc<Broadcast>,
+        _: DeltaMode,
+    ) {
+    }
 
     fn ping(&mut self, _connection: ConnectionKey) {}
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use fanwire_tune::{Advice, Clock, EXPECTED, Mode, Report, Sample, Scale, Settings};
+use fanwire_tune::{Advice, Clock, EXPECTED, Measurement, Mode, Sample, Scale, Settings};
 
 use crate::arguments::Tune;
 use crate::document;
@@ -60,7 +60,7 @@ fn open_page(path: &Path) -> Result<File> {
     file.with_context(|| format!("the page {} cannot be written", path.display()))
 }
 
-fn write_page(path: &Path, file: &mut File, findings: &[(Report, Advice)]) -> Result<()> {
+fn write_page(path: &Path, file: &mut File, findings: &[(Measurement, Advice)]) -> Result<()> {
     let page = fanwire_tune::page(findings);
     let is_file = file.metadata().is_ok_and(|about| about.is_file());
     let truncated = if is_file { file.set_len(0) } else { Ok(()) };

@@ -3,7 +3,7 @@
 //! Uses this crate's own encoder and decoder, and a shadow as a client; never part of the server.
 //! Change here: a target per decoder; the programs that call them live in the fuzz folder.
 
-use crate::gap::{Counter, History, SubscriptionWindow};
+use crate::gap::{History, SubscriptionWindow, WindowCounter};
 use crate::{
     Compressor, Dedicated, InflateError, Inflater, Scratch, SenderWindow, Shadow, Strategy,
 };
@@ -70,7 +70,7 @@ pub fn gap(data: &[u8]) {
     let Some((&[bits, depth, level], data)) = data.split_first_chunk() else { return };
     let window_bits = 8 + bits % 8;
     let mut history = History::new(1 << 12, 1 + usize::from(depth % 8), level);
-    let (mut window, mut counter) = (SubscriptionWindow::default(), Counter::default());
+    let (mut window, mut counter) = (SubscriptionWindow::default(), WindowCounter::default());
     let mut compressor = Compressor::new(level);
     let mut shadow = Shadow::new(window_bits);
     let mut payload = Vec::new();

@@ -14,4 +14,4 @@ pub use history::History;
 pub use parse::Parse;
 pub use publication::{DEPTH_MAX, Depth, Publication, RUN_DEPTHS};
 pub use trial::Trial;
-pub use window::{Counter, EmbeddedPart, Reference, SubscriptionWindow};
+pub use window::{EmbeddedPart, Reference, SubscriptionWindow, WindowCounter};

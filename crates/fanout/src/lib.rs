@@ -13,6 +13,6 @@ pub use compression::{
     ContextSettings, Contexts, DeliveryKind, GAPS_MAX, NamespaceCounters, Policies,
 };
 pub use realtime::{
-    BacklogCounters, ConnectRefusal, EncodeWorker, Opening, PendingResponse, Realtime,
+    BacklogCounters, ConnectRefusal, EncodeWorker, NewSession, PendingResponse, Realtime,
     RealtimeCounters, ShardInbox, Shards, last_message,
 };

@@ -13,8 +13,8 @@ mod testing;
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use fanwire_node::{
-    Broadcast, ConnectionKey, DeltaMode, EncodeJob, Hub, HubCounters, Inbox, Node, Notice, Outbox,
-    ShardId,
+    Broadcast, ConnectionKey, DeltaMode, EncodeJob, Hub, HubCounters, Inbox, MovedSubscription,
+    Node, Notice, Outbox, ShardId, SubscriptionIndex,
 };
 use fanwire_protocol::{
     Disconnect, Encoding, MESSAGES_PER_FRAME_MAX, bare_push, encode_disconnect_push, join,
@@ -25,12 +25,12 @@ use self::backlog::{Backlogs, Waiting};
 pub use self::encode_worker::EncodeWorker;
 use self::frames::Frames;
 use self::response::PendingResponses;
-pub use self::response::{ConnectRefusal, Opening, PendingResponse};
+pub use self::response::{ConnectRefusal, NewSession, PendingResponse};
 use crate::clock::unix_ms;
 use crate::compression::{Contexts, PreparedBroadcast};
 use fanwire_shard::{
-    Application, CloseCause, Compression, ConnectionWriter, EmbeddedPublication, PeerFormat,
-    ReceivedMessage, SlotKey, Transport,
+    Application, CloseCause, Compression, Connection, ConnectionWriter, EmbeddedPublication,
+    PeerFormat, ReceivedMessage, SlotKey, Transport, WindowIndex,
 };
 
 /// One shard's hub, with the frames of the broadcast it is delivering.
@@ -41,7 +41,7 @@ pub struct Realtime {
     frames: Frames,
     backlogs: Backlogs,
     /// Receivers of the broadcast that is being delivered that need not wait; empty in between.
-    ready: Vec<(u32, u32)>,
+    ready: Vec<(u32, SubscriptionIndex)>,
     encode_worker: EncodeWorker,
     responses: PendingResponses,
     joins_pushes: bool,
@@ -59,7 +59,7 @@ pub struct RealtimeCounters {
 pub type Shards = fanwire_shard::Shards<Realtime>;
 
 /// The inbox of a shard, as `node` uses it.
-pub struct ShardInbox(pub fanwire_shard::Inbox<Notice, Opening>);
+pub struct ShardInbox(pub fanwire_shard::Inbox<Notice, NewSession>);
 
 impl Inbox for ShardInbox {
     fn push(&self, notice: Notice) {
@@ -134,13 +134,19 @@ impl Realtime {
 
 impl Application for Realtime {
     type Notice = Notice;
-    type Hello = Opening;
+    type Hello = NewSession;
 
     fn turn(&mut self, now: Instant) {
         self.node.synchronise(now, unix_ms());
     }
 
-    fn open(&mut self, key: SlotKey, opening: Opening, now: Instant, _out: &mut ConnectionWriter) {
+    fn open(
+        &mut self,
+        key: SlotKey,
+        opening: NewSession,
+        now: Instant,
+        _out: &mut ConnectionWriter,
+    ) {
         self.responses.open(key.index, opening.response);
         self.hub.open(connection(key), opening.hello, now);
     }
@@ -179,15 +185,18 @@ impl Application for Realtime {
     /// Sends waiting publications until the socket blocks again. Each is encoded now, against the peer's current window.
     fn drain(&mut self, key: SlotKey, now: Instant, out: &mut ConnectionWriter) {
         while let Some(waiting) = self.backlogs.pop(key.index, now) {
-            let Waiting { broadcast, place, delta_mode } = &waiting;
-            self.frames.deliver(key.index, *place, broadcast, *delta_mode, out);
-            if out.queued_bytes(key.index) >= DRAIN_BYTES && !out.write(key.index) {
+            let Waiting { broadcast, subscription, delta_mode } = &waiting;
+            self.frames.deliver(key.index, *subscription, broadcast, *delta_mode, out);
+            let queued = out.connection(key.index).map_or(0, Connection::queued_bytes);
+            if queued >= DRAIN_BYTES && !out.write(key.index) {
                 break;
             }
         }
         self.frames.finish();
-        if self.backlogs.has_waiting(key.index) {
-            out.notify_drain(key.index);
+        if self.backlogs.has_waiting(key.index)
+            && let Some(connection) = out.connection_mut(key.index)
+        {
+            connection.notify_drain();
         }
     }
 
@@ -208,7 +217,8 @@ impl Application for Realtime {
             CloseCause::WriteTimeout => Disconnect::WRITE_ERROR,
             CloseCause::Other => return self.hub.close(key, now),
         };
-        self.hub.disconnected(key, &disconnect, out.peer_address(index), now);
+        let address = out.connection(index).and_then(Connection::peer_address);
+        self.hub.disconnected(key, &disconnect, address, now);
     }
 
     fn shut_down(&mut self, key: SlotKey, out: &mut ConnectionWriter) {
@@ -233,7 +243,7 @@ struct HubWriter<'a> {
     batch: &'a mut MessageBatch,
     frames: &'a mut Frames,
     backlogs: &'a mut Backlogs,
-    ready: &'a mut Vec<(u32, u32)>,
+    ready: &'a mut Vec<(u32, SubscriptionIndex)>,
     encode_worker: &'a EncodeWorker,
     responses: &'a mut PendingResponses,
     joins_pushes: bool,
@@ -257,22 +267,23 @@ impl HubWriter<'_> {
     fn waits(
         &mut self,
         connection: u32,
-        place: u32,
+        subscription: SubscriptionIndex,
         broadcast: &Arc<Broadcast>,
         delta_mode: DeltaMode,
     ) -> bool {
-        let mut is_blocked = self.out.is_blocked(connection);
+        let Some(peer) = self.out.connection_mut(connection) else { return false };
+        let mut is_blocked = peer.is_blocked();
         if broadcast.latest().is_some() {
-            self.out.limit_send_buffer(connection);
+            peer.limit_send_buffer();
             // A state that does not fit is no reason to end the connection.
             is_blocked |= !self.out.takes(connection, message_bytes_max(broadcast))
                 && !self.out.write(connection);
         }
-        if !is_blocked || !self.backlogs.hold(connection, place, broadcast, delta_mode) {
+        if !is_blocked || !self.backlogs.hold(connection, subscription, broadcast, delta_mode) {
             return false;
         }
         if self.out.takes(connection, self.backlogs.reliable_bytes(connection)) {
-            self.out.notify_drain(connection);
+            self.out.connection_mut(connection).into_iter().for_each(Connection::notify_drain);
         } else {
             self.out.close_as_slow(connection);
         }
@@ -280,8 +291,8 @@ impl HubWriter<'_> {
     }
 
     fn deliver_reliable(&mut self, connection: u32, waiting: Vec<Waiting>) {
-        for Waiting { broadcast, place, delta_mode } in waiting {
-            self.frames.deliver(connection, place, &broadcast, delta_mode, self.out);
+        for Waiting { broadcast, subscription, delta_mode } in waiting {
+            self.frames.deliver(connection, subscription, &broadcast, delta_mode, self.out);
         }
     }
 }
@@ -289,9 +300,9 @@ impl HubWriter<'_> {
 impl Outbox for HubWriter<'_> {
     fn send(&mut self, connection: ConnectionKey, message: &[u8]) {
         if let Some(head) = self.responses.begin(connection.index) {
-            self.out.begin_response(key(connection), head);
+            self.out.begin_response(key(connection), None, head);
         }
-        let format = self.out.format(connection.index);
+        let format = self.out.connection(connection.index).map(Connection::format);
         let transport = format.map_or(Transport::WebSocket, |peer| peer.transport);
         let encoding = encoding(format.is_some_and(|peer| peer.is_binary));
         let message = if transport.is_unidirectional() {
@@ -315,10 +326,15 @@ impl Outbox for HubWriter<'_> {
         self.batch.messages += 1;
     }
 
-    fn recovered(&mut self, connection: ConnectionKey, place: u32, channel: &str) {
+    fn recovered(
+        &mut self,
+        connection: ConnectionKey,
+        subscription: SubscriptionIndex,
+        channel: &str,
+    ) {
         debug_assert_eq!(self.batch.connection, Some(connection));
         let Some(PeerFormat { is_binary, compression: Compression::Context { .. }, .. }) =
-            self.out.format(connection.index)
+            self.out.connection(connection.index).map(Connection::format)
         else {
             return;
         };
@@ -326,7 +342,7 @@ impl Outbox for HubWriter<'_> {
         let found =
             self.frames.contexts().embedded_part(channel, encoding(is_binary), &bytes[*last..]);
         embedded.extend(found.map(|(at, embedded_part)| EmbeddedPublication {
-            place,
+            window: WindowIndex(subscription.0),
             at: *last + at,
             embedded_part,
         }));
@@ -335,19 +351,19 @@ impl Outbox for HubWriter<'_> {
     fn deliver(
         &mut self,
         connection: u32,
-        place: u32,
+        subscription: SubscriptionIndex,
         broadcast: &Arc<Broadcast>,
         delta_mode: DeltaMode,
     ) {
         self.send_batch();
-        if !self.waits(connection, place, broadcast, delta_mode) {
-            self.frames.deliver(connection, place, broadcast, delta_mode, self.out);
+        if !self.waits(connection, subscription, broadcast, delta_mode) {
+            self.frames.deliver(connection, subscription, broadcast, delta_mode, self.out);
         }
     }
 
     fn deliver_to_all(
         &mut self,
-        receivers: impl Iterator<Item = (u32, u32)>,
+        receivers: impl Iterator<Item = (u32, SubscriptionIndex)>,
         broadcast: &Arc<Broadcast>,
     ) {
         self.send_batch();
@@ -355,27 +371,30 @@ impl Outbox for HubWriter<'_> {
             return self.frames.deliver_to_all(receivers, broadcast, self.out);
         }
         let mut ready = std::mem::take(self.ready);
-        ready.extend(receivers.filter(|(connection, place)| {
-            !self.waits(*connection, *place, broadcast, DeltaMode::Plain)
+        ready.extend(receivers.filter(|(connection, subscription)| {
+            !self.waits(*connection, *subscription, broadcast, DeltaMode::Plain)
         }));
         self.frames.deliver_to_all(ready.drain(..), broadcast, self.out);
         *self.ready = ready;
     }
 
-    fn ended(&mut self, connection: u32, place: u32, last: u32) {
+    fn ended(&mut self, connection: u32, moved: MovedSubscription) {
+        let [to, from] = [moved.to, moved.from].map(|subscription| WindowIndex(subscription.0));
         let MessageBatch { connection: batched, embedded, .. } = &mut *self.batch;
         if batched.is_some_and(|batched| batched.index == connection) {
-            embedded.retain(|publication| publication.place != place);
-            let moved = embedded.iter_mut().filter(|publication| publication.place == last);
-            moved.for_each(|publication| publication.place = place);
+            embedded.retain(|publication| publication.window != to);
+            let last = embedded.iter_mut().filter(|publication| publication.window == from);
+            last.for_each(|publication| publication.window = to);
         }
-        let reliable = self.backlogs.ended(connection, place, last);
+        let reliable = self.backlogs.ended(connection, moved);
         if !reliable.is_empty() {
             self.send_batch();
             self.deliver_reliable(connection, reliable);
         }
-        if last != place {
-            self.out.moved(connection, last, place);
+        if from != to
+            && let Some(connection) = self.out.connection_mut(connection)
+        {
+            connection.moved(from, to);
         }
     }
 
@@ -389,7 +408,7 @@ impl Outbox for HubWriter<'_> {
     }
 
     fn address(&self, connection: ConnectionKey) -> Option<SocketAddr> {
-        self.out.peer_address(connection.index)
+        self.out.connection(connection.index)?.peer_address()
     }
 
     fn hold(&mut self, connection: ConnectionKey) {
@@ -426,7 +445,7 @@ impl Outbox for HubWriter<'_> {
             // This code is never sent: the peer's transport closes without a close frame (client protocol §5.9).
             code if code == Disconnect::CONNECTION_CLOSED.code => self.out.abort(key),
             code if code == Disconnect::SLOW.code => {
-                self.out.close_and_drop_queue(key, code, &disconnect.reason)
+                self.out.close_and_drop_queue(key, code, &disconnect.reason, CloseCause::Other);
             }
             code => self.out.close(key, code, &disconnect.reason),
         }

@@ -75,7 +75,7 @@ impl CommandContext<'_> {
         let (id, request) = command.into_request();
         let kind = CommandKind::from(&request);
         self.command = Some(kind);
-        self.session_table.counters().count_command(kind);
+        self.session_table.counters.count_command(kind);
         if let Err(refusal) = self.check_order(id, &request) {
             return self.reply(id, Err(refusal));
         }

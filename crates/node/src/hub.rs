@@ -13,6 +13,7 @@ mod refresh;
 mod refusals;
 mod resume;
 mod revocations;
+mod selection;
 mod timers;
 mod unidirectional;
 mod views;
@@ -22,15 +23,21 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use fanwire_protocol::{Disconnect, Reply, UnsubscribeCode, encode_reply, encode_unsubscribe_push};
+use fanwire_protocol::{
+    Disconnect, Encoding, Reply, UnsubscribeCode, encode_reply, encode_unsubscribe_push,
+};
 
 use crate::command::CommandContext;
 use crate::counters::HubCounters;
+use crate::deadlines;
+use crate::index::SubscriptionIndex;
 use crate::node::Node;
 use crate::notice::Notice;
 use crate::outbox::Outbox;
+use crate::pending::Deferred;
 use crate::registry::ShardId;
 use crate::session::{ConnectionInfo, ConnectionKey};
+use crate::session_effects;
 use crate::session_table::SessionTable;
 use crate::settings::NodeSettings;
 use batches::Batches;
@@ -64,7 +71,7 @@ impl Hub {
 
     /// A connection opened. It is closed if it does not connect within `client.stale_close_delay`.
     pub fn open(&mut self, key: ConnectionKey, hello: ConnectionInfo, now: Instant) {
-        self.session_table.open(&self.node, key, hello, now);
+        session_effects::open(&self.node, &mut self.session_table, key, hello, now);
     }
 
     /// Processes one whole WebSocket message; ignored when the session is gone. Of many commands the first ones run
@@ -98,7 +105,8 @@ impl Hub {
         if let Some(session) = self.session_table.session_mut(key) {
             session.is_held = is_held;
             if !is_held {
-                self.await_pong_again(key, self.node.clock().moment(now));
+                let now = self.node.clock().moment(now);
+                timers::await_pong_again(&self.node, &mut self.session_table, key, now);
             }
         }
     }
@@ -106,48 +114,66 @@ impl Hub {
     /// Handles a notice: a publication, or a command of the server API.
     pub fn notice(&mut self, notice: Notice, now: Instant, out: &mut impl Outbox) {
         self.now = Some(now);
-        if let Some(rest) = self.rest(&notice) {
-            self.node.inbox(self.session_table.shard()).push(rest);
+        if let Some(rest) = selection::rest(&self.session_table, &notice) {
+            self.node.inbox(self.session_table.shard).push(rest);
         }
         match notice {
-            Notice::Broadcast(broadcast) if broadcast.receiver().is_some() => {
-                self.deliver_to_receiver(&broadcast, now, out);
-            }
-            Notice::Broadcast(broadcast) => match broadcast.batch_options() {
-                Some(options) => self.batches.push(&broadcast, options, now),
-                None => self.broadcast(&broadcast, now, out),
-            },
+            Notice::Broadcast(broadcast) => self.take_broadcast(&broadcast, now, out),
             Notice::Position { channel, look } => {
                 // The top was read after the publications that wait here.
                 let batch = self.batches.take(&channel);
-                self.broadcast_all(&batch, now, out);
-                self.compare_positions(&channel, look, self.node.clock().moment(now), out);
+                batch.iter().for_each(|broadcast| self.broadcast(broadcast, now, out));
+                let now = self.node.clock().moment(now);
+                let lost = checks::compare(&mut self.session_table, &channel, look, now);
+                self.end_lost(&lost, out);
             }
             Notice::PossibleGap(channel) => {
-                self.session_table.pending_mut().report_possible_gap(&channel);
+                self.session_table.pending.report_possible_gap(&channel);
                 self.session_table.report_possible_gap(&channel, self.node.clock().moment(now));
             }
             Notice::AwaitedResult(arrival) => self.arrive(*arrival, now, out),
-            Notice::JoinLeave(join_leave) => self.announce(&join_leave, out),
+            Notice::JoinLeave(join_leave) => {
+                let unreadable = notices::announce(&mut self.session_table, &join_leave, out);
+                self.disconnect_all(&unreadable, &Disconnect::INAPPROPRIATE_PROTOCOL, out);
+            }
             Notice::Disconnect { target, disconnect } => {
-                self.disconnect_target(&target, &disconnect, out);
+                let keys = selection::matching_or_connecting(&self.session_table, &target);
+                self.disconnect_all(&keys, &disconnect, out);
             }
             Notice::Unsubscribe { target, channel, code } => {
-                self.unsubscribe_target(&target, channel.as_deref(), code, out);
+                let work = || Deferred::Unsubscribe(channel.clone(), code);
+                self.execute_for(&target, work, now, out);
             }
             Notice::Subscribe { target, command } => {
-                self.subscribe_target(&target, &command, now, out);
+                self.execute_for(&target, || Deferred::Subscribe(Arc::clone(&command)), now, out);
             }
             Notice::Refreshed(refreshed) => self.refreshed(*refreshed, now, out),
-            Notice::Refresh { target, renewal } => self.refresh_target(&target, &renewal, now, out),
-            Notice::Commands { client, secret, data } => {
-                self.receive_emulated(client, secret, &data, now, out);
+            Notice::Refresh { target, renewal } => {
+                let work = || Deferred::Refresh(Box::new(renewal.clone()));
+                self.execute_for(&target, work, now, out);
             }
-            Notice::View { client, channel, view } => self.set_view(client, &channel, view, out),
-            Notice::ClockStep => self.session_table.reschedule(&self.node),
-            Notice::Supersede { user } => self.supersede(&user, out),
-            Notice::ListConnections { target, list } => self.list_connections(&target, &list),
-            Notice::ListPage { from, limit, list } => self.list_page(from, limit, &list),
+            Notice::Commands { client, secret, data } => {
+                let key = selection::with_secret(&mut self.session_table, client, secret);
+                if let Some(key) = key {
+                    self.receive_frame(key, &data, |rest| data.slice_ref(rest), now, out);
+                }
+            }
+            Notice::View { client, channel, view } => {
+                self.node.refresh_settings(&mut self.settings);
+                let node = (&*self.node, &*self.settings);
+                views::set_view(node, &mut self.session_table, (client, &channel, view), out);
+            }
+            Notice::ClockStep => deadlines::reschedule(&self.node, &mut self.session_table),
+            Notice::Supersede { user } => {
+                let keys = selection::superseded(&self.node, &self.session_table, &user);
+                self.disconnect_all(&keys, &Disconnect::CONNECTION_LIMIT, out);
+            }
+            Notice::ListConnections { target, list } => {
+                connections::list(&self.session_table, &target, &list);
+            }
+            Notice::ListPage { from, limit, list } => {
+                connections::list_page(&self.session_table, from, limit, &list);
+            }
             Notice::CheckTokens { user, from } => self.check_tokens(user, from, now, out),
         }
     }
@@ -156,42 +182,39 @@ impl Hub {
     /// connections and subscriptions. Call after the notices of the turn.
     pub fn advance(&mut self, now: Instant, out: &mut impl Outbox) {
         self.now = Some(now);
-        self.session_table.shared_replies_mut().drop_unused(now);
+        self.session_table.shared_replies.drop_unused(now);
         while let Some(batch) = self.batches.pop_due(now) {
-            self.broadcast_all(&batch, now, out);
+            batch.iter().for_each(|broadcast| self.broadcast(broadcast, now, out));
         }
         let moment = self.node.clock().moment(now);
-        while let Some(index) = self.session_table.pop_due(moment) {
+        while let Some(index) = self.session_table.timers.sessions.pop(moment) {
             self.fire(index, moment, out);
         }
-        while let Some(index) = self.session_table.pop_renewal(moment) {
-            self.session_table.renew_presence(&self.node, index, now);
+        while let Some(index) = self.session_table.timers.renewals.pop(moment) {
+            session_effects::renew_presence(&self.node, &mut self.session_table, index, now);
         }
-        while let Some(channel) = self.session_table.pop_check(moment) {
-            self.check_positions(channel, now, out);
+        while let Some(channel) = self.session_table.timers.checks.pop(moment) {
+            let lost = checks::check(&self.node, &mut self.session_table, channel, now);
+            self.end_lost(&lost, out);
         }
     }
 
     /// Returns the time to call [`advance`](Self::advance) next. Nothing may be due then.
     pub fn next_deadline(&self) -> Option<Instant> {
-        let moment = self.session_table.next_deadline();
+        let moment = self.session_table.timers.next_deadline();
         let timer = moment.and_then(|moment| self.node.clock().instant(moment));
         timer.into_iter().chain(self.batches.next_deadline()).min()
     }
 
     /// The socket is gone or closing: removes the session from all channels. Idempotent.
     pub fn close(&mut self, key: ConnectionKey, _now: Instant) {
-        self.session_table.forget(&self.node, key, &Disconnect::CONNECTION_CLOSED);
+        let closed = &Disconnect::CONNECTION_CLOSED;
+        session_effects::end_session(&self.node, &mut self.session_table, key, closed);
     }
 
     /// Counters, readable from any thread.
     pub fn counters(&self) -> &Arc<HubCounters> {
-        self.session_table.counters()
-    }
-
-    /// The node and the tables, borrowed at once.
-    pub(crate) fn parts(&mut self) -> (&Node, &mut SessionTable) {
-        (&self.node, &mut self.session_table)
+        &self.session_table.counters
     }
 
     /// The context of a command that begins or continues now.
@@ -213,8 +236,7 @@ impl Hub {
             Ok(()) => {
                 out.send(key, &self.scratch);
                 if has_recovered(reply) {
-                    let record = |place, channel: &str| out.recovered(key, place, channel);
-                    self.session_table.recovered(key.index, record);
+                    report_recovered(&mut self.session_table, key, out);
                 }
             }
             Err(_) => self.disconnect(key, &Disconnect::INAPPROPRIATE_PROTOCOL, out),
@@ -232,8 +254,18 @@ impl Hub {
         disconnect: &Disconnect,
         out: &mut impl Outbox,
     ) {
-        self.log_disconnect(key, disconnect, || out.address(key));
+        let log = (&*self.node, self.now);
+        refusals::log_disconnect(log, &self.session_table, key, disconnect, || out.address(key));
         self.end(key, disconnect, out);
+    }
+
+    fn disconnect_all(
+        &mut self,
+        keys: &[ConnectionKey],
+        disconnect: &Disconnect,
+        out: &mut impl Outbox,
+    ) {
+        keys.iter().for_each(|key| self.disconnect(*key, disconnect, out));
     }
 
     /// Removes a session as [`close`](Self::close) does, for a client whose connection the shell ended with a code of the server.
@@ -245,7 +277,8 @@ impl Hub {
         now: Instant,
     ) {
         self.now = Some(now);
-        self.log_disconnect(key, disconnect, || address);
+        let log = (&*self.node, self.now);
+        refusals::log_disconnect(log, &self.session_table, key, disconnect, || address);
         self.remove(key, disconnect);
     }
 
@@ -258,35 +291,56 @@ impl Hub {
 
     /// Removes the session of a client that the server disconnected, and counts it. Returns whether it existed.
     fn remove(&mut self, key: ConnectionKey, disconnect: &Disconnect) -> bool {
-        let was_there = self.session_table.forget(&self.node, key, disconnect);
+        let was_there =
+            session_effects::end_session(&self.node, &mut self.session_table, key, disconnect);
         if was_there {
             self.counters().count_disconnect(disconnect.code);
         }
         was_there
     }
 
-    /// Ends the subscription at `place` of a session and sends an unsubscribe push. Nothing of that channel is sent
-    /// afterwards.
+    /// Ends a subscription of a session and sends an unsubscribe push. Nothing of that channel is sent afterwards.
     fn end_subscription(
         &mut self,
         key: ConnectionKey,
-        place: usize,
+        subscription: SubscriptionIndex,
         code: UnsubscribeCode,
         out: &mut impl Outbox,
     ) {
-        let Some(encoding) = self.session_table.session(key).map(|session| session.encoding) else {
+        let (node, table) = (&self.node, &mut self.session_table);
+        if table.session(key).is_none() {
             return;
-        };
-        let Some(channel) = self.session_table.channel_at(key.index, place) else { return };
-        self.end_view(key, &channel, out);
-        let Some(place) = self.session_table.place_of(key.index, &channel) else { return };
-        let last = self.session_table.leave(&self.node, key.index, place);
-        out.ended(key.index, place as u32, last);
-        self.counters().server_unsubscribes.add(1);
-        self.scratch.clear();
-        encode_unsubscribe_push(encoding, &channel, code.code, code.reason, &mut self.scratch);
-        out.send(key, &self.scratch);
+        }
+        let Some(channel) = table.channel_of(key.index, subscription).cloned() else { return };
+        for moved in session_effects::end_view(node, table, key.index, &channel) {
+            out.ended(key.index, moved);
+        }
+        let Some(own) = table.subscription_to(key.index, &channel) else { return };
+        out.ended(key.index, session_effects::end_subscription(node, table, key.index, own));
+        table.counters.server_unsubscribes.add(1);
+        self.write(key, out, |encoding, scratch| {
+            encode_unsubscribe_push(encoding, &channel, code.code, code.reason, scratch);
+        });
     }
+
+    /// Sends a push that `encode` writes.
+    fn write(
+        &mut self,
+        key: ConnectionKey,
+        out: &mut impl Outbox,
+        encode: impl FnOnce(Encoding, &mut Vec<u8>),
+    ) {
+        let Some(session) = self.session_table.session(key) else { return };
+        self.scratch.clear();
+        encode(session.encoding, &mut self.scratch);
+        out.send(key, &self.scratch);
+        self.scratch.shrink_to(SCRATCH_BYTES_MAX);
+    }
+}
+
+/// The last message to a session contained the recovered publications of its subscriptions.
+fn report_recovered(session_table: &mut SessionTable, key: ConnectionKey, out: &mut impl Outbox) {
+    session_table.recovered(key.index, |own, channel| out.recovered(key, own, channel));
 }
 
 /// Whether a reply contains recovered publications.

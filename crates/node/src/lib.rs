@@ -13,6 +13,7 @@
 //! use fanwire_node::protocol::{Disconnect, Encoding, Publication};
 //! use fanwire_node::{
 //!     Broadcast, ConnectionKey, DeltaMode, ConnectionInfo, Hub, Inbox, Node, Notice, Options, Outbox, CommandSource,
+//!     SubscriptionIndex,
 //! };
 //!
 //! #[derive(Default)]
@@ -33,7 +34,7 @@
 //!         self.0.push(String::from_utf8_lossy(message).into_owned());
 //!     }
 //!
-//!     fn deliver(&mut self, _: u32, _: u32, broadcast: &Arc<Broadcast>, delta_mode: DeltaMode) {
+//!     fn deliver(&mut self, _: u32, _: SubscriptionIndex, broadcast: &Arc<Broadcast>, delta_mode: DeltaMode) {
 //!         let message = broadcast.message_in(delta_mode, Encoding::Json).expect("it has that form");
 //!         self.0.push(String::from_utf8_lossy(message).into_owned());
 //!     }
@@ -80,12 +81,14 @@ mod clock;
 mod command;
 mod connection_list;
 mod counters;
+mod deadlines;
 mod deliver;
 mod delta;
 mod encode_job;
 mod filter;
 mod glob;
 mod hub;
+mod index;
 mod join_leave;
 mod limits;
 mod meters;
@@ -99,6 +102,7 @@ mod registry;
 mod revocation;
 mod revocation_sync;
 mod session;
+mod session_effects;
 mod session_table;
 mod settings;
 mod shared_replies;
@@ -125,6 +129,7 @@ pub use fanwire_cluster::{
 };
 pub use filter::check_filter;
 pub use hub::Hub;
+pub use index::{MovedSubscription, SubscriptionIndex};
 pub use join_leave::JoinLeave;
 pub use limits::TokenBucket;
 pub use meters::{Meters, Reading, ReadingKind};

@@ -58,11 +58,11 @@ impl Limits {
         }
         let buckets = &mut self.buckets(index).namespaces;
         let known = buckets.iter().position(|(of, does, _)| (*of, *does) == (namespace, what));
-        let place = known.unwrap_or_else(|| {
+        let at = known.unwrap_or_else(|| {
             buckets.push((namespace, what, TokenBucket::default()));
             buckets.len() - 1
         });
-        buckets[place].2.take(rate, now)
+        buckets[at].2.take(rate, now)
     }
 
     /// The connection is gone; the next one with its index starts with full buckets.

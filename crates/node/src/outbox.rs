@@ -10,6 +10,7 @@ use fanwire_protocol::Disconnect;
 
 use crate::broadcast::{Broadcast, DeltaMode};
 use crate::encode_job::EncodeJob;
+use crate::index::{MovedSubscription, SubscriptionIndex};
 use crate::session::ConnectionKey;
 
 /// Effects of one turn of a hub. The order of the calls for one connection is the order on its wire.
@@ -19,18 +20,23 @@ pub trait Outbox {
     fn send(&mut self, connection: ConnectionKey, message: &[u8]);
 
     /// The last message to `connection`, perhaps joined with earlier ones, contained the recovered publications of
-    /// its subscription at `place` to `channel`, up to the newest one. For shells that compress in context.
-    fn recovered(&mut self, _connection: ConnectionKey, _place: u32, _channel: &str) {}
+    /// its `subscription` to `channel`, up to the newest one. For shells that compress in context.
+    fn recovered(
+        &mut self,
+        _connection: ConnectionKey,
+        _subscription: SubscriptionIndex,
+        _channel: &str,
+    ) {
+    }
 
     /// Delivers a publication, in a delta mode that exists in the connection's encoding. Called once per subscriber,
     /// so it must not allocate per call.
     ///
-    /// `connection` is the dense index. `place` is the index of the subscription in its connection, below
-    /// `client.channel_limit`; it changes only when another subscription of the connection ends.
+    /// `connection` is the dense index.
     fn deliver(
         &mut self,
         connection: u32,
-        place: u32,
+        subscription: SubscriptionIndex,
         broadcast: &Arc<Broadcast>,
         delta_mode: DeltaMode,
     );
@@ -39,16 +45,16 @@ pub trait Outbox {
     /// shorter way for it than [`deliver`](Self::deliver) for each.
     fn deliver_to_all(
         &mut self,
-        receivers: impl Iterator<Item = (u32, u32)>,
+        receivers: impl Iterator<Item = (u32, SubscriptionIndex)>,
         broadcast: &Arc<Broadcast>,
     ) {
-        for (connection, place) in receivers {
-            self.deliver(connection, place, broadcast, DeltaMode::Plain);
+        for (connection, subscription) in receivers {
+            self.deliver(connection, subscription, broadcast, DeltaMode::Plain);
         }
     }
 
-    /// The subscription of a connection at `place` ended, and the one at `last`, unless it is the same, moved there.
-    fn ended(&mut self, _connection: u32, _place: u32, _last: u32) {}
+    /// A subscription of a connection ended, and another one moved to its index.
+    fn ended(&mut self, _connection: u32, _moved: MovedSubscription) {}
 
     /// Sends a native WebSocket ping frame, for sessions opened with [`crate::ConnectionInfo::frame_ping`]; the shell reports
     /// the pong to [`crate::Hub::pong`].

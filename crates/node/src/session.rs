@@ -17,6 +17,7 @@ use crate::client_apps::ClientApp;
 use crate::clock::{Clock, Moment};
 use crate::filter::Filter;
 use crate::hooks::ClientContext;
+use crate::index::{SubscriberIndex, SubscriptionIndex};
 use crate::options::ClientOptions;
 use crate::revocation::TokenId;
 
@@ -138,8 +139,8 @@ pub(crate) enum Phase {
 pub(crate) struct Subscription {
     /// Index of the channel in `Subscribers`.
     pub(crate) channel: u32,
-    /// Index in the channel's list of subscribers.
-    pub(crate) place: u32,
+    /// Its own index in the channel's list of subscribers.
+    pub(crate) subscriber: SubscriberIndex,
     /// The subscription is of a tile in the view of another subscription; the client does not see it.
     pub(crate) is_tile: bool,
     /// Made by the server (token or `connect.subs`), not by a subscribe command.
@@ -227,6 +228,22 @@ impl Session {
 
     pub(crate) fn connected_at_ms(&self) -> u64 {
         u64::from(self.connected_second) * 1000 + u64::from(self.connected_millis)
+    }
+
+    pub(crate) fn subscription(&self, index: SubscriptionIndex) -> &Subscription {
+        &self.subscriptions[index.0 as usize]
+    }
+
+    pub(crate) fn subscription_mut(&mut self, index: SubscriptionIndex) -> &mut Subscription {
+        &mut self.subscriptions[index.0 as usize]
+    }
+
+    /// The last subscription for which `is` holds: only later ones move when it ends.
+    pub(crate) fn last_subscription(
+        &self,
+        is: impl FnMut(&Subscription) -> bool,
+    ) -> Option<SubscriptionIndex> {
+        self.subscriptions.iter().rposition(is).map(|index| SubscriptionIndex(index as u32))
     }
 
     /// How many channels the client is subscribed to.

@@ -1,24 +1,23 @@
 //! Sessions and subscriptions of one shard: linked tables, and the few operations that keep them consistent.
-//! In: opens, connects, joins, leaves, removals → out: sessions, subscriber lists, due timers, counters and registry, all consistent.
-//! Uses: `session`, `subscribers`, `pending`, `wheel`, the node's registry. Never: encodes, sends, decides.
-//! Change here: what changes together when a session or a subscription comes or goes. Rules live in `command/`.
+//! In: opens, connects, joins, leaves, removals → out: sessions, subscriber lists, timers and counters, all consistent; what ended.
+//! Uses: `session`, `subscribers`, `pending`, `wheel`. Pure. Never: encodes, sends, decides, calls the node.
+//! Change here: what changes together when a session or a subscription comes or goes. `session_effects.rs` tells it to others.
 
 mod views;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use fanwire_broker::{Change, ClientId, Position};
-use fanwire_protocol::Disconnect;
+use fanwire_broker::{ClientId, Position};
+use fanwire_protocol::ClientInfo;
 
 use crate::broadcast::{Broadcast, DeltaMode};
 use crate::client_apps::ClientApps;
 use crate::clock::Moment;
 use crate::counters::HubCounters;
-use crate::hooks::ClientReport;
+use crate::index::{MovedSubscription, SubscriberIndex, SubscriptionIndex};
 use crate::limits::Limits;
-use crate::node::Node;
 use crate::pending::{PendingChannel, PendingCommands};
 use crate::registry::ShardId;
 use crate::session::{
@@ -29,36 +28,69 @@ use crate::subscribers::{
     Clients, DeltaState, Deltas, PositionTracker, Subscriber, Subscribers, Users,
 };
 use crate::wheel::Wheel;
-pub(crate) use views::EndedPlace;
 use views::Views;
 
 /// The tables of one shard.
 ///
-/// Invariants, after every call: `sessions[i].subscriptions[p]` has (channel c, place q) exactly when
-/// `subscribers[c].list[q]` has (connection i, place p), with the same flags for filter and joins; a channel has a
+/// Invariants, after every call: `sessions[i].subscriptions[p]` has (channel c, subscriber q) exactly when
+/// `subscribers[c].list[q]` has (connection i, subscription p), with the same flags for filter and joins; a channel has a
 /// position tracker exactly as long as it has positioned subscribers, which it counts; a channel counts its
 /// subscribers that receive joins and leaves and those with a filter; a session is in the list of its user exactly
-/// when it is connected, and in `clients` then, once that table is in use; registry and counters count exactly these.
+/// when it is connected, and in `clients` then, once that table is in use; the counters count exactly these. The caller
+/// keeps the registry of the node equal.
 #[derive(Debug)]
 pub(crate) struct SessionTable {
-    shard: ShardId,
+    pub(crate) shard: ShardId,
     /// Sessions by connection index.
     sessions: Vec<Option<Session>>,
     subscribers: Subscribers,
     users: Users,
     clients: Clients,
-    wheel: Wheel,
-    /// Timers by connection index: the presence of a session in its channels must be renewed.
-    renewals: Wheel,
-    /// Timers by index of the channel: the positions of its subscribers must be compared with the stream.
-    checks: Wheel,
-    counters: Arc<HubCounters>,
+    pub(crate) timers: Timers,
+    pub(crate) counters: Arc<HubCounters>,
     no_user: Arc<str>,
-    limits: Limits,
-    pending: PendingCommands,
-    shared_replies: SharedReplies,
+    pub(crate) limits: Limits,
+    pub(crate) pending: PendingCommands,
+    pub(crate) shared_replies: SharedReplies,
     views: Views,
     apps: ClientApps,
+}
+
+/// The timers of one shard.
+#[derive(Debug)]
+pub(crate) struct Timers {
+    /// By connection index: the earliest deadline of a session.
+    pub(crate) sessions: Wheel,
+    /// By connection index: the presence of a session in its channels must be renewed.
+    pub(crate) renewals: Wheel,
+    /// By index of the channel: the positions of its subscribers must be compared with the stream.
+    pub(crate) checks: Wheel,
+}
+
+impl Timers {
+    pub(crate) fn next_deadline(&self) -> Option<Moment> {
+        let wheels = [&self.sessions, &self.renewals, &self.checks];
+        wheels.into_iter().filter_map(Wheel::next_deadline).min()
+    }
+}
+
+/// A subscription that ended. The node must still be told.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct EndedSubscription {
+    pub(crate) channel: Arc<str>,
+    pub(crate) subscription: Subscription,
+    pub(crate) moved: MovedSubscription,
+}
+
+/// A session that ended, with what ended before it. The node must still be told.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct EndedSession {
+    pub(crate) session: Session,
+    pub(crate) subscriptions: Vec<EndedSubscription>,
+    /// Channels of its pending subscribe.
+    pub(crate) pending: Vec<PendingChannel>,
 }
 
 /// The initial state of a subscription.
@@ -76,9 +108,7 @@ impl SessionTable {
             subscribers: Subscribers::default(),
             users: Users::default(),
             clients: Clients::default(),
-            wheel: Wheel::new(),
-            renewals: Wheel::new(),
-            checks: Wheel::new(),
+            timers: Timers { sessions: Wheel::new(), renewals: Wheel::new(), checks: Wheel::new() },
             counters: Arc::default(),
             no_user: "".into(),
             limits: Limits::default(),
@@ -89,28 +119,24 @@ impl SessionTable {
         }
     }
 
-    /// Adds a session that waits for `connect`. An earlier session at its index is removed.
+    /// Adds a session that waits for `connect` until `stale_at`, at an index without a session.
     pub(crate) fn open(
         &mut self,
-        node: &Node,
         key: ConnectionKey,
         hello: ConnectionInfo,
-        now: Instant,
+        has_hooks: bool,
+        stale_at: Moment,
     ) {
-        if let Some(old) = self.key_at(key.index) {
-            self.forget(node, old, &Disconnect::CONNECTION_CLOSED);
-        }
+        debug_assert!(self.at(key.index).is_none(), "a second session");
         let index = key.index as usize;
         if self.sessions.len() <= index {
             self.sessions.resize_with(index + 1, || None);
         }
-        let stale_at = node.clock().moment(now).after(node.options().client.stale_close_delay);
-        let has_hooks = node.hooks().decide();
         let app = self.apps.shared(hello.transport, "", "", BTreeMap::new());
         let session = Session::new(key, hello, app, has_hooks, Arc::clone(&self.no_user), stale_at);
         self.sessions[index] = Some(session);
         self.counters.sessions.add(1);
-        self.wheel.set(key.index, stale_at);
+        self.timers.sessions.set(key.index, stale_at);
     }
 
     /// The session of a key; `None` when it is gone or its index was reused.
@@ -161,28 +187,28 @@ impl SessionTable {
     }
 
     /// Subscribes a session to a channel that it is not subscribed to, and that it has joined in the registry. Later
-    /// publications are delivered to it. Returns its place.
+    /// publications are delivered to it. Returns its index.
     pub(crate) fn add_subscription(
         &mut self,
         index: u32,
         channel: &Arc<str>,
         new_subscription: NewSubscription,
-    ) -> usize {
-        debug_assert!(self.place_of(index, channel).is_none(), "a second subscription");
+    ) -> SubscriptionIndex {
+        debug_assert!(self.subscription_to(index, channel).is_none(), "a second subscription");
         let NewSubscription { server_side, is_tile, terms } = new_subscription;
         let session = self.sessions[index as usize].as_mut().expect(LIVES);
-        let own_place = session.subscriptions.len() as u32;
+        let own = SubscriptionIndex(session.subscriptions.len() as u32);
         let is_filtered = terms.as_ref().is_some_and(|terms| terms.filter.is_some());
-        let subscriber = match Subscriber::new(index, own_place) {
+        let subscriber = match Subscriber::new(index, own) {
             subscriber if is_filtered => subscriber.with_filter(),
             subscriber => subscriber,
         };
-        let (channel, place) =
+        let (channel, subscriber) =
             self.subscribers.add(Arc::clone(channel), subscriber, session.encoding);
         self.subscribers.channel_subscribers_mut(channel).filtered += u32::from(is_filtered);
         let subscription = Subscription {
             channel,
-            place,
+            subscriber,
             server_side,
             is_tile,
             positioned: false,
@@ -194,28 +220,24 @@ impl SessionTable {
         };
         session.subscriptions.push(subscription);
         self.counters.subscriptions.add(u64::from(!is_tile));
-        own_place as usize
+        own
     }
 
-    /// Makes the subscription at `place` of a session positioned, at `position`.
-    pub(crate) fn position_tracker(
+    /// Makes a subscription of a session positioned, at `position`. The first one of a channel sets its check, at `check_at`.
+    pub(crate) fn track_position(
         &mut self,
-        node: &Node,
         index: u32,
-        place: usize,
+        subscription: SubscriptionIndex,
         position: Position,
-        now: Instant,
+        (now, check_at): (Moment, Moment),
     ) {
-        let (now, check_delay) = (node.clock().moment(now), self.check_delay(node));
-        let session = self.sessions[index as usize].as_mut().expect(LIVES);
-        let subscription = &mut session.subscriptions[place];
-        debug_assert!(!subscription.positioned, "watched already");
+        let subscription = self.expect_session(index).subscription_mut(subscription);
+        debug_assert!(!subscription.positioned, "tracked already");
         subscription.positioned = true;
         let channel = subscription.channel;
         let channel_subscribers = self.subscribers.channel_subscribers_mut(channel);
         if channel_subscribers.position_tracker.is_none() {
-            let due = check_delay.map_or(Moment::NEVER, |delay| now.after(delay));
-            self.checks.set(channel, due);
+            self.timers.checks.set(channel, check_at);
         }
         channel_subscribers
             .position_tracker
@@ -223,9 +245,9 @@ impl SessionTable {
             .join(index, position);
     }
 
-    /// The next reply contains recovered publications of the subscription at `place` of a session.
-    pub(crate) fn recover(&mut self, index: u32, place: usize) {
-        self.expect_session(index).subscriptions[place].recovers = true;
+    /// The next reply contains recovered publications of a subscription of a session.
+    pub(crate) fn recover(&mut self, index: u32, subscription: SubscriptionIndex) {
+        self.expect_session(index).subscription_mut(subscription).recovers = true;
     }
 
     /// The connection of a client, if it is on this shard.
@@ -236,53 +258,60 @@ impl SessionTable {
     /// Whether the filter of a subscriber matches these tags.
     pub(crate) fn wants(&self, subscriber: Subscriber, tags: &BTreeMap<String, String>) -> bool {
         let session = self.at(subscriber.connection).expect(LIVES);
-        let filter = session.subscriptions[subscriber.place() as usize].filter();
+        let filter = session.subscription(subscriber.subscription()).filter();
         filter.is_none_or(|filter| filter.matches(tags))
     }
 
-    /// Calls `see` with place and channel of the subscriptions of a session whose recovered publications were just
+    /// Calls `see` with index and channel of the subscriptions of a session whose recovered publications were just
     /// sent.
-    pub(crate) fn recovered(&mut self, index: u32, mut see: impl FnMut(u32, &str)) {
+    pub(crate) fn recovered(&mut self, index: u32, mut see: impl FnMut(SubscriptionIndex, &str)) {
         let Some(session) = self.sessions[index as usize].as_mut() else { return };
-        for (place, subscription) in (0..).zip(&mut session.subscriptions) {
+        for (own, subscription) in (0..).zip(&mut session.subscriptions) {
             if std::mem::take(&mut subscription.recovers) {
-                see(place, &self.subscribers.channel_subscribers(subscription.channel).channel);
+                see(
+                    SubscriptionIndex(own),
+                    &self.subscribers.channel_subscribers(subscription.channel).channel,
+                );
             }
         }
     }
 
-    /// Enables deltas for the subscription at `place` of a session.
-    pub(crate) fn agree(&mut self, index: u32, place: usize, mark: DeltaState) {
+    /// Enables deltas for a subscription of a session.
+    pub(crate) fn agree(&mut self, index: u32, subscription: SubscriptionIndex, mark: DeltaState) {
         let session = self.expect_session(index);
-        let (encoding, subscription) = (session.encoding, &session.subscriptions[place]);
-        let (channel, place) = (subscription.channel, subscription.place);
-        self.subscribers.channel_subscribers_mut(channel).agree(place, encoding, mark);
+        let (encoding, subscription) = (session.encoding, session.subscription(subscription));
+        let (channel, subscriber) = (subscription.channel, subscription.subscriber);
+        self.subscribers.channel_subscribers_mut(channel).agree(subscriber, encoding, mark);
     }
 
-    /// The delta mode of a buffered broadcast for the subscription at `place` of a session.
+    /// The delta mode of a buffered broadcast for a subscription of a session.
     pub(crate) fn catch_up(
         &mut self,
         index: u32,
-        place: usize,
+        subscription: SubscriptionIndex,
         broadcast: &Broadcast,
     ) -> DeltaMode {
-        let found = self.deltas_of(index, place);
-        found.map_or(DeltaMode::Plain, |(deltas, place)| deltas.catch_up(place, broadcast))
+        let found = self.deltas_of(index, subscription);
+        found.map_or(DeltaMode::Plain, |(deltas, own)| deltas.catch_up(own, broadcast))
     }
 
-    /// A buffered broadcast is not sent to the subscription at `place` of a session.
-    pub(crate) fn skip(&mut self, index: u32, place: usize) {
-        if let Some((deltas, place)) = self.deltas_of(index, place) {
-            deltas.skip(place);
+    /// A buffered broadcast is not sent to a subscription of a session.
+    pub(crate) fn skip(&mut self, index: u32, subscription: SubscriptionIndex) {
+        if let Some((deltas, own)) = self.deltas_of(index, subscription) {
+            deltas.skip(own);
         }
     }
 
-    /// The delta states of the channel of the subscription at `place` of a session, and its own index among them.
-    fn deltas_of(&mut self, index: u32, place: usize) -> Option<(&mut Deltas, usize)> {
-        let subscription = &self.expect_session(index).subscriptions[place];
-        let (channel, place) = (subscription.channel, subscription.place as usize);
+    /// The delta states of the channel of a subscription, and its own index among them.
+    fn deltas_of(
+        &mut self,
+        index: u32,
+        subscription: SubscriptionIndex,
+    ) -> Option<(&mut Deltas, SubscriberIndex)> {
+        let subscription = self.expect_session(index).subscription(subscription);
+        let (channel, subscriber) = (subscription.channel, subscription.subscriber);
         let deltas = self.subscribers.channel_subscribers_mut(channel).deltas.as_deref_mut()?;
-        Some((deltas, place))
+        Some((deltas, subscriber))
     }
 
     /// Removes a positioned subscriber of `channel` from the position tracker.
@@ -291,215 +320,131 @@ impl SessionTable {
             &mut self.subscribers.channel_subscribers_mut(channel).position_tracker;
         if position_tracker.as_mut().is_none_or(|position_tracker| position_tracker.leave(index)) {
             *position_tracker = None;
-            self.checks.clear(channel);
+            self.timers.checks.clear(channel);
         }
     }
 
-    /// The session is in the presence of the channel of the subscription at `place`; it is renewed from now on.
-    pub(crate) fn appeared(&mut self, node: &Node, index: u32, place: usize, now: Instant) {
+    /// The session is in the presence of the channel of a subscription. The first one sets the renewal, at `renew_at`.
+    pub(crate) fn appeared(
+        &mut self,
+        index: u32,
+        subscription: SubscriptionIndex,
+        renew_at: impl FnOnce() -> Moment,
+    ) {
         let session = self.sessions[index as usize].as_mut().expect(LIVES);
         let is_first = !session.subscriptions.iter().any(|subscription| subscription.present);
-        debug_assert!(!session.subscriptions[place].present, "present already");
-        session.subscriptions[place].present = true;
+        let subscription = session.subscription_mut(subscription);
+        debug_assert!(!subscription.present, "present already");
+        subscription.present = true;
         if is_first {
-            // Sessions that subscribed at the same moment are renewed at different ones.
-            let interval = node.options().client.presence_update_interval;
-            let first = interval.mul_f64(rand::random_range(0.5..1.0));
-            self.renewals.set(index, node.clock().moment(now).after(first));
+            self.timers.renewals.set(index, renew_at());
         }
     }
 
-    /// Lets the subscription at `place` of a session receive joins and leaves from now on.
-    pub(crate) fn want_join_leave(&mut self, index: u32, place: usize) {
-        let subscription = &mut self.expect_session(index).subscriptions[place];
+    /// Lets a subscription of a session receive joins and leaves from now on.
+    pub(crate) fn want_join_leave(&mut self, index: u32, subscription: SubscriptionIndex) {
+        let subscription = self.expect_session(index).subscription_mut(subscription);
         debug_assert!(!subscription.wants_join_leave, "wants_join_leave already");
         subscription.wants_join_leave = true;
-        let (channel, place) = (subscription.channel, subscription.place);
-        self.subscribers.channel_subscribers_mut(channel).want_join_leave(place);
+        let (channel, subscriber) = (subscription.channel, subscription.subscriber);
+        self.subscribers.channel_subscribers_mut(channel).want_join_leave(subscriber);
     }
 
-    /// Publishes the join of the subscription at `place` of a session; its leave follows when it ends.
-    pub(crate) fn announce(&mut self, node: &Node, index: u32, place: usize) {
+    /// The join of a subscription is published now, and its leave when it ends. Returns its channel and client.
+    pub(crate) fn announce(
+        &mut self,
+        index: u32,
+        subscription: SubscriptionIndex,
+    ) -> (Arc<str>, ClientInfo) {
         let session = self.sessions[index as usize].as_mut().expect(LIVES);
-        session.subscriptions[place].announced = true;
-        let info = session.client_info(Some(&session.subscriptions[place]));
-        let channel = session.subscriptions[place].channel;
-        node.channels().announce(
-            &self.subscribers.channel_subscribers(channel).channel,
-            Change::Join,
-            info,
-        );
+        session.subscription_mut(subscription).announced = true;
+        let subscription = session.subscription(subscription);
+        let channel = &self.subscribers.channel_subscribers(subscription.channel).channel;
+        (Arc::clone(channel), session.client_info(Some(subscription)))
     }
 
-    /// Renews the presence of a session in all its channels, and schedules the next renewal.
-    pub(crate) fn renew_presence(&mut self, node: &Node, index: u32, now: Instant) {
-        let Some(session) = self.at(index) else { return };
-        let mut is_present = false;
-        for subscription in session.subscriptions.iter().filter(|one| one.present) {
-            is_present = true;
-            let channel = &self.subscribers.channel_subscribers(subscription.channel).channel;
-            // A failed renewal is repeated at the next interval.
-            drop(node.channels().appear(channel, session.client_info(Some(subscription)), now));
-        }
-        if is_present {
-            let interval = node.options().client.presence_update_interval;
-            self.renewals.set(index, node.clock().moment(now).after(interval));
-        }
+    /// The channels in whose presence a session is, each with its client.
+    pub(crate) fn presences(&self, index: u32) -> impl Iterator<Item = (&Arc<str>, ClientInfo)> {
+        self.at(index).into_iter().flat_map(|session| {
+            let present = session.subscriptions.iter().filter(|one| one.present);
+            present.map(|subscription| {
+                let channel = self.subscribers.channel_subscribers(subscription.channel);
+                (&channel.channel, session.client_info(Some(subscription)))
+            })
+        })
     }
 
-    /// Ends the subscription at `place` of a session. Its last subscription moves to that place; returns where that was, the
-    /// same place if none moved.
-    pub(crate) fn leave(&mut self, node: &Node, index: u32, place: usize) -> u32 {
+    /// Ends a subscription of a session. Its last subscription moves to that index.
+    pub(crate) fn end_subscription(
+        &mut self,
+        index: u32,
+        subscription: SubscriptionIndex,
+    ) -> EndedSubscription {
         let session = self.sessions[index as usize].as_mut().expect(LIVES);
         let encoding = session.encoding;
-        let ended = session.subscriptions.swap_remove(place);
-        let last = session.subscriptions.len() as u32;
-        if let Some(moved) = session.subscriptions.get(place) {
-            self.subscribers.moved(moved.channel, moved.place, place as u32);
+        let ended = session.subscriptions.swap_remove(subscription.0 as usize);
+        let last = SubscriptionIndex(session.subscriptions.len() as u32);
+        if last != subscription {
+            let moved = session.subscription(subscription);
+            self.subscribers.moved(moved.channel, moved.subscriber, subscription);
         }
-        let channel = Arc::clone(&self.subscribers.channel_subscribers(ended.channel).channel);
-        if let Some(report) = node.hooks().report.as_ref().filter(|_| !ended.is_tile) {
-            let client =
-                self.sessions[index as usize].as_ref().expect(LIVES).client_info(Some(&ended));
-            report(ClientReport::Unsubscribed { client, channel: Arc::clone(&channel) });
-        }
-        if ended.wants_join_leave {
-            self.subscribers.channel_subscribers_mut(ended.channel).join_leave_subscribers -= 1;
-        }
-        if ended.filter().is_some() {
-            self.subscribers.channel_subscribers_mut(ended.channel).filtered -= 1;
-        }
+        let channel_subscribers = self.subscribers.channel_subscribers_mut(ended.channel);
+        let channel = Arc::clone(&channel_subscribers.channel);
+        channel_subscribers.join_leave_subscribers -= u32::from(ended.wants_join_leave);
+        channel_subscribers.filtered -= u32::from(ended.filter().is_some());
         if ended.positioned {
             self.stop_tracking(ended.channel, index);
         }
-        if let Some(moved) = self.subscribers.remove(ended.channel, ended.place, encoding) {
+        if let Some(moved) = self.subscribers.remove(ended.channel, ended.subscriber, encoding) {
             let other = self.expect_session(moved.connection);
-            other.subscriptions[moved.place() as usize].place = ended.place;
-        }
-        if ended.present {
-            let client = self.expect_session(index).client();
-            node.channels().disappear(&channel, &client);
-        }
-        node.channels().leave(&channel, self.shard);
-        if ended.announced {
-            let info = self.expect_session(index).client_info(Some(&ended));
-            node.channels().announce(&channel, Change::Leave, info);
+            other.subscription_mut(moved.subscription()).subscriber = ended.subscriber;
         }
         self.counters.subscriptions.subtract(u64::from(!ended.is_tile));
-        last
+        let moved = MovedSubscription { to: subscription, from: last };
+        EndedSubscription { channel, subscription: ended, moved }
     }
 
-    /// Removes a session from all tables, because of `disconnect`. Idempotent; false when it was gone.
-    pub(crate) fn forget(
-        &mut self,
-        node: &Node,
-        key: ConnectionKey,
-        disconnect: &Disconnect,
-    ) -> bool {
-        let Some(session) = self.session(key) else { return false };
-        for place in (0..session.subscriptions.len()).rev() {
-            self.leave(node, key.index, place);
-        }
-        if let Some(pending_subscribe) = self.pending.forget(key) {
-            self.abandon(node, key.index, pending_subscribe.channels);
-        }
-        self.wheel.clear(key.index);
+    /// Removes a session from all tables. Idempotent; `None` when it was gone.
+    pub(crate) fn end_session(&mut self, key: ConnectionKey) -> Option<EndedSession> {
+        let count = self.session(key)?.subscriptions.len() as u32;
+        let last_first = (0..count).rev().map(SubscriptionIndex);
+        let subscriptions = last_first.map(|one| self.end_subscription(key.index, one)).collect();
+        let pending = self.pending.forget(key).map_or(Vec::new(), |pending| pending.channels);
+        self.timers.sessions.clear(key.index);
+        self.timers.renewals.clear(key.index);
         self.limits.forget(key.index);
         self.views.forget(key.index);
-        self.renewals.clear(key.index);
-        let session = self.sessions[key.index as usize].take().expect(LIVES);
+        let session = self.sessions[key.index as usize].take()?;
         self.counters.sessions.subtract(1);
-        if session.phase == Phase::Connected {
+        if session.is_connected() {
             self.users.remove(&session.user, key.index);
             self.clients.remove(key.index, session.client_id());
-            node.registry().exit(&session.user);
             self.counters.connections.subtract(1);
-            if let Some(report) = &node.hooks().report {
-                let (client, disconnect) = (session.client_info(None), disconnect.clone());
-                report(ClientReport::Disconnected { client, disconnect });
-            }
         }
-        true
+        Some(EndedSession { session, subscriptions, pending })
     }
 
-    /// Undoes a pending subscribe: leaves its channels in registry and presence.
-    pub(crate) fn abandon(&self, node: &Node, index: u32, channels: Vec<PendingChannel>) {
-        let client = self.at(index).expect(LIVES).client();
-        for pending_channel in channels {
-            if pending_channel.visibility.present {
-                node.channels().disappear(&pending_channel.channel, &client);
-            }
-            node.channels().leave(&pending_channel.channel, self.shard);
-        }
+    /// The channel of a subscription of a session.
+    pub(crate) fn channel_of(
+        &self,
+        index: u32,
+        subscription: SubscriptionIndex,
+    ) -> Option<&Arc<str>> {
+        let subscription = self.at(index)?.subscriptions.get(subscription.0 as usize)?;
+        Some(&self.subscribers.channel_subscribers(subscription.channel).channel)
     }
 
-    /// The channel of the subscription at `place` of a session.
-    pub(crate) fn channel_at(&self, index: u32, place: usize) -> Option<Arc<str>> {
-        let subscription = self.at(index)?.subscriptions.get(place)?;
-        Some(Arc::clone(&self.subscribers.channel_subscribers(subscription.channel).channel))
-    }
-
-    /// The place of a session's subscription to a channel. Scans the shorter of the two lists.
-    pub(crate) fn place_of(&self, index: u32, channel: &str) -> Option<usize> {
+    /// A session's subscription to a channel. Scans the shorter of the two lists.
+    pub(crate) fn subscription_to(&self, index: u32, channel: &str) -> Option<SubscriptionIndex> {
         let channel = self.subscribers.find(channel)?;
         let channel_subscribers = &self.subscribers.channel_subscribers(channel).list;
         let own = &self.at(index)?.subscriptions;
         if own.len() <= channel_subscribers.len() {
-            return own.iter().position(|subscription| subscription.channel == channel);
+            let found = own.iter().position(|subscription| subscription.channel == channel)?;
+            return Some(SubscriptionIndex(found as u32));
         }
-        let pending_channel =
-            channel_subscribers.iter().find(|subscriber| subscriber.connection == index)?;
-        Some(pending_channel.place() as usize)
-    }
-
-    /// Sets the session's timer to its earliest deadline.
-    pub(crate) fn schedule(&mut self, node: &Node, index: u32) {
-        self.wheel.set(index, self.deadline(node, index));
-    }
-
-    /// Sets the timers of all sessions.
-    pub(crate) fn reschedule(&mut self, node: &Node) {
-        for index in 0..self.sessions.len() as u32 {
-            self.schedule(node, index);
-        }
-    }
-
-    /// Whether a deadline of the session has passed at `now`.
-    pub(crate) fn is_due(&self, node: &Node, index: u32, now: Moment) -> bool {
-        self.deadline(node, index) <= now
-    }
-
-    fn deadline(&self, node: &Node, index: u32) -> Moment {
-        let (clock, options) = (node.clock(), &node.options().client);
-        let delay = expired_close_delay(node);
-        self.at(index).map_or(Moment::NEVER, |session| session.deadline(clock, options, delay))
-    }
-
-    /// The next session whose timer is due.
-    pub(crate) fn pop_due(&mut self, now: Moment) -> Option<u32> {
-        self.wheel.pop(now)
-    }
-
-    pub(crate) fn next_deadline(&self) -> Option<Moment> {
-        let wheels = [&self.wheel, &self.renewals, &self.checks];
-        wheels.into_iter().filter_map(Wheel::next_deadline).min()
-    }
-
-    /// The next session whose presence must be renewed.
-    pub(crate) fn pop_renewal(&mut self, now: Moment) -> Option<u32> {
-        self.renewals.pop(now)
-    }
-
-    /// The next channel whose positions must be checked.
-    pub(crate) fn pop_check(&mut self, now: Moment) -> Option<u32> {
-        self.checks.pop(now)
-    }
-
-    /// Time from a confirmed position to the next check; `None` = never. The shards check one after the other, so
-    /// that the notice of the first one spares the others the read.
-    pub(crate) fn check_delay(&self, node: &Node) -> Option<Duration> {
-        let delay = node.options().client.channel_position_check_delay;
-        (!delay.is_zero()).then(|| delay + CHECK_DISTANCE * u32::from(self.shard.0))
+        let found = channel_subscribers.iter().find(|subscriber| subscriber.connection == index)?;
+        Some(found.subscription())
     }
 
     /// Schedules the check of a channel's positions at `at`, or earlier, when a possible gap ends.
@@ -509,7 +454,7 @@ impl SessionTable {
         let until = position_tracker
             .and_then(|position_tracker| position_tracker.possible_gap)
             .map(|possible_gap| possible_gap.until);
-        self.checks.set(channel, until.map_or(at, |until| at.min(until)));
+        self.timers.checks.set(channel, until.map_or(at, |until| at.min(until)));
     }
 
     /// Publications of a channel may have been lost: the positions of its subscribers are checked soon.
@@ -536,45 +481,10 @@ impl SessionTable {
         &self.users
     }
 
-    pub(crate) fn pending(&self) -> &PendingCommands {
-        &self.pending
-    }
-
-    pub(crate) fn pending_mut(&mut self) -> &mut PendingCommands {
-        &mut self.pending
-    }
-
-    pub(crate) fn shared_replies_mut(&mut self) -> &mut SharedReplies {
-        &mut self.shared_replies
-    }
-
-    pub(crate) fn shard(&self) -> ShardId {
-        self.shard
-    }
-
-    pub(crate) fn limits_mut(&mut self) -> &mut Limits {
-        &mut self.limits
-    }
-
-    pub(crate) fn counters(&self) -> &Arc<HubCounters> {
-        &self.counters
-    }
-
     fn expect_session(&mut self, index: u32) -> &mut Session {
         self.sessions[index as usize].as_mut().expect(LIVES)
     }
 }
-
-/// How long a connection continues after its expiry time: until the client refreshes it, or no time with a refresh hook.
-pub(crate) fn expired_close_delay(node: &Node) -> Duration {
-    match node.hooks().refresh {
-        Some(_) => Duration::ZERO,
-        None => node.options().client.expired_close_delay,
-    }
-}
-
-/// Between the checks of two shards: some ticks of the wheel.
-const CHECK_DISTANCE: Duration = Duration::from_millis(100);
 
 /// After a broken connection the checks of all channels are spread over this time.
 const DOUBT: Duration = Duration::from_secs(2);

@@ -17,6 +17,7 @@ use slab::Slab;
 use smallvec::SmallVec;
 
 use crate::broadcast::Broadcast;
+use crate::index::{SubscriberIndex, SubscriptionIndex};
 
 pub(crate) use clients::Clients;
 pub(crate) use deltas::{DeltaState, Deltas};
@@ -56,35 +57,35 @@ pub(crate) struct ChannelSubscribers {
 pub(crate) struct Subscriber {
     /// Dense index of the connection.
     pub(crate) connection: u32,
-    /// The place of the subscription in its session, and flags that deliveries need.
-    marked_place: u32,
+    /// The index of the subscription in its session, and flags that deliveries need.
+    marked_index: u32,
 }
 
 impl Subscriber {
-    /// The subscription at `place`, far below 2^30, of the session at `connection`.
-    pub(crate) fn new(connection: u32, place: u32) -> Self {
-        debug_assert!(place <= PLACE, "a place is below client.channel_limit");
-        Self { connection, marked_place: place }
+    /// A subscription, its index far below 2^30, of the session at `connection`.
+    pub(crate) fn new(connection: u32, subscription: SubscriptionIndex) -> Self {
+        debug_assert!(subscription.0 <= INDEX, "an index is below client.channel_limit");
+        Self { connection, marked_index: subscription.0 }
     }
 
     /// The same with a filter.
     pub(crate) fn with_filter(self) -> Self {
-        Self { marked_place: self.marked_place | HAS_FILTER, ..self }
+        Self { marked_index: self.marked_index | HAS_FILTER, ..self }
     }
 
-    /// The place of the subscription in its session.
-    pub(crate) fn place(self) -> u32 {
-        self.marked_place & PLACE
+    /// The index of the subscription in its session.
+    pub(crate) fn subscription(self) -> SubscriptionIndex {
+        SubscriptionIndex(self.marked_index & INDEX)
     }
 
     /// Whether the subscription has a filter.
     pub(crate) fn has_filter(self) -> bool {
-        self.marked_place & HAS_FILTER != 0
+        self.marked_index & HAS_FILTER != 0
     }
 
     /// Whether the subscription receives joins and leaves.
     pub(crate) fn wants_join_leave(self) -> bool {
-        self.marked_place & WANTS_JOIN_LEAVE != 0
+        self.marked_index & WANTS_JOIN_LEAVE != 0
     }
 }
 
@@ -110,13 +111,13 @@ impl Subscribers {
         self.channels.get(index as usize)
     }
 
-    /// Adds a subscriber. Returns the index of the channel and the place in its list.
+    /// Adds a subscriber. Returns the index of the channel and that in its list.
     pub(crate) fn add(
         &mut self,
         channel: Arc<str>,
         subscriber: Subscriber,
         encoding: Encoding,
-    ) -> (u32, u32) {
+    ) -> (u32, SubscriberIndex) {
         let index = self.find(&channel).unwrap_or_else(|| self.insert(channel));
         let channel_subscribers = &mut self.channels[index as usize];
         channel_subscribers.json += u32::from(encoding == Encoding::Json);
@@ -124,20 +125,23 @@ impl Subscribers {
         if let Some(deltas) = &mut channel_subscribers.deltas {
             deltas.push();
         }
-        (index, channel_subscribers.list.len() as u32 - 1)
+        (index, SubscriberIndex(channel_subscribers.list.len() as u32 - 1))
     }
 
-    /// Removes the subscriber at `place`. Returns the one that was moved there, if any: its session must be updated.
+    /// Removes a subscriber. Returns the one that was moved to its index, if any: its session must be updated.
     pub(crate) fn remove(
         &mut self,
         index: u32,
-        place: u32,
+        subscriber: SubscriberIndex,
         encoding: Encoding,
     ) -> Option<Subscriber> {
         let channel_subscribers = &mut self.channels[index as usize];
         channel_subscribers.json -= u32::from(encoding == Encoding::Json);
-        channel_subscribers.list.swap_remove(place as usize);
-        if channel_subscribers.deltas.as_mut().is_some_and(|deltas| deltas.remove(place, encoding))
+        channel_subscribers.list.swap_remove(subscriber.0 as usize);
+        if channel_subscribers
+            .deltas
+            .as_mut()
+            .is_some_and(|deltas| deltas.remove(subscriber, encoding))
         {
             channel_subscribers.deltas = None;
         }
@@ -146,13 +150,13 @@ impl Subscribers {
             return None;
         }
         channel_subscribers.shrink();
-        channel_subscribers.list.get(place as usize).copied()
+        channel_subscribers.list.get(subscriber.0 as usize).copied()
     }
 
-    /// The subscription at `from` of this subscriber's session moved to `to`.
-    pub(crate) fn moved(&mut self, index: u32, place: u32, to: u32) {
-        let subscriber = &mut self.channels[index as usize].list[place as usize];
-        subscriber.marked_place = subscriber.marked_place & !PLACE | to;
+    /// The subscription of this subscriber moved to `to` in its session.
+    pub(crate) fn moved(&mut self, index: u32, subscriber: SubscriberIndex, to: SubscriptionIndex) {
+        let subscriber = &mut self.channels[index as usize].list[subscriber.0 as usize];
+        subscriber.marked_index = subscriber.marked_index & !INDEX | to.0;
     }
 
     fn insert(&mut self, channel: Arc<str>) -> u32 {
@@ -185,18 +189,23 @@ impl Subscribers {
 }
 
 impl ChannelSubscribers {
-    /// Enables deltas for the subscriber at `place`.
-    pub(crate) fn agree(&mut self, place: u32, encoding: Encoding, mark: DeltaState) {
+    /// Enables deltas for a subscriber.
+    pub(crate) fn agree(
+        &mut self,
+        subscriber: SubscriberIndex,
+        encoding: Encoding,
+        mark: DeltaState,
+    ) {
         let count = self.list.len();
         self.deltas
             .get_or_insert_with(|| Box::new(Deltas::new(count)))
-            .agree(place, encoding, mark);
+            .agree(subscriber, encoding, mark);
     }
 
-    /// The subscriber at `place` receives joins and leaves from now on.
-    pub(crate) fn want_join_leave(&mut self, place: u32) {
+    /// A subscriber receives joins and leaves from now on.
+    pub(crate) fn want_join_leave(&mut self, subscriber: SubscriberIndex) {
         self.join_leave_subscribers += 1;
-        self.list[place as usize].marked_place |= WANTS_JOIN_LEAVE;
+        self.list[subscriber.0 as usize].marked_index |= WANTS_JOIN_LEAVE;
     }
 
     /// Whether the broadcast exists in the encoding of every subscriber here: data may not be JSON.
@@ -217,7 +226,7 @@ impl ChannelSubscribers {
 
 const HAS_FILTER: u32 = 1 << 31;
 const WANTS_JOIN_LEAVE: u32 = 1 << 30;
-const PLACE: u32 = WANTS_JOIN_LEAVE - 1;
+const INDEX: u32 = WANTS_JOIN_LEAVE - 1;
 /// Lists below this length (8 bytes each) are not worth shrinking.
 const SHRINK_FROM: usize = 64;
 

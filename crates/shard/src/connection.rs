@@ -6,8 +6,11 @@
 use std::net::SocketAddr;
 
 use fanwire_deflate::Shadow;
+use fanwire_deflate::gap::{Publication, Reference};
 use fanwire_ws::{Compression, Reader, frame};
 use mio::net::TcpStream;
+use rustix::net::sockopt::set_socket_send_buffer_size;
+use slab::Slab;
 
 use super::{
     budget::Reservation,
@@ -17,7 +20,7 @@ use super::{
     queue::Queue,
     tls::TlsSession,
     transport::{Framing, Transport},
-    window::PeerWindow,
+    window::{PeerWindow, WindowIndex},
 };
 
 /// Identifies one connection of one shard. `index` is its slab slot and is reused; `generation` differs for each use.
@@ -38,7 +41,8 @@ pub enum CloseCause {
     Other,
 }
 
-pub(super) struct Connection {
+/// The state of one connection.
+pub struct Connection {
     /// The first field, so that the count falls before the socket closes and the peer reconnects.
     pub(super) _permit: Permit,
     pub(super) socket: TcpStream,
@@ -177,7 +181,7 @@ impl Connection {
     }
 
     /// The address of the peer; usually by a system call.
-    pub(super) fn peer_address(&self) -> Option<SocketAddr> {
+    pub fn peer_address(&self) -> Option<SocketAddr> {
         let address = self.rare.as_ref().and_then(|rare| rare.address);
         address.or_else(|| self.socket.peer_addr().ok())
     }
@@ -192,9 +196,52 @@ impl Connection {
         SlotKey { index, generation: self.generation }
     }
 
-    pub(super) fn format(&self) -> PeerFormat {
+    /// The format of the peer.
+    pub fn format(&self) -> PeerFormat {
         let Self { is_binary, transport, compression, .. } = *self;
         PeerFormat { is_binary, transport, compression }
+    }
+
+    /// The reference that the frame of `publication` may use, for the subscription in `window`.
+    pub fn reference(
+        &self,
+        window: WindowIndex,
+        publication: &Publication,
+        window_bits: u8,
+    ) -> Reference {
+        let prefix_bytes = self.transport.framing().envelope(self.is_binary).prefix.len();
+        self.window.reference(window, publication, window_bits, prefix_bytes)
+    }
+
+    /// Moves a subscription, replacing the one at `to`.
+    pub fn moved(&mut self, from: WindowIndex, to: WindowIndex) {
+        self.window.moved(from, to);
+    }
+
+    /// Whether the socket takes no bytes at the moment, or the application waits for [`drain`](crate::Application::drain).
+    pub fn is_blocked(&self) -> bool {
+        self.phase == Phase::Open && (self.is_blocked || self.awaits_drain)
+    }
+
+    /// Calls [`drain`](crate::Application::drain) once when all queued bytes of this connection, which is
+    /// [blocked](Self::is_blocked), are written. Until then `ShardSettings::write_timeout` does not end it.
+    pub fn notify_drain(&mut self) {
+        self.awaits_drain = true;
+    }
+
+    /// Limits what the kernel holds to [`SMALL_BUFFER_BYTES`], for messages that are worth nothing when they are late. The
+    /// kernel's default is up to 4 MiB (`net.ipv4.tcp_wmem`).
+    #[inline]
+    pub fn limit_send_buffer(&mut self) {
+        if !std::mem::replace(&mut self.has_small_buffer, true) {
+            // A socket that cannot be limited still works.
+            let _ = set_socket_send_buffer_size(&self.socket, SMALL_BUFFER_BYTES);
+        }
+    }
+
+    /// Queued bytes.
+    pub fn queued_bytes(&self) -> usize {
+        self.queue.bytes()
     }
 
     /// Whether a frame of a message for this connection enters the peer's window.
@@ -227,6 +274,27 @@ impl Connection {
         }
     }
 }
+
+/// The connection with this key, in any phase.
+pub(super) fn any(connections: &mut Slab<Connection>, key: SlotKey) -> Option<&mut Connection> {
+    let connection = connections.get_mut(key.index as usize);
+    connection.filter(|connection| connection.generation == key.generation)
+}
+
+/// The connection with this key, if it is open.
+pub(super) fn open(connections: &mut Slab<Connection>, key: SlotKey) -> Option<&mut Connection> {
+    any(connections, key).filter(|connection| connection.phase == Phase::Open)
+}
+
+/// Whether the connection with this key is open.
+pub(super) fn is_open(connections: &Slab<Connection>, key: SlotKey) -> bool {
+    connections.get(key.index as usize).is_some_and(|connection| {
+        connection.generation == key.generation && connection.phase == Phase::Open
+    })
+}
+
+/// The kernel doubles it for its own structures. It bounds a connection to this much per round trip: 640 KiB/s at 100 ms.
+const SMALL_BUFFER_BYTES: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests;

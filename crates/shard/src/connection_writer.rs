@@ -1,38 +1,35 @@
 //! The outgoing half of a shard: every outgoing frame passes through here (RFC 6455 §5, RFC 7692 §7.2.1).
 //! In: messages, shared frames and closes from the application → out: bytes on sockets, one write per dirty connection.
 //! Uses the slab of connections, the queues and the compressor; never reads a socket and never calls the application.
-//! Changed here: the queues and their limit. Ends live in `closes`, writing in `flush`, the turn in `shard::turn`.
+//! Changed here: the queues and their limit. Ends live in `closes`, frames in `framers`, writing in `flush` and `sockets`.
 
 mod body;
 mod closes;
 mod flush;
+mod framers;
 mod joined;
 mod records;
+mod sockets;
 #[cfg(any(test, feature = "testing"))]
 mod testing;
 
-use std::{collections::VecDeque, iter, net::SocketAddr, sync::Arc, time::Instant};
+use std::{collections::VecDeque, iter, sync::Arc, time::Instant};
 
-use fanwire_deflate::{
-    Checksum, Mismatch, Shadow,
-    gap::{Publication, Reference},
-};
-use fanwire_ws::{Compression, Opcode, frame};
+use fanwire_deflate::gap::Publication;
+use fanwire_ws::{Opcode, frame};
 use mio::net::TcpStream;
-use rustix::net::{SendFlags, sockopt::set_socket_send_buffer_size};
+use rustix::net::SendFlags;
 use slab::Slab;
 
 use super::{
-    ShardSettings, UniWebSocketSettings,
-    connection::{CloseCause, Connection, PeerFormat, Phase, SlotKey},
+    ShardSettings,
+    connection::{CloseCause, Connection, PeerFormat, Phase, SlotKey, any, open},
     counters::ShardCounters,
-    framer::Framer,
-    queue::{Frame, Lists, WireFrame},
-    transport::{Framing, Transport},
-    window::{EmbeddedPublication, PeerWindow, StreamMessage},
+    queue::{Frame, WireFrame},
+    window::{EmbeddedPublication, PeerWindow, StreamMessage, WindowIndex},
 };
-use joined::JoinedFrames;
-use records::RecordBuffers;
+pub use framers::Framers;
+use sockets::SocketWriter;
 
 /// When a frame is written to a connection with an empty queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,27 +40,14 @@ enum WritePolicy {
     EndOfTurn,
 }
 
-/// The frame of a message for one connection, and what its window contains behind it if the frame is compressed.
-struct OwnFrame {
-    frame: Frame,
-    plaintext_bytes: usize,
-    /// Of a compressed stream.
-    checksum: Option<Checksum>,
-}
-
 /// All connections of a shard, for writing.
 pub struct ConnectionWriter {
     pub(super) connections: Slab<Connection>,
     pub(super) now: Instant,
     pub(crate) counters: Arc<ShardCounters>,
     settings: ShardSettings,
-    framer: Framer,
-    /// Of unidirectional WebSockets, which may be compressed otherwise; made for the first of their messages.
-    uni_framer: Option<Box<Framer>>,
-    lists: Lists,
-    joined: JoinedFrames,
-    records: RecordBuffers,
-    dirty: Vec<u32>,
+    framers: Framers,
+    pub(super) sockets: SocketWriter,
     /// Connections with messages that wait for `ShardSettings::write_delay`, and when it is over for the first of them.
     delayed: Vec<u32>,
     flush_at: Option<Instant>,
@@ -91,14 +75,10 @@ impl ConnectionWriter {
         Self {
             connections: Slab::new(),
             now: Instant::now(),
+            sockets: SocketWriter::new(Arc::clone(&counters)),
             counters,
-            framer: Framer::new(settings.compression_level, settings.compression_min_bytes),
-            uni_framer: None,
+            framers: Framers::new(&settings),
             settings,
-            lists: Lists::default(),
-            joined: JoinedFrames::default(),
-            records: RecordBuffers::default(),
-            dirty: Vec::new(),
             delayed: Vec::new(),
             flush_at: None,
             is_last: false,
@@ -115,8 +95,10 @@ impl ConnectionWriter {
     /// Sends one message to one connection. A message that is small, huge or without agreed compression is sent raw;
     /// others are compressed alone, or in the connection's own context if it has one.
     pub fn send(&mut self, key: SlotKey, payload: &[u8]) {
-        let is_binary = self.open(key).is_some_and(|connection| connection.is_binary);
-        self.send_as(key, is_binary, payload);
+        if let Some(connection) = open(&mut self.connections, key) {
+            let is_binary = connection.is_binary;
+            self.send_at(key.index, is_binary, payload);
+        }
     }
 
     /// As [`ConnectionWriter::send`], for a message that embeds publications. If it is sent compressed, the next
@@ -127,107 +109,51 @@ impl ConnectionWriter {
         payload: &[u8],
         embedded: &[EmbeddedPublication],
     ) {
-        let Some(PeerFormat { is_binary, transport, .. }) =
-            self.open(key).map(|connection| connection.format())
-        else {
-            return;
+        let Some(connection) = open(&mut self.connections, key) else { return };
+        let (is_binary, framing) = (connection.is_binary, connection.transport.framing());
+        let own = self.framers.own_frame(&self.settings, connection, is_binary, payload);
+        let embedded = embedded.iter().map(|publication| EmbeddedPublication {
+            at: framing.position(payload, publication.at),
+            ..*publication
+        });
+        let advance_window = |window: &mut PeerWindow| {
+            window.queued(own.plaintext_bytes, embedded, own.checksum);
         };
-        if let Some(own) = self.frame(key.index, is_binary, payload) {
-            let embedded = embedded.iter().map(|publication| EmbeddedPublication {
-                at: transport.framing().position(payload, publication.at),
-                ..*publication
-            });
-            self.queue_own(key.index, own, payload, embedded);
-        }
+        self.queue(key.index, &own.frame, payload, WritePolicy::EndOfTurn, advance_window);
     }
 
     /// As [`ConnectionWriter::send`], with the opcode chosen by the caller.
     pub fn send_as(&mut self, key: SlotKey, is_binary: bool, payload: &[u8]) {
-        if self.open(key).is_some() {
+        if open(&mut self.connections, key).is_some() {
             self.send_at(key.index, is_binary, payload);
         }
     }
 
     /// As [`ConnectionWriter::send_as`], to the connection at `index`. Returns the size of the frame in bytes.
     pub fn send_at(&mut self, index: u32, is_binary: bool, payload: &[u8]) -> usize {
-        let Some(own) = self.frame(index, is_binary, payload) else { return 0 };
+        let Some(connection) = self.connections.get_mut(index as usize) else { return 0 };
+        let own = self.framers.own_frame(&self.settings, connection, is_binary, payload);
         let frame_bytes = own.frame.len();
-        self.queue_own(index, own, payload, iter::empty());
+        let advance_window = |window: &mut PeerWindow| {
+            window.queued(own.plaintext_bytes, iter::empty(), own.checksum);
+        };
+        self.queue(index, &own.frame, payload, WritePolicy::EndOfTurn, advance_window);
         frame_bytes
     }
 
-    /// Makes the frame of a message for the connection at `index` alone.
-    fn frame(&mut self, index: u32, is_binary: bool, payload: &[u8]) -> Option<OwnFrame> {
-        let PeerFormat { transport, compression, .. } = self.format(index)?;
-        if transport.framing() != Framing::WebSocket {
-            return Some(self.in_own_body(index, is_binary, payload));
-        }
-        let opcode = if is_binary { Opcode::Binary } else { Opcode::Text };
-        let is_worth_it = self.framer_of(transport).compresses_for_one(payload);
-        let frame = match compression {
-            Compression::Dedicated { window_bits } if is_worth_it => {
-                self.dedicated(index, window_bits, opcode, payload)
-            }
-            _ => {
-                let may_compress = is_worth_it && compression.takes(payload.len());
-                self.framer_of(transport).frame(opcode, may_compress, payload).into()
-            }
-        };
-        Some(OwnFrame { frame, plaintext_bytes: payload.len(), checksum: None })
+    /// Makes frames, which many connections may share.
+    pub fn framers(&mut self) -> &mut Framers {
+        &mut self.framers
     }
 
-    /// Queues a message for the connection at `index` alone.
-    fn queue_own(
-        &mut self,
-        index: u32,
-        own: OwnFrame,
-        payload: &[u8],
-        embedded: impl Iterator<Item = EmbeddedPublication>,
-    ) {
-        let OwnFrame { frame, plaintext_bytes, checksum } = own;
-        let advance_window =
-            |window: &mut PeerWindow| window.queued(plaintext_bytes, embedded, checksum);
-        self.queue(index, &frame, payload, WritePolicy::EndOfTurn, advance_window);
+    /// The connection at `index`.
+    pub fn connection(&self, index: u32) -> Option<&Connection> {
+        self.connections.get(index as usize)
     }
 
-    /// Makes frames that many connections can share.
-    pub fn framer(&mut self) -> &mut Framer {
-        &mut self.framer
-    }
-
-    /// As [`ConnectionWriter::framer`], for connections with this transport.
-    pub fn framer_of(&mut self, transport: Transport) -> &mut Framer {
-        if transport != Transport::UniWebSocket {
-            return &mut self.framer;
-        }
-        let UniWebSocketSettings { compression_level, compression_min_bytes, .. } =
-            self.settings.uni_websocket;
-        let make = || Box::new(Framer::new(compression_level, compression_min_bytes));
-        self.uni_framer.get_or_insert_with(make)
-    }
-
-    /// The reference that the frame of `publication` may use, for the connection at `index` and its subscription at
-    /// `place`.
-    pub fn reference(
-        &self,
-        index: u32,
-        place: u32,
-        publication: &Publication,
-        window_bits: u8,
-    ) -> Reference {
-        let connection = self.connections.get(index as usize);
-        connection.map_or(Reference::ALONE, |connection| {
-            let framing = connection.transport.framing();
-            let prefix_bytes = framing.envelope(connection.is_binary).prefix.len();
-            connection.window.reference(place, publication, window_bits, prefix_bytes)
-        })
-    }
-
-    /// Moves the subscription of the connection at `index` from place `from` to `to`, replacing the one there.
-    pub fn moved(&mut self, index: u32, from: u32, to: u32) {
-        if let Some(connection) = self.connections.get_mut(index as usize) {
-            connection.window.moved(from, to);
-        }
+    /// The connection at `index`, to change it.
+    pub fn connection_mut(&mut self, index: u32) -> Option<&mut Connection> {
+        self.connections.get_mut(index as usize)
     }
 
     /// Queues a frame of `message` that is raw or refers to nothing, for the connection at `index`. It is written at
@@ -269,18 +195,18 @@ impl ConnectionWriter {
     }
 
     /// As [`ConnectionWriter::push`], for a publication in a history: the frame is raw, or uses the reference that
-    /// [`ConnectionWriter::reference`] returned just before.
+    /// [`Connection::reference`] returned just before.
     pub fn push_publication(
         &mut self,
         index: u32,
-        place: u32,
+        window: WindowIndex,
         frame: &impl WireFrame,
         message: &[u8],
         publication: &Publication,
         stream: Option<&StreamMessage>,
     ) {
         let advance_window =
-            |window: &mut PeerWindow| window.queued_publication(place, publication, stream);
+            |peer: &mut PeerWindow| peer.queued_publication(window, publication, stream);
         self.queue(index, frame, message, WritePolicy::Immediate, advance_window);
     }
 
@@ -304,7 +230,8 @@ impl ConnectionWriter {
             return;
         }
         if verifies {
-            let frame = self.verified(index, frame, message);
+            let connection = &mut self.connections[index as usize];
+            let frame = self.framers.verified(&self.counters, connection, frame, message);
             return self.put(index, &frame, message.len(), write_policy, advance_window);
         }
         self.put(index, frame, message.len(), write_policy, advance_window);
@@ -330,67 +257,18 @@ impl ConnectionWriter {
             && (write_policy == WritePolicy::Immediate || !self.settings.reply_without_queue);
         let is_immediate = write_policy == WritePolicy::Immediate && self.is_last && !is_delayed;
         if is_immediate && connection.queue.is_empty() {
-            return self.write_through(index, frame);
+            if !self.sockets.write_through(connection, frame) {
+                self.flush_one(index);
+            }
+            return;
         }
-        connection.queue.push(frame.shared(), &mut self.lists);
         if is_delayed {
+            self.sockets.push(connection, frame.shared());
             connection.mark_delayed(index, &mut self.delayed);
             self.flush_at.get_or_insert_with(|| self.now + self.settings.write_delay);
         } else {
-            connection.mark_dirty(index, &mut self.dirty);
+            self.sockets.append(connection, index, frame.shared());
         }
-    }
-
-    /// Returns the frame if the peer's inflater decodes it to `message`. Otherwise, which is a bug, it returns a raw
-    /// frame and ends compression for this connection.
-    fn verified(&mut self, index: u32, frame: &impl WireFrame, message: &[u8]) -> Frame {
-        let bytes = frame.bytes();
-        let connection = &mut self.connections[index as usize];
-        if connection.is_compressed_stream() {
-            return self.verified_in_body(index, frame.shared(), message);
-        }
-        let window_bits = connection.compression.window_bits().unwrap_or(WINDOW_BITS_MAX);
-        let shadow =
-            connection.rare_mut().shadow.get_or_insert_with(|| Box::new(Shadow::new(window_bits)));
-        let Err(mismatch) = shadow.check(frame::payload(bytes), message) else {
-            return frame.shared();
-        };
-        connection.compression = Compression::Raw;
-        self.note_mismatch(mismatch);
-        let opcode = frame::opcode(bytes).expect("a frame of ours");
-        self.framer.frame(opcode, false, message).into()
-    }
-
-    fn note_mismatch(&self, mismatch: Mismatch) {
-        tracing::error!(%mismatch, "a compressed frame was wrong and goes out uncompressed: a bug");
-        debug_assert!(false, "a compressed frame was wrong: {mismatch}");
-        self.counters.verify_failures.add(1);
-    }
-
-    /// The frame of a message in the connection's own context; the first such message allocates it. Without memory for
-    /// a context, the connection's messages are compressed alone from now on.
-    fn dedicated(&mut self, index: u32, window_bits: u8, opcode: Opcode, message: &[u8]) -> Frame {
-        let connection = &mut self.connections[index as usize];
-        if connection.dedicated_mut().is_none()
-            && let Some(made) = self.settings.dedicated.make(window_bits)
-        {
-            connection.rare_mut().dedicated = Some(made);
-        }
-        if let Some(dedicated) = connection.dedicated_mut() {
-            return self.framer.dedicated(opcode, &mut dedicated.compressor, message).into();
-        }
-        connection.compression = connection.compression.without_context();
-        self.framer.frame(opcode, connection.compression.takes(message.len()), message).into()
-    }
-
-    /// The format of the peer of the connection at `index`.
-    pub fn format(&self, index: u32) -> Option<PeerFormat> {
-        self.connections.get(index as usize).map(Connection::format)
-    }
-
-    /// The address of the peer at `index`; usually by a system call.
-    pub fn peer_address(&self, index: u32) -> Option<SocketAddr> {
-        self.connections.get(index as usize)?.peer_address()
     }
 
     /// Sends a native ping frame (RFC 6455 §5.5.2).
@@ -400,43 +278,16 @@ impl ConnectionWriter {
 
     /// Stops reading a connection until [`ConnectionWriter::release`].
     pub fn hold(&mut self, key: SlotKey) {
-        if let Some(connection) = self.open(key) {
+        if let Some(connection) = open(&mut self.connections, key) {
             connection.is_waiting = true;
         }
     }
 
     /// Reads a connection again in the next turn.
     pub fn release(&mut self, key: SlotKey) {
-        if self.any(key).is_some_and(|connection| std::mem::take(&mut connection.is_waiting)) {
+        let connection = any(&mut self.connections, key);
+        if connection.is_some_and(|connection| std::mem::take(&mut connection.is_waiting)) {
             self.released.push(key);
-        }
-    }
-
-    /// Whether the socket of the connection at `index` takes no bytes at the moment, or its application waits for
-    /// [`drain`](super::Application::drain).
-    pub fn is_blocked(&self, index: u32) -> bool {
-        self.connections.get(index as usize).is_some_and(|connection| {
-            connection.phase == Phase::Open && (connection.is_blocked || connection.awaits_drain)
-        })
-    }
-
-    /// Calls [`drain`](super::Application::drain) once when all queued bytes of the connection at `index`, which is
-    /// [blocked](Self::is_blocked), are written. Until then `ShardSettings::write_timeout` does not end it.
-    pub fn notify_drain(&mut self, index: u32) {
-        if let Some(connection) = self.connections.get_mut(index as usize) {
-            connection.awaits_drain = true;
-        }
-    }
-
-    /// Limits what the kernel holds for the connection at `index` to [`SMALL_BUFFER_BYTES`], for messages that are worth
-    /// nothing when they are late. The kernel's default is up to 4 MiB (`net.ipv4.tcp_wmem`).
-    #[inline]
-    pub fn limit_send_buffer(&mut self, index: u32) {
-        if let Some(connection) = self.connections.get_mut(index as usize)
-            && !std::mem::replace(&mut connection.has_small_buffer, true)
-        {
-            // A socket that cannot be limited still works.
-            let _ = set_socket_send_buffer_size(&connection.socket, SMALL_BUFFER_BYTES);
         }
     }
 
@@ -446,15 +297,10 @@ impl ConnectionWriter {
         queue.is_some_and(|queue| queue.takes(bytes, self.settings.queue_bytes_max))
     }
 
-    /// Queued bytes of the connection at `index`.
-    pub fn queued_bytes(&self, index: u32) -> usize {
-        self.connections.get(index as usize).map_or(0, |connection| connection.queue.bytes())
-    }
-
     /// Writes the queue of the connection at `index` now. Returns whether its socket took all bytes.
     pub fn write(&mut self, index: u32) -> bool {
         self.flush_one(index);
-        self.queued_bytes(index) == 0
+        self.connection(index).is_none_or(|connection| connection.queued_bytes() == 0)
     }
 
     /// Records that this turn delivers a publication that was accepted at `at`.
@@ -462,29 +308,9 @@ impl ConnectionWriter {
         self.latencies.push(at);
     }
 
-    pub(super) fn pong(&mut self, key: SlotKey, payload: &[u8]) {
-        self.control(key, Opcode::Pong, payload);
-    }
-
-    pub(super) fn is_open(&self, key: SlotKey) -> bool {
-        self.phase(key) == Some(Phase::Open)
-    }
-
-    pub(super) fn phase(&self, key: SlotKey) -> Option<Phase> {
-        let connection = self.connections.get(key.index as usize)?;
-        (connection.generation == key.generation).then_some(connection.phase)
-    }
-
-    pub(super) fn any(&mut self, key: SlotKey) -> Option<&mut Connection> {
-        any(&mut self.connections, key)
-    }
-
-    fn open(&mut self, key: SlotKey) -> Option<&mut Connection> {
-        any(&mut self.connections, key).filter(|connection| connection.phase == Phase::Open)
-    }
-
-    fn control(&mut self, key: SlotKey, opcode: Opcode, payload: &[u8]) {
-        if self.open(key).is_none() {
+    /// Sends a control frame.
+    pub(super) fn control(&mut self, key: SlotKey, opcode: Opcode, payload: &[u8]) {
+        if open(&mut self.connections, key).is_none() {
             return;
         }
         let mut bytes = Vec::with_capacity(frame::HEADER_BYTES_MAX + payload.len());
@@ -493,7 +319,7 @@ impl ConnectionWriter {
         let queue = &self.connections[key.index as usize].queue;
         let takes = queue.takes(frame.len(), self.settings.queue_bytes_max);
         if takes || self.make_room(key.index, frame.len()) {
-            self.append(key.index, frame);
+            self.sockets.append(&mut self.connections[key.index as usize], key.index, frame);
         }
     }
 
@@ -513,13 +339,6 @@ impl ConnectionWriter {
         self.close_as_slow(index);
         false
     }
-
-    /// Queues bytes that are no message, such as a control frame.
-    pub(crate) fn append(&mut self, index: u32, frame: Frame) {
-        let connection = &mut self.connections[index as usize];
-        connection.queue.push(frame, &mut self.lists);
-        connection.mark_dirty(index, &mut self.dirty);
-    }
 }
 
 /// Calls the kernel directly: libc's function is a cancellation point, which costs 1 % of a delivery in a process with
@@ -529,17 +348,5 @@ fn send(socket: &TcpStream, bytes: &[u8]) -> rustix::io::Result<usize> {
     rustix::net::send(socket, bytes, SendFlags::empty())
 }
 
-/// The kernel doubles it for its own structures. It bounds a connection to this much per round trip: 640 KiB/s at 100 ms.
-const SMALL_BUFFER_BYTES: usize = 64 << 10;
-
-/// The window of a peer that named no smaller one (RFC 7692 §7.1.2.1).
-const WINDOW_BITS_MAX: u8 = 15;
-
 #[cfg(test)]
 mod tests;
-
-fn any(connections: &mut Slab<Connection>, key: SlotKey) -> Option<&mut Connection> {
-    connections
-        .get_mut(key.index as usize)
-        .filter(|connection| connection.generation == key.generation)
-}

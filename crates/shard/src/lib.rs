@@ -45,8 +45,8 @@ pub use accepted::{RequestHandler, RequestOutcome};
 pub use application::{Application, ReceivedMessage};
 pub use budget::{Budget, Reservation};
 pub use client_window::ClientWindow;
-pub use connection::{CloseCause, PeerFormat, SlotKey};
-pub use connection_writer::ConnectionWriter;
+pub use connection::{CloseCause, Connection, PeerFormat, SlotKey};
+pub use connection_writer::{ConnectionWriter, Framers};
 pub use counters::Histogram;
 use counters::ShardCounters;
 pub use decode_failures::{DecodeFailures, Peer};
@@ -61,7 +61,7 @@ pub use queue::{BorrowedFrame, Frame};
 pub use transport::{Framing, Transport};
 use uni_websocket::InputLimits;
 pub use uni_websocket::UniWebSocketSettings;
-pub use window::{EmbeddedPublication, StreamMessage};
+pub use window::{EmbeddedPublication, StreamMessage, WindowIndex};
 
 /// Settings of all shards of a server.
 #[derive(Clone, Debug)]

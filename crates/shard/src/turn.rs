@@ -12,14 +12,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fanwire_ws::{Event, Input, Pool, Reader};
+use fanwire_ws::{Event, Input, Opcode, Pool, Reader};
 use mio::{Events, Interest, Poll, Registry, Token};
 
 use super::{
     InputLimits,
     accepted::AcceptedSockets,
     application::{Application, ReceivedMessage},
-    connection::{Connection, PeerFormat, Phase, SlotKey},
+    connection::{CloseCause, Connection, PeerFormat, Phase, SlotKey, any, is_open},
     connection_writer::ConnectionWriter,
     counters::is_sampled,
     inbox::{Arrival, Inboxes, ShardMessage, SizedMessage},
@@ -170,7 +170,7 @@ impl<A: Application> Turn<A> {
             return;
         }
         for key in std::mem::take(&mut self.out.drained) {
-            let Some(connection) = self.out.any(key) else { continue };
+            let Some(connection) = any(&mut self.out.connections, key) else { continue };
             if std::mem::take(&mut connection.awaits_drain) && connection.phase == Phase::Open {
                 self.application.drain(key, self.out.now, &mut self.out);
             }
@@ -184,7 +184,7 @@ impl<A: Application> Turn<A> {
         let mut again = std::mem::take(&mut self.out.released);
         if !self.held.is_empty() && !self.inboxes.are_congested() {
             for key in std::mem::take(&mut self.held) {
-                if let Some(connection) = self.out.any(key) {
+                if let Some(connection) = any(&mut self.out.connections, key) {
                     connection.is_held = false;
                     self.application.held(key, false, self.out.now);
                 }
@@ -194,7 +194,7 @@ impl<A: Application> Turn<A> {
         for key in again {
             let is_unread =
                 |connection: &mut Connection| std::mem::replace(&mut connection.is_unread, true);
-            if !self.out.any(key).is_some_and(is_unread) {
+            if !any(&mut self.out.connections, key).is_some_and(is_unread) {
                 self.unread.push_back(key);
             }
         }
@@ -203,7 +203,7 @@ impl<A: Application> Turn<A> {
                 return;
             }
             let Some(key) = self.unread.pop_front() else { return };
-            if let Some(connection) = self.out.any(key) {
+            if let Some(connection) = any(&mut self.out.connections, key) {
                 connection.is_unread = false;
                 self.read(key.index, true);
             }
@@ -350,17 +350,20 @@ impl<A: Application> Turn<A> {
         }
         (connection.is_binary, connection.peer) = (is_binary, new.peer);
         connection.transport = transport;
-        entry.insert(connection);
+        let connection = entry.insert(connection);
         if let Some(session) = tls {
-            self.out.encrypt_with(key.index, session);
+            self.out.sockets.encrypt_with(connection, key.index, session);
         }
         self.out.counters.opened.add(1);
         self.application.open(key, hello, self.out.now, &mut self.out);
         let is_websocket = transport.framing() == Framing::WebSocket;
         match head.is_empty() {
             true => {}
-            false if is_websocket => self.out.append(key.index, head.into()),
-            false => self.out.begin_body(key, coding, head),
+            false if is_websocket => {
+                let connection = &mut self.out.connections[key.index as usize];
+                self.out.sockets.append(connection, key.index, head.into());
+            }
+            false => self.out.begin_response(key, coding, head),
         }
         if !is_websocket || !message.is_empty() {
             self.receive_first(key, is_binary, &message);
@@ -462,7 +465,13 @@ impl<A: Application> Turn<A> {
                 }
                 Err(failure) => {
                     self.out.counters.protocol_failures.add(1);
-                    self.out.fail(key, failure.close_code(), &failure.to_string());
+                    self.out.send_close(
+                        key,
+                        failure.close_code(),
+                        &failure.to_string(),
+                        Phase::Failed,
+                        CloseCause::Other,
+                    );
                 }
             }
             match self.out.connections.get_mut(key.index as usize) {
@@ -508,10 +517,14 @@ fn handle<A: Application>(
             return 0;
         }
     };
-    if !out.is_open(key) {
+    if !is_open(&out.connections, key) {
         return 0;
     }
-    let Some(PeerFormat { transport, is_binary, .. }) = out.format(key.index) else { return 0 };
+    let Some(PeerFormat { transport, is_binary, .. }) =
+        out.connection(key.index).map(Connection::format)
+    else {
+        return 0;
+    };
     let traffic = out.counters.of(transport, is_binary);
     let started = is_sampled(&traffic.messages_in).then(Instant::now);
     traffic.messages_in.add(1);
@@ -531,8 +544,8 @@ fn answer<A: Application>(
     control: Event<'_>,
 ) {
     match control {
-        Event::Ping(payload) => out.pong(key, payload),
-        Event::Pong(_) if out.is_open(key) => application.pong(key, out.now, out),
+        Event::Ping(payload) => out.control(key, Opcode::Pong, payload),
+        Event::Pong(_) if is_open(&out.connections, key) => application.pong(key, out.now, out),
         Event::Close(close) => out.peer_closed(key, close.map(|(code, _)| code)),
         Event::Pong(_) | Event::Text(_) | Event::Binary(_) => {}
     }

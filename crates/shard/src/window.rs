@@ -4,7 +4,9 @@
 //! Uses `deflate::gap`; never queues, never compresses.
 //! Changed here: the state per connection and subscription. Only `ConnectionWriter` changes it, with every frame it queues.
 
-use fanwire_deflate::gap::{Counter, EmbeddedPart, Publication, Reference, SubscriptionWindow};
+use fanwire_deflate::gap::{
+    EmbeddedPart, Publication, Reference, SubscriptionWindow, WindowCounter,
+};
 use fanwire_deflate::{Checksum, Envelope, Segment};
 use smallvec::SmallVec;
 
@@ -13,12 +15,16 @@ use super::transport::Framing;
 /// A publication embedded in another message, such as a reply; the channel's next publication may refer to it.
 #[derive(Clone, Copy, Debug)]
 pub struct EmbeddedPublication {
-    /// The place of its subscription.
-    pub place: u32,
+    /// The window of its subscription.
+    pub window: WindowIndex,
     /// Its position in the message, in bytes.
     pub at: usize,
     pub embedded_part: EmbeddedPart,
 }
+
+/// Index of a subscription among those whose publications a connection's window has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowIndex(pub u32);
 
 /// A message that compressed streams of one framing share, with the bytes around it.
 #[derive(Clone, Debug)]
@@ -40,25 +46,25 @@ impl StreamMessage {
 /// Positions in the window of one peer; empty until the first publication in context.
 #[derive(Default)]
 pub(super) struct PeerWindow {
-    counter: Counter,
+    counter: WindowCounter,
     /// Of all plaintext of a compressed stream; `None` for WebSocket, and after queued bytes of a stream were dropped.
     checksum: Option<Checksum>,
-    /// By place of the subscription. An old entry of an ended subscription does no harm: sequence numbers of
+    /// By [`WindowIndex`]. An old entry of an ended subscription does no harm: sequence numbers of
     /// publications are unique, so it does not match another channel.
     subscriptions: SmallVec<[SubscriptionWindow; 1]>,
 }
 
 impl PeerWindow {
-    /// The reference that the frame of `publication` may use, for the subscription at `place` and a window of
-    /// `window_bits`, behind a prefix of `prefix_bytes`.
+    /// The reference that the frame of `publication` may use, for a subscription and a window of `window_bits`,
+    /// behind a prefix of `prefix_bytes`.
     pub(super) fn reference(
         &self,
-        place: u32,
+        window: WindowIndex,
         publication: &Publication,
         window_bits: u8,
         prefix_bytes: usize,
     ) -> Reference {
-        let subscription = self.subscriptions.get(place as usize).copied().unwrap_or_default();
+        let subscription = self.subscriptions.get(window.0 as usize).copied().unwrap_or_default();
         let mut counter = self.counter;
         counter.advance(prefix_bytes);
         subscription.reference(publication, counter, window_bits)
@@ -93,9 +99,9 @@ impl PeerWindow {
         embedded: impl Iterator<Item = EmbeddedPublication>,
         checksum: Option<Checksum>,
     ) {
-        for EmbeddedPublication { place, at, embedded_part } in embedded {
+        for EmbeddedPublication { window, at, embedded_part } in embedded {
             let counter = self.counter;
-            self.subscription_mut(place).embedded(embedded_part, at, counter);
+            self.subscription_mut(window).embedded(embedded_part, at, counter);
         }
         self.counter.advance(plaintext_bytes);
         self.checksum = checksum;
@@ -114,10 +120,10 @@ impl PeerWindow {
         }
     }
 
-    /// Records a queued compressed publication for the subscription at `place`; `stream` is set for a stream.
+    /// Records a queued compressed publication for a subscription; `stream` is set for a stream.
     pub(super) fn queued_publication(
         &mut self,
-        place: u32,
+        window: WindowIndex,
         publication: &Publication,
         stream: Option<&StreamMessage>,
     ) {
@@ -125,7 +131,7 @@ impl PeerWindow {
         if let Some(stream) = stream {
             counter.advance(stream.prefix_bytes);
         }
-        self.subscription_mut(place).queued(publication, &mut counter);
+        self.subscription_mut(window).queued(publication, &mut counter);
         if let Some(stream) = stream {
             counter.advance(stream.suffix_bytes);
             self.append(&stream.segment);
@@ -133,11 +139,11 @@ impl PeerWindow {
         self.counter = counter;
     }
 
-    /// Moves the subscription from place `from` to `to`, replacing the one there.
-    pub(super) fn moved(&mut self, from: u32, to: u32) {
-        let subscription = self.subscriptions.get_mut(from as usize).map(std::mem::take);
-        if let Some(place) = self.subscriptions.get_mut(to as usize) {
-            *place = subscription.unwrap_or_default();
+    /// Moves a subscription, replacing the one at `to`.
+    pub(super) fn moved(&mut self, from: WindowIndex, to: WindowIndex) {
+        let subscription = self.subscriptions.get_mut(from.0 as usize).map(std::mem::take);
+        if let Some(replaced) = self.subscriptions.get_mut(to.0 as usize) {
+            *replaced = subscription.unwrap_or_default();
         } else if let Some(subscription) = subscription {
             *self.subscription_mut(to) = subscription;
         }
@@ -147,12 +153,12 @@ impl PeerWindow {
         self.checksum = self.checksum.map(|checksum| checksum.with_segment(segment));
     }
 
-    fn subscription_mut(&mut self, place: u32) -> &mut SubscriptionWindow {
-        let place = place as usize;
-        if self.subscriptions.len() <= place {
-            self.subscriptions.resize(place + 1, SubscriptionWindow::default());
+    fn subscription_mut(&mut self, window: WindowIndex) -> &mut SubscriptionWindow {
+        let index = window.0 as usize;
+        if self.subscriptions.len() <= index {
+            self.subscriptions.resize(index + 1, SubscriptionWindow::default());
         }
-        &mut self.subscriptions[place]
+        &mut self.subscriptions[index]
     }
 }
 

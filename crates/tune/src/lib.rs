@@ -17,7 +17,7 @@ mod text;
 mod wire;
 
 pub use input::{EXPECTED, InputError, Sample, read};
-pub use measure::{Curve, MeasureError, Report, curves, measure};
+pub use measure::{Curve, MeasureError, Measurement, curves, measure};
 pub use mode::{Mode, count, depths};
 pub use page::page;
 pub use recommend::{Advice, Scale};

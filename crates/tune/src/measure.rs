@@ -10,7 +10,7 @@ use fanwire_protocol::Encoding;
 
 use crate::codec::{self, Delivery, Memory};
 use crate::input::Sample;
-use crate::mode::{self, Depth, Mode};
+use crate::mode::{self, ContextDepth, Mode};
 use crate::stats::{Sizes, mean};
 use crate::stream::{Clock, Settings, Stream};
 use crate::wire;
@@ -23,7 +23,7 @@ mod tests;
 pub use curve::{Curve, curves};
 
 /// Results for one file.
-pub struct Report {
+pub struct Measurement {
     pub(crate) file: String,
     pub(crate) channel: String,
     pub(crate) encoding: Encoding,
@@ -35,7 +35,7 @@ pub struct Report {
     pub curves: Vec<Curve>,
 }
 
-impl Report {
+impl Measurement {
     /// Mean bytes of raw frames, which are the first row.
     pub(crate) fn raw_bytes(&self) -> f64 {
         self.rows[0].bytes()
@@ -99,7 +99,7 @@ pub fn measure(
     settings: Settings,
     clock: Clock<'_>,
     begin: &mut dyn FnMut(Mode),
-) -> Result<Report, MeasureError> {
+) -> Result<Measurement, MeasureError> {
     let stream = Stream::new(sample);
     let mut rows: Vec<Row> = Vec::new();
     for mode in mode::all(settings.channels) {
@@ -110,7 +110,7 @@ pub fn measure(
         }
     }
     let payloads = sizes(sample.payloads.iter().map(Vec::len));
-    Ok(Report {
+    Ok(Measurement {
         file: sample.file.clone(),
         channel: sample.channel.clone(),
         encoding: sample.encoding,
@@ -128,7 +128,7 @@ fn adds(last: &Row, row: &Row) -> bool {
     match (last.mode, row.mode) {
         (
             Mode::Context { channels: 1, .. },
-            Mode::Context { depth: Depth::Publications(_), channels: 1 },
+            Mode::Context { depth: ContextDepth::Publications(_), channels: 1 },
         ) => row.depth > last.depth,
         _ => true,
     }

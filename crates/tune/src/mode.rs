@@ -25,14 +25,14 @@ pub enum Mode {
     },
     /// Gap coding for clients with this number of channels.
     Context {
-        depth: Depth,
+        depth: ContextDepth,
         channels: usize,
     },
 }
 
 /// How many earlier publications a frame may refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Depth {
+pub enum ContextDepth {
     Publications(usize),
     /// The number that a decoder's window holds.
     Window,
@@ -80,12 +80,12 @@ pub(crate) fn all(channels: usize) -> Vec<Mode> {
     let dedicated =
         CONTEXTS.map(|(window_bits, memory_level)| Mode::Dedicated { window_bits, memory_level });
     let delta = [false, true].map(|is_compressed| Mode::Delta { is_compressed });
-    let one = DEPTHS.map(Depth::Publications).into_iter().chain([Depth::Window]);
+    let one = DEPTHS.map(ContextDepth::Publications).into_iter().chain([ContextDepth::Window]);
     let one = one.map(|depth| Mode::Context { depth, channels: 1 });
     // Runs reach deeper, but other channels' messages lie between those of a run.
     let several = DEPTHS.into_iter().filter(|depth| *depth <= DEPTH_MAX && channels > 1);
     let several =
-        several.map(|depth| Mode::Context { depth: Depth::Publications(depth), channels });
+        several.map(|depth| Mode::Context { depth: ContextDepth::Publications(depth), channels });
     [Mode::Raw]
         .into_iter()
         .chain(standalone)
@@ -98,7 +98,8 @@ pub(crate) fn all(channels: usize) -> Vec<Mode> {
 
 /// Every depth from 0 on, with the channels of the clients that it is for.
 pub fn depths(channels: usize) -> impl Iterator<Item = (Mode, usize)> {
-    let mode = |depth, channels| Mode::Context { depth: Depth::Publications(depth), channels };
+    let mode =
+        |depth, channels| Mode::Context { depth: ContextDepth::Publications(depth), channels };
     let one = (0..=DEPTHS[DEPTHS.len() - 1]).map(move |depth| (mode(depth, 1), 1));
     let several = (0..=DEPTH_MAX).filter(move |_| channels > 1);
     one.chain(several.map(move |depth| (mode(depth, channels), channels)))
@@ -119,8 +120,10 @@ impl fmt::Display for Mode {
             }
             Self::Delta { is_compressed: false } => f.write_str("alone"),
             Self::Delta { is_compressed: true } => f.write_str("and standalone"),
-            Self::Context { depth: Depth::Publications(depth), .. } => write!(f, "K = {depth}"),
-            Self::Context { depth: Depth::Window, .. } => f.write_str("whole window"),
+            Self::Context { depth: ContextDepth::Publications(depth), .. } => {
+                write!(f, "K = {depth}")
+            }
+            Self::Context { depth: ContextDepth::Window, .. } => f.write_str("whole window"),
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use crate::figure;
-use crate::measure::Report;
+use crate::measure::Measurement;
 use crate::mode::{Group, Mode};
 use crate::recommend::Advice;
 use crate::text;
@@ -17,7 +17,7 @@ mod plot;
 mod tests;
 
 /// The whole page.
-pub fn page(findings: &[(Report, Advice)]) -> String {
+pub fn page(findings: &[(Measurement, Advice)]) -> String {
     let names: Vec<String> = findings.iter().map(|(report, _)| escaped(&report.file)).collect();
     let title = names.join(", ");
     let mut out = format!(
@@ -41,7 +41,7 @@ pub fn page(findings: &[(Report, Advice)]) -> String {
     out
 }
 
-fn section(at: usize, report: &Report, advice: &Advice, out: &mut String) {
+fn section(at: usize, report: &Measurement, advice: &Advice, out: &mut String) {
     let _ = write!(
         out,
         "<section id=\"file-{at}\">\n<h2>{}</h2>\n<p class=\"about\">{}</p>\n",
@@ -142,7 +142,7 @@ fn figure_of(title: &str, caption: &str, svg: &str, out: &mut String) {
     );
 }
 
-fn table(report: &Report, out: &mut String) {
+fn table(report: &Measurement, out: &mut String) {
     out.push_str(
         "<h3>All figures</h3>\n<div class=\"scroll\"><table class=\"all\">\n<thead><tr><th></th>",
     );

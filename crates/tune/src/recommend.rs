@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use fanwire_deflate::gap::History;
 
 use crate::figure;
-use crate::measure::{Report, Row};
+use crate::measure::{Measurement, Row};
 use crate::mode::{Group, Mode};
 
 #[cfg(test)]
@@ -68,7 +68,7 @@ pub struct Advice {
 }
 
 impl Advice {
-    pub fn new(report: &Report, scale: Scale) -> Self {
+    pub fn new(report: &Measurement, scale: Scale) -> Self {
         let figures = Figures::of(report);
         let compression = figures.compression();
         let (mode, chosen) = match compression {
@@ -121,7 +121,7 @@ struct Figures {
 }
 
 impl Figures {
-    fn of(report: &Report) -> Self {
+    fn of(report: &Measurement) -> Self {
         let (standalone_level, standalone) = standalone(report);
         let last = |group| report.rows.iter().rev().find(|row| row.mode.group() == group);
         let one = last(Group::OneChannel).map_or(standalone, Row::bytes);
@@ -146,7 +146,7 @@ impl Figures {
         }
     }
 
-    fn reasons(&self, compression: Compression, report: &Report) -> Vec<String> {
+    fn reasons(&self, compression: Compression, report: &Measurement) -> Vec<String> {
         let [raw, standalone, one, many] =
             [self.raw, self.standalone, self.one, self.many].map(figure::bytes);
         let channels = report.settings.channels;
@@ -186,7 +186,7 @@ impl Figures {
 }
 
 /// The lowest level whose frames are within a hundredth of the smallest, and their bytes.
-fn standalone(report: &Report) -> (u8, f64) {
+fn standalone(report: &Measurement) -> (u8, f64) {
     let levels = report.rows.iter().filter_map(|row| match row.mode {
         Mode::Standalone { level } => Some((level, row.bytes())),
         _ => None,
@@ -197,7 +197,7 @@ fn standalone(report: &Report) -> (u8, f64) {
 }
 
 /// The smallest depth whose frames are within a hundredth of the smallest.
-fn interleaved(report: &Report) -> Option<&Row> {
+fn interleaved(report: &Measurement) -> Option<&Row> {
     let mut rows = report.rows.iter().filter(|row| row.mode.group() == Group::Interleaved);
     let least = rows.clone().map(Row::bytes).fold(f64::INFINITY, f64::min);
     rows.find(|row| row.bytes() <= least * (1.0 + LEVEL_LOSS_MAX))
@@ -205,7 +205,7 @@ fn interleaved(report: &Report) -> Option<&Row> {
 
 /// Returns the price of the alternative, a compressor for each connection.
 fn own_contexts(
-    report: &Report,
+    report: &Measurement,
     figures: &Figures,
     compression: Compression,
     scale: Scale,
@@ -234,7 +234,7 @@ fn own_contexts(
     ))
 }
 
-fn caveats(report: &Report, compression: Compression) -> Vec<String> {
+fn caveats(report: &Measurement, compression: Compression) -> Vec<String> {
     let mut caveats = Vec::new();
     if compression == Compression::Context {
         caveats.push(
@@ -264,7 +264,7 @@ fn caveats(report: &Report, compression: Compression) -> Vec<String> {
     caveats
 }
 
-fn lines(report: &Report, compression: Compression, figures: &Figures) -> String {
+fn lines(report: &Measurement, compression: Compression, figures: &Figures) -> String {
     let level = match compression {
         Compression::Context => report.settings.level,
         Compression::Standalone | Compression::Off => figures.standalone_level,
@@ -287,7 +287,7 @@ fn lines(report: &Report, compression: Compression, figures: &Figures) -> String
 }
 
 /// The largest limit below which hardly anything is saved, so that short messages cost no time.
-fn min_size(report: &Report, compression: Compression, figures: &Figures) -> u32 {
+fn min_size(report: &Measurement, compression: Compression, figures: &Figures) -> u32 {
     let mode = match compression {
         Compression::Context => figures.many_mode,
         _ => Mode::Standalone { level: figures.standalone_level },

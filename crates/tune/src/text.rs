@@ -9,7 +9,7 @@ use fanwire_deflate::gap::DEPTH_MAX;
 use fanwire_protocol::Encoding;
 
 use crate::figure;
-use crate::measure::{Micros, Report, Row};
+use crate::measure::{Measurement, Micros, Row};
 use crate::mode::Group;
 use crate::recommend::Advice;
 
@@ -17,7 +17,7 @@ use crate::recommend::Advice;
 mod tests;
 
 /// Everything there is to say about one file.
-pub fn report(report: &Report, advice: &Advice) -> String {
+pub fn report(report: &Measurement, advice: &Advice) -> String {
     let mut out = format!("{}: {}\n\n", report.file, about(report));
     table(report, &mut out);
     let _ = writeln!(out, "\nRecommendation: compression: {}\n", advice.compression.name());
@@ -33,7 +33,7 @@ pub fn report(report: &Report, advice: &Advice) -> String {
 }
 
 /// Describes the measured messages, in a line.
-pub(crate) fn about(report: &Report) -> String {
+pub(crate) fn about(report: &Measurement) -> String {
     let kind = match report.encoding {
         Encoding::Json => "JSON",
         Encoding::Protobuf => "binary",
@@ -54,7 +54,7 @@ pub(crate) fn about(report: &Report) -> String {
 }
 
 /// The heading of a group of rows.
-pub(crate) fn heading(group: Group, report: &Report) -> String {
+pub(crate) fn heading(group: Group, report: &Measurement) -> String {
     let level = report.settings.level;
     match group {
         Group::Raw => "no compression".to_owned(),
@@ -69,7 +69,7 @@ pub(crate) fn heading(group: Group, report: &Report) -> String {
 }
 
 /// The cells of a row: bytes, ratio, two times, two memories.
-pub(crate) fn cells(row: &Row, report: &Report) -> [String; 6] {
+pub(crate) fn cells(row: &Row, report: &Measurement) -> [String; 6] {
     let micros = |part: fn(Micros) -> f64| match row.micros {
         Some(micros) => figure::micros(part(micros)),
         None => "–".to_owned(),
@@ -89,7 +89,7 @@ pub(crate) const COLUMNS: [&str; 6] =
     ["B/message", "ratio", "µs comp.", "µs decomp.", "per connection", "per channel"];
 
 /// Returns the notes below the table.
-pub(crate) fn footnote(report: &Report) -> String {
+pub(crate) fn footnote(report: &Measurement) -> String {
     let again = report.rows.iter().filter_map(|row| row.micros?.again);
     let again = again.fold(0.0, f64::max);
     let mut note =
@@ -114,7 +114,7 @@ pub(crate) fn footnote(report: &Report) -> String {
     note
 }
 
-fn table(report: &Report, out: &mut String) {
+fn table(report: &Measurement, out: &mut String) {
     let line = |name: &str, cells: &[String; 6], out: &mut String| {
         let _ = write!(out, "{name:<NAME$}");
         for (cell, width) in cells.iter().zip(WIDTHS) {

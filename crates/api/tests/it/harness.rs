@@ -19,7 +19,7 @@ use fanwire_node::options::{AreaOptions, DataFormat, Namespace, Options};
 use fanwire_node::protocol::{Disconnect, Encoding};
 use fanwire_node::{
     Broadcast, CommandSource, ConnectionInfo, ConnectionKey, DeltaMode, Hub, Inbox, Node, Notice,
-    Outbox,
+    Outbox, SubscriptionIndex,
 };
 use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
@@ -281,7 +281,13 @@ impl Outbox for Messages {
         self.note(connection.index, String::from_utf8(message.to_vec()).expect("JSON is text"));
     }
 
-    fn deliver(&mut self, connection: u32, _place: u32, broadcast: &Arc<Broadcast>, _: DeltaMode) {
+    fn deliver(
+        &mut self,
+        connection: u32,
+        _: SubscriptionIndex,
+        broadcast: &Arc<Broadcast>,
+        _: DeltaMode,
+    ) {
         let message = broadcast.message(Encoding::Json).expect("data is JSON");
         self.note(connection, String::from_utf8(message.to_vec()).expect("JSON is text"));
     }

@@ -13,9 +13,9 @@ use super::publication::{DEPTH_MAX, Publication};
 /// Advances for every message with RSV1=1 and for no other (RFC 7692 §7.2.1), in the order in which
 /// they are queued. A queued frame is never replaced or reordered, nor dropped unless the connection ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counter(u64);
+pub struct WindowCounter(u64);
 
-impl Counter {
+impl WindowCounter {
     /// Records a queued compressed message that is not a publication in context: a reply, or a
     /// publication that stands alone and is in no history.
     pub fn advance(&mut self, message_bytes: usize) {
@@ -88,7 +88,7 @@ impl SubscriptionWindow {
     pub fn reference(
         &self,
         publication: &Publication,
-        counter: Counter,
+        counter: WindowCounter,
         window_bits: u8,
     ) -> Reference {
         if publication.bytes() > 1 << window_bits {
@@ -120,7 +120,7 @@ impl SubscriptionWindow {
     }
 
     /// Records a publication queued in a compressed frame of any depth: advances both positions.
-    pub fn queued(&mut self, publication: &Publication, counter: &mut Counter) {
+    pub fn queued(&mut self, publication: &Publication, counter: &mut WindowCounter) {
         let mut next =
             Self { newest: counter.0, sequence: publication.sequence, run: 1, ..Self::default() };
         if self.precedes(publication) && self.run > 0 {
@@ -142,7 +142,7 @@ impl SubscriptionWindow {
 
     /// Records a queued compressed message that embeds the newest publication, `at` bytes from its start;
     /// `counter` is the position before that message.
-    pub fn embedded(&mut self, embedded_part: EmbeddedPart, at: usize, counter: Counter) {
+    pub fn embedded(&mut self, embedded_part: EmbeddedPart, at: usize, counter: WindowCounter) {
         let EmbeddedPart { sequence } = embedded_part;
         *self = Self { newest: counter.0 + at as u64, sequence, ..Self::default() };
     }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use fanwire_deflate::gap::{
-    Counter, Depth, EmbeddedPart, Publication, Reference, SubscriptionWindow,
+    Depth, EmbeddedPart, Publication, Reference, SubscriptionWindow, WindowCounter,
 };
 use fanwire_deflate::{FLUSH_TAIL, Shadow};
 use flate2::{Decompress, FlushDecompress};
@@ -17,7 +17,7 @@ use crate::puff;
 
 pub(crate) struct Client {
     window_bits: u8,
-    counter: Counter,
+    counter: WindowCounter,
     subscriptions: HashMap<usize, Subscription>,
     /// All plaintext of compressed messages.
     stream: Vec<u8>,
@@ -38,7 +38,7 @@ impl Client {
     pub(crate) fn new(window_bits: u8) -> Self {
         Self {
             window_bits,
-            counter: Counter::default(),
+            counter: WindowCounter::default(),
             subscriptions: HashMap::new(),
             stream: Vec::new(),
             zlib_rs: zlib_rs::Inflate::new(false, 15),
@@ -151,7 +151,7 @@ impl Client {
         assert_eq!(self.shadow.check(frame, message), Ok(()), "the shadow agrees");
         self.stream.extend_from_slice(message);
         self.received += frame.len();
-        let mut sum = Counter::default();
+        let mut sum = WindowCounter::default();
         sum.advance(self.stream.len());
         assert_eq!(self.counter, sum, "I1: the counter is the sum of what was queued compressed");
     }

@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 
-use fanwire_deflate::gap::{Counter, Depth, History, Publication, Reference, SubscriptionWindow};
+use fanwire_deflate::gap::{
+    Depth, History, Publication, Reference, SubscriptionWindow, WindowCounter,
+};
 use fanwire_deflate::{
     Checksum, Coding, Compressor, Envelope, FLUSH_TAIL, Segment, end_stream, write_uncompressed,
 };
@@ -194,7 +196,7 @@ impl Simulation {
 /// A stream, as the server records it and as its client decodes it.
 struct Stream {
     envelope: Envelope,
-    counter: Counter,
+    counter: WindowCounter,
     checksum: Checksum,
     subscriptions: HashMap<usize, SubscriptionWindow>,
     zlib: Decompress,
@@ -205,7 +207,7 @@ impl Stream {
     fn new(coding: Coding, envelope: Envelope) -> Self {
         let mut stream = Self {
             envelope,
-            counter: Counter::default(),
+            counter: WindowCounter::default(),
             checksum: coding.checksum(),
             subscriptions: (0..CHANNELS).map(|at| (at, Default::default())).collect(),
             zlib: match coding {

@@ -15,7 +15,7 @@ use axum::{
         header, request,
     },
 };
-use fanwire_fanout::{Opening, Shards};
+use fanwire_fanout::{NewSession, Shards};
 use httparse::{EMPTY_HEADER, Status};
 
 use super::{
@@ -37,7 +37,7 @@ pub trait PlainEndpoint: Send + Sync {
 }
 
 /// What happens after a plain request.
-pub enum PlainOutcome<H = Opening> {
+pub enum PlainOutcome<H = NewSession> {
     /// A connection begins.
     Open(Box<NewConnection<H>>),
     /// The socket waits for its next request after this response, if it may be kept.
@@ -92,8 +92,8 @@ struct SocketRequests {
     idle: Option<IdleOnShard>,
 }
 
-impl RequestHandler<Opening> for SocketRequests {
-    fn handle(&mut self, bytes: &[u8]) -> Option<(usize, RequestOutcome<Opening>)> {
+impl RequestHandler<NewSession> for SocketRequests {
+    fn handle(&mut self, bytes: &[u8]) -> Option<(usize, RequestOutcome<NewSession>)> {
         let PlainRequest { mut head, body, length } = parse(bytes)?;
         self.idle = None;
         let client = self.requests.trusted_proxies.of_request(self.client, &head.headers);

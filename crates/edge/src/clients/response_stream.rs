@@ -11,7 +11,7 @@ use axum::{
     http::{HeaderMap, Method, StatusCode, Uri, header, request},
     response::Response,
 };
-use fanwire_fanout::Opening;
+use fanwire_fanout::NewSession;
 use fanwire_protocol::Encoding;
 use fanwire_ws::extension;
 
@@ -126,7 +126,7 @@ impl StreamEndpoint {
         body: Vec<u8>,
         permit: Permit,
         address: Option<SocketAddr>,
-    ) -> Result<NewConnection<Opening>, Refusal> {
+    ) -> Result<NewConnection<NewSession>, Refusal> {
         let message = if head.method == Method::GET { self.parameter(&head.uri)? } else { body };
         let message = self.first_message(message)?;
         let is_binary = self.transport == Transport::HttpStream && is_octet_stream(&head.headers);
@@ -168,7 +168,7 @@ impl StreamEndpoint {
         headers: &HeaderMap,
         is_binary: bool,
         coding: Option<Coding>,
-    ) -> Result<(Opening, Vec<u8>), Refusal> {
+    ) -> Result<(NewSession, Vec<u8>), Refusal> {
         let encoding = if is_binary { Encoding::Protobuf } else { Encoding::Json };
         let hello = self.realtime.connection_info(headers, encoding, self.transport)?;
         let head = self.head(headers, is_binary, coding);
@@ -176,7 +176,7 @@ impl StreamEndpoint {
             None => (hello.into(), head),
             Some(transforms) => {
                 let response = unidirectional::pending_response(head, headers, transforms);
-                (Opening { hello, response: Some(response) }, Vec::new())
+                (NewSession { hello, response: Some(response) }, Vec::new())
             }
         })
     }

@@ -11,7 +11,7 @@ use axum::{
     http::{HeaderMap, StatusCode, Uri, request},
     response::Response,
 };
-use fanwire_fanout::{ConnectRefusal, Opening, PendingResponse};
+use fanwire_fanout::{ConnectRefusal, NewSession, PendingResponse};
 use fanwire_node::ConnectionInfo;
 use fanwire_protocol::{ConnectRequest, Encoding};
 
@@ -67,7 +67,7 @@ impl UniWebSocketEndpoint {
         &self,
         head: &request::Parts,
         message: Vec<u8>,
-    ) -> Result<ConnectionSetup<Opening>, Refusal> {
+    ) -> Result<ConnectionSetup<NewSession>, Refusal> {
         let transport = Transport::UniWebSocket;
         let hello = self.realtime.connection_info(&head.headers, Encoding::Json, transport)?;
         let hello = ConnectionInfo { frame_ping: true, ..hello };

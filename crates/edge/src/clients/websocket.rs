@@ -10,7 +10,7 @@ use axum::{
     http::{Uri, request},
     response::Response,
 };
-use fanwire_fanout::Opening;
+use fanwire_fanout::NewSession;
 use fanwire_node::ConnectionInfo;
 use fanwire_protocol::Encoding;
 use fanwire_shard::Transport;
@@ -63,7 +63,7 @@ impl RealtimeEndpoint {
         &self,
         head: &request::Parts,
         subprotocol: Option<&'static str>,
-    ) -> Result<ConnectionSetup<Opening>, Refusal> {
+    ) -> Result<ConnectionSetup<NewSession>, Refusal> {
         let query = ConnectQuery::of(&head.uri);
         let is_binary = match subprotocol {
             Some(chosen) => chosen == PROTOBUF,

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use fanwire_broker::Epoch;
-use fanwire_deflate::gap::{Counter, Depth, History, SubscriptionWindow};
+use fanwire_deflate::gap::{Depth, History, SubscriptionWindow, WindowCounter};
 use fanwire_node::{NamespaceId, Options};
 use fanwire_protocol::Publication;
 
@@ -262,7 +262,7 @@ fn who_comes_late_and_saves_much_more_gets_memory_from_others() {
 #[test]
 fn frames_of_a_history_that_was_resized_are_still_right() {
     let contexts = contexts(1 << 20);
-    let (mut reach, mut counter) = (SubscriptionWindow::default(), Counter::default());
+    let (mut reach, mut counter) = (SubscriptionWindow::default(), WindowCounter::default());
     let mut shadow = fanwire_deflate::Shadow::new(15);
     let mut depths = 0;
     for seed in 0..400 {

@@ -11,7 +11,7 @@ use std::{
     time::Instant,
 };
 
-use fanwire_node::{Broadcast, DeltaMode, NamespaceId};
+use fanwire_node::{Broadcast, DeltaMode, MovedSubscription, NamespaceId, SubscriptionIndex};
 use hashbrown::HashMap;
 
 pub use counters::BacklogCounters;
@@ -26,9 +26,9 @@ pub(super) struct Backlogs {
 #[derive(Default)]
 struct Backlog {
     /// Waiting publications by index of the subscription; no entry is empty.
-    channels: HashMap<u32, ChannelBacklog>,
+    channels: HashMap<SubscriptionIndex, ChannelBacklog>,
     /// The places of `channels`; the next publication is of the first one.
-    order: VecDeque<u32>,
+    order: VecDeque<SubscriptionIndex>,
     /// Bytes of reliable publications.
     reliable_bytes: usize,
 }
@@ -45,7 +45,7 @@ struct ChannelBacklog {
 /// A publication that waits, and its form: deltas wait as a whole, because their base may be replaced.
 pub(super) struct Waiting {
     pub(super) broadcast: Arc<Broadcast>,
-    pub(super) place: u32,
+    pub(super) subscription: SubscriptionIndex,
     pub(super) delta_mode: DeltaMode,
 }
 
@@ -71,11 +71,11 @@ impl Backlogs {
     pub(super) fn hold(
         &mut self,
         connection: u32,
-        place: u32,
+        subscription: SubscriptionIndex,
         broadcast: &Arc<Broadcast>,
         delta_mode: DeltaMode,
     ) -> bool {
-        let is_behind = |backlog: &Backlog| backlog.channels.contains_key(&place);
+        let is_behind = |backlog: &Backlog| backlog.channels.contains_key(&subscription);
         if broadcast.latest().is_none() && !self.connections.get(&connection).is_some_and(is_behind)
         {
             return false;
@@ -84,7 +84,7 @@ impl Backlogs {
             DeltaMode::Plain => DeltaMode::Plain,
             DeltaMode::Full | DeltaMode::Patch => DeltaMode::Full,
         };
-        let waiting = Waiting { broadcast: Arc::clone(broadcast), place, delta_mode };
+        let waiting = Waiting { broadcast: Arc::clone(broadcast), subscription, delta_mode };
         let backlog = self.connections.entry(connection).or_default();
         backlog.add(waiting, &self.counters[usize::from(broadcast.namespace().0)]);
         true
@@ -103,8 +103,8 @@ impl Backlogs {
     /// Removes the next publication for a connection that takes bytes again; channels take turns.
     pub(super) fn pop(&mut self, connection: u32, now: Instant) -> Option<Waiting> {
         let backlog = self.connections.get_mut(&connection)?;
-        let place = backlog.order.pop_front()?;
-        let channel = backlog.channels.get_mut(&place)?;
+        let subscription = backlog.order.pop_front()?;
+        let channel = backlog.channels.get_mut(&subscription)?;
         let counters = &self.counters[usize::from(channel.namespace.0)];
         let (_, waiting) = channel.waiting.pop_first()?;
         counters.age.observe(now.saturating_duration_since(waiting.broadcast.accepted_at()));
@@ -114,9 +114,9 @@ impl Backlogs {
         }
         if channel.waiting.is_empty() {
             counters.subscriptions.subtract(1);
-            backlog.channels.remove(&place);
+            backlog.channels.remove(&subscription);
         } else {
-            backlog.order.push_back(place);
+            backlog.order.push_back(subscription);
         }
         if backlog.order.is_empty() {
             self.connections.remove(&connection);
@@ -124,15 +124,16 @@ impl Backlogs {
         Some(waiting)
     }
 
-    /// The subscription at `place` ended, and the one at `last` moved there. Returns the reliable publications that waited
-    /// for the ended one; others are dropped.
-    pub(super) fn ended(&mut self, connection: u32, place: u32, last: u32) -> Vec<Waiting> {
+    /// A subscription of a connection ended, and another one moved to its index. Returns the reliable publications that
+    /// waited for the ended one; others are dropped.
+    pub(super) fn ended(&mut self, connection: u32, moved: MovedSubscription) -> Vec<Waiting> {
+        let MovedSubscription { to, from } = moved;
         let Some(backlog) = self.connections.get_mut(&connection) else { return Vec::new() };
-        let reliable = backlog.remove(place, &self.counters);
-        if let Some(mut channel) = backlog.channels.remove(&last) {
-            channel.waiting.values_mut().for_each(|waiting| waiting.place = place);
-            backlog.channels.insert(place, channel);
-            backlog.order.iter_mut().filter(|at| **at == last).for_each(|at| *at = place);
+        let reliable = backlog.remove(to, &self.counters);
+        if let Some(mut channel) = backlog.channels.remove(&from) {
+            channel.waiting.values_mut().for_each(|waiting| waiting.subscription = to);
+            backlog.channels.insert(to, channel);
+            backlog.order.iter_mut().filter(|at| **at == from).for_each(|at| *at = to);
         }
         if backlog.order.is_empty() {
             self.connections.remove(&connection);
@@ -143,30 +144,37 @@ impl Backlogs {
     /// Drops what waits for a connection that ends. Returns the reliable publications.
     pub(super) fn remove(&mut self, connection: u32) -> Vec<Waiting> {
         let Some(mut backlog) = self.connections.remove(&connection) else { return Vec::new() };
-        let places = Vec::from(std::mem::take(&mut backlog.order));
-        places.into_iter().flat_map(|place| backlog.remove(place, &self.counters)).collect()
+        let subscriptions = Vec::from(std::mem::take(&mut backlog.order));
+        subscriptions
+            .into_iter()
+            .flat_map(|subscription| backlog.remove(subscription, &self.counters))
+            .collect()
     }
 }
 
 impl Backlog {
     fn add(&mut self, waiting: Waiting, counters: &BacklogCounters) {
-        let place = waiting.place;
+        let subscription = waiting.subscription;
         if waiting.broadcast.latest().is_none() {
             self.reliable_bytes += waiting.bytes();
         }
-        let channel = self.channels.entry(place).or_insert_with(|| {
-            self.order.push_back(place);
+        let channel = self.channels.entry(subscription).or_insert_with(|| {
+            self.order.push_back(subscription);
             counters.subscriptions.add(1);
             ChannelBacklog::new(waiting.broadcast.namespace())
         });
         channel.add(waiting, counters);
     }
 
-    /// Drops what waits for the subscription at `place`, and returns the reliable publications.
-    fn remove(&mut self, place: u32, counters: &[BacklogCounters]) -> Vec<Waiting> {
-        let Some(channel) = self.channels.remove(&place) else { return Vec::new() };
+    /// Drops what waits for a subscription, and returns the reliable publications.
+    fn remove(
+        &mut self,
+        subscription: SubscriptionIndex,
+        counters: &[BacklogCounters],
+    ) -> Vec<Waiting> {
+        let Some(channel) = self.channels.remove(&subscription) else { return Vec::new() };
         counters[usize::from(channel.namespace.0)].subscriptions.subtract(1);
-        self.order.retain(|at| *at != place);
+        self.order.retain(|at| *at != subscription);
         let waiting = channel.waiting.into_values();
         let reliable =
             Vec::from_iter(waiting.filter(|waiting| waiting.broadcast.latest().is_none()));

@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use fanwire_deflate::gap::{Depth, Publication};
-use fanwire_node::{Broadcast, DeltaMode, options::CompressionPolicy};
+use fanwire_node::{Broadcast, DeltaMode, SubscriptionIndex, options::CompressionPolicy};
 use fanwire_protocol::{Encoding, bare_push};
 use fanwire_ws::frame;
 
@@ -21,7 +21,8 @@ use crate::compression::{
     Contexts, DeliveryKind, FrameForm, FrameVariant, PreparedBroadcast, StreamVariant,
 };
 use fanwire_shard::{
-    Compression, ConnectionWriter, Frame, Framing, Opcode, PeerFormat, StreamMessage,
+    Compression, Connection, ConnectionWriter, Frame, Framing, Opcode, PeerFormat, StreamMessage,
+    WindowIndex,
 };
 
 /// A shard's frames of one broadcast; empty between broadcasts.
@@ -69,7 +70,7 @@ struct FrameStats {
 /// One delivery: a subscription of a connection, and the message for it.
 struct Delivery<'a> {
     connection: u32,
-    place: u32,
+    subscription: SubscriptionIndex,
     encoding: Encoding,
     delta_mode: DeltaMode,
     format: PeerFormat,
@@ -104,12 +105,12 @@ impl Frames {
     /// instructions.
     pub(super) fn deliver_to_all(
         &mut self,
-        receivers: impl Iterator<Item = (u32, u32)>,
+        receivers: impl Iterator<Item = (u32, SubscriptionIndex)>,
         broadcast: &Arc<Broadcast>,
         out: &mut ConnectionWriter,
     ) {
         self.begin(broadcast);
-        for (connection, place) in receivers {
+        for (connection, subscription) in receivers {
             if let Some((format, variant, stream)) = self.last_plain
                 && let Some((frame, stats)) = &mut self.shared[variant]
                 && let stream = stream.map(|index| &self.stream_messages[index].1)
@@ -117,13 +118,13 @@ impl Frames {
             {
                 stats.deliveries += 1;
             } else if self.policy == CompressionPolicy::Context
-                && let Some(format) = out.format(connection)
+                && let Some(format) = out.connection(connection).map(Connection::format)
                 && matches!(format.compression, Compression::Context { .. })
             {
-                let receiver = PendingReceiver::new(connection, place, format);
+                let receiver = PendingReceiver::new(connection, subscription, format);
                 self.deliver_later(receiver, broadcast, out);
             } else {
-                self.deliver(connection, place, broadcast, DeltaMode::Plain, out);
+                self.deliver(connection, subscription, broadcast, DeltaMode::Plain, out);
             }
         }
         for form in Form::all() {
@@ -131,17 +132,17 @@ impl Frames {
         }
     }
 
-    /// Queues the broadcast for the subscription at `place` of a connection.
+    /// Queues the broadcast for a subscription of a connection.
     pub(super) fn deliver(
         &mut self,
         connection: u32,
-        place: u32,
+        subscription: SubscriptionIndex,
         broadcast: &Arc<Broadcast>,
         delta_mode: DeltaMode,
         out: &mut ConnectionWriter,
     ) {
         self.begin(broadcast);
-        let Some(format) = out.format(connection) else { return };
+        let Some(format) = out.connection(connection).map(Connection::format) else { return };
         let PeerFormat { is_binary, compression, .. } = format;
         let encoding = encoding(is_binary);
         let message = broadcast
@@ -153,7 +154,7 @@ impl Frames {
             message
         };
         let delivery =
-            Delivery { connection, place, encoding, delta_mode, format, broadcast, message };
+            Delivery { connection, subscription, encoding, delta_mode, format, broadcast, message };
         match (compression, self.policy) {
             // A standalone frame must not enter the window of a peer whose own compressor does not see it: the
             // compressor would then refer to wrong bytes.
@@ -175,7 +176,7 @@ impl Frames {
             (Compression::Context { .. }, CompressionPolicy::Context)
                 if delta_mode == DeltaMode::Plain =>
             {
-                let receiver = PendingReceiver::new(connection, place, format);
+                let receiver = PendingReceiver::new(connection, subscription, format);
                 self.deliver_later(receiver, broadcast, out);
                 self.deliver_pending(Form::of(format), broadcast, out);
             }
@@ -262,7 +263,8 @@ impl Frames {
         publication: Option<&Publication>,
         out: &mut ConnectionWriter,
     ) {
-        let Delivery { connection, place, encoding, delta_mode, format, message, .. } = *delivery;
+        let Delivery { connection, subscription, encoding, delta_mode, format, message, .. } =
+            *delivery;
         let form = FrameForm::of(format, may_compress && format.compression.takes(message.len()));
         let variant = FrameVariant { encoding, delta_mode, form };
         if self.shared[variant.index()].is_none() {
@@ -274,7 +276,8 @@ impl Frames {
         stats.deliveries += 1;
         match publication {
             Some(publication) => {
-                out.push_publication(connection, place, frame, message, publication, stream);
+                let window = WindowIndex(subscription.0);
+                out.push_publication(connection, window, frame, message, publication, stream);
             }
             None => out.push(connection, frame, message, stream),
         }
@@ -313,7 +316,7 @@ impl Frames {
             let started = Instant::now();
             let (opcode, message) = (opcode(variant.encoding), delivery.message);
             let PeerFormat { is_binary, transport, .. } = delivery.format;
-            let framer = out.framer_of(transport);
+            let framer = out.framers().of(transport);
             let frame = Bytes::copy_from_slice(match transport.framing() {
                 Framing::WebSocket => framer.frame(opcode, is_compressed, message),
                 _ if delivery.format.is_compressed_stream() => {
@@ -326,7 +329,7 @@ impl Frames {
         });
         let is_compressed = match variant.form {
             FrameForm::Compressed | FrameForm::BareCompressed => frame::is_compressed(frame),
-            form => form.is_compressed() && out.framer().compresses(delivery.message),
+            form => form.is_compressed() && out.framers().shared().compresses(delivery.message),
         };
         let kind = if is_compressed { DeliveryKind::Standalone } else { DeliveryKind::Raw };
         let (frame_bytes, message_bytes) = (frame.len(), delivery.message.len());
@@ -339,7 +342,7 @@ impl Frames {
     fn note_missed(&mut self, delivery: &Delivery<'_>, out: &mut ConnectionWriter) {
         let Delivery { encoding, broadcast, message, .. } = *delivery;
         if std::mem::replace(&mut self.missed[encoding.index()], true)
-            || !out.framer().compresses(message)
+            || !out.framers().shared().compresses(message)
         {
             return;
         }

@@ -6,8 +6,8 @@
 use fanwire_node::ConnectionInfo;
 use hashbrown::HashMap;
 
-/// Properties of a new connection.
-pub struct Opening {
+/// A session that begins: what its hub is told, and its response.
+pub struct NewSession {
     pub hello: ConnectionInfo,
     /// Head of a stream whose response was not begun.
     pub response: Option<PendingResponse>,
@@ -29,7 +29,7 @@ pub struct ConnectRefusal<'a> {
 #[derive(Default)]
 pub(super) struct PendingResponses(HashMap<u32, PendingResponse>);
 
-impl From<ConnectionInfo> for Opening {
+impl From<ConnectionInfo> for NewSession {
     fn from(hello: ConnectionInfo) -> Self {
         Self { hello, response: None }
     }

@@ -10,7 +10,7 @@ use std::{
 
 use fanwire_node::{
     Broadcast, CommandSource, ConnectionInfo, ConnectionKey, DeltaMode, Hub, Inbox, Node, Notice,
-    Options, Outbox, ShardId,
+    Options, Outbox, ShardId, SubscriptionIndex,
 };
 use fanwire_protocol::{Disconnect, Encoding};
 use fanwire_ws::{Event, Input, Limits, Pool, Reader};
@@ -26,7 +26,13 @@ impl Outbox for Out {
     fn send(&mut self, connection: ConnectionKey, message: &[u8]) {
         self.messages.push((connection.index, message.to_vec()));
     }
-    fn deliver(&mut self, connection: u32, _place: u32, broadcast: &Arc<Broadcast>, _: DeltaMode) {
+    fn deliver(
+        &mut self,
+        connection: u32,
+        _: SubscriptionIndex,
+        broadcast: &Arc<Broadcast>,
+        _: DeltaMode,
+    ) {
         self.deliveries.push((connection, broadcast.clone()));
     }
     fn ping(&mut self, _: ConnectionKey) {}

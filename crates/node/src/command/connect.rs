@@ -98,7 +98,7 @@ pub(super) fn finish(
     let user = Arc::clone(&context.session().user);
     let limit = context.settings.options.client.user_connection_limit;
     let Some(user) = context.node.registry().enter(&user, limit) else {
-        context.session_table.abandon(context.node, context.key.index, channels);
+        context.abandon(&channels);
         let cause = "the user has as many connections as client.user_connection_limit allows";
         return Err(Refusal::disconnect(Disconnect::CONNECTION_LIMIT, cause));
     };
@@ -124,7 +124,7 @@ pub(super) fn finish(
         Progress::Encoded(messages) => Finished::Encoded(messages),
     };
     admit(context, user, terms);
-    context.session_table.schedule(context.node, context.key.index);
+    context.schedule();
     supersede_others(context);
     Ok(finished)
 }

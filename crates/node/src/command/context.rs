@@ -15,15 +15,20 @@ use fanwire_telemetry::{RefusalEvent, excerpt};
 use crate::broadcast::Broadcast;
 use crate::channel::Who;
 use crate::counters::CommandKind;
+use crate::deadlines;
 use crate::encode_job::{EncodeJob, Encoded, ReplySource};
 use crate::hooks::{Decision, Rejection};
+use crate::index::{MovedSubscription, SubscriptionIndex};
 use crate::node::Node;
 use crate::notice::Notice;
 use crate::options::Namespace;
-use crate::pending::{Awaited, AwaitedResult, Outcome, Part, PendingSubscribe, Ticket};
+use crate::pending::{
+    Awaited, AwaitedResult, Outcome, Part, PendingChannel, PendingSubscribe, Ticket,
+};
 use crate::refusal::{Consequence, Refusal, Refused};
 use crate::session::{CommandSource, ConnectionKey, Phase, Session};
-use crate::session_table::{EndedPlace, SessionTable};
+use crate::session_effects;
+use crate::session_table::SessionTable;
 use crate::settings::NodeSettings;
 use crate::subscribers::CatchUp;
 
@@ -46,8 +51,8 @@ pub(crate) struct CommandContext<'a> {
     pub(crate) backlog: Backlog,
 }
 
-/// Work that a command leaves besides its reply: publications buffered while the session subscribed, by the places of
-/// its subscriptions, and a job too long for a turn.
+/// Work that a command leaves besides its reply: publications buffered while the session subscribed, by its
+/// subscriptions, and a job too long for a turn.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     /// The reply and the messages after it, when a worker encoded them.
@@ -56,11 +61,11 @@ pub(crate) struct Backlog {
     pub(crate) encode_job: Option<EncodeJob>,
     /// Pushes of this connection alone, before the others.
     pub(crate) pushes: Vec<Reply>,
-    pub(crate) deliveries: Vec<(usize, Arc<Broadcast>)>,
+    pub(crate) deliveries: Vec<(SubscriptionIndex, Arc<Broadcast>)>,
     /// Subscriptions that lost their position during the wait.
-    pub(crate) lost: Vec<usize>,
+    pub(crate) lost: Vec<SubscriptionIndex>,
     /// Subscriptions that ended, one after the other.
-    pub(crate) ended: Vec<EndedPlace>,
+    pub(crate) ended: Vec<MovedSubscription>,
     /// Bytes of payloads that were searched for patches.
     pub(crate) compared: usize,
     /// The command was refused, and is to be logged.
@@ -68,11 +73,11 @@ pub(crate) struct Backlog {
 }
 
 impl Backlog {
-    pub(super) fn add(&mut self, place: usize, caught_up: CatchUp) {
+    pub(super) fn add(&mut self, subscription: SubscriptionIndex, caught_up: CatchUp) {
         let CatchUp { broadcasts, has_lost, .. } = caught_up;
-        self.deliveries.extend(broadcasts.into_iter().map(|broadcast| (place, broadcast)));
+        self.deliveries.extend(broadcasts.into_iter().map(|broadcast| (subscription, broadcast)));
         if has_lost {
-            self.lost.push(place);
+            self.lost.push(subscription);
         }
     }
 }
@@ -116,7 +121,7 @@ impl<'a> CommandContext<'a> {
         key: ConnectionKey,
         now: Instant,
     ) -> Self {
-        let ticket = session_table.pending_mut().ticket();
+        let ticket = session_table.pending.ticket();
         Self {
             node,
             settings,
@@ -134,7 +139,7 @@ impl<'a> CommandContext<'a> {
 
 impl<'a> CommandContext<'a> {
     pub(super) fn park(&mut self, id: u32, work: Awaited) {
-        self.session_table.pending_mut().park(self.key, self.ticket, id, work);
+        self.session_table.pending.park(self.key, self.ticket, id, work);
     }
 
     /// An answer for the pending command arrived.
@@ -161,7 +166,7 @@ impl<'a> CommandContext<'a> {
         let early = self.soon(answer, Part::Encoded);
         debug_assert!(early.is_none(), "nobody has begun yet");
         self.park(id, work);
-        let interest = self.session_table.pending_mut().interest(self.key);
+        let interest = self.session_table.pending.interest(self.key);
         self.backlog.encode_job = Some(EncodeJob::new(found, (id, encoding), promise, interest));
     }
 
@@ -216,7 +221,7 @@ impl<'a> CommandContext<'a> {
         if self.session().phase == Phase::Open {
             self.session_mut().phase = Phase::Refused; // only `connect` comes before that phase ends
         }
-        self.session_table.counters().count_error(code);
+        self.session_table.counters.count_error(code);
     }
 
     /// Leaves a refusal in the backlog if it is to be logged.
@@ -247,7 +252,7 @@ impl<'a> CommandContext<'a> {
             Err(later) => later,
         };
         let (key, ticket) = (self.key, self.ticket);
-        let inbox = self.node.inbox(self.session_table.shard());
+        let inbox = self.node.inbox(self.session_table.shard);
         later.then(move |result| {
             inbox.push(Notice::AwaitedResult(Box::new(AwaitedResult {
                 key,
@@ -300,9 +305,19 @@ impl<'a> CommandContext<'a> {
         hook.is_some_and(|hook| hook.applies(&namespace.sub_refresh_proxy))
     }
 
-    /// The index of the session's subscription to a channel.
-    pub(super) fn place_of(&self, channel: &str) -> Option<usize> {
-        self.session_table.place_of(self.key.index, channel)
+    /// The session's subscription to a channel.
+    pub(super) fn subscription_to(&self, channel: &str) -> Option<SubscriptionIndex> {
+        self.session_table.subscription_to(self.key.index, channel)
+    }
+
+    /// Sets the session's timer, after a change of its deadlines.
+    pub(super) fn schedule(&mut self) {
+        deadlines::schedule(self.node, self.session_table, self.key.index);
+    }
+
+    /// Undoes a pending subscribe to these channels.
+    pub(super) fn abandon(&self, channels: &[PendingChannel]) {
+        session_effects::abandon(self.node, self.session_table.shard, self.session(), channels);
     }
 }
 

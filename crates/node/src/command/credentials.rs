@@ -164,7 +164,7 @@ pub(super) fn check_token(
     if !token.is_some_and(|token| table.refuses(&token, user, channel, unix)) {
         return Ok(());
     }
-    context.session_table.counters().count_token_refusal(TokenRefusal::Revoked);
+    context.session_table.counters.count_token_refusal(TokenRefusal::Revoked);
     Err(refusal.into().because(REVOKED))
 }
 
@@ -180,7 +180,7 @@ fn decided<T>(
     explain: impl FnOnce(TokenError) -> String,
 ) -> Result<T, Refusal> {
     verified.map_err(|error| {
-        context.session_table.counters().count_token_refusal(error.into());
+        context.session_table.counters.count_token_refusal(error.into());
         let refusal = match error {
             TokenError::Expired => expired,
             TokenError::Pending | TokenError::Unavailable => ErrorCode::INTERNAL.into(),
@@ -192,7 +192,7 @@ fn decided<T>(
 
 /// The refusal of a valid token of another user, client or channel.
 fn foreign(context: &CommandContext<'_>, cause: &'static str) -> Refusal {
-    context.session_table.counters().count_token_refusal(TokenRefusal::Foreign);
+    context.session_table.counters.count_token_refusal(TokenRefusal::Foreign);
     Refusal::disconnect(Disconnect::INVALID_TOKEN, cause)
 }
 

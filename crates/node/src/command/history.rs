@@ -15,7 +15,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: HistoryRequest) 
     let HistoryRequest { channel, limit, since, reverse } = request;
     named(&channel)?;
     let namespace = context.resolve(&channel)?;
-    may_read_history(context.who(), namespace, context.place_of(&channel).is_some())?;
+    may_read_history(context.who(), namespace, context.subscription_to(&channel).is_some())?;
     if reverse && since.as_ref().is_some_and(|since| since.offset == 0) {
         return Err(Refusal::error(ErrorCode::BAD_REQUEST, BEFORE_THE_FIRST));
     }

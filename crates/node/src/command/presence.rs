@@ -13,7 +13,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PresenceRequest)
     let channel = request.channel;
     named(&channel)?;
     let namespace = context.resolve(&channel)?;
-    may_see_presence(context.who(), namespace, context.place_of(&channel).is_some())?;
+    may_see_presence(context.who(), namespace, context.subscription_to(&channel).is_some())?;
     CommandStep::of(context.node.channels().members(&channel, context.now), |members| {
         ReplySource::Members(members).into()
     })

@@ -16,7 +16,7 @@ pub(super) fn handle(
     let channel = request.channel;
     named(&channel)?;
     let namespace = context.resolve(&channel)?;
-    may_see_presence(context.who(), namespace, context.place_of(&channel).is_some())?;
+    may_see_presence(context.who(), namespace, context.subscription_to(&channel).is_some())?;
     CommandStep::of(
         context.node.channels().member_stats(&channel, context.now),
         |PresenceStats { clients, users }| {

@@ -26,9 +26,9 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
     }
     check_data(namespace.publication_data_format, &request.data)
         .map_err(|code| Refusal::error(code, WRONG_DATA))?;
-    let place = context.place_of(&request.channel);
+    let own = context.subscription_to(&request.channel);
     let session = context.session();
-    let info = session.client_info(place.map(|place| &session.subscriptions[place]));
+    let info = session.client_info(own.map(|own| session.subscription(own)));
     let choice = namespace.proxy_of_publishes();
     let event = |context: &CommandContext<'_>| PublishEvent {
         client: info.clone(),
@@ -49,7 +49,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
                 (data, tags, options)
             }
             HookDecision::Made(None) => {
-                may_publish(context.who(), namespace, place.is_some())?;
+                may_publish(context.who(), namespace, own.is_some())?;
                 let delta = namespace.delta_publish;
                 (
                     request.data,

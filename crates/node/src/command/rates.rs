@@ -20,10 +20,10 @@ impl CommandContext<'_> {
         );
         let rate = self.settings.options.client.command_rate;
         let (index, now) = (self.key.index, self.node.clock().nanos(self.now));
-        if passes || self.session_table.limits_mut().take_command(index, rate, now) {
+        if passes || self.session_table.limits.take_command(index, rate, now) {
             return Ok(());
         }
-        self.session_table.counters().limited_commands.add(1);
+        self.session_table.counters.limited_commands.add(1);
         Err(ErrorCode::TOO_MANY_REQUESTS.into())
     }
 
@@ -41,12 +41,12 @@ impl CommandContext<'_> {
         if rate.limit == 0 || self.decision.is_some() {
             return Ok(()); // a command that begins again was counted
         }
-        let place = (self.settings.channels.namespace_id(channel), what);
+        let bucket = (self.settings.channels.namespace_id(channel), what);
         let (index, now) = (self.key.index, self.node.clock().nanos(self.now));
-        if self.session_table.limits_mut().take_in(index, place, rate, now) {
+        if self.session_table.limits.take_in(index, bucket, rate, now) {
             return Ok(());
         }
-        let counters = self.session_table.counters();
+        let counters = &self.session_table.counters;
         match what {
             InNamespace::Publish => counters.limited_publishes.add(1),
             InNamespace::Subscribe => counters.limited_subscribes.add(1),
@@ -59,7 +59,7 @@ impl CommandContext<'_> {
     pub(super) fn refused(&mut self) -> Result<(), Disconnect> {
         let rate = self.settings.options.client.refusal_rate;
         let (index, now) = (self.key.index, self.node.clock().nanos(self.now));
-        let may_stay = self.session_table.limits_mut().take_refusal(index, rate, now);
+        let may_stay = self.session_table.limits.take_refusal(index, rate, now);
         if may_stay { Ok(()) } else { Err(Disconnect::TOO_MANY_ERRORS) }
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: RefreshRequest) 
     }
     session.grant = credentials::grant(&renewed.channels, renewed.token);
     session.expire_at = lifetime.expire_at.unwrap_or(NO_EXPIRY);
-    context.session_table.schedule(context.node, context.key.index);
+    context.schedule();
     let (expires, ttl) = (lifetime.expires(), lifetime.ttl(context));
     let result = RefreshResult { expires, ttl, ..RefreshResult::default() };
     Ok(Reply { refresh: Some(result), ..Reply::default() })

@@ -27,7 +27,7 @@ pub(super) fn begin(
     command: &Arc<ServerSubscribe>,
 ) -> Result<Option<CommandStep>, Disconnect> {
     let subscription = command.subscription();
-    if context.place_of(&subscription.channel).is_some() {
+    if context.subscription_to(&subscription.channel).is_some() {
         return Ok(None);
     }
     if context.session().channel_count() >= context.settings.options.client.channel_limit {
@@ -97,7 +97,7 @@ pub(super) fn finish(
         }
     };
     if lifetime.expires() {
-        context.session_table.schedule(context.node, context.key.index);
+        context.schedule();
     }
     Ok(Some(finished))
 }
@@ -116,7 +116,7 @@ pub(super) fn refresh(
     if !renewal.info.is_empty() {
         session.info = renewal.info.clone();
     }
-    context.session_table.schedule(context.node, context.key.index);
+    context.schedule();
     let lifetime = lifetime.refreshed_by_client(context);
     Ok(Refresh { expires: lifetime.expires(), ttl: lifetime.ttl(context) })
 }

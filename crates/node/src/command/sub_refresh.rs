@@ -11,11 +11,11 @@ use crate::session::{Lifetime, SubscriptionGrant};
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshRequest) -> ReplyResult {
     named(&request.channel)?;
-    let place = context.place_of(&request.channel).ok_or(ErrorCode::PERMISSION_DENIED)?;
+    let own = context.subscription_to(&request.channel).ok_or(ErrorCode::PERMISSION_DENIED)?;
     if request.r#type != 0 {
         return Err(ErrorCode::NOT_AVAILABLE.into()); // shared poll channels (protocol §28)
     }
-    if context.session().subscriptions[place].server_side {
+    if context.session().subscription(own).server_side {
         // The server keeps these alive, not the client.
         let cause = "the server made the subscription, so the client cannot refresh it";
         return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, cause));
@@ -35,7 +35,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshReques
     };
     subscribe::check_token(context, &request.channel, Some(token))?;
     let lifetime = Lifetime::of(context, claims.expire_at)?;
-    let terms = &mut context.session_mut().subscriptions[place].terms;
+    let terms = &mut context.session_mut().subscription_mut(own).terms;
     let old = terms.take();
     let by_hook = old.as_ref().is_some_and(|terms| terms.is_refreshed_by_hook);
     let filter = old.and_then(|terms| terms.filter);
@@ -43,7 +43,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshReques
     let renewed = SubscriptionGrant::refreshed(renewed, by_hook);
     let renewed = SubscriptionGrant::by_token(renewed, Some(token));
     *terms = SubscriptionGrant::filtering(renewed, filter);
-    context.session_table.schedule(context.node, context.key.index);
+    context.schedule();
     let (expires, ttl) = (lifetime.expires(), lifetime.ttl(context));
     Ok(reply(SubRefreshResult { expires, ttl, ..SubRefreshResult::default() }))
 }

@@ -90,7 +90,7 @@ pub(super) fn finish(
     let token = channels[0].terms.as_ref().and_then(|terms| terms.token.as_deref().copied());
     if let Err(refusal) = check_token(context, &channels[0].channel, token) {
         // It was revoked during the wait.
-        context.session_table.abandon(context.node, context.key.index, channels);
+        context.abandon(&channels);
         return Err(refusal);
     }
     // The client does not learn of an end that a hook moves.
@@ -110,7 +110,7 @@ pub(super) fn finish(
         }
         Progress::Entered(results) => {
             let wanted = (&*channel, context.session().encoding, id);
-            let replies = context.session_table.shared_replies_mut();
+            let replies = &mut context.session_table.shared_replies;
             match replies.message(wanted, with_lifetime(results), context.now) {
                 Ok(message) => Finished::Encoded(vec![message]),
                 Err(result) => reply(*result),
@@ -127,7 +127,7 @@ pub(super) fn finish(
         Progress::Encoded(messages) => Finished::Encoded(messages),
     };
     if has_end {
-        context.session_table.schedule(context.node, context.key.index);
+        context.schedule();
     }
     Ok(finished)
 }
@@ -162,7 +162,7 @@ fn check_request(context: &CommandContext<'_>, request: &SubscribeRequest) -> Re
     if !context.settings.channels.fits(channel) && context.resolve(channel).is_err() {
         return Err(ErrorCode::BAD_REQUEST.into());
     }
-    if context.place_of(&request.channel).is_some() {
+    if context.subscription_to(&request.channel).is_some() {
         return Err(ErrorCode::ALREADY_SUBSCRIBED.into());
     }
     if context.session().channel_count() >= context.settings.options.client.channel_limit {

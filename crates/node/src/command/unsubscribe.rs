@@ -6,14 +6,15 @@
 use fanwire_protocol::{Reply, UnsubscribeRequest, UnsubscribeResult};
 
 use super::{CommandContext, ReplyResult, named};
+use crate::session_effects;
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: UnsubscribeRequest) -> ReplyResult {
     named(&request.channel)?;
     let (node, index) = (context.node, context.key.index);
-    context.backlog.ended = context.session_table.end_view(node, index, &request.channel);
-    if let Some(place) = context.place_of(&request.channel) {
-        let last = context.session_table.leave(node, index, place);
-        context.backlog.ended.push((place as u32, last));
+    let mut ended = session_effects::end_view(node, context.session_table, index, &request.channel);
+    if let Some(own) = context.subscription_to(&request.channel) {
+        ended.push(session_effects::end_subscription(node, context.session_table, index, own));
     }
+    context.backlog.ended = ended;
     Ok(Reply { unsubscribe: Some(UnsubscribeResult {}), ..Reply::default() })
 }

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use crate::options::{Namespace, Options};
 use crate::{
     Broadcast, CommandSource, ConnectionInfo, ConnectionKey, Counts, DeltaMode, Hub, Inbox, Node,
-    Notice, Outbox,
+    Notice, Outbox, SubscriptionIndex,
 };
 
 /// Steps of two connections and another node, beginning at `now`: a session that is gone receives nothing, what is sent is
@@ -170,7 +170,7 @@ impl Outbox for Shell {
     fn deliver(
         &mut self,
         connection: u32,
-        _place: u32,
+        _subscription: SubscriptionIndex,
         broadcast: &Arc<Broadcast>,
         delta_mode: DeltaMode,
     ) {

@@ -5,51 +5,60 @@
 
 use fanwire_cluster::{ConnectionRecord, ConnectionSelector};
 
-use super::Hub;
+use super::selection::matching;
 use crate::connection_list::ConnectionList;
 use crate::session::Session;
+use crate::session_table::SessionTable;
 
-impl Hub {
-    pub(super) fn list_connections(&self, target: &ConnectionSelector, list: &ConnectionList) {
-        for key in self.matching(target) {
-            if list.exceeds_limit() {
-                return;
-            }
-            if let Some(session) = self.session_table.session(key) {
-                list.add(session.client(), self.record(session));
-            }
+/// Lists the connected sessions that a selector matches.
+pub(super) fn list(
+    session_table: &SessionTable,
+    target: &ConnectionSelector,
+    list: &ConnectionList,
+) {
+    for key in matching(session_table, target) {
+        if list.exceeds_limit() {
+            return;
+        }
+        if let Some(session) = session_table.session(key) {
+            list.add(session.client(), record(session_table, session));
         }
     }
+}
 
-    /// Lists connected sessions from an index on. A page that is full ends before the next index.
-    pub(super) fn list_page(&self, from: u32, limit: u32, list: &ConnectionList) {
-        let mut listed = 0;
-        for index in from..self.session_table.index_end() {
-            if listed >= limit {
-                return list.end_before(index.into());
-            }
-            let session = self.session_table.at(index).filter(|session| session.is_connected());
-            if let Some(session) = session {
-                let user = session.user.as_ref().to_owned();
-                list.add(session.client(), ConnectionRecord { user, ..self.record(session) });
-                listed += 1;
-            }
+/// Lists connected sessions from an index on. A page that is full ends before the next index.
+pub(super) fn list_page(
+    session_table: &SessionTable,
+    from: u32,
+    limit: u32,
+    list: &ConnectionList,
+) {
+    let mut listed = 0;
+    for index in from..session_table.index_end() {
+        if listed >= limit {
+            return list.end_before(index.into());
+        }
+        let session = session_table.at(index).filter(|session| session.is_connected());
+        if let Some(session) = session {
+            let user = session.user.as_ref().to_owned();
+            list.add(session.client(), ConnectionRecord { user, ..record(session_table, session) });
+            listed += 1;
         }
     }
+}
 
-    fn record(&self, session: &Session) -> ConnectionRecord {
-        let subscriptions = session.subscriptions.iter().filter(|one| !one.is_tile);
-        let subscribers = self.session_table.subscribers();
-        let channel = |index| subscribers.channel_subscribers(index).channel.as_ref().to_owned();
-        ConnectionRecord {
-            app_name: session.app.name.as_ref().to_owned(),
-            app_version: session.app.version.as_ref().to_owned(),
-            transport: session.app.transport.to_owned(),
-            protocol: session.encoding.name().to_owned(),
-            connected_at_ms: session.connected_at_ms(),
-            channels: subscriptions.map(|one| channel(one.channel)).collect(),
-            labels: session.app.labels.as_ref().clone(),
-            user: session.user.as_ref().to_owned(),
-        }
+fn record(session_table: &SessionTable, session: &Session) -> ConnectionRecord {
+    let subscriptions = session.subscriptions.iter().filter(|one| !one.is_tile);
+    let subscribers = session_table.subscribers();
+    let channel = |index| subscribers.channel_subscribers(index).channel.as_ref().to_owned();
+    ConnectionRecord {
+        app_name: session.app.name.as_ref().to_owned(),
+        app_version: session.app.version.as_ref().to_owned(),
+        transport: session.app.transport.to_owned(),
+        protocol: session.encoding.name().to_owned(),
+        connected_at_ms: session.connected_at_ms(),
+        channels: subscriptions.map(|one| channel(one.channel)).collect(),
+        labels: session.app.labels.as_ref().clone(),
+        user: session.user.as_ref().to_owned(),
     }
 }

@@ -1,60 +1,51 @@
 //! Executes control commands of the server API and of this node for single connections (server API §3).
 //! In: selectors with a subscription, a lifetime, an end → out: subscribe, refresh and unsubscribe pushes, disconnects.
 //! Uses: `session_table` lists, `command` to subscribe. Never: permissions; the server has all of them.
-//! Change here: how connections are selected, what clients receive.
+//! Change here: what clients receive. `hub/selection.rs` selects connections.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use fanwire_protocol::{Disconnect, ErrorCode, Refresh, UnsubscribeCode, encode_refresh_push};
+use fanwire_cluster::{ConnectionSelector, Renewal, ServerSubscribe};
+use fanwire_protocol::{Disconnect, UnsubscribeCode, encode_refresh_push};
 
-use super::{Hub, SCRATCH_BYTES_MAX};
+use super::Hub;
+use super::selection::matching_or_connecting;
 use crate::command;
-use crate::filter::Filter;
-use crate::notice::Notice;
 use crate::outbox::Outbox;
 use crate::pending::Deferred;
-use crate::session::{ConnectionKey, Session};
-use fanwire_cluster::{ConnectionSelector, Renewal, ServerSubscribe};
+use crate::session::{ConnectionKey, Session, Subscription};
 
 impl Hub {
-    pub(super) fn disconnect_target(
+    /// Executes work for the sessions that a selector matches: now, or after the command that a session waits for.
+    pub(super) fn execute_for(
         &mut self,
         target: &ConnectionSelector,
-        disconnect: &Disconnect,
+        work: impl Fn() -> Deferred,
+        now: Instant,
         out: &mut impl Outbox,
     ) {
-        for key in self.matching_or_connecting(target) {
-            self.disconnect(key, disconnect, out);
+        for key in matching_or_connecting(&self.session_table, target) {
+            self.execute(key, work(), now, out);
         }
     }
 
-    /// Closes the connections of a user except the newest. The newest is read from the registry, so that of two
-    /// simultaneous connects exactly one stays.
-    pub(super) fn supersede(&mut self, user: &str, out: &mut impl Outbox) {
-        let Some(newest) = self.node.registry().newest_of(user) else { return };
-        let target = ConnectionSelector { user: user.to_owned(), ..ConnectionSelector::default() };
-        for key in self.matching(&target) {
-            if self.session_table.session(key).is_some_and(|session| session.client_id() != newest)
-            {
-                self.disconnect(key, &Disconnect::CONNECTION_LIMIT, out);
-            }
-        }
-    }
-
-    pub(super) fn unsubscribe_target(
+    /// Executes work for a session: now, or after the command that it waits for. It may be subscribing to a channel that it
+    /// is to leave: then it subscribes first and leaves afterwards.
+    pub(super) fn execute(
         &mut self,
-        target: &ConnectionSelector,
-        channel: Option<&str>,
-        code: UnsubscribeCode,
+        key: ConnectionKey,
+        work: Deferred,
+        now: Instant,
         out: &mut impl Outbox,
     ) {
-        for key in self.matching_or_connecting(target) {
-            // The session may be subscribing to that channel: then it subscribes first and unsubscribes afterwards.
-            let later = || Deferred::Unsubscribe(channel.map(Into::into), code);
-            if !self.defer(key, later, out) {
-                self.unsubscribe_one(key, channel, code, out);
-            }
+        // A lifetime is set at once, except during the connect, which sets one itself.
+        let is_connected = self.session_table.session(key).is_some_and(Session::is_connected);
+        let is_at_once = is_connected && matches!(work, Deferred::Refresh(_));
+        if is_at_once || !self.session_table.pending.waits(key) {
+            self.run_deferred(key, work, now, out);
+        } else {
+            self.defer(key, || work, out);
         }
     }
 
@@ -66,40 +57,16 @@ impl Hub {
         code: UnsubscribeCode,
         out: &mut impl Outbox,
     ) {
-        match channel.map(|channel| self.session_table.place_of(key.index, channel)) {
-            Some(Some(place)) => self.end_subscription(key, place, code, out),
-            Some(None) => {}
-            None => self.end_all_subscriptions(key, code, out),
-        }
-    }
-
-    fn end_all_subscriptions(
-        &mut self,
-        key: ConnectionKey,
-        code: UnsubscribeCode,
-        out: &mut impl Outbox,
-    ) {
-        let last = |session: &Session| {
-            session.subscriptions.iter().rposition(|subscription| !subscription.is_tile)
-        };
-        while let Some(place) = self.session_table.session(key).and_then(last) {
-            self.end_subscription(key, place, code, out);
-        }
-    }
-
-    /// Existing subscriptions stay as they are.
-    pub(super) fn subscribe_target(
-        &mut self,
-        target: &ConnectionSelector,
-        command: &Arc<ServerSubscribe>,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) {
-        for key in self.matching_or_connecting(target) {
-            let later = || Deferred::Subscribe(Arc::clone(command));
-            if !self.defer(key, later, out) {
-                self.subscribe_one(key, command, now, out);
+        if let Some(channel) = channel {
+            if let Some(own) = self.session_table.subscription_to(key.index, channel) {
+                self.end_subscription(key, own, code, out);
             }
+            return;
+        }
+        let is_of_client = |subscription: &Subscription| !subscription.is_tile;
+        let last = |session: &Session| session.last_subscription(is_of_client);
+        while let Some(own) = self.session_table.session(key).and_then(last) {
+            self.end_subscription(key, own, code, out);
         }
     }
 
@@ -111,32 +78,15 @@ impl Hub {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        if !self.is_connected(key) {
+        if !self.session_table.session(key).is_some_and(Session::is_connected) {
             return;
         }
         let mut turn = self.context(key, now);
         let outcome = command::subscribe_by_server(&mut turn, command);
         let backlog = turn.backlog;
         self.conclude(key, outcome, backlog, out);
-        if self.session_table.pending().waits(key) {
+        if self.session_table.pending.waits(key) {
             out.hold(key);
-        }
-    }
-
-    pub(super) fn refresh_target(
-        &mut self,
-        target: &ConnectionSelector,
-        renewal: &Renewal,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) {
-        for key in self.matching_or_connecting(target) {
-            if self.is_connected(key) {
-                self.refresh_one(key, renewal, now, out);
-            } else {
-                // The connect that is pending sets a lifetime: this one replaces it afterwards.
-                self.defer(key, || Deferred::Refresh(Box::new(renewal.clone())), out);
-            }
         }
     }
 
@@ -148,85 +98,15 @@ impl Hub {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        if !self.is_connected(key) {
+        if !self.session_table.session(key).is_some_and(Session::is_connected) {
             return;
         }
         let mut turn = self.context(key, now);
         match command::refresh_by_order(&mut turn, renewal) {
-            Some(refresh) => self.send_refresh_push(key, refresh, out),
+            Some(refresh) => self.write(key, out, |encoding, scratch| {
+                encode_refresh_push(encoding, refresh, scratch);
+            }),
             None => self.disconnect(key, &Disconnect::EXPIRED, out),
         }
     }
-
-    fn send_refresh_push(&mut self, key: ConnectionKey, refresh: Refresh, out: &mut impl Outbox) {
-        let Some(session) = self.session_table.session(key) else { return };
-        self.scratch.clear();
-        encode_refresh_push(session.encoding, refresh, &mut self.scratch);
-        out.send(key, &self.scratch);
-        self.scratch.shrink_to(SCRATCH_BYTES_MAX);
-    }
-
-    fn is_connected(&self, key: ConnectionKey) -> bool {
-        self.session_table.session(key).is_some_and(Session::is_connected)
-    }
-
-    /// The connected sessions that a selector matches. Of all users, some of them: [`rest`](Self::rest) selects the next.
-    pub(super) fn matching(&self, target: &ConnectionSelector) -> Vec<ConnectionKey> {
-        let Ok(filter) = compiled(target) else { return Vec::new() };
-        let matches = |index: &u32| {
-            let session = self.session_table.at(*index);
-            session.is_some_and(|one| one.is_connected() && passes(target, filter.as_ref(), one))
-        };
-        let key = |index| self.session_table.key_at(index);
-        if target.is_of_all_users() {
-            let end = self.session_table.index_end().min(end_of_step(target));
-            return (target.from..end).filter(matches).filter_map(key).collect();
-        }
-        self.session_table.users().of(&target.user).filter(matches).filter_map(key).collect()
-    }
-
-    /// Also sessions that are authenticated and wait for their first channels: a command for a user must include
-    /// connections that authenticated a moment before.
-    pub(super) fn matching_or_connecting(&self, target: &ConnectionSelector) -> Vec<ConnectionKey> {
-        let mut keys = self.matching(target);
-        let Ok(filter) = compiled(target) else { return keys };
-        let is_of_all = target.is_of_all_users();
-        keys.extend(self.session_table.pending().connecting().filter(|key| {
-            let session = self.session_table.session(*key);
-            let is_in_step = (target.from..end_of_step(target)).contains(&key.index);
-            session.is_some_and(|one| {
-                (if is_of_all { is_in_step } else { *one.user == *target.user })
-                    && passes(target, filter.as_ref(), one)
-            })
-        }));
-        keys
-    }
-
-    /// The same notice for the next connections, where it is for so many that the shard does other work in between.
-    pub(super) fn rest(&self, notice: &Notice) -> Option<Notice> {
-        let target = notice.target().filter(|target| target.is_of_all_users())?;
-        let from = end_of_step(target);
-        (from < self.session_table.index_end()).then(|| notice.starting_at(from))
-    }
 }
-
-fn end_of_step(target: &ConnectionSelector) -> u32 {
-    target.from.saturating_add(CONNECTIONS_AT_ONCE)
-}
-
-fn compiled(target: &ConnectionSelector) -> Result<Option<Filter>, ErrorCode> {
-    target.label_filter.as_deref().map(Filter::new).transpose()
-}
-
-/// Whether a session of the right user passes the other filters.
-fn passes(target: &ConnectionSelector, labels: Option<&Filter>, session: &Session) -> bool {
-    let mut buffer = uuid::Uuid::encode_buffer();
-    let client: &str = session.id.hyphenated().encode_lower(&mut buffer);
-    (target.session.is_empty() || target.session == session.session_id())
-        && (target.client.is_empty() || target.client == client)
-        && !target.whitelist.iter().any(|spared| spared == client)
-        && labels.is_none_or(|filter| filter.matches(&session.app.labels))
-}
-
-/// Connections of one notice for all users.
-const CONNECTIONS_AT_ONCE: u32 = 256;

@@ -6,205 +6,243 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use fanwire_protocol::{Disconnect, Encoding};
+use fanwire_protocol::{Disconnect, Encoding, UnsubscribeCode};
 
 use super::Hub;
+use super::checks::{self, Lost};
 use crate::broadcast::{Broadcast, DeltaMode};
 use crate::clock::Moment;
+use crate::counters::HubCounters;
 use crate::delta::Saved;
+use crate::index::{SubscriberIndex, SubscriptionIndex};
 use crate::join_leave::JoinLeave;
 use crate::outbox::Outbox;
 use crate::session::ConnectionKey;
+use crate::session_table::SessionTable;
 use crate::subscribers::{PositionStep, Subscriber};
 
+/// Subscribers that a broadcast could not be delivered to. The hub ends them.
+#[derive(Debug, Default)]
+struct Failed {
+    /// They missed an earlier publication.
+    lost: Lost,
+    /// Their encoding cannot hold the data.
+    unreadable: Vec<ConnectionKey>,
+}
+
 impl Hub {
-    /// Delivers the broadcast to every subscriber of its channel on this shard: one walk over one dense list, no
-    /// lookup and no allocation per subscriber, and one comparison for the positions of all of them.
-    ///
-    /// The JSON form is made first when there are JSON subscribers (once for all shards), because it may not exist.
+    /// Delivers the broadcast to every subscriber of its channel on this shard, after ending those that it reached too late.
     pub(super) fn broadcast(
         &mut self,
         broadcast: &Arc<Broadcast>,
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        self.end_lagging(broadcast, now, out);
-        self.session_table.pending_mut().hold(broadcast);
-        let subscribers = self.session_table.subscribers_mut();
-        let Some(index) = subscribers.find(broadcast.channel()) else {
-            return; // the last subscriber left while the notice was under way
-        };
-        let channel_subscribers = subscribers.channel_subscribers_mut(index);
+        let lagging = checks::lagging(&self.node, &self.session_table, broadcast, now);
+        self.end_lost(&lagging, out);
         let moment = self.node.clock().moment(now);
-        let position_tracker = channel_subscribers.position_tracker.as_deref_mut();
-        let is_next = position_tracker.is_none_or(|position_tracker| {
-            position_tracker.take_for_all(broadcast.position(), moment)
-        });
-        let can_read = channel_subscribers.can_read(broadcast);
-        let has_delta_states =
-            channel_subscribers.filtered > 0 || channel_subscribers.deltas.is_some();
-        let excluded = broadcast.excluded().and_then(|client| self.session_table.index_of(client));
-        let channel_subscribers = self.session_table.subscribers().channel_subscribers(index);
-        let counters = self.session_table.counters();
-        counters.broadcasts.add(1);
-        if !is_next || !can_read {
-            return self.broadcast_one_by_one(index, broadcast, (is_next, moment), out);
-        }
-        if has_delta_states || excluded.is_some() {
-            return self.broadcast_by_delta_state(index, broadcast, excluded, out);
-        }
-        counters.deliveries.add(channel_subscribers.list.len() as u64);
-        let receivers = channel_subscribers.list.iter().map(|one| (one.connection, one.place()));
-        out.deliver_to_all(receivers, broadcast);
+        let failed = deliver(&mut self.session_table, broadcast, moment, out);
+        self.end_lost(&failed.lost, out);
+        self.disconnect_all(&failed.unreadable, &Disconnect::INAPPROPRIATE_PROTOCOL, out);
     }
 
-    /// Delivers the broadcasts of a batch.
-    pub(super) fn broadcast_all(
+    /// Ends subscriptions that lost their position: the client subscribes again and recovers (2500), or, for
+    /// server-side subscriptions, reconnects (3010).
+    pub(super) fn end_lost(
         &mut self,
-        batch: &[Arc<Broadcast>],
-        now: Instant,
+        lost: &[(ConnectionKey, SubscriptionIndex)],
         out: &mut impl Outbox,
     ) {
-        batch.iter().for_each(|broadcast| self.broadcast(broadcast, now, out));
+        for (key, subscription) in lost {
+            self.counters().lost_positions.add(1);
+            let session = self.session_table.session(*key);
+            if session.is_some_and(|session| session.subscription(*subscription).server_side) {
+                self.disconnect(*key, &Disconnect::INSUFFICIENT_STATE, out);
+            } else {
+                self.end_subscription(
+                    *key,
+                    *subscription,
+                    UnsubscribeCode::INSUFFICIENT_STATE,
+                    out,
+                );
+            }
+        }
     }
+}
 
-    /// The same for channels where subscribers have deltas or filters, or a connection of this shard is excluded: a
-    /// second dense list has the delta state of each subscriber.
-    fn broadcast_by_delta_state(
-        &mut self,
-        index: u32,
-        broadcast: &Arc<Broadcast>,
-        excluded: Option<u32>,
-        out: &mut impl Outbox,
-    ) {
-        let mut deltas =
-            self.session_table.subscribers_mut().channel_subscribers_mut(index).deltas.take();
-        let channel_subscribers = self.session_table.subscribers().channel_subscribers(index);
+/// Delivers a broadcast: one walk over one dense list, no lookup and no allocation per subscriber, and one comparison
+/// for the positions of all of them.
+///
+/// The JSON form is made first when there are JSON subscribers (once for all shards), because it may not exist.
+fn deliver(
+    session_table: &mut SessionTable,
+    broadcast: &Arc<Broadcast>,
+    now: Moment,
+    out: &mut impl Outbox,
+) -> Failed {
+    session_table.pending.hold(broadcast);
+    let subscribers = session_table.subscribers_mut();
+    let Some(index) = subscribers.find(broadcast.channel()) else {
+        return Failed::default(); // the last subscriber left while the notice was under way
+    };
+    let channel_subscribers = subscribers.channel_subscribers_mut(index);
+    let position_tracker = channel_subscribers.position_tracker.as_deref_mut();
+    let is_next = position_tracker
+        .is_none_or(|position_tracker| position_tracker.take_for_all(broadcast.position(), now));
+    let can_read = channel_subscribers.can_read(broadcast);
+    let has_delta_states = channel_subscribers.filtered > 0 || channel_subscribers.deltas.is_some();
+    let excluded = broadcast.excluded().and_then(|client| session_table.index_of(client));
+    session_table.counters.broadcasts.add(1);
+    if !is_next || !can_read {
+        return deliver_one_by_one(session_table, index, broadcast, (is_next, now), out);
+    }
+    if has_delta_states || excluded.is_some() {
+        deliver_by_delta_state(session_table, index, broadcast, excluded, out);
+        return Failed::default();
+    }
+    let list = &session_table.subscribers().channel_subscribers(index).list;
+    session_table.counters.deliveries.add(list.len() as u64);
+    out.deliver_to_all(list.iter().map(|one| (one.connection, one.subscription())), broadcast);
+    Failed::default()
+}
+
+/// The same for channels where subscribers have deltas or filters, or a connection of this shard is excluded: a
+/// second dense list has the delta state of each subscriber.
+fn deliver_by_delta_state(
+    session_table: &mut SessionTable,
+    index: u32,
+    broadcast: &Arc<Broadcast>,
+    excluded: Option<u32>,
+    out: &mut impl Outbox,
+) {
+    let mut deltas = session_table.subscribers_mut().channel_subscribers_mut(index).deltas.take();
+    let channel_subscribers = session_table.subscribers().channel_subscribers(index);
+    let tags = &broadcast.publication().tags;
+    let (mut patches, mut unwanted, mut spared) = (0, 0, 0);
+    for (own, subscriber) in (0..).map(SubscriberIndex).zip(&channel_subscribers.list) {
+        if excluded == Some(subscriber.connection) {
+            deltas.iter_mut().for_each(|deltas| deltas.skip(own));
+            spared += 1;
+            continue;
+        }
+        if subscriber.has_filter() && !session_table.wants(*subscriber, tags) {
+            unwanted += 1; // and it gets no deltas, so none of them is missed
+            continue;
+        }
+        let delta_mode =
+            deltas.as_mut().map_or(DeltaMode::Plain, |deltas| deltas.send(own, broadcast));
+        patches += u64::from(delta_mode == DeltaMode::Patch);
+        out.deliver(subscriber.connection, subscriber.subscription(), broadcast, delta_mode);
+    }
+    let counters = &session_table.counters;
+    counters.deliveries.add(channel_subscribers.list.len() as u64 - unwanted - spared);
+    counters.filtered_publications.add(unwanted);
+    count_patches(counters, broadcast, patches);
+    deltas.iter_mut().for_each(|deltas| deltas.settle(broadcast));
+    session_table.subscribers_mut().channel_subscribers_mut(index).deltas = deltas;
+}
+
+/// Counts the deliveries of a patch.
+pub(super) fn count_patches(counters: &HubCounters, broadcast: &Broadcast, deltas: u64) {
+    if let Some(patch) = (deltas > 0).then(|| broadcast.patch()).flatten() {
+        let saved = broadcast.publication().data.len() - patch.len();
+        counters.count_deltas(Saved { deltas, bytes: deltas * saved as u64 });
+    }
+}
+
+/// The rare case, one subscriber after the other: data that is not JSON reaches the Protobuf subscribers, the
+/// JSON ones are disconnected with 3506 (protocol §3); positioned subscribers do not get a publication that they
+/// have, and those that missed an earlier one lose their position (protocol §10). Excluded connections and those
+/// whose filter does not match get nothing, and their position advances.
+fn deliver_one_by_one(
+    session_table: &mut SessionTable,
+    index: u32,
+    broadcast: &Arc<Broadcast>,
+    (is_next, now): (bool, Moment),
+    out: &mut impl Outbox,
+) -> Failed {
+    let (position, excluded) = (broadcast.position(), broadcast.excluded());
+    let (mut failed, mut patches) = (Failed::default(), 0);
+    let mut deltas = session_table.subscribers_mut().channel_subscribers_mut(index).deltas.take();
+    let channel_subscribers = session_table.subscribers().channel_subscribers(index);
+    for (own, subscriber) in (0..).map(SubscriberIndex).zip(&channel_subscribers.list) {
+        let session = session_table.at(subscriber.connection).expect("subscribers have sessions");
+        let key = ConnectionKey { index: subscriber.connection, generation: session.generation };
+        let subscription = session.subscription(subscriber.subscription());
+        let position_tracker = channel_subscribers
+            .position_tracker
+            .as_deref()
+            .filter(|_| subscription.positioned && !is_next);
         let tags = &broadcast.publication().tags;
-        let (mut patches, mut unwanted, mut spared) = (0, 0, 0);
-        for (at, subscriber) in channel_subscribers.list.iter().enumerate() {
-            if excluded == Some(subscriber.connection) {
-                deltas.iter_mut().for_each(|deltas| deltas.skip(at));
-                spared += 1;
-                continue;
+        match position_tracker.map_or(PositionStep::Next, |position_tracker| {
+            position_tracker.step(subscriber.connection, position)
+        }) {
+            PositionStep::Known => {}
+            PositionStep::Lost => failed.lost.push((key, subscriber.subscription())),
+            PositionStep::Next if excluded == Some(session.client_id()) => {
+                deltas.iter_mut().for_each(|deltas| deltas.skip(own));
             }
-            if subscriber.has_filter() && !self.session_table.wants(*subscriber, tags) {
-                unwanted += 1; // and it gets no deltas, so none of them is missed
-                continue;
+            PositionStep::Next if subscription.filter().is_some_and(|it| !it.matches(tags)) => {
+                deltas.iter_mut().for_each(|deltas| deltas.skip(own));
+                session_table.counters.filtered_publications.add(1);
             }
-            let delta_mode =
-                deltas.as_mut().map_or(DeltaMode::Plain, |deltas| deltas.send(at, broadcast));
-            patches += u64::from(delta_mode == DeltaMode::Patch);
-            out.deliver(subscriber.connection, subscriber.place(), broadcast, delta_mode);
-        }
-        self.counters().deliveries.add(channel_subscribers.list.len() as u64 - unwanted - spared);
-        self.counters().filtered_publications.add(unwanted);
-        deltas.iter_mut().for_each(|deltas| deltas.settle(broadcast));
-        self.session_table.subscribers_mut().channel_subscribers_mut(index).deltas = deltas;
-        self.count_patches(broadcast, patches);
-    }
-
-    pub(super) fn count_patches(&self, broadcast: &Broadcast, deltas: u64) {
-        if let Some(patch) = (deltas > 0).then(|| broadcast.patch()).flatten() {
-            let saved = broadcast.publication().data.len() - patch.len();
-            self.counters().count_deltas(Saved { deltas, bytes: deltas * saved as u64 });
-        }
-    }
-
-    /// The rare case, one subscriber after the other: data that is not JSON reaches the Protobuf subscribers, the
-    /// JSON ones are disconnected with 3506 (protocol §3); positioned subscribers do not get a publication that they
-    /// have, and those that missed an earlier one lose their position (protocol §10). Excluded connections and those
-    /// whose filter does not match get nothing, and their position advances.
-    fn broadcast_one_by_one(
-        &mut self,
-        index: u32,
-        broadcast: &Arc<Broadcast>,
-        (is_next, now): (bool, Moment),
-        out: &mut impl Outbox,
-    ) {
-        let (position, excluded) = (broadcast.position(), broadcast.excluded());
-        let (mut refused, mut lost, mut patches) = (Vec::new(), Vec::new(), 0);
-        let mut deltas =
-            self.session_table.subscribers_mut().channel_subscribers_mut(index).deltas.take();
-        let channel_subscribers = self.session_table.subscribers().channel_subscribers(index);
-        for (at, subscriber) in channel_subscribers.list.iter().enumerate() {
-            let session =
-                self.session_table.at(subscriber.connection).expect("subscribers have sessions");
-            let key =
-                ConnectionKey { index: subscriber.connection, generation: session.generation };
-            let subscription = &session.subscriptions[subscriber.place() as usize];
-            let position_tracker = channel_subscribers
-                .position_tracker
-                .as_deref()
-                .filter(|_| subscription.positioned && !is_next);
-            let tags = &broadcast.publication().tags;
-            match position_tracker.map_or(PositionStep::Next, |position_tracker| {
-                position_tracker.step(subscriber.connection, position)
-            }) {
-                PositionStep::Known => {}
-                PositionStep::Lost => lost.push((key, subscriber.place() as usize)),
-                PositionStep::Next if excluded == Some(session.client_id()) => {
-                    deltas.iter_mut().for_each(|deltas| deltas.skip(at));
+            PositionStep::Next => {
+                let delta_mode =
+                    deltas.as_mut().map_or(DeltaMode::Plain, |one| one.send(own, broadcast));
+                if !broadcast.exists_for(session.encoding, delta_mode) {
+                    failed.unreadable.push(key);
+                    continue;
                 }
-                PositionStep::Next if subscription.filter().is_some_and(|it| !it.matches(tags)) => {
-                    deltas.iter_mut().for_each(|deltas| deltas.skip(at));
-                    self.counters().filtered_publications.add(1);
-                }
-                PositionStep::Next => {
-                    let delta_mode =
-                        deltas.as_mut().map_or(DeltaMode::Plain, |one| one.send(at, broadcast));
-                    if !broadcast.exists_for(session.encoding, delta_mode) {
-                        refused.push(key);
-                        continue;
-                    }
-                    patches += u64::from(delta_mode == DeltaMode::Patch);
-                    self.counters().deliveries.add(1);
-                    out.deliver(subscriber.connection, subscriber.place(), broadcast, delta_mode);
-                }
+                patches += u64::from(delta_mode == DeltaMode::Patch);
+                session_table.counters.deliveries.add(1);
+                out.deliver(
+                    subscriber.connection,
+                    subscriber.subscription(),
+                    broadcast,
+                    delta_mode,
+                );
             }
         }
-        deltas.iter_mut().for_each(|deltas| deltas.settle(broadcast));
-        let channel_subscribers =
-            self.session_table.subscribers_mut().channel_subscribers_mut(index);
-        channel_subscribers.deltas = deltas;
-        if let Some(position_tracker) = channel_subscribers.position_tracker.as_deref_mut()
-            && !is_next
-        {
-            position_tracker.settle(position, now);
-        }
-        self.count_patches(broadcast, patches);
-        self.end_lost(&lost, out);
-        for key in refused {
-            self.disconnect(key, &Disconnect::INAPPROPRIATE_PROTOCOL, out);
-        }
     }
+    deltas.iter_mut().for_each(|deltas| deltas.settle(broadcast));
+    let channel_subscribers = session_table.subscribers_mut().channel_subscribers_mut(index);
+    channel_subscribers.deltas = deltas;
+    if let Some(position_tracker) = channel_subscribers.position_tracker.as_deref_mut()
+        && !is_next
+    {
+        position_tracker.settle(position, now);
+    }
+    count_patches(&session_table.counters, broadcast, patches);
+    failed
+}
 
-    /// Sends a join or leave to the subscribers that want it. Without such subscribers nothing is encoded and no list
-    /// is walked. A client that left and returned before its leave arrived does not receive that leave.
-    pub(super) fn announce(&mut self, join_leave: &JoinLeave, out: &mut impl Outbox) {
-        let subscribers = self.session_table.subscribers();
-        let Some(index) = subscribers.find(join_leave.channel()) else { return };
-        if subscribers.channel_subscribers(index).join_leave_subscribers == 0 {
-            return;
-        }
-        let leaver = join_leave.leaver().and_then(|client| self.session_table.index_of(client));
-        let channel_subscribers = self.session_table.subscribers().channel_subscribers(index);
-        let mut refused = Vec::new();
-        let others = |one: &&Subscriber| one.wants_join_leave() && leaver != Some(one.connection);
-        for subscriber in channel_subscribers.list.iter().filter(others) {
-            let session =
-                self.session_table.at(subscriber.connection).expect("subscribers have sessions");
-            let key =
-                ConnectionKey { index: subscriber.connection, generation: session.generation };
-            match join_leave.message(session.encoding) {
-                Some(message) => out.send(key, message),
-                None => refused.push(key),
-            }
-        }
-        for key in refused {
-            self.disconnect(key, &Disconnect::INAPPROPRIATE_PROTOCOL, out);
+/// Sends a join or leave to the subscribers that want it. Without such subscribers nothing is encoded and no list
+/// is walked. A client that left and returned before its leave arrived does not receive that leave.
+///
+/// Returns the connections whose encoding cannot hold it.
+pub(super) fn announce(
+    session_table: &mut SessionTable,
+    join_leave: &JoinLeave,
+    out: &mut impl Outbox,
+) -> Vec<ConnectionKey> {
+    let subscribers = session_table.subscribers();
+    let Some(index) = subscribers.find(join_leave.channel()) else { return Vec::new() };
+    if subscribers.channel_subscribers(index).join_leave_subscribers == 0 {
+        return Vec::new();
+    }
+    let leaver = join_leave.leaver().and_then(|client| session_table.index_of(client));
+    let channel_subscribers = session_table.subscribers().channel_subscribers(index);
+    let mut unreadable = Vec::new();
+    let others = |one: &&Subscriber| one.wants_join_leave() && leaver != Some(one.connection);
+    for subscriber in channel_subscribers.list.iter().filter(others) {
+        let session = session_table.at(subscriber.connection).expect("subscribers have sessions");
+        let key = ConnectionKey { index: subscriber.connection, generation: session.generation };
+        match join_leave.message(session.encoding) {
+            Some(message) => out.send(key, message),
+            None => unreadable.push(key),
         }
     }
+    unreadable
 }
 
 impl Broadcast {

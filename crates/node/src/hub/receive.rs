@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use fanwire_broker::ClientId;
 use fanwire_protocol::{Commands, Encoding};
-use uuid::Uuid;
 
 use super::Hub;
 use crate::command::NO_COMMAND;
+use crate::node::Node;
 use crate::notice::Notice;
 use crate::outbox::Outbox;
 use crate::pending::{Awaited, AwaitedResult, Deferred, Part};
 use crate::refusal::channel_of;
 use crate::session::{CommandSource, ConnectionKey, Phase};
+use crate::session_table::SessionTable;
 
 impl Hub {
     /// Processes one WebSocket message: its commands in order, each to completion.
@@ -36,11 +36,10 @@ impl Hub {
         now: Instant,
         out: &mut impl Outbox,
     ) -> usize {
-        let (_, session_table) = self.parts();
-        let Some(session) = session_table.session(key) else { return 0 };
+        let Some(session) = self.session_table.session(key) else { return 0 };
         let (encoding, command_source) = (session.encoding, session.command_source);
         if command_source == CommandSource::None
-            && (session.phase != Phase::Open || session_table.pending().waits(key))
+            && (session.phase != Phase::Open || self.session_table.pending.waits(key))
         {
             return 0; // only the first message of such a client is read
         }
@@ -59,17 +58,16 @@ impl Hub {
                 refused.channel = channel_of_command(encoding, own);
             }
             done += 1 + self.conclude(key, outcome, backlog, out);
-            let (_, session_table) = self.parts();
+            let session_table = &mut self.session_table;
             if session_table.session(key).is_none_or(|session| session.phase == Phase::Refused) {
                 return done;
             }
-            if done >= COMMANDS_AT_ONCE && !left.is_empty() && !session_table.pending().waits(key) {
-                self.await_turn(key);
+            if done >= COMMANDS_AT_ONCE && !left.is_empty() && !session_table.pending.waits(key) {
+                await_turn(&self.node, session_table, key);
             }
-            let (_, session_table) = self.parts();
-            if session_table.pending().waits(key) {
+            if session_table.pending.waits(key) {
                 if !left.is_empty() {
-                    session_table.pending_mut().put_back(key, Deferred::Rest(keep(left)));
+                    session_table.pending.put_back(key, Deferred::Rest(keep(left)));
                 }
                 out.hold(key);
                 break;
@@ -77,35 +75,15 @@ impl Hub {
         }
         done
     }
+}
 
-    /// Processes commands that came in a request of their own. Without effect for a client that is not connected to this
-    /// shard, or has another secret.
-    pub(super) fn receive_emulated(
-        &mut self,
-        client: ClientId,
-        secret: Uuid,
-        data: &Bytes,
-        now: Instant,
-        out: &mut impl Outbox,
-    ) {
-        let (_, session_table) = self.parts();
-        let Some(index) = session_table.index_of(client) else { return };
-        let session = session_table.at(index).expect("an index of a session");
-        if session.secret.as_deref() == Some(&secret) {
-            let key = ConnectionKey { index, generation: session.generation };
-            self.receive_frame(key, data, |rest| data.slice_ref(rest), now, out);
-        }
-    }
-
-    /// After [`COMMANDS_AT_ONCE`] commands a session waits until the shard has handled the messages that are in its
-    /// inbox now.
-    pub(super) fn await_turn(&mut self, key: ConnectionKey) {
-        let (node, session_table) = self.parts();
-        let ticket = session_table.pending_mut().ticket();
-        session_table.pending_mut().park(key, ticket, NO_COMMAND, Awaited::Turn);
-        let arrival = AwaitedResult { key, ticket, part: Part::Turn };
-        node.inbox(session_table.shard()).push(Notice::AwaitedResult(Box::new(arrival)));
-    }
+/// After [`COMMANDS_AT_ONCE`] commands a session waits until the shard has handled the messages that are in its
+/// inbox now.
+pub(super) fn await_turn(node: &Node, session_table: &mut SessionTable, key: ConnectionKey) {
+    let ticket = session_table.pending.ticket();
+    session_table.pending.park(key, ticket, NO_COMMAND, Awaited::Turn);
+    let arrival = AwaitedResult { key, ticket, part: Part::Turn };
+    node.inbox(session_table.shard).push(Notice::AwaitedResult(Box::new(arrival)));
 }
 
 /// The channel that a refused command names. Decodes it again, so that commands that succeed keep no copy of it.

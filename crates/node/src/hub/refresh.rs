@@ -11,128 +11,162 @@ use fanwire_protocol::{Disconnect, UnsubscribeCode};
 
 use super::Hub;
 use crate::clock::Moment;
+use crate::deadlines;
 use crate::hooks::{RefreshEvent, Rejection};
+use crate::index::SubscriptionIndex;
+use crate::node::Node;
 use crate::notice::{Notice, Refreshed};
 use crate::outbox::Outbox;
 use crate::session::{ConnectionKey, NO_EXPIRY, closing};
+use crate::session_table::SessionTable;
+use crate::settings::NodeSettings;
 
 impl Hub {
-    /// Asks the refresh hook, if there is one, for the next expiry time of a connection whose last one has passed. The answer
-    /// comes as a notice; without one the hook is asked again after [`REFRESH_AGAIN`].
-    pub(super) fn refresh_if_expired(&mut self, key: ConnectionKey, now: Moment) {
-        let Self { node, session_table, .. } = self;
-        let Some(hook) = &node.hooks().refresh else { return };
-        let inbox = node.inbox(session_table.shard());
-        let Some(session) = session_table.session_mut(key) else { return };
-        if !session.is_connected() || closing(node.clock(), session.expire_at, Duration::ZERO) > now
-        {
-            return;
-        }
-        session.expire_at += REFRESH_AGAIN.as_secs();
-        let (client, context) = (session.client_info(None), session.context());
-        let event = RefreshEvent { client, context, ..RefreshEvent::default() };
-        hook.call(event).then(move |decision| {
-            inbox.push(Notice::Refreshed(Box::new(Refreshed { key, channel: None, decision })));
-        });
-    }
-
-    /// The same for its subscriptions that a hook refreshes.
-    pub(super) fn refresh_expired_subscriptions(&mut self, key: ConnectionKey, now: Moment) {
-        let Self { node, session_table, settings, .. } = self;
-        let Some(hook) = &node.hooks().sub_refresh else { return };
-        let Some(session) = session_table.session(key).filter(|one| one.is_connected()) else {
-            return;
-        };
-        let is_due = |place: &usize| {
-            let subscription = &session.subscriptions[*place];
-            subscription.is_refreshed_by_hook()
-                && subscription.closing(node.clock(), Duration::ZERO) <= now
-        };
-        let due: Vec<usize> = (0..session.subscriptions.len()).filter(is_due).collect();
-        for place in due {
-            let inbox = node.inbox(session_table.shard());
-            let Some(session) = session_table.session_mut(key) else { return };
-            let client = session.client_info(Some(&session.subscriptions[place]));
-            let (context, subscription) = (session.context(), &mut session.subscriptions[place]);
-            if let Some(terms) = &mut subscription.terms {
-                terms.expire_at += REFRESH_AGAIN.as_secs();
-            }
-            let index = subscription.channel;
-            let channel =
-                Arc::clone(&session_table.subscribers().channel_subscribers(index).channel);
-            let namespace = settings.channels.resolve_trusted(&channel).ok();
-            let proxy = namespace.and_then(|namespace| namespace.sub_refresh_proxy.get().cloned());
-            let event = RefreshEvent { client, context, channel: Some(channel.clone()), proxy };
-            hook.call(event).then(move |decision| {
-                let channel = Some(channel);
-                inbox.push(Notice::Refreshed(Box::new(Refreshed { key, channel, decision })));
-            });
-        }
-    }
-
     /// The hook has decided.
     pub(super) fn refreshed(&mut self, refreshed: Refreshed, now: Instant, out: &mut impl Outbox) {
-        let Refreshed { key, channel, decision } = refreshed;
-        let renewal = match decision {
-            Ok(renewal) => renewal,
-            Err(Rejection::Error(_)) => None,
-            Err(Rejection::Disconnect(disconnect)) if disconnect.is_close_code() => {
-                return self.disconnect(key, &disconnect, out);
+        let key = refreshed.key;
+        match renew(&self.node, &mut self.session_table, refreshed, now) {
+            Some(Ended::Connection(disconnect)) => self.disconnect(key, &disconnect, out),
+            Some(Ended::Subscription(own)) => {
+                self.end_subscription(key, own, UnsubscribeCode::SUBSCRIPTION_EXPIRED, out);
             }
-            Err(Rejection::Disconnect(_)) => {
-                return self.disconnect(key, &Disconnect::SERVER_ERROR, out);
-            }
-            Err(Rejection::Failed(cause) | Rejection::Unavailable(cause)) => {
-                return self.node.log().failed_refresh(&cause, now);
-            }
-        };
-        // What has expired by now is not renewed.
-        let unix = self.node.clock().unix(now);
-        let renewal = renewal.filter(|one| one.expire_at.is_none_or(|expire_at| expire_at > unix));
-        match (channel, renewal) {
-            (None, None) => self.disconnect(key, &Disconnect::EXPIRED, out),
-            (None, Some(renewal)) => self.renew(key, renewal),
-            (Some(channel), renewal) => self.renew_subscription(key, &channel, renewal, out),
+            None => {}
         }
     }
+}
 
-    fn renew(&mut self, key: ConnectionKey, renewal: Renewal) {
-        let Some(session) = self.session_table.session_mut(key) else { return };
-        session.expire_at = renewal.expire_at.unwrap_or(NO_EXPIRY);
-        if !renewal.info.is_empty() {
-            session.info = renewal.info;
+/// What a decision ends.
+enum Ended {
+    Connection(Disconnect),
+    Subscription(SubscriptionIndex),
+}
+
+/// Sets the new expiry time, or returns what ends without one.
+fn renew(
+    node: &Node,
+    session_table: &mut SessionTable,
+    refreshed: Refreshed,
+    now: Instant,
+) -> Option<Ended> {
+    let Refreshed { key, channel, decision } = refreshed;
+    let renewal = match decision {
+        Ok(renewal) => renewal,
+        Err(Rejection::Error(_)) => None,
+        Err(Rejection::Disconnect(disconnect)) if disconnect.is_close_code() => {
+            return Some(Ended::Connection(disconnect));
         }
-        session.set_meta(renewal.meta);
-        self.session_table.schedule(&self.node, key.index);
+        Err(Rejection::Disconnect(_)) => return Some(Ended::Connection(Disconnect::SERVER_ERROR)),
+        Err(Rejection::Failed(cause) | Rejection::Unavailable(cause)) => {
+            node.log().failed_refresh(&cause, now);
+            return None;
+        }
+    };
+    // What has expired by now is not renewed.
+    let unix = node.clock().unix(now);
+    let renewal = renewal.filter(|one| one.expire_at.is_none_or(|expire_at| expire_at > unix));
+    let ended = match channel {
+        Some(channel) => renew_subscription(session_table, key, &channel, renewal),
+        None => renew_connection(session_table, key, renewal),
+    };
+    deadlines::schedule(node, session_table, key.index);
+    ended
+}
+
+fn renew_connection(
+    session_table: &mut SessionTable,
+    key: ConnectionKey,
+    renewal: Option<Renewal>,
+) -> Option<Ended> {
+    let Some(renewal) = renewal else { return Some(Ended::Connection(Disconnect::EXPIRED)) };
+    let session = session_table.session_mut(key)?;
+    session.expire_at = renewal.expire_at.unwrap_or(NO_EXPIRY);
+    if !renewal.info.is_empty() {
+        session.info = renewal.info;
     }
+    session.set_meta(renewal.meta);
+    None
+}
 
-    fn renew_subscription(
-        &mut self,
-        key: ConnectionKey,
-        channel: &str,
-        renewal: Option<Renewal>,
-        out: &mut impl Outbox,
-    ) {
-        let Some(place) = self.session_table.place_of(key.index, channel) else { return };
-        let Some(session) = self.session_table.session_mut(key) else { return };
-        let subscription = &mut session.subscriptions[place];
-        let Some(terms) = subscription.terms.as_mut().filter(|terms| terms.is_refreshed_by_hook)
-        else {
-            return; // it ended, and the client subscribed again
-        };
-        let Some(renewal) = renewal else {
-            return match subscription.server_side {
-                true => self.disconnect(key, &Disconnect::SUBSCRIPTION_EXPIRED, out),
-                false => {
-                    self.end_subscription(key, place, UnsubscribeCode::SUBSCRIPTION_EXPIRED, out);
-                }
-            };
-        };
-        terms.expire_at = renewal.expire_at.unwrap_or(NO_EXPIRY);
-        if !renewal.info.is_empty() {
-            terms.info = renewal.info;
+fn renew_subscription(
+    session_table: &mut SessionTable,
+    key: ConnectionKey,
+    channel: &str,
+    renewal: Option<Renewal>,
+) -> Option<Ended> {
+    let own = session_table.subscription_to(key.index, channel)?;
+    let subscription = session_table.session_mut(key)?.subscription_mut(own);
+    let terms = subscription.terms.as_mut();
+    // Otherwise it ended, and the client subscribed again.
+    let terms = terms.filter(|terms| terms.is_refreshed_by_hook)?;
+    let Some(renewal) = renewal else {
+        return Some(match subscription.server_side {
+            true => Ended::Connection(Disconnect::SUBSCRIPTION_EXPIRED),
+            false => Ended::Subscription(own),
+        });
+    };
+    terms.expire_at = renewal.expire_at.unwrap_or(NO_EXPIRY);
+    if !renewal.info.is_empty() {
+        terms.info = renewal.info;
+    }
+    None
+}
+
+/// Asks the refresh hook, if there is one, for the next expiry time of a connection whose last one has passed. The answer
+/// comes as a notice; without one the hook is asked again after [`REFRESH_AGAIN`].
+pub(super) fn ask_if_expired(
+    node: &Node,
+    session_table: &mut SessionTable,
+    key: ConnectionKey,
+    now: Moment,
+) {
+    let Some(hook) = &node.hooks().refresh else { return };
+    let inbox = node.inbox(session_table.shard);
+    let Some(session) = session_table.session_mut(key) else { return };
+    if !session.is_connected() || closing(node.clock(), session.expire_at, Duration::ZERO) > now {
+        return;
+    }
+    session.expire_at += REFRESH_AGAIN.as_secs();
+    let (client, context) = (session.client_info(None), session.context());
+    let event = RefreshEvent { client, context, ..RefreshEvent::default() };
+    hook.call(event).then(move |decision| {
+        inbox.push(Notice::Refreshed(Box::new(Refreshed { key, channel: None, decision })));
+    });
+}
+
+/// Asks the hook for the next expiry times of a connection's subscriptions that it refreshes.
+pub(super) fn ask_for_expired_subscriptions(
+    (node, settings): (&Node, &NodeSettings),
+    session_table: &mut SessionTable,
+    key: ConnectionKey,
+    now: Moment,
+) {
+    let Some(hook) = &node.hooks().sub_refresh else { return };
+    let Some(session) = session_table.session(key).filter(|one| one.is_connected()) else {
+        return;
+    };
+    let is_due = |own: &SubscriptionIndex| {
+        let subscription = session.subscription(*own);
+        subscription.is_refreshed_by_hook()
+            && subscription.closing(node.clock(), Duration::ZERO) <= now
+    };
+    let all = (0..session.subscriptions.len() as u32).map(SubscriptionIndex);
+    for own in all.filter(is_due).collect::<Vec<_>>() {
+        let inbox = node.inbox(session_table.shard);
+        let Some(session) = session_table.session_mut(key) else { return };
+        let client = session.client_info(Some(session.subscription(own)));
+        let (context, subscription) = (session.context(), session.subscription_mut(own));
+        if let Some(terms) = &mut subscription.terms {
+            terms.expire_at += REFRESH_AGAIN.as_secs();
         }
-        self.session_table.schedule(&self.node, key.index);
+        let index = subscription.channel;
+        let channel = Arc::clone(&session_table.subscribers().channel_subscribers(index).channel);
+        let namespace = settings.channels.resolve_trusted(&channel).ok();
+        let proxy = namespace.and_then(|namespace| namespace.sub_refresh_proxy.get().cloned());
+        let event = RefreshEvent { client, context, channel: Some(channel.clone()), proxy };
+        hook.call(event).then(move |decision| {
+            let channel = Some(channel);
+            inbox.push(Notice::Refreshed(Box::new(Refreshed { key, channel, decision })));
+        });
     }
 }
 

@@ -4,15 +4,16 @@
 //! Change here: the fields of these lines. Causes are in `refusal.rs`.
 
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use fanwire_protocol::Disconnect;
 use fanwire_telemetry::{RefusalEvent, excerpt};
 
-use super::Hub;
-use crate::node::RefusalLevel;
+use crate::node::{Node, RefusalLevel};
 use crate::outbox::Outbox;
 use crate::refusal::{Refused, cause_of_disconnect};
 use crate::session::ConnectionKey;
+use crate::session_table::SessionTable;
 
 /// Writes one event with the same fields at level info, with the count of its kind, or at level debug.
 macro_rules! at_level {
@@ -24,73 +25,77 @@ macro_rules! at_level {
     };
 }
 
-impl Hub {
-    /// Logs a refused command. Call before the session ends.
-    pub(super) fn log_refused(&self, key: ConnectionKey, refused: &Refused, out: &impl Outbox) {
-        let (client, user) = self.names(key);
-        let channel = refused.channel.as_deref().map(excerpt);
-        let Refused { command, code, error, cause, .. } = refused;
-        at_level!(
-            refused.count,
-            command,
-            code,
-            error = excerpt(error),
-            cause = excerpt(cause),
-            client,
-            user,
-            channel,
-            address = out.address(key).map(display),
-            "refused a command"
-        );
-    }
+/// Logs a refused command. Call before the session ends.
+pub(super) fn log_command(
+    session_table: &SessionTable,
+    key: ConnectionKey,
+    refused: &Refused,
+    out: &impl Outbox,
+) {
+    let (client, user) = names(session_table, key);
+    let channel = refused.channel.as_deref().map(excerpt);
+    let Refused { command, code, error, cause, .. } = refused;
+    at_level!(
+        refused.count,
+        command,
+        code,
+        error = excerpt(error),
+        cause = excerpt(cause),
+        client,
+        user,
+        channel,
+        address = out.address(key).map(display),
+        "refused a command"
+    );
+}
 
-    /// Logs the end of a connection by the server. At level info, the server logs a shutdown once for all connections.
-    pub(super) fn log_disconnect(
-        &self,
-        key: ConnectionKey,
-        disconnect: &Disconnect,
-        address: impl FnOnce() -> Option<SocketAddr>,
-    ) {
-        let code = disconnect.code;
-        if self.session_table.session(key).is_none() {
-            return;
-        }
-        let is_stop = code == Disconnect::SHUTDOWN.code;
-        if is_stop && RefusalLevel::of_debug().is_none() {
-            return;
-        }
-        let of_peer = address();
-        let level = if is_stop {
-            RefusalLevel::of_debug()
-        } else {
-            let (_, user) = self.names(key);
-            let event = RefusalEvent {
-                kind: &format!("disconnect {code}"),
-                cause: cause_of_disconnect(code),
-                user: user.as_deref().unwrap_or_default(),
-                address: of_peer.map(|peer| peer.ip()),
-            };
-            self.now.and_then(|now| self.node.log().level(event, now))
+/// Logs the end of a connection by the server. At level info, the server logs a shutdown once for all connections.
+pub(super) fn log_disconnect(
+    (node, now): (&Node, Option<Instant>),
+    session_table: &SessionTable,
+    key: ConnectionKey,
+    disconnect: &Disconnect,
+    address: impl FnOnce() -> Option<SocketAddr>,
+) {
+    let code = disconnect.code;
+    if session_table.session(key).is_none() {
+        return;
+    }
+    let is_stop = code == Disconnect::SHUTDOWN.code;
+    if is_stop && RefusalLevel::of_debug().is_none() {
+        return;
+    }
+    let of_peer = address();
+    let level = if is_stop {
+        RefusalLevel::of_debug()
+    } else {
+        let (_, user) = names(session_table, key);
+        let event = RefusalEvent {
+            kind: &format!("disconnect {code}"),
+            cause: cause_of_disconnect(code),
+            user: user.as_deref().unwrap_or_default(),
+            address: of_peer.map(|peer| peer.ip()),
         };
-        let Some(level) = level else { return };
-        let (client, user) = self.names(key);
-        at_level!(
-            level.count(),
-            code,
-            reason = excerpt(&disconnect.reason),
-            cause = cause_of_disconnect(code),
-            client,
-            user,
-            address = of_peer.map(display),
-            "disconnected a client"
-        );
-    }
+        now.and_then(|now| node.log().level(event, now))
+    };
+    let Some(level) = level else { return };
+    let (client, user) = names(session_table, key);
+    at_level!(
+        level.count(),
+        code,
+        reason = excerpt(&disconnect.reason),
+        cause = cause_of_disconnect(code),
+        client,
+        user,
+        address = of_peer.map(display),
+        "disconnected a client"
+    );
+}
 
-    /// Client and user of a session; `None` before its connect.
-    fn names(&self, key: ConnectionKey) -> (Option<String>, Option<String>) {
-        let session = self.session_table.session(key);
-        let client = session.filter(|session| !session.id.is_nil()).map(|one| one.client());
-        let user = session.filter(|session| !session.user.is_empty());
-        (client, user.map(|session| excerpt(&session.user)))
-    }
+/// Client and user of a session; `None` before its connect.
+fn names(session_table: &SessionTable, key: ConnectionKey) -> (Option<String>, Option<String>) {
+    let session = session_table.session(key);
+    let client = session.filter(|session| !session.id.is_nil()).map(|one| one.client());
+    let user = session.filter(|session| !session.user.is_empty());
+    (client, user.map(|session| excerpt(&session.user)))
 }

@@ -9,10 +9,13 @@ use std::time::Instant;
 use bytes::Bytes;
 use fanwire_protocol::{Disconnect, Encoding, Reply};
 
-use super::Hub;
-use super::receive::{COMMAND_BYTES, COMMANDS_AT_ONCE, channel_of_command};
+use super::notices::count_patches;
+use super::receive::{COMMAND_BYTES, COMMANDS_AT_ONCE, await_turn, channel_of_command};
+use super::unidirectional::refused_connect;
+use super::{Hub, refusals, report_recovered, timers};
 use crate::broadcast::{Broadcast, DeltaMode};
 use crate::command::Backlog;
+use crate::index::SubscriptionIndex;
 use crate::outbox::Outbox;
 use crate::pending::{Awaited, AwaitedResult, DeferLimitExceeded, Deferred, Part};
 use crate::session::{ConnectionKey, Phase, Session};
@@ -21,7 +24,7 @@ impl Hub {
     /// One of the results that a session waits for. A result for a wait that was given up is dropped.
     pub(super) fn arrive(&mut self, arrival: AwaitedResult, now: Instant, out: &mut impl Outbox) {
         let key = arrival.key;
-        let Some(pending) = self.session_table.pending_mut().awaiting(&arrival) else { return };
+        let Some(pending) = self.session_table.pending.awaiting(&arrival) else { return };
         let came = match (&mut pending.work, arrival.part) {
             (Awaited::Enter(pending_subscribe), part) => {
                 pending_subscribe.arrive(part);
@@ -32,7 +35,7 @@ impl Hub {
             }
             (_, part) => Some(part),
         };
-        let Some((id, work)) = self.session_table.pending_mut().take_work(key) else { return };
+        let Some((id, work)) = self.session_table.pending.take_work(key) else { return };
         let encoding = self.session_table.session(key).map(|session| session.encoding);
         let channel = encoding.and_then(|encoding| channel(encoding, &work));
         let mut context = self.context(key, now);
@@ -69,13 +72,17 @@ impl Hub {
         out: &mut impl Outbox,
     ) -> usize {
         let mut bytes = backlog.compared;
-        for (place, last) in backlog.ended {
-            out.ended(key.index, place, last);
-        }
+        backlog.ended.into_iter().for_each(|moved| out.ended(key.index, moved));
         if let Some(refused) = backlog.refused {
-            self.log_refused(key, &refused, out);
+            refusals::log_command(&self.session_table, key, &refused, out);
         }
-        if self.end_refused_connect(key, &outcome, out) {
+        let session = self.session_table.session(key);
+        let transforms = &self.settings.options.client.connect_code_to_unidirectional_disconnect;
+        let refused = session.and_then(|one| refused_connect(one, &outcome, transforms));
+        if let Some((code, text, disconnect)) = refused {
+            if self.remove(key, &disconnect) {
+                out.refuse(key, code, text, &disconnect);
+            }
             return 0;
         }
         match outcome {
@@ -88,35 +95,42 @@ impl Hub {
         if !backlog.messages.is_empty() {
             bytes += backlog.messages.iter().map(Bytes::len).sum::<usize>();
             backlog.messages.iter().for_each(|message| out.send(key, message));
-            self.session_table
-                .recovered(key.index, |place, channel| out.recovered(key, place, channel));
+            report_recovered(&mut self.session_table, key, out);
         }
         backlog.encode_job.into_iter().for_each(|encode_job| out.offload(encode_job));
         if !backlog.pushes.is_empty() {
-            bytes += self.replay(key, &backlog.pushes, out);
+            // Recovered publications of server-side subscriptions.
+            bytes += backlog.pushes.iter().map(|push| self.send(key, push, out)).sum::<usize>();
+            report_recovered(&mut self.session_table, key, out);
         }
         let more = bytes / COMMAND_BYTES + backlog.deliveries.len();
         if self.deliver_buffered(key, backlog.deliveries, out) {
-            let lost: Vec<_> = backlog.lost.into_iter().rev().map(|place| (key, place)).collect();
+            let lost: Vec<_> = backlog.lost.into_iter().rev().map(|own| (key, own)).collect();
             self.end_lost(&lost, out);
         }
         more
     }
 
-    /// Delivers a broadcast to its receiver, if that is subscribed on this shard, after the publications that wait for a batch.
-    pub(super) fn deliver_to_receiver(
+    /// Delivers a broadcast or adds it to a batch. One for a single receiver comes after the publications that wait for a
+    /// batch, if the receiver is subscribed on this shard.
+    pub(super) fn take_broadcast(
         &mut self,
         broadcast: &Arc<Broadcast>,
         now: Instant,
         out: &mut impl Outbox,
     ) {
+        let Some(receiver) = broadcast.receiver() else {
+            return match broadcast.batch_options() {
+                Some(options) => self.batches.push(broadcast, options, now),
+                None => self.broadcast(broadcast, now, out),
+            };
+        };
         let batch = self.batches.take(broadcast.channel());
-        self.broadcast_all(&batch, now, out);
-        let index = broadcast.receiver().and_then(|client| self.session_table.index_of(client));
-        let Some(index) = index else { return };
-        let place = self.session_table.place_of(index, broadcast.channel());
-        if let (Some(key), Some(place)) = (self.session_table.key_at(index), place) {
-            self.deliver_buffered(key, vec![(place, Arc::clone(broadcast))], out);
+        batch.iter().for_each(|broadcast| self.broadcast(broadcast, now, out));
+        let Some(index) = self.session_table.index_of(receiver) else { return };
+        let own = self.session_table.subscription_to(index, broadcast.channel());
+        if let (Some(key), Some(own)) = (self.session_table.key_at(index), own) {
+            self.deliver_buffered(key, vec![(own, Arc::clone(broadcast))], out);
         }
     }
 
@@ -124,40 +138,31 @@ impl Hub {
     fn deliver_buffered(
         &mut self,
         key: ConnectionKey,
-        deliveries: Vec<(usize, Arc<Broadcast>)>,
+        deliveries: Vec<(SubscriptionIndex, Arc<Broadcast>)>,
         out: &mut impl Outbox,
     ) -> bool {
-        for (place, broadcast) in deliveries {
+        for (own, broadcast) in deliveries {
             let Some(session) = self.session_table.session(key) else { return false };
             if broadcast.excluded() == Some(session.client_id()) {
-                self.session_table.skip(key.index, place);
+                self.session_table.skip(key.index, own);
                 continue;
             }
-            let filter = session.subscriptions[place].filter();
+            let filter = session.subscription(own).filter();
             if filter.is_some_and(|filter| !filter.matches(&broadcast.publication().tags)) {
                 self.counters().filtered_publications.add(1);
                 continue;
             }
             let encoding = session.encoding;
-            let delta_mode = self.session_table.catch_up(key.index, place, &broadcast);
+            let delta_mode = self.session_table.catch_up(key.index, own, &broadcast);
             if !broadcast.exists_for(encoding, delta_mode) {
                 self.disconnect(key, &Disconnect::INAPPROPRIATE_PROTOCOL, out);
                 return false;
             }
             self.counters().deliveries.add(1);
-            self.count_patches(&broadcast, u64::from(delta_mode == DeltaMode::Patch));
-            out.deliver(key.index, place as u32, &broadcast, delta_mode);
+            count_patches(self.counters(), &broadcast, u64::from(delta_mode == DeltaMode::Patch));
+            out.deliver(key.index, own, &broadcast, delta_mode);
         }
         true
-    }
-
-    /// Sends the recovered publications of a server-side subscription, and reports them to the shell. Returns their
-    /// bytes.
-    fn replay(&mut self, key: ConnectionKey, pushes: &[Reply], out: &mut impl Outbox) -> usize {
-        let bytes = pushes.iter().map(|push| self.send(key, push, out)).sum();
-        let record = |place, channel: &str| out.recovered(key, place, channel);
-        self.session_table.recovered(key.index, record);
-        bytes
     }
 
     /// If the session has to wait, defers `what`; above the limit the session is disconnected, and the client
@@ -168,7 +173,7 @@ impl Hub {
         what: impl FnOnce() -> Deferred,
         out: &mut impl Outbox,
     ) -> bool {
-        self.session_table.pending_mut().defer(key, what).unwrap_or_else(|DeferLimitExceeded| {
+        self.session_table.pending.defer(key, what).unwrap_or_else(|DeferLimitExceeded| {
             self.disconnect(key, &Disconnect::TOO_MANY_REQUESTS, out);
             true
         })
@@ -176,23 +181,24 @@ impl Hub {
 
     /// Runs deferred work until the session waits again, nothing is left, or the share of this turn is used up.
     fn resume(&mut self, key: ConnectionKey, mut done: usize, now: Instant, out: &mut impl Outbox) {
-        while let Some(next) = self.session_table.pending_mut().next_deferred(key) {
+        while let Some(next) = self.session_table.pending.next_deferred(key) {
             done += self.run_deferred(key, next, now, out);
             if done >= COMMANDS_AT_ONCE
                 && self.session_table.session(key).is_some()
-                && !self.session_table.pending().waits(key)
+                && !self.session_table.pending.waits(key)
             {
-                self.await_turn(key);
+                await_turn(&self.node, &mut self.session_table, key);
             }
         }
-        if !self.session_table.pending().waits(key) {
-            self.await_pong_again(key, self.node.clock().moment(now));
+        if !self.session_table.pending.waits(key) {
+            let now = self.node.clock().moment(now);
+            timers::await_pong_again(&self.node, &mut self.session_table, key, now);
             out.release(key);
         }
     }
 
     /// Returns how many commands ran.
-    fn run_deferred(
+    pub(super) fn run_deferred(
         &mut self,
         key: ConnectionKey,
         what: Deferred,

@@ -10,10 +10,13 @@ use fanwire_cluster::ConnectionSelector;
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 
 use super::Hub;
+use super::selection::matching_or_connecting;
 use crate::notice::Notice;
 use crate::outbox::Outbox;
 use crate::pending::Deferred;
+use crate::revocation::RevocationTable;
 use crate::session::ConnectionKey;
+use crate::session_table::SessionTable;
 
 impl Hub {
     /// Checks the connections of a user. Without one checks some connections, and leaves the next ones to another notice, so
@@ -28,51 +31,68 @@ impl Hub {
         out: &mut impl Outbox,
     ) {
         let unix = self.node.clock().unix(now);
-        if let Some(user) = user {
-            let user = user.as_ref().to_owned();
-            let target = ConnectionSelector { user, ..ConnectionSelector::default() };
-            for key in self.matching_or_connecting(&target) {
-                self.check_tokens_of(key, unix, out);
+        let keys = match user {
+            Some(user) => {
+                let user = user.as_ref().to_owned();
+                let target = ConnectionSelector { user, ..ConnectionSelector::default() };
+                matching_or_connecting(&self.session_table, &target)
             }
-            return;
-        }
-        let end = self.session_table.index_end().min(from.saturating_add(CONNECTIONS_AT_ONCE));
-        for index in from..end {
-            if let Some(key) = self.session_table.key_at(index) {
-                self.check_tokens_of(key, unix, out);
+            None => {
+                let index_end = self.session_table.index_end();
+                let end = index_end.min(from.saturating_add(CONNECTIONS_AT_ONCE));
+                if end < index_end {
+                    let inbox = self.node.inbox(self.session_table.shard);
+                    inbox.push(Notice::CheckTokens { user: None, from: end });
+                }
+                (from..end).filter_map(|index| self.session_table.key_at(index)).collect()
             }
-        }
-        if end < self.session_table.index_end() {
-            let inbox = self.node.inbox(self.session_table.shard());
-            inbox.push(Notice::CheckTokens { user: None, from: end });
+        };
+        for key in keys {
+            let table = self.node.revocations().table();
+            match revoked(table, &self.session_table, key, unix) {
+                Revoked::Connection(disconnect) => self.disconnect(key, &disconnect, out),
+                Revoked::Subscriptions(channels) => {
+                    for channel in channels {
+                        let code = UnsubscribeCode::SUBSCRIPTION_EXPIRED;
+                        self.execute(key, Deferred::Unsubscribe(Some(channel), code), now, out);
+                    }
+                }
+            }
         }
     }
+}
 
-    fn check_tokens_of(&mut self, key: ConnectionKey, unix: u64, out: &mut impl Outbox) {
-        let (table, session_table) = (self.node.revocations().table(), &self.session_table);
-        let Some(session) = session_table.session(key) else { return };
-        if table.blocks(&session.user, unix) {
-            return self.disconnect(key, &Disconnect::PERMISSION_DENIED, out);
-        }
-        let token = session.grant.as_ref().and_then(|grant| grant.token);
-        if token.is_some_and(|token| table.refuses(&token, &session.user, None, unix)) {
-            return self.disconnect(key, &Disconnect::EXPIRED, out);
-        }
-        let subscriptions = session.subscriptions.iter().filter_map(|subscription| {
-            let token = subscription.terms.as_ref()?.token.as_deref()?;
-            let channel = session_table.subscribers().channel_subscribers(subscription.channel);
-            let channel = &channel.channel;
-            let is_refused = table.refuses(token, &session.user, Some(channel), unix);
-            is_refused.then(|| Arc::clone(channel))
-        });
-        for channel in subscriptions.collect::<Vec<_>>() {
-            let code = UnsubscribeCode::SUBSCRIPTION_EXPIRED;
-            let later = || Deferred::Unsubscribe(Some(Arc::clone(&channel)), code);
-            if !self.defer(key, later, out) {
-                self.unsubscribe_one(key, Some(&channel), code, out);
-            }
-        }
+/// The rights of a session that the table takes from it.
+enum Revoked {
+    Connection(Disconnect),
+    /// Subscriptions to these channels; usually none.
+    Subscriptions(Vec<Arc<str>>),
+}
+
+fn revoked(
+    table: &RevocationTable,
+    session_table: &SessionTable,
+    key: ConnectionKey,
+    unix: u64,
+) -> Revoked {
+    let Some(session) = session_table.session(key) else {
+        return Revoked::Subscriptions(Vec::new());
+    };
+    if table.blocks(&session.user, unix) {
+        return Revoked::Connection(Disconnect::PERMISSION_DENIED);
     }
+    let token = session.grant.as_ref().and_then(|grant| grant.token);
+    if token.is_some_and(|token| table.refuses(&token, &session.user, None, unix)) {
+        return Revoked::Connection(Disconnect::EXPIRED);
+    }
+    let refused = session.subscriptions.iter().filter_map(|subscription| {
+        let token = subscription.terms.as_ref()?.token.as_deref()?;
+        let channel = session_table.subscribers().channel_subscribers(subscription.channel);
+        let channel = &channel.channel;
+        let is_refused = table.refuses(token, &session.user, Some(channel), unix);
+        is_refused.then(|| Arc::clone(channel))
+    });
+    Revoked::Subscriptions(refused.collect())
 }
 
 /// Connections of one notice, some 0.5 ms.

@@ -13,7 +13,14 @@ struct Nowhere;
 impl Outbox for Nowhere {
     fn send(&mut self, _connection: ConnectionKey, _message: &[u8]) {}
 
-    fn deliver(&mut self, _connection: u32, _place: u32, _: &Arc<Broadcast>, _: DeltaMode) {}
+    fn deliver(
+        &mut self,
+        _connection: u32,
+        _: SubscriptionIndex,
+        _: &Arc<Broadcast>,
+        _: DeltaMode,
+    ) {
+    }
 
     fn ping(&mut self, _connection: ConnectionKey) {}
 

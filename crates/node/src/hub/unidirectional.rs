@@ -1,43 +1,29 @@
 //! The end of unidirectional clients whose connect was refused, which have no command that an error could answer (protocol §25).
 //! In: the outcome of a connect → out: a refusal with its code, and the disconnect of that code.
-//! Uses: the session table, the codes of `client.connect_code_to_unidirectional_disconnect`. Never: decides whether a connect is
+//! Uses: the session, the codes of `client.connect_code_to_unidirectional_disconnect`. Never: decides whether a connect is
 //! refused.
 //! Change here: which error becomes which disconnect.
 
 use fanwire_protocol::{Disconnect, ErrorCode, Reply};
 
-use super::Hub;
 use crate::options::ConnectCodeTransform;
-use crate::outbox::Outbox;
-use crate::session::{CommandSource, ConnectionKey, Session};
+use crate::session::{CommandSource, Session};
 
-impl Hub {
-    /// Ends a unidirectional session whose connect was refused. Returns whether it was.
-    pub(super) fn end_refused_connect(
-        &mut self,
-        key: ConnectionKey,
-        outcome: &Result<Option<Reply>, Disconnect>,
-        out: &mut impl Outbox,
-    ) -> bool {
-        let connects = |session: &Session| {
-            session.command_source == CommandSource::None && !session.is_connected()
-        };
-        if !self.session_table.session(key).is_some_and(connects) {
-            return false;
+/// The code, text and disconnect for a unidirectional session whose connect was refused; `None` if it was not.
+pub(super) fn refused_connect<'a>(
+    session: &Session,
+    outcome: &'a Result<Option<Reply>, Disconnect>,
+    transforms: &[ConnectCodeTransform],
+) -> Option<(u32, &'a str, Disconnect)> {
+    if session.command_source != CommandSource::None || session.is_connected() {
+        return None;
+    }
+    match outcome {
+        Err(disconnect) => Some((disconnect.code.into(), &disconnect.reason, disconnect.clone())),
+        Ok(Some(Reply { error: Some(error), .. })) => {
+            Some((error.code, &error.message, disconnect_of(error.code, transforms)))
         }
-        let (code, text, disconnect) = match outcome {
-            Err(disconnect) => (disconnect.code.into(), &*disconnect.reason, disconnect.clone()),
-            Ok(Some(Reply { error: Some(error), .. })) => {
-                let transforms =
-                    &self.settings.options.client.connect_code_to_unidirectional_disconnect;
-                (error.code, error.message.as_str(), disconnect_of(error.code, transforms))
-            }
-            Ok(_) => return false,
-        };
-        if self.remove(key, &disconnect) {
-            out.refuse(key, code, text, &disconnect);
-        }
-        true
+        Ok(_) => None,
     }
 }
 

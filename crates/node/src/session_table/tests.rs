@@ -1,16 +1,13 @@
 //! Tests of the session_table: its tables agree after any operation.
-//! In: random opens, joins, leaves and forgets → out: the invariants of the type, entry by entry.
-//! Uses: a node for its registry; never commands.
+//! In: random opens, joins and ends → out: the invariants of the type, entry by entry; what each end returns.
+//! Uses: the table alone; never a node, never commands.
 //! What clients may do is tested in `tests/it`.
-
-use std::time::Duration;
 
 use fanwire_protocol::{Encoding, FilterNode};
 use proptest::prelude::*;
 
 use super::*;
 use crate::filter::Filter;
-use crate::options::Options;
 use crate::session::CommandSource;
 
 impl SessionTable {
@@ -19,10 +16,10 @@ impl SessionTable {
         let mut subscriptions = 0;
         for (index, session) in self.sessions.iter().enumerate() {
             let Some(session) = session else { continue };
-            for (place, subscription) in session.subscriptions.iter().enumerate() {
+            for (own, subscription) in (0..).map(SubscriptionIndex).zip(&session.subscriptions) {
                 let list = &self.subscribers.channel_subscribers(subscription.channel).list;
-                let entry = list[subscription.place as usize];
-                assert_eq!((entry.connection, entry.place()), (index as u32, place as u32));
+                let entry = list[subscription.subscriber.0 as usize];
+                assert_eq!((entry.connection, entry.subscription()), (index as u32, own));
                 assert_eq!(entry.has_filter(), subscription.filter().is_some());
                 assert_eq!(entry.wants_join_leave(), subscription.wants_join_leave);
                 subscriptions += 1;
@@ -46,7 +43,7 @@ impl SessionTable {
                     self.subscribers.channel_subscribers(subscription.channel);
                 let positioned = channel_subscribers.list.iter().filter(|one| {
                     let session = self.at(one.connection).expect("subscribers have sessions");
-                    session.subscriptions[one.place() as usize].positioned
+                    session.subscription(one.subscription()).positioned
                 });
                 let watched = channel_subscribers
                     .position_tracker
@@ -73,25 +70,23 @@ fn key(index: u32) -> ConnectionKey {
     ConnectionKey { index, generation: 1 }
 }
 
-fn connected(node: &Node, session_table: &mut SessionTable, index: u32) {
+fn opened(session_table: &mut SessionTable, index: u32) {
     let encoding = Encoding::ALL[index as usize % 2];
-    session_table.open(node, key(index), hello(encoding), Instant::now());
-    let user = node.registry().enter(&(index % 3).to_string(), 0).expect("no limit");
-    session_table.admit(index, user);
+    session_table.open(key(index), hello(encoding), false, Moment(10_000));
+}
+
+fn connected(session_table: &mut SessionTable, index: u32) {
+    opened(session_table, index);
+    session_table.admit(index, (index % 3).to_string().into());
 }
 
 fn join(
-    node: &Node,
     session_table: &mut SessionTable,
     (index, channel): (u32, &str),
     terms: Option<Box<SubscriptionGrant>>,
-) -> usize {
-    let channel = node.channels().join(channel, session_table.shard());
-    session_table.add_subscription(
-        index,
-        &channel,
-        NewSubscription { server_side: false, is_tile: false, terms },
-    )
+) -> SubscriptionIndex {
+    let subscription = NewSubscription { server_side: false, is_tile: false, terms };
+    session_table.add_subscription(index, &channel.into(), subscription)
 }
 
 fn filter() -> Box<Filter> {
@@ -101,40 +96,60 @@ fn filter() -> Box<Filter> {
 
 #[test]
 fn a_session_is_found_by_its_own_key_only() {
-    let node = Node::new(Options::default()).expect("defaults are good");
     let mut session_table = SessionTable::new(ShardId(0));
-    session_table.open(&node, key(4), hello(Encoding::Json), Instant::now());
+    opened(&mut session_table, 4);
+    let later = ConnectionKey { index: 4, generation: 2 };
     assert!(session_table.session(key(4)).is_some());
     assert!(session_table.session(key(3)).is_none());
-    assert!(session_table.session(ConnectionKey { index: 4, generation: 2 }).is_none());
-    assert!(!session_table.forget(
-        &node,
-        ConnectionKey { index: 4, generation: 2 },
-        &Disconnect::STALE
-    ));
-    assert!(session_table.forget(&node, key(4), &Disconnect::STALE));
-    assert!(!session_table.forget(&node, key(4), &Disconnect::STALE));
+    assert!(session_table.session(later).is_none());
+    assert!(session_table.end_session(later).is_none());
+    assert!(session_table.end_session(key(4)).is_some());
+    assert!(session_table.end_session(key(4)).is_none());
 }
 
 #[test]
-fn a_timer_follows_the_earliest_deadline() {
-    let now = Instant::now();
-    let node = Node::starting_at(Options::default(), now, 1_000_000).expect("defaults are good");
+fn a_new_session_is_due_when_it_becomes_stale() {
     let mut session_table = SessionTable::new(ShardId(0));
-    session_table.open(&node, key(0), hello(Encoding::Json), now);
-    let deadline = |session_table: &SessionTable| session_table.next_deadline().expect("set").0;
-    assert!(deadline(&session_table) <= 10_016, "stale after 10 s");
-    let user = node.registry().enter("42", 0).expect("no limit");
-    session_table.admit(0, user);
-    session_table.session_mut(key(0)).expect("open").beat_at = Moment(20_000);
-    let terms = SubscriptionGrant::boxed(Default::default(), Some(1_000));
-    join(&node, &mut session_table, (0, "a"), terms);
-    session_table.schedule(&node, 0);
-    assert_eq!(session_table.pop_due(Moment(19_900)), None);
-    assert_eq!(
-        session_table.pop_due(node.clock().moment(now + Duration::from_millis(20_032))),
-        Some(0)
-    );
+    opened(&mut session_table, 0);
+    assert!(session_table.timers.next_deadline().expect("set").0 <= 10_016);
+    assert_eq!(session_table.timers.sessions.pop(Moment(9_900)), None);
+    assert_eq!(session_table.timers.sessions.pop(Moment(10_032)), Some(0));
+}
+
+#[test]
+fn a_session_that_ends_returns_what_the_node_must_learn() {
+    let mut session_table = SessionTable::new(ShardId(0));
+    connected(&mut session_table, 0);
+    join(&mut session_table, (0, "a"), None);
+    let own = join(&mut session_table, (0, "b"), None);
+    let (channel, client) = session_table.announce(0, own);
+    assert_eq!((&*channel, &*client.user), ("b", "0"));
+    session_table.appeared(0, own, || Moment(20_000));
+    let present: Vec<_> = session_table.presences(0).map(|(channel, _)| &**channel).collect();
+    assert_eq!(present, ["b"]);
+    let EndedSession { session, subscriptions, pending } =
+        session_table.end_session(key(0)).expect("it is there");
+    assert_eq!((&*session.user, pending.len()), ("0", 0));
+    let told = |ended: &EndedSubscription| {
+        let EndedSubscription { channel, subscription, .. } = ended;
+        (channel.to_string(), subscription.present, subscription.announced)
+    };
+    let told: Vec<_> = subscriptions.iter().map(told).collect();
+    assert_eq!(told, [("b".to_owned(), true, true), ("a".to_owned(), false, false)], "last first");
+    assert_eq!(session_table.timers.renewals.pop(Moment(30_000)), None);
+}
+
+#[test]
+fn the_last_subscription_moves_to_the_index_of_one_that_ends() {
+    let mut session_table = SessionTable::new(ShardId(0));
+    connected(&mut session_table, 0);
+    let [first, _, last] = ["a", "b", "c"].map(|it| join(&mut session_table, (0, it), None));
+    let moved = session_table.end_subscription(0, first).moved;
+    assert_eq!(moved, MovedSubscription { to: first, from: last });
+    assert_eq!(session_table.subscription_to(0, "c"), Some(first));
+    let moved = session_table.end_subscription(0, SubscriptionIndex(1)).moved;
+    assert_eq!(moved.to, moved.from, "none moved");
+    session_table.check();
 }
 
 proptest! {
@@ -142,37 +157,34 @@ proptest! {
     fn the_tables_agree_after_every_operation(
         steps in prop::collection::vec((0..6u32, 0..5u8, 0..4u8), 1..200),
     ) {
-        let node = Node::new(Options::default()).expect("defaults are good");
         let mut session_table = SessionTable::new(ShardId(0));
         for (index, channel, what) in steps {
             let channel = channel.to_string();
             let is_here = session_table.session(key(index)).is_some();
-            match (what, session_table.place_of(index, &channel)) {
-                (0, _) if is_here => {
-                    session_table.forget(&node, key(index), &Disconnect::STALE);
-                }
-                _ if !is_here => connected(&node, &mut session_table, index),
-                (_, Some(place)) => {
-                    session_table.leave(&node, index, place);
-                    prop_assert_eq!(session_table.place_of(index, &channel), None);
+            match (what, session_table.subscription_to(index, &channel)) {
+                (0, _) if is_here => prop_assert!(session_table.end_session(key(index)).is_some()),
+                _ if !is_here => connected(&mut session_table, index),
+                (_, Some(own)) => {
+                    let ended = session_table.end_subscription(index, own);
+                    prop_assert_eq!(&*ended.channel, &*channel);
+                    prop_assert_eq!(session_table.subscription_to(index, &channel), None);
                 }
                 (_, None) => {
                     let filter = (index % 2 == 1).then(filter);
                     let terms = SubscriptionGrant::filtering(None, filter);
-                    let place = join(&node, &mut session_table, (index, &channel), terms);
+                    let own = join(&mut session_table, (index, &channel), terms);
                     if index > 3 {
-                        session_table.want_join_leave(index, place);
+                        session_table.want_join_leave(index, own);
                     }
                     if what > 1 {
                         let position = Position { offset: u64::from(index), ..Position::default() };
-                        session_table.position_tracker(&node, index, place, position, Instant::now());
+                        let times = (Moment(1), Moment(2));
+                        session_table.track_position(index, own, position, times);
                     }
-                    prop_assert!(session_table.place_of(index, &channel).is_some());
+                    prop_assert!(session_table.subscription_to(index, &channel).is_some());
                 }
             }
             session_table.check();
-            let subscriptions = node.counts().subscriptions as u64;
-            prop_assert_eq!(subscriptions, session_table.counters.subscriptions.value());
         }
     }
 }

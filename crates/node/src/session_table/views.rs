@@ -1,16 +1,14 @@
 //! The views of subscribers of spatial channels: each tile in view is a subscription that its client does not see.
-//! In: views → out: subscriptions of tiles that begin and end, and what changed.
+//! In: views → out: tiles whose subscriptions begin and end.
 //! Uses: `fanwire_area` for the geometry, the tables. Never: encodes, sends.
-//! Change here: what a viewer is subscribed to. `hub/views.rs` handles the notices.
+//! Change here: what a viewer is subscribed to. `session_effects.rs` subscribes, `hub/views.rs` handles the notices.
 
 use std::sync::Arc;
 
 use fanwire_area::{AreaError, Grid, Tile, View, ViewChange};
 use hashbrown::HashMap;
 
-use super::{NewSubscription, SessionTable};
-use crate::hooks::ClientReport;
-use crate::node::Node;
+use super::{EndedSubscription, SessionTable};
 use crate::tiles::tile_channel;
 
 /// The tiles of each viewer, by connection index.
@@ -23,9 +21,6 @@ struct Viewed {
     channel: Arc<str>,
     tiles: Vec<Tile>,
 }
-
-/// The place of a subscription that ended, and of the one that moved there.
-pub(crate) type EndedPlace = (u32, u32);
 
 impl Views {
     pub(super) fn forget(&mut self, index: u32) {
@@ -55,49 +50,37 @@ impl Views {
 }
 
 impl SessionTable {
-    /// A subscriber of a spatial channel has another view. Returns the places of the subscriptions that ended.
+    /// A subscriber of a spatial channel has another view: the subscriptions of the tiles that left it end. Those of the
+    /// tiles that entered it have to be added.
     ///
     /// # Errors
     /// Those of [`Grid::change`]; nothing has changed then.
-    pub(crate) fn set_view(
+    pub(crate) fn change_view(
         &mut self,
-        node: &Node,
         index: u32,
         channel: &Arc<str>,
         (grid, view): (Grid, View),
-    ) -> Result<Vec<EndedPlace>, AreaError> {
+    ) -> Result<(ViewChange, Vec<EndedSubscription>), AreaError> {
         let tiles = self.views.tiles_mut(index, channel);
         let change = grid.change(&view, tiles)?;
         tiles.retain(|tile| !change.left.contains(tile));
         tiles.extend(&change.entered);
-        let ended = change.left.iter().map(|tile| self.leave_tile(node, index, channel, *tile));
-        let ended = ended.collect();
-        for tile in &change.entered {
-            let name = node.channels().join(&tile_channel(channel, *tile), self.shard);
-            let subscription = NewSubscription { server_side: false, is_tile: true, terms: None };
-            self.add_subscription(index, &name, subscription);
-        }
-        self.report_view(node, index, channel, change);
-        Ok(ended)
+        let ended = self.end_tiles(index, channel, &change.left);
+        Ok((change, ended))
     }
 
-    /// The subscription to a spatial channel ends: so do those of its tiles. Returns their places.
-    pub(crate) fn end_view(&mut self, node: &Node, index: u32, channel: &str) -> Vec<EndedPlace> {
+    /// The subscription to a spatial channel ends: so do those of its tiles.
+    pub(crate) fn end_view(&mut self, index: u32, channel: &str) -> Vec<EndedSubscription> {
         let tiles = self.views.take(index, channel);
-        tiles.into_iter().map(|tile| self.leave_tile(node, index, channel, tile)).collect()
+        self.end_tiles(index, channel, &tiles)
     }
 
-    fn leave_tile(&mut self, node: &Node, index: u32, channel: &str, tile: Tile) -> EndedPlace {
-        let place = self.place_of(index, &tile_channel(channel, tile)).expect(SUBSCRIBED);
-        (place as u32, self.leave(node, index, place))
-    }
-
-    fn report_view(&self, node: &Node, index: u32, channel: &Arc<str>, change: ViewChange) {
-        let (Some(report), Some(session)) = (&node.hooks().report, self.at(index)) else { return };
-        if change != ViewChange::default() {
-            let (client, channel) = (session.client_info(None), Arc::clone(channel));
-            report(ClientReport::ViewChanged { client, channel, change });
-        }
+    fn end_tiles(&mut self, index: u32, channel: &str, tiles: &[Tile]) -> Vec<EndedSubscription> {
+        let end = |tile: &Tile| {
+            let own = self.subscription_to(index, &tile_channel(channel, *tile));
+            self.end_subscription(index, own.expect(SUBSCRIBED))
+        };
+        tiles.iter().map(end).collect()
     }
 }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use fanwire_protocol::Encoding;
 
 use crate::broadcast::{Broadcast, DeltaMode};
+use crate::index::SubscriberIndex;
 
 /// One byte for each subscriber of a channel on a shard, as long as one of them has deltas.
 #[derive(Debug)]
@@ -57,18 +58,23 @@ impl Deltas {
         self.marks.push(DeltaState::Plain);
     }
 
-    /// Enables deltas for the subscriber at `place`.
-    pub(crate) fn agree(&mut self, place: u32, encoding: Encoding, mark: DeltaState) {
-        let old = std::mem::replace(&mut self.marks[place as usize], mark);
+    /// Enables deltas for a subscriber.
+    pub(crate) fn agree(
+        &mut self,
+        subscriber: SubscriberIndex,
+        encoding: Encoding,
+        mark: DeltaState,
+    ) {
+        let old = std::mem::replace(self.mark_mut(subscriber), mark);
         debug_assert!(old == DeltaState::Plain && mark != DeltaState::Plain, "agreed once");
         self.count += 1;
         self.json += u32::from(encoding == Encoding::Json);
         self.unpositioned += u32::from(mark.is_unpositioned());
     }
 
-    /// Removes the subscriber at `place`; the last one moves there. Returns whether no subscriber with deltas is left.
-    pub(crate) fn remove(&mut self, place: u32, encoding: Encoding) -> bool {
-        let mark = self.marks.swap_remove(place as usize);
+    /// Removes a subscriber; the last one moves to its index. Returns whether no subscriber with deltas is left.
+    pub(crate) fn remove(&mut self, subscriber: SubscriberIndex, encoding: Encoding) -> bool {
+        let mark = self.marks.swap_remove(subscriber.0 as usize);
         let has_agreed = mark != DeltaState::Plain;
         self.unpositioned -= u32::from(mark.is_unpositioned());
         self.count -= u32::from(has_agreed);
@@ -79,12 +85,12 @@ impl Deltas {
         self.count == 0
     }
 
-    /// Records that the broadcast is sent to the subscriber at `place` of the list, and returns its delta mode.
+    /// Records that the broadcast is sent to a subscriber, and returns its delta mode.
     ///
     /// The base is the last publication that the client received, so a publication outside of the stream
     /// invalidates the base of subscribers that follow the stream.
-    pub(crate) fn send(&mut self, place: usize, broadcast: &Broadcast) -> DeltaMode {
-        let mark = self.marks[place];
+    pub(crate) fn send(&mut self, subscriber: SubscriberIndex, broadcast: &Broadcast) -> DeltaMode {
+        let mark = *self.mark_mut(subscriber);
         let is_base_held = match mark {
             DeltaState::Plain => return DeltaMode::Plain,
             DeltaState::Full | DeltaState::AwaitsStream | DeltaState::AwaitsLatest => false,
@@ -93,25 +99,34 @@ impl Deltas {
                 self.latest.as_ref().is_some_and(|latest| broadcast.follows(latest))
             }
         };
-        self.marks[place] = mark.sent(broadcast.position().offset > 0);
+        *self.mark_mut(subscriber) = mark.sent(broadcast.position().offset > 0);
         if is_base_held && broadcast.patch().is_some() { DeltaMode::Patch } else { DeltaMode::Full }
     }
 
     /// Records a broadcast as [`send`](Self::send) does, for a buffered broadcast that the shard has sent to others
     /// already: for subscribers without a position it may be the latest publication.
-    pub(crate) fn catch_up(&mut self, place: usize, broadcast: &Broadcast) -> DeltaMode {
-        if !self.marks[place].is_unpositioned() {
-            return self.send(place, broadcast);
+    pub(crate) fn catch_up(
+        &mut self,
+        subscriber: SubscriberIndex,
+        broadcast: &Broadcast,
+    ) -> DeltaMode {
+        if !self.mark_mut(subscriber).is_unpositioned() {
+            return self.send(subscriber, broadcast);
         }
         let is_latest = self.latest.as_ref() == Some(&broadcast.publication().data);
-        self.marks[place] =
+        *self.mark_mut(subscriber) =
             if is_latest { DeltaState::HasLatest } else { DeltaState::AwaitsLatest };
         DeltaMode::Full
     }
 
-    /// The broadcast is not sent to the subscriber at `place` of the list.
-    pub(crate) fn skip(&mut self, place: usize) {
-        self.marks[place] = self.marks[place].skipped();
+    /// The broadcast is not sent to a subscriber.
+    pub(crate) fn skip(&mut self, subscriber: SubscriberIndex) {
+        let mark = self.mark_mut(subscriber);
+        *mark = mark.skipped();
+    }
+
+    fn mark_mut(&mut self, subscriber: SubscriberIndex) -> &mut DeltaState {
+        &mut self.marks[subscriber.0 as usize]
     }
 
     /// All subscribers were visited: stores the latest publication, without a copy of the payload.

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use allocation_counter::measure;
 use fanwire_broker::{ClientId, PublishOptions};
 use fanwire_node::options::Namespace;
-use fanwire_node::{Broadcast, ConnectionInfo, ConnectionKey, DeltaMode, Options, Outbox};
+use fanwire_node::{
+    Broadcast, ConnectionInfo, ConnectionKey, DeltaMode, Options, Outbox, SubscriptionIndex,
+};
 use fanwire_protocol::{Disconnect, Encoding, Publication};
 
 use crate::history::with_history;
@@ -226,7 +228,13 @@ impl Outbox for Count {
         self.messages += 1;
     }
 
-    fn deliver(&mut self, _connection: u32, _place: u32, _: &Arc<Broadcast>, _: DeltaMode) {
+    fn deliver(
+        &mut self,
+        _connection: u32,
+        _: SubscriptionIndex,
+        _: &Arc<Broadcast>,
+        _: DeltaMode,
+    ) {
         self.deliveries += 1;
     }
 

@@ -168,11 +168,8 @@ impl SlowWorld {
     fn publish(&mut self, channel: &str, data: &str) {
         let publication = Publication { data: data.to_owned().into(), ..Publication::default() };
         let options = PublishOptions::default();
-        self.world
-            .node
-            .channels()
-            .publish(channel, publication, options, self.world.now)
-            .then(drop);
+        let channels = self.world.node.channels();
+        channels.publish(channel, publication, options, self.world.now).then(drop);
         self.world.settle();
     }
 }
@@ -183,6 +180,10 @@ fn tracked() -> Options {
         namespace.history_size = 1000;
         namespace.allow_subscribe_for_client = true;
     })
+}
+
+fn all() -> ConnectionSelector {
+    ConnectionSelector::default()
 }
 
 #[test]
@@ -248,11 +249,7 @@ fn an_ordered_subscription_waits_its_turn_and_what_follows_waits_for_it() {
             ..ServerSubscription::default()
         };
         let now = slow.world.now;
-        answers.push(slow.world.node.connections().subscribe(
-            ConnectionSelector::default(),
-            order,
-            now,
-        ));
+        answers.push(slow.world.node.connections().subscribe(all(), order, now));
     }
     slow.world.settle();
     let answers: Vec<_> = answers.into_iter().filter_map(|answer| answer.ready().err()).collect();
@@ -282,11 +279,7 @@ fn an_ordered_subscription_waits_its_turn_and_what_follows_waits_for_it() {
 fn an_order_that_the_broker_fails_is_an_error_to_whoever_gave_it() {
     let mut slow = SlowWorld::with(tracked(), &["ada", "bob"]);
     let order = ServerSubscription { channel: "news".into(), ..ServerSubscription::default() };
-    let answer = slow.world.node.connections().subscribe(
-        ConnectionSelector::default(),
-        order,
-        slow.world.now,
-    );
+    let answer = slow.world.node.connections().subscribe(all(), order, slow.world.now);
     slow.world.settle();
     drop(slow.held.lock().expect("one thread").remove(1)); // a promise that is dropped is broken
     slow.answer_all();
@@ -300,11 +293,7 @@ fn an_order_that_the_broker_fails_is_an_error_to_whoever_gave_it() {
 fn an_order_for_a_client_that_goes_is_over() {
     let mut slow = SlowWorld::with(tracked(), &["ada"]);
     let order = ServerSubscription { channel: "news".into(), ..ServerSubscription::default() };
-    let answer = slow.world.node.connections().subscribe(
-        ConnectionSelector::default(),
-        order,
-        slow.world.now,
-    );
+    let answer = slow.world.node.connections().subscribe(all(), order, slow.world.now);
     slow.world.settle();
     slow.world.play("ada closes");
     assert_eq!(answer.wait(), Ok(()));
@@ -364,9 +353,7 @@ fn a_connection_that_goes_while_it_waits_leaves_nothing_behind() {
 fn an_unsubscribe_by_the_api_meets_a_subscription_that_is_being_made() {
     let mut slow = SlowWorld::with(tracked(), &["ada"]);
     slow.world.play(r#"ada > {"id":2,"subscribe":{"channel":"news"}}"#);
-    let unsubscribed =
-        slow.world.node.connections().unsubscribe(ConnectionSelector::default(), Some("news"));
-    assert_eq!(unsubscribed.wait(), Ok(()));
+    assert_eq!(slow.world.node.connections().unsubscribe(all(), Some("news")).wait(), Ok(()));
     slow.world.settle();
     slow.answer_all();
     slow.world.play(
@@ -576,8 +563,7 @@ proptest! {
                 0 | 1 => {
                     let recover_since = Some(StreamPosition::default());
                     let order = ServerSubscription { channel: "news".into(), recover_since, ..Default::default() };
-                    let now = slow.world.now;
-                    drop(slow.world.node.connections().subscribe(target, order, now));
+                    drop(slow.world.node.connections().subscribe(target, order, slow.world.now));
                     wanted[client] = true;
                     slow.world.settle();
                 }

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use fanwire_node::{
-    Broadcast, ConnectionInfo, ConnectionKey, DeltaMode, EncodeJob, Hub, Inbox, Node, Notice,
-    Options, Outbox,
+    Broadcast, ConnectionInfo, ConnectionKey, DeltaMode, EncodeJob, Hub, Inbox, MovedSubscription,
+    Node, Notice, Options, Outbox, SubscriptionIndex,
 };
 use fanwire_protocol::{Command, Commands, Disconnect, Encoding, Reply, encode_reply};
 use prost::Message as _;
@@ -372,18 +372,23 @@ impl Outbox for Record {
         self.effects.push((connection.index, Effect::Message(message.to_vec())));
     }
 
-    fn recovered(&mut self, connection: ConnectionKey, _place: u32, channel: &str) {
+    fn recovered(
+        &mut self,
+        connection: ConnectionKey,
+        _subscription: SubscriptionIndex,
+        channel: &str,
+    ) {
         self.recovered.push((self.effects.len(), connection.index, channel.to_owned()));
     }
 
-    fn ended(&mut self, connection: u32, place: u32, last: u32) {
-        self.ended.push((connection, place, last));
+    fn ended(&mut self, connection: u32, moved: MovedSubscription) {
+        self.ended.push((connection, moved.to.0, moved.from.0));
     }
 
     fn deliver(
         &mut self,
         connection: u32,
-        _: u32,
+        _: SubscriptionIndex,
         broadcast: &Arc<Broadcast>,
         delta_mode: DeltaMode,
     ) {

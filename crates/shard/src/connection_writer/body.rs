@@ -6,14 +6,17 @@
 use fanwire_deflate::{Coding, FLUSH_TAIL, Mismatch, Shadow, end_stream, write_uncompressed};
 use fanwire_ws::Compression;
 
-use super::{ConnectionWriter, OwnFrame, WINDOW_BITS_MAX};
-use crate::connection::{PeerFormat, SlotKey};
+use super::ConnectionWriter;
+use super::framers::{Framers, OwnFrame, WINDOW_BITS_MAX, note_mismatch};
+use crate::ShardSettings;
+use crate::connection::{Connection, PeerFormat, SlotKey, open};
+use crate::counters::ShardCounters;
 use crate::queue::Frame;
 
 impl ConnectionWriter {
     /// Sends the head of a response and the first bytes of its body, which is compressed with `coding` from then on.
-    pub(crate) fn begin_body(&mut self, key: SlotKey, coding: Option<Coding>, mut head: Vec<u8>) {
-        let Some(connection) = self.any(key) else { return };
+    pub fn begin_response(&mut self, key: SlotKey, coding: Option<Coding>, mut head: Vec<u8>) {
+        let Some(connection) = open(&mut self.connections, key) else { return };
         let first = connection.transport.framing().first_bytes();
         match coding {
             None => head.extend_from_slice(first),
@@ -26,36 +29,46 @@ impl ConnectionWriter {
                 connection.window.begin_stream(first.len(), coding.checksum().with(first));
             }
         }
-        self.append(key.index, head.into());
+        self.sockets.append(connection, key.index, head.into());
     }
+}
 
-    /// Makes the bytes of a message for the connection at `index` alone.
-    pub(super) fn in_own_body(&mut self, index: u32, is_binary: bool, payload: &[u8]) -> OwnFrame {
-        let connection = &self.connections[index as usize];
+impl Framers {
+    /// Makes the bytes of a message for one connection alone.
+    pub(super) fn own_body(
+        &mut self,
+        connection: &Connection,
+        is_binary: bool,
+        payload: &[u8],
+    ) -> OwnFrame {
         let PeerFormat { transport, .. } = connection.format();
         if !connection.is_compressed_stream() {
-            let frame = self.framer.in_body(transport, is_binary, payload).into();
+            let frame = self.shared.in_body(transport, is_binary, payload).into();
             return OwnFrame { frame, plaintext_bytes: 0, checksum: None };
         }
-        let may_compress = self.framer.compresses_for_one(payload);
-        let frame = self.framer.in_stream(transport, is_binary, may_compress, payload).into();
-        let plaintext = self.framer.plaintext();
+        let may_compress = self.shared.compresses_for_one(payload);
+        let frame = self.shared.in_stream(transport, is_binary, may_compress, payload).into();
+        let plaintext = self.shared.plaintext();
         let checksum = connection.window.checksum().map(|checksum| checksum.with(plaintext));
         OwnFrame { frame, plaintext_bytes: plaintext.len(), checksum }
     }
 
     /// The last message of a body. A compressed stream ends with its trailer, unless queued bytes of it were dropped: then
     /// the peer lacks them, and no checksum would be right.
-    pub(super) fn last_in_body(&mut self, index: u32, code: u16, reason: &str) -> Frame {
-        let connection = &self.connections[index as usize];
+    pub(super) fn last_in_body(
+        &mut self,
+        settings: &ShardSettings,
+        connection: &Connection,
+        (code, reason): (u16, &str),
+    ) -> Frame {
         let format = connection.format();
         let PeerFormat { transport, is_binary, .. } = format;
-        let message = (self.settings.last_message)(format, code, reason);
+        let message = (settings.last_message)(format, code, reason);
         if !connection.is_compressed_stream() {
-            return self.framer.in_body(transport, is_binary, &message).into();
+            return self.shared.in_body(transport, is_binary, &message).into();
         }
-        let mut last = self.framer.in_stream(transport, is_binary, false, &message).to_vec();
-        let plaintext = self.framer.plaintext();
+        let mut last = self.shared.in_stream(transport, is_binary, false, &message).to_vec();
+        let plaintext = self.shared.plaintext();
         if let Some(checksum) = connection.window.checksum() {
             let bytes = connection.window.plaintext_bytes() + plaintext.len() as u64;
             end_stream(checksum.with(plaintext), bytes, &mut last);
@@ -65,14 +78,19 @@ impl ConnectionWriter {
 
     /// Returns the frame if the peer's inflater decodes it to `message` and the bytes around it. Otherwise, which is a
     /// bug, it returns the message uncompressed, and from then on no frame for this connection refers to another.
-    pub(super) fn verified_in_body(&mut self, index: u32, frame: Frame, message: &[u8]) -> Frame {
-        let connection = &mut self.connections[index as usize];
+    pub(super) fn verified_in_body(
+        &mut self,
+        counters: &ShardCounters,
+        connection: &mut Connection,
+        frame: Frame,
+        message: &[u8],
+    ) -> Frame {
         let PeerFormat { transport, is_binary, .. } = connection.format();
         let window_bits = connection.compression.window_bits();
         let window_bits = window_bits.unwrap_or(WINDOW_BITS_MAX);
         let shadow =
             connection.rare_mut().shadow.get_or_insert_with(|| Box::new(Shadow::new(window_bits)));
-        let expected = self.framer.in_body(transport, is_binary, message);
+        let expected = self.shared.in_body(transport, is_binary, message);
         let checked = match frame.strip_suffix(&FLUSH_TAIL) {
             Some(payload) => shadow.check(payload, expected),
             None => Err(Mismatch::Corrupt { at: 0 }),
@@ -80,8 +98,8 @@ impl ConnectionWriter {
         let Err(mismatch) = checked else { return frame };
         connection.compression = connection.compression.without_context();
         connection.rare_mut().shadow = None;
-        self.note_mismatch(mismatch);
-        self.framer.in_stream(transport, is_binary, false, message).into()
+        note_mismatch(counters, mismatch);
+        self.shared.in_stream(transport, is_binary, false, message).into()
     }
 }
 

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use fanwire_ws::{Opcode, frame};
 
-use super::{ConnectionWriter, any};
-use crate::connection::{CloseCause, Connection, PeerFormat, Phase, SlotKey};
+use super::ConnectionWriter;
+use super::framers::close_frame;
+use crate::connection::{CloseCause, Connection, Phase, SlotKey, any, is_open, open};
 use crate::queue::Frame;
-use crate::transport::{Framing, Transport};
+use crate::transport::Framing;
 
 impl ConnectionWriter {
     /// Closes a connection: sends the queued frames, then a close frame (RFC 6455 §5.5.1).
@@ -19,48 +20,32 @@ impl ConnectionWriter {
         self.send_close(key, code, reason, Phase::Closing, CloseCause::Other);
     }
 
-    /// As [`ConnectionWriter::close`], but drops queued frames of which nothing has been written, as for a slow peer.
-    pub fn close_and_drop_queue(&mut self, key: SlotKey, code: u16, reason: &str) {
-        self.drop_and_close(key, code, reason, CloseCause::Other);
-    }
-
     /// Closes the connection at `index` as slow (3008), because too much waits for it.
     pub fn close_as_slow(&mut self, index: u32) {
         if let Some(connection) = self.connections.get(index as usize) {
             self.counters.queue_overflows.add(1);
-            self.overflow(connection.key(index));
+            let (code, reason) = self.settings.slow_close;
+            let key = connection.key(index);
+            self.close_and_drop_queue(key, code, reason, CloseCause::Slow);
         }
     }
 
-    /// Closes a connection as slow because its queue is full.
-    fn overflow(&mut self, key: SlotKey) {
-        let (code, reason) = self.settings.slow_close;
-        self.drop_and_close(key, code, reason, CloseCause::Slow);
-    }
-
-    fn drop_and_close(&mut self, key: SlotKey, code: u16, reason: &str, end: CloseCause) {
+    /// As [`ConnectionWriter::close`], but drops queued frames of which nothing has been written, as for a slow peer.
+    pub fn close_and_drop_queue(&mut self, key: SlotKey, code: u16, reason: &str, end: CloseCause) {
         // In other phases this would drop a queued close frame.
-        let is_open = |connection: &&mut Connection| connection.phase == Phase::Open;
-        let Some(connection) = any(&mut self.connections, key).filter(is_open) else { return };
+        let Some(connection) = open(&mut self.connections, key) else { return };
         let queued_bytes = connection.queue.bytes();
-        connection.queue.drop_unwritten(connection.unsent_records(), &mut self.lists);
+        connection.queue.drop_unwritten(connection.unsent_records(), &mut self.sockets.lists);
         if connection.queue.bytes() < queued_bytes {
             connection.window.lost();
         }
         self.send_close(key, code, reason, Phase::Closing, end);
     }
 
-    /// Sends the head of a response, for a connection that was opened without one.
-    pub fn begin_response(&mut self, key: SlotKey, head: Vec<u8>) {
-        if self.is_open(key) {
-            self.begin_body(key, None, head);
-        }
-    }
-
     /// Sends a whole response in the place of a stream, and ends the connection. What the peer sends until it closes is discarded:
     /// a socket that is closed with unread bytes resets the connection, and the response would be lost (RFC 9112 §9.6).
     pub fn refuse(&mut self, key: SlotKey, response: Vec<u8>) {
-        if self.is_open(key) {
+        if is_open(&self.connections, key) {
             self.end(key, response.into(), Phase::Failed, CloseCause::Other);
         }
     }
@@ -73,7 +58,7 @@ impl ConnectionWriter {
     pub(super) fn abort_because(&mut self, key: SlotKey, end: CloseCause) {
         let Some(connection) = any(&mut self.connections, key) else { return };
         let was = std::mem::replace(&mut connection.phase, Phase::Done);
-        connection.queue.drop_unwritten(connection.unsent_records(), &mut self.lists);
+        connection.queue.drop_unwritten(connection.unsent_records(), &mut self.sockets.lists);
         self.to_remove.push(key.index);
         self.note_closed(key, was, end);
     }
@@ -92,12 +77,12 @@ impl ConnectionWriter {
                     Some(code) => frame::encode_close(code, "", &mut close),
                     None => frame::encode(Opcode::Close, false, &[], &mut close),
                 }
-                self.append(key.index, close.into());
+                self.sockets.append(connection, key.index, close.into());
                 self.note_closed(key, was, CloseCause::Other);
             }
             Phase::Closing => {
                 connection.phase = Phase::Done;
-                connection.mark_dirty(key.index, &mut self.dirty);
+                connection.mark_dirty(key.index, &mut self.sockets.dirty);
             }
             Phase::Failed | Phase::Done => {}
         }
@@ -106,51 +91,30 @@ impl ConnectionWriter {
     /// The peer's stream ended. If a close frame to it is still queued, it is written first.
     pub(crate) fn peer_ended(&mut self, key: SlotKey) {
         let answers = |c: &mut Connection| c.phase == Phase::Done && !c.queue.is_empty();
-        if !self.any(key).is_some_and(answers) {
+        if !any(&mut self.connections, key).is_some_and(answers) {
             self.abort(key);
         }
     }
 
-    /// The peer broke the protocol (RFC 6455 §7.1.7): sends a close frame with `code` and discards further input.
-    pub(crate) fn fail(&mut self, key: SlotKey, code: u16, reason: &str) {
-        self.send_close(key, code, reason, Phase::Failed, CloseCause::Other);
-    }
-
-    fn send_close(&mut self, key: SlotKey, code: u16, reason: &str, phase: Phase, end: CloseCause) {
-        let Some(format) = self.open(key).map(|connection| connection.format()) else { return };
-        let (bytes, phase) = if format.transport.framing() == Framing::WebSocket {
-            self.close_of(format, code, reason, phase)
-        } else {
-            // A response body has no closing handshake.
-            (self.last_in_body(key.index, code, reason), Phase::Done)
-        };
-        self.end(key, bytes, phase, end);
-    }
-
-    /// What the peer of a WebSocket is sent at the end, and the phase behind it.
-    fn close_of(
-        &self,
-        format: PeerFormat,
+    /// Sends the last message or frame of a connection and changes its phase; `Phase::Failed` if the peer broke the
+    /// protocol (RFC 6455 §7.1.7), so that further input is discarded.
+    pub(crate) fn send_close(
+        &mut self,
+        key: SlotKey,
         code: u16,
         reason: &str,
         phase: Phase,
-    ) -> (Frame, Phase) {
-        let PeerFormat { transport, is_binary, .. } = format;
-        let mut bytes = Vec::new();
-        let last_message = || (self.settings.last_message)(format, code, reason);
-        // A peer that broke the protocol gets a close frame alone (RFC 6455 §7.1.7).
-        if transport == Transport::UniWebSocket && phase != Phase::Failed {
-            let settings = &self.settings.uni_websocket;
-            if settings.sends_last_message {
-                let opcode = if is_binary { Opcode::Binary } else { Opcode::Text };
-                frame::encode(opcode, false, &last_message(), &mut bytes);
-            }
-            if !settings.sends_close_frame {
-                return (bytes.into(), Phase::Done);
-            }
-        }
-        frame::encode_close(code, reason, &mut bytes);
-        (bytes.into(), phase)
+        end: CloseCause,
+    ) {
+        let Some(connection) = open(&mut self.connections, key) else { return };
+        let (format, close) = (connection.format(), (code, reason));
+        let (bytes, phase) = if format.transport.framing() == Framing::WebSocket {
+            close_frame(&self.settings, format, close, phase)
+        } else {
+            // A response body has no closing handshake.
+            (self.framers.last_in_body(&self.settings, connection, close), Phase::Done)
+        };
+        self.end(key, bytes, phase, end);
     }
 
     /// Queues the last bytes of an open connection.
@@ -158,9 +122,9 @@ impl ConnectionWriter {
         let Some(connection) = any(&mut self.connections, key) else { return };
         let was = std::mem::replace(&mut connection.phase, phase);
         if bytes.is_empty() {
-            connection.mark_dirty(key.index, &mut self.dirty);
+            connection.mark_dirty(key.index, &mut self.sockets.dirty);
         } else {
-            self.append(key.index, bytes);
+            self.sockets.append(connection, key.index, bytes);
         }
         self.close_deadlines.push_back((self.now + CLOSE_TIMEOUT, key));
         self.counters.closes_out.add(1);

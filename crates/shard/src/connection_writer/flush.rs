@@ -1,17 +1,13 @@
 //! Writing: one system call per dirty connection at the end of a turn or behind its last message; write and close timeouts.
 //! In: queues with frames → out: bytes on sockets; connections that are done or stuck are dropped.
-//! Uses sockets and the timers of `ConnectionWriter`; never makes a frame and never calls the application.
-//! Changed here: when bytes are written. The bytes are decided before they are queued.
+//! Uses the queues and timers of `ConnectionWriter`; never makes a frame and never calls the application.
+//! Changed here: when bytes are written. How they reach a socket is in `sockets`.
 
-use std::{collections::VecDeque, net::Shutdown, time::Instant};
+use std::{collections::VecDeque, time::Instant};
 
-use rustix::io::Errno;
-
-use super::{ConnectionWriter, closes::CLOSE_TIMEOUT, joined::JoinedFrames, records, send};
+use super::{ConnectionWriter, closes::CLOSE_TIMEOUT, records};
 use crate::{
-    connection::{CloseCause, Connection, Phase, SlotKey},
-    counters::is_sampled,
-    queue::{Lists, WireFrame},
+    connection::{CloseCause, Connection, Phase, SlotKey, any},
     transport::Transport,
 };
 
@@ -29,12 +25,12 @@ impl ConnectionWriter {
 
     /// Writes every dirty connection once, then removes connections that are done. The last step of a turn.
     pub(crate) fn flush(&mut self) {
-        let mut dirty = std::mem::take(&mut self.dirty);
+        let mut dirty = std::mem::take(&mut self.sockets.dirty);
         for index in dirty.drain(..) {
             self.flush_one(index);
         }
-        self.dirty = dirty;
-        self.joined.clear();
+        self.sockets.dirty = dirty;
+        self.sockets.joined.clear();
         if self.delayed.is_empty() {
             let now = Instant::now();
             for accepted_at in self.latencies.drain(..) {
@@ -44,12 +40,12 @@ impl ConnectionWriter {
         while let Some(index) = self.to_remove.pop() {
             if let Some(mut connection) = self.connections.try_remove(index as usize) {
                 records::end(&mut connection);
-                connection.queue.forget(&mut self.lists);
+                connection.queue.forget(&mut self.sockets.lists);
                 self.counters.blocked.subtract(connection.is_blocked.into());
                 self.counters.window_changed(connection.reader.window_bytes(), 0);
             }
         }
-        self.counters.queued_bytes.set(self.lists.queued_bytes());
+        self.counters.queued_bytes.set(self.sockets.lists.queued_bytes());
     }
 
     /// Aborts connections whose peer did not close in time, and those whose socket made no progress. Lets the turn write
@@ -61,7 +57,7 @@ impl ConnectionWriter {
                 if let Some(connection) = self.connections.get_mut(index as usize)
                     && std::mem::take(&mut connection.is_delayed)
                 {
-                    connection.mark_dirty(index, &mut self.dirty);
+                    connection.mark_dirty(index, &mut self.sockets.dirty);
                 }
             }
         }
@@ -91,65 +87,24 @@ impl ConnectionWriter {
     pub(super) fn flush_one(&mut self, index: u32) {
         let Some(connection) = self.connections.get_mut(index as usize) else { return };
         (connection.is_dirty, connection.is_delayed) = (false, false);
-        let started = is_sampled(&self.counters.writes).then(Instant::now);
-        let (written, result) = if connection.is_encrypted() {
-            records::write(connection, &mut self.lists, &mut self.joined, &mut self.records)
-        } else {
-            write(connection, &mut self.lists, &mut self.joined)
-        };
-        if let Some(started) = started {
-            self.counters.write_time.observe(started.elapsed());
+        if self.sockets.write(connection).is_err() {
+            let key = connection.key(index);
+            return self.abort(key);
         }
-        self.counters
-            .of(connection.transport, connection.is_binary)
-            .wire_bytes_out
-            .add(written as u64);
-        match result {
-            Ok(()) => {
-                self.counters.writes.add(1);
-                match (connection.queue.is_empty(), connection.phase) {
-                    (true, Phase::Open) if connection.awaits_drain => {
-                        self.drained.push(connection.key(index));
-                    }
-                    (true, Phase::Open | Phase::Closing) => {}
-                    (true, Phase::Failed) if connection.is_encrypted() => self.end_failed(index),
-                    (true, Phase::Failed) => {
-                        // Half-closing lets the peer read the close frame before it sees the end of the stream.
-                        let _ = connection.socket.shutdown(Shutdown::Write);
-                    }
-                    (true, Phase::Done) => self.to_remove.push(index),
-                    (false, _) => self.blocked(index),
+        match (connection.queue.is_empty(), connection.phase) {
+            (true, Phase::Open) if connection.awaits_drain => {
+                self.drained.push(connection.key(index));
+            }
+            (true, Phase::Open | Phase::Closing) => {}
+            // Half-closing lets the peer read the close frame before it sees the end of the stream.
+            (true, Phase::Failed) => {
+                if self.sockets.end_failed(connection) {
+                    self.flush_one(index);
                 }
             }
-            Err(_) => self.abort(self.connections[index as usize].key(index)),
+            (true, Phase::Done) => self.to_remove.push(index),
+            (false, _) => self.blocked(index),
         }
-    }
-
-    /// Writes a frame to a connection with an empty queue, and queues the part that the socket does not take.
-    #[inline]
-    pub(super) fn write_through(&mut self, index: u32, frame: &impl WireFrame) {
-        let connection = &mut self.connections[index as usize];
-        if connection.is_encrypted() {
-            connection.queue.push(frame.shared(), &mut self.lists);
-            return self.flush_one(index);
-        }
-        let bytes = frame.bytes();
-        let started = is_sampled(&self.counters.writes).then(Instant::now);
-        let sent = send(&connection.socket, bytes).unwrap_or(0);
-        if let Some(started) = started {
-            self.counters.write_time.observe(started.elapsed());
-        }
-        self.counters
-            .of(connection.transport, connection.is_binary)
-            .wire_bytes_out
-            .add(sent as u64);
-        if sent == bytes.len() {
-            self.counters.writes.add(1);
-            return;
-        }
-        connection.queue.push(frame.shared(), &mut self.lists);
-        connection.queue.advance(sent, &mut self.lists);
-        self.flush_one(index);
     }
 
     /// Marks a connection whose socket did not take all bytes.
@@ -175,49 +130,18 @@ impl ConnectionWriter {
     /// deadline.
     fn check_write_deadline(&mut self, key: SlotKey, progress: u32) {
         let is_stuck = |c: &Connection| c.is_blocked && c.progress == progress;
-        match self.any(key) {
+        match any(&mut self.connections, key) {
             Some(connection) if is_stuck(connection) => connection.is_blocked = false,
             _ => return,
         }
         self.counters.blocked.subtract(1);
         self.flush_one(key.index);
-        if self.any(key).is_some_and(|connection| is_stuck(connection) && !connection.awaits_drain)
-        {
+        let connection = any(&mut self.connections, key);
+        if connection.is_some_and(|connection| is_stuck(connection) && !connection.awaits_drain) {
             self.counters.write_timeouts.add(1);
             self.abort_because(key, CloseCause::WriteTimeout);
         }
     }
-}
-
-/// Writes until the queue is empty or the socket blocks. Returns the bytes written, even if the socket failed after
-/// them.
-fn write(
-    connection: &mut Connection,
-    lists: &mut Lists,
-    joined: &mut JoinedFrames,
-) -> (usize, rustix::io::Result<()>) {
-    let mut total = 0;
-    while !connection.queue.is_empty() {
-        let result = match connection.queue.single() {
-            Some(slice) => send(&connection.socket, slice),
-            None => match joined.bytes_of(&connection.queue) {
-                Some(bytes) => send(&connection.socket, bytes),
-                None => rustix::io::writev(&connection.socket, &connection.queue.slices()),
-            },
-        };
-        match result {
-            Ok(0) => return (total, Err(Errno::PIPE)),
-            Ok(count) => {
-                total += count;
-                connection.progress = connection.progress.wrapping_add(1);
-                connection.queue.advance(count, lists);
-            }
-            Err(Errno::AGAIN) => break,
-            Err(Errno::INTR) => {}
-            Err(error) => return (total, Err(error)),
-        }
-    }
-    (total, Ok(()))
 }
 
 #[cfg(test)]

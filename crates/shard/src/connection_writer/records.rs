@@ -6,7 +6,7 @@
 use mio::net::TcpStream;
 use rustix::io::Errno;
 
-use super::{ConnectionWriter, joined::JoinedFrames, send};
+use super::{joined::JoinedFrames, send};
 use crate::{
     connection::Connection,
     queue::{Lists, Queue},
@@ -20,41 +20,7 @@ pub(super) struct RecordBuffers {
     records: Vec<u8>,
 }
 
-impl ConnectionWriter {
-    /// From now on everything on the socket of the connection at `index` is encrypted.
-    pub(crate) fn encrypt_with(&mut self, index: u32, session: Box<TlsSession>) {
-        let connection = &mut self.connections[index as usize];
-        connection.rare_mut().tls = Some(session);
-        self.count_answers(index, 0);
-    }
-
-    /// Has the session of the connection at `index` send its answers to the peer: the unsent bytes beyond `before`.
-    pub(crate) fn count_answers(&mut self, index: u32, before: usize) {
-        let connection = &mut self.connections[index as usize];
-        let answers = connection.unsent_records() - before;
-        if answers > 0 {
-            connection.queue.add_encrypted(answers, &mut self.lists);
-            connection.mark_dirty(index, &mut self.dirty);
-        }
-    }
-
-    /// Ends our side of a connection whose peer broke the protocol, so that the peer reads the close frame before the end.
-    pub(super) fn end_failed(&mut self, index: u32) {
-        let connection = &mut self.connections[index as usize];
-        if let Some(session) = connection.tls_mut() {
-            session.close();
-        }
-        // The queue was empty, so all of it is close_notify.
-        if connection.unsent_records() > 0 {
-            connection.queue.add_encrypted(connection.unsent_records(), &mut self.lists);
-            return self.flush_one(index);
-        }
-        // An error means that the peer has left.
-        let _ = connection.socket.shutdown(std::net::Shutdown::Write);
-    }
-}
-
-/// As `flush::write`, encrypting what is written.
+/// As `sockets::write`, encrypting what is written.
 pub(super) fn write(
     connection: &mut Connection,
     lists: &mut Lists,

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 
 use super::ConnectionWriter;
-use crate::connection::Connection;
+use crate::connection::{Connection, any};
 use crate::counters::ShardCounters;
 use crate::{Coding, Compression, Permit, ShardSettings, SlotKey, Transport, prepare};
 
@@ -49,7 +49,7 @@ impl ConnectionWriter {
     ) -> SlotKey {
         let key = self.open_for_test(socket, is_binary, Compression::Raw);
         self.connections[key.index as usize].transport = transport;
-        self.begin_body(key, coding, head.to_vec());
+        self.begin_response(key, coding, head.to_vec());
         key
     }
 
@@ -58,7 +58,7 @@ impl ConnectionWriter {
     /// # Panics
     /// If the connection is gone.
     pub fn set_transport_for_test(&mut self, key: SlotKey, transport: Transport) {
-        self.any(key).expect("an open connection").transport = transport;
+        any(&mut self.connections, key).expect("an open connection").transport = transport;
     }
 
     /// The turn sets this before it serves the last message of its inbox.

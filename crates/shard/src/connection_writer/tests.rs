@@ -9,8 +9,11 @@ use std::{
     time::Duration,
 };
 
+use fanwire_ws::Compression;
+
 use super::*;
 use crate::Transport;
+use crate::connection::is_open;
 
 #[test]
 fn behind_the_last_letter_a_publication_leaves_at_once() {
@@ -69,8 +72,14 @@ fn queued_bytes_and_blocked_connections_are_levels_that_fall_to_zero_when_a_conn
     out.flush();
     let levels =
         |out: &ConnectionWriter| (out.counters.queued_bytes.value(), out.counters.blocked.value());
-    assert_eq!(levels(&out), (out.queued_bytes(key.index) as u64, 1));
-    assert!(out.queued_bytes(key.index) > 0, "no socket holds so much");
+    assert_eq!(
+        levels(&out),
+        (out.connection(key.index).map_or(0, Connection::queued_bytes) as u64, 1)
+    );
+    assert!(
+        out.connection(key.index).map_or(0, Connection::queued_bytes) > 0,
+        "no socket holds so much"
+    );
     out.abort(key);
     out.flush();
     assert_eq!(levels(&out), (0, 0));
@@ -86,7 +95,7 @@ fn a_plain_connection_has_no_rare_parts() {
     out.close(key, 3000, "end");
     out.flush();
     assert_eq!(read(&mut peer), b"\x81\x03one\x81\x03two\x89\x00\x88\x05\x0b\xb8end");
-    assert!(out.any(key).expect("its peer has not closed").rare.is_none());
+    assert!(any(&mut out.connections, key).expect("its peer has not closed").rare.is_none());
 }
 
 #[test]
@@ -107,7 +116,7 @@ fn a_peer_that_is_gone_is_noticed_while_it_is_written_to() {
     drop(peer);
     // The first write succeeds because the reset has not arrived yet; it arrives before the second one.
     publish(&mut out, key, b"one");
-    while out.is_open(key) {
+    while is_open(&out.connections, key) {
         publish(&mut out, key, b"two");
     }
     assert_eq!(out.closed, [(key, CloseCause::Other)]);
@@ -154,7 +163,7 @@ fn a_unidirectional_websocket_ends_with_a_message_and_a_close_frame_if_both_are_
 fn a_unidirectional_peer_that_breaks_the_protocol_gets_a_close_frame_alone() {
     let (mut out, key, mut peer) = connected_as(Transport::UniWebSocket);
     out.settings.uni_websocket.sends_close_frame = false;
-    out.fail(key, 1009, "long");
+    out.send_close(key, 1009, "long", Phase::Failed, CloseCause::Other);
     out.flush();
     let mut received = Vec::new();
     peer.read_to_end(&mut received).expect("a half-closed connection");
@@ -170,7 +179,7 @@ fn a_unidirectional_websocket_has_a_write_timeout_of_its_own() {
     assert_eq!(out.next_deadline(), Some(out.now + Duration::from_secs(3)));
     out.now += Duration::from_secs(2);
     out.advance();
-    assert!(out.is_open(key));
+    assert!(is_open(&out.connections, key));
     out.now += Duration::from_secs(1);
     out.advance();
     assert_eq!(out.closed, [(key, CloseCause::WriteTimeout)]);
@@ -179,14 +188,14 @@ fn a_unidirectional_websocket_has_a_write_timeout_of_its_own() {
 #[test]
 fn a_response_begins_when_the_application_says_or_is_replaced() {
     let (mut out, key, mut peer) = connected_as(Transport::UniHttpStream);
-    out.begin_response(key, b"head\n".to_vec());
+    out.begin_response(key, None, b"head\n".to_vec());
     out.send(key, b"one");
     out.flush();
     assert_eq!(read(&mut peer), b"head\none\n");
     let (mut out, key, mut peer) = connected_as(Transport::UniHttpStream);
     out.refuse(key, b"401".to_vec());
     out.send(key, b"one");
-    out.begin_response(key, b"head\n".to_vec());
+    out.begin_response(key, None, b"head\n".to_vec());
     out.flush();
     let mut received = Vec::new();
     peer.read_to_end(&mut received).expect("the connection has ended");
@@ -194,7 +203,7 @@ fn a_response_begins_when_the_application_says_or_is_replaced() {
 }
 
 fn publish(out: &mut ConnectionWriter, key: SlotKey, message: &[u8]) {
-    let frame = Frame::from(out.framer().frame(Opcode::Text, false, message));
+    let frame = Frame::from(out.framers().shared().frame(Opcode::Text, false, message));
     out.push(key.index, &frame, message, None);
 }
 

@@ -6,6 +6,7 @@
 use std::io::{ErrorKind, Read};
 
 use super::{Application, SlotKey, Turn, share::Share};
+use crate::connection::any;
 use crate::tls::PeerState;
 
 impl<A: Application> Turn<A> {
@@ -17,13 +18,14 @@ impl<A: Application> Turn<A> {
         buffer: &mut [u8],
         share: &mut Share,
     ) -> bool {
-        let Some(connection) = self.out.any(key) else { return false };
+        let Some(connection) = any(&mut self.out.connections, key) else { return false };
         match connection.socket.read(buffer) {
             Ok(0) => self.out.peer_ended(key),
             Ok(count) => {
                 share.read(count);
                 self.receive_records(key, &mut buffer[..count], share);
-                let rest = self.out.any(key).map(|connection| !connection.rest.is_empty());
+                let rest = any(&mut self.out.connections, key)
+                    .map(|connection| !connection.rest.is_empty());
                 return count == buffer.len() || to_the_end || rest == Some(true);
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => return true,
@@ -34,14 +36,15 @@ impl<A: Application> Turn<A> {
     }
 
     fn receive_records(&mut self, key: SlotKey, records: &mut [u8], share: &mut Share) {
-        let Some(connection) = self.out.any(key) else { return };
+        let Some(connection) = any(&mut self.out.connections, key) else { return };
         let (transport, is_binary) = (connection.transport, connection.is_binary);
         let before = connection.unsent_records();
         let Some(session) = connection.tls_mut() else { return };
         let mut plaintext = std::mem::take(&mut self.plaintext);
         let received = session.receive(records, &mut plaintext);
         self.out.counters.of(transport, is_binary).wire_bytes_in.add(records.len() as u64);
-        self.out.count_answers(key.index, before);
+        let connection = &mut self.out.connections[key.index as usize];
+        self.out.sockets.count_answers(connection, key.index, before);
         self.feed(key, &mut plaintext, share);
         plaintext.clear();
         self.plaintext = plaintext;

@@ -8,21 +8,21 @@ use std::time::Duration;
 
 use fanwire_deflate::Compressor;
 use fanwire_deflate::gap::{
-    Counter, DEPTH_MAX, History, Publication, Reference, SubscriptionWindow,
+    DEPTH_MAX, History, Publication, Reference, SubscriptionWindow, WindowCounter,
 };
 
 use super::{Client, Codec, Delivery, Memory};
-use crate::mode::Depth;
+use crate::mode::ContextDepth;
 use crate::stream::{Clock, Stream};
 
 pub(super) struct Context<'a> {
     stream: &'a Stream<'a>,
-    depth: Depth,
+    depth: ContextDepth,
     channels: usize,
     history: History,
     /// Window of a client that is connected from the first message on.
     reach: SubscriptionWindow,
-    counter: Counter,
+    counter: WindowCounter,
     /// The publications that a client of one channel has got, when they are limited.
     last: VecDeque<Publication>,
     /// Compressor for messages that are too long for a history.
@@ -33,11 +33,16 @@ pub(super) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    pub(super) fn new(stream: &'a Stream<'a>, depth: Depth, channels: usize, level: u8) -> Self {
+    pub(super) fn new(
+        stream: &'a Stream<'a>,
+        depth: ContextDepth,
+        channels: usize,
+        level: u8,
+    ) -> Self {
         let (count, bytes) = match depth {
             // The message itself is in the history, too.
-            Depth::Publications(depth) => (depth, (depth + 1) * stream.longest),
-            Depth::Window => (DEPTH_MAX, WINDOW_BYTES),
+            ContextDepth::Publications(depth) => (depth, (depth + 1) * stream.longest),
+            ContextDepth::Window => (DEPTH_MAX, WINDOW_BYTES),
         };
         let bytes = bytes.max(1).next_power_of_two().min(WINDOW_BYTES);
         Self {
@@ -46,7 +51,7 @@ impl<'a> Context<'a> {
             channels,
             history: History::new(bytes, count.clamp(1, DEPTH_MAX), level),
             reach: SubscriptionWindow::default(),
-            counter: Counter::default(),
+            counter: WindowCounter::default(),
             last: VecDeque::new(),
             compressor: Compressor::new(level),
             client: Client::new(),
@@ -75,10 +80,11 @@ impl<'a> Context<'a> {
 
     fn reference(&self, publication: &Publication) -> Reference {
         match self.depth {
-            Depth::Publications(0) => Reference::ALONE,
+            ContextDepth::Publications(0) => Reference::ALONE,
             // A client that has got so many and no more.
-            Depth::Publications(_) if self.channels == 1 => {
-                let (mut reach, mut counter) = (SubscriptionWindow::default(), Counter::default());
+            ContextDepth::Publications(_) if self.channels == 1 => {
+                let (mut reach, mut counter) =
+                    (SubscriptionWindow::default(), WindowCounter::default());
                 self.last.iter().for_each(|earlier| reach.queued(earlier, &mut counter));
                 reach.reference(publication, counter, WINDOW_BITS)
             }
@@ -88,7 +94,7 @@ impl<'a> Context<'a> {
 
     fn queued(&mut self, publication: Publication) {
         self.reach.queued(&publication, &mut self.counter);
-        if let Depth::Publications(depth) = self.depth {
+        if let ContextDepth::Publications(depth) = self.depth {
             self.last.push_back(publication);
             let surplus = self.last.len().saturating_sub(depth);
             self.last.drain(..surplus);
@@ -134,9 +140,10 @@ impl Codec for Context<'_> {
 
     fn memory(&self) -> Memory {
         match self.depth {
-            Depth::Publications(0) => Memory::default(),
+            ContextDepth::Publications(0) => Memory::default(),
             _ => Memory {
-                connection: size_of::<Counter>() + self.channels * size_of::<SubscriptionWindow>(),
+                connection: size_of::<WindowCounter>()
+                    + self.channels * size_of::<SubscriptionWindow>(),
                 channel: self.history.memory(),
             },
         }

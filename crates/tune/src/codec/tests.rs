@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
-use fanwire_deflate::gap::{Counter, History, SubscriptionWindow};
+use fanwire_deflate::gap::{History, SubscriptionWindow, WindowCounter};
 use fanwire_protocol::Encoding;
 
 use super::{Client, Delivery, Memory, of};
 use crate::input::Sample;
-use crate::mode::{self, Depth, Mode};
+use crate::mode::{self, ContextDepth, Mode};
 use crate::stream::{Clock, Settings, Stream};
 
 fn sample(encoding: Encoding, payloads: Vec<Vec<u8>>) -> Sample {
@@ -39,7 +39,7 @@ fn delivered(mode: Mode, sample: &Sample) -> (Vec<Delivery>, Memory) {
 }
 
 fn context(depth: usize, channels: usize) -> Mode {
-    Mode::Context { depth: Depth::Publications(depth), channels }
+    Mode::Context { depth: ContextDepth::Publications(depth), channels }
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn no_frame_refers_to_more_publications_than_the_mode_says() {
         let deepest = deliveries.iter().map(|delivery| delivery.depth).max();
         assert_eq!(deepest, Some(depth));
     }
-    let whole = Mode::Context { depth: Depth::Window, channels: 1 };
+    let whole = Mode::Context { depth: ContextDepth::Window, channels: 1 };
     assert_eq!(delivered(whole, &sample).0[39].depth, 39);
 }
 
@@ -82,8 +82,8 @@ fn memory_is_what_the_engine_says() {
     let sample = states(40);
     assert_eq!(delivered(Mode::Standalone { level: 6 }, &sample).1, Memory::default());
     assert_eq!(delivered(context(0, 1), &sample).1, Memory::default());
-    let one = size_of::<Counter>() + size_of::<SubscriptionWindow>();
-    let three = size_of::<Counter>() + 3 * size_of::<SubscriptionWindow>();
+    let one = size_of::<WindowCounter>() + size_of::<SubscriptionWindow>();
+    let three = size_of::<WindowCounter>() + 3 * size_of::<SubscriptionWindow>();
     assert_eq!(delivered(context(1, 1), &sample).1.connection, one);
     assert_eq!(delivered(context(1, 3), &sample).1.connection, three);
     let own = Mode::Dedicated { window_bits: 12, memory_level: 5 };

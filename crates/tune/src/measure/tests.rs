@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use fanwire_protocol::Encoding;
 
-use super::{Clock, Report, Settings, curves, measure};
+use super::{Clock, Measurement, Settings, curves, measure};
 use crate::input::Sample;
-use crate::mode::{Depth, Group, Mode};
+use crate::mode::{ContextDepth, Group, Mode};
 
-fn report(payloads: Vec<Vec<u8>>, encoding: Encoding, channels: usize) -> Report {
+fn report(payloads: Vec<Vec<u8>>, encoding: Encoding, channels: usize) -> Measurement {
     let (file, channel) = ("a.jsonl".to_owned(), "a".to_owned());
     let sample = Sample { file, channel, encoding, payloads, has_more: false };
     let looks = Cell::new(0);
@@ -30,7 +30,7 @@ fn lines(count: usize) -> Vec<Vec<u8>> {
     (0..count).map(line).map(String::into_bytes).collect()
 }
 
-fn names(report: &Report, group: Group) -> Vec<String> {
+fn names(report: &Measurement, group: Group) -> Vec<String> {
     let rows = report.rows.iter().filter(|row| row.mode.group() == group);
     rows.map(|row| row.mode.to_string()).collect()
 }
@@ -104,7 +104,7 @@ fn a_curve_has_every_depth_and_the_bytes_of_the_table() {
         curves.iter().map(|curve| (curve.channels, curve.bytes.len())).collect();
     assert_eq!((lengths, begun), (vec![(1, 17), (2, 9)], 26));
     for row in &report.rows {
-        if let Mode::Context { depth: Depth::Publications(depth), channels } = row.mode {
+        if let Mode::Context { depth: ContextDepth::Publications(depth), channels } = row.mode {
             let curve = curves.iter().find(|curve| curve.channels == channels).expect("a curve");
             assert_eq!(curve.bytes[depth], row.bytes(), "{}", row.mode.title());
         }

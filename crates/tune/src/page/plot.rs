@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 
 use super::{class, escaped};
 use crate::figure;
-use crate::measure::{Report, Row};
-use crate::mode::{Depth, Group, Mode};
+use crate::measure::{Measurement, Row};
+use crate::mode::{ContextDepth, Group, Mode};
 use crate::text;
 use axis::Axis;
 
@@ -18,7 +18,7 @@ mod depth;
 pub(super) use depth::depth;
 
 /// A bar for each mode, as long as its average message; the recommended one is named.
-pub(super) fn bars(report: &Report, recommended: Mode) -> String {
+pub(super) fn bars(report: &Measurement, recommended: Mode) -> String {
     let longest = report.rows.iter().map(Row::bytes).fold(0.0, f64::max);
     let mut body = String::new();
     let mut y = 0.0;
@@ -57,7 +57,7 @@ pub(super) fn bars(report: &Report, recommended: Mode) -> String {
 }
 
 /// Bytes against the time to compress.
-pub(super) fn time(report: &Report) -> String {
+pub(super) fn time(report: &Measurement) -> String {
     let rows = rows(report, &|row| row.micros.map(|micros| micros.compress));
     let across = Axis::new(rows.iter().map(|(_, micros)| *micros), LEFT, RIGHT);
     let ticks = across.ticks().into_iter().map(|(value, x)| (tick(value), x)).collect();
@@ -65,7 +65,7 @@ pub(super) fn time(report: &Report) -> String {
 }
 
 /// Bytes against what a server holds for a channel and its receivers.
-pub(super) fn memory(report: &Report, receivers: u64) -> String {
+pub(super) fn memory(report: &Measurement, receivers: u64) -> String {
     // Nothing has no place on a logarithmic axis; it stands at its left end.
     let rows = rows(report, &|row| {
         let bytes = row.memory.connection as f64 * receivers as f64 + row.memory.channel as f64;
@@ -81,15 +81,16 @@ pub(super) fn memory(report: &Report, receivers: u64) -> String {
 }
 
 /// The rows that have a place across. K = 0 is standalone, and would only lengthen the lines.
-fn rows<'a>(report: &'a Report, place: &dyn Fn(&Row) -> Option<f64>) -> Vec<(&'a Row, f64)> {
-    let is_plotted =
-        |row: &&Row| !matches!(row.mode, Mode::Context { depth: Depth::Publications(0), .. });
+fn rows<'a>(report: &'a Measurement, place: &dyn Fn(&Row) -> Option<f64>) -> Vec<(&'a Row, f64)> {
+    let is_plotted = |row: &&Row| {
+        !matches!(row.mode, Mode::Context { depth: ContextDepth::Publications(0), .. })
+    };
     report.rows.iter().filter(is_plotted).filter_map(|row| Some((row, place(row)?))).collect()
 }
 
 fn scatter(
     name: &str,
-    report: &Report,
+    report: &Measurement,
     rows: &[(&Row, f64)],
     across: Axis,
     ticks: Vec<(String, f64)>,
@@ -154,10 +155,12 @@ fn label(mode: Mode) -> Option<(&'static str, &'static str, f64, f64)> {
         Mode::Dedicated { window_bits: 9, memory_level: 1 } => ("9/1", "middle", 0.0, -10.0),
         Mode::Dedicated { window_bits: 15, memory_level: 9 } => ("15/9", "start", 9.0, 4.0),
         Mode::Delta { is_compressed: false } => ("delta", "middle", 0.0, -10.0),
-        Mode::Context { depth: Depth::Publications(1), channels: 1 } => {
+        Mode::Context { depth: ContextDepth::Publications(1), channels: 1 } => {
             ("K = 1", "middle", 0.0, 19.0)
         }
-        Mode::Context { depth: Depth::Publications(1), .. } => ("K = 1", "middle", 0.0, -10.0),
+        Mode::Context { depth: ContextDepth::Publications(1), .. } => {
+            ("K = 1", "middle", 0.0, -10.0)
+        }
         _ => return None,
     })
 }
@@ -180,7 +183,7 @@ fn mark(mode: Mode, x: f64, y: f64) -> String {
     )
 }
 
-fn legend(report: &Report, y: f64, body: &mut String) {
+fn legend(report: &Measurement, y: f64, body: &mut String) {
     let mut groups = Vec::new();
     for row in &report.rows {
         if row.mode != Mode::Raw

@@ -7,15 +7,15 @@ use fanwire_protocol::Encoding;
 
 use super::{Advice, Compression, Scale};
 use crate::codec::Memory;
-use crate::measure::{Micros, Report, Row};
-use crate::mode::{Depth, Mode};
+use crate::measure::{Measurement, Micros, Row};
+use crate::mode::{ContextDepth, Mode};
 use crate::stats::Sizes;
 use crate::stream::Settings;
 
 const SCALE: Scale = Scale { dollars_per_gb: 0.1, publications_per_second: 10.0, receivers: 1_000 };
 
-const ONE: Mode = Mode::Context { depth: Depth::Window, channels: 1 };
-const MANY: Mode = Mode::Context { depth: Depth::Publications(4), channels: 5 };
+const ONE: Mode = Mode::Context { depth: ContextDepth::Window, channels: 1 };
+const MANY: Mode = Mode::Context { depth: ContextDepth::Publications(4), channels: 5 };
 
 fn row(mode: Mode, sizes: Vec<u32>) -> Row {
     let micros = Micros { compress: 10.0, decompress: 1.0, again: Some(0.5) };
@@ -25,7 +25,7 @@ fn row(mode: Mode, sizes: Vec<u32>) -> Row {
 
 /// A report whose frames all have the same size in a mode: raw, standalone at two levels, a
 /// compressor per connection, one channel, several channels.
-pub(crate) fn report(raw: u32, standalone: [u32; 2], own: u32, one: u32, many: u32) -> Report {
+pub(crate) fn report(raw: u32, standalone: [u32; 2], own: u32, one: u32, many: u32) -> Measurement {
     let sizes = |size| vec![size; 300];
     let [low, high] = standalone;
     let rows = vec![
@@ -36,7 +36,7 @@ pub(crate) fn report(raw: u32, standalone: [u32; 2], own: u32, one: u32, many: u
         row(ONE, sizes(one)),
         row(MANY, sizes(many)),
     ];
-    Report {
+    Measurement {
         file: "score <live>.jsonl".to_owned(),
         channel: "score".to_owned(),
         encoding: Encoding::Json,
@@ -48,7 +48,7 @@ pub(crate) fn report(raw: u32, standalone: [u32; 2], own: u32, one: u32, many: u
     }
 }
 
-fn check(report: &Report, expect: Compression, mode: Mode) -> Advice {
+fn check(report: &Measurement, expect: Compression, mode: Mode) -> Advice {
     let advice = Advice::new(report, SCALE);
     assert_eq!((advice.compression, advice.mode), (expect, mode));
     let value = format!("compression: {}\n", expect.name());
@@ -84,7 +84,7 @@ fn a_compressor_per_connection_is_compared_with() {
 #[test]
 fn a_depth_that_saves_less_than_a_hundredth_is_not_worth_its_memory() {
     let mut report = report(2_000, [800, 780], 60, 60, 1_000);
-    let depth = |depth| Mode::Context { depth: Depth::Publications(depth), channels: 5 };
+    let depth = |depth| Mode::Context { depth: ContextDepth::Publications(depth), channels: 5 };
     report.rows.pop();
     let rows = [(1, 900), (2, 806), (4, 800), (8, 803)];
     report.rows.extend(rows.map(|(at, size)| row(depth(at), vec![size; 300])));

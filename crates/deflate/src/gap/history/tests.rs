@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::gap::{Counter, SubscriptionWindow};
+use crate::gap::{SubscriptionWindow, WindowCounter};
 
 #[test]
 fn a_message_that_is_empty_or_too_long_is_no_publication() {
@@ -82,7 +82,7 @@ fn a_history_of_1_kib_takes_less_than_6_kb() {
 #[test]
 fn peers_keep_their_context_when_a_history_is_resized() {
     let mut history = History::new(4_096, 8, 6);
-    let (mut window, mut counter) = (SubscriptionWindow::default(), Counter::default());
+    let (mut window, mut counter) = (SubscriptionWindow::default(), WindowCounter::default());
     let mut publish = |history: &mut History| {
         counter.advance(10); // other traffic
         let publication = history.publish(&[7; 300]).expect("a usual length");

@@ -8,7 +8,7 @@ use crate::gap::History;
 
 #[test]
 fn a_connection_takes_8_bytes_and_a_subscription_32() {
-    assert_eq!(size_of::<Counter>(), 8);
+    assert_eq!(size_of::<WindowCounter>(), 8);
     assert_eq!(size_of::<SubscriptionWindow>(), 32);
 }
 
@@ -59,7 +59,7 @@ fn much_other_traffic_ends_the_context() {
 #[test]
 fn a_missed_publication_ends_the_context() {
     let mut history = History::new(1 << 15, 4, 6);
-    let (mut window, mut counter) = (SubscriptionWindow::default(), Counter::default());
+    let (mut window, mut counter) = (SubscriptionWindow::default(), WindowCounter::default());
     let mut publish = || history.publish(&[b'x'; 50]).expect("a usual length");
     window.queued(&publish(), &mut counter);
     publish();
@@ -71,7 +71,7 @@ fn a_missed_publication_ends_the_context() {
 
 #[test]
 fn another_history_of_the_channel_starts_without_context() {
-    let (mut window, mut counter) = (SubscriptionWindow::default(), Counter::default());
+    let (mut window, mut counter) = (SubscriptionWindow::default(), WindowCounter::default());
     let mut history = History::new(1 << 15, 4, 6);
     window.queued(&history.publish(b"a message").expect("a usual length"), &mut counter);
     let mut history = History::new(1 << 15, 4, 6);
@@ -84,7 +84,7 @@ fn another_history_of_the_channel_starts_without_context() {
 #[test]
 fn a_quote_stands_for_the_newest_publication_once() {
     let mut history = History::new(1 << 15, 4, 6);
-    let (mut window, mut counter) = (SubscriptionWindow::default(), Counter::default());
+    let (mut window, mut counter) = (SubscriptionWindow::default(), WindowCounter::default());
     let publish = |history: &mut History| history.publish(&[b'x'; 100]).expect("short");
     publish(&mut history);
     let embedded_part = history.embed(10..90).expect("a part");
@@ -107,7 +107,7 @@ fn a_quote_stands_for_the_newest_publication_once() {
 #[test]
 fn a_publication_missed_after_a_quote_ends_the_context() {
     let mut history = History::new(1 << 15, 4, 6);
-    let (mut window, counter) = (SubscriptionWindow::default(), Counter::default());
+    let (mut window, counter) = (SubscriptionWindow::default(), WindowCounter::default());
     history.publish(&[b'x'; 100]).expect("short");
     window.embedded(history.embed(10..90).expect("a part"), 0, counter);
     history.publish(&[b'x'; 100]).expect("short");
@@ -118,7 +118,7 @@ fn a_publication_missed_after_a_quote_ends_the_context() {
 
 fn check(sizes: &[usize], other: impl Fn(usize) -> usize, window_bits: u8, expect: &[&str]) {
     let mut history = History::new(1 << 15, 4, 6);
-    let (mut window, mut counter) = (SubscriptionWindow::default(), Counter::default());
+    let (mut window, mut counter) = (SubscriptionWindow::default(), WindowCounter::default());
     let mut found = Vec::new();
     for (at, size) in sizes.iter().enumerate() {
         let publication = history.publish(&vec![b'x'; *size]).expect("a usual length");

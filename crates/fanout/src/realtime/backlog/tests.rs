@@ -14,16 +14,16 @@ use super::*;
 enum Step {
     Hold {
         connection: u32,
-        place: u32,
+        subscription: SubscriptionIndex,
         key: Option<u8>,
     },
     Pop {
         connection: u32,
     },
-    /// The subscription at `place` ends, and the last one moves there.
+    /// A subscription ends, and the last one moves to its index.
     End {
         connection: u32,
-        place: u32,
+        subscription: SubscriptionIndex,
     },
     Remove {
         connection: u32,
@@ -31,19 +31,19 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let (connection, place) = (0..2_u32, 0..PLACES);
+    let (connection, subscription) = (0..2_u32, (0..SUBSCRIPTIONS).prop_map(SubscriptionIndex));
     prop_oneof![
-        6 => (connection.clone(), place.clone(), proptest::option::weighted(0.8, 0..8_u8))
-            .prop_map(|(connection, place, key)| Step::Hold { connection, place, key }),
+        6 => (connection.clone(), subscription.clone(), proptest::option::weighted(0.8, 0..8_u8))
+            .prop_map(|(connection, subscription, key)| Step::Hold { connection, subscription, key }),
         3 => connection.clone().prop_map(|connection| Step::Pop { connection }),
-        1 => (connection.clone(), place)
-            .prop_map(|(connection, place)| Step::End { connection, place }),
+        1 => (connection.clone(), subscription)
+            .prop_map(|(connection, subscription)| Step::End { connection, subscription }),
         1 => connection.prop_map(|connection| Step::Remove { connection }),
     ]
 }
 
-/// (place, key or reliable, number), in the order in which they were published.
-type Model = Vec<(u32, Option<u8>, u64)>;
+/// (subscription, key or reliable, number), in the order in which they were published.
+type Model = Vec<(SubscriptionIndex, Option<u8>, u64)>;
 
 proptest! {
     #[test]
@@ -58,14 +58,14 @@ proptest! {
         });
         for (number, step) in (1..).zip(steps) {
             match step {
-                Step::Hold { connection, place, key } => {
+                Step::Hold { connection, subscription, key } => {
                     let broadcast = broadcast(number, key, &delivery);
-                    let held = backlogs.hold(connection, place, &broadcast, DeltaMode::Patch);
+                    let held = backlogs.hold(connection, subscription, &broadcast, DeltaMode::Patch);
                     let model = &mut models[connection as usize];
-                    let waits = key.is_some() || model.iter().any(|one| one.0 == place);
+                    let waits = key.is_some() || model.iter().any(|one| one.0 == subscription);
                     prop_assert_eq!(held, waits);
                     if waits {
-                        add(model, place, key, number);
+                        add(model, subscription, key, number);
                     }
                 }
                 Step::Pop { connection } => {
@@ -76,17 +76,20 @@ proptest! {
                         continue;
                     };
                     prop_assert_eq!(waiting.delta_mode, DeltaMode::Full);
-                    let first = model.iter().position(|one| one.0 == waiting.place);
+                    let first = model.iter().position(|one| one.0 == waiting.subscription);
                     let (_, _, number) = model.remove(first.expect("it waits"));
                     prop_assert_eq!(waiting.broadcast.publication().offset, number);
                 }
-                Step::End { connection, place } => {
-                    let last = PLACES - 1;
-                    let reliable = backlogs.ended(connection, place, last);
+                Step::End { connection, subscription } => {
+                    let last = SubscriptionIndex(SUBSCRIPTIONS - 1);
+                    let reliable = backlogs.ended(
+                        connection,
+                        MovedSubscription { to: subscription, from: last },
+                    );
                     let model = &mut models[connection as usize];
-                    prop_assert_eq!(numbers(&reliable), reliable_of(model, |at| at == place));
-                    model.retain(|one| one.0 != place);
-                    model.iter_mut().filter(|one| one.0 == last).for_each(|one| one.0 = place);
+                    prop_assert_eq!(numbers(&reliable), reliable_of(model, |at| at == subscription));
+                    model.retain(|one| one.0 != subscription);
+                    model.iter_mut().filter(|one| one.0 == last).for_each(|one| one.0 = subscription);
                 }
                 Step::Remove { connection } => {
                     let mut reliable = numbers(&backlogs.remove(connection));
@@ -100,16 +103,16 @@ proptest! {
     }
 }
 
-fn add(model: &mut Model, place: u32, key: Option<u8>, number: u64) {
+fn add(model: &mut Model, subscription: SubscriptionIndex, key: Option<u8>, number: u64) {
     if key.is_some() {
-        let before = model.iter().position(|one| (one.0, one.1) == (place, key));
-        let keys = model.iter().filter(|one| one.0 == place && one.1.is_some()).count();
-        let oldest = || model.iter().position(|one| one.0 == place && one.1.is_some());
+        let before = model.iter().position(|one| (one.0, one.1) == (subscription, key));
+        let keys = model.iter().filter(|one| one.0 == subscription && one.1.is_some()).count();
+        let oldest = || model.iter().position(|one| one.0 == subscription && one.1.is_some());
         if let Some(removed) = before.or_else(|| (keys == KEYS_MAX).then(oldest).flatten()) {
             model.remove(removed);
         }
     }
-    model.push((place, key, number));
+    model.push((subscription, key, number));
 }
 
 fn check_sums(backlogs: &Backlogs, models: &[Model; 2]) {
@@ -118,8 +121,10 @@ fn check_sums(backlogs: &Backlogs, models: &[Model; 2]) {
         assert_eq!(backlogs.has_waiting(connection), !model.is_empty());
         let reliable = model.iter().filter(|one| one.1.is_none()).count();
         assert_eq!(backlogs.reliable_bytes(connection), reliable * (WAITING_BYTES + DATA.len()));
-        subscriptions +=
-            (0..PLACES).filter(|place| model.iter().any(|one| one.0 == *place)).count();
+        subscriptions += (0..SUBSCRIPTIONS)
+            .map(SubscriptionIndex)
+            .filter(|subscription| model.iter().any(|one| one.0 == *subscription))
+            .count();
     }
     assert_eq!(backlogs.counters[0].subscriptions.value(), subscriptions as u64);
 }
@@ -144,10 +149,10 @@ fn numbers(waiting: &[Waiting]) -> Vec<u64> {
     waiting.iter().map(|one| one.broadcast.publication().offset).collect()
 }
 
-fn reliable_of(model: &Model, is_of: impl Fn(u32) -> bool) -> Vec<u64> {
+fn reliable_of(model: &Model, is_of: impl Fn(SubscriptionIndex) -> bool) -> Vec<u64> {
     model.iter().filter(|one| one.1.is_none() && is_of(one.0)).map(|one| one.2).collect()
 }
 
-const PLACES: u32 = 3;
+const SUBSCRIPTIONS: u32 = 3;
 const KEYS_MAX: usize = 5;
 const DATA: &str = "{}";

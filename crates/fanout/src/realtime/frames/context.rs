@@ -11,14 +11,16 @@ use std::{
 
 use fanwire_deflate::Envelope;
 use fanwire_deflate::gap::{Depth, Parse, Publication, Reference};
-use fanwire_node::{Broadcast, DeltaMode};
+use fanwire_node::{Broadcast, DeltaMode, SubscriptionIndex};
 use fanwire_protocol::Encoding;
 use fanwire_ws::frame;
 use hashbrown::HashMap;
 
 use super::{Delivery, FrameStats, Frames, encoding, opcode, prepared_of};
 use crate::compression::{DeliveryKind, EncodingHistory};
-use fanwire_shard::{BorrowedFrame, Compression, ConnectionWriter, Frame, Framing, PeerFormat};
+use fanwire_shard::{
+    BorrowedFrame, Compression, ConnectionWriter, Frame, Framing, PeerFormat, WindowIndex,
+};
 
 /// The frames made so far, and the next receivers.
 #[derive(Default)]
@@ -91,15 +93,19 @@ struct EmittedFrame {
 /// A connection and its subscription, and the index of its frame.
 pub(super) struct PendingReceiver {
     pub(super) connection: u32,
-    pub(super) place: u32,
+    pub(super) subscription: SubscriptionIndex,
     pub(super) format: PeerFormat,
     reference: Reference,
     frame: Option<usize>,
 }
 
 impl PendingReceiver {
-    pub(super) fn new(connection: u32, place: u32, format: PeerFormat) -> Self {
-        Self { connection, place, format, reference: Reference::ALONE, frame: None }
+    pub(super) fn new(
+        connection: u32,
+        subscription: SubscriptionIndex,
+        format: PeerFormat,
+    ) -> Self {
+        Self { connection, subscription, format, reference: Reference::ALONE, frame: None }
     }
 }
 
@@ -165,8 +171,11 @@ impl Frames {
     ) {
         for receiver in &mut *pending {
             if let Compression::Context { window_bits } = receiver.format.compression {
-                let PendingReceiver { connection, place, .. } = *receiver;
-                receiver.reference = out.reference(connection, place, publication, window_bits);
+                let PendingReceiver { connection, subscription, .. } = *receiver;
+                let window = WindowIndex(subscription.0);
+                receiver.reference = out
+                    .connection(connection)
+                    .map_or(Reference::ALONE, |it| it.reference(window, publication, window_bits));
             }
         }
         let counters = self.contexts.counters_of(broadcast);
@@ -209,8 +218,15 @@ impl Frames {
         let (EmittedFrame { at, copy }, stats) = &mut frames[index];
         stats.deliveries += 1;
         let frame = BorrowedFrame { bytes: &bytes[at.clone()], copy };
-        let PendingReceiver { connection, place, .. } = *receiver;
-        out.push_publication(connection, place, &frame, delivery.message, publication, stream);
+        let PendingReceiver { connection, subscription, .. } = *receiver;
+        out.push_publication(
+            connection,
+            WindowIndex(subscription.0),
+            &frame,
+            delivery.message,
+            publication,
+            stream,
+        );
     }
 }
 
@@ -299,10 +315,10 @@ fn kind(reference: &Reference) -> DeliveryKind {
 }
 
 fn delivery<'a>(receiver: &PendingReceiver, broadcast: &'a Broadcast) -> Option<Delivery<'a>> {
-    let PendingReceiver { connection, place, format, .. } = *receiver;
+    let PendingReceiver { connection, subscription, format, .. } = *receiver;
     let (encoding, delta_mode) = (encoding(format.is_binary), DeltaMode::Plain);
     let message = broadcast.message_in(delta_mode, encoding)?;
-    Some(Delivery { connection, place, encoding, delta_mode, format, broadcast, message })
+    Some(Delivery { connection, subscription, encoding, delta_mode, format, broadcast, message })
 }
 
 /// Receivers whose frames are made before the first of them is written. With 16, game states to five channels each take

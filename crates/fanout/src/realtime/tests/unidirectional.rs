@@ -24,7 +24,7 @@ use fanwire_shard::{
 use super::NoticeInbox;
 use crate::compression::{ContextSettings, Contexts, Policies};
 use crate::realtime::testing::{frames, inflate};
-use crate::realtime::{ConnectRefusal, EncodeWorker, Opening, Realtime};
+use crate::realtime::{ConnectRefusal, EncodeWorker, NewSession, Realtime};
 
 /// One shard with its clients, whose turns the test runs.
 struct Shard {
@@ -66,7 +66,12 @@ impl Shard {
         Self { node, notices, realtime, out, listener }
     }
 
-    fn open(&mut self, transport: Transport, compression: Compression, opening: Opening) -> Peer {
+    fn open(
+        &mut self,
+        transport: Transport,
+        compression: Compression,
+        opening: NewSession,
+    ) -> Peer {
         let address = self.listener.local_addr().expect("bound");
         let peer = TcpStream::connect(address).expect("it listens");
         peer.set_nonblocking(true).expect("a socket");
@@ -277,7 +282,7 @@ fn a_response_that_waits_for_connect_has_its_head_or_its_status() {
     };
     let opening = || {
         let (hello, response) = (hello(Transport::UniHttpStream), Box::new(respond));
-        Opening { hello, response: Some(response) }
+        NewSession { hello, response: Some(response) }
     };
     let mut shard = Shard::new(false);
     let mut peer = shard.open(Transport::UniHttpStream, Compression::Raw, opening());

@@ -19,7 +19,7 @@ pub(in crate::command) fn begin(
     parameters: SubscribeParameters<'_>,
     number: usize,
 ) -> PendingChannel {
-    let channel = context.node.channels().join(parameters.channel, context.session_table.shard());
+    let channel = context.node.channels().join(parameters.channel, context.session_table.shard);
     let mode = parameters.mode;
     let claimed = effective_claim(&parameters, namespace);
     let was_recovering = parameters.recovers || claimed.is_some();

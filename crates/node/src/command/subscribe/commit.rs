@@ -11,12 +11,15 @@ use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeResult};
 
 use super::recover::decide;
 use crate::command::CommandContext;
+use crate::deadlines;
 use crate::delta;
 use crate::encode_job::{self, Encoded, ReplySource};
 use crate::hooks::ClientReport;
+use crate::index::SubscriptionIndex;
 use crate::pending::{BufferedMessages, Large, PendingChannel};
 use crate::recovery::Unrecovered;
 use crate::refusal::Refusal;
+use crate::session_effects;
 use crate::session_table::NewSubscription;
 use crate::subscribers::{CatchUp, DeltaState};
 
@@ -57,7 +60,7 @@ pub(in crate::command) fn all(
     let decided = match decided {
         Ok(decided) => decided,
         Err(error) => {
-            context.session_table.abandon(context.node, context.key.index, channels);
+            context.abandon(&channels);
             return Err(error.into());
         }
     };
@@ -90,7 +93,7 @@ fn commit_encoded(
         .find_map(|pending_channel| pending_channel.slice.take().and_then(Result::err));
     let messages = match failed.map_or(encoded, Err) {
         Ok(Encoded { messages: Some(messages), saved }) => {
-            context.session_table.counters().count_deltas(saved);
+            context.session_table.counters.count_deltas(saved);
             Ok(messages)
         }
         Ok(Encoded { messages: None, .. }) => Err(Disconnect::INAPPROPRIATE_PROTOCOL.into()),
@@ -107,7 +110,7 @@ fn commit_encoded(
             Ok(messages)
         }
         Err(refusal) => {
-            context.session_table.abandon(context.node, context.key.index, channels);
+            context.abandon(&channels);
             Err(refusal)
         }
     }
@@ -124,7 +127,7 @@ fn commit(
         result.delta = true;
         context.backlog.compared += delta::payload_bytes(&result.publications);
         let saved = delta::shape_missed(context.session().encoding, &mut result.publications);
-        context.session_table.counters().count_deltas(saved);
+        context.session_table.counters.count_deltas(saved);
     }
     let (missed, recovered) = (result.publications.len(), pending_channel.outcome());
     add_subscription(context, pending_channel, top, missed);
@@ -154,7 +157,7 @@ fn add_subscription(
     } = pending_channel;
     let BufferedMessages { broadcasts, may_have_gap } = buffered;
     let (node, index) = (context.node, context.key.index);
-    let place = context.session_table.add_subscription(
+    let own = context.session_table.add_subscription(
         index,
         &channel,
         NewSubscription { server_side, is_tile: false, terms },
@@ -164,7 +167,8 @@ fn add_subscription(
         false => CatchUp::all(broadcasts),
     };
     if tracking.positioned {
-        context.session_table.position_tracker(node, index, place, caught_up.position, context.now);
+        let (table, position) = (&mut *context.session_table, caught_up.position);
+        session_effects::track_position(node, table, (index, own), position, context.now);
     }
     if tracking.positioned && may_have_gap {
         context.session_table.report_possible_gap(&channel, node.clock().moment(context.now));
@@ -173,34 +177,36 @@ fn add_subscription(
         // Its recovered publication is the base of the first delta.
         Some(mark) => context.session_table.agree(
             index,
-            place,
+            own,
             if missed > 0 { DeltaState::HasStream } else { mark },
         ),
         // Subscriptions with deltas take no part in context compression.
-        None if missed > 0 => context.session_table.recover(index, place),
+        None if missed > 0 => context.session_table.recover(index, own),
         None => {}
     }
-    context.backlog.add(place, caught_up);
+    context.backlog.add(own, caught_up);
     if visibility.present {
-        context.session_table.appeared(node, index, place, context.now);
+        let renew_at = || deadlines::first_renewal(node, context.now);
+        context.session_table.appeared(index, own, renew_at);
     }
     if visibility.wants_join_leave {
-        context.session_table.want_join_leave(index, place);
+        context.session_table.want_join_leave(index, own);
     }
     if visibility.announced {
-        context.session_table.announce(node, index, place);
+        session_effects::announce(node, context.session_table, index, own);
     }
-    report_subscribed(context, place, &channel, requested_data);
+    report_subscribed(context, own, &channel, requested_data);
     if let Some(view) = view {
         // It was checked when the subscribe began, and a new viewer leaves no tile.
-        let _ = context.session_table.set_view(node, index, &channel, *view);
+        let viewer = (index, &channel);
+        let _ = session_effects::set_view(node, context.session_table, viewer, *view);
     }
 }
 
 /// Reports a subscription, and before the first one of a connect the client: it does not count as connected yet.
 fn report_subscribed(
     context: &CommandContext<'_>,
-    place: usize,
+    own: SubscriptionIndex,
     channel: &Arc<str>,
     requested_data: Bytes,
 ) {
@@ -209,14 +215,14 @@ fn report_subscribed(
     if !session.is_connected() && session.channel_count() == 1 {
         report(ClientReport::Connected { client: session.client_info(None) });
     }
-    let client = session.client_info(Some(&session.subscriptions[place]));
+    let client = session.client_info(Some(session.subscription(own)));
     let (channel, data) = (Arc::clone(channel), requested_data);
     report(ClientReport::Subscribed { client, channel, data });
 }
 
 /// Counts a subscription; `recovered` is the result of its recovery, if it requested one.
 fn count(context: &CommandContext<'_>, recovered: Option<Result<(), Unrecovered>>, missed: usize) {
-    let counters = context.session_table.counters();
+    let counters = &context.session_table.counters;
     counters.subscriptions_accepted.add(1);
     if let Some(recovered) = recovered {
         match recovered {

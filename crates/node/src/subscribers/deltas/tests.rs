@@ -35,12 +35,12 @@ fn off_stream(number: usize) -> Broadcast {
 
 fn deltas(mark: DeltaState) -> Deltas {
     let mut deltas = Deltas::new(1);
-    deltas.agree(0, Encoding::Json, mark);
+    deltas.agree(SubscriberIndex(0), Encoding::Json, mark);
     deltas
 }
 
 fn send(deltas: &mut Deltas, broadcast: &Broadcast) -> DeltaMode {
-    let delta_mode = deltas.send(0, broadcast);
+    let delta_mode = deltas.send(SubscriberIndex(0), broadcast);
     deltas.settle(broadcast);
     delta_mode
 }
@@ -55,7 +55,7 @@ fn who_has_not_agreed_is_sent_everything_plainly() {
     let mut deltas = deltas(DeltaState::AwaitsStream);
     deltas.push();
     for number in 1..4 {
-        assert_eq!(deltas.send(1, &next(number)), DeltaMode::Plain);
+        assert_eq!(deltas.send(SubscriberIndex(1), &next(number)), DeltaMode::Plain);
     }
 }
 
@@ -66,7 +66,7 @@ fn who_follows_the_stream_is_sent_patches_while_it_holds_the_one_before() {
     assert_eq!(send(&mut deltas, &next(2)), DeltaMode::Patch);
     assert_eq!(send(&mut deltas, &broadcast(3, 3, Delta::Off)), DeltaMode::Full);
     assert_eq!(send(&mut deltas, &next(4)), DeltaMode::Patch);
-    deltas.skip(0);
+    deltas.skip(SubscriberIndex(0));
     assert_eq!(send(&mut deltas, &next(6)), DeltaMode::Full);
     assert_eq!(send(&mut deltas, &off_stream(7)), DeltaMode::Full);
     assert_eq!(send(&mut deltas, &next(8)), DeltaMode::Full);
@@ -95,7 +95,7 @@ fn the_latest_publication_is_a_base_with_a_stream_and_without() {
     assert_eq!(send(&mut deltas, &next(3)), DeltaMode::Patch, "2 was the latest");
     assert_eq!(send(&mut deltas, &next(5)), DeltaMode::Full, "3 was the latest, and 4 is its base");
     assert_eq!(send(&mut deltas, &off_stream(6)), DeltaMode::Patch);
-    deltas.skip(0);
+    deltas.skip(SubscriberIndex(0));
     deltas.settle(&off_stream(7));
     assert_eq!(send(&mut deltas, &off_stream(8)), DeltaMode::Full);
     assert_eq!(send(&mut deltas, &broadcast(9, 0, Delta::Off)), DeltaMode::Full);
@@ -118,14 +118,17 @@ fn the_first_shard_proposes_the_base_and_others_follow_or_send_all_of_it() {
 #[test]
 fn leaves_keep_the_marks_in_step_and_the_last_one_ends_them() {
     let mut deltas = Deltas::new(2);
-    deltas.agree(1, Encoding::Json, DeltaState::AwaitsStream);
+    deltas.agree(SubscriberIndex(1), Encoding::Json, DeltaState::AwaitsStream);
     deltas.push();
-    deltas.agree(2, Encoding::Protobuf, DeltaState::AwaitsLatest);
+    deltas.agree(SubscriberIndex(2), Encoding::Protobuf, DeltaState::AwaitsLatest);
     assert_eq!((deltas.json(), deltas.unpositioned), (1, 1));
-    assert!(!deltas.remove(0, Encoding::Json), "the last one is moved to its place");
+    assert!(
+        !deltas.remove(SubscriberIndex(0), Encoding::Json),
+        "the last one is moved to its place"
+    );
     assert_eq!(deltas.marks, [DeltaState::AwaitsLatest, DeltaState::AwaitsStream]);
-    assert!(!deltas.remove(1, Encoding::Json));
+    assert!(!deltas.remove(SubscriberIndex(1), Encoding::Json));
     assert_eq!((deltas.json(), deltas.unpositioned), (0, 1));
-    assert!(deltas.remove(0, Encoding::Protobuf));
+    assert!(deltas.remove(SubscriberIndex(0), Encoding::Protobuf));
     assert_eq!(deltas.unpositioned, 0);
 }

@@ -13,7 +13,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Frame, ShardSettings, StreamMessage, Transport};
+use crate::connection::is_open;
+use crate::{CloseCause, Frame, ShardSettings, StreamMessage, Transport, WindowIndex};
 
 const CHANNELS: usize = 3;
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\n\r\n";
@@ -42,7 +43,7 @@ fn a_stream_whose_queue_was_dropped_ends_with_a_message_and_without_a_trailer() 
         stream.take(&Step::Publish { channel: 0, seed: 1, rows: 30 });
         let Stream { out, key, .. } = &mut stream;
         out.send(*key, b"a reply that is never sent");
-        out.close_and_drop_queue(*key, 3008, "slow");
+        out.close_and_drop_queue(*key, 3008, "slow", CloseCause::Other);
         stream.receive(b"data: 3008 slow\n\n");
         assert_eq!(stream.zlib.total_in(), stream.bytes, "nothing follows the message");
         assert_ne!(stream.status, Status::StreamEnd);
@@ -52,7 +53,7 @@ fn a_stream_whose_queue_was_dropped_ends_with_a_message_and_without_a_trailer() 
 #[test]
 fn a_stream_with_nothing_to_drop_ends_with_its_trailer() {
     let mut stream = Stream::open(Coding::Gzip, 0);
-    stream.out.close_and_drop_queue(stream.key, 3008, "slow");
+    stream.out.close_and_drop_queue(stream.key, 3008, "slow", CloseCause::Other);
     stream.receive(b"data: 3008 slow\n\n");
     assert_eq!(stream.status, Status::StreamEnd);
 }
@@ -89,7 +90,7 @@ enum Step {
         rows: usize,
         channel: usize,
     },
-    /// The subscription at the last place moves to this one.
+    /// The last subscription moves to this index.
     Moved {
         to: usize,
     },
@@ -160,27 +161,36 @@ impl Stream {
             Step::Replies { count, rows, channel } => self.reply(count, rows, channel),
             Step::Moved { to } => {
                 // Numbers of publications differ by channel, so the window of another one fits none of them.
-                self.out.moved(self.key.index, CHANNELS as u32 - 1, to as u32);
+                self.out
+                    .connection_mut(self.key.index)
+                    .expect("it is open")
+                    .moved(WindowIndex(CHANNELS as u32 - 1), WindowIndex(to as u32));
             }
         }
     }
 
     fn publish(&mut self, channel: usize, message: &[u8]) {
-        let place = channel as u32;
+        let window = WindowIndex(channel as u32);
         let (index, is_binary) = (self.key.index, self.is_binary);
         let Some(publication) = self.histories[channel].publish(message) else {
             return self.shared(message, true);
         };
         let envelope = self.transport.framing().envelope(is_binary);
-        let reference = self.out.reference(index, place, &publication, 15);
+        let reference =
+            self.out.connection(index).expect("it is open").reference(window, &publication, 15);
         let parse = self.histories[channel].parse(&publication, reference.depth());
         let mut frame = Vec::new();
         if !parse.expect("the newest one").emit_in_stream(envelope, &reference, &mut frame) {
-            frame = self.out.framer().in_stream(self.transport, is_binary, true, message).to_vec();
+            frame = self
+                .out
+                .framers()
+                .shared()
+                .in_stream(self.transport, is_binary, true, message)
+                .to_vec();
         }
         let shared = StreamMessage::new(self.transport.framing(), is_binary, message);
         let frame = Frame::from(frame);
-        self.out.push_publication(index, place, &frame, message, &publication, Some(&shared));
+        self.out.push_publication(index, window, &frame, message, &publication, Some(&shared));
         self.receive_message(message);
         let is_known = reference.depth() != Depth::Alone;
         assert!(!is_known || frame.len() < message.len() / 2 + 60, "in context");
@@ -189,9 +199,9 @@ impl Stream {
     fn shared(&mut self, message: &[u8], may_compress: bool) {
         let Self { out, key, transport, is_binary, .. } = self;
         let shared = StreamMessage::new(transport.framing(), *is_binary, message);
-        let framer = out.framer();
+        let framer = out.framers().shared();
         let frame = framer.in_stream(*transport, *is_binary, may_compress, message).into();
-        let format = out.format(key.index).expect("it is open");
+        let format = out.connection(key.index).map(Connection::format).expect("it is open");
         // With the verification of frames this is never the short way.
         assert!(!out.push_if_same_format(key.index, format, &frame, message.len(), Some(&shared)));
         out.push(key.index, &frame, message, Some(&shared));
@@ -208,8 +218,8 @@ impl Stream {
         replies.push(reply);
         let at = replies[..count].iter().map(|reply| reply.len() + 1).sum::<usize>() + 8;
         let message = replies.join(&b'\n');
-        let place = channel as u32;
-        let embedded = [crate::EmbeddedPublication { place, at, embedded_part }];
+        let window = WindowIndex(channel as u32);
+        let embedded = [crate::EmbeddedPublication { window, at, embedded_part }];
         self.out.send_embedding(self.key, &message, &embedded);
         self.receive_message(&message);
     }
@@ -241,7 +251,7 @@ impl Stream {
 
     /// The end of the stream is read to its last byte.
     fn is_ended(&self) -> bool {
-        !self.out.is_open(self.key)
+        !is_open(&self.out.connections, self.key)
     }
 
     fn end(&mut self) {

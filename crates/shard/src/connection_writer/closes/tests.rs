@@ -17,15 +17,17 @@ fn a_connection_that_ends_while_it_waits_is_read_on() {
     out.close(key, 3502, "stale");
     assert_eq!(out.released, [key]);
     out.hold(key);
-    assert!(!out.any(key).expect("it waits for the peer's close").is_waiting);
+    assert!(!any(&mut out.connections, key).expect("it waits for the peer's close").is_waiting);
 }
 
 #[test]
 fn a_close_frame_that_waits_is_not_dropped_by_a_second_end() {
     let (mut out, key, _peer) = opened();
     out.close(key, 3000, "over");
-    out.close_and_drop_queue(key, 3008, "slow");
-    assert!(!out.any(key).expect("it waits for the peer's close").queue.is_empty());
+    out.close_and_drop_queue(key, 3008, "slow", CloseCause::Other);
+    assert!(
+        !any(&mut out.connections, key).expect("it waits for the peer's close").queue.is_empty()
+    );
 }
 
 /// A `ConnectionWriter` with one connection, and its peer.

@@ -7,7 +7,7 @@ use std::net::{Shutdown, TcpListener};
 
 use rustix::io::Errno;
 
-use super::send;
+use crate::connection_writer::send;
 
 #[test]
 fn a_write_to_a_closed_socket_is_an_error_and_no_signal() {

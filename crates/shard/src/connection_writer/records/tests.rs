@@ -15,8 +15,10 @@ use rustls::{
 };
 
 use super::*;
+use crate::connection::{Phase, is_open};
+use crate::connection_writer::ConnectionWriter;
 use crate::{
-    ShardSettings, SlotKey, Transport,
+    CloseCause, ShardSettings, SlotKey, Transport,
     queue::Frame,
     tls::testing::{TestClient, connected},
 };
@@ -69,7 +71,10 @@ fn what_a_socket_does_not_take_waits_as_records_and_counts() {
     let mut pair = Pair::new(&TLS13);
     pair.out.is_last = true;
     let mut expected = pair.publish(&vec![b'x'; 2 << 20]);
-    assert!(pair.out.is_blocked(pair.key.index), "no socket holds so much");
+    assert!(
+        pair.out.connection(pair.key.index).is_some_and(Connection::is_blocked),
+        "no socket holds so much"
+    );
     let queued = |pair: &Pair| {
         let connection = &pair.out.connections[pair.key.index as usize];
         let frames: usize = connection.queue.slices().iter().map(|slice| slice.len()).sum();
@@ -96,7 +101,7 @@ fn a_slow_connection_gets_what_was_begun_and_its_close_frame() {
             pair.publish(&[b'y'; 60_000]);
         }
         pair.publish(&vec![b'y'; 1 << 20]);
-        assert!(!pair.out.is_open(pair.key), "its queue was full");
+        assert!(!is_open(&pair.out.connections, pair.key), "its queue was full");
         expected.extend(b"\x88\x06\x03\xf0slow");
         assert!(pair.read_all() == expected, "frames that were not begun are dropped");
     }
@@ -109,9 +114,13 @@ fn records_that_are_only_encrypted_are_not_dropped_with_the_frames() {
     let connection = &mut pair.out.connections[pair.key.index as usize];
     let session = connection.tls_mut().expect("a session");
     session.push(b"\x81\x03one").expect("it is open");
-    pair.out.count_answers(pair.key.index, 0);
+    pair.out.sockets.count_answers(
+        &mut pair.out.connections[pair.key.index as usize],
+        pair.key.index,
+        0,
+    );
     pair.publish(b"two");
-    pair.out.close_and_drop_queue(pair.key, 3000, "end");
+    pair.out.close_and_drop_queue(pair.key, 3000, "end", CloseCause::Other);
     assert_eq!(pair.read_all(), b"\x81\x03one\x88\x05\x0b\xb8end");
 }
 
@@ -137,7 +146,7 @@ fn connections_end_with_close_notify() {
         assert!(pair.out.connections.is_empty());
 
         let mut pair = Pair::new(version);
-        pair.out.fail(pair.key, 1002, "bad");
+        pair.out.send_close(pair.key, 1002, "bad", Phase::Failed, CloseCause::Other);
         assert_eq!(pair.read_all(), b"\x88\x05\x03\xeabad");
         assert!(pair.ended(), "our side is closed");
         assert!(!pair.out.connections.is_empty(), "it waits for the peer to leave");
@@ -166,14 +175,14 @@ impl Pair {
         let (socket, _) = listener.accept().expect("it has come");
         let key = out.open_for_test(socket, false, Compression::Raw);
         let (session, client) = connected(version);
-        out.limit_send_buffer(key.index);
-        out.encrypt_with(key.index, session);
+        out.connection_mut(key.index).expect("it is open").limit_send_buffer();
+        out.sockets.encrypt_with(&mut out.connections[key.index as usize], key.index, session);
         Self { out, key, peer, client, received_bytes: 0 }
     }
 
     /// Returns the frame.
     fn publish(&mut self, message: &[u8]) -> Vec<u8> {
-        let frame = Frame::from(self.out.framer().frame(Opcode::Text, false, message));
+        let frame = Frame::from(self.out.framers().shared().frame(Opcode::Text, false, message));
         self.out.push(self.key.index, &frame, message, None);
         frame.to_vec()
     }

@@ -7,11 +7,11 @@ use std::fmt::Write as _;
 
 use super::{Axis, class, mark, svg, tick};
 use crate::figure;
-use crate::measure::{Curve, Report};
-use crate::mode::{Depth, Mode};
+use crate::measure::{Curve, Measurement};
+use crate::mode::{ContextDepth, Mode};
 
 /// A line for each kind of client, from a frame that stands alone to the deepest.
-pub(in crate::page) fn depth(report: &Report) -> String {
+pub(in crate::page) fn depth(report: &Measurement) -> String {
     let bytes = report.curves.iter().flat_map(|curve| curve.bytes.iter().copied());
     let up = Axis::new(bytes, BOTTOM, TOP);
     let deepest = report.curves.iter().map(|curve| curve.bytes.len()).max().unwrap_or(1).max(2) - 1;
@@ -89,7 +89,7 @@ fn who(curve: &Curve) -> String {
 
 /// Returns the mode that gives the colour and the shape of its marks.
 fn mode(curve: &Curve) -> Mode {
-    Mode::Context { depth: Depth::Window, channels: curve.channels }
+    Mode::Context { depth: ContextDepth::Window, channels: curve.channels }
 }
 
 const LEFT: f64 = 58.0;

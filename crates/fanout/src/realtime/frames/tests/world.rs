@@ -15,6 +15,7 @@ use fanwire_broker::{Position, PublishOptions};
 use fanwire_deflate::Shadow;
 use fanwire_node::{
     Broadcast, CommandSource, ConnectionInfo, DeltaMode, Inbox, Node, Notice, Options,
+    SubscriptionIndex,
     options::{CompressionPolicy, Namespace, RecoveryMode},
 };
 use fanwire_protocol::{Encoding, Publication, encode_publication};
@@ -309,7 +310,13 @@ impl World {
                 let message = broadcast.message(client.encoding).expect("JSON").to_vec();
                 client.expected.push(Some(message));
                 let frames = &mut self.realtime.frames;
-                frames.deliver(client.key.index, 0, broadcast, DeltaMode::Plain, &mut self.out);
+                frames.deliver(
+                    client.key.index,
+                    SubscriptionIndex(0),
+                    broadcast,
+                    DeltaMode::Plain,
+                    &mut self.out,
+                );
             }
         }
         self.realtime.frames.finish();
@@ -323,7 +330,8 @@ impl World {
                 let message = broadcast.message(client.encoding).expect("JSON").to_vec();
                 client.expected.push(Some(message));
             }
-            let receivers = self.clients.iter().map(|client| (client.key.index, 0));
+            let receivers =
+                self.clients.iter().map(|client| (client.key.index, SubscriptionIndex(0)));
             self.realtime.frames.deliver_to_all(receivers, broadcast, &mut self.out);
         }
         self.realtime.frames.finish();
@@ -337,7 +345,10 @@ impl World {
                 let message = broadcast.message(client.encoding).expect("JSON").to_vec();
                 client.expected.extend([Some(message.clone()), Some(message)]);
             }
-            let receivers = self.clients.iter().flat_map(|client| [(client.key.index, 0); 2]);
+            let receivers = self
+                .clients
+                .iter()
+                .flat_map(|client| [(client.key.index, SubscriptionIndex(0)); 2]);
             self.realtime.frames.deliver_to_all(receivers, broadcast, &mut self.out);
         }
         self.realtime.frames.finish();
@@ -451,7 +462,11 @@ impl World {
             "held back by verification"
         );
         for client in self.clients.iter_mut().filter(|client| client.body.is_some()) {
-            let format = self.out.format(client.key.index).expect("an open connection");
+            let format = self
+                .out
+                .connection(client.key.index)
+                .map(fanwire_shard::Connection::format)
+                .expect("an open connection");
             self.out.close(client.key, 3000, "end");
             client.expected.push(Some(last_message(format, 3000, "end")));
         }

@@ -1,0 +1,194 @@
+//! Changes of the session table with what they cause outside: registry, presence, joins and leaves, reports to hooks.
+//! In: changes that hub and commands want → out: the tables changed, then the node told, in the order of the change.
+//! Uses: `session_table`, the node. Never: sends to clients, decides.
+//! Change here: what others learn of a change. What the tables do is in `session_table.rs`.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use fanwire_area::{AreaError, Grid, View, ViewChange};
+use fanwire_broker::{Change, Position};
+use fanwire_protocol::Disconnect;
+
+use crate::clock::Moment;
+use crate::deadlines;
+use crate::hooks::ClientReport;
+use crate::index::{MovedSubscription, SubscriptionIndex};
+use crate::node::Node;
+use crate::pending::PendingChannel;
+use crate::registry::ShardId;
+use crate::session::{ConnectionInfo, ConnectionKey, Session};
+use crate::session_table::{EndedSession, EndedSubscription, NewSubscription, SessionTable};
+use crate::tiles::tile_channel;
+
+/// Adds a session that waits for `connect`. An earlier session at its index ends.
+pub(crate) fn open(
+    node: &Node,
+    session_table: &mut SessionTable,
+    key: ConnectionKey,
+    hello: ConnectionInfo,
+    now: Instant,
+) {
+    if let Some(old) = session_table.key_at(key.index) {
+        end_session(node, session_table, old, &Disconnect::CONNECTION_CLOSED);
+    }
+    let stale_at = node.clock().moment(now).after(node.options().client.stale_close_delay);
+    session_table.open(key, hello, node.hooks().decide(), stale_at);
+}
+
+/// Ends a session because of `disconnect`. Idempotent; false when it was gone.
+pub(crate) fn end_session(
+    node: &Node,
+    session_table: &mut SessionTable,
+    key: ConnectionKey,
+    disconnect: &Disconnect,
+) -> bool {
+    let Some(ended) = session_table.end_session(key) else { return false };
+    let EndedSession { session, subscriptions, pending } = ended;
+    for subscription in subscriptions {
+        tell_ended(node, session_table.shard, &session, &subscription);
+    }
+    abandon(node, session_table.shard, &session, &pending);
+    if session.is_connected() {
+        node.registry().exit(&session.user);
+        if let Some(report) = &node.hooks().report {
+            let (client, disconnect) = (session.client_info(None), disconnect.clone());
+            report(ClientReport::Disconnected { client, disconnect });
+        }
+    }
+    true
+}
+
+/// Ends a subscription of a session. Returns which one moved to its index.
+pub(crate) fn end_subscription(
+    node: &Node,
+    session_table: &mut SessionTable,
+    index: u32,
+    subscription: SubscriptionIndex,
+) -> MovedSubscription {
+    let ended = session_table.end_subscription(index, subscription);
+    if let Some(session) = session_table.at(index) {
+        tell_ended(node, session_table.shard, session, &ended);
+    }
+    ended.moved
+}
+
+fn tell_ended(node: &Node, shard: ShardId, session: &Session, ended: &EndedSubscription) {
+    let EndedSubscription { channel, subscription, .. } = ended;
+    if let Some(report) = node.hooks().report.as_ref().filter(|_| !subscription.is_tile) {
+        let (client, channel) = (session.client_info(Some(subscription)), Arc::clone(channel));
+        report(ClientReport::Unsubscribed { client, channel });
+    }
+    if subscription.present {
+        node.channels().disappear(channel, &session.client());
+    }
+    node.channels().leave(channel, shard);
+    if subscription.announced {
+        let client = session.client_info(Some(subscription));
+        node.channels().announce(channel, Change::Leave, client);
+    }
+}
+
+/// Undoes a pending subscribe: its channels lose the session in registry and presence.
+pub(crate) fn abandon(node: &Node, shard: ShardId, session: &Session, channels: &[PendingChannel]) {
+    for pending_channel in channels {
+        if pending_channel.visibility.present {
+            node.channels().disappear(&pending_channel.channel, &session.client());
+        }
+        node.channels().leave(&pending_channel.channel, shard);
+    }
+}
+
+/// Makes a subscription of a session positioned, at `position`.
+pub(crate) fn track_position(
+    node: &Node,
+    session_table: &mut SessionTable,
+    (index, subscription): (u32, SubscriptionIndex),
+    position: Position,
+    now: Instant,
+) {
+    let now = node.clock().moment(now);
+    let delay = deadlines::check_delay(node, session_table.shard);
+    let check_at = delay.map_or(Moment::NEVER, |delay| now.after(delay));
+    session_table.track_position(index, subscription, position, (now, check_at));
+}
+
+/// Publishes the join of a subscription; its leave follows when it ends.
+pub(crate) fn announce(
+    node: &Node,
+    session_table: &mut SessionTable,
+    index: u32,
+    subscription: SubscriptionIndex,
+) {
+    let (channel, client) = session_table.announce(index, subscription);
+    node.channels().announce(&channel, Change::Join, client);
+}
+
+/// Renews the presence of a session in all its channels, and schedules the next renewal.
+pub(crate) fn renew_presence(
+    node: &Node,
+    session_table: &mut SessionTable,
+    index: u32,
+    now: Instant,
+) {
+    let mut is_present = false;
+    for (channel, client) in session_table.presences(index) {
+        is_present = true;
+        // A failed renewal is repeated at the next interval.
+        drop(node.channels().appear(channel, client, now));
+    }
+    if is_present {
+        session_table.timers.renewals.set(index, deadlines::next_renewal(node, now));
+    }
+}
+
+/// A subscriber of a spatial channel has another view. Returns the subscriptions that ended.
+///
+/// # Errors
+/// Those of [`Grid::change`]; nothing has changed then.
+pub(crate) fn set_view(
+    node: &Node,
+    session_table: &mut SessionTable,
+    (index, channel): (u32, &Arc<str>),
+    view: (Grid, View),
+) -> Result<Vec<MovedSubscription>, AreaError> {
+    let (change, ended) = session_table.change_view(index, channel, view)?;
+    let moved = tell_all_ended(node, session_table, index, ended);
+    for tile in &change.entered {
+        let name = node.channels().join(&tile_channel(channel, *tile), session_table.shard);
+        let subscription = NewSubscription { server_side: false, is_tile: true, terms: None };
+        session_table.add_subscription(index, &name, subscription);
+    }
+    if let (Some(report), Some(session)) = (&node.hooks().report, session_table.at(index))
+        && change != ViewChange::default()
+    {
+        let (client, channel) = (session.client_info(None), Arc::clone(channel));
+        report(ClientReport::ViewChanged { client, channel, change });
+    }
+    Ok(moved)
+}
+
+/// The subscription to a spatial channel ends: so do those of its tiles. Returns them.
+pub(crate) fn end_view(
+    node: &Node,
+    session_table: &mut SessionTable,
+    index: u32,
+    channel: &str,
+) -> Vec<MovedSubscription> {
+    let ended = session_table.end_view(index, channel);
+    tell_all_ended(node, session_table, index, ended)
+}
+
+fn tell_all_ended(
+    node: &Node,
+    session_table: &SessionTable,
+    index: u32,
+    ended: Vec<EndedSubscription>,
+) -> Vec<MovedSubscription> {
+    let Some(session) = session_table.at(index) else { return Vec::new() };
+    let tell = |ended: EndedSubscription| {
+        tell_ended(node, session_table.shard, session, &ended);
+        ended.moved
+    };
+    ended.into_iter().map(tell).collect()
+}
