@@ -133,13 +133,10 @@ impl HttpApi {
     ) -> Response<Bytes> {
         let answer = self.run(route, &body, &headers, peer).await;
         match answer {
-            Ok(Reply { status, json }) => {
+            Ok(reply) => {
                 // Reuses the request's map: hyper also parses the next request of the connection into it.
                 headers.clear();
-                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-                let mut response = Response::new(Bytes::from(json));
-                (*response.status_mut(), *response.headers_mut()) = (status, headers);
-                response
+                response(reply, headers)
             }
             Err(error) => self.refused(error, route.name(), peer),
         }
@@ -159,13 +156,7 @@ impl HttpApi {
             Err(error) => Err(RequestError::Malformed(format!("the body is not UTF-8: {error}"))),
         };
         match reply {
-            Ok(Reply { status, json }) => {
-                let mut response = Response::new(Bytes::from(json));
-                *response.status_mut() = status;
-                let json = HeaderValue::from_static("application/json");
-                response.headers_mut().insert(CONTENT_TYPE, json);
-                response
-            }
+            Ok(reply) => response(reply, HeaderMap::new()),
             Err(error) => self.refused(error, "admin", peer),
         }
     }
@@ -203,6 +194,14 @@ impl HttpApi {
             ApiRoute::Legacy => legacy::run(&self.api, text, |_| true).await,
         }
     }
+}
+
+/// A response with JSON, in an empty map of headers.
+fn response(Reply { status, json }: Reply, mut headers: HeaderMap) -> Response<Bytes> {
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let mut response = Response::new(Bytes::from(json));
+    (*response.status_mut(), *response.headers_mut()) = (status, headers);
+    response
 }
 
 /// The configured prefix with a leading slash and no trailing one; "" for an empty prefix.

@@ -62,7 +62,7 @@ pub use error::RedisError;
 pub use health::Health;
 pub use options::{RedisOptions, Wait};
 pub use own_connection::{OwnConnection, OwnDialer};
-pub use socket::Tls;
+pub use socket::RedisTls;
 
 /// One engine: its connections to one Redis or one Cluster, or to several that share the channels.
 pub struct Redis {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use fanwire_brokers::redis::{OwnConnection, OwnDialer, RedisError, Tls as RedisTls};
+use fanwire_brokers::redis::{OwnConnection, OwnDialer, RedisError, RedisTls};
 use fanwire_config::{RedisStreamOptions, TlsOptions};
 use fanwire_tls::Tls;
 use redis::Value;

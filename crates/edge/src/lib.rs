@@ -25,6 +25,6 @@ pub use clients::{
     refusals::Refusals,
     routes::{ClientParts, ClientRoutes},
     settings,
-    uni_grpc::UniGrpcService,
+    uni_grpc::{UniGrpcService, is_grpc},
     upgrade::{ConnectionSetup, Endpoint, Setup},
 };

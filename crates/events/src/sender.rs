@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use aws_lc_rs::hmac;
 use bytes::Bytes;
-use fanwire_brokers::redis::{RedisError, RedisOptions, StreamAppender, Tls as RedisTls};
+use fanwire_brokers::redis::{RedisError, RedisOptions, RedisTls, StreamAppender};
 use fanwire_config::{EventsHttpOptions, EventsOptions, EventsRedisStreamOptions};
 use fanwire_telemetry::LogThrottle;
 use fanwire_tls::{Http2, HttpsClient, PoolOptions, RequestError, RequestLimits, Tls, TlsError};

@@ -6,9 +6,10 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use fanwire_brokers::redis::{Health, Redis, RedisOptions, Tls as RedisTls};
+use fanwire_brokers::redis::{Health, Redis, RedisOptions, RedisTls};
 use fanwire_node::Node;
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 
 use fanwire_config::{Config, EngineKind, TlsOptions};
 use fanwire_fanout::unix_ms;
@@ -66,7 +67,8 @@ impl Engine {
             }
         });
         if checked.is_ok() {
-            wait_for_revocations(&node).await;
+            // So that the first clients are not refused. Later the server starts and refuses them.
+            let _ = timeout(REVOCATIONS_WAIT_MAX, node.revocations().when_known()).await;
         }
         Ok((Self::Redis(redis, node_to_ask), node))
     }
@@ -105,15 +107,6 @@ impl Engine {
             Self::Memory => None,
             Self::Redis(redis, _) => Some(redis.health()),
         }
-    }
-}
-
-/// Waits until blocks and revocations have been read, so that the first clients are not refused. Without a connection to
-/// Redis, and after the time limit, the server starts and refuses them.
-async fn wait_for_revocations(node: &Node) {
-    let until = Instant::now() + REVOCATIONS_WAIT_MAX;
-    while !node.revocations().are_known() && Instant::now() < until {
-        tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 

@@ -8,7 +8,7 @@ use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 use axum::body::{Bytes, HttpBody};
 use bytes::{Buf as _, BufMut as _};
 use fanwire_api::grpc::{DESCRIPTORS, GrpcApi, GrpcMethod, STREAM_PATH};
-use fanwire_edge::{REQUEST_TIMEOUT, Service, TrackedBody, wait_for_shards};
+use fanwire_edge::{REQUEST_TIMEOUT, Service, TrackedBody, is_grpc, wait_for_shards};
 use fanwire_fanout::Shards;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -141,9 +141,7 @@ impl Service for GrpcService {
         request: Request<TrackedBody<Incoming>>,
         peer: SocketAddr,
     ) -> Response<Body> {
-        let kind = request.headers().get(header::CONTENT_TYPE);
-        let is_grpc = kind.is_some_and(|kind| kind.as_bytes().starts_with(GRPC.as_bytes()));
-        if !is_grpc || request.method() != Method::POST {
+        if !is_grpc(request.headers()) || request.method() != Method::POST {
             let mut response = Response::new(Body::empty());
             *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
             return response;

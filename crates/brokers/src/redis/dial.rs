@@ -18,7 +18,7 @@ use super::error::RedisError;
 use super::options::{RedisOptions, Wait};
 use super::sentinel::MasterResolver;
 pub(crate) use super::socket::{BATCHES_MAX, Connection};
-use super::socket::{Timeouts, Tls, open};
+use super::socket::{RedisTls, Timeouts, open};
 use super::wire::{RedisCommand, number, parts, text};
 
 /// Opens connections to one Redis.
@@ -29,7 +29,7 @@ pub(crate) struct Dialer {
     pub(crate) timeouts: Timeouts,
     pub(crate) io_timeout: Duration,
     pub(crate) wait: Wait,
-    tls: Option<Tls>,
+    tls: Option<RedisTls>,
     clock: Arc<RedisClock>,
     expected: Expected,
     /// Finds the master; `None` for a fixed address.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::address::{Address, PORT, Sentinels};
 use super::error::RedisError;
-use super::socket::Tls;
+use super::socket::RedisTls;
 
 /// The options of one engine.
 #[derive(Clone, Debug)]
@@ -35,9 +35,9 @@ pub struct RedisOptions {
     /// Connections for PUB/SUB to each Redis; each channel uses one of them.
     pub pubsub_connections: usize,
     /// TLS settings for each Redis; required when an address uses TLS.
-    pub tls: Option<Tls>,
+    pub tls: Option<RedisTls>,
     /// TLS settings for Sentinels.
-    pub sentinel_tls: Option<Tls>,
+    pub sentinel_tls: Option<RedisTls>,
 }
 
 impl Default for RedisOptions {

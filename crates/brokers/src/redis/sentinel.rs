@@ -19,14 +19,14 @@ use tokio::time::{Instant, sleep, timeout};
 use super::address::{Address, Sentinels};
 use super::backoff::Backoff;
 use super::error::RedisError;
-use super::socket::{Connection, Timeouts, Tls, open};
+use super::socket::{Connection, RedisTls, Timeouts, open};
 use super::wire::{RedisCommand, number, parts, text};
 use sentinel_set::{SentinelChanges, SentinelSet, others_of};
 
 /// The resolver of one master. The connections to it share one.
 pub(crate) struct MasterResolver {
     sentinels: Arc<Sentinels>,
-    tls: Option<Tls>,
+    tls: Option<RedisTls>,
     timeouts: Timeouts,
     current: watch::Sender<Option<MasterAddress>>,
     sentinel_set: Mutex<SentinelSet>,
@@ -51,7 +51,11 @@ pub(crate) struct MasterAddress {
 }
 
 impl MasterResolver {
-    pub(crate) fn new(sentinels: Arc<Sentinels>, tls: Option<Tls>, timeouts: Timeouts) -> Self {
+    pub(crate) fn new(
+        sentinels: Arc<Sentinels>,
+        tls: Option<RedisTls>,
+        timeouts: Timeouts,
+    ) -> Self {
         let (current, _) = watch::channel(None);
         let sentinel_set = Mutex::new(SentinelSet::of(sentinels.addresses.clone()));
         Self { sentinels, tls, timeouts, current, sentinel_set, watchers: Mutex::default() }

@@ -26,7 +26,7 @@ use super::error::RedisError;
 
 /// TLS settings: trusted and own certificates.
 #[derive(Clone)]
-pub struct Tls {
+pub struct RedisTls {
     pub config: Arc<ClientConfig>,
     /// The name that certificates must have; "" = that of the address.
     pub server_name: String,
@@ -62,7 +62,7 @@ pub(crate) struct Timeouts {
 /// A [`RedisError`] with the address, after the limits at the latest.
 pub(crate) async fn open(
     address: &Address,
-    tls: Option<&Tls>,
+    tls: Option<&RedisTls>,
     timeouts: Timeouts,
     pushed: impl Fn(PushInfo) + Send + Sync + 'static,
     master_replaced: impl Future<Output = ()> + Send + 'static,
@@ -90,7 +90,7 @@ pub(crate) async fn open(
     greet(address, secure??, timeouts, pushed, master_replaced).await
 }
 
-impl Tls {
+impl RedisTls {
     async fn connect(
         &self,
         address: &Address,
@@ -202,15 +202,15 @@ impl Drop for SocketTask {
 }
 
 /// Equal when both use the same configuration object.
-impl PartialEq for Tls {
+impl PartialEq for RedisTls {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.config, &other.config) && self.server_name == other.server_name
     }
 }
 
-impl fmt::Debug for Tls {
+impl fmt::Debug for RedisTls {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Tls").field("server_name", &self.server_name).finish_non_exhaustive()
+        out.debug_struct("RedisTls").field("server_name", &self.server_name).finish_non_exhaustive()
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanwire_broker::Position;
-use fanwire_brokers::redis::{Address, Redis, RedisError, RedisOptions, Sentinels, Tls};
+use fanwire_brokers::redis::{Address, Redis, RedisError, RedisOptions, RedisTls, Sentinels};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use rustls::{ClientConfig, RootCertStore};
@@ -29,7 +29,7 @@ fn start_as(start: impl Fn(&[&str]) -> RedisServer) -> (RedisServer, Address) {
     (start(&options), Address { port, is_tls: true, ..Address::default() })
 }
 
-fn tls(authority: Option<&str>, server_name: &str) -> Option<Tls> {
+fn tls(authority: Option<&str>, server_name: &str) -> Option<RedisTls> {
     let mut roots = RootCertStore::empty();
     if let Some(file) = authority {
         let certificate = CertificateDer::from_pem_file(file).expect("a certificate");
@@ -40,10 +40,10 @@ fn tls(authority: Option<&str>, server_name: &str) -> Option<Tls> {
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = builder.expect("the provider has suites of both versions");
     let config = Arc::new(builder.with_root_certificates(roots).with_no_client_auth());
-    Some(Tls { config, server_name: server_name.to_owned() })
+    Some(RedisTls { config, server_name: server_name.to_owned() })
 }
 
-fn options(address: Address, tls: Option<Tls>) -> RedisOptions {
+fn options(address: Address, tls: Option<RedisTls>) -> RedisOptions {
     let io_timeout = Duration::from_secs(1);
     RedisOptions { addresses: vec![address], tls, io_timeout, ..RedisOptions::default() }
 }

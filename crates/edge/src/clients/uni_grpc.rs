@@ -31,9 +31,7 @@ impl Service for UniGrpcService {
         request: Request<TrackedBody<Incoming>>,
         peer: SocketAddr,
     ) -> Response<Body> {
-        let kind = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-        let is_grpc = kind.is_some_and(|kind| kind.starts_with(GRPC.as_bytes()));
-        if !is_grpc || request.version() != Version::HTTP_2 {
+        if !is_grpc(request.headers()) || request.version() != Version::HTTP_2 {
             let mut response = Response::new(Body::from("this port speaks gRPC\n"));
             *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
             return response;
@@ -84,6 +82,12 @@ impl UniGrpcService {
         let trailers = future::ready(Some(Ok(trailers)));
         Ok(response.map(|body| Body::new(body.with_trailers(trailers))))
     }
+}
+
+/// Whether the content type of a request is that of gRPC, with any encoding of its messages.
+pub fn is_grpc(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    kind.is_some_and(|kind| kind.starts_with(GRPC.as_bytes()))
 }
 
 /// The connect request in the body of a call, which the session reads again.

@@ -8,8 +8,8 @@ use std::sync::{Arc, Once, OnceLock, Weak};
 use std::time::Instant;
 
 use fanwire_broker::{
-    Answer, BrokerError, Epoch, Position, RevocationChange, RevocationCursor, RevocationEvent,
-    RevocationKind, RevocationPage, RevocationStore,
+    Answer, BrokerError, Epoch, Position, Promise, RevocationChange, RevocationCursor,
+    RevocationEvent, RevocationKind, RevocationPage, RevocationStore,
 };
 use fanwire_cluster::{Cluster, ConnectionSelector};
 use fanwire_protocol::{Disconnect, ErrorCode, StreamPosition};
@@ -31,6 +31,8 @@ pub struct Revocations {
     /// Logs once that a restart forgets the table.
     forgets: Once,
     router: Arc<BroadcastRouter>,
+    /// Kept when the list has been read.
+    first_load: Mutex<Option<Promise<(), ErrorCode>>>,
 }
 
 /// The list that all nodes share. The table of this node is a copy of it.
@@ -58,6 +60,7 @@ impl Revocations {
             has_full_table: AtomicBool::new(false),
             forgets: Once::new(),
             router,
+            first_load: Mutex::default(),
         }
     }
 
@@ -86,6 +89,23 @@ impl Revocations {
     /// Whether blocks and revocations are known. Before that no client can connect.
     pub fn are_known(&self) -> bool {
         self.table.is_complete()
+    }
+
+    /// Completes when blocks and revocations are known. Only the last one that asked is answered; an earlier one gets 100.
+    pub fn when_known(&self) -> Answer<(), ErrorCode> {
+        let (promise, answer) = Answer::later();
+        *self.first_load.lock() = Some(promise);
+        if self.are_known() {
+            self.keep_first_load();
+        }
+        answer
+    }
+
+    fn keep_first_load(&self) {
+        let promise = self.first_load.lock().take();
+        if let Some(promise) = promise {
+            promise.keep(Ok(()));
+        }
     }
 
     /// Entries of the tables `blocked`, `revoked` and `invalidated`; ended ones count until they are removed.
@@ -226,6 +246,7 @@ impl Revocations {
             AfterPages::Make(changes) | AfterPages::Failed(changes) => self.apply_shared(&changes),
             AfterPages::Done { has_lost_entries, has_news } => {
                 self.table.end_load(has_lost_entries);
+                self.keep_first_load();
                 if has_news {
                     let notice = Notice::CheckTokens { user: None, from: 0 };
                     self.router.send_to_all_shards(&notice);

@@ -150,7 +150,9 @@ fn nobody_is_let_in_before_the_list_has_been_read() {
     let list = Arc::new(List::default());
     list.is_away.store(true, Relaxed);
     let mut world = node(&list);
+    let mut known = world.node.revocations().when_known();
     for _ in 0..2 {
+        known = known.ready().expect_err("it has not been read");
         assert!(!world.node.revocations().are_known());
         assert_eq!(refusal(&mut world, BOB), Some(100));
         world.wait(Duration::from_secs(1));
@@ -158,7 +160,8 @@ fn nobody_is_let_in_before_the_list_has_been_read() {
     }
     list.is_away.store(false, Relaxed);
     world.node.tick(world.now);
-    assert!(world.node.revocations().are_known());
+    assert_eq!(known.ready().expect("it has been read"), Ok(()));
+    assert_eq!(world.node.revocations().when_known().wait(), Ok(()), "at once");
     assert_eq!(refusal(&mut world, BOB), None);
 }
 
