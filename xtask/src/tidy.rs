@@ -12,6 +12,7 @@ mod inherited;
 mod lexer;
 mod locks;
 mod merges;
+mod methods;
 mod nevers;
 mod pages;
 mod prose;
@@ -103,6 +104,7 @@ fn findings(house: &House) -> Result<Vec<Finding>> {
     findings.extend(cycles::check(&rust));
     findings.extend(nevers::check(&rust));
     findings.extend(types::check(&rust));
+    findings.extend(methods::check(&rust));
     findings.extend(prose::check(&sources));
     findings.extend(pages::check(&sources, &crates));
     findings.extend(locks::check(&sources));

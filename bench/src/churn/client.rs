@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::messages::{self, Message};
 use super::stream::{Faults, Stream};
 use fanwire_load::generator::frame::{self, ServerFrame};
-use fanwire_load::generator::handshake::{self, Agreement};
+use fanwire_load::generator::handshake::{self, CompressionAgreement};
 use fanwire_load::generator::inflate::Inflater;
 
 /// A client and all it remembers between connections.
@@ -206,9 +206,9 @@ impl Client {
         Ok(())
     }
 
-    fn upgraded(&mut self, agreement: Agreement, tally: &mut Tally) -> Result<()> {
-        self.inflater = (agreement != Agreement::Raw).then(Box::default);
-        self.standalone = agreement == Agreement::Standalone;
+    fn upgraded(&mut self, agreement: CompressionAgreement, tally: &mut Tally) -> Result<()> {
+        self.inflater = (agreement != CompressionAgreement::Raw).then(Box::default);
+        self.standalone = agreement == CompressionAgreement::Standalone;
         self.phase = Phase::Replying(1 + self.subscriptions.len());
         let streams = self.subscriptions.iter().map(|of| (of.name.as_str(), &of.stream));
         let commands = messages::commands(streams);

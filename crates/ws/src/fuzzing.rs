@@ -4,7 +4,7 @@
 //! Change here: a target per decoder; the programs that call them live in the fuzz folder.
 
 use crate::extension::{self, ClientTakeover, ExtensionSettings};
-use crate::handshake::{self, Request};
+use crate::handshake::{self, HandshakeRequest};
 use crate::{Compression, Event, Failure, Input, Limits, Pool, Reader};
 
 /// A client's stream after the handshake: however it is split, the same events come out, in bounds.
@@ -83,7 +83,7 @@ pub fn handshake(data: &[u8]) {
     let mut line = || lines.next().expect("endless");
     let method = line();
     let mut header = || Some(line()).filter(|value| !value.is_empty());
-    let request = Request {
+    let request = HandshakeRequest {
         method,
         http_1_1_or_newer: true,
         has_body: false,

@@ -17,7 +17,7 @@ use crate::list;
 /// A header that occurs several times is one value, joined with commas (RFC 9110 §5.3). `Host` (RFC 6455 §4.2.1, 2)
 /// is not part of it: the HTTP server checks it for every request (RFC 9112 §3.2).
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct HandshakeRequest<'a> {
     pub method: &'a str,
     pub http_1_1_or_newer: bool,
     /// `Content-Length` is above 0, or `Transfer-Encoding` is there.
@@ -36,7 +36,7 @@ pub struct Request<'a> {
 ///
 /// # Errors
 /// The first violated rule, in the order of RFC 6455 §4.2.1.
-pub fn check(request: &Request<'_>) -> Result<String, HandshakeError> {
+pub fn check(request: &HandshakeRequest<'_>) -> Result<String, HandshakeError> {
     if request.method != "GET" {
         return Err(HandshakeError::Method { found: excerpt(request.method) });
     }

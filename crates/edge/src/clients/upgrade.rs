@@ -252,7 +252,7 @@ fn check(head: &request::Parts, has_body: bool) -> Result<String, handshake::Han
     .map(joined);
     let [upgrade, connection, key, version] =
         joined.each_ref().map(|value| (!value.is_empty()).then_some(value.as_str()));
-    handshake::check(&handshake::Request {
+    handshake::check(&handshake::HandshakeRequest {
         method: head.method.as_str(),
         http_1_1_or_newer: head.version >= Version::HTTP_11,
         has_body,

@@ -10,7 +10,7 @@ use std::io::Write;
 
 use super::events::{self, Head};
 use super::frame::{self, ServerFrame};
-use super::handshake::{self, Agreement};
+use super::handshake::{self, CompressionAgreement};
 use super::inflate::Inflater;
 use super::messages::{self, Encoding};
 use super::tls::ClientTls;
@@ -257,11 +257,15 @@ impl ClientConnection {
         Ok(())
     }
 
-    fn upgraded(&mut self, agreement: Agreement, state: &mut GeneratorState) -> Result<()> {
+    fn upgraded(
+        &mut self,
+        agreement: CompressionAgreement,
+        state: &mut GeneratorState,
+    ) -> Result<()> {
         self.window = match agreement {
-            Agreement::Raw => Window::Absent,
-            Agreement::Standalone => Window::Reset,
-            Agreement::Context => Window::Kept(Box::default()),
+            CompressionAgreement::Raw => Window::Absent,
+            CompressionAgreement::Standalone => Window::Reset,
+            CompressionAgreement::Context => Window::Kept(Box::default()),
         };
         let next = ConnectionPhase::Replying { replied: 0, wanted: 0 };
         let ConnectionPhase::Upgrading { commands } = std::mem::replace(&mut self.phase, next)

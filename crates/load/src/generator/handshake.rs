@@ -7,7 +7,7 @@ use anyhow::{Result, bail, ensure};
 
 /// Result of the negotiation of permessage-deflate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Agreement {
+pub enum CompressionAgreement {
     Raw,
     /// `server_no_context_takeover`: each message stands alone.
     Standalone,
@@ -32,7 +32,7 @@ pub fn request(host: &str, path: &str, compression: bool) -> Vec<u8> {
 ///
 /// # Errors
 /// Any answer but 101 with the right `Sec-WebSocket-Accept`; the message carries the answer.
-pub fn answer(bytes: &[u8]) -> Result<Option<(Agreement, usize)>> {
+pub fn answer(bytes: &[u8]) -> Result<Option<(CompressionAgreement, usize)>> {
     let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
         ensure!(bytes.len() < HEAD_BYTES_MAX, "the upgrade was refused: {}", first_line(bytes));
         return Ok(None);
@@ -47,9 +47,11 @@ pub fn answer(bytes: &[u8]) -> Result<Option<(Agreement, usize)>> {
         bail!("the upgrade was refused: {} {body}", first_line(bytes));
     }
     let agreement = match value("Sec-WebSocket-Extensions") {
-        None => Agreement::Raw,
-        Some(value) if value.contains("server_no_context_takeover") => Agreement::Standalone,
-        Some(_) => Agreement::Context,
+        None => CompressionAgreement::Raw,
+        Some(value) if value.contains("server_no_context_takeover") => {
+            CompressionAgreement::Standalone
+        }
+        Some(_) => CompressionAgreement::Context,
     };
     Ok(Some((agreement, end + 4)))
 }

@@ -18,7 +18,7 @@ pub enum Encoding {
 
 /// A publication as one subscriber got it; `data` is byte for byte what was published.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Publication<'a> {
+pub struct ReceivedPublication<'a> {
     pub channel: Cow<'a, str>,
     pub data: &'a [u8],
 }
@@ -146,13 +146,13 @@ impl Encoding {
     ///
     /// # Errors
     /// Anything else than a push with a publication.
-    pub fn publication(self, message: &[u8]) -> Result<Publication<'_>> {
+    pub fn publication(self, message: &[u8]) -> Result<ReceivedPublication<'_>> {
         match self {
             Encoding::Json => {
                 let reply: JsonReply<'_> = serde_json::from_slice(message)?;
                 let push = reply.push.context("a reply without push")?;
                 let data = push.publication.context("a push without publication")?.data.get();
-                Ok(Publication { channel: push.channel, data: data.as_bytes() })
+                Ok(ReceivedPublication { channel: push.channel, data: data.as_bytes() })
             }
             Encoding::Protobuf => {
                 let push =
@@ -161,7 +161,7 @@ impl Encoding {
                 let publication = protobuf::bytes_of(push, PUSH_PUBLICATION)?
                     .context("a push without publication")?;
                 let data = protobuf::bytes_of(publication, PUBLICATION_DATA)?.unwrap_or_default();
-                Ok(Publication { channel: std::str::from_utf8(channel)?.into(), data })
+                Ok(ReceivedPublication { channel: std::str::from_utf8(channel)?.into(), data })
             }
         }
     }

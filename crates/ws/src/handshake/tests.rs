@@ -12,22 +12,22 @@ fn the_request_of_rfc_6455_section_1_3_is_accepted() {
 
 #[test]
 fn header_tokens_are_found_in_lists_whatever_their_case() {
-    accepted(Request { connection: Some("keep-alive, Upgrade"), ..GOOD });
-    accepted(Request { connection: Some("UPGRADE"), ..GOOD });
-    accepted(Request { upgrade: Some("h2c,\tWebSocket"), ..GOOD });
-    accepted(Request { version: Some(" 13 "), ..GOOD });
-    accepted(Request { key: Some(" dGhlIHNhbXBsZSBub25jZQ==\t"), ..GOOD });
+    accepted(HandshakeRequest { connection: Some("keep-alive, Upgrade"), ..GOOD });
+    accepted(HandshakeRequest { connection: Some("UPGRADE"), ..GOOD });
+    accepted(HandshakeRequest { upgrade: Some("h2c,\tWebSocket"), ..GOOD });
+    accepted(HandshakeRequest { version: Some(" 13 "), ..GOOD });
+    accepted(HandshakeRequest { key: Some(" dGhlIHNhbXBsZSBub25jZQ==\t"), ..GOOD });
 }
 
 #[test]
 fn another_method_than_get_is_answered_with_405() {
     refused(
-        Request { method: "POST", ..GOOD },
+        HandshakeRequest { method: "POST", ..GOOD },
         405,
         "the method is \"POST\", a WebSocket handshake is a GET request",
     );
     refused(
-        Request { method: "get", ..GOOD },
+        HandshakeRequest { method: "get", ..GOOD },
         405,
         "the method is \"get\", a WebSocket handshake is a GET request",
     );
@@ -35,13 +35,13 @@ fn another_method_than_get_is_answered_with_405() {
 
 #[test]
 fn http_1_0_is_answered_with_400() {
-    let request = Request { http_1_1_or_newer: false, ..GOOD };
+    let request = HandshakeRequest { http_1_1_or_newer: false, ..GOOD };
     refused(request, 400, "a WebSocket handshake needs HTTP/1.1 or newer");
 }
 
 #[test]
 fn a_request_with_a_body_is_answered_with_400() {
-    let request = Request { has_body: true, ..GOOD };
+    let request = HandshakeRequest { has_body: true, ..GOOD };
     refused(request, 400, "a WebSocket handshake has no body");
 }
 
@@ -53,24 +53,25 @@ fn a_request_without_a_host_or_with_several_is_answered_with_400() {
 #[test]
 fn a_request_without_upgrade_is_answered_with_426() {
     let text = "the header Upgrade is missing, it must contain \"websocket\"";
-    refused(Request { upgrade: None, ..GOOD }, 426, text);
+    refused(HandshakeRequest { upgrade: None, ..GOOD }, 426, text);
     let text = "the header Upgrade is \"h2c\", it must contain \"websocket\"";
-    refused(Request { upgrade: Some("h2c"), ..GOOD }, 426, text);
+    refused(HandshakeRequest { upgrade: Some("h2c"), ..GOOD }, 426, text);
     let text = "the header Connection is missing, it must contain \"Upgrade\"";
-    refused(Request { connection: None, ..GOOD }, 426, text);
+    refused(HandshakeRequest { connection: None, ..GOOD }, 426, text);
     let text = "the header Connection is \"keep-alive\", it must contain \"Upgrade\"";
-    refused(Request { connection: Some("keep-alive"), ..GOOD }, 426, text);
+    refused(HandshakeRequest { connection: Some("keep-alive"), ..GOOD }, 426, text);
 }
 
 #[test]
 fn another_version_than_13_is_answered_with_426_and_the_version() {
     // RFC 6455 §4.4
     let text = "the header Sec-WebSocket-Version is \"8\", it must be \"13\"";
-    refused(Request { version: Some("8"), ..GOOD }, 426, text);
+    refused(HandshakeRequest { version: Some("8"), ..GOOD }, 426, text);
     let text = "the header Sec-WebSocket-Version is missing, it must be \"13\"";
-    refused(Request { version: None, ..GOOD }, 426, text);
+    refused(HandshakeRequest { version: None, ..GOOD }, 426, text);
     for version in ["013", "13, 8", "", "thirteen"] {
-        let error = check(&Request { version: Some(version), ..GOOD }).expect_err("not 13");
+        let error =
+            check(&HandshakeRequest { version: Some(version), ..GOOD }).expect_err("not 13");
         assert_eq!(error.status(), 426);
         assert!(error.headers().contains(&("sec-websocket-version", "13")));
         assert!(error.headers().contains(&("upgrade", "websocket"))); // RFC 9110 §15.5.22
@@ -80,9 +81,9 @@ fn another_version_than_13_is_answered_with_426_and_the_version() {
 #[test]
 fn a_key_that_is_not_16_bytes_in_base64_is_answered_with_400() {
     let text = "the header Sec-WebSocket-Key is missing, it must be 16 bytes in base64";
-    refused(Request { key: None, ..GOOD }, 400, text);
+    refused(HandshakeRequest { key: None, ..GOOD }, 400, text);
     let text = "the header Sec-WebSocket-Key is \"AAAA\", it must be 16 bytes in base64";
-    refused(Request { key: Some("AAAA"), ..GOOD }, 400, text);
+    refused(HandshakeRequest { key: Some("AAAA"), ..GOOD }, 400, text);
     for key in [
         "",
         "dGhlIHNhbXBsZSBub25jZQ",                             // no padding
@@ -92,20 +93,21 @@ fn a_key_that_is_not_16_bytes_in_base64_is_answered_with_400() {
         "dGhlIHNhbXBsZSBub25jZ?==",                           // not base64
         "dGhlIHNhbXBsZSBub25jZQ==, dGhlIHNhbXBsZSBub25jZQ==", // two keys
     ] {
-        let error = check(&Request { key: Some(key), ..GOOD }).expect_err("not a key");
+        let error = check(&HandshakeRequest { key: Some(key), ..GOOD }).expect_err("not a key");
         assert_eq!(error.status(), 400, "{key}");
     }
 }
 
 #[test]
 fn the_meaningless_bits_of_a_keys_last_character_do_not_matter() {
-    accepted(Request { key: Some("dGhlIHNhbXBsZSBub25jZf=="), ..GOOD });
+    accepted(HandshakeRequest { key: Some("dGhlIHNhbXBsZSBub25jZf=="), ..GOOD });
 }
 
 #[test]
 fn an_error_repeats_no_more_than_the_beginning_of_a_value() {
     let long = "é".repeat(1000);
-    let error = check(&Request { upgrade: Some(&long), ..GOOD }).expect_err("not websocket");
+    let error =
+        check(&HandshakeRequest { upgrade: Some(&long), ..GOOD }).expect_err("not websocket");
     assert!(error.to_string().len() < 200);
 }
 
@@ -121,7 +123,7 @@ fn the_first_known_subprotocol_of_the_clients_list_is_chosen() {
     assert_eq!(choose(&[]), None);
 }
 
-const GOOD: Request<'_> = Request {
+const GOOD: HandshakeRequest<'_> = HandshakeRequest {
     method: "GET",
     http_1_1_or_newer: true,
     has_body: false,
@@ -131,11 +133,11 @@ const GOOD: Request<'_> = Request {
     version: Some("13"),
 };
 
-fn accepted(request: Request<'_>) {
+fn accepted(request: HandshakeRequest<'_>) {
     assert!(check(&request).is_ok(), "{request:?}: {:?}", check(&request));
 }
 
-fn refused(request: Request<'_>, status: u16, text: &str) {
+fn refused(request: HandshakeRequest<'_>, status: u16, text: &str) {
     let error = check(&request).expect_err("one thing is wrong");
     assert_eq!((error.status(), error.to_string().as_str()), (status, text));
 }

@@ -1,15 +1,16 @@
 //! Tests of the count of crates that define a name.
 //! In: made-up crates → out: the names that too many define.
 //! Uses the count only; never reads a file.
-//! Which names are known to have several meanings is a list in `types.rs`.
+//! Which public names may have two meanings is a list in `types.rs`.
 
 use super::*;
 
-fn check_names(texts: &[&str], not_yet: &[&str], findings: usize) {
+fn check_names(texts: &[&str], shared: &[&'static str], findings: usize) {
     let source =
         |(number, text): (usize, &&str)| Source::new(&format!("crates/c{number}/src/a.rs"), text);
     let sources: Vec<Source> = texts.iter().enumerate().map(source).collect();
-    assert_eq!(check_with(&sources, not_yet).len(), findings, "{texts:?} {not_yet:?}");
+    let rows: Vec<Shared> = shared.iter().map(|name| Shared { name, why: "a test" }).collect();
+    assert_eq!(check_with(&sources, &rows).len(), findings, "{texts:?} {shared:?}");
 }
 
 #[test]
@@ -30,8 +31,14 @@ fn associated_types_and_comments_define_nothing() {
 }
 
 #[test]
-fn a_name_is_listed_until_it_has_one_meaning() {
-    let texts = ["struct Found;", "struct Found;", "struct Found;"];
+fn a_public_type_has_a_name_of_its_own() {
+    check_names(&["pub struct Found;", "pub trait Found {}"], &[], 1);
+    check_names(&["pub struct Found;", "pub(crate) struct Found;"], &[], 0);
+}
+
+#[test]
+fn a_name_is_listed_as_long_as_it_is_public_in_two_crates() {
+    let texts = ["pub struct Found;", "pub enum Found {}", "struct Other;"];
     check_names(&texts, &["Found"], 0);
     check_names(&texts[1..], &["Found"], 1);
 }

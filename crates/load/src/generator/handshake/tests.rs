@@ -9,7 +9,7 @@ fn with_extension(line: &str) -> String {
     format!("HTTP/1.1 101 Switching Protocols\r\nsec-websocket-accept: {ACCEPT}\r\n{line}\r\n")
 }
 
-fn check(line: &str, expect: Agreement) {
+fn check(line: &str, expect: CompressionAgreement) {
     let bytes = with_extension(line);
     let expect = Some((expect, bytes.len()));
     assert_eq!(answer(bytes.as_bytes()).expect("an agreement"), expect);
@@ -18,10 +18,10 @@ fn check(line: &str, expect: Agreement) {
 
 #[test]
 fn the_answer_decides_about_compression() {
-    check("", Agreement::Raw);
-    check("Sec-WebSocket-Extensions: permessage-deflate\r\n", Agreement::Context);
+    check("", CompressionAgreement::Raw);
+    check("Sec-WebSocket-Extensions: permessage-deflate\r\n", CompressionAgreement::Context);
     let standalone = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
-    check(&format!("Sec-WebSocket-Extensions: {standalone}\r\n"), Agreement::Standalone);
+    check(&format!("Sec-WebSocket-Extensions: {standalone}\r\n"), CompressionAgreement::Standalone);
 }
 
 #[test]

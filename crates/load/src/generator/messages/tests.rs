@@ -57,7 +57,7 @@ fn replies_show_their_id_and_errors_stop() {
 #[test]
 fn a_publication_keeps_its_data_byte_for_byte() {
     let json = br#"{"push":{"channel":"a","pub":{"data":{"n" : 1.50},"offset":3}}}"#;
-    let expect = Publication { channel: "a".into(), data: br#"{"n" : 1.50}"# };
+    let expect = ReceivedPublication { channel: "a".into(), data: br#"{"n" : 1.50}"# };
     assert_eq!(Encoding::Json.publication(json).expect("a publication"), expect);
     assert_eq!(Encoding::Json.channel(json), Some(&b"a"[..]));
 
@@ -66,7 +66,7 @@ fn a_publication_keeps_its_data_byte_for_byte() {
     protobuf::push_bytes(PUSH_CHANNEL, b"a", &mut push);
     protobuf::push_bytes(PUSH_PUBLICATION, &publication, &mut push);
     protobuf::push_bytes(REPLY_PUSH, &push, &mut reply);
-    let expect = Publication { channel: "a".into(), data: &[0, 255] };
+    let expect = ReceivedPublication { channel: "a".into(), data: &[0, 255] };
     assert_eq!(Encoding::Protobuf.publication(&reply).expect("a publication"), expect);
     assert_eq!(Encoding::Protobuf.channel(&reply), Some(&b"a"[..]));
 }
