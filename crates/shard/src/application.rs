@@ -51,7 +51,7 @@ pub trait Application: 'static {
     fn notice(&mut self, notice: Self::Notice, now: Instant, out: &mut ConnectionWriter);
     /// A native pong frame of the peer (RFC 6455 §5.5.3).
     fn pong(&mut self, _key: SlotKey, _now: Instant, _out: &mut ConnectionWriter) {}
-    /// The socket of a connection with [`ConnectionWriter::notify_drain`] took all queued bytes.
+    /// The socket of a connection with [`Connection::notify_drain`](crate::Connection::notify_drain) took all queued bytes.
     fn drain(&mut self, _key: SlotKey, _now: Instant, _out: &mut ConnectionWriter) {}
     /// Timers that are due at `now`.
     fn advance(&mut self, now: Instant, out: &mut ConnectionWriter);

@@ -229,7 +229,7 @@ impl Connection {
         self.awaits_drain = true;
     }
 
-    /// Limits what the kernel holds to [`SMALL_BUFFER_BYTES`], for messages that are worth nothing when they are late. The
+    /// Limits what the kernel holds to `SMALL_BUFFER_BYTES`, for messages that are worth nothing when they are late. The
     /// kernel's default is up to 4 MiB (`net.ipv4.tcp_wmem`).
     #[inline]
     pub fn limit_send_buffer(&mut self) {

@@ -21,7 +21,7 @@ use fanwire_telemetry::LogThrottle;
 /// The queue of encode jobs. The default has no thread and runs each job at once.
 ///
 /// One thread for all shards: encode jobs are rare and large, and two at once would take two cores from the shards.
-/// Jobs whose session has ended take no time, and the jobs that wait hold at most [`QUEUE_BYTES_MAX`].
+/// Jobs whose session has ended take no time, and the jobs that wait hold at most `QUEUE_BYTES_MAX`.
 #[derive(Clone, Debug, Default)]
 pub struct EncodeWorker(Option<Queue>);
 

@@ -73,7 +73,7 @@ pub struct Namespace {
     pub force_recovery_mode: RecoveryMode,
     /// Subscribers in cache mode recover without a request.
     pub auto_cache_recover: bool,
-    /// How long offset and epoch are kept, at least `history_ttl`; zero = as in [`ChannelOptions::history_meta_ttl`].
+    /// How long offset and epoch are kept, at least `history_ttl`; zero = as in `channel.history_meta_ttl`.
     pub history_meta_ttl: Duration,
     /// Clients may choose publications by their tags.
     pub allow_tags_filter: bool,
@@ -146,7 +146,7 @@ impl Namespace {
         (tile_size > 0).then(|| Grid::new(tile_size, tiles_max))
     }
 
-    /// How long publications are kept. Complete in a namespace from [`crate::channel::Channels::resolve`].
+    /// How long publications are kept. Complete in a namespace from [`crate::channel::ChannelRules::resolve`].
     pub fn retention(&self) -> Retention {
         let (size, ttl) = (self.history_size, self.history_ttl);
         Retention { size, ttl, meta_ttl: self.history_meta_ttl }
