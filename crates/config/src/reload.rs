@@ -208,7 +208,7 @@ fn is_fixed_in_namespace(key: &str) -> bool {
 
 /// Keys that commands, handshakes and API requests read when they begin. All others are built into connections, shards,
 /// listeners or the engine at the start.
-const CAN_CHANGE: [&str; 60] = [
+const CAN_CHANGE: [&str; 62] = [
     "channel.history_meta_ttl",
     "channel.max_length",
     NAMESPACES,
@@ -269,4 +269,6 @@ const CAN_CHANGE: [&str; 60] = [
     "rpc.ping.method",
     "rpc.without_namespace.proxy_enabled",
     "rpc.without_namespace.proxy_name",
+    "user_status.enabled",
+    "user_status.expire_interval",
 ];

@@ -54,6 +54,7 @@ impl Engine {
         let listener: Weak<Node> = Arc::downgrade(&node);
         node.join_cluster(redis.clone());
         node.share_revocations(redis.clone());
+        node.keep_user_statuses_in(redis.clone());
         let [node_to_introduce, node_to_ask] = [Weak::clone(&listener), Weak::clone(&listener)];
         let subscribed = redis.subscribe_to_nodes(node.uid(), move |message| {
             listener.upgrade().is_none_or(|node| node.handle_message(message, Instant::now()))

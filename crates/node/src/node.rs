@@ -15,7 +15,7 @@ use std::sync::{Arc, Once, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fanwire_auth::{KeyCounters, KeySource, OptionsError, Verifier};
-use fanwire_broker::{Broker, Deliver, MemoryBroker, MemoryPresence, Presence};
+use fanwire_broker::{Broker, Deliver, MemoryBroker, MemoryPresence, Presence, UserStatusStore};
 use fanwire_telemetry::{Burst, LogThrottle, RefusalEvent};
 use uuid::Uuid;
 
@@ -32,7 +32,6 @@ use crate::registry::Registry;
 use crate::registry::ShardId;
 use crate::revocation::RevocationTable;
 use crate::settings::{CurrentSettings, NodeSettings};
-use crate::user_statuses::UserStatuses;
 use fanwire_cluster::Cluster;
 
 pub use backends::Page;
@@ -53,7 +52,7 @@ pub struct Node {
     broker: Arc<dyn Broker>,
     presence: Arc<dyn Presence>,
     cluster: Arc<Cluster>,
-    user_statuses: UserStatuses,
+    user_statuses: OnceLock<Arc<dyn UserStatusStore>>,
     revocations: RevocationTable,
     shared_revocations: OnceLock<SharedRevocations>,
     /// A change of another node did not fit into the table; logged by the next tick.
@@ -152,7 +151,7 @@ impl Node {
             router,
             presence,
             cluster: Arc::new(Cluster::new(Uuid::new_v4().to_string())),
-            user_statuses: UserStatuses::default(),
+            user_statuses: OnceLock::new(),
             revocations: RevocationTable::default(),
             shared_revocations: OnceLock::new(),
             has_full_table: AtomicBool::new(false),
@@ -303,7 +302,7 @@ impl Node {
         self.broker.sweep(now);
         self.presence.sweep(now);
         self.tick_revocations(now);
-        self.user_statuses.sweep(self.clock.unix(now));
+        self.tick_user_statuses(now);
         self.summaries.tick(now, self.options.info_metrics_aggregate_interval);
         if self.cluster.tick(now) {
             self.introduce(now);

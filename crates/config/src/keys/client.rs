@@ -1,4 +1,4 @@
-//! Rows of `client.*` and `rpc.*` but for sections of proxies: connections, their credentials and limits.
+//! Rows of `client.*`, `rpc.*` and `user_status.*` but for sections of proxies: connections, their credentials and limits.
 //! In: nothing → out: `CLIENT`, rows that set fields of `Config`.
 //! Uses the kinds of `keys`. Never: what a channel allows (`keys::channel`).
 //! Change a default, a limit or a sentence here; the effects live in `fanwire_node`.
@@ -172,6 +172,10 @@ rows! { CLIENT: Config;
         "Answers an RPC method by itself, so that clients can measure round trips.";
     "rpc.ping.method", TEXT, "ping" => [node.rpc.ping_method],
         "Name of that RPC method.";
+    "user_status.enabled", SWITCH, "false" => [node.user_status.enabled],
+        "Records regularly which users are online, and answers the RPC method update_user_status of clients.";
+    "user_status.expire_interval", duration(Duration::from_secs(1), Duration::from_secs(87_600 * 3600)), "720h" => [node.user_status.expire_interval],
+        "How long the status of a user is kept after its last change.";
 }
 
 const DISCONNECTS: Kind = Kind::Transforms(Transforms::Disconnects);

@@ -3,20 +3,21 @@
 //! Uses: `session_table`. Never: sends to clients.
 //! Change here: what a record says of a connection.
 
-use fanwire_cluster::{ConnectionRecord, ConnectionSelector};
+use fanwire_cluster::{ConnectionRecord, ConnectionSelector, TokenRecord};
 
 use super::Hub;
 use crate::connection_list::ConnectionList;
-use crate::session::Session;
+use crate::revocation::TokenId;
+use crate::session::{Session, Subscription};
 
 impl Hub {
     pub(super) fn list_connections(&self, target: &ConnectionSelector, list: &ConnectionList) {
-        for key in self.matching(target) {
-            if list.exceeds_limit() {
-                return;
-            }
-            if let Some(session) = self.session_table.session(key) {
-                list.add(session.client(), self.record(session));
+        for session in
+            self.matching(target).iter().filter_map(|key| self.session_table.session(*key))
+        {
+            let client = session.client();
+            if list.wants(&client) {
+                list.add(client, self.record(session));
             }
         }
     }
@@ -41,15 +42,25 @@ impl Hub {
         let subscriptions = session.subscriptions.iter().filter(|one| !one.is_tile);
         let subscribers = self.session_table.subscribers();
         let channel = |index| subscribers.channel_subscribers(index).channel.as_ref().to_owned();
+        let token_of = |one: &Subscription| {
+            Some((channel(one.channel), token(one.terms.as_ref()?.token.as_deref()?)))
+        };
         ConnectionRecord {
             app_name: session.app.name.as_ref().to_owned(),
             app_version: session.app.version.as_ref().to_owned(),
             transport: session.app.transport.to_owned(),
             protocol: session.encoding.name().to_owned(),
             connected_at_ms: session.connected_at_ms(),
+            subscription_tokens: subscriptions.clone().filter_map(token_of).collect(),
             channels: subscriptions.map(|one| channel(one.channel)).collect(),
             labels: session.app.labels.as_ref().clone(),
             user: session.user.as_ref().to_owned(),
+            meta: session.context.as_ref().map(|context| context.meta.clone()).unwrap_or_default(),
+            token: session.grant.as_ref().and_then(|grant| grant.token.as_ref()).map(token),
         }
     }
+}
+
+fn token(id: &TokenId) -> TokenRecord {
+    TokenRecord { uid: id.uid.as_ref().to_owned(), issued_at: id.issued_at.into() }
 }

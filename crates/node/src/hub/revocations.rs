@@ -54,8 +54,8 @@ impl Hub {
         if table.blocks(&session.user, unix) {
             return self.disconnect(key, &Disconnect::PERMISSION_DENIED, out);
         }
-        let token = session.grant.as_ref().and_then(|grant| grant.token);
-        if token.is_some_and(|token| table.refuses(&token, &session.user, None, unix)) {
+        let token = session.grant.as_ref().and_then(|grant| grant.token.as_ref());
+        if token.is_some_and(|token| table.refuses(token, &session.user, None, unix)) {
             return self.disconnect(key, &Disconnect::EXPIRED, out);
         }
         let subscriptions = session.subscriptions.iter().filter_map(|subscription| {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fanwire_broker::{
-    Answer, BrokerError, Change, Position, PresenceStats, PublishOptions, Query, Retention,
-    StreamSlice,
+    Answer, BrokerError, Change, Position, PresencePage, PresenceStats, PublishOptions, Query,
+    Retention, StreamSlice,
 };
 use fanwire_protocol::{ClientInfo, ErrorCode, Publication, StreamPosition};
 
@@ -39,6 +39,20 @@ impl Node {
         now: Instant,
     ) -> Answer<Vec<Arc<ClientInfo>>, ErrorCode> {
         self.presence.members(channel, now).map_err(temporary)
+    }
+
+    /// A page of the members of a channel.
+    ///
+    /// # Errors
+    /// 100 when the store failed.
+    pub(super) fn member_page(
+        &self,
+        channel: &str,
+        cursor: u64,
+        limit: usize,
+        now: Instant,
+    ) -> Answer<PresencePage, ErrorCode> {
+        self.presence.page(channel, cursor, limit, now).map_err(temporary)
     }
 
     /// The number of members of a channel, after the permission check.

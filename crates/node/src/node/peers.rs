@@ -81,8 +81,8 @@ impl Node {
                 self.cluster.answer(&to, survey, self.own_channels(&pattern).unwrap_or_default());
             }
             Task::AnswerUsers { to, survey } => self.answer_users(to, survey),
-            Task::AnswerConnections { to, survey, target } => {
-                let own = self.own_connections(target);
+            Task::AnswerConnections { to, survey, target, range } => {
+                let own = self.own_connections(target, range);
                 self.answer_connections(to, survey, own);
             }
             Task::ReceiveOccupancy { from, report } => {
@@ -124,7 +124,6 @@ impl Node {
             ControlCommand::Emulation(EmulationCommand { session, data }) => {
                 self.receive_emulated(&session, data);
             }
-            ControlCommand::UserStatus(change) => self.apply_status(&change),
             ControlCommand::State(_)
             | ControlCommand::Leaving(_)
             | ControlCommand::Survey(_)

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use fanwire_area::{Place, Tile, View};
 use fanwire_broker::{
-    Answer, ClientId, Deliver, DeliverOptions, DeliveryClass, Position, PresenceStats,
-    PublishOptions, Retention, StreamSlice,
+    Answer, ClientId, Deliver, DeliverOptions, DeliveryClass, Position, PresencePage,
+    PresenceStats, PublishOptions, Retention, StreamSlice,
 };
 use fanwire_protocol::{ClientInfo, Disconnect, ErrorCode, Publication, UnsubscribeCode};
 
@@ -221,6 +221,23 @@ impl Node {
     pub fn presence(&self, channel: &str, now: Instant) -> Answer<Vec<Arc<ClientInfo>>, ErrorCode> {
         match self.keeps_presence(channel) {
             Ok(()) => self.members(channel, now),
+            Err(error) => Answer::now(Err(error)),
+        }
+    }
+
+    /// A page of the members of a channel, for the server API; see [`Presence::page`](fanwire_broker::Presence::page).
+    ///
+    /// # Errors
+    /// Those of [`presence`](Self::presence).
+    pub fn presence_page(
+        &self,
+        channel: &str,
+        cursor: u64,
+        limit: usize,
+        now: Instant,
+    ) -> Answer<PresencePage, ErrorCode> {
+        match self.keeps_presence(channel) {
+            Ok(()) => self.member_page(channel, cursor, limit, now),
             Err(error) => Answer::now(Err(error)),
         }
     }

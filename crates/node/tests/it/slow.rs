@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_broker::{
     Answer, Broker, Change, Deliver, MemoryBroker, MemoryPresence, Position, Presence,
-    PresenceStats, PublishOptions, Query, Retention, StreamSlice,
+    PresencePage, PresenceStats, PublishOptions, Query, Retention, StreamSlice,
 };
 use fanwire_node::protocol::{ClientInfo, ErrorCode, Publication, StreamPosition};
 use fanwire_node::{ConnectionSelector, Node, Options, ServerSubscription};
@@ -108,6 +108,10 @@ impl Presence for Slow<MemoryPresence> {
 
     fn members(&self, channel: &str, now: Instant) -> Answer<Vec<Arc<ClientInfo>>> {
         self.later(self.inner.members(channel, now))
+    }
+
+    fn page(&self, channel: &str, cursor: u64, limit: usize, now: Instant) -> Answer<PresencePage> {
+        self.later(self.inner.page(channel, cursor, limit, now))
     }
 
     fn stats(&self, channel: &str, now: Instant) -> Answer<PresenceStats> {
@@ -559,8 +563,7 @@ proptest! {
                 0 | 1 => {
                     let recover_since = Some(StreamPosition::default());
                     let order = ServerSubscription { channel: "news".into(), recover_since, ..Default::default() };
-                    let now = slow.world.now;
-                    drop(slow.world.node.subscribe(target, order, now));
+                    drop(slow.world.node.subscribe(target, order, slow.world.now));
                     wanted[client] = true;
                     slow.world.settle();
                 }
