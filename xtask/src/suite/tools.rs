@@ -120,6 +120,13 @@ const TOOLS: &[Tool] = &[
         package: "postgresql",
         find: || machine::postgres().map(drop),
         needed_by: &[],
+        used_by: &["consumers", "js"],
+    },
+    Tool {
+        name: "PgBouncer",
+        package: "pgbouncer",
+        find: || machine::pgbouncer().map(drop),
+        needed_by: &[],
         used_by: &["consumers"],
     },
     Tool {
