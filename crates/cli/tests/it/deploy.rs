@@ -106,6 +106,8 @@ fn the_image_runs_what_the_compose_file_mounts() {
     assert!(image.contains(r#"CMD ["serve", "--config", "/etc/fanwire/fanwire.yaml"]"#));
     let version = image.split_once("FROM rust:").expect("a builder").1;
     assert!(version.starts_with(env!("CARGO_PKG_RUST_VERSION")), "the compiler of the workspace");
+    let check = r#"CMD ["fanwire", "health", "live", "--config", "/etc/fanwire/fanwire.yaml"]"#;
+    assert!(image.contains(check), "the image has no curl");
 }
 
 #[test]
