@@ -105,7 +105,7 @@ const TOOLS: &[Tool] = &[
         name: "Go",
         package: "golang-go",
         find: || machine::go().map(drop),
-        needed_by: &["go", "go-next", "oracle", "go-clients", "pebble", "nats"],
+        needed_by: &["go", "go-next", "oracle", "go-clients", "pebble", "nats", "chart"],
         used_by: &[],
     },
     Tool {
