@@ -118,6 +118,14 @@ pub(crate) fn postgres() -> Result<PathBuf> {
     programs.find(|program| program.is_file()).map_or_else(|| program(&["postgres"]), Ok)
 }
 
+/// The pool of connections to PostgreSQL.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn pgbouncer() -> Result<PathBuf> {
+    program(&["pgbouncer"])
+}
+
 /// A Python 2.7 that runs, for the Autobahn TestSuite.
 pub(crate) fn python_2_7() -> Option<PathBuf> {
     let versions = std::env::var_os("PYENV_ROOT")

@@ -70,6 +70,11 @@ pub(crate) fn raw_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     Ok(if is_text && payload == "null" { Bytes::new() } else { payload })
 }
 
+/// Whether a number is left out of a result.
+pub(crate) fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
+}
+
 /// Whether [`in_place`] can embed a payload.
 pub(crate) fn is_embeddable(payload: &[u8]) -> bool {
     serde_json::from_slice::<&RawValue>(payload).is_ok()

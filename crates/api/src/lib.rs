@@ -27,34 +27,34 @@ pub use api::Api;
 pub use counters::{Counters, LATENCY_BOUNDS_US, MethodCounts, RefusalCounts};
 pub use error::ApiError;
 pub use method::batch::{BATCH_COMMANDS_MAX, BatchReply, BatchRequest, Reply};
-pub use method::block_user::{BlockUserRequest, BlockUserResult};
 pub use method::broadcast::{
     BROADCAST_CHANNELS_MAX, BroadcastRequest, BroadcastResult, PublishResponse,
 };
 pub use method::channels::{ChannelSummary, ChannelsRequest, ChannelsResult};
 pub use method::connections::{
     ConnectionChannel, ConnectionState, ConnectionSummary, ConnectionsRequest, ConnectionsResult,
+    TokenSummary,
 };
-pub use method::delete_user_status::{DeleteUserStatusRequest, DeleteUserStatusResult};
-pub use method::disconnect::{DisconnectReason, DisconnectRequest, DisconnectResult};
+pub use method::delete_user_status::DeleteUserStatusRequest;
+pub use method::disconnect::{DisconnectReason, DisconnectRequest};
 pub use method::get_user_status::{GetUserStatusRequest, GetUserStatusResult, UserStatusItem};
 pub use method::history::{Client, HistoryRequest, HistoryResult, Since, StoredPublication};
-pub use method::history_remove::{HistoryRemoveRequest, HistoryRemoveResult};
+pub use method::history_remove::HistoryRemoveRequest;
 pub use method::info::{InfoRequest, InfoResult, NodeInfo};
-pub use method::invalidate_user_tokens::{InvalidateUserTokensRequest, InvalidateUserTokensResult};
 pub use method::presence::{PresenceRequest, PresenceResult};
 pub use method::presence_stats::{PresenceStatsRequest, PresenceStatsResult};
 pub use method::publish::{PublishRequest, PublishResult};
-pub use method::refresh::{RefreshRequest, RefreshResult};
-pub use method::revoke_token::{RevokeTokenRequest, RevokeTokenResult};
+pub use method::refresh::RefreshRequest;
+pub use method::revocations::{
+    BlockUserRequest, InvalidateUserTokensRequest, RevokeTokenRequest, UnblockUserRequest,
+};
 pub use method::rpc::{RpcRequest, RpcResult};
-pub use method::set_view::{SetViewRequest, SetViewResult};
-pub use method::subscribe::{BoolValue, SubscribeOverride, SubscribeRequest, SubscribeResult};
-pub use method::unblock_user::{UnblockUserRequest, UnblockUserResult};
-pub use method::unsubscribe::{UnsubscribeRequest, UnsubscribeResult};
+pub use method::set_view::SetViewRequest;
+pub use method::subscribe::{BoolValue, SubscribeOverride, SubscribeRequest};
+pub use method::unsubscribe::UnsubscribeRequest;
 pub use method::unsupported::UnsupportedRequest;
-pub use method::update_user_status::{UpdateUserStatusRequest, UpdateUserStatusResult};
-pub use method::{Command, Outcome};
+pub use method::update_user_status::UpdateUserStatusRequest;
+pub use method::{Command, Empty, Outcome};
 pub use names::Method;
 pub use openapi::openapi;
 pub use options::{ApiOptions, BODY_BYTES_MAX, ErrorMode};

@@ -4,7 +4,6 @@
 //! A method is one row of the table below, one row in `names.rs` and one file `method/NAME.rs`.
 
 pub(crate) mod batch;
-pub(crate) mod block_user;
 pub(crate) mod broadcast;
 pub(crate) mod channels;
 pub(crate) mod connections;
@@ -14,54 +13,56 @@ pub(crate) mod get_user_status;
 pub(crate) mod history;
 pub(crate) mod history_remove;
 pub(crate) mod info;
-pub(crate) mod invalidate_user_tokens;
+mod paging;
 pub(crate) mod presence;
 pub(crate) mod presence_stats;
 pub(crate) mod publish;
 pub(crate) mod refresh;
-pub(crate) mod revoke_token;
+pub(crate) mod revocations;
 pub(crate) mod rpc;
 mod selector;
 pub(crate) mod set_view;
 pub(crate) mod snapshot;
 pub(crate) mod subscribe;
-pub(crate) mod unblock_user;
 pub(crate) mod unsubscribe;
 pub(crate) mod unsupported;
 pub(crate) mod update_user_status;
 
 use fanwire_node::protocol::without_halves;
-use schemars::{Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeSeed, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::json::Object;
 use crate::{Api, ApiError, Method};
 use batch::{BatchReply, BatchRequest};
-use block_user::{BlockUserRequest, BlockUserResult};
 use broadcast::{BroadcastRequest, BroadcastResult};
 use channels::{ChannelsRequest, ChannelsResult};
 use connections::{ConnectionsRequest, ConnectionsResult};
-use delete_user_status::{DeleteUserStatusRequest, DeleteUserStatusResult};
-use disconnect::{DisconnectRequest, DisconnectResult};
+use delete_user_status::DeleteUserStatusRequest;
+use disconnect::DisconnectRequest;
 use get_user_status::{GetUserStatusRequest, GetUserStatusResult};
 use history::{HistoryRequest, HistoryResult};
-use history_remove::{HistoryRemoveRequest, HistoryRemoveResult};
+use history_remove::HistoryRemoveRequest;
 use info::{InfoRequest, InfoResult};
-use invalidate_user_tokens::{InvalidateUserTokensRequest, InvalidateUserTokensResult};
 use presence::{PresenceRequest, PresenceResult};
 use presence_stats::{PresenceStatsRequest, PresenceStatsResult};
 use publish::{PublishRequest, PublishResult};
-use refresh::{RefreshRequest, RefreshResult};
-use revoke_token::{RevokeTokenRequest, RevokeTokenResult};
+use refresh::RefreshRequest;
+use revocations::{
+    BlockUserRequest, InvalidateUserTokensRequest, RevokeTokenRequest, UnblockUserRequest,
+};
 use rpc::{RpcRequest, RpcResult};
-use set_view::{SetViewRequest, SetViewResult};
+use set_view::SetViewRequest;
 use snapshot::{SnapshotRequest, SnapshotResult};
-use subscribe::{SubscribeRequest, SubscribeResult};
-use unblock_user::{UnblockUserRequest, UnblockUserResult};
-use unsubscribe::{UnsubscribeRequest, UnsubscribeResult};
+use subscribe::SubscribeRequest;
+use unsubscribe::UnsubscribeRequest;
 use unsupported::UnsupportedRequest;
-use update_user_status::{UpdateUserStatusRequest, UpdateUserStatusResult};
+use update_user_status::UpdateUserStatusRequest;
+
+/// Empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Empty {}
 
 /// Generates the enums and their dispatch from one row per method: its variant, its file, request, result and summary. Rows
 /// under `unsupported` are methods of map and shared poll channels.
@@ -137,9 +138,9 @@ methods! {
             "Publishes to all subscribers of one channel.";
         Broadcast = broadcast(BroadcastRequest) -> BroadcastResult,
             "Publishes the same data into many channels.";
-        Unsubscribe = unsubscribe(UnsubscribeRequest) -> UnsubscribeResult,
+        Unsubscribe = unsubscribe(UnsubscribeRequest) -> Empty,
             "Unsubscribes the connections of a user from one channel, or from all.";
-        Disconnect = disconnect(DisconnectRequest) -> DisconnectResult,
+        Disconnect = disconnect(DisconnectRequest) -> Empty,
             "Closes the connections of a user.";
         Presence = presence(PresenceRequest) -> PresenceResult,
             "Returns the clients that are subscribed to a channel.";
@@ -147,7 +148,7 @@ methods! {
             "Counts the clients and users that are subscribed to a channel.";
         History = history(HistoryRequest) -> HistoryResult,
             "Reads stored publications and the position of a channel.";
-        HistoryRemove = history_remove(HistoryRemoveRequest) -> HistoryRemoveResult,
+        HistoryRemove = history_remove(HistoryRemoveRequest) -> Empty,
             "Removes the stored publications of a channel and keeps offset and epoch.";
         Channels = channels(ChannelsRequest) -> ChannelsResult,
             "Lists the channels that have subscribers, for debugging.";
@@ -155,27 +156,27 @@ methods! {
             "Returns name, version and counts of every node.";
         Rpc = rpc(RpcRequest) -> RpcResult,
             "Calls a function registered in the server.";
-        Subscribe = subscribe(SubscribeRequest) -> SubscribeResult,
+        Subscribe = subscribe(SubscribeRequest) -> Empty,
             "Subscribes the connections of a user to a channel.";
-        Refresh = refresh(RefreshRequest) -> RefreshResult,
+        Refresh = refresh(RefreshRequest) -> Empty,
             "Changes the expiry of a user's connections, or closes them as expired.";
         Connections = connections(ConnectionsRequest) -> ConnectionsResult,
             "Lists the connections of a user on all nodes.";
-        UpdateUserStatus = update_user_status(UpdateUserStatusRequest) -> UpdateUserStatusResult,
+        UpdateUserStatus = update_user_status(UpdateUserStatusRequest) -> Empty,
             "Records that users are active, with a text of the application.";
         GetUserStatus = get_user_status(GetUserStatusRequest) -> GetUserStatusResult,
             "Returns when users were active, and who is online.";
-        DeleteUserStatus = delete_user_status(DeleteUserStatusRequest) -> DeleteUserStatusResult,
+        DeleteUserStatus = delete_user_status(DeleteUserStatusRequest) -> Empty,
             "Forgets the status of users.";
-        BlockUser = block_user(BlockUserRequest) -> BlockUserResult,
+        BlockUser = block_user(BlockUserRequest) -> Empty,
             "Closes the connections of a user, and refuses new ones.";
-        UnblockUser = unblock_user(UnblockUserRequest) -> UnblockUserResult,
+        UnblockUser = unblock_user(UnblockUserRequest) -> Empty,
             "Lets a blocked user connect again.";
-        RevokeToken = revoke_token(RevokeTokenRequest) -> RevokeTokenResult,
+        RevokeToken = revoke_token(RevokeTokenRequest) -> Empty,
             "Makes one token invalid, and ends what it granted.";
-        InvalidateUserTokens = invalidate_user_tokens(InvalidateUserTokensRequest) -> InvalidateUserTokensResult,
+        InvalidateUserTokens = invalidate_user_tokens(InvalidateUserTokensRequest) -> Empty,
             "Makes the tokens of a user invalid that were issued before a time.";
-        SetView = set_view(SetViewRequest) -> SetViewResult,
+        SetView = set_view(SetViewRequest) -> Empty,
             "Sets what a client sees of a channel with places.";
         Snapshot = snapshot(SnapshotRequest) -> SnapshotResult,
             "Lists the nodes, or the connections of one node by pages, for a backend that receives events.";

@@ -4,6 +4,7 @@
 //! Change here: the list of modules. The order of checks lives in `verifier`, keys in `keys` and `jwks`, claims in `claims`.
 #![forbid(unsafe_code)]
 
+mod claim_labels;
 mod claims;
 mod ecdsa;
 mod error;
@@ -24,6 +25,7 @@ mod secret;
 mod sign;
 mod verifier;
 
+pub use claim_labels::ClaimLabel;
 pub use claims::{ChannelGrant, ConnectionClaims, Overrides, SubscriptionClaims};
 pub use error::{Fault, SignError, TokenError};
 pub use jwks::{Fetch, KEY_SET_BYTES_MAX, KeyCounters, KeyFetching, KeyLookup, KeySource};

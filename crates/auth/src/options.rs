@@ -3,7 +3,7 @@
 //! May use: nothing. Never shows a secret.
 //! Keys are parsed in `verifier.rs`.
 
-use crate::Secret;
+use crate::{ClaimLabel, Secret};
 
 /// `client.token.*` or `client.subscription_token.*`; "" = not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,4 +33,6 @@ pub struct TokenOptions {
     pub issuer_regex: String,
     /// Claim that carries the user id instead of `sub`; letters and `_` only.
     pub user_id_claim: String,
+    /// Labels from other claims of connection tokens; they replace those of the claim `labels`.
+    pub labels_from_claim: Vec<ClaimLabel>,
 }

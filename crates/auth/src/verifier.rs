@@ -9,6 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use regex::Regex;
 
+use crate::claim_labels::{self, ClaimLabel};
 use crate::claims::{self, ConnectionClaims, SubscriptionClaims};
 use crate::jwks::{Jwks, KeyCounters, KeyFetching, KeyLookup, KeySource};
 use crate::keys::Keys;
@@ -32,6 +33,7 @@ pub struct Verifier {
     issuer: String,
     issuer_regex: Option<Regex>,
     user_id_claim: String,
+    labels_from_claim: Vec<ClaimLabel>,
 }
 
 impl Verifier {
@@ -48,6 +50,10 @@ impl Verifier {
         skip_signature: bool,
     ) -> Result<Self, OptionsError> {
         check_claim_name(prefix_key, &options.user_id_claim)?;
+        let labels_from_claim = options.labels_from_claim.clone();
+        if let Some(error) = claim_labels::mistakes(&labels_from_claim, prefix_key).pop() {
+            return Err(error);
+        }
         let keys = Keys::new(options, prefix_key)?;
         Ok(Self {
             keys: (!skip_signature).then_some(keys),
@@ -57,6 +63,7 @@ impl Verifier {
             issuer: options.issuer.clone(),
             issuer_regex: compile(prefix_key, "issuer_regex", &options.issuer_regex)?,
             user_id_claim: options.user_id_claim.clone(),
+            labels_from_claim,
         })
     }
 
@@ -70,6 +77,7 @@ impl Verifier {
     pub fn mistakes(options: &TokenOptions, prefix_key: &str) -> Vec<OptionsError> {
         let mut found = Keys::mistakes(options, prefix_key);
         found.extend(check_claim_name(prefix_key, &options.user_id_claim).err());
+        found.extend(claim_labels::mistakes(&options.labels_from_claim, prefix_key));
         let patterns =
             [("audience_regex", &options.audience_regex), ("issuer_regex", &options.issuer_regex)];
         let patterns = patterns.map(|(key, pattern)| compile(prefix_key, key, pattern).err());
@@ -154,7 +162,8 @@ impl Verifier {
     ) -> Result<ConnectionClaims, TokenError> {
         let json = self.open(token, lookup, now_unix)?;
         let (mut registered, user) = self.believe(&json)?;
-        let claims = claims::connection(&json, user, &mut registered)?;
+        let mut claims = claims::connection(&json, user, &mut registered)?;
+        claim_labels::add(&self.labels_from_claim, &json, &mut claims.labels);
         registered.check_time(now_unix)?;
         Ok(claims)
     }

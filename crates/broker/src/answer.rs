@@ -9,6 +9,7 @@ use std::mem;
 use std::pin::Pin;
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Waker};
+use std::vec::IntoIter;
 
 use fanwire_protocol::ErrorCode;
 use parking_lot::Mutex;
@@ -128,6 +129,35 @@ impl<T: Send + 'static, E: Abandoned + Send + 'static> Answer<T, E> {
                 answer
             }
         }
+    }
+}
+
+impl<T: Send + 'static, E: Abandoned + Send + 'static> Answer<T, E> {
+    /// The results of all answers in their order, or the first error.
+    pub fn all(answers: Vec<Self>) -> Answer<Vec<T>, E> {
+        let (promise, answer) = Answer::later();
+        let found = Vec::with_capacity(answers.len());
+        Self::collect(answers.into_iter(), found, promise);
+        answer
+    }
+
+    fn collect(mut rest: IntoIter<Self>, mut found: Vec<T>, promise: Promise<Vec<T>, E>) {
+        while let Some(answer) = rest.next() {
+            match answer.ready() {
+                Ok(Ok(one)) => found.push(one),
+                Ok(Err(error)) => return promise.keep(Err(error)),
+                Err(pending) => {
+                    return pending.then(move |one| match one {
+                        Ok(one) => {
+                            found.push(one);
+                            Self::collect(rest, found, promise);
+                        }
+                        Err(error) => promise.keep(Err(error)),
+                    });
+                }
+            }
+        }
+        promise.keep(Ok(found));
     }
 }
 

@@ -9,4 +9,6 @@
 pub enum BrokerError {
     /// The backend is not reachable now; nothing was published (→ error 100, temporary).
     Unavailable,
+    /// A store in memory has no room; nothing was changed.
+    Full,
 }

@@ -15,12 +15,14 @@ mod error;
 mod position;
 mod presence;
 mod revocations;
+mod user_statuses;
 
 /// The tests that every engine must pass, for crates that implement one.
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance {
     pub use crate::broker::conformance as broker;
     pub use crate::presence::conformance as presence;
+    pub use crate::user_statuses::conformance as user_statuses;
 }
 
 pub use answer::{Abandoned, Answer, Promise};
@@ -32,8 +34,9 @@ pub use delivery_class::DeliveryClass;
 pub use delta::Delta;
 pub use error::BrokerError;
 pub use position::{Epoch, Position};
-pub use presence::{MemoryPresence, Presence, PresenceStats};
+pub use presence::{MemoryPresence, Presence, PresencePage, PresenceStats};
 pub use revocations::{
     RevocationChange, RevocationCursor, RevocationEvent, RevocationKind, RevocationListener,
     RevocationPage, RevocationStore,
 };
+pub use user_statuses::{MemoryUserStatuses, UserStatus, UserStatusChange, UserStatusStore};

@@ -42,6 +42,14 @@ pub trait Presence: Send + Sync {
     /// [`BrokerError::Unavailable`](crate::BrokerError::Unavailable); the caller may retry.
     fn members(&self, channel: &str, now: Instant) -> Answer<Vec<Arc<ClientInfo>>>;
 
+    /// A page of the members of a channel, in an order of the store. `cursor` is 0 for the first page, then
+    /// [`PresencePage::next`]. A member that exists from the first page to the last is in at least one of them; with Redis it may
+    /// be in two, and a page may have some more members than `limit`, which is at least 1.
+    ///
+    /// # Errors
+    /// [`BrokerError::Unavailable`](crate::BrokerError::Unavailable); the caller may retry.
+    fn page(&self, channel: &str, cursor: u64, limit: usize, now: Instant) -> Answer<PresencePage>;
+
     /// The number of members of a channel. Does not iterate over them.
     ///
     /// # Errors
@@ -52,6 +60,14 @@ pub trait Presence: Send + Sync {
     ///
     /// Reads never return expired members, with or without this call.
     fn sweep(&self, now: Instant);
+}
+
+/// A part of the members of a channel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PresencePage {
+    pub members: Vec<Arc<ClientInfo>>,
+    /// The cursor of the next page; 0 after the last one. A page may be empty and have a next one.
+    pub next: u64,
 }
 
 /// The size of a channel.

@@ -33,6 +33,7 @@ mod server;
 mod singleflight;
 mod slot;
 mod socket;
+mod statuses;
 mod store;
 mod stream;
 mod subscription_table;

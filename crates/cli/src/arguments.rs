@@ -23,7 +23,7 @@ mod tests;
 ///
 /// Without a command it serves; without a configuration it serves in development mode.
 #[derive(Debug, Parser)]
-#[command(name = "fanwire", version, args_conflicts_with_subcommands = true)]
+#[command(name = "fanwire", version = VERSION, args_conflicts_with_subcommands = true)]
 #[command(after_help = "`fanwire --help` lists every key of the configuration.")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -31,6 +31,10 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) serve: Serve,
 }
+
+/// The version with the commit of the build.
+pub(crate) const VERSION: &str =
+    concat!(env!("CARGO_PKG_VERSION"), " (", env!("FANWIRE_BUILD_COMMIT"), ")");
 
 impl Arguments {
     /// Parses the arguments of this process; a usage error ends it.
@@ -87,8 +91,10 @@ pub(crate) enum CliCommand {
     Bench(Box<Bench>),
     /// Measure how typical messages compress, and recommend settings
     Tune(Tune),
+    /// Ask a running server whether it is ready: exit code 0 when it is, else 1
+    Health(Health),
     /// Print the version
-    Version,
+    Version(Version),
 }
 
 #[derive(Debug, Args)]
@@ -265,6 +271,36 @@ pub(crate) struct ApiServer {
     /// The server's configuration file, of which the address and the key of the server API are used
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Health {
+    /// Question of a probe; without one, the answer of the health endpoint itself
+    #[arg(value_enum)]
+    pub(crate) probe: Option<Probe>,
+    /// The server's configuration file, which has the address of the health endpoint
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Address of the health endpoint, http://HOST:PORT/health or https://…; without it, as the configuration says
+    #[arg(short, long)]
+    pub(crate) url: Option<String>,
+    #[command(flatten)]
+    pub(crate) trust: ServerTrust,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Probe {
+    /// Whether new clients may come
+    Ready,
+    /// Whether anything but a restart helps
+    Live,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Version {
+    /// Print the commit, the compiler, the target and the features of this build, too
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
 }
 
 #[derive(Debug, Args)]

@@ -8,7 +8,7 @@ use std::io::{ErrorKind, Write};
 use anyhow::{Context, Result};
 use fanwire_config::document;
 
-use crate::arguments::SampleConfig;
+use crate::arguments::{SampleConfig, VERSION, Version};
 
 pub(crate) fn sample(arguments: &SampleConfig) -> Result<()> {
     print(&document::sample(arguments.format.into()))
@@ -22,8 +22,19 @@ pub(crate) fn api_page() -> Result<()> {
     print(&fanwire_api::ApiOptions::default().openapi())
 }
 
-pub(crate) fn version() -> Result<()> {
-    print(concat!("fanwire ", env!("CARGO_PKG_VERSION"), "\n"))
+pub(crate) fn version(arguments: &Version) -> Result<()> {
+    print(&match arguments.verbose {
+        false => format!("fanwire {VERSION}\n"),
+        true => format!(
+            "fanwire {}\ncommit: {}\ncompiler: {}\ntarget: {}\nprofile: {}\nfeatures: {}\n",
+            env!("CARGO_PKG_VERSION"),
+            env!("FANWIRE_BUILD_COMMIT"),
+            env!("FANWIRE_BUILD_COMPILER"),
+            env!("FANWIRE_BUILD_TARGET"),
+            env!("FANWIRE_BUILD_PROFILE"),
+            env!("FANWIRE_BUILD_FEATURES"),
+        ),
+    })
 }
 
 /// Prints; a closed pipe (`| head`) is not an error.

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use anyhow::{Error, Result, anyhow};
+use anyhow::{Error, Result, anyhow, bail};
 use fanwire_config::{Config, TlsOptions, example, load};
 use fanwire_tls::Tls;
 
@@ -29,6 +29,20 @@ impl LocalServer {
         let port = server.internal_port.parse().unwrap_or(server.port);
         let prefix = self.config.http_api.api.handler_prefix.trim_matches('/');
         format!("{}://{}:{port}/{prefix}", example::api_scheme(&self.config), self.host())
+    }
+
+    /// Returns the address of the health endpoint.
+    ///
+    /// # Errors
+    /// When the configuration switches it off.
+    pub(crate) fn health_url(&self) -> Result<String> {
+        let (server, health) = (&self.config.http_server, &self.config.health);
+        if !health.enabled {
+            bail!("health.enabled is false: set it to true, or give --url");
+        }
+        let port = server.internal_port.parse().unwrap_or(server.port);
+        let path = health.handler_prefix.trim_matches('/');
+        Ok(format!("{}://{}:{port}/{path}", example::api_scheme(&self.config), self.host()))
     }
 
     pub(crate) fn websocket_url(&self) -> String {

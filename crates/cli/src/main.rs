@@ -16,6 +16,7 @@ mod check;
 mod check_token;
 mod document;
 mod environment;
+mod health;
 mod init;
 mod local;
 mod logs;
@@ -58,7 +59,8 @@ fn main() -> ExitCode {
         CliCommand::Top(top) => top::run(&top),
         CliCommand::Bench(bench) => return bench::run(&bench),
         CliCommand::Tune(tune) => tune::run(&tune),
-        CliCommand::Version => document::version(),
+        CliCommand::Health(health) => health::run(&health),
+        CliCommand::Version(version) => document::version(&version),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

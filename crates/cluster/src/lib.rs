@@ -29,7 +29,8 @@ pub use message::{Metrics, NodeState};
 pub use occupancy::OccupancyReport;
 use unacknowledged::{ReceivedCommands, SettledPromise, UnacknowledgedCommands};
 pub use users::{
-    CONNECTIONS_MAX, ConnectionPage, ConnectionRecord, Connections, UserStatusChange, UserSurvey,
+    CONNECTIONS_MAX, ConnectionPage, ConnectionRange, ConnectionRecord, Connections, TokenRecord,
+    UserSurvey,
 };
 
 /// State of the other nodes. Without a bus there are none.
@@ -120,6 +121,7 @@ pub enum Task {
         to: String,
         survey: u64,
         target: ConnectionSelector,
+        range: ConnectionRange,
     },
 }
 
@@ -271,6 +273,10 @@ impl Cluster {
                 to: from,
                 survey: survey.number,
                 target: survey.target.into(),
+                range: ConnectionRange {
+                    after: survey.after,
+                    limit: (survey.limit as usize).min(CONNECTIONS_MAX),
+                },
             },
             ControlCommand::SurveyChannels(answer) => {
                 let done = table.answered(&from, answer);
@@ -350,18 +356,20 @@ impl Cluster {
         self.ask(None, question, found, now).map(|all| all.map(|all| all.counts))
     }
 
-    /// Asks every other node for the connections that a selector matches.
+    /// Asks every other node for the connections of a range that a selector matches.
     ///
     /// # Errors
     /// Those of [`survey`](Self::survey).
     pub fn connections(
         &self,
         target: &ConnectionSelector,
+        range: &ConnectionRange,
         now: Instant,
     ) -> Answer<Connections, ErrorCode> {
-        let target = target.into();
-        let question =
-            |number| ControlCommand::ConnectionSurvey(ConnectionSurvey { number, target });
+        let (target, after, limit) = (target.into(), range.after.clone(), range.limit as u32);
+        let question = |number| {
+            ControlCommand::ConnectionSurvey(ConnectionSurvey { number, target, after, limit })
+        };
         let all = self.ask(None, question, SurveyResult::default(), now);
         all.map(|all| all.map(|all| all.page.connections))
     }

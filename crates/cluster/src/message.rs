@@ -12,7 +12,7 @@ use prost::Message as _;
 
 use crate::control::{ConnectionSelector, Renewal, ServerSubscription};
 use crate::occupancy::OccupancyReport;
-use crate::users::{Connections, UserStatusChange, UserSurvey};
+use crate::users::{Connections, UserSurvey};
 
 /// One message of a node.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -22,7 +22,7 @@ pub(crate) struct NodeMessage {
     pub from: String,
     #[prost(
         oneof = "ControlCommand",
-        tags = "2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 14, 15, 16, 17, 18, 19, 20, 21"
+        tags = "2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 14, 16, 17, 18, 19, 20, 21"
     )]
     pub command: Option<ControlCommand>,
     /// Sequence number of a control command, which is repeated until every node has it, counted by its sender from 1;
@@ -50,7 +50,7 @@ pub enum ControlCommand {
     Subscribe(SubscribeCommand),
     #[prost(message, tag = "9")]
     Refresh(RefreshCommand),
-    /// Tag 10 is the number of the message, tag 13 is not used any more.
+    /// Tag 10 is the number of the message, tags 13 and 15 are not used any more.
     #[prost(message, tag = "11")]
     View(ViewCommand),
     #[prost(message, tag = "12")]
@@ -58,8 +58,6 @@ pub enum ControlCommand {
     /// Answered by [`SurveyChannels`].
     #[prost(message, tag = "14")]
     UserSurvey(UserSurvey),
-    #[prost(message, tag = "15")]
-    UserStatus(UserStatusChange),
     /// The next four have a label filter, or are for all users. A node that does not know them does nothing; as fields of
     /// the older messages it would skip the filter, and select more connections.
     #[prost(message, tag = "16")]
@@ -223,6 +221,11 @@ pub struct ConnectionSurvey {
     pub number: u64,
     #[prost(message, required, tag = "2")]
     pub(crate) target: SelectorMessage,
+    /// See [`ConnectionRange`](crate::ConnectionRange).
+    #[prost(string, tag = "3")]
+    pub after: String,
+    #[prost(uint32, tag = "4")]
+    pub limit: u32,
 }
 
 /// The answer to a survey.

@@ -289,12 +289,14 @@ fn a_survey_of_a_user_collects_connections_and_needs_an_answer_of_every_node() {
     let ((a, wire), (b, b_wire), now) = (node("a"), node("b"), Instant::now());
     introduce(&a, "b", now);
     let of_user = ConnectionSelector { user: "42".into(), ..ConnectionSelector::default() };
-    let answer = a.connections(&of_user, now).ready().expect_err("the other is asked");
+    let asked = ConnectionRange { after: "c".into(), limit: 5 };
+    let answer = a.connections(&of_user, &asked, now).ready().expect_err("the other is asked");
     let (_, question) = wire.take().remove(0);
-    let Task::AnswerConnections { to, survey, target } = b.handle_message(&question, now) else {
+    let Task::AnswerConnections { to, survey, target, range } = b.handle_message(&question, now)
+    else {
         panic!("a survey of connections")
     };
-    assert_eq!(target, of_user);
+    assert_eq!((target, range), (of_user, asked));
     let found = Connections::from([("id".to_owned(), ConnectionRecord::default())]);
     let page = ConnectionPage { connections: found.clone(), next: 0 };
     b.answer_connections(&to, survey, page);

@@ -1,9 +1,11 @@
-//! Messages about users: surveys of their connections, and changes of their status.
+//! Messages about users: surveys of their connections.
 //! In: calls of the server API, answers of nodes → out: values that travel between nodes, as Protobuf.
-//! Uses: prost. Never: sessions, the table of statuses.
+//! Uses: prost. Never: sessions, statuses.
 //! Change here: what nodes tell of users. Field numbers stay for ever.
 
 use std::collections::BTreeMap;
+
+use bytes::Bytes;
 
 /// Asks how many connections users have. A node that does not know the message sends no answer.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
@@ -42,19 +44,57 @@ pub struct ConnectionRecord {
     pub labels: BTreeMap<String, String>,
     #[prost(string, tag = "8")]
     pub user: String,
+    /// JSON of the token or of a hook; empty = none.
+    #[prost(bytes = "bytes", tag = "9")]
+    pub meta: Bytes,
+    /// The token of the connection; `None` when a hook or a header decided.
+    #[prost(message, optional, tag = "10")]
+    pub token: Option<TokenRecord>,
+    /// The tokens of subscriptions, by channel.
+    #[prost(btree_map = "string, message", tag = "11")]
+    pub subscription_tokens: BTreeMap<String, TokenRecord>,
 }
 
-/// A change of the status of users.
+/// A token that is in use.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct UserStatusChange {
-    #[prost(string, repeated, tag = "1")]
-    pub users: Vec<String>,
-    /// Text of the application.
-    #[prost(string, tag = "2")]
-    pub state: String,
-    /// Unix second of the change; 0 removes the status.
-    #[prost(uint64, tag = "3")]
-    pub active: u64,
+pub struct TokenRecord {
+    /// The `jti`; "" without one.
+    #[prost(string, tag = "1")]
+    pub uid: String,
+    /// The `iat`, a Unix second; 0 without one.
+    #[prost(uint64, tag = "2")]
+    pub issued_at: u64,
+}
+
+/// A part of the connections that a selector matches, in the order of client ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionRange {
+    /// Only client ids that come after this one; "" = all.
+    pub after: String,
+    /// Connections of the range. A result has one more when there are more.
+    pub limit: usize,
+}
+
+impl Default for ConnectionRange {
+    fn default() -> Self {
+        Self { after: String::new(), limit: CONNECTIONS_MAX }
+    }
+}
+
+impl ConnectionRange {
+    /// Removes what is not in the range, except the first connection after it.
+    pub fn cut(&self, connections: &mut Connections) {
+        while connections.len() > self.limit + 1 {
+            connections.pop_last();
+        }
+    }
+
+    /// Whether a client id may be in the range, after those that were found.
+    pub fn has(&self, client: &str, found: &Connections) -> bool {
+        let is_before_last =
+            || found.last_key_value().is_some_and(|(last, _)| client < last.as_str());
+        client > self.after.as_str() && (found.len() <= self.limit || is_before_last())
+    }
 }
 
 /// Connections of a node, by client id.
@@ -68,5 +108,5 @@ pub struct ConnectionPage {
 /// Connections by client id.
 pub type Connections = BTreeMap<String, ConnectionRecord>;
 
-/// Connections that a node describes, and one more when there are more.
+/// Connections of one answer.
 pub const CONNECTIONS_MAX: usize = 10_000;

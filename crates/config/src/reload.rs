@@ -208,7 +208,7 @@ fn is_fixed_in_namespace(key: &str) -> bool {
 
 /// Keys that commands, handshakes and API requests read when they begin. All others are built into connections, shards,
 /// listeners or the engine at the start.
-const CAN_CHANGE: [&str; 59] = [
+const CAN_CHANGE: [&str; 62] = [
     "channel.history_meta_ttl",
     "channel.max_length",
     NAMESPACES,
@@ -249,6 +249,7 @@ const CAN_CHANGE: [&str; 59] = [
     "client.token.hmac_secret_key",
     "client.token.issuer",
     "client.token.issuer_regex",
+    "client.token.labels_from_claim",
     "client.token.rsa_public_key",
     "client.token.user_id_claim",
     "client.user_connection_limit",
@@ -268,4 +269,6 @@ const CAN_CHANGE: [&str; 59] = [
     "rpc.ping.method",
     "rpc.without_namespace.proxy_enabled",
     "rpc.without_namespace.proxy_name",
+    "user_status.enabled",
+    "user_status.expire_interval",
 ];

@@ -55,6 +55,7 @@ impl Engine {
         let listener: Weak<Node> = Arc::downgrade(&node);
         node.cluster().join(redis.clone());
         node.revocations().share(redis.clone());
+        node.users().keep_statuses_in(redis.clone());
         let [node_to_introduce, node_to_ask] = [Weak::clone(&listener), Weak::clone(&listener)];
         let subscribed = redis.subscribe_to_nodes(node.uid(), move |message| {
             listener.upgrade().is_none_or(|node| node.handle_message(message, Instant::now()))

@@ -4,7 +4,7 @@
 //! Change here: how answers of shards become one.
 
 use fanwire_broker::Promise;
-use fanwire_cluster::{CONNECTIONS_MAX, ConnectionPage, ConnectionRecord};
+use fanwire_cluster::{ConnectionPage, ConnectionRange, ConnectionRecord};
 use fanwire_protocol::ErrorCode;
 use parking_lot::Mutex;
 
@@ -12,17 +12,20 @@ use parking_lot::Mutex;
 #[derive(Debug)]
 pub struct ConnectionList {
     found: Mutex<ConnectionPage>,
+    range: ConnectionRange,
     promise: Option<Promise<ConnectionPage, ErrorCode>>,
 }
 
 impl ConnectionList {
-    pub(crate) fn new(promise: Promise<ConnectionPage, ErrorCode>) -> Self {
-        Self { found: Mutex::default(), promise: Some(promise) }
+    pub(crate) fn new(range: ConnectionRange, promise: Promise<ConnectionPage, ErrorCode>) -> Self {
+        Self { found: Mutex::default(), range, promise: Some(promise) }
     }
 
     /// Adds a connection.
     pub(crate) fn add(&self, client: String, record: ConnectionRecord) {
-        self.found.lock().connections.insert(client, record);
+        let mut found = self.found.lock();
+        found.connections.insert(client, record);
+        self.range.cut(&mut found.connections);
     }
 
     /// Ends a page before all connections are in it.
@@ -30,9 +33,9 @@ impl ConnectionList {
         self.found.lock().next = next;
     }
 
-    /// Whether it has more connections than the server API returns, so that further ones are of no use.
-    pub(crate) fn exceeds_limit(&self) -> bool {
-        self.found.lock().connections.len() > CONNECTIONS_MAX
+    /// Whether a client is in the range of the list, as far as is known now.
+    pub(crate) fn wants(&self, client: &str) -> bool {
+        self.range.has(client, &self.found.lock().connections)
     }
 }
 

@@ -108,7 +108,6 @@ mod settings;
 mod shared_replies;
 mod subscribers;
 mod tiles;
-mod user_statuses;
 mod validate;
 mod wheel;
 
@@ -122,10 +121,12 @@ pub use channel::NamespaceId;
 pub use connection_list::ConnectionList;
 pub use counters::{CommandKind, HubCounters, TokenRefusal};
 pub use encode_job::EncodeJob;
+pub use fanwire_broker::UserStatus;
 pub use fanwire_broker::{RevocationChange, RevocationKind};
 pub use fanwire_cluster::{
-    CONNECTIONS_MAX, ConnectionPage, ConnectionRecord, ConnectionSelector, Connections, Metrics,
-    NodeState, OccupancyReport, Renewal, ServerSubscribe, ServerSubscription,
+    CONNECTIONS_MAX, ConnectionPage, ConnectionRange, ConnectionRecord, ConnectionSelector,
+    Connections, Metrics, NodeState, OccupancyReport, Renewal, ServerSubscribe, ServerSubscription,
+    TokenRecord,
 };
 pub use filter::check_filter;
 pub use hub::Hub;
@@ -145,4 +146,3 @@ pub use recovery::Unrecovered;
 pub use registry::ShardId;
 pub use session::{CommandSource, ConnectionInfo, ConnectionKey};
 pub use subscribers::PositionCheck;
-pub use user_statuses::UserStatus;

@@ -29,7 +29,6 @@ use crate::notice::{Inbox, Notice};
 use crate::options::{Namespace, Options};
 use crate::registry::{Registry, ShardId};
 use crate::settings::{CurrentSettings, NodeSettings};
-use crate::user_statuses::UserStatuses;
 pub use channels::{Channels, Page};
 pub use connections::ConnectionCommands;
 pub use log::{NodeLog, RefusalLevel};
@@ -121,6 +120,7 @@ impl Node {
         let settings = NodeSettings::new(options.clone())?;
         let registry = Arc::new(Registry::new());
         let router = Arc::new(BroadcastRouter::new(Arc::clone(&registry), &options.channel));
+        let settings = Arc::new(CurrentSettings::new(settings));
         let cluster = Arc::new(Cluster::new(Uuid::new_v4().to_string()));
         let client = &options.client;
         Ok(Arc::new(Self {
@@ -128,11 +128,12 @@ impl Node {
                 registry: Arc::clone(&registry),
                 router: Arc::clone(&router),
                 cluster: Arc::clone(&cluster),
-                user_statuses: UserStatuses::default(),
+                user_statuses: OnceLock::new(),
+                settings: Arc::clone(&settings),
             },
             revocations: Arc::new(Revocations::new(Arc::clone(&router))),
             channels: Channels {
-                settings: CurrentSettings::new(settings),
+                settings,
                 clock: Clock::new(now, unix_ms),
                 broker: make(Arc::clone(&router) as _),
                 registry,
@@ -238,7 +239,7 @@ impl Node {
         self.channels.broker.sweep(now);
         self.channels.presence.sweep(now);
         self.revocations.tick(now, unix, &self.cluster, &self.log);
-        self.users.user_statuses.sweep(unix);
+        self.users.tick(unix);
         self.summaries.tick(now, self.options.info_metrics_aggregate_interval);
         if self.cluster.tick(now) {
             self.introduce(now);

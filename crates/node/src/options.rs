@@ -32,6 +32,7 @@ pub struct Options {
     pub client: ClientOptions,
     pub channel: ChannelOptions,
     pub rpc: RpcOptions,
+    pub user_status: UserStatusOptions,
 }
 
 /// `client.*`: connection life cycle, limits and credentials.
@@ -178,6 +179,21 @@ pub struct RpcOptions {
     pub namespaces: BTreeMap<String, ProxyChoice>,
 }
 
+/// `user_status.*`: what the server itself records of users.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserStatusOptions {
+    /// Records regularly who is online, and answers the RPC method `update_user_status` of clients.
+    pub enabled: bool,
+    /// How long a status stays after its last change, at least a second.
+    pub expire_interval: Duration,
+}
+
+impl Default for UserStatusOptions {
+    fn default() -> Self {
+        Self { enabled: false, expire_interval: Duration::from_secs(720 * 3600) }
+    }
+}
+
 /// `*_proxy_enabled` and `*_proxy_name`: the event proxy that decides, if one does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyChoice {
@@ -221,6 +237,7 @@ impl Default for Options {
             client: ClientOptions::default(),
             channel: ChannelOptions::default(),
             rpc: RpcOptions::default(),
+            user_status: UserStatusOptions::default(),
         }
     }
 }

@@ -5,6 +5,8 @@
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
 use fanwire_broker::ClientId;
 use hashbrown::{DefaultHashBuilder, HashMap};
@@ -23,6 +25,8 @@ pub(crate) struct Registry {
     hasher: DefaultHashBuilder,
     channels: Box<[Mutex<ChannelStripe>]>,
     users: Box<[Mutex<UserStripe>]>,
+    /// The stripe with which [`next_users`](Self::next_users) goes on.
+    next_user_stripe: AtomicUsize,
 }
 
 /// The shards with subscribers of a channel, and the shared copy of its name.
@@ -62,6 +66,7 @@ impl Registry {
             hasher: DefaultHashBuilder::default(),
             channels: (0..STRIPES).map(|_| Mutex::default()).collect(),
             users: (0..STRIPES).map(|_| Mutex::default()).collect(),
+            next_user_stripe: AtomicUsize::new(0),
         }
     }
 
@@ -157,6 +162,19 @@ impl Registry {
     /// The number of connections of `user`.
     pub(crate) fn connections_of(&self, user: &str) -> u32 {
         self.user_stripe(user).lock().users.get(user).copied().unwrap_or_default()
+    }
+
+    /// The users of some stripes, without the anonymous one: called once a second, it returns each user within `interval`.
+    pub(crate) fn next_users(&self, interval: Duration) -> Vec<String> {
+        let stripes = STRIPES.div_ceil(interval.as_secs().max(1) as usize);
+        let first = self.next_user_stripe.fetch_add(stripes, Relaxed);
+        let mut found = Vec::new();
+        for stripe in first..first + stripes {
+            let stripe = self.users[stripe % STRIPES].lock();
+            let named = stripe.users.keys().filter(|user| !user.is_empty());
+            found.extend(named.map(|user| user.as_ref().to_owned()));
+        }
+        found
     }
 
     /// Sets the newest connection of `user`, which has entered.

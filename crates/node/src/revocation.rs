@@ -43,12 +43,19 @@ pub(crate) enum Subject<'a> {
 type SubjectHash = [u32; 4];
 
 /// The identity of a token, for as long as the rights that it granted last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TokenId {
-    /// `None` for a token without `jti`.
-    uid: Option<SubjectHash>,
+    /// The `jti`; "" for a token without one.
+    pub(crate) uid: Box<str>,
     /// Unix second; 0 for a token without `iat`.
-    issued_at: u32,
+    pub(crate) issued_at: u32,
+}
+
+impl TokenId {
+    /// The identity of a token with this `jti` and `iat`.
+    pub(crate) fn new(uid: &str, issued_at: u64) -> Self {
+        Self { uid: uid.into(), issued_at: seconds(issued_at) }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -85,12 +92,6 @@ impl RevocationTable {
             load: AtomicU32::new(0),
             is_incomplete: AtomicBool::new(false),
         }
-    }
-
-    /// The identity of a token with this `jti` ("" = none) and `iat` (0 = none).
-    pub(crate) fn token(&self, uid: &str, issued_at: u64) -> TokenId {
-        let uid = (!uid.is_empty()).then(|| self.hash(Subject::Token(uid)));
-        TokenId { uid, issued_at: seconds(issued_at) }
     }
 
     /// Adds an entry, or replaces the one of the same subject. It ends at the Unix second `expire_at`; 0 = never. Returns
@@ -185,11 +186,12 @@ impl RevocationTable {
         if self.is_empty() {
             return false;
         }
+        let entry = |subject| self.entry(&self.hash(subject), unix);
         let is_too_old = |channel| {
-            let entry = self.entry(&self.hash(Subject::TokensOf(user, channel)), unix);
+            let entry = entry(Subject::TokensOf(user, channel));
             entry.is_some_and(|entry| token.issued_at < entry.issued_before)
         };
-        token.uid.is_some_and(|uid| self.entry(&uid, unix).is_some())
+        !token.uid.is_empty() && entry(Subject::Token(&token.uid)).is_some()
             || is_too_old(None)
             || channel.is_some() && is_too_old(channel)
     }

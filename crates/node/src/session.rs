@@ -90,7 +90,7 @@ pub(crate) struct Session {
     pub(crate) secret: Option<Box<Uuid>>,
     /// User id from the shell until connect, when the request carried one.
     pub(crate) header_user: Option<Box<str>>,
-    /// Facts for hooks; `None` when there are no hooks.
+    /// Facts for hooks and the server API; `None` when there are no hooks and no `meta`.
     pub(crate) context: Option<Arc<ClientContext>>,
     /// "" until connect.
     pub(crate) user: Arc<str>,
@@ -116,7 +116,7 @@ pub(crate) struct Session {
 }
 
 /// Attributes of a connection from its credentials.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectionGrant {
     /// Hash of the channels that they granted, to detect a change at refresh (protocol §21).
     pub(crate) channels_hash: u64,
@@ -261,10 +261,10 @@ impl Session {
         self.context.clone().unwrap_or_default()
     }
 
-    /// Replaces [`ClientContext::meta`], where hooks may ask for it; an empty one changes nothing.
+    /// Replaces [`ClientContext::meta`], for hooks and the server API; an empty one changes nothing.
     pub(crate) fn set_meta(&mut self, meta: Bytes) {
-        if let Some(context) = self.context.as_mut().filter(|_| !meta.is_empty()) {
-            Arc::make_mut(context).meta = meta;
+        if !meta.is_empty() {
+            Arc::make_mut(self.context.get_or_insert_default()).meta = meta;
         }
     }
 

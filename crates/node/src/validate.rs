@@ -30,6 +30,7 @@ impl Options {
         found.extend(ChannelRules::mistakes(&self.channel));
         found.extend(personal_channel(personal, &self.channel).err());
         found.extend(rpc(&self.rpc).err());
+        found.extend(expire_interval(self).err());
         found
     }
 }
@@ -104,6 +105,20 @@ fn presence_ttl(client: &ClientOptions) -> Result<(), OptionsError> {
     Err(OptionsError::value(
         "client.presence_ttl",
         format_args!("{ttl:?}"),
+        format!("more than client.presence_update_interval ({interval:?})"),
+    ))
+}
+
+/// Users who are recorded less often than that would be unknown in between.
+fn expire_interval(options: &Options) -> Result<(), OptionsError> {
+    let (interval, end) =
+        (options.client.presence_update_interval, options.user_status.expire_interval);
+    if !options.user_status.enabled || end > interval {
+        return Ok(());
+    }
+    Err(OptionsError::value(
+        "user_status.expire_interval",
+        format_args!("{end:?}"),
         format!("more than client.presence_update_interval ({interval:?})"),
     ))
 }

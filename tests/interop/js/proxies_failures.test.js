@@ -11,9 +11,23 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
-import { HttpBackend, asAda, connected, serve } from '../backends.js';
+import { HttpBackend, asAda, connected, seconds, serve } from '../backends.js';
 import { API_KEY, Log, TOKEN_SECRET, eventually } from '../server.js';
 import { ENCODINGS, connect, next, raw, sdk } from './clients.js';
+
+// Cases of the reference of proxies, and the tests that have them ("proxies" is crates/proxy/src/tests.rs):
+//
+// status 204, 301, 500; HTML; a large body; a slow, cut or empty one; base64 that is none; null, {}   answers that are none …
+// an error and a result at once              proxies: a_disconnect_counts_before_an_error_and_that_before_a_result
+// bytes that are no UTF-8                    proxies: bytes_that_are_no_utf_8_are_no_response
+// nothing listens at the start               clients are connected when a backend that was down is back
+// no answer when a connection expires        a refresh without an answer does not end the connection
+// 1,000 connects while the backend stalls    proxies: a_thousand_connects_while_the_backend_stalls_are_all_answered_in_time
+// headers: several values, no ASCII, case    proxies_options.test.js: headers: static ones, over them …
+// the client goes during the call            a client that goes away while the backend thinks …
+// a stream without a first message           proxies_grpc.test.js: the first answer of a stream decides …
+// a stream faster than its client            proxies_grpc.test.js: a client that is slower than its stream …
+// a user id of quotes and control characters user ids of any characters reach the backend …
 
 const [JSON_SDK] = ENCODINGS;
 const key = (file) => fileURLToPath(new URL(`../../keys/${file}`, import.meta.url));
@@ -94,6 +108,51 @@ test('clients are connected when a backend that was down is back', async (t) => 
   const again = await HttpBackend.start(t, answers, { port: down.port });
   assert.equal((await client.rpc('any', {})).data, 'here');
   assert.equal(again.events.items.length, 1);
+});
+
+test('a refresh without an answer does not end the connection', async (t) => {
+  const backend = await HttpBackend.start(t, {
+    '/connect': () => ({ result: { user: 'ada', expire_at: seconds(2) } }),
+    '/refresh': () => undefined,
+    '/rpc': () => ({ result: { data: 'here' } }),
+  });
+  const client = connected(backend);
+  client.proxy.refresh = { enabled: true, endpoint: backend.url('/refresh'), timeout: '500ms' };
+  const server = await serve(t, {
+    client,
+    prometheus: { enabled: true },
+    rpc: { proxy: { endpoint: backend.url('/rpc') }, without_namespace: { proxy_enabled: true } },
+  });
+  const ada = sdk(t, server, JSON_SDK);
+  await connect(ada);
+  await backend.count('/refresh', 1);
+  const failed = /fanwire_proxy_failures_total\{.*cause="timeout".*\} 1\n/;
+  await eventually(async () => failed.test(await (await fetch(`${server.http}/metrics`)).text()), 'a timeout');
+  assert.equal((await ada.rpc('any', {})).data, 'here');
+  assert.equal(ada.state, 'connected');
+  assert.equal(backend.at('/refresh').length, 1, 'it is asked again after a minute');
+});
+
+test('user ids of any characters reach the backend as they came from it', async (t) => {
+  const users = ['a"b\\c', 'line\nfeed\u0000\u001f', '{"user":"x"}', '\u2028é😀</script>'];
+  const backend = await HttpBackend.start(t, {
+    '/connect': ({ body }) => ({ result: { user: users[body.data.at] } }),
+    '/rpc': ({ body }) => ({ result: { data: body.user } }),
+  });
+  const server = await serve(t, {
+    client: connected(backend),
+    rpc: { proxy: { endpoint: backend.url('/rpc') }, without_namespace: { proxy_enabled: true } },
+  });
+  for (const encoding of ENCODINGS) {
+    for (const [at, user] of users.entries()) {
+      const data = encoding === JSON_SDK ? { at } : Buffer.from(JSON.stringify({ at }));
+      const client = sdk(t, server, encoding, { data });
+      await connect(client);
+      const method = encoding === JSON_SDK ? {} : Buffer.from('{}');
+      await client.rpc('any', method);
+      assert.equal(backend.at('/rpc').at(-1).body.user, user);
+    }
+  }
 });
 
 test('ten thousand calls of one client at once are each answered', async (t) => {

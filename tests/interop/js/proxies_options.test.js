@@ -10,7 +10,7 @@ import https from 'node:https';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
-import { HttpBackend, asAda, connected, serve } from '../backends.js';
+import { HttpBackend, asAda, connected, seconds, serve } from '../backends.js';
 import { token } from '../server.js';
 import { ENCODINGS, connect, next, raw, sdk, subscribe, withHeaders } from './clients.js';
 
@@ -239,6 +239,39 @@ test('the meta of a connection goes to proxies that include it, and to no client
     const [subscribed, called] = backend.events.items.slice(-2);
     assert.deepEqual([subscribed.path, subscribed.body.meta], ['/subscribe', undefined]);
     assert.deepEqual([called.path, called.body.meta], ['/rpc', meta]);
+  }
+});
+
+test('every request but connect has the labels of the connection', async (t) => {
+  const labels = { plan: 'pro', region: 'eu "1"' };
+  const backend = await HttpBackend.start(t, {
+    '/connect': () => ({ result: { user: 'ada', labels, expire_at: seconds(2) } }),
+    '/refresh': () => ({ result: { expire_at: seconds(100) } }),
+    '/subscribe': () => ({ result: { expire_at: seconds(2) } }),
+    '/sub_refresh': () => ({ result: { expire_at: seconds(100) } }),
+    '/publish': () => ({ result: {} }),
+    '/rpc': () => ({ result: {} }),
+  });
+  const at = (event) => ({ endpoint: backend.url(`/${event}`) });
+  const client = connected(backend);
+  client.proxy.refresh = { enabled: true, ...at('refresh') };
+  const server = await serve(t, {
+    client,
+    channel: {
+      proxy: { subscribe: at('subscribe'), sub_refresh: at('sub_refresh'), publish: at('publish') },
+      without_namespace: { subscribe_proxy_enabled: true, sub_refresh_proxy_enabled: true, publish_proxy_enabled: true },
+    },
+    rpc: { proxy: at('rpc'), without_namespace: { proxy_enabled: true } },
+  });
+  const ada = sdk(t, server, JSON_SDK);
+  await connect(ada);
+  const { subscription } = await subscribe(ada, 'here');
+  await subscription.publish({});
+  await ada.rpc('any', {});
+  assert.equal(backend.at('/connect')[0].body.labels, undefined);
+  for (const event of ['refresh', 'subscribe', 'sub_refresh', 'publish', 'rpc']) {
+    const [{ body }] = await backend.count(`/${event}`, 1);
+    assert.deepEqual(body.labels, labels, event);
   }
 });
 

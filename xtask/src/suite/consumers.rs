@@ -60,7 +60,8 @@ struct Queue {
     find: fn(&House) -> Result<()>,
 }
 
-const QUEUES: [Queue; 3] = [
+const QUEUES: [Queue; 4] = [
+    Queue { tests: "pgbouncer::", find: |_| machine::pgbouncer().map(drop) },
     Queue { tests: "postgres::", find: |_| machine::postgres().map(drop) },
     Queue { tests: "redis_stream::", find: |_| machine::redis().map(drop) },
     Queue {

@@ -158,6 +158,16 @@ pub(super) fn go_sdk_next(house: &House) -> Result<Tally> {
     Ok(Tally::of_go(&watch(test.env("FANWIRE", server(house)?))?))
 }
 
+/// The Helm chart with Helm's engine and the types of Kubernetes, whose modules take minutes to compile.
+pub(super) fn chart(house: &House) -> Result<Tally> {
+    let modules = std::fs::read_to_string(interop(house).join("go/chart/go.mod"))?;
+    if let Some(reason) = machine::go_too_old(&modules)? {
+        return Ok(Tally::left_out(reason));
+    }
+    let mut test = go(house, "go/chart", "test")?;
+    Ok(Tally::of_go(&watch(test.args(["-count=1", "-v", "./..."]))?))
+}
+
 /// The same commands to another implementation of the protocol, which needs a newer Go than Debian 12 has. At length with a seed of
 /// its own.
 pub(super) fn oracle(house: &House) -> Result<Tally> {
@@ -279,6 +289,7 @@ fn node_suite(house: &House, folder: &str) -> Result<Tally> {
     files.sort();
     node.args(files).current_dir(interop(house)).env("FANWIRE", server(house)?);
     node.env("FANWIRE_DELTAS", deltas(house));
+    node.env("FANWIRE_PYTHON", environment(house).join("bin/python"));
     if folder == "browser" {
         node.env("CHROMIUM", machine::chromium()?);
         node.env("FANWIRE_WORLD", built(house, "debug/world")?);

@@ -105,7 +105,7 @@ const TOOLS: &[Tool] = &[
         name: "Go",
         package: "golang-go",
         find: || machine::go().map(drop),
-        needed_by: &["go", "go-next", "oracle", "go-clients", "pebble", "nats"],
+        needed_by: &["go", "go-next", "oracle", "go-clients", "pebble", "nats", "chart"],
         used_by: &[],
     },
     Tool {
@@ -119,6 +119,13 @@ const TOOLS: &[Tool] = &[
         name: "PostgreSQL",
         package: "postgresql",
         find: || machine::postgres().map(drop),
+        needed_by: &[],
+        used_by: &["consumers", "js"],
+    },
+    Tool {
+        name: "PgBouncer",
+        package: "pgbouncer",
+        find: || machine::pgbouncer().map(drop),
         needed_by: &[],
         used_by: &["consumers"],
     },

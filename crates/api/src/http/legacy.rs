@@ -12,7 +12,7 @@ use super::reply::Reply;
 use super::request::RequestError;
 use super::{Api, Command, Method, body_error};
 use crate::envelope::Envelope;
-use crate::json::{Object, or_default};
+use crate::json::{Object, is_zero, or_default};
 use crate::refusals::Named;
 use crate::reply_budget::ReplyBudget;
 use crate::{ApiError, BATCH_COMMANDS_MAX, Outcome};
@@ -128,8 +128,4 @@ fn method<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Method>, D::Error
         Given::Other(_) => None,
     }
     .filter(|method| *method != Method::Batch))
-}
-
-fn is_zero(id: &u32) -> bool {
-    *id == 0
 }

@@ -1,17 +1,21 @@
 //! connections: the connections of a user, or with certain labels, on all nodes.
 //! In: `ConnectionsRequest`. Out: what the server knows of each connection, by client id.
-//! Uses a survey of all nodes; the result has no pages, so it is limited.
+//! Uses a survey of all nodes; pages are in the order of client ids.
 //! The node's hub describes its connections.
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use fanwire_node::protocol::FilterNode;
-use fanwire_node::{CONNECTIONS_MAX, ConnectionRecord, ConnectionSelector};
+use fanwire_node::{
+    CONNECTIONS_MAX, ConnectionRange, ConnectionRecord, ConnectionSelector, TokenRecord,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::paging::page_limit;
 use super::selector::{LabelFilter, checked};
-use crate::json::{object_or_none, or_default};
+use crate::json::{in_place, is_embeddable, is_zero, object_or_none, or_default};
 use crate::{Api, ApiError, Method};
 
 /// The connections to list: those of a user, those whose labels match, or both.
@@ -28,6 +32,13 @@ pub struct ConnectionsRequest {
     #[serde(deserialize_with = "object_or_none")]
     #[schemars(with = "LabelFilter")]
     pub label_filter: Option<FilterNode>,
+    /// Connections of a page, at most 10,000; 0 or absent means all, and an error for more than 10,000.
+    #[serde(deserialize_with = "or_default")]
+    #[schemars(range(max = 10000))]
+    pub limit: u32,
+    /// The `cursor` of the page before; absent for the first page.
+    #[serde(deserialize_with = "or_default")]
+    pub cursor: String,
 }
 
 /// Connections.
@@ -35,6 +46,9 @@ pub struct ConnectionsRequest {
 pub struct ConnectionsResult {
     /// Connections by client id.
     pub connections: BTreeMap<String, ConnectionSummary>,
+    /// For the next page; absent in the last one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub cursor: String,
 }
 
 /// One connection.
@@ -69,6 +83,28 @@ pub struct ConnectionState {
     /// Subscriptions by channel.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub channels: BTreeMap<String, ConnectionChannel>,
+    /// The token of the connection; absent when a proxy, a hook or a header decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "TokenSummary")]
+    pub connection_token: Option<TokenSummary>,
+    /// Tokens of subscriptions, by channel.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub subscription_tokens: BTreeMap<String, TokenSummary>,
+    /// Any JSON that the token or the proxy set; clients never see it.
+    #[serde(skip_serializing_if = "Bytes::is_empty", serialize_with = "in_place")]
+    #[schemars(with = "serde_json::Value")]
+    pub meta: Bytes,
+}
+
+/// A token that is in use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TokenSummary {
+    /// The claim `jti`, as `revoke_token` takes it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// The claim `iat`, a Unix second.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub issued_at: u64,
 }
 
 /// Empty.
@@ -79,8 +115,9 @@ impl Api {
     /// Lists connections.
     ///
     /// # Errors
-    /// 107 without a user and a filter, for an invalid filter, and for more than 10,000 connections; 108 for an expression; 100 when a node could
-    /// not be reached or did not answer within 10 s; 111 when too many such requests are in flight.
+    /// 107 without a user and a filter, for an invalid filter, for more than 10,000 connections without a limit, and a limit
+    /// above that; 108 for an expression; 100 when a node could not be reached or did not answer within 10 s; 111 when too
+    /// many such requests are in flight.
     pub async fn connections(
         &self,
         request: ConnectionsRequest,
@@ -94,32 +131,44 @@ impl Api {
             }
             let target = ConnectionSelector { user: request.user, ..ConnectionSelector::default() };
             let target = checked(target, request.label_filter, true)?;
-            let found = self.node.users().connections(target, now).await?;
-            if found.len() > CONNECTIONS_MAX {
+            let limit = page_limit(request.limit, CONNECTIONS_MAX)?;
+            let range = ConnectionRange { after: request.cursor, limit };
+            let mut found = self.node.users().connections(target, range, now).await?;
+            let has_more = found.len() > limit && found.pop_last().is_some();
+            if has_more && request.limit == 0 {
                 return Err(ApiError::BAD_REQUEST.because(TOO_MANY));
             }
+            let cursor = found.last_key_value().filter(|_| has_more).map(|(client, _)| client);
+            let cursor = cursor.cloned().unwrap_or_default();
             let summary = |(client, record)| (client, summary(record));
-            Ok(ConnectionsResult { connections: found.into_iter().map(summary).collect() })
+            Ok(ConnectionsResult { connections: found.into_iter().map(summary).collect(), cursor })
         })
         .await
     }
 }
 
 fn summary(record: ConnectionRecord) -> ConnectionSummary {
-    let channels =
-        record.channels.into_iter().map(|channel| (channel, ConnectionChannel {})).collect();
+    let channels = record.channels.into_iter().map(|channel| (channel, ConnectionChannel {}));
+    let token = |TokenRecord { uid, issued_at }| TokenSummary { uid, issued_at };
+    let tokens = record.subscription_tokens.into_iter();
+    let state = ConnectionState {
+        channels: channels.collect(),
+        connection_token: record.token.map(token),
+        subscription_tokens: tokens.map(|(channel, id)| (channel, token(id))).collect(),
+        meta: if is_embeddable(&record.meta) { record.meta } else { Bytes::new() },
+    };
     ConnectionSummary {
         app_name: record.app_name,
         app_version: record.app_version,
         transport: record.transport,
         protocol: record.protocol,
         user: record.user,
-        state: ConnectionState { channels },
+        state,
         connected_at_ms: record.connected_at_ms,
         ping_pong_latency_ms: -1,
         labels: record.labels,
     }
 }
 
-const TOO_MANY: &str = "there are more than 10,000 such connections";
+const TOO_MANY: &str = "there are more than 10,000 such connections: set a limit, and read pages";
 const NOTHING_SELECTED: &str = "both user and label_filter are missing or empty";

@@ -1,11 +1,12 @@
 //! delete_user_status: forget the status of users.
 //! In: `DeleteUserStatusRequest`. Out: nothing; a user without a status is no error.
-//! Uses the node's table of statuses; whether a user is online is not stored in it.
-//! The table, its limits and its expiry live in the node.
+//! Uses the store of statuses. A user that is connected is online again at the next call.
+//! The stores are in `fanwire_broker` and `fanwire_brokers`.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
+use super::Empty;
 use super::update_user_status::{USERS_MAX, checked};
 use crate::json::up_to;
 use crate::{Api, ApiError, Method};
@@ -21,22 +22,18 @@ pub struct DeleteUserStatusRequest {
     pub users: Vec<String>,
 }
 
-/// Empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct DeleteUserStatusResult {}
-
 impl Api {
-    /// Deletes the status of users on all nodes.
+    /// Deletes the status of users.
     ///
     /// # Errors
-    /// 107 without users, or for more than 1,000 of them; 100 when the other nodes could not be reached.
+    /// 107 without users, or for more than 1,000 of them; 100 when Redis failed.
     pub async fn delete_user_status(
         &self,
         request: DeleteUserStatusRequest,
-    ) -> Result<DeleteUserStatusResult, ApiError> {
+    ) -> Result<Empty, ApiError> {
         self.measure_async(Method::DeleteUserStatus, async |_| {
-            self.node.users().delete_status(checked(request.users)?).await?;
-            Ok(DeleteUserStatusResult {})
+            self.node.users().delete_status(&checked(request.users)?).await?;
+            Ok(Empty {})
         })
         .await
     }

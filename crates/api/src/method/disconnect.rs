@@ -4,41 +4,26 @@
 //! The node's hub selects the connections of a target; the built-in codes live in `protocol`.
 
 use fanwire_node::ConnectionSelector;
-use fanwire_node::protocol::{Disconnect, FilterNode};
+use fanwire_node::protocol::Disconnect;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::selector::{LabelFilter, checked};
+use super::Empty;
+use super::selector::selecting;
 use crate::json::{object_or_none, or_default};
 use crate::{Api, ApiError, Method};
 
-/// The connections to close, and the close code.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct DisconnectRequest {
-    /// Exact match; "" is the anonymous user.
-    #[serde(deserialize_with = "or_default")]
-    pub user: String,
-    /// Absent or with code 0: 3503 "force disconnect", without reconnect. The Go library gocent sends it as `Disconnect`.
-    #[serde(alias = "Disconnect", deserialize_with = "object_or_none")]
-    #[schemars(with = "DisconnectReason")]
-    pub disconnect: Option<DisconnectReason>,
-    /// Only this client id; "" means any.
-    #[serde(deserialize_with = "or_default")]
-    pub client: String,
-    /// Client ids that stay connected. The Go library gocent sends it as `ClientWhitelist`.
-    #[serde(alias = "ClientWhitelist", deserialize_with = "or_default")]
-    pub whitelist: Vec<String>,
-    /// Only this session id; "" means any.
-    #[serde(deserialize_with = "or_default")]
-    pub session: String,
-    /// Only connections whose labels match.
-    #[serde(deserialize_with = "object_or_none")]
-    #[schemars(with = "LabelFilter")]
-    pub label_filter: Option<FilterNode>,
-    /// Without `user`: the connections of all users, on every node.
-    #[serde(deserialize_with = "or_default")]
-    pub all_users: bool,
+selecting! {
+    /// The connections to close, and the close code.
+    pub struct DisconnectRequest {
+        /// Absent or with code 0: 3503 "force disconnect", without reconnect. The Go library gocent sends it as `Disconnect`.
+        #[serde(alias = "Disconnect", deserialize_with = "object_or_none")]
+        #[schemars(with = "DisconnectReason")]
+        pub disconnect: Option<DisconnectReason>,
+        /// Client ids that stay connected. The Go library gocent sends it as `ClientWhitelist`.
+        #[serde(alias = "ClientWhitelist", deserialize_with = "or_default")]
+        pub whitelist: Vec<String>,
+    }
 }
 
 /// A close code and its text; applications use 4000–4999 (from 4500 on the client does not reconnect).
@@ -60,31 +45,18 @@ pub struct DisconnectReason {
     pub reason: String,
 }
 
-/// Empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct DisconnectResult {}
-
 impl Api {
     /// Disconnects a user's connections.
     ///
     /// # Errors
     /// 107 for a code that is not allowed in a close frame; 100 when the other nodes could not be reached.
-    pub async fn disconnect(
-        &self,
-        request: DisconnectRequest,
-    ) -> Result<DisconnectResult, ApiError> {
+    pub async fn disconnect(&self, mut request: DisconnectRequest) -> Result<Empty, ApiError> {
         self.measure_async(Method::Disconnect, async |_| {
-            let disconnect = disconnect_of(request.disconnect)?;
-            let target = ConnectionSelector {
-                user: request.user,
-                client: request.client,
-                session: request.session,
-                whitelist: request.whitelist,
-                ..ConnectionSelector::default()
-            };
-            let target = checked(target, request.label_filter, request.all_users)?;
+            let disconnect = disconnect_of(request.disconnect.take())?;
+            let target = request.take_target()?;
+            let target = ConnectionSelector { whitelist: request.whitelist, ..target };
             self.node.connections().disconnect(target, disconnect).await?;
-            Ok(DisconnectResult {})
+            Ok(Empty {})
         })
         .await
     }

@@ -1,14 +1,14 @@
 //! get_user_status: the status of users.
 //! In: `GetUserStatusRequest`. Out: one status for each user, in the order of the request.
-//! Uses the node's table of statuses; all nodes are asked who is online.
-//! The table, its limits and its expiry live in the node.
+//! Uses the store of statuses; all nodes are asked who is online.
+//! The stores are in `fanwire_broker` and `fanwire_brokers`.
 
 use fanwire_node::UserStatus;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::update_user_status::{USERS_MAX, checked};
-use crate::json::up_to;
+use crate::json::{is_zero, up_to};
 use crate::{Api, ApiError, Method};
 
 /// The users.
@@ -37,7 +37,8 @@ pub struct UserStatusItem {
     /// Unix second of the last update.
     #[serde(skip_serializing_if = "is_zero")]
     pub active: u64,
-    /// Unix second of this call, for a user with a connection to some node; absent for others.
+    /// Unix second at which the user was last known to be connected: that of this call for a user with a connection to some
+    /// node. For others with `user_status.enabled` that of the last time; else absent.
     #[serde(skip_serializing_if = "is_zero")]
     pub online: u64,
     /// Text of the last update.
@@ -57,11 +58,11 @@ impl Api {
     ) -> Result<GetUserStatusResult, ApiError> {
         self.measure_async(Method::GetUserStatus, async |now| {
             let users = checked(request.users)?;
-            let unix = self.node.unix(now);
-            let statuses = self.node.users().statuses(users.clone(), (now, unix)).await?;
+            let statuses =
+                self.node.users().statuses(users.clone(), (now, self.node.unix(now))).await?;
             let item = |(user, status): (String, UserStatus)| {
-                let online = if status.is_online { unix } else { 0 };
-                UserStatusItem { user, active: status.active, online, state: status.state.into() }
+                let UserStatus { active, online, state } = status;
+                UserStatusItem { user, active, online, state: state.into() }
             };
             Ok(GetUserStatusResult {
                 statuses: users.into_iter().zip(statuses).map(item).collect(),
@@ -69,8 +70,4 @@ impl Api {
         })
         .await
     }
-}
-
-fn is_zero(second: &u64) -> bool {
-    *second == 0
 }

@@ -4,8 +4,9 @@
 //! The effect on clients that recover later is decided in the node.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
+use super::Empty;
 use crate::error::NO_CHANNEL;
 use crate::json::or_default;
 use crate::{Api, ApiError, Method};
@@ -21,25 +22,18 @@ pub struct HistoryRemoveRequest {
     pub channel: String,
 }
 
-/// Empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct HistoryRemoveResult {}
-
 impl Api {
     /// Removes the stored publications of a channel.
     ///
     /// # Errors
     /// 107 without a channel; 102 for an unknown namespace; 108 without history.
-    pub async fn history_remove(
-        &self,
-        request: HistoryRemoveRequest,
-    ) -> Result<HistoryRemoveResult, ApiError> {
+    pub async fn history_remove(&self, request: HistoryRemoveRequest) -> Result<Empty, ApiError> {
         self.measure_async(Method::HistoryRemove, async |now| {
             if request.channel.is_empty() {
                 return Err(NO_CHANNEL);
             }
             self.node.channels().remove_history(&request.channel, now).await?;
-            Ok(HistoryRemoveResult {})
+            Ok(Empty {})
         })
         .await
     }

@@ -9,6 +9,7 @@ use fanwire_node::{Metrics, NodeState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::json::is_zero;
 use crate::{Api, ApiError, Method};
 
 /// Empty.
@@ -90,8 +91,4 @@ impl From<Metrics> for NodeMetrics {
     fn from(metrics: Metrics) -> Self {
         Self { interval: metrics.interval_seconds, items: metrics.items }
     }
-}
-
-fn is_zero(seconds: &u64) -> bool {
-    *seconds == 0
 }

@@ -6,11 +6,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use fanwire_broker::PresencePage;
 use fanwire_node::protocol::ClientInfo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::history::Client;
+use super::paging::page_limit;
 use crate::error::NO_CHANNEL;
 use crate::json::or_default;
 use crate::{Api, ApiError, Method};
@@ -24,6 +26,13 @@ pub struct PresenceRequest {
     #[serde(deserialize_with = "or_default")]
     #[schemars(length(min = 1))]
     pub channel: String,
+    /// About so many clients in a page, at most 10,000; 0 or absent without a cursor means all clients in one answer.
+    #[serde(deserialize_with = "or_default")]
+    #[schemars(range(max = 10000))]
+    pub limit: u32,
+    /// The `cursor` of the page before; absent for the first page.
+    #[serde(deserialize_with = "or_default")]
+    pub cursor: String,
 }
 
 /// The present clients; the field is always present.
@@ -33,25 +42,43 @@ pub struct PresenceResult {
     #[serde(serialize_with = "clients")]
     #[schemars(with = "BTreeMap<String, Client>")]
     pub presence: BTreeMap<String, Arc<ClientInfo>>,
+    /// For the next page; absent in the last one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub cursor: String,
 }
 
 impl Api {
     /// Returns the clients that are subscribed to a channel.
     ///
     /// # Errors
-    /// 107 without a channel; 102 for an unknown namespace; 108 without presence.
+    /// 107 without a channel, and for an invalid limit or cursor; 102 for an unknown namespace; 108 without presence.
     pub async fn presence(&self, request: PresenceRequest) -> Result<PresenceResult, ApiError> {
         self.measure_async(Method::Presence, async |now| {
             if request.channel.is_empty() {
                 return Err(NO_CHANNEL);
             }
-            let members = self.node.channels().presence(&request.channel, now).await?;
-            let presence = members.into_iter().map(|info| (info.client.clone(), info)).collect();
-            Ok(PresenceResult { presence })
+            let PresenceRequest { channel, limit, cursor } = request;
+            let page = if limit == 0 && cursor.is_empty() {
+                let members = self.node.channels().presence(&channel, now).await?;
+                PresencePage { members, next: 0 }
+            } else {
+                let limit = page_limit(limit, MEMBERS_MAX)?;
+                let from = if cursor.is_empty() { Ok(0) } else { cursor.parse() };
+                let from = from.map_err(|_| ApiError::BAD_REQUEST.because(NO_CURSOR))?;
+                self.node.channels().presence_page(&channel, from, limit, now).await?
+            };
+            let members = page.members.into_iter();
+            let presence = members.map(|info| (info.client.clone(), info)).collect();
+            let cursor = if page.next == 0 { String::new() } else { page.next.to_string() };
+            Ok(PresenceResult { presence, cursor })
         })
         .await
     }
 }
+
+/// Clients of a page.
+const MEMBERS_MAX: usize = 10_000;
+const NO_CURSOR: &str = "cursor is not the cursor of an earlier page";
 
 fn clients<S: Serializer>(
     clients: &BTreeMap<String, Arc<ClientInfo>>,

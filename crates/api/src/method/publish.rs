@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::NO_CHANNEL;
-use crate::json::{or_default, payload, raw};
+use crate::json::{is_zero, or_default, payload, raw};
 use crate::{Api, ApiError, Method, json};
 
 /// A publication for one channel.
@@ -157,8 +157,4 @@ pub(super) fn delivery_class(text: &str) -> Result<Option<DeliveryClass>, ApiErr
     }
     let cause = "delivery is neither reliable nor latest";
     DeliveryClass::parse(text).map(Some).ok_or(ApiError::BAD_REQUEST.because(cause))
-}
-
-fn is_zero(offset: &u64) -> bool {
-    *offset == 0
 }

@@ -1,7 +1,7 @@
 //! The connections of a request: a user, and what narrows them.
 //! In: the fields of a request. Out: a selector of the node, with a checked filter.
 //! Uses the node's check of filters.
-//! The node's hub finds the connections; the fields stand in each request.
+//! The node's hub finds the connections; what narrows them is changed here.
 
 use fanwire_node::protocol::FilterNode;
 use fanwire_node::{ConnectionSelector, check_filter};
@@ -28,6 +28,52 @@ pub(super) struct LabelFilter {
     /// The nodes that `op` combines.
     nodes: Vec<LabelFilter>,
 }
+
+/// Declares a request for selected connections: its own fields, and those that select.
+macro_rules! selecting {
+    ($(#[$attribute:meta])* pub struct $request:ident { $($own:tt)* }) => {
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+        #[serde(default)]
+        $(#[$attribute])*
+        pub struct $request {
+            $($own)*
+            /// Exact match; "" is the anonymous user.
+            #[serde(deserialize_with = "or_default")]
+            pub user: String,
+            /// Only this client id; "" means any.
+            #[serde(deserialize_with = "or_default")]
+            pub client: String,
+            /// Only this session id; "" means any.
+            #[serde(deserialize_with = "or_default")]
+            pub session: String,
+            /// Only connections whose labels match.
+            #[serde(deserialize_with = "crate::json::object_or_none")]
+            #[schemars(with = "super::selector::LabelFilter")]
+            pub label_filter: Option<fanwire_node::protocol::FilterNode>,
+            /// Without `user`: the connections of all users, on every node.
+            #[serde(deserialize_with = "or_default")]
+            pub all_users: bool,
+        }
+
+        impl $request {
+            /// Takes the fields that select.
+            ///
+            /// # Errors
+            /// 107 for an invalid filter.
+            fn take_target(&mut self) -> Result<ConnectionSelector, ApiError> {
+                let target = ConnectionSelector {
+                    user: std::mem::take(&mut self.user),
+                    client: std::mem::take(&mut self.client),
+                    session: std::mem::take(&mut self.session),
+                    ..ConnectionSelector::default()
+                };
+                super::selector::checked(target, self.label_filter.take(), self.all_users)
+            }
+        }
+    };
+}
+
+pub(super) use selecting;
 
 /// Checks the filter of a selector.
 ///

@@ -7,8 +7,9 @@ use bytes::Bytes;
 use fanwire_broker::ClientId;
 use fanwire_node::area::View;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
+use super::Empty;
 use crate::error::NO_CHANNEL;
 use crate::json::{or_default, raw};
 use crate::{Api, ApiError, Method};
@@ -32,17 +33,13 @@ pub struct SetViewRequest {
     pub view: Bytes,
 }
 
-/// Empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct SetViewResult {}
-
 impl Api {
     /// Sets what a client sees of a channel with places.
     ///
     /// # Errors
     /// 107 without a channel or a client id, for an impossible view, and for a channel without places; 102 for an unknown
     /// namespace; 100 when the other nodes could not be reached.
-    pub async fn set_view(&self, request: SetViewRequest) -> Result<SetViewResult, ApiError> {
+    pub async fn set_view(&self, request: SetViewRequest) -> Result<Empty, ApiError> {
         self.measure_async(Method::SetView, async |_| {
             if request.channel.is_empty() {
                 return Err(NO_CHANNEL);
@@ -53,7 +50,7 @@ impl Api {
             let view = View::from_json(&request.view)
                 .map_err(|error| ApiError::BAD_REQUEST.because(error.text()))?;
             self.node.connections().set_view_on_every_node(client, &request.channel, view).await?;
-            Ok(SetViewResult {})
+            Ok(Empty {})
         })
         .await
     }

@@ -7,7 +7,7 @@ use fanwire_node::{ConnectionPage, ConnectionRecord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::json::or_default;
+use crate::json::{is_zero, or_default};
 use crate::{Api, ApiError, Method};
 
 /// A node, and where its page starts.
@@ -91,10 +91,6 @@ impl Api {
         })
         .await
     }
-}
-
-fn is_zero(next: &u64) -> bool {
-    *next == 0
 }
 
 /// A shard lists a page in one turn.

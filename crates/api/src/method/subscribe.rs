@@ -5,70 +5,55 @@
 
 use bytes::Bytes;
 use fanwire_auth::Overrides;
-use fanwire_node::protocol::{FilterNode, StreamPosition};
+use fanwire_node::protocol::StreamPosition;
 use fanwire_node::{ConnectionSelector, ServerSubscription};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
+use super::Empty;
 use super::history::Since;
-use super::selector::{LabelFilter, checked};
+use super::selector::selecting;
 use crate::error::NO_CHANNEL;
 use crate::json::{object_or_none, or_default, payload, raw_or_none};
 use crate::{Api, ApiError, Method, json};
 
-/// The connections to subscribe, the channel and the options.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(extend("required" = ["channel"]))]
-pub struct SubscribeRequest {
-    /// Required.
-    #[serde(deserialize_with = "or_default")]
-    #[schemars(length(min = 1))]
-    pub channel: String,
-    /// Exact match; "" is the anonymous user.
-    #[serde(deserialize_with = "or_default")]
-    pub user: String,
-    /// Unix time in seconds at which the subscription expires; after `client.expired_sub_close_delay` the connection is then
-    /// closed with 3006. 0 or less means never, a time in the past is error 107.
-    #[serde(deserialize_with = "or_default")]
-    pub expire_at: i64,
-    /// Information about the client for others in this channel: any JSON value.
-    #[serde(deserialize_with = "raw_or_none")]
-    #[schemars(with = "serde_json::Value")]
-    pub info: Bytes,
-    /// The same as binary data in standard base64 with padding; used instead of `info`.
-    #[serde(deserialize_with = "or_default")]
-    #[schemars(regex(pattern = json::BASE64))]
-    pub b64info: String,
-    /// Only this client id; "" means any.
-    #[serde(deserialize_with = "or_default")]
-    pub client: String,
-    /// Data for the client in the subscribe push: any JSON value.
-    #[serde(deserialize_with = "raw_or_none")]
-    #[schemars(with = "serde_json::Value")]
-    pub data: Bytes,
-    /// The same as binary data in standard base64 with padding; used instead of `data`.
-    #[serde(deserialize_with = "or_default")]
-    #[schemars(regex(pattern = json::BASE64))]
-    pub b64data: String,
-    /// In recoverable channels: send the publications after this position first.
-    #[serde(deserialize_with = "object_or_none")]
-    #[schemars(with = "Since")]
-    pub recover_since: Option<Since>,
-    /// Options that replace those of the namespace.
-    #[serde(deserialize_with = "object_or_none")]
-    #[schemars(with = "SubscribeOverride")]
-    pub r#override: Option<SubscribeOverride>,
-    /// Only this session id; "" means any.
-    #[serde(deserialize_with = "or_default")]
-    pub session: String,
-    /// Only connections whose labels match.
-    #[serde(deserialize_with = "object_or_none")]
-    #[schemars(with = "LabelFilter")]
-    pub label_filter: Option<FilterNode>,
-    /// Without `user`: the connections of all users, on every node.
-    #[serde(deserialize_with = "or_default")]
-    pub all_users: bool,
+selecting! {
+    /// The connections to subscribe, the channel and the options.
+    #[schemars(extend("required" = ["channel"]))]
+    pub struct SubscribeRequest {
+        /// Required.
+        #[serde(deserialize_with = "or_default")]
+        #[schemars(length(min = 1))]
+        pub channel: String,
+        /// Unix time in seconds at which the subscription expires; after `client.expired_sub_close_delay` the connection is then
+        /// closed with 3006. 0 or less means never, a time in the past is error 107.
+        #[serde(deserialize_with = "or_default")]
+        pub expire_at: i64,
+        /// Information about the client for others in this channel: any JSON value.
+        #[serde(deserialize_with = "raw_or_none")]
+        #[schemars(with = "serde_json::Value")]
+        pub info: Bytes,
+        /// The same as binary data in standard base64 with padding; used instead of `info`.
+        #[serde(deserialize_with = "or_default")]
+        #[schemars(regex(pattern = json::BASE64))]
+        pub b64info: String,
+        /// Data for the client in the subscribe push: any JSON value.
+        #[serde(deserialize_with = "raw_or_none")]
+        #[schemars(with = "serde_json::Value")]
+        pub data: Bytes,
+        /// The same as binary data in standard base64 with padding; used instead of `data`.
+        #[serde(deserialize_with = "or_default")]
+        #[schemars(regex(pattern = json::BASE64))]
+        pub b64data: String,
+        /// In recoverable channels: send the publications after this position first.
+        #[serde(deserialize_with = "object_or_none")]
+        #[schemars(with = "Since")]
+        pub recover_since: Option<Since>,
+        /// Options that replace those of the namespace.
+        #[serde(deserialize_with = "object_or_none")]
+        #[schemars(with = "SubscribeOverride")]
+        pub r#override: Option<SubscribeOverride>,
+    }
 }
 
 /// Options of one subscription; an absent option is that of the namespace.
@@ -106,22 +91,18 @@ pub struct BoolValue {
     pub value: bool,
 }
 
-/// Empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct SubscribeResult {}
-
 impl Api {
     /// Subscribes a user's connections. Returns when those of this node are subscribed.
     ///
     /// # Errors
     /// 107 without a channel, with invalid base64 or an expiry in the past; 102 for an unknown namespace; 100 when broker
     /// or presence failed for a connection, or the other nodes could not be reached.
-    pub async fn subscribe(&self, request: SubscribeRequest) -> Result<SubscribeResult, ApiError> {
+    pub async fn subscribe(&self, mut request: SubscribeRequest) -> Result<Empty, ApiError> {
         self.measure_async(Method::Subscribe, async |now| {
             if request.channel.is_empty() {
                 return Err(NO_CHANNEL);
             }
-            let since = request.recover_since;
+            let (target, since) = (request.take_target()?, request.recover_since);
             let subscription = ServerSubscription {
                 channel: request.channel.into(),
                 info: payload(request.info, &request.b64info)?,
@@ -131,12 +112,8 @@ impl Api {
                 recover_since: since
                     .map(|Since { offset, epoch }| StreamPosition { offset, epoch }),
             };
-            let (user, client, session) = (request.user, request.client, request.session);
-            let target =
-                ConnectionSelector { user, client, session, ..ConnectionSelector::default() };
-            let target = checked(target, request.label_filter, request.all_users)?;
             self.node.connections().subscribe(target, subscription, now).await?;
-            Ok(SubscribeResult {})
+            Ok(Empty {})
         })
         .await
     }

@@ -1,12 +1,13 @@
 //! update_user_status: record that users are active.
 //! In: `UpdateUserStatusRequest`. Out: nothing; each user was active now.
-//! Uses the node's table of statuses; a status expires 30 days after its last update.
-//! The table, its limits and its expiry live in the node.
+//! Uses the store of statuses; a status expires `user_status.expire_interval` after its last change.
+//! The stores are in `fanwire_broker` and `fanwire_brokers`.
 
 use fanwire_node::protocol::ErrorCode;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
+use super::Empty;
 use crate::json::{or_default, up_to};
 use crate::{Api, ApiError, Method};
 
@@ -24,32 +25,30 @@ pub struct UpdateUserStatusRequest {
     pub state: String,
 }
 
-/// Empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct UpdateUserStatusResult {}
-
 impl Api {
     /// Updates the status of users on all nodes.
     ///
     /// # Errors
-    /// 107 without users, for more than 1,000 of them, a long state, and when the table is full; 100 when the other nodes could
-    /// not be reached.
+    /// 107 without users, for more than 1,000 of them, a long state, and when the memory has no room; 100 when Redis failed.
     pub async fn update_user_status(
         &self,
         request: UpdateUserStatusRequest,
-    ) -> Result<UpdateUserStatusResult, ApiError> {
+    ) -> Result<Empty, ApiError> {
         self.measure_async(Method::UpdateUserStatus, async |now| {
             let users = checked(request.users)?;
             if request.state.len() > STATE_BYTES_MAX {
                 return Err(ApiError::BAD_REQUEST.because("state is longer than 1,024 bytes"));
             }
-            let updated =
-                self.node.users().update_status(users, request.state, self.node.unix(now)).await;
+            let updated = self
+                .node
+                .users()
+                .update_status(&users, Some(request.state), self.node.unix(now))
+                .await;
             updated.map_err(|error| match error {
                 ErrorCode::LIMIT_EXCEEDED => ApiError::BAD_REQUEST.because(FULL),
                 other => other.into(),
             })?;
-            Ok(UpdateUserStatusResult {})
+            Ok(Empty {})
         })
         .await
     }

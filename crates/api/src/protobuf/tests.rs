@@ -265,13 +265,21 @@ fn results_have_the_fields_of_their_json() {
     let history =
         HistoryResult { publications: vec![publication()], offset: 9, ..Default::default() };
     let info: ClientInfo = client();
-    let presence = PresenceResult { presence: [("id".to_owned(), info.into())].into() };
+    let presence =
+        PresenceResult { presence: [("id".to_owned(), info.into())].into(), cursor: "5".into() };
     let metrics = Some(NodeMetrics {
         interval: 60.0,
         items: [("a".to_owned(), 0.5), ("b".to_owned(), 0.0)].into(),
     });
     let node = NodeInfo { name: "n".into(), num_clients: 7, metrics, ..Default::default() };
-    let connection = ConnectionSummary { ping_pong_latency_ms: -1, ..Default::default() };
+    let token = TokenSummary { uid: "7".into(), issued_at: 1 << 33 };
+    let state = ConnectionState {
+        connection_token: Some(token.clone()),
+        subscription_tokens: [("news".into(), token)].into(),
+        meta: r#"{"a":1}"#.into(),
+        ..Default::default()
+    };
+    let connection = ConnectionSummary { ping_pong_latency_ms: -1, state, ..Default::default() };
     let outcomes = [
         Outcome::Publish(PublishResult::default()),
         Outcome::Publish(published.clone()),
@@ -283,21 +291,24 @@ fn results_have_the_fields_of_their_json() {
             ],
         }),
         Outcome::History(history),
-        Outcome::HistoryRemove(HistoryRemoveResult {}),
+        Outcome::HistoryRemove(Empty {}),
         Outcome::Presence(presence),
         Outcome::PresenceStats(PresenceStatsResult { num_clients: 3, num_users: 200 }),
         Outcome::Info(InfoResult { nodes: vec![node, NodeInfo::default()] }),
         Outcome::Channels(ChannelsResult {
             channels: [("é".repeat(200), ChannelSummary { num_clients: 0 })].into(),
         }),
-        Outcome::Connections(ConnectionsResult { connections: [("c".into(), connection)].into() }),
+        Outcome::Connections(ConnectionsResult {
+            connections: [("c".into(), connection)].into(),
+            cursor: "c".into(),
+        }),
         Outcome::GetUserStatus(GetUserStatusResult {
             statuses: vec![
                 UserStatusItem::default(),
                 UserStatusItem { active: 5, ..Default::default() },
             ],
         }),
-        Outcome::SetView(SetViewResult {}),
+        Outcome::SetView(Empty {}),
     ];
     let replies: Vec<Reply> = outcomes.iter().cloned().map(Reply::Outcome).collect();
     for outcome in outcomes {

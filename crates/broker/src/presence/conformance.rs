@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use fanwire_protocol::ClientInfo;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
-use super::{Presence, PresenceStats};
+use super::{Presence, PresencePage, PresenceStats};
 
 /// Makes an empty store. Called for each promise.
 pub type MakePresence<'a> = &'a dyn Fn() -> Arc<dyn Presence>;
@@ -37,6 +37,7 @@ fn check_runs(make: MakePresence<'_>, runs: u64) {
     a_member_is_returned_until_it_expires(make);
     a_renewed_member_has_its_latest_info(make);
     users_are_counted_once(make);
+    pages_have_every_member_that_stays(make);
     calls_from_many_threads_all_count(make);
     random_calls_agree_with_the_model(make, runs);
 }
@@ -90,6 +91,41 @@ fn users_are_counted_once(make: MakePresence<'_>) {
     assert_eq!(stats(&*presence, "a", now), (3, 2));
     presence.remove("a", "d").wait().expect("the store is available");
     assert_eq!(stats(&*presence, "a", now), (2, 1));
+}
+
+/// Members come and go between the pages. Only what no page may lack, or have, is asserted.
+fn pages_have_every_member_that_stays(make: MakePresence<'_>) {
+    let (presence, now) = (make(), Instant::now());
+    let long = "x".repeat(100); // Redis stores small hashes of short texts in another form
+    let member =
+        |client: String| ClientInfo { conn_info: long.clone().into(), ..info(&client, "u") };
+    for number in 0..300 {
+        add(&*presence, "a", member(format!("stays {number}")), now);
+        add(&*presence, "a", member(format!("leaves {number}")), now);
+    }
+    presence.add("a", info("expired", "u"), TICK, now).wait().expect("the store is available");
+    for limit in [1, 7, 100, 10_000] {
+        let (mut seen, mut cursor, mut pages) = (BTreeSet::new(), 0, 0);
+        loop {
+            let page = presence.page("a", cursor, limit, now + TICK).wait();
+            let page = page.expect("the store is available");
+            assert!(page.members.len() <= limit + 100, "{} members", page.members.len());
+            seen.extend(page.members.iter().map(|info| info.client.clone()));
+            if page.next == 0 {
+                break;
+            }
+            (cursor, pages) = (page.next, pages + 1);
+            presence
+                .remove("a", &format!("leaves {pages}"))
+                .wait()
+                .expect("the store is available");
+            add(&*presence, "a", member(format!("comes {limit} {pages}")), now);
+        }
+        assert!((0..300).all(|number| seen.contains(&format!("stays {number}"))), "{limit}");
+        assert!(!seen.contains("expired"));
+        assert!(limit > 100 || pages >= 3, "{pages} pages of {limit}");
+    }
+    assert_eq!(presence.page("b", 0, 1, now).wait(), Ok(PresencePage::default()));
 }
 
 fn calls_from_many_threads_all_count(make: MakePresence<'_>) {

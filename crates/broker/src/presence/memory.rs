@@ -14,7 +14,7 @@ use fanwire_protocol::ClientInfo;
 use hashbrown::{DefaultHashBuilder, HashMap};
 use parking_lot::Mutex;
 
-use super::{Presence, PresenceStats};
+use super::{Presence, PresencePage, PresenceStats};
 use crate::Answer;
 use channel_members::ChannelMembers;
 
@@ -86,6 +86,12 @@ impl Presence for MemoryPresence {
     fn members(&self, channel: &str, now: Instant) -> Answer<Vec<Arc<ClientInfo>>> {
         Answer::now(Ok(
             self.read(channel, now, |channel_members| channel_members.members().cloned().collect())
+        ))
+    }
+
+    fn page(&self, channel: &str, cursor: u64, limit: usize, now: Instant) -> Answer<PresencePage> {
+        Answer::now(Ok(
+            self.read(channel, now, |channel_members| channel_members.page(cursor, limit))
         ))
     }
 

@@ -32,6 +32,8 @@ pub(crate) enum KeyKind {
     Members,
     /// Hash: user id to the number of its clients.
     Users,
+    /// Hash: the status of a user, whose id stands in place of the channel.
+    Status,
 }
 
 impl Keys {
@@ -99,8 +101,15 @@ impl Keys {
 
 impl KeyKind {
     /// All kinds, in the order of the variants.
-    const ALL: [Self; 6] =
-        [Self::PubSub, Self::Stream, Self::Meta, Self::Ends, Self::Members, Self::Users];
+    const ALL: [Self; 7] = [
+        Self::PubSub,
+        Self::Stream,
+        Self::Meta,
+        Self::Ends,
+        Self::Members,
+        Self::Users,
+        Self::Status,
+    ];
 
     const fn name(self) -> &'static str {
         match self {
@@ -110,6 +119,7 @@ impl KeyKind {
             Self::Ends => "presence.ends",
             Self::Members => "presence.members",
             Self::Users => "presence.users",
+            Self::Status => "status",
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanwire_broker::PresenceStats;
+use fanwire_broker::{PresencePage, PresenceStats};
 use fanwire_protocol::ClientInfo;
 use redis::Value;
 
@@ -51,6 +51,35 @@ pub(crate) fn list(keys: &Keys, channel: &str, now_ms: u64) -> RedisCommand {
     let mut command = call(Script::PresenceMembers, &KINDS[..2], keys, channel, 1, 0);
     command.number(now_ms);
     command
+}
+
+/// The command that lists a page of members.
+pub(crate) fn page(
+    keys: &Keys,
+    channel: &str,
+    cursor: u64,
+    limit: usize,
+    now_ms: u64,
+) -> RedisCommand {
+    let mut command = call(Script::PresencePage, &KINDS[..2], keys, channel, 3, 0);
+    command.number(now_ms).number(cursor).number(limit as u64);
+    command
+}
+
+/// Decodes the reply to [`page`].
+///
+/// # Errors
+/// [`Failure::Refused`] for a reply that no such command has.
+pub(crate) fn read_page(
+    reply: Value,
+    keys: &Keys,
+    channel: &str,
+    health: &Health,
+) -> Result<PresencePage, Failure> {
+    let reply = parts(reply).ok_or(Failure::Refused)?;
+    let [next, members] = reply.try_into().map_err(|_| Failure::Refused)?;
+    let next = number(next).ok_or(Failure::Refused)?;
+    Ok(PresencePage { members: listed(members, keys, channel, health)?, next })
 }
 
 /// Decodes the reply to [`list`]. Members of another version are left out.

@@ -1,4 +1,4 @@
-//! The ports of broker, presence, bus and revocation store, implemented by the Redis engine.
+//! The ports of broker, presence, bus, revocations and statuses, implemented by the Redis engine.
 //! In: calls of the node → out: answers that come later, from the task of a connection.
 //! Uses: connections, commands. Never: blocks, waits.
 //! Change here: which command answers which call. The contract of the ports is in `fanwire_broker`.
@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fanwire_broker::{
-    Answer, Broker, BrokerError, Bus, Change, Position, Presence, PresenceStats, PublishOptions,
-    Query, Retention, RevocationChange, RevocationCursor, RevocationListener, RevocationPage,
-    RevocationStore, StreamSlice,
+    Answer, Broker, BrokerError, Bus, Change, Position, Presence, PresencePage, PresenceStats,
+    PublishOptions, Query, Retention, RevocationChange, RevocationCursor, RevocationListener,
+    RevocationPage, RevocationStore, StreamSlice, UserStatus, UserStatusChange, UserStatusStore,
 };
 use fanwire_protocol::{ClientInfo, Publication};
 
 use super::error::Failure;
 use super::location::Location;
 use super::wire::{RedisCommand, number};
-use super::{Redis, members, revocations, stream};
+use super::{Redis, members, revocations, statuses, stream};
 
 impl Broker for Redis {
     fn publish(
@@ -119,6 +119,17 @@ impl Presence for Redis {
         answer
     }
 
+    fn page(&self, channel: &str, cursor: u64, limit: usize, now: Instant) -> Answer<PresencePage> {
+        let (done, answer) = later();
+        let command = members::page(&self.keys, channel, cursor, limit, self.ms(channel, now));
+        let (keys, health) = (self.keys.clone(), Arc::clone(&self.health));
+        let name = channel.to_owned();
+        self.command_connection(channel).send(command, move |reply| {
+            done(reply.and_then(|reply| members::read_page(reply, &keys, &name, &health)));
+        });
+        answer
+    }
+
     fn stats(&self, channel: &str, now: Instant) -> Answer<PresenceStats> {
         let (done, answer) = later();
         let (connection, now_ms) =
@@ -188,6 +199,34 @@ impl RevocationStore for Redis {
         });
         answer
     }
+}
+
+/// The status of a user is where a channel of that name is.
+impl UserStatusStore for Redis {
+    fn update(&self, users: &[String], change: &UserStatusChange, _unix: u64) -> Answer<()> {
+        let update =
+            |user: &String| self.send_simple(user, statuses::update(&self.keys, user, change));
+        Answer::all(users.iter().map(update).collect()).map(|all| all.map(drop))
+    }
+
+    fn remove(&self, users: &[String]) -> Answer<()> {
+        let remove = |user: &String| self.send_simple(user, statuses::remove(&self.keys, user));
+        Answer::all(users.iter().map(remove).collect()).map(|all| all.map(drop))
+    }
+
+    fn read(&self, users: &[String], _unix: u64) -> Answer<Vec<UserStatus>> {
+        let read = |user: &String| {
+            let (done, answer) = later();
+            let command = statuses::read(&self.keys, user);
+            self.command_connection(user)
+                .send(command, |reply| done(reply.and_then(statuses::status)));
+            answer
+        };
+        Answer::all(users.iter().map(read).collect())
+    }
+
+    /// Redis expires them.
+    fn sweep(&self, _unix: u64) {}
 }
 
 impl Redis {

@@ -17,9 +17,11 @@ pub(crate) enum Script {
     PresenceAdd,
     PresenceRemove,
     PresenceMembers,
+    PresencePage,
     PresenceStats,
     RevocationsChange,
     RevocationsPage,
+    StatusUpdate,
 }
 
 impl Script {
@@ -40,7 +42,11 @@ impl Script {
     fn is_write(self) -> bool {
         matches!(
             self,
-            Self::Publish | Self::PresenceAdd | Self::PresenceRemove | Self::RevocationsChange
+            Self::Publish
+                | Self::PresenceAdd
+                | Self::PresenceRemove
+                | Self::RevocationsChange
+                | Self::StatusUpdate
         )
     }
 }
@@ -57,16 +63,18 @@ struct Source {
 }
 
 /// Sources of the scripts, in the order of [`Script`].
-static SOURCES: LazyLock<[Source; 8]> = LazyLock::new(|| {
+static SOURCES: LazyLock<[Source; 10]> = LazyLock::new(|| {
     [
         [REPLICATION_HISTORY, PUBLISH].concat(),
         [REPLICATION_HISTORY, HISTORY].concat(),
         [PRESENCE, PRESENCE_ADD].concat(),
         [PRESENCE, PRESENCE_REMOVE].concat(),
         PRESENCE_MEMBERS.to_owned(),
+        PRESENCE_PAGE.to_owned(),
         [PRESENCE, PRESENCE_STATS].concat(),
         REVOCATIONS_CHANGE.to_owned(),
         REVOCATIONS_PAGE.to_owned(),
+        STATUS_UPDATE.to_owned(),
     ]
     .map(|text| Source { name: hexadecimal(&Sha1::digest(&text)), text })
 });
@@ -87,8 +95,10 @@ const PRESENCE: &str = include_str!("script/presence.lua");
 const PRESENCE_ADD: &str = include_str!("script/presence_add.lua");
 const PRESENCE_REMOVE: &str = include_str!("script/presence_remove.lua");
 const PRESENCE_MEMBERS: &str = include_str!("script/presence_members.lua");
+const PRESENCE_PAGE: &str = include_str!("script/presence_page.lua");
 const PRESENCE_STATS: &str = include_str!("script/presence_stats.lua");
 const REVOCATIONS_CHANGE: &str = include_str!("script/revocations_change.lua");
 const REVOCATIONS_PAGE: &str = include_str!("script/revocations_page.lua");
+const STATUS_UPDATE: &str = include_str!("script/status_update.lua");
 /// Bytes of the script's name and of the frame of a call.
 const CALL_BYTES: usize = 80;

@@ -1,4 +1,4 @@
-//! The conformance suites of brokers and presence stores, with the Redis engine.
+//! The conformance suites of brokers, presence stores and statuses, with the Redis engine.
 //! In: a fresh prefix of one Redis per promise → out: the panic of the conformance suite.
 //! Uses the public interface. Never: two promises with one prefix.
 //! Promises of this engine alone are tested in `faults.rs`.
@@ -20,7 +20,7 @@ pub(crate) fn fresh(options: RedisOptions) -> RedisOptions {
 }
 
 #[test]
-fn a_cluster_passes_both_suites() {
+fn a_cluster_passes_all_suites() {
     let (cluster, runtime) = (Slots::start(0), runtime());
     fanwire_broker::conformance::broker::check(&|receiver| {
         let redis = Redis::start(&fresh(cluster.options()), runtime.handle());
@@ -29,6 +29,17 @@ fn a_cluster_passes_both_suites() {
     });
     fanwire_broker::conformance::presence::check_slow(&|| {
         Arc::new(Redis::start(&fresh(cluster.options()), runtime.handle()))
+    });
+    fanwire_broker::conformance::user_statuses::check(&|| {
+        Arc::new(Redis::start(&fresh(cluster.options()), runtime.handle()))
+    });
+}
+
+#[test]
+fn the_statuses_pass_the_suite() {
+    let (server, runtime) = (RedisServer::start(&[]), runtime());
+    fanwire_broker::conformance::user_statuses::check(&|| {
+        Arc::new(Redis::start(&fresh(server.options()), runtime.handle()))
     });
 }
 

@@ -48,6 +48,7 @@ impl Member {
         node.attach(Arc::new(RecordingInbox(sender)));
         node.cluster().join(Arc::clone(&redis) as _);
         node.revocations().share(Arc::clone(&redis) as _);
+        node.users().keep_statuses_in(Arc::clone(&redis) as _);
         let listener = Arc::downgrade(&node);
         runtime.block_on(redis.subscribe_to_nodes(node.uid(), move |message| {
             listener.upgrade().is_none_or(|node| node.handle_message(message, Instant::now()))
@@ -102,6 +103,36 @@ impl Member {
         ];
         calls.into_iter().map(Answer::wait).collect()
     }
+}
+
+#[test]
+fn a_status_is_that_of_every_node_and_outlives_all() {
+    let server = RedisServer::start(&[]);
+    let users = ["42".to_owned(), "43".to_owned()];
+    let states = |member: &Member| {
+        let statuses = member
+            .node
+            .users()
+            .statuses(users.to_vec(), (Instant::now(), member.node.unix(Instant::now())))
+            .wait();
+        let states = statuses.expect("all nodes answer").into_iter();
+        states.map(|status| status.state.into_string()).collect::<Vec<_>>()
+    };
+    let nodes = [Member::start(server.options()), Member::start(server.options())];
+    nodes.iter().for_each(|node| node.wait_for_nodes(2));
+    let busy = Some("busy".to_owned());
+    let updated =
+        nodes[0].node.users().update_status(&users[..1], busy, nodes[0].node.unix(Instant::now()));
+    assert_eq!(updated.wait(), Ok(()));
+    nodes.iter().for_each(|node| assert_eq!(states(node), ["busy", ""]));
+    drop(nodes);
+    let left = server.ask("PTTL fanwire.status.{:42}");
+    let left: u64 = left[1..].trim().parse().expect("a key that ends");
+    assert!((1..=30 * 24 * 3_600_000).contains(&left), "{left} ms");
+    let later = Member::start(server.options());
+    assert_eq!(states(&later), ["busy", ""]);
+    assert_eq!(later.node.users().delete_status(&users).wait(), Ok(()));
+    assert_eq!(states(&later), ["", ""]);
 }
 
 #[test]

@@ -282,3 +282,16 @@ fn a_full_device_is_an_error_and_a_closed_pipe_is_none() {
         assert_eq!(status.code(), Some(0), "{arguments:?}");
     }
 }
+
+#[test]
+fn the_version_names_the_commit_and_verbose_the_build() {
+    let (code, out, _) = run(&["version"]);
+    let line = concat!("fanwire ", env!("CARGO_PKG_VERSION"), " (");
+    assert!(code == 0 && out.starts_with(line) && out.ends_with(")\n"), "{out}");
+    assert_eq!(run(&["--version"]).1, out);
+    let (_, verbose, _) = run(&["version", "--verbose"]);
+    let commit = out.trim_end().trim_end_matches(')').split('(').nth(1).expect("a commit");
+    for part in [&format!("commit: {commit}\n"), "compiler: rustc ", "target: ", "features: "] {
+        assert!(verbose.contains(part), "{part} in {verbose}");
+    }
+}

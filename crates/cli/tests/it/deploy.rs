@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::run;
+use super::{fanwire, file, run};
 
 fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(name)
@@ -106,6 +106,37 @@ fn the_image_runs_what_the_compose_file_mounts() {
     assert!(image.contains(r#"CMD ["serve", "--config", "/etc/fanwire/fanwire.yaml"]"#));
     let version = image.split_once("FROM rust:").expect("a builder").1;
     assert!(version.starts_with(env!("CARGO_PKG_RUST_VERSION")), "the compiler of the workspace");
+    let check = r#"CMD ["fanwire", "health", "live", "--config", "/etc/fanwire/fanwire.yaml"]"#;
+    assert!(image.contains(check), "the image has no curl");
+}
+
+#[test]
+fn the_manifest_has_a_good_configuration_and_time_to_end() {
+    let manifest = text("kubernetes.yaml");
+    let of = |kind: &str| -> Value {
+        let is_it = |part: &&str| part.lines().any(|line| line == format!("kind: {kind}"));
+        let document = manifest.split("\n---\n").find(is_it).expect(kind);
+        serde_saphyr::from_str(document).expect("YAML")
+    };
+    let config = of("ConfigMap")["data"]["fanwire.yaml"].as_str().expect("text").to_owned();
+    let config = file("kubernetes.yaml", &config);
+    // The Secret has the key of tokens.
+    let mut check = fanwire();
+    check.env("FANWIRE_CLIENT_TOKEN_HMAC_SECRET_KEY", "0123456789abcdef-0123456789abcdef");
+    let output = check.args(["check-config", "--strict", &config]).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let path = PathBuf::from(config);
+    let (config, _) = fanwire_config::load(Some(&path), std::iter::empty(), &[]).expect("good");
+    let pod = &of("Deployment")["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    let before = container["lifecycle"]["preStop"]["sleep"]["seconds"].as_u64().expect("a hook");
+    let ends = before + (config.drain_interval + config.shutdown_timeout).as_secs();
+    assert!(pod["terminationGracePeriodSeconds"].as_u64() > Some(ends));
+    for (probe, answer) in [("liveness", "live"), ("readiness", "ready"), ("startup", "live")] {
+        let asked = &container[format!("{probe}Probe")]["httpGet"];
+        assert_eq!(asked["path"], format!("{}/{answer}", config.health.handler_prefix));
+        assert_eq!(asked["port"], "internal");
+    }
 }
 
 #[test]

@@ -391,3 +391,22 @@ fn sockets_that_clients_keep_leave_room_for_others() {
     drop(kept);
     server.stop("-TERM");
 }
+
+#[test]
+fn health_is_an_exit_code() {
+    let server = Process::serve(fanwire().args(["--http_server.port=0", "--health.enabled"]));
+    let url = format!("http://{}/health", server.address);
+    for probe in [&[][..], &["ready"], &["live"]] {
+        let (code, out, error) = run(&[&["health", "--url", &url], probe].concat());
+        assert_eq!((code, &*out, &*error), (0, "{}\n", ""), "{probe:?}");
+    }
+    let (code, out, error) = run(&["health", "--url", &format!("{url}/else")]);
+    assert_eq!((code, &*out), (1, ""));
+    assert!(error.contains("answers 404"), "{error}");
+    assert_eq!(server.stop("-TERM"), Some(0));
+    let (code, _, error) = run(&["health", "ready", "--url", &url]);
+    assert!(code == 1 && error.contains("refused"), "{error}");
+    let off = file("no-health.yaml", "health: {enabled: false}\n");
+    let (code, _, error) = run(&["health", "--config", &off]);
+    assert!(code == 1 && error.contains("health.enabled"), "{error}");
+}

@@ -1,11 +1,11 @@
-//! Rows of `client.*` and `rpc.*` but for sections of proxies: connections, their credentials and limits.
+//! Rows of `client.*`, `rpc.*` and `user_status.*` but for sections of proxies: connections, their credentials and limits.
 //! In: nothing → out: `CLIENT`, rows that set fields of `Config`.
 //! Uses the kinds of `keys`. Never: what a channel allows (`keys::channel`).
 //! Change a default, a limit or a sentence here; the effects live in `fanwire_node`.
 
 use std::time::Duration;
 
-use fanwire_auth::TokenOptions;
+use fanwire_auth::{ClaimLabel, TokenOptions};
 
 use super::{
     COUNT, COUNT_FROM_1, DAY, DELAY, LIST, RATE_INTERVAL, RATE_LIMIT, SECRET, SWITCH, TEXT,
@@ -116,6 +116,8 @@ rows! { CLIENT: Config;
         "Regular expression that the issuer (iss) of tokens must match.";
     "client.token.user_id_claim", TEXT, "" => [node.client.token.user_id_claim],
         "Claim that holds the user id instead of sub.";
+    "client.token.labels_from_claim", Kind::Objects, "" => (|config, value| config.node.client.token.labels_from_claim = claim_labels(value)),
+        "Labels of connections from claims of their tokens: rows with key (name of the label) and value (path of the claim, as in roles.0).";
     "client.subscription_token.hmac_secret_key", SECRET, "" => (|config, value| subscription(config).hmac_secret_key = FromValue::from_value(value)),
         "Secret of subscription tokens with HS256, HS384 or HS512.";
     "client.subscription_token.hmac_previous_secret_key", SECRET, "" => (|config, value| subscription(config).hmac_previous_secret_key = FromValue::from_value(value)),
@@ -170,9 +172,21 @@ rows! { CLIENT: Config;
         "Answers an RPC method by itself, so that clients can measure round trips.";
     "rpc.ping.method", TEXT, "ping" => [node.rpc.ping_method],
         "Name of that RPC method.";
+    "user_status.enabled", SWITCH, "false" => [node.user_status.enabled],
+        "Records regularly which users are online, and answers the RPC method update_user_status of clients.";
+    "user_status.expire_interval", duration(Duration::from_secs(1), Duration::from_secs(87_600 * 3600)), "720h" => [node.user_status.expire_interval],
+        "How long the status of a user is kept after its last change.";
 }
 
 const DISCONNECTS: Kind = Kind::Transforms(Transforms::Disconnects);
+
+/// What a row lacks is "", which the check of the options reports.
+fn claim_labels(value: Value) -> Vec<ClaimLabel> {
+    let rows = serde_json::Value::from_value(value);
+    let text = |row: &serde_json::Value, key| row[key].as_str().unwrap_or_default().to_owned();
+    let label = |row| ClaimLabel { key: text(row, "key"), path: text(row, "value") };
+    rows.as_array().into_iter().flatten().map(label).collect()
+}
 
 fn enable_connect_codes(config: &mut Config, value: Value) {
     if !bool::from_value(value) {

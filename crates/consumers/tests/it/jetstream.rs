@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 use crate::harness::{
     Change, api, many, options, publications, start, stats, try_start, until, until_processed,
 };
-use crate::server::QueueServer;
+use crate::server::{CA, QueueServer};
 
 /// A client with a stream for `a.*`.
 async fn connect(server: &QueueServer) -> Context {
@@ -216,4 +216,18 @@ async fn a_start_that_cannot_succeed_names_consumer_and_key() {
     until_processed(&consumers, 10).await;
     let info = stream.consumer_info("d").await.expect("a consumer");
     assert_eq!(info.config.max_ack_pending, 7);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_use_tls_and_check_the_certificate() {
+    let server = QueueServer::nats_with_tls();
+    let mut options = consumer(&server);
+    options.nats_jetstream.url = format!("tls://localhost:{}", server.port);
+    let error = try_start(&options, &api(), "node_1").await.expect_err("an unknown authority");
+    assert!(error.to_string().contains("UnknownIssuer"), "{error}");
+    options.nats_jetstream.tls.enabled = true;
+    options.nats_jetstream.tls.server_ca_pem = CA.to_owned();
+    // Over a trusted connection only the stream is missing.
+    let error = try_start(&options, &api(), "node_1").await.expect_err("there is no stream");
+    assert!(error.to_string().contains("stream"), "{error}");
 }

@@ -10,6 +10,8 @@ mod jetstream;
 #[cfg(feature = "kafka")]
 mod kafka;
 #[cfg(feature = "postgres")]
+mod pgbouncer;
+#[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis-stream")]
 mod redis_stream;

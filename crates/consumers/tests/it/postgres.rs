@@ -17,24 +17,31 @@ use crate::harness::{
     Change, api, many, node_options, options, publications, start, stats, try_start, until,
     until_processed,
 };
-use crate::server::QueueServer;
+use crate::server::{CA, QueueServer};
 
-async fn connect(server: &QueueServer) -> Client {
+pub(crate) async fn connect(server: &QueueServer) -> Client {
     let (client, connection) =
         tokio_postgres::connect(&server.dsn(), NoTls).await.expect("it is ready");
     tokio::spawn(connection);
     client
 }
 
+/// The SQL of the table and the trigger in docs/consumers.md.
+pub(crate) fn table() -> &'static str {
+    let page = include_str!("../../../../docs/consumers.md");
+    let (_, block) = page.split_once("```sql outbox.sql\n").expect("a block of SQL");
+    block.split_once("```").expect("it ends").0
+}
+
 /// A server with the table and the trigger of the documentation.
-async fn outbox() -> (QueueServer, Client) {
+pub(crate) async fn outbox() -> (QueueServer, Client) {
     let server = QueueServer::postgres();
     let client = connect(&server).await;
-    client.batch_execute(include_str!("outbox.sql")).await.expect("the table is made");
+    client.batch_execute(table()).await.expect("the table is made");
     (server, client)
 }
 
-fn consumer(server: &QueueServer, partitions: u32) -> ConsumerOptions {
+pub(crate) fn consumer(server: &QueueServer, partitions: u32) -> ConsumerOptions {
     options(json!({"postgresql": {
         "dsn": server.dsn(),
         "outbox_table_name": "centrifugo_outbox",
@@ -44,7 +51,7 @@ fn consumer(server: &QueueServer, partitions: u32) -> ConsumerOptions {
 }
 
 /// Inserts rows `from` to `to - 1`, one partition after the other; each partition has a channel.
-async fn insert(client: &Client, from: usize, to: usize, partitions: u32) {
+pub(crate) async fn insert(client: &Client, from: usize, to: usize, partitions: u32) {
     let sql = format!(
         "INSERT INTO centrifugo_outbox (method, payload, partition) \
          SELECT 'publish', jsonb_build_object('channel', 'c' || n % {partitions}, 'data', n, 'idempotency_key', n::text), \
@@ -54,7 +61,7 @@ async fn insert(client: &Client, from: usize, to: usize, partitions: u32) {
 }
 
 /// Compares the publications of each partition with its rows.
-async fn check_all(api: &Api, count: usize, partitions: usize) {
+pub(crate) async fn check_all(api: &Api, count: usize, partitions: usize) {
     for partition in 0..partitions {
         let expected: Vec<_> = (partition..count).step_by(partitions).map(|n| json!(n)).collect();
         let found = publications(api, &format!("c{partition}")).await;
@@ -63,7 +70,7 @@ async fn check_all(api: &Api, count: usize, partitions: usize) {
     }
 }
 
-async fn rows(client: &Client) -> i64 {
+pub(crate) async fn rows(client: &Client) -> i64 {
     let counted = client.query_one("SELECT count(*) FROM centrifugo_outbox", &[]).await;
     counted.expect("rows are counted").get(0)
 }
@@ -315,4 +322,32 @@ async fn publications_from(api: &Api, offset: u64) -> Vec<f64> {
     let result = serde_json::to_value(outcome).expect("JSON");
     let all = result["history"]["publications"].as_array().expect("a list");
     all.iter().filter_map(|one| one["data"].as_f64()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_use_tls_and_check_the_certificate_as_the_dsn_says() {
+    let server = QueueServer::postgres_with_tls();
+    let client = connect(&server).await;
+    client.batch_execute(table()).await.expect("the table is made");
+    let api = api();
+    let mut options = consumer(&server, 1);
+    let dsn = format!("postgres://app@localhost:{}/postgres", server.port);
+    options.postgresql.dsn = format!("{dsn}?sslmode=verify-full&sslrootcert={CA}").into();
+    let consumers = start(&options, &api).await;
+    insert(&client, 0, 10, 1).await;
+    until("an empty table", async || rows(&client).await == 0).await;
+    check_all(&api, 10, 1).await;
+    let encrypted = "SELECT count(*) FROM pg_stat_ssl WHERE ssl";
+    let counted = client.query_one(encrypted, &[]).await.expect("a count");
+    assert!(counted.get::<_, i64>(0) > 0, "no connection of the consumer is encrypted");
+    drop(consumers);
+    // An unknown authority, and then the name of another server.
+    options.postgresql.dsn = format!("{dsn}?sslmode=verify-full").into();
+    for cause in ["UnknownIssuer", "db.example.com"] {
+        let error = try_start(&options, &api, "node_1").await.expect_err("it is refused");
+        assert!(error.to_string().contains(cause), "{error}");
+        options.postgresql.tls.enabled = true;
+        options.postgresql.tls.server_ca_pem = CA.to_owned();
+        options.postgresql.tls.server_name = "db.example.com".to_owned();
+    }
 }

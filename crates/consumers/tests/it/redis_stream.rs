@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 use crate::harness::{
     Change, api, many, options, publications, start, stats, try_start, until, until_processed,
 };
-use crate::server::QueueServer;
+use crate::server::{CA, QueueServer};
 
 async fn connect(server: &QueueServer) -> OwnConnection {
     let address = Address { port: server.port, ..Address::default() };
@@ -185,4 +185,17 @@ async fn a_start_that_cannot_succeed_names_consumer_and_key() {
         let begin = format!("consumers[the_queue].redis_stream.{key}: ");
         assert!(error.starts_with(&begin) && error.contains(why), "{error}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_use_tls_and_check_the_certificate() {
+    let server = QueueServer::redis_with_tls();
+    let mut options = consumer(&server);
+    options.redis_stream.redis.address = vec![format!("rediss://localhost:{}", server.port)];
+    options.redis_stream.redis.tls.enabled = true;
+    options.redis_stream.redis.tls.server_ca_pem = CA.to_owned();
+    start(&options, &api()).await;
+    options.redis_stream.redis.tls.server_ca_pem.clear();
+    let error = try_start(&options, &api(), "node_1").await.expect_err("an unknown authority");
+    assert!(error.to_string().contains("UnknownIssuer"), "{error}");
 }

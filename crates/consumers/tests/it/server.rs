@@ -3,9 +3,10 @@
 //! Uses the machine's programs, a process per value, ended by its own id. Never: default ports, others.
 //! Change here: how a queue is started for tests.
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -29,7 +30,15 @@ impl QueueServer {
 
     /// PostgreSQL, which refuses to run as root: then another user runs it.
     pub(crate) fn postgres() -> Self {
-        let folder = folder("postgres");
+        Self::postgres_in(folder("postgres"))
+    }
+
+    /// PostgreSQL that accepts TLS.
+    pub(crate) fn postgres_with_tls() -> Self {
+        Self::postgres_in(with_keys(folder("postgres")))
+    }
+
+    fn postgres_in(folder: PathBuf) -> Self {
         if let Some((user, group)) = other_user() {
             chown(&folder, Some(user), Some(group)).expect("root gives folders away");
         }
@@ -40,14 +49,31 @@ impl QueueServer {
         Self::new(start_postgres, folder, "-QUIT")
     }
 
+    /// PgBouncer in transaction mode before a PostgreSQL.
+    pub(crate) fn pgbouncer(database: &Self) -> Self {
+        let folder = folder("pgbouncer");
+        std::fs::write(folder.join("database"), database.port.to_string()).expect("a file");
+        Self::new(start_pgbouncer, folder, "-KILL")
+    }
+
     /// Redis that writes each command to a file.
     pub(crate) fn redis() -> Self {
         Self::new(start_redis, folder("redis"), "-KILL")
     }
 
+    /// Redis with TLS only.
+    pub(crate) fn redis_with_tls() -> Self {
+        Self::new(start_redis, with_keys(folder("redis")), "-KILL")
+    }
+
     /// NATS with JetStream, which the step `nats` of `cargo xtask test` builds.
     pub(crate) fn nats() -> Self {
         Self::new(start_nats, folder("nats"), "-KILL")
+    }
+
+    /// NATS that asks for TLS.
+    pub(crate) fn nats_with_tls() -> Self {
+        Self::new(start_nats, with_keys(folder("nats")), "-KILL")
     }
 
     /// Ends it without a shutdown.
@@ -84,7 +110,26 @@ fn start_postgres(folder: &Path, port: u16) -> Child {
     server.arg("-D").arg(folder.join("data")).args(["-p", &port, "-h", "127.0.0.1", "-k"]);
     // What is committed is lost by a crash of the machine only.
     server.arg(folder).args(["-F", "-c", "fsync=off", "-c", "max_connections=40"]);
+    if let Some([certificate, key]) = keys(folder) {
+        server.args(["-c", "ssl=on", "-c", &format!("ssl_cert_file={certificate}")]);
+        server.args(["-c", &format!("ssl_key_file={key}")]);
+    }
     ready(server.stderr(Stdio::piped()), "ready to accept connections", |child| {
+        child.stderr.take().map(|lines| Box::new(lines) as _)
+    })
+}
+
+fn start_pgbouncer(folder: &Path, port: u16) -> Child {
+    let database = std::fs::read_to_string(folder.join("database")).expect("a port");
+    let settings = folder.join("pgbouncer.ini");
+    let text = format!(
+        "[databases]\n* = host=127.0.0.1 port={database} user=app\n\
+         [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
+         auth_type = any\npool_mode = transaction\nmax_client_conn = 100\ndefault_pool_size = 5\n"
+    );
+    std::fs::write(&settings, text).expect("a file");
+    let mut pgbouncer = as_other_user(Path::new("pgbouncer"));
+    ready(pgbouncer.arg(settings).stderr(Stdio::piped()), "process up", |child| {
         child.stderr.take().map(|lines| Box::new(lines) as _)
     })
 }
@@ -94,8 +139,17 @@ fn start_redis(folder: &Path, port: u16) -> Child {
     let chosen = std::env::var("FANWIRE_REDIS_SERVER").ok().into_iter().chain(programs);
     let program = chosen.into_iter().find(|name| is_there(name)).expect("the package redis-tools");
     let mut server = Command::new(program);
-    server.arg0("redis-server").args(["--port", &port.to_string(), "--bind", "127.0.0.1"]);
-    server.args(["--save", "", "--appendonly", "yes", "--appendfsync", "no", "--dir"]).arg(folder);
+    let port = port.to_string();
+    match keys(folder) {
+        None => server.arg0("redis-server").args(["--port", &port]),
+        Some([certificate, key]) => server
+            .arg0("redis-server")
+            .args(["--port", "0", "--tls-port", &port, "--tls-auth-clients", "no"])
+            .args(["--tls-cert-file", &certificate, "--tls-key-file", &key])
+            .args(["--tls-ca-cert-file", CA]),
+    };
+    server.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"]);
+    server.args(["--appendfsync", "no", "--dir"]).arg(folder);
     ready(server.stdout(Stdio::piped()), "Ready to accept connections", |child| {
         child.stdout.take().map(|lines| Box::new(lines) as _)
     })
@@ -105,6 +159,9 @@ fn start_nats(folder: &Path, port: u16) -> Child {
     let program = std::env::var_os("FANWIRE_NATS_SERVER").unwrap_or_else(|| "nats-server".into());
     let mut server = Command::new(program);
     server.args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"]).arg(folder);
+    if let Some([certificate, key]) = keys(folder) {
+        server.args(["--tls", "--tlscert", &certificate, "--tlskey", &key]);
+    }
     ready(server.stderr(Stdio::piped()), "Server is ready", |child| {
         child.stderr.take().map(|lines| Box::new(lines) as _)
     })
@@ -169,6 +226,26 @@ fn as_other_user(program: &Path) -> Command {
     command
 }
 
+/// Adds a certificate of `localhost` and its key to the folder of a server, which then uses TLS.
+fn with_keys(folder: PathBuf) -> PathBuf {
+    for (name, of_tests) in FILES.iter().zip(["localhost.pem", "localhost.private.pem"]) {
+        let file = folder.join(name);
+        std::fs::copy(Path::new(KEYS).join(of_tests), &file).expect("a key of the tests");
+        std::fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("it is ours");
+        if let Some((user, group)) = other_user() {
+            chown(&file, Some(user), Some(group)).expect("root gives files away");
+        }
+    }
+    folder
+}
+
+/// The certificate and the key of a server that uses TLS.
+fn keys(folder: &Path) -> Option<[String; 2]> {
+    let files = FILES.map(|name| folder.join(name));
+    let are_there = files.iter().all(|file| file.is_file());
+    are_there.then(|| files.map(|file| file.display().to_string()))
+}
+
 /// A new folder that every user may enter.
 fn folder(of: &str) -> PathBuf {
     let number = NUMBER.fetch_add(1, Relaxed);
@@ -186,6 +263,10 @@ pub(crate) fn free_port() -> u16 {
     next.find(is_free).expect("a port is free")
 }
 
+/// The authority of the certificates of servers.
+pub(crate) const CA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/keys/ca.pem");
+const KEYS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/keys");
+const FILES: [&str; 2] = ["certificate.pem", "key.pem"];
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 static NEXT_PORT: AtomicU16 = AtomicU16::new(0);
 const FIRST_PORT: u16 = 12_000;

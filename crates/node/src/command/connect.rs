@@ -35,7 +35,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: ConnectRequest) 
     };
     let Credentials { user, info, expire_at, data, channels, meta, ignores_request, token, labels } =
         credentials;
-    credentials::check_revocations(context, &user, token)?;
+    credentials::check_revocations(context, &user, token.as_ref())?;
     credentials::check_labels(&labels)?;
     let lifetime = Lifetime::of(context, expire_at)?;
     let grant = credentials::grant(&channels, token);

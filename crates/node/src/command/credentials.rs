@@ -55,7 +55,7 @@ pub(super) fn of(context: &CommandContext<'_>, token: &str) -> Result<Credential
         if claims.user.is_empty() && options.disallow_anonymous_connection_tokens {
             return Err(Refusal::disconnect(Disconnect::PERMISSION_DENIED, NO_USER));
         }
-        return Ok(granted(context, claims));
+        return Ok(granted(claims));
     }
     if let Some(user) = context.session().header_user.as_deref() {
         return Ok(Credentials { user: user.to_owned(), ..Credentials::default() });
@@ -116,7 +116,7 @@ pub(super) fn of_subscription(
     if !is_ours {
         return Err(foreign(context, FOREIGN_SUBSCRIPTION));
     }
-    let token = context.node.revocations().table().token(&claims.uid, claims.issued_at);
+    let token = TokenId::new(&claims.uid, claims.issued_at);
     Ok((claims, token))
 }
 
@@ -127,7 +127,7 @@ pub(super) fn of_subscription(
 pub(super) fn check_revocations(
     context: &CommandContext<'_>,
     user: &str,
-    token: Option<TokenId>,
+    token: Option<&TokenId>,
 ) -> Result<(), Refusal> {
     if !context.node.revocations().are_known() {
         return Err(Refusal::from(ErrorCode::INTERNAL).because(NOT_LOADED));
@@ -157,11 +157,11 @@ pub(super) fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), Refu
 pub(super) fn check_token(
     context: &CommandContext<'_>,
     (user, channel): (&str, Option<&str>),
-    token: Option<TokenId>,
+    token: Option<&TokenId>,
     refusal: impl Into<Refusal>,
 ) -> Result<(), Refusal> {
     let (table, unix) = (context.node.revocations().table(), context.unix());
-    if !token.is_some_and(|token| table.refuses(&token, user, channel, unix)) {
+    if !token.is_some_and(|token| table.refuses(token, user, channel, unix)) {
         return Ok(());
     }
     context.session_table.counters.count_token_refusal(TokenRefusal::Revoked);
@@ -214,8 +214,8 @@ pub(super) fn renewed(context: &CommandContext<'_>, token: &str) -> Result<Crede
     if hash(&claims.channels) != own_hash.unwrap_or_else(|| hash(&Grants::new())) {
         return Err(Refusal::disconnect(Disconnect::INSUFFICIENT_STATE, OTHER_CHANNELS));
     }
-    let renewed = granted(context, claims);
-    check_token(context, (&renewed.user, None), renewed.token, Disconnect::EXPIRED)?;
+    let renewed = granted(claims);
+    check_token(context, (&renewed.user, None), renewed.token.as_ref(), Disconnect::EXPIRED)?;
     Ok(renewed)
 }
 
@@ -233,9 +233,9 @@ fn hash(channels: &Grants) -> u64 {
     hasher.finish()
 }
 
-fn granted(context: &CommandContext<'_>, claims: ConnectionClaims) -> Credentials {
+fn granted(claims: ConnectionClaims) -> Credentials {
     let ConnectionClaims { user, info, expire_at, channels, meta, labels, uid, issued_at } = claims;
-    let token = Some(context.node.revocations().table().token(&uid, issued_at));
+    let token = Some(TokenId::new(&uid, issued_at));
     Credentials { user, info, expire_at, channels, meta, labels, token, ..Credentials::default() }
 }
 

@@ -1,4 +1,4 @@
-//! The `rpc` command (protocol §20): the built-in ping, and the methods of the program around the node or of a backend.
+//! The `rpc` command (protocol §20): the built-in ping, the status of the user, and the methods of the program around the node or of a backend.
 //! In: an RpcRequest → out: an empty result for the ping, the data of the hook, 104 for other methods, 108 when there are none.
 //! Uses: options, the hook. Never: calls a backend.
 //! Change here: methods that the server answers itself.
@@ -13,6 +13,9 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: RpcRequest) -> S
     let options = &context.settings.options.rpc;
     if options.ping && request.method == options.ping_method {
         return Ok(result(RpcResult::default()));
+    }
+    if context.settings.options.user_status.enabled && request.method == UPDATE_USER_STATUS {
+        return update_user_status(context);
     }
     let choice = options.proxy_of(&request.method).ok_or(ErrorCode::METHOD_NOT_FOUND)?;
     let event = |context: &CommandContext<'_>| RpcEvent {
@@ -33,6 +36,23 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: RpcRequest) -> S
     }
 }
 
+/// Records that the user of the connection is active.
+///
+/// # Errors
+/// 103 for the anonymous user.
+fn update_user_status(context: &CommandContext<'_>) -> StepResult {
+    let user = context.session().user.as_ref().to_owned();
+    if user.is_empty() {
+        return Err(ErrorCode::PERMISSION_DENIED.into());
+    }
+    CommandStep::of(context.node.users().update_status(&[user], None, context.unix()), |()| {
+        Reply { rpc: Some(RpcResult::default()), ..Reply::default() }.into()
+    })
+}
+
 fn result(result: RpcResult) -> CommandStep {
     CommandStep::Done(Reply { rpc: Some(result), ..Reply::default() }.into())
 }
+
+/// The method that Centrifugo PRO answers, too.
+const UPDATE_USER_STATUS: &str = "update_user_status";

@@ -33,7 +33,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshReques
         }
         claims => claims?,
     };
-    subscribe::check_token(context, &request.channel, Some(token))?;
+    subscribe::check_token(context, &request.channel, Some(&token))?;
     let lifetime = Lifetime::of(context, claims.expire_at)?;
     let terms = &mut context.session_mut().subscription_mut(own).terms;
     let old = terms.take();

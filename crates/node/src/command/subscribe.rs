@@ -87,7 +87,7 @@ pub(super) fn finish(
     encoded: Option<Result<Encoded, ErrorCode>>,
     lifetime: Lifetime,
 ) -> Result<Finished, Refusal> {
-    let token = channels[0].terms.as_ref().and_then(|terms| terms.token.as_deref().copied());
+    let token = channels[0].terms.as_ref().and_then(|terms| terms.token.as_deref());
     if let Err(refusal) = check_token(context, &channels[0].channel, token) {
         // It was revoked during the wait.
         context.abandon(&channels);
@@ -139,7 +139,7 @@ pub(super) fn finish(
 pub(super) fn check_token(
     context: &CommandContext<'_>,
     channel: &str,
-    token: Option<TokenId>,
+    token: Option<&TokenId>,
 ) -> Result<(), Refusal> {
     let owner = (&*context.session().user, Some(channel));
     credentials::check_token(context, owner, token, ErrorCode::TOKEN_EXPIRED)
@@ -230,7 +230,7 @@ fn by_rules(
             let refusals = (ErrorCode::TOKEN_EXPIRED.into(), ErrorCode::PERMISSION_DENIED.into());
             let (claims, token) =
                 credentials::of_subscription(context, (channel, &request.token), refusals)?;
-            check_token(context, channel, Some(token))?;
+            check_token(context, channel, Some(&token))?;
             let SubscriptionClaims { info, data, expire_at, overrides, .. } = claims;
             let token = Some(token);
             Ok(Permit { info, data, expire_at, overrides, ignores_request: false, token })

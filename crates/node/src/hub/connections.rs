@@ -3,11 +3,12 @@
 //! Uses: `session_table`. Never: sends to clients.
 //! Change here: what a record says of a connection.
 
-use fanwire_cluster::{ConnectionRecord, ConnectionSelector};
+use fanwire_cluster::{ConnectionRecord, ConnectionSelector, TokenRecord};
 
 use super::selection::matching;
 use crate::connection_list::ConnectionList;
-use crate::session::Session;
+use crate::revocation::TokenId;
+use crate::session::{Session, Subscription};
 use crate::session_table::SessionTable;
 
 /// Lists the connected sessions that a selector matches.
@@ -16,12 +17,11 @@ pub(super) fn list(
     target: &ConnectionSelector,
     list: &ConnectionList,
 ) {
-    for key in matching(session_table, target) {
-        if list.exceeds_limit() {
-            return;
-        }
-        if let Some(session) = session_table.session(key) {
-            list.add(session.client(), record(session_table, session));
+    let keys = matching(session_table, target);
+    for session in keys.iter().filter_map(|key| session_table.session(*key)) {
+        let client = session.client();
+        if list.wants(&client) {
+            list.add(client, record(session_table, session));
         }
     }
 }
@@ -51,14 +51,24 @@ fn record(session_table: &SessionTable, session: &Session) -> ConnectionRecord {
     let subscriptions = session.subscriptions.iter().filter(|one| !one.is_tile);
     let subscribers = session_table.subscribers();
     let channel = |index| subscribers.channel_subscribers(index).channel.as_ref().to_owned();
+    let token_of = |one: &Subscription| {
+        Some((channel(one.channel), token(one.terms.as_ref()?.token.as_deref()?)))
+    };
     ConnectionRecord {
         app_name: session.app.name.as_ref().to_owned(),
         app_version: session.app.version.as_ref().to_owned(),
         transport: session.app.transport.to_owned(),
         protocol: session.encoding.name().to_owned(),
         connected_at_ms: session.connected_at_ms(),
+        subscription_tokens: subscriptions.clone().filter_map(token_of).collect(),
         channels: subscriptions.map(|one| channel(one.channel)).collect(),
         labels: session.app.labels.as_ref().clone(),
         user: session.user.as_ref().to_owned(),
+        meta: session.context.as_ref().map(|context| context.meta.clone()).unwrap_or_default(),
+        token: session.grant.as_ref().and_then(|grant| grant.token.as_ref()).map(token),
     }
+}
+
+fn token(id: &TokenId) -> TokenRecord {
+    TokenRecord { uid: id.uid.as_ref().to_owned(), issued_at: id.issued_at.into() }
 }

@@ -81,8 +81,8 @@ fn revoked(
     if table.blocks(&session.user, unix) {
         return Revoked::Connection(Disconnect::PERMISSION_DENIED);
     }
-    let token = session.grant.as_ref().and_then(|grant| grant.token);
-    if token.is_some_and(|token| table.refuses(&token, &session.user, None, unix)) {
+    let token = session.grant.as_ref().and_then(|grant| grant.token.as_ref());
+    if token.is_some_and(|token| table.refuses(token, &session.user, None, unix)) {
         return Revoked::Connection(Disconnect::EXPIRED);
     }
     let refused = session.subscriptions.iter().filter_map(|subscription| {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use fanwire_area::{Place, Tile};
 use fanwire_broker::{
     Answer, Broker, BrokerError, ClientId, Deliver, DeliverOptions, DeliveryClass, Position,
-    Presence, PresenceStats, PublishOptions, Retention, StreamSlice,
+    Presence, PresencePage, PresenceStats, PublishOptions, Retention, StreamSlice,
 };
 use fanwire_cluster::Cluster;
 use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
@@ -28,7 +28,7 @@ pub use sessions::Page;
 
 /// The channels of a node, with the ports that store and deliver them.
 pub struct Channels {
-    pub(super) settings: CurrentSettings,
+    pub(super) settings: Arc<CurrentSettings>,
     pub(super) clock: Clock,
     pub(super) registry: Arc<Registry>,
     pub(super) router: Arc<BroadcastRouter>,
@@ -190,6 +190,23 @@ impl Channels {
     pub fn presence(&self, channel: &str, now: Instant) -> Answer<Vec<Arc<ClientInfo>>, ErrorCode> {
         match self.keeps_presence(channel) {
             Ok(()) => self.members(channel, now),
+            Err(error) => Answer::now(Err(error)),
+        }
+    }
+
+    /// A page of the members of a channel, for the server API; see [`Presence::page`].
+    ///
+    /// # Errors
+    /// Those of [`presence`](Self::presence).
+    pub fn presence_page(
+        &self,
+        channel: &str,
+        cursor: u64,
+        limit: usize,
+        now: Instant,
+    ) -> Answer<PresencePage, ErrorCode> {
+        match self.keeps_presence(channel) {
+            Ok(()) => self.presence.page(channel, cursor, limit, now).map_err(temporary),
             Err(error) => Answer::now(Err(error)),
         }
     }

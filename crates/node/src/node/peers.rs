@@ -51,8 +51,8 @@ impl Node {
                 self.cluster.answer(&to, survey, self.channels.own(&pattern).unwrap_or_default());
             }
             Task::AnswerUsers { to, survey } => self.users.answer_users(to, survey),
-            Task::AnswerConnections { to, survey, target } => {
-                let own = self.users.own_connections(target);
+            Task::AnswerConnections { to, survey, target, range } => {
+                let own = self.users.own_connections(target, range);
                 self.users.answer_connections(to, survey, own);
             }
             Task::ReceiveOccupancy { from, report } => {
@@ -100,7 +100,6 @@ impl Node {
             ControlCommand::Emulation(EmulationCommand { session, data }) => {
                 self.connections().receive_emulated(&session, data);
             }
-            ControlCommand::UserStatus(change) => self.users.apply_status(&change),
             ControlCommand::State(_)
             | ControlCommand::Leaving(_)
             | ControlCommand::Survey(_)

@@ -1,51 +1,59 @@
 //! Users of a node: their connections on all nodes, and their status.
 //! In: user ids, a text → out: records of connections, statuses, answers to surveys of other nodes.
-//! Uses: the cluster, the registry, the router, the table of statuses. Never: sessions; `hub/connections.rs` describes them.
+//! Uses: the cluster, the registry, the router, the store of statuses. Never: sessions; `hub/connections.rs` describes them.
 //! Change here: what all nodes tell of a user.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use fanwire_broker::Answer;
+use fanwire_broker::{
+    Answer, BrokerError, MemoryUserStatuses, UserStatus, UserStatusChange, UserStatusStore,
+};
 use fanwire_cluster::{
-    Cluster, ConnectionPage, ConnectionSelector, Connections, ControlCommand, UserStatusChange,
-    UserSurvey,
+    Cluster, ConnectionPage, ConnectionRange, ConnectionSelector, Connections, UserSurvey,
 };
 use fanwire_protocol::ErrorCode;
 
+use super::channels::temporary;
 use crate::connection_list::ConnectionList;
 use crate::deliver::BroadcastRouter;
 use crate::notice::Notice;
 use crate::registry::{Registry, ShardId};
-use crate::user_statuses::{UserStatus, UserStatuses};
+use crate::settings::CurrentSettings;
 
 /// The users of all nodes, as this node knows and asks for them.
 pub struct Users {
+    pub(super) settings: Arc<CurrentSettings>,
     pub(super) registry: Arc<Registry>,
     pub(super) router: Arc<BroadcastRouter>,
     pub(super) cluster: Arc<Cluster>,
-    pub(super) user_statuses: UserStatuses,
+    pub(super) user_statuses: OnceLock<Arc<dyn UserStatusStore>>,
 }
 
 impl Users {
-    /// The connections of `target` on all nodes, by client id; more than [`CONNECTIONS_MAX`](crate::CONNECTIONS_MAX) of them
-    /// are incomplete.
+    /// The connections of `target` on all nodes that are in `range`, in the order of client ids. One more than its limit says
+    /// that there are more.
+    ///
+    /// A connection that exists during a whole series of ranges, each after the last one of the range before, is in exactly
+    /// one of them.
     ///
     /// # Errors
     /// Those of [`Channels::list`](super::Channels::list), except 107.
     pub fn connections(
         &self,
         target: ConnectionSelector,
+        range: ConnectionRange,
         now: Instant,
     ) -> Answer<Connections, ErrorCode> {
-        let others = self.cluster.connections(&target, now);
-        let own = self.own_connections(target);
+        let others = self.cluster.connections(&target, &range, now);
+        let own = self.own_connections(target, range.clone());
         let (promise, answer) = Answer::later();
         own.then(move |own| match own {
             Ok(own) => others.then(move |others| {
                 promise.keep(others.map(|mut all| {
                     all.extend(own.connections);
+                    range.cut(&mut all);
                     all
                 }));
             }),
@@ -79,7 +87,8 @@ impl Users {
             return Answer::now(Ok(ConnectionPage::default()));
         }
         let (promise, answer) = Answer::later();
-        let list = Arc::new(ConnectionList::new(promise));
+        let all = ConnectionRange { limit: limit as usize, ..ConnectionRange::default() };
+        let list = Arc::new(ConnectionList::new(all, promise));
         self.router.inbox(ShardId(shard as u16)).push(Notice::ListPage { from, limit, list });
         answer.map(move |page: Result<ConnectionPage, ErrorCode>| {
             page.map(|page| ConnectionPage {
@@ -96,9 +105,10 @@ impl Users {
     pub(super) fn own_connections(
         &self,
         target: ConnectionSelector,
+        range: ConnectionRange,
     ) -> Answer<ConnectionPage, ErrorCode> {
         let (promise, answer) = Answer::later();
-        let list = Arc::new(ConnectionList::new(promise));
+        let list = Arc::new(ConnectionList::new(range, promise));
         self.router.send_to_all_shards(&Notice::ListConnections { target, list });
         answer
     }
@@ -133,66 +143,92 @@ impl Users {
         counted.filter(|(_, connections)| *connections > 0).collect()
     }
 
-    /// Sets the status of users on all nodes; they were active at the Unix second `unix`.
+    /// Keeps the statuses of users in `store`; before the first connection, and once. Without it they are in memory.
+    ///
+    /// # Panics
+    /// At the second call.
+    pub fn keep_statuses_in(&self, store: Arc<dyn UserStatusStore>) {
+        assert!(self.user_statuses.set(store).is_ok(), "statuses are in one store");
+    }
+
+    fn status_store(&self) -> &dyn UserStatusStore {
+        self.user_statuses.get_or_init(|| Arc::new(MemoryUserStatuses::default())).as_ref()
+    }
+
+    /// Records that users are active at the Unix second `unix`, with a text of the application; `None` keeps the earlier text.
     ///
     /// # Errors
-    /// 106 when the table has no room; 100 when the change did not reach all nodes.
+    /// 106 when the store has no room; 100 when it failed.
     pub fn update_status(
         &self,
-        users: Vec<String>,
-        state: String,
+        users: &[String],
+        state: Option<String>,
         unix: u64,
     ) -> Answer<(), ErrorCode> {
-        if !self.user_statuses.has_room(users.len()) {
-            return Answer::now(Err(ErrorCode::LIMIT_EXCEEDED));
-        }
-        self.send_status(UserStatusChange { users, state, active: unix })
+        let active = Some(unix);
+        let state = state.map(String::into_boxed_str);
+        self.change_status(users, UserStatusChange { active, state, ..Default::default() }, unix)
+            .map_err(|error| match error {
+                BrokerError::Full => ErrorCode::LIMIT_EXCEEDED,
+                other => temporary(other),
+            })
     }
 
-    /// Removes the status of users on all nodes.
+    fn change_status(&self, users: &[String], change: UserStatusChange, unix: u64) -> Answer<()> {
+        let ttl = self.settings.read().options.user_status.expire_interval;
+        let change = UserStatusChange { ttl, ..change };
+        self.status_store().update(users, &change, unix)
+    }
+
+    /// Removes the status of users.
     ///
     /// # Errors
-    /// 100 when the change did not reach all nodes.
-    pub fn delete_status(&self, users: Vec<String>) -> Answer<(), ErrorCode> {
-        self.send_status(UserStatusChange { users, ..UserStatusChange::default() })
+    /// 100 when the store failed.
+    pub fn delete_status(&self, users: &[String]) -> Answer<(), ErrorCode> {
+        self.status_store().remove(users).map_err(temporary)
     }
 
-    fn send_status(&self, change: UserStatusChange) -> Answer<(), ErrorCode> {
-        self.apply_status(&change);
-        self.cluster.command(ControlCommand::UserStatus(change))
-    }
-
-    /// Makes a change on this node.
-    pub(super) fn apply_status(&self, change: &UserStatusChange) {
-        for user in &change.users {
-            match change.active {
-                0 => self.user_statuses.remove(user),
-                active if self.user_statuses.has_room(1) => {
-                    self.user_statuses.set(user, active, &change.state);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// The status of each user at the Unix second `unix`, in the order of `users`.
+    /// The status of each user at the Unix second `unix`, in the order of `users`. Those with a connection to some node are online now.
     ///
     /// # Errors
-    /// Those of [`Channels::list`](super::Channels::list), except 107.
+    /// 100 when the store failed; those of [`Channels::list`](super::Channels::list), except 107.
     pub fn statuses(
         &self,
         users: Vec<String>,
         (now, unix): (Instant, u64),
     ) -> Answer<Vec<UserStatus>, ErrorCode> {
-        let known: Vec<_> = users.iter().map(|user| self.user_statuses.get(user, unix)).collect();
         let online = self.cluster.count_users(users.clone(), self.own_users(&users), now);
-        online.map(move |online| {
-            let online = online?;
-            let status = |(user, status): (String, UserStatus)| UserStatus {
-                is_online: online.contains_key(&user),
-                ..status
-            };
-            Ok(users.into_iter().zip(known).map(status).collect())
-        })
+        let known = self.status_store().read(&users, unix);
+        let (promise, answer) = Answer::later();
+        known.then(move |known| match known {
+            Ok(known) => online.then(move |online| {
+                promise.keep(online.map(|online| {
+                    let status = |(user, status): (String, UserStatus)| match online.get(&user) {
+                        Some(_) => UserStatus { online: unix, ..status },
+                        None => status,
+                    };
+                    users.into_iter().zip(known).map(status).collect()
+                }));
+            }),
+            Err(error) => promise.keep(Err(temporary(error))),
+        });
+        answer
+    }
+
+    /// Once a second: removes expired statuses, and records that some users of this node are online, so that each has its turn
+    /// in `client.presence_update_interval`.
+    pub(super) fn tick(&self, unix: u64) {
+        self.status_store().sweep(unix);
+        let settings = self.settings.read();
+        if !settings.options.user_status.enabled {
+            return;
+        }
+        let users = self.registry.next_users(settings.options.client.presence_update_interval);
+        if users.is_empty() {
+            return;
+        }
+        let online = Some(unix);
+        // After a failure the next turn comes soon; the store logs what fails.
+        drop(self.change_status(&users, UserStatusChange { online, ..Default::default() }, unix));
     }
 }

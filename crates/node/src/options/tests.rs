@@ -183,6 +183,16 @@ fn presence_must_be_renewed_before_it_ends() {
 }
 
 #[test]
+fn a_status_must_be_renewed_before_it_ends() {
+    let found = error(|options| {
+        options.user_status.enabled = true;
+        options.user_status.expire_interval = options.client.presence_update_interval;
+    });
+    let expect = "user_status.expire_interval is \"27s\", expected more than client.presence_update_interval (27s)";
+    assert_eq!(found, expect);
+}
+
+#[test]
 fn debug_output_hides_secrets() {
     let token = TokenOptions {
         hmac_secret_key: "first secret".into(),

@@ -7,11 +7,13 @@ use std::collections::BTreeSet;
 
 use fanwire_broker::Answer;
 use fanwire_node::hooks::{ConnectGrant, Hook, Hooks};
-use fanwire_node::{ConnectionSelector, Renewal, ServerSubscription, check_filter};
+use fanwire_node::{
+    ConnectionRange, ConnectionSelector, Renewal, ServerSubscription, TokenRecord, check_filter,
+};
 use fanwire_protocol::{Disconnect, ErrorCode, FilterNode};
 
 use crate::script::hello;
-use crate::tokens::{connect, guarded};
+use crate::tokens::{connect, guarded, subscribe};
 use crate::world::{UNIX, World, options};
 
 fn filter(key: &str, cmp: &str, val: &str) -> FilterNode {
@@ -105,7 +107,7 @@ fn a_command_for_more_connections_than_one_turn_executes_reaches_all() {
     }
     world.settle();
     assert_eq!(world.node.counts().connections, 300);
-    let listed = world.node.users().connections(all(None), world.now);
+    let listed = world.node.users().connections(all(None), ConnectionRange::default(), world.now);
     (0..4).for_each(|_| world.settle());
     assert_eq!(listed.wait().map(|found| found.len()), Ok(300));
     drop(world.node.connections().disconnect(all(None), Disconnect::FORCE_DISCONNECT));
@@ -114,16 +116,83 @@ fn a_command_for_more_connections_than_one_turn_executes_reaches_all() {
     (0..300).for_each(|number| while world.heard(&number.to_string()).is_some() {});
 }
 
+/// Opens connections of the user 42.
+fn open(world: &mut World, numbers: std::ops::Range<u32>) {
+    for number in numbers {
+        world.open(&number.to_string(), hello("as 42"));
+        world.say_unsettled(&number.to_string(), r#"{"id":1,"connect":{}}"#);
+    }
+    world.settle();
+}
+
+#[test]
+fn pages_have_every_connection_that_stays_once_while_others_come_and_go() {
+    for selector in [user("42"), all(None)] {
+        let mut world = World::with_shards(options(|_| {}), 2);
+        open(&mut world, 0..100);
+        let stays = |number: &u32| !number.is_multiple_of(3);
+        let staying: Vec<String> =
+            (0..100).filter(stays).map(|number| world.id(&number.to_string()).to_owned()).collect();
+        let mut seen = Vec::new();
+        let mut range = ConnectionRange { limit: 9, ..ConnectionRange::default() };
+        for page in 0.. {
+            let listed = world.node.users().connections(selector.clone(), range.clone(), world.now);
+            (0..4).for_each(|_| world.settle());
+            let mut listed = listed.wait().expect("one node");
+            assert!(listed.len() <= range.limit + 1, "{}", listed.len());
+            let has_more = listed.len() > range.limit;
+            if has_more {
+                listed.pop_last();
+            }
+            range.after =
+                listed.last_key_value().map(|(client, _)| client.clone()).unwrap_or_default();
+            seen.extend(listed.into_keys());
+            if !has_more {
+                break;
+            }
+            let leaving = ConnectionSelector {
+                client: world.id(&(page * 27 % 100).to_string()).to_owned(),
+                ..user("42")
+            };
+            if !staying.contains(&leaving.client) {
+                drop(world.node.connections().disconnect(leaving, Disconnect::FORCE_DISCONNECT));
+            }
+            open(&mut world, 100 + page * 5..105 + page * 5);
+        }
+        assert!(seen.is_sorted_by(|one, next| one < next), "none is there twice");
+        assert!(staying.iter().all(|client| seen.binary_search(client).is_ok()));
+        let heard: Vec<_> = world.unread().into_iter().map(|(name, _)| name.to_owned()).collect();
+        heard.iter().for_each(|name| drop(world.heard(name)));
+    }
+}
+
 #[test]
 fn connections_are_listed_by_labels_with_their_users() {
     let mut world = world();
-    let listed = world.node.users().connections(all(Some(filter("region", "ex", ""))), world.now);
+    let has_region = all(Some(filter("region", "ex", "")));
+    let listed = world.node.users().connections(has_region, ConnectionRange::default(), world.now);
     (0..4).for_each(|_| world.settle());
     let listed = listed.wait().expect("one node");
     let of = |name: &str| {
         listed.get(world.id(name)).map(|it| (it.user.as_str(), &it.labels["region"][..]))
     };
     assert_eq!(NAMES.map(of), [Some(("ada", "eu")), Some(("bob", "us")), None, Some(("", "eu"))]);
+}
+
+#[test]
+fn a_record_has_the_meta_and_the_tokens_that_are_in_use() {
+    let mut world = World::new(guarded(|_| {}));
+    world.open("ada", hello(""));
+    world.say("ada", &connect(r#"{"sub":"ada","jti":"c","iat":5,"meta":{"a":1}}"#));
+    world.say("ada", &subscribe("news", r#"{"sub":"ada","channel":"news","jti":"s","iat":6}"#));
+    assert!(world.heard("ada").is_some() && world.heard("ada").is_some());
+    let listed = world.node.users().connections(user("ada"), ConnectionRange::default(), world.now);
+    world.settle();
+    let record = listed.wait().expect("one node").remove(world.id("ada")).expect("connected");
+    let token = |uid: &str, issued_at| TokenRecord { uid: uid.to_owned(), issued_at };
+    assert_eq!(record.meta, r#"{"a":1}"#);
+    assert_eq!(record.token, Some(token("c", 5)));
+    assert_eq!(record.subscription_tokens, [("news".to_owned(), token("s", 6))].into());
 }
 
 #[test]

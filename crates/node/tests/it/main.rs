@@ -40,6 +40,7 @@ mod script;
 mod server_side;
 mod shared_revocations;
 mod slow;
+mod statuses;
 mod streams;
 mod subscribe;
 mod threads;

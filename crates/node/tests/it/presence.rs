@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fanwire_broker::{Answer, BrokerError, MemoryBroker, Presence, PresenceStats};
+use fanwire_broker::{Answer, BrokerError, MemoryBroker, Presence, PresencePage, PresenceStats};
 use fanwire_node::options::Namespace;
 use fanwire_node::{Node, Options};
 use fanwire_protocol::{ClientInfo, ErrorCode};
@@ -259,6 +259,10 @@ impl Presence for Unreachable {
     }
 
     fn members(&self, _: &str, _: Instant) -> Answer<Vec<Arc<ClientInfo>>> {
+        Answer::now(Err(BrokerError::Unavailable))
+    }
+
+    fn page(&self, _: &str, _: u64, _: usize, _: Instant) -> Answer<PresencePage> {
         Answer::now(Err(BrokerError::Unavailable))
     }
 

@@ -72,8 +72,11 @@ func newStage(t *testing.T, configuration keys) *stage {
 }
 
 func (stage *stage) playFile(t *testing.T, file string) {
-	part := strings.TrimSuffix(filepath.Base(file), ".txt")
-	for at, scenario := range readScenarios(t, file) {
+	stage.playAll(t, strings.TrimSuffix(filepath.Base(file), ".txt"), readScenarios(t, file))
+}
+
+func (stage *stage) playAll(t *testing.T, part string, scenarios []scenario) {
+	for at, scenario := range scenarios {
 		for _, encoding := range []encoding{inJSON, inProtobuf} {
 			if scenario.only != "" && scenario.only != encoding {
 				continue

@@ -4,14 +4,14 @@
 //! Change here: what is stored per member, and when expired members are searched for.
 
 use std::borrow::Borrow;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher as _, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Instant;
 
 use fanwire_protocol::ClientInfo;
 use hashbrown::HashMap;
 
-use crate::PresenceStats;
+use crate::{PresencePage, PresenceStats};
 
 /// The members of a channel. Counting does not iterate over them.
 #[derive(Default)]
@@ -65,6 +65,20 @@ impl ChannelMembers {
 
     pub(super) fn members(&self) -> impl Iterator<Item = &Arc<ClientInfo>> {
         self.members.keys().map(|member| &member.0)
+    }
+
+    /// Members in the order of their hashes, from the one after `cursor` on.
+    pub(super) fn page(&self, cursor: u64, limit: usize) -> PresencePage {
+        let hash = |member: &Member| self.members.hasher().hash_one(member) | 1;
+        let all = self.members.keys().map(|member| (hash(member), &member.0));
+        let mut found: Vec<_> = all.filter(|(hash, _)| *hash > cursor).collect();
+        let mut next = 0;
+        if found.len() > limit {
+            next = found.select_nth_unstable_by_key(limit - 1, |(hash, _)| *hash).1.0;
+            found.retain(|(hash, _)| *hash <= next);
+        }
+        let members = found.into_iter().map(|(_, member)| Arc::clone(member)).collect();
+        PresencePage { members, next }
     }
 
     pub(super) fn stats(&self) -> PresenceStats {
