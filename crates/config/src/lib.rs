@@ -535,7 +535,11 @@ impl Config {
             log: LogOptions::default(),
             engine: EngineOptions::default(),
             client: ClientShellOptions::default(),
-            node: fanwire_node::options::Options::default(),
+            // The server names itself when it knows its port.
+            node: fanwire_node::options::Options {
+                name: String::new(),
+                ..fanwire_node::options::Options::default()
+            },
             websocket: WebsocketOptions::default(),
             http_api: HttpApiOptions::default(),
             grpc_api: GrpcApiOptions::default(),

@@ -91,9 +91,10 @@ impl Server {
     }
 
     async fn start_with(builder: Builder) -> Result<Self, StartError> {
-        let Builder { config, listener, hooks, rooms } = builder;
+        let Builder { mut config, listener, hooks, rooms } = builder;
         let (descriptors, (acme, tls)) = (prepare_process(&config), start_tls(&config).await?);
         let (listeners, addresses) = bind(&config, listener).await?;
+        name_node(&mut config, &addresses);
         let (fetchers, proxies, events) = (fetchers(&config)?, proxies(&config)?, events(&config)?);
         let (engine, node) = Engine::start(&config).await?;
         attach(&node, (hooks, proxies.as_ref(), events.as_ref()), rooms.as_ref(), fetchers);
@@ -334,6 +335,15 @@ async fn bind(
     let listeners = Listeners::bind(config, listener).await?;
     let addresses = Addresses::of(config, &listeners);
     Ok((listeners, addresses))
+}
+
+/// Names a node without a name by host and port, so that nodes can be told apart.
+fn name_node(config: &mut Config, addresses: &Addresses) {
+    if config.node.name.is_empty() {
+        let uname = rustix::system::uname();
+        let host = uname.nodename().to_string_lossy();
+        config.node.name = format!("{host}_{}", addresses.public.port());
+    }
 }
 
 /// Starts the consumers, with an API that counts what they execute. One whose queue cannot be used ends the start.

@@ -4,6 +4,7 @@
 // Each method's own rules are tested beside its code; here is what crosses the wire.
 
 import assert from 'node:assert/strict';
+import { hostname } from 'node:os';
 import { after, before, test } from 'node:test';
 
 import { API_KEY, PATIENCE_MS, eventually, start } from '../server.js';
@@ -155,7 +156,8 @@ test('tags travel with the publication', async (t) => {
 test('info counts the connection and its subscriptions', async (t) => {
   await subscriber(t, 'chat:info-1', 'chat:info-2');
   const [node] = (await server.api('info')).nodes;
-  assert.ok(node.uid && node.name && node.version, JSON.stringify(node));
+  assert.ok(node.uid && node.version, JSON.stringify(node));
+  assert.equal(node.name, `${hostname()}_${server.host.split(':')[1]}`);
   assert.ok(node.num_clients >= 1 && node.num_channels >= 2, JSON.stringify(node));
 });
 

@@ -135,8 +135,8 @@ rows! { SERVER: Config;
         "Fanwire only: the former name of engine.redis.pubsub_connections, which wins.";
     "engine.redis.pubsub_connections", integer(1, 64), "2" => [engine.redis.pubsub_connections],
         "Fanwire only: connections for PUB/SUB to each Redis.";
-    "node.name", TEXT, "" => (set_node_name),
-        "Name of this server in API answers; empty means `fanwire`.";
+    "node.name", TEXT, "" => [node.name],
+        "Name of this server in API answers; empty means the host and the port for clients, such as `host_8000`.";
     "node.info_metrics_aggregate_interval", duration(Duration::from_secs(1), DAY), "60s" => [node.info_metrics_aggregate_interval],
         "How long the API method info gathers the numbers that it shows of each server.";
     "pid_file", TEXT, "" => [pid_file],
@@ -279,13 +279,6 @@ fn set_engine(config: &mut Config, value: Value) {
 }
 
 const LOG_LEVEL: Kind = Kind::Choice(&["none", "trace", "debug", "info", "warn", "error", "fatal"]);
-
-fn set_node_name(config: &mut Config, value: Value) {
-    let name = String::from_value(value);
-    if !name.is_empty() {
-        config.node.name = name;
-    }
-}
 
 fn set_error_mode(config: &mut Config, value: Value) {
     config.http_api.api.error_mode = error_mode(value);
