@@ -118,6 +118,15 @@ pub(crate) fn postgres() -> Result<PathBuf> {
     programs.find(|program| program.is_file()).map_or_else(|| program(&["postgres"]), Ok)
 }
 
+/// A server that Debian keeps outside the PATH of users.
+///
+/// # Errors
+/// When it is not there.
+pub(crate) fn service(name: &str) -> Result<()> {
+    let is_there = Path::new("/usr/sbin").join(name).is_file();
+    is_there.then_some(()).with_context(|| format!("no /usr/sbin/{name}"))
+}
+
 /// A Python 2.7 that runs, for the Autobahn TestSuite.
 pub(crate) fn python_2_7() -> Option<PathBuf> {
     let versions = std::env::var_os("PYENV_ROOT")

@@ -13,8 +13,10 @@ use clap::{
 use fanwire_config::{Entry, Format, Kind, entries, renamed};
 
 pub(crate) use bench::{Bench, BenchCommand, BenchLoad, BenchMethod, BenchOutput, BenchServer};
+pub(crate) use doctor::Doctor;
 
 mod bench;
+mod doctor;
 
 #[cfg(test)]
 mod tests;
@@ -83,6 +85,8 @@ pub(crate) enum CliCommand {
     Publish(Publish),
     /// Show nodes, their load and the largest channels of running servers, again and again
     Top(Top),
+    /// Connect to a server through the proxies before it, and say what breaks and how to mend it
+    Doctor(Doctor),
     /// Load a server that speaks the Centrifugo protocol, and check what arrives
     Bench(Box<Bench>),
     /// Measure how typical messages compress, and recommend settings

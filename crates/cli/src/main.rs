@@ -1,4 +1,4 @@
-//! The one binary, `fanwire`: serves, makes and checks configurations, makes tokens, publishes, shows, measures.
+//! The one binary, `fanwire`: serves, makes and checks configurations, makes tokens, publishes, shows, examines, measures.
 //! In: the command line, the environment, signals → out: a running server, text on stdout, exit codes 0, 1 and 2.
 //! Uses the library `fanwire`, `fanwire_tune` for `tune`, `fanwire_load` for `bench`. Never: server behaviour, keys of the configuration.
 //! Each command is one file of this folder; its options are in `arguments`.
@@ -14,6 +14,7 @@ mod arguments;
 mod bench;
 mod check;
 mod check_token;
+mod doctor;
 mod document;
 mod environment;
 mod init;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         CliCommand::Publish(publish) => publish::run(&publish),
         CliCommand::Top(top) => top::run(&top),
         CliCommand::Bench(bench) => return bench::run(&bench),
+        CliCommand::Doctor(doctor) => return doctor::run(&doctor),
         CliCommand::Tune(tune) => tune::run(&tune),
         CliCommand::Version => document::version(),
     };

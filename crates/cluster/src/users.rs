@@ -42,6 +42,9 @@ pub struct ConnectionRecord {
     pub labels: BTreeMap<String, String>,
     #[prost(string, tag = "8")]
     pub user: String,
+    /// Without a port; "" = unknown.
+    #[prost(string, tag = "20")]
+    pub address: String,
 }
 
 /// A change of the status of users.

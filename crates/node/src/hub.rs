@@ -146,7 +146,7 @@ impl Hub {
             Notice::View { client, channel, view } => self.set_view(client, &channel, view, out),
             Notice::ClockStep => self.session_table.reschedule(&self.node),
             Notice::Supersede { user } => self.supersede(&user, out),
-            Notice::ListConnections { target, list } => self.list_connections(&target, &list),
+            Notice::ListConnections { target, list } => self.list_connections(&target, &list, out),
             Notice::ListPage { from, limit, list } => self.list_page(from, limit, &list),
             Notice::CheckTokens { user, from } => self.check_tokens(user, from, now, out),
         }

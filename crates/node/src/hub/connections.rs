@@ -3,20 +3,28 @@
 //! Uses: `session_table`. Never: sends to clients.
 //! Change here: what a record says of a connection.
 
+use std::net::SocketAddr;
+
 use fanwire_cluster::{ConnectionRecord, ConnectionSelector};
 
 use super::Hub;
 use crate::connection_list::ConnectionList;
+use crate::outbox::Outbox;
 use crate::session::Session;
 
 impl Hub {
-    pub(super) fn list_connections(&self, target: &ConnectionSelector, list: &ConnectionList) {
+    pub(super) fn list_connections(
+        &self,
+        target: &ConnectionSelector,
+        list: &ConnectionList,
+        out: &impl Outbox,
+    ) {
         for key in self.matching(target) {
             if list.exceeds_limit() {
                 return;
             }
             if let Some(session) = self.session_table.session(key) {
-                list.add(session.client(), self.record(session));
+                list.add(session.client(), self.record(session, out.address(key)));
             }
         }
     }
@@ -30,14 +38,13 @@ impl Hub {
             }
             let session = self.session_table.at(index).filter(|session| session.is_connected());
             if let Some(session) = session {
-                let user = session.user.as_ref().to_owned();
-                list.add(session.client(), ConnectionRecord { user, ..self.record(session) });
+                list.add(session.client(), self.record(session, None));
                 listed += 1;
             }
         }
     }
 
-    fn record(&self, session: &Session) -> ConnectionRecord {
+    fn record(&self, session: &Session, address: Option<SocketAddr>) -> ConnectionRecord {
         let subscriptions = session.subscriptions.iter().filter(|one| !one.is_tile);
         let subscribers = self.session_table.subscribers();
         let channel = |index| subscribers.channel_subscribers(index).channel.as_ref().to_owned();
@@ -50,6 +57,7 @@ impl Hub {
             channels: subscriptions.map(|one| channel(one.channel)).collect(),
             labels: session.app.labels.as_ref().clone(),
             user: session.user.as_ref().to_owned(),
+            address: address.map(|address| address.ip().to_string()).unwrap_or_default(),
         }
     }
 }
