@@ -188,6 +188,9 @@ impl Server {
         let limits = limits(config, Some(&self.limits.read()));
         *self.limits.write() = Arc::new(limits);
         self.apis[0].1.set_keys(&config.http_api.api);
+        if let Some((_, grpc)) = self.apis.iter().find(|(protocol, _)| *protocol == "grpc") {
+            grpc.set_keys(&config.grpc_api.api(&config.http_api.api));
+        }
         Ok(())
     }
 
@@ -457,7 +460,7 @@ fn apis(
     apis.extend(consuming.map(|api| ("consuming", api)));
     let options = &config.grpc_api;
     let grpc = options.listener.enabled.then(|| {
-        let api = Arc::new(Api::new(node.clone(), options.api()));
+        let api = Arc::new(Api::new(node.clone(), options.api(&config.http_api.api)));
         apis.push(("grpc", api.clone()));
         GrpcService::new(GrpcApi::new(api), shards.clone(), options.reflection)
     });
