@@ -218,6 +218,9 @@ impl Scrape {
         for (name, help, value) in gauges {
             writer.gauge(name, help, value)?;
         }
+        let evictions = self.0.node.history_evictions();
+        let help = "Histories that were dropped, because channel.history_memory_max is reached";
+        writer.counters("node_history_evictions", help, [([], evictions)])?;
         let refused = self.0.refusals.counts();
         let refused = refused.map(|(cause, count)| ([("cause", cause.name().to_owned())], count));
         writer.counters("transport_handshakes_refused", "Handshakes refused, by cause", refused)?;

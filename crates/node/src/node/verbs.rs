@@ -327,6 +327,11 @@ impl Node {
         Ok(found)
     }
 
+    /// Returns how many histories in memory were dropped since the start, for `channel.history_memory_max`.
+    pub fn history_evictions(&self) -> u64 {
+        self.broker.history_evictions()
+    }
+
     pub fn counts(&self) -> Counts {
         let (channels, subscriptions) = self.registry.channel_counts();
         let (users, connections) = self.registry.user_counts();
