@@ -67,6 +67,8 @@ pub(crate) enum CliCommand {
     /// Check a configuration file, with the environment, for errors and for keys that are not supported yet
     #[command(visible_alias = "checkconfig")]
     CheckConfig(CheckConfig),
+    /// Print the values in force, of the file and the environment, with their sources and without secrets
+    Config(ShowConfig),
     /// Print a configuration file with every key at its default
     #[command(alias = "defaultconfig")]
     SampleConfig(SampleConfig),
@@ -159,6 +161,16 @@ impl CheckConfig {
     pub(crate) fn path(&self) -> &PathBuf {
         self.file.as_ref().or(self.config.as_ref()).expect("clap requires one of the two")
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowConfig {
+    /// Configuration file; its name ends in .json, .yaml, .yml or .toml
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print keys at their defaults, too
+    #[arg(long)]
+    pub(crate) all: bool,
 }
 
 #[derive(Debug, Args)]

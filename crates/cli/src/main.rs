@@ -14,6 +14,7 @@ mod arguments;
 mod bench;
 mod check;
 mod check_token;
+mod config;
 mod doctor;
 mod document;
 mod environment;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         CliCommand::Init(init) => init::run(&init, init::FILE),
         CliCommand::Genconfig(init) => init::run(&init, init::FILE_OF_CENTRIFUGO),
         CliCommand::CheckConfig(check) => check::run(&check),
+        CliCommand::Config(show) => config::run(&show),
         CliCommand::SampleConfig(sample) => document::sample(&sample),
         CliCommand::ConfigDoc => document::page(),
         CliCommand::ApiDoc => document::api_page(),

@@ -20,7 +20,7 @@ mod tests;
 /// The configuration of a running server, with the values that its sources set.
 pub struct LoadedConfig {
     pub config: Config,
-    settings: Settings,
+    pub(super) settings: Settings,
     /// The values of namespaces that need a restart, by path, those that a reload removed included.
     fixed_values: BTreeMap<String, Values>,
 }
