@@ -126,6 +126,15 @@ pub(crate) fn pgbouncer() -> Result<PathBuf> {
     program(&["pgbouncer"])
 }
 
+/// A server that Debian keeps outside the PATH of users.
+///
+/// # Errors
+/// When it is not there.
+pub(crate) fn service(name: &str) -> Result<()> {
+    let is_there = Path::new("/usr/sbin").join(name).is_file();
+    is_there.then_some(()).with_context(|| format!("no /usr/sbin/{name}"))
+}
+
 /// A Python 2.7 that runs, for the Autobahn TestSuite.
 pub(crate) fn python_2_7() -> Option<PathBuf> {
     let versions = std::env::var_os("PYENV_ROOT")

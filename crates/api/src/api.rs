@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use fanwire_auth::Secret;
 use fanwire_node::Node;
 use parking_lot::{RwLock, RwLockReadGuard};
 
+use crate::keys::{ApiKeys, KeyHolder};
 use crate::{ApiError, ApiOptions, Counters, Method};
 
 /// The methods of the server API over one node. Many threads may call it at the same time.
@@ -23,34 +23,10 @@ pub struct Api {
     closing: AtomicBool,
 }
 
-/// The secrets that backends send.
-pub(crate) struct ApiKeys {
-    key: Secret,
-    previous: Secret,
-    /// Unix second; 0 = without end.
-    previous_valid_until: u64,
-}
-
-impl ApiKeys {
-    pub(crate) fn of(options: &ApiOptions) -> Self {
-        let ApiOptions { key, previous_key, previous_key_valid_until, .. } = options;
-        let previous_valid_until = *previous_key_valid_until;
-        Self { key: key.clone(), previous: previous_key.clone(), previous_valid_until }
-    }
-
-    /// Returns the keys that are valid at a Unix second. An empty key never is.
-    pub(crate) fn valid_at(&self, now_unix: u64) -> impl Iterator<Item = &str> {
-        let is_previous_valid =
-            self.previous_valid_until == 0 || now_unix <= self.previous_valid_until;
-        let previous = is_previous_valid.then_some(&*self.previous);
-        std::iter::once(&*self.key).chain(previous).filter(|key| !key.is_empty())
-    }
-}
-
 impl Api {
     /// An API that acts on `node`.
     pub fn new(node: Arc<Node>, options: ApiOptions) -> Self {
-        let (keys, closing) = (RwLock::new(ApiKeys::of(&options)), AtomicBool::new(false));
+        let (keys, closing) = (RwLock::new(ApiKeys::of(&options, None)), AtomicBool::new(false));
         Self { node, options, keys, counters: Counters::default(), closing }
     }
 
@@ -61,12 +37,18 @@ impl Api {
 
     /// Replaces the keys by those of `options`; requests that come from now on need one of them.
     pub fn set_keys(&self, options: &ApiOptions) {
-        *self.keys.write() = ApiKeys::of(options);
+        let mut keys = self.keys.write();
+        *keys = ApiKeys::of(options, Some(&keys));
     }
 
     /// The secrets of which requests must have one.
     pub(crate) fn keys(&self) -> RwLockReadGuard<'_, ApiKeys> {
         self.keys.read()
+    }
+
+    /// Those who call, by the names of their keys.
+    pub fn callers(&self) -> Vec<Arc<KeyHolder>> {
+        self.keys().callers().cloned().collect()
     }
 
     /// Makes `HttpApi` answer 503 from now on, because the process shuts down.

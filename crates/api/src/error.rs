@@ -34,6 +34,8 @@ impl ApiError {
     pub const INTERNAL: Self = row(100, "internal server error", 500, 13);
     /// The channel's namespace is not configured.
     pub const UNKNOWN_CHANNEL: Self = row(102, "unknown channel", 404, 5);
+    /// The key of the caller does not permit it.
+    pub const PERMISSION_DENIED: Self = row(103, "permission denied", 403, 7);
     /// No such method.
     pub const NOT_FOUND: Self = row(104, "not found", 404, 5);
     /// A field is missing or invalid.
@@ -48,9 +50,10 @@ impl ApiError {
     pub const CONFLICT: Self = row(113, "conflict", 409, 6);
 
     /// All rows, in order of their codes.
-    pub const TABLE: [Self; 8] = [
+    pub const TABLE: [Self; 9] = [
         Self::INTERNAL,
         Self::UNKNOWN_CHANNEL,
+        Self::PERMISSION_DENIED,
         Self::NOT_FOUND,
         Self::BAD_REQUEST,
         Self::NOT_AVAILABLE,
@@ -93,10 +96,10 @@ pub(crate) const NO_CHANNEL: ApiError =
     ApiError::BAD_REQUEST.because("channel is missing or empty, expected its name");
 
 impl From<ErrorCode> for ApiError {
-    /// The row with the same code; 100 for codes that exist only in the client protocol.
+    /// The row with the same code; 100 for codes that exist only in the client protocol. 103 of the node is about a client.
     fn from(error: ErrorCode) -> Self {
         let row = Self::TABLE.into_iter().find(|row| row.code == error.code);
-        let row = row.unwrap_or(Self::INTERNAL);
+        let row = row.filter(|row| *row != Self::PERMISSION_DENIED).unwrap_or(Self::INTERNAL);
         row.because(match row.code {
             100 => "the broker or presence was not available",
             102 => "channel.namespaces has no namespace with the name before the boundary",

@@ -12,10 +12,10 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use crate::counters::RefusalReason;
-use crate::http::{reply::error_mode, request::is_key};
+use crate::http::{reply::error_mode, request::find};
 use crate::protobuf::{self, schema::Rpc};
 use crate::stream::Line;
-use crate::{Api, ApiError, ErrorMode, Method};
+use crate::{Api, ApiError, ErrorMode, KeyHolder, Method};
 
 /// The API over gRPC. The options of `api` are its own: an empty key lets everyone call, and its limits are those of messages.
 pub struct GrpcApi {
@@ -58,7 +58,7 @@ impl GrpcApi {
         self.api.options.body_bytes_max
     }
 
-    /// Checks the key in the metadata of a call: `authorization: apikey KEY`, exactly.
+    /// Checks the key in the metadata of a call, `authorization: apikey KEY`, exactly. Returns whose it is.
     ///
     /// # Errors
     /// UNAUTHENTICATED for another key or none; UNAVAILABLE while the process shuts down.
@@ -67,14 +67,17 @@ impl GrpcApi {
         metadata: &HeaderMap,
         path: &str,
         peer: SocketAddr,
-    ) -> Result<(), GrpcError> {
+    ) -> Result<Arc<KeyHolder>, GrpcError> {
         if self.api.is_closing() {
             return Err(status(UNAVAILABLE, "the server stops"));
         }
         let given = metadata.get(AUTHORIZATION).map(HeaderValue::as_bytes);
         let given = given.and_then(|value| value.strip_prefix(b"apikey "));
-        if self.api.options.insecure || given.is_some_and(|key| is_key(&self.api.keys(), key)) {
-            return Ok(());
+        let keys = self.api.keys();
+        let caller = given.and_then(|key| find(&keys, key));
+        let caller = caller.or_else(|| keys.anonymous());
+        if let Some(caller) = caller {
+            return Ok(Arc::clone(caller));
         }
         self.api.counters().record_refusal(RefusalReason::Unauthorized);
         self.api.log_refused(StatusCode::UNAUTHORIZED, path, UNAUTHORIZED, peer);
@@ -100,6 +103,7 @@ impl GrpcApi {
         metadata: &HeaderMap,
         message: &[u8],
         peer: SocketAddr,
+        caller: &KeyHolder,
     ) -> Result<Vec<u8>, GrpcError> {
         let command = protobuf::request(rpc, message).map_err(|error| {
             let cause = format!("the request message is invalid: {error}");
@@ -107,10 +111,10 @@ impl GrpcApi {
             self.api.log_refused(StatusCode::BAD_REQUEST, rpc.name, &cause, peer);
             status(INTERNAL, &cause)
         })?;
-        let outcome = self.api.run(command).await;
+        let outcome = self.api.run_for(caller, command).await;
         if let Err(error) = &outcome {
             let named = || protobuf::named(rpc, message);
-            self.api.log_error(rpc.method.name(), error, named, Some(peer));
+            self.api.log_error(rpc.method.name(), error, named, Some(peer), &caller.name);
             let mode = error_mode(self.api.options.error_mode, metadata);
             if mode == ErrorMode::Transport && rpc.method != Method::Batch {
                 return Err(application_error(*error));

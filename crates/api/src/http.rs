@@ -20,7 +20,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 
 use crate::refusals::Named;
 use crate::stream::Lines;
-use crate::{Api, Command, Method};
+use crate::{Api, Command, KeyHolder, Method};
 use reply::Reply;
 use request::RequestError;
 
@@ -45,6 +45,7 @@ pub struct ApiRequest {
     headers: HeaderMap,
     body: Bytes,
     peer: SocketAddr,
+    caller: Arc<KeyHolder>,
 }
 
 impl ApiRoute {
@@ -75,14 +76,17 @@ impl HttpApi {
         format!("{}/stream", self.prefix)
     }
 
-    /// Authenticates a request to [`stream_path`](Self::stream_path). Returns the response to one without a valid key.
-    pub fn refuse_stream<B>(
+    /// Authenticates a request to [`stream_path`](Self::stream_path).
+    ///
+    /// # Errors
+    /// The response to one without a valid key.
+    pub fn authorize_stream<B>(
         &self,
         request: &Request<B>,
         peer: SocketAddr,
-    ) -> Option<Response<Bytes>> {
+    ) -> Result<Arc<KeyHolder>, Box<Response<Bytes>>> {
         let authorized = request::authorize(&self.api, request.headers(), request.uri());
-        authorized.err().map(|error| self.refused(error, "stream", peer))
+        authorized.map_err(|error| Box::new(self.refused(error, "stream", peer)))
     }
 
     /// A splitter for the body of such a request.
@@ -121,7 +125,7 @@ impl HttpApi {
     {
         let (Parts { headers, uri, .. }, body) = request.into_parts();
         match request::receive(&self.api, &headers, &uri, body).await {
-            Ok(body) => Ok(ApiRequest { route, headers, body, peer }),
+            Ok((caller, body)) => Ok(ApiRequest { route, headers, body, peer, caller }),
             Err(error) => Err(self.refused(error, route.name(), peer)),
         }
     }
@@ -129,9 +133,9 @@ impl HttpApi {
     /// Executes a request and returns its response.
     pub async fn answer(
         &self,
-        ApiRequest { route, mut headers, body, peer }: ApiRequest,
+        ApiRequest { route, mut headers, body, peer, caller }: ApiRequest,
     ) -> Response<Bytes> {
-        let answer = self.run(route, &body, &headers, peer).await;
+        let answer = self.run(route, &body, &headers, peer, &caller).await;
         match answer {
             Ok(reply) => {
                 // Reuses the request's map: hyper also parses the next request of the connection into it.
@@ -150,9 +154,10 @@ impl HttpApi {
         peer: SocketAddr,
         reads_only: bool,
     ) -> Response<Bytes> {
+        let admin = KeyHolder::default();
         let permits = if reads_only { Method::is_read_only } else { |_: Method| true };
         let reply = match str::from_utf8(body) {
-            Ok(text) => legacy::run(&self.api, text, permits).await,
+            Ok(text) => legacy::run(&self.api, text, permits, &admin).await,
             Err(error) => Err(RequestError::Malformed(format!("the body is not UTF-8: {error}"))),
         };
         match reply {
@@ -178,6 +183,7 @@ impl HttpApi {
         body: &Bytes,
         headers: &HeaderMap,
         peer: SocketAddr,
+        caller: &KeyHolder,
     ) -> Result<Reply, RequestError> {
         // JSON is UTF-8 (RFC 8259 §8.1), also in the fields that are ignored.
         let text = str::from_utf8(body)
@@ -185,13 +191,15 @@ impl HttpApi {
         match route {
             ApiRoute::Method(method) => {
                 let wrong = |error| RequestError::Malformed(body_error::describe(text, &error));
-                let outcome = self.api.run(method.decode(text).map_err(wrong)?).await;
+                let command = method.decode(text).map_err(wrong)?;
+                let outcome = self.api.run_for(caller, command).await;
                 if let Err(error) = &outcome {
-                    self.api.log_error(method.name(), error, || Named::in_json(text), Some(peer));
+                    let (named, key) = (|| Named::in_json(text), &caller.name);
+                    self.api.log_error(method.name(), error, named, Some(peer), key);
                 }
                 Ok(reply::reply(outcome, self.api.options.error_mode, headers))
             }
-            ApiRoute::Legacy => legacy::run(&self.api, text, |_| true).await,
+            ApiRoute::Legacy => legacy::run(&self.api, text, |_| true, caller).await,
         }
     }
 }

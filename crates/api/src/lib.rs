@@ -14,6 +14,7 @@ pub mod fuzzing;
 pub mod grpc;
 pub mod http;
 mod json;
+mod keys;
 mod method;
 mod names;
 mod openapi;
@@ -21,11 +22,13 @@ mod options;
 mod protobuf;
 mod refusals;
 mod reply_budget;
+mod rights;
 mod stream;
 
 pub use api::Api;
 pub use counters::{Counters, LATENCY_BOUNDS_US, MethodCounts, RefusalCounts};
 pub use error::ApiError;
+pub use keys::KeyHolder;
 pub use method::batch::{BATCH_COMMANDS_MAX, BatchReply, BatchRequest, Reply};
 pub use method::broadcast::{
     BROADCAST_CHANNELS_MAX, BroadcastRequest, BroadcastResult, PublishResponse,
@@ -57,5 +60,5 @@ pub use method::update_user_status::UpdateUserStatusRequest;
 pub use method::{Command, Empty, Outcome};
 pub use names::Method;
 pub use openapi::openapi;
-pub use options::{ApiOptions, BODY_BYTES_MAX, ErrorMode};
+pub use options::{ApiKeyOptions, ApiOptions, BODY_BYTES_MAX, DEFAULT_KEY, ErrorMode, NamedKeys};
 pub use stream::{Line, Lines};

@@ -86,6 +86,16 @@ macro_rules! methods {
             $($method($result),)*
         }
 
+        impl Command {
+            /// The method of the call.
+            pub(crate) fn method(&self) -> Method {
+                match self {
+                    $(Self::$method(_) => Method::$method,)*
+                    Self::Unsupported(method, _) => *method,
+                }
+            }
+        }
+
         impl Outcome {
             /// Serialises the result without the name of its method.
             pub(crate) fn serialize_bare<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {

@@ -3,6 +3,8 @@
 //! Uses `Secret` of `auth`; never reads files or the environment.
 //! A default is changed here; its key, documentation and parsing live in `config`.
 
+use std::collections::BTreeMap;
+
 use fanwire_auth::Secret;
 
 /// Default limit of a request body, in bytes.
@@ -17,6 +19,8 @@ pub struct ApiOptions {
     pub previous_key: Secret,
     /// Unix second after which that one is refused; 0 = never.
     pub previous_key_valid_until: u64,
+    /// Further keys, with names and rights.
+    pub keys: NamedKeys,
     /// Accepts requests without a key. For networks with another access control.
     pub insecure: bool,
     /// Part of a response that reports application errors, body or status, unless the request selects a mode by header.
@@ -27,12 +31,29 @@ pub struct ApiOptions {
     pub body_bytes_max: usize,
 }
 
+/// A key with a name (`http_api.keys[NAME]`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApiKeyOptions {
+    pub key: Secret,
+    /// Names of methods; empty = all.
+    pub methods: Vec<String>,
+    /// Names of namespaces, "" for channels without one; empty = all.
+    pub namespaces: Vec<String>,
+}
+
+/// Keys by name.
+pub type NamedKeys = BTreeMap<String, ApiKeyOptions>;
+
+/// Name of `http_api.key`, `http_api.previous_key` and `grpc_api.key`.
+pub const DEFAULT_KEY: &str = "default";
+
 impl Default for ApiOptions {
     fn default() -> Self {
         Self {
             key: Secret::default(),
             previous_key: Secret::default(),
             previous_key_valid_until: 0,
+            keys: NamedKeys::new(),
             insecure: false,
             error_mode: ErrorMode::Body,
             handler_prefix: "/api".to_owned(),

@@ -42,13 +42,14 @@ impl Api {
         at_level!(level.count(), method, status, cause, address = %peer, "refused an API request");
     }
 
-    /// Logs an error of a method. `parameters` says what they name.
+    /// Logs an error of a method. `parameters` says what they name, `key` is the name of the caller's key.
     pub(crate) fn log_error(
         &self,
         method: &'static str,
         error: &ApiError,
         parameters: impl FnOnce() -> Named,
         peer: Option<SocketAddr>,
+        key: &str,
     ) {
         let ApiError { code, message: error, cause, .. } = *error;
         let kind = format!("api {method} {code}");
@@ -59,6 +60,7 @@ impl Api {
         let [channel, user] = [channel, user]
             .map(|text| text.filter(|text| !text.is_empty()).map(|text| excerpt(&text)));
         let address = peer.map(display);
+        let key = Some(key).filter(|key| !key.is_empty());
         at_level!(
             level.count(),
             method,
@@ -68,6 +70,7 @@ impl Api {
             channel,
             user,
             address,
+            key,
             "an API call failed"
         );
     }

@@ -18,7 +18,7 @@ use crate::error::NO_METHOD;
 use crate::method::batch::{Reply, take_method};
 use crate::refusals::Named;
 use crate::reply_budget::ReplyBudget;
-use crate::{Api, ApiError, Command, Outcome, protobuf};
+use crate::{Api, ApiError, Command, KeyHolder, Outcome, protobuf};
 
 /// Splits a body into lines.
 pub struct Lines {
@@ -113,7 +113,11 @@ impl Api {
     /// A command is started after the one before it; at most [`IN_FLIGHT_MAX`] wait for a broker at the same time, and one
     /// that reads waits alone, because its answer may be large. A line that cannot be executed is answered with its error.
     /// Dropped when the peer has left, it starts no further command.
-    pub async fn answer_lines(&self, mut lines: VecDeque<Line>) -> (Vec<u8>, VecDeque<Line>) {
+    pub async fn answer_lines(
+        &self,
+        mut lines: VecDeque<Line>,
+        caller: &KeyHolder,
+    ) -> (Vec<u8>, VecDeque<Line>) {
         let mut answers = Vec::new();
         let mut in_flight = VecDeque::new();
         let budget = ReplyBudget::default();
@@ -123,10 +127,11 @@ impl Api {
             budget.pause().await;
             let before = answers.len();
             let (form, command) = decode(&line);
+            let command = command.and_then(|command| caller.admit(&self.node, command));
             let reads = command.as_ref().is_ok_and(Command::is_read);
             let others_max = if reads { 0 } else { IN_FLIGHT_MAX - 1 };
             while in_flight.len() > others_max {
-                answer_first(self, &mut in_flight, &mut answers).await;
+                answer_first(self, &mut in_flight, &mut answers, &caller.name).await;
             }
             let started = match command {
                 Ok(command) => {
@@ -142,12 +147,12 @@ impl Api {
             while matches!(in_flight.front(), Some((_, Started::Done(_))))
                 || reads && !in_flight.is_empty()
             {
-                answer_first(self, &mut in_flight, &mut answers).await;
+                answer_first(self, &mut in_flight, &mut answers, &caller.name).await;
             }
             budget.hold(answers.len() - before);
         }
         while !in_flight.is_empty() {
-            answer_first(self, &mut in_flight, &mut answers).await;
+            answer_first(self, &mut in_flight, &mut answers, &caller.name).await;
         }
         (answers, lines)
     }
@@ -158,6 +163,7 @@ async fn answer_first(
     api: &Api,
     in_flight: &mut VecDeque<(AnswerForm, Started<'_>)>,
     answers: &mut Vec<u8>,
+    key: &str,
 ) {
     let Some((form, started)) = in_flight.pop_front() else { return };
     let outcome = match started {
@@ -165,7 +171,7 @@ async fn answer_first(
         Started::Pending(run) => run.await,
     };
     if let Err(error) = &outcome {
-        api.log_error("stream", error, Named::default, None);
+        api.log_error("stream", error, Named::default, None, key);
     }
     let reply = outcome.map_or_else(|error| Reply::Error { error }, Reply::Outcome);
     let begin = match form {

@@ -128,6 +128,11 @@ pub trait Broker: Send + Sync {
 
     /// Approximate memory of histories in this process, in bytes; 0 for a broker that stores them elsewhere.
     fn history_bytes(&self) -> usize;
+
+    /// Returns how many histories were dropped because their memory is limited; 0 of an engine without such a limit.
+    fn history_evictions(&self) -> u64 {
+        0
+    }
 }
 
 /// How many publications of a channel are kept, and how long (`history_size`, `history_ttl`, `history_meta_ttl`).

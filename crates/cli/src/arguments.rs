@@ -13,8 +13,10 @@ use clap::{
 use fanwire_config::{Entry, Format, Kind, entries, renamed};
 
 pub(crate) use bench::{Bench, BenchCommand, BenchLoad, BenchMethod, BenchOutput, BenchServer};
+pub(crate) use doctor::Doctor;
 
 mod bench;
+mod doctor;
 
 #[cfg(test)]
 mod tests;
@@ -69,6 +71,8 @@ pub(crate) enum CliCommand {
     /// Check a configuration file, with the environment, for errors and for keys that are not supported yet
     #[command(visible_alias = "checkconfig")]
     CheckConfig(CheckConfig),
+    /// Print the values in force, of the file and the environment, with their sources and without secrets
+    Config(ShowConfig),
     /// Print a configuration file with every key at its default
     #[command(alias = "defaultconfig")]
     SampleConfig(SampleConfig),
@@ -87,6 +91,8 @@ pub(crate) enum CliCommand {
     Publish(Publish),
     /// Show nodes, their load and the largest channels of running servers, again and again
     Top(Top),
+    /// Connect to a server through the proxies before it, and say what breaks and how to mend it
+    Doctor(Doctor),
     /// Load a server that speaks the Centrifugo protocol, and check what arrives
     Bench(Box<Bench>),
     /// Measure how typical messages compress, and recommend settings
@@ -161,6 +167,16 @@ impl CheckConfig {
     pub(crate) fn path(&self) -> &PathBuf {
         self.file.as_ref().or(self.config.as_ref()).expect("clap requires one of the two")
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowConfig {
+    /// Configuration file; its name ends in .json, .yaml, .yml or .toml
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print keys at their defaults, too
+    #[arg(long)]
+    pub(crate) all: bool,
 }
 
 #[derive(Debug, Args)]

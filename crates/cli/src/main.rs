@@ -1,4 +1,4 @@
-//! The one binary, `fanwire`: serves, makes and checks configurations, makes tokens, publishes, shows, measures.
+//! The one binary, `fanwire`: serves, makes and checks configurations, makes tokens, publishes, shows, examines, measures.
 //! In: the command line, the environment, signals → out: a running server, text on stdout, exit codes 0, 1 and 2.
 //! Uses the library `fanwire`, `fanwire_tune` for `tune`, `fanwire_load` for `bench`. Never: server behaviour, keys of the configuration.
 //! Each command is one file of this folder; its options are in `arguments`.
@@ -14,6 +14,8 @@ mod arguments;
 mod bench;
 mod check;
 mod check_token;
+mod config;
+mod doctor;
 mod document;
 mod environment;
 mod health;
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         CliCommand::Init(init) => init::run(&init, init::FILE),
         CliCommand::Genconfig(init) => init::run(&init, init::FILE_OF_CENTRIFUGO),
         CliCommand::CheckConfig(check) => check::run(&check),
+        CliCommand::Config(show) => config::run(&show),
         CliCommand::SampleConfig(sample) => document::sample(&sample),
         CliCommand::ConfigDoc => document::page(),
         CliCommand::ApiDoc => document::api_page(),
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         CliCommand::Publish(publish) => publish::run(&publish),
         CliCommand::Top(top) => top::run(&top),
         CliCommand::Bench(bench) => return bench::run(&bench),
+        CliCommand::Doctor(doctor) => return doctor::run(&doctor),
         CliCommand::Tune(tune) => tune::run(&tune),
         CliCommand::Health(health) => health::run(&health),
         CliCommand::Version(version) => document::version(&version),

@@ -53,6 +53,9 @@ pub struct ConnectionRecord {
     /// The tokens of subscriptions, by channel.
     #[prost(btree_map = "string, message", tag = "11")]
     pub subscription_tokens: BTreeMap<String, TokenRecord>,
+    /// Without a port; "" = unknown.
+    #[prost(string, tag = "20")]
+    pub address: String,
 }
 
 /// A token that is in use.

@@ -11,8 +11,8 @@ use serde_json::Value as Json;
 use super::finding::{Finding, Severity};
 use super::key::{Key, Kind, Misfit, Row, Support, Value, Weight};
 use super::keys::{
-    self, CONSUMERS, NAMESPACES, PROXIES, RPC_NAMESPACES, RPC_PROXY, RPC_WITHOUT_NAMESPACE,
-    WITHOUT_NAMESPACE,
+    self, API_KEYS, CONSUMERS, NAMESPACES, PROXIES, RPC_NAMESPACES, RPC_PROXY,
+    RPC_WITHOUT_NAMESPACE, WITHOUT_NAMESPACE,
 };
 use super::settings::{MemberSettings, Raw, Setting, Settings, Values};
 use super::{Config, ConsumerOptions, Proxies, ProxyOptions, TlsOptions, catalog};
@@ -53,6 +53,9 @@ pub(crate) fn apply(settings: &Settings, findings: &mut Vec<Finding>) -> Config 
     proxies(settings, &mut config.proxies, findings);
     config.consumers = by_name(settings, CONSUMERS, findings, |place, options, findings| {
         place.consumer(options, findings);
+    });
+    config.http_api.api.keys = by_name(settings, API_KEYS, findings, |place, options, findings| {
+        place.fill(keys::api_keys::API_KEY, options, findings);
     });
     config
 }

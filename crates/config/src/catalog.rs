@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 
 use super::key::{Key, Kind, Row, Support};
 use super::keys::{
-    self, CONSUMERS, NAMESPACES, PROXIES, RPC_NAMESPACES, RPC_PROXY, RPC_WITHOUT_NAMESPACE,
-    WITHOUT_NAMESPACE,
+    self, API_KEYS, CONSUMERS, NAMESPACES, PROXIES, RPC_NAMESPACES, RPC_PROXY,
+    RPC_WITHOUT_NAMESPACE, WITHOUT_NAMESPACE,
 };
 
 /// A key under its full name.
@@ -47,7 +47,7 @@ pub struct Section {
 /// A list of sections, each with a name.
 pub(crate) struct List {
     pub(crate) key: Key,
-    /// The section whose keys its members have; "" for consumers, whose keys no section has.
+    /// The section whose keys its members have; "" for consumers and keys of the API, whose keys no section has.
     like: &'static str,
 }
 
@@ -58,7 +58,7 @@ impl List {
             return Some(&NAME.key);
         }
         if self.like.is_empty() {
-            let named = |name: &str| consumers().iter().find(|entry| entry.name == name);
+            let named = |name: &str| self.own().iter().find(|entry| entry.name == name);
             let of_file = || named(name.strip_suffix(FILE)?).filter(|entry| entry.is_secret());
             return named(name).or_else(of_file).map(|entry| entry.key);
         }
@@ -71,7 +71,7 @@ impl List {
         if self.like.is_empty() {
             let is_above =
                 |full: &str| full.strip_prefix(name).is_some_and(|it| it.starts_with('.'));
-            return consumers().iter().any(|entry| is_above(&entry.name));
+            return self.own().iter().any(|entry| is_above(&entry.name));
         }
         is_section(&format!("{}.{name}", self.like))
     }
@@ -80,8 +80,16 @@ impl List {
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + Clone {
         let like = (!self.like.is_empty()).then_some(self.like);
         let within = names().filter_map(move |name| name.strip_prefix(like?)?.strip_prefix('.'));
-        let own = if like.is_none() { consumers() } else { &[] };
-        within.chain(own.iter().map(|entry| &*entry.name)).chain([NAME.key.name])
+        within.chain(self.own().iter().map(|entry| &*entry.name)).chain([NAME.key.name])
+    }
+
+    /// The keys of a member that no section has.
+    fn own(&self) -> &'static [Entry] {
+        match self.key.name {
+            CONSUMERS => consumers(),
+            API_KEYS => api_keys(),
+            _ => &[],
+        }
     }
 }
 
@@ -118,6 +126,15 @@ pub(crate) fn consumers() -> &'static [Entry] {
             .collect()
     });
     &CONSUMERS
+}
+
+/// Every key of a named key of the API but its name.
+pub(crate) fn api_keys() -> &'static [Entry] {
+    static API_KEYS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+        let rows = keys::api_keys::API_KEY.iter();
+        rows.map(|row| Entry { name: row.key.name.to_owned(), key: &row.key }).collect()
+    });
+    &API_KEYS
 }
 
 /// Every key that works, by section.
@@ -195,7 +212,7 @@ pub(crate) const FILE: &str = "_file";
 static NAME: &Row<String> = &keys::proxy::NAME[0];
 
 /// Every list.
-pub(crate) static LISTS: [List; 4] = [
+pub(crate) static LISTS: [List; 5] = [
     List {
         key: objects(
             NAMESPACES,
@@ -221,6 +238,13 @@ pub(crate) static LISTS: [List; 4] = [
         key: objects(
             CONSUMERS,
             "Consumers of message queues: a list of sections with `name` and the keys of a consumer.",
+        ),
+        like: "",
+    },
+    List {
+        key: objects(
+            API_KEYS,
+            "Fanwire only: further keys of the server API, with rights: a list of sections with `name`, `key`, `methods`, `namespaces`.",
         ),
         like: "",
     },

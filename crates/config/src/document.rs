@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use super::catalog::{Entry, consumers, entries, sections};
+use super::catalog::{Entry, api_keys, consumers, entries, sections};
 use super::duration;
 use super::file::Format;
 use super::key::{Key, Kind, Row, Support, Value, Weight};
@@ -49,6 +49,10 @@ pub fn markdown() -> String {
     );
     for Row { key, .. } in proxy::PROXY {
         row(key.name, key, &mut page);
+    }
+    let _ = writeln!(page, "{API_KEYS}{TABLE_HEAD}");
+    for entry in api_keys() {
+        row(&entry.name, entry.key, &mut page);
     }
     let _ = writeln!(page, "{CONSUMERS}{TABLE_HEAD}");
     for entry in consumers().iter().filter(|entry| entry.works()) {
@@ -280,6 +284,15 @@ const PROXIES: &str = "
 An event proxy is a backend that decides about events of clients. Namespaces name the one that is asked; where they name none,
 it is that of `channel.proxy` or `rpc.proxy`. In the environment `proxies` is as `channel.namespaces` is:
 `FANWIRE_PROXIES=\"pay\"` and `FANWIRE_PROXIES_PAY_ENDPOINT=http://pay.example/events`. There is an event proxy in
+
+";
+
+const API_KEYS: &str = "
+### Keys of the server API
+
+Each member of `http_api.keys` has a `name`, which is in log lines and metrics. `http_api.key` is called `default` and permits
+everything. In the environment: `FANWIRE_HTTP_API_KEYS='[{\"name\":\"shop\",\"methods\":[\"publish\"]}]'` and
+`FANWIRE_HTTP_API_KEYS_SHOP_KEY`.
 
 ";
 

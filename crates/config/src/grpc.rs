@@ -54,11 +54,12 @@ impl Config {
 }
 
 impl GrpcApiOptions {
-    /// The options of the API behind it.
-    pub fn api(&self) -> ApiOptions {
+    /// The options of the API behind it, which has the named keys of `http_api`, too.
+    pub fn api(&self, http: &ApiOptions) -> ApiOptions {
         ApiOptions {
             key: self.key.clone(),
-            insecure: self.key.is_empty(),
+            insecure: self.key.is_empty() && http.keys.is_empty(),
+            keys: http.keys.clone(),
             error_mode: self.error_mode,
             body_bytes_max: self.listener.message_bytes_max(),
             ..ApiOptions::default()

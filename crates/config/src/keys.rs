@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::key::Kind;
 
+pub(crate) mod api_keys;
 pub(crate) mod channel;
 pub(crate) mod client;
 pub(crate) mod consumers;
@@ -17,11 +18,12 @@ pub(crate) mod proxy;
 pub(crate) mod server;
 pub(crate) mod unidirectional;
 
-/// Lists of sections, each with a name: namespaces, event proxies, namespaces of RPC methods, consumers.
+/// Lists of sections, each with a name: namespaces, event proxies, namespaces of RPC methods, consumers, keys of the API.
 pub(crate) const NAMESPACES: &str = "channel.namespaces";
 pub(crate) const PROXIES: &str = "proxies";
 pub(crate) const RPC_NAMESPACES: &str = "rpc.namespaces";
 pub(crate) const CONSUMERS: &str = "consumers";
+pub(crate) const API_KEYS: &str = "http_api.keys";
 /// The section with the rules of channels outside all namespaces.
 pub(crate) const WITHOUT_NAMESPACE: &str = "channel.without_namespace";
 /// The section for RPC methods outside all namespaces.

@@ -25,6 +25,7 @@ pub mod example;
 mod file;
 mod finding;
 mod grpc;
+mod in_force;
 mod key;
 mod keys;
 mod nearest;
@@ -50,6 +51,7 @@ pub use events::{EVENT_TYPES, EventsHttpOptions, EventsOptions, EventsRedisStrea
 pub use file::{FileError, Format};
 pub use finding::{Finding, Problem, Severity, Source};
 pub use grpc::{GrpcApiOptions, GrpcListenerOptions};
+pub use in_force::ValueInForce;
 pub use key::{Key, Kind, Misfit, Support, Value, Weight};
 pub use networks::Networks;
 pub use proxy::{

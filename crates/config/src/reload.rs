@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::catalog::LISTS;
 use super::key::Key;
-use super::keys::{NAMESPACES, RPC_NAMESPACES, WITHOUT_NAMESPACE};
+use super::keys::{API_KEYS, NAMESPACES, RPC_NAMESPACES, WITHOUT_NAMESPACE};
 use super::settings::{MemberSettings, Raw, Setting, Settings, Values};
 use super::{
     Config, ConfigError, Finding, Problem, Severity, catalog, collect, file, find, finish,
@@ -20,7 +20,7 @@ mod tests;
 /// The configuration of a running server, with the values that its sources set.
 pub struct LoadedConfig {
     pub config: Config,
-    settings: Settings,
+    pub(super) settings: Settings,
     /// The values of namespaces that need a restart, by path, those that a reload removed included.
     fixed_values: BTreeMap<String, Values>,
 }
@@ -208,7 +208,7 @@ fn is_fixed_in_namespace(key: &str) -> bool {
 
 /// Keys that commands, handshakes and API requests read when they begin. All others are built into connections, shards,
 /// listeners or the engine at the start.
-const CAN_CHANGE: [&str; 62] = [
+const CAN_CHANGE: [&str; 63] = [
     "channel.history_meta_ttl",
     "channel.max_length",
     NAMESPACES,
@@ -254,6 +254,7 @@ const CAN_CHANGE: [&str; 62] = [
     "client.token.user_id_claim",
     "client.user_connection_limit",
     "http_api.key",
+    API_KEYS,
     "http_api.previous_key",
     "http_api.previous_key_valid_until",
     "http_server.internal_tls.cert_pem",

@@ -10,6 +10,7 @@ use super::finding::{Finding, Problem, Severity};
 use super::settings::Settings;
 
 mod admin;
+mod api_keys;
 mod autocert;
 mod compression;
 mod consumers;
@@ -64,6 +65,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
     let relations = relations.map(|(severity, key, reason)| (severity, key.to_owned(), reason));
     let found = mistakes.chain(relations).chain(namespaces::contradict(config));
     let found = found.chain(event_proxies::are_right(config)).chain(consumers::are_whole(config));
+    let found = found.chain(api_keys::are_right(config));
     let found = found.filter(|(_, key, reason)| {
         // A rejected value was replaced by its default; a rule about the default would mislead.
         !broken.iter().any(|broken| is_about(key, reason, broken))

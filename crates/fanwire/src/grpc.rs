@@ -7,6 +7,7 @@ use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 
 use axum::body::{Bytes, HttpBody};
 use bytes::{Buf as _, BufMut as _};
+use fanwire_api::KeyHolder;
 use fanwire_api::grpc::{DESCRIPTORS, GrpcApi, GrpcMethod, STREAM_PATH};
 use fanwire_edge::{REQUEST_TIMEOUT, Service, TrackedBody, is_grpc, wait_for_shards};
 use fanwire_fanout::Shards;
@@ -50,7 +51,7 @@ impl GrpcService {
         B: HttpBody<Data = Bytes, Error: Into<axum::BoxError>> + Send,
     {
         let path = request.uri().path().to_owned();
-        self.api.authorize(request.headers(), &path, peer).map_err(to_status)?;
+        let caller = self.api.authorize(request.headers(), &path, peer).map_err(to_status)?;
         let caught_up = timeout(REQUEST_TIMEOUT, wait_for_shards(&self.shards)).await;
         caught_up.map_err(|_| {
             Status::unavailable("the server is overloaded, the call was not executed")
@@ -67,10 +68,11 @@ impl GrpcService {
             Err(_) => return Err(Status::deadline_exceeded("the message takes too long")),
         };
         if let Some(message) = unframed(&body) {
-            let called = self.api.call(method, &head.headers, &message, peer).await;
+            let called = self.api.call(method, &head.headers, &message, peer, &caller).await;
             return Ok(whole(called.map_err(to_status)?));
         }
-        Ok(self.call_compressed(method, Request::from_parts(head, Full::new(body)), peer).await)
+        let request = Request::from_parts(head, Full::new(body));
+        Ok(self.call_compressed(method, request, peer, &caller).await)
     }
 
     /// Runs a call whose message is compressed, and so is the answer; or has an invalid prefix.
@@ -79,10 +81,11 @@ impl GrpcService {
         method: GrpcMethod,
         request: Request<Full<Bytes>>,
         peer: SocketAddr,
+        caller: &KeyHolder,
     ) -> Response<Body> {
         let metadata = request.headers().clone();
         let answer = async |request: tonic::Request<Bytes>| {
-            let called = self.api.call(method, &metadata, request.get_ref(), peer).await;
+            let called = self.api.call(method, &metadata, request.get_ref(), peer, caller).await;
             called.map(|message| tonic::Response::new(Bytes::from(message))).map_err(to_status)
         };
         let mut grpc = Grpc::new(BytesCodec)
@@ -97,10 +100,11 @@ impl GrpcService {
     where
         B: HttpBody<Data = Bytes> + Unpin + Send + 'static,
     {
-        self.api.authorize(request.headers(), STREAM_PATH, peer).map_err(to_status)?;
+        let authorized = self.api.authorize(request.headers(), STREAM_PATH, peer);
+        let caller = authorized.map_err(to_status)?;
         let (api, shards) = (self.api.api().clone(), self.shards.clone());
         let splitter = Splitter::Messages(self.api.messages());
-        let body = CommandStream::new(api, shards, request.into_body(), splitter);
+        let body = CommandStream::new((api, caller), shards, request.into_body(), splitter);
         Ok(response(Body::new(body)))
     }
 

@@ -24,7 +24,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use fanwire_api::{Api, LATENCY_BOUNDS_US, Method, MethodCounts};
+use fanwire_api::{Api, KeyHolder, LATENCY_BOUNDS_US, Method, MethodCounts};
 use fanwire_node::{HubCounters, Meters, Node, Reading, Unrecovered};
 use parking_lot::Mutex;
 use prometheus_client::{
@@ -218,6 +218,9 @@ impl Scrape {
         for (name, help, value) in gauges {
             writer.gauge(name, help, value)?;
         }
+        let evictions = self.0.node.channels().history_evictions();
+        let help = "Histories that were dropped, because channel.history_memory_max is reached";
+        writer.counters("node_history_evictions", help, [([], evictions)])?;
         let refused = self.0.refusals.counts();
         let refused = refused.map(|(cause, count)| ([("cause", cause.name().to_owned())], count));
         writer.counters("transport_handshakes_refused", "Handshakes refused, by cause", refused)?;
@@ -379,6 +382,21 @@ impl Scrape {
             })
         });
         writer.counters("api_refusals", "Requests refused before a method was called", refused)?;
+        let callers = self.0.apis.iter().flat_map(|(protocol, api)| {
+            let row = |caller: Arc<KeyHolder>| {
+                let labels = [("protocol", (*protocol).to_owned()), ("key", caller.name.clone())];
+                (labels, caller.counts())
+            };
+            api.callers().into_iter().map(row).collect::<Vec<_>>()
+        });
+        let callers: Vec<_> = callers.filter(|(_, (calls, _))| *calls > 0).collect();
+        let rows = |read: fn(&(u64, u64)) -> u64| {
+            callers.iter().map(move |(labels, counts)| (labels.clone(), read(counts)))
+        };
+        let help = "Commands by the name of the key of their sender";
+        writer.counters("api_key_commands", help, rows(|(calls, _)| *calls))?;
+        let help = "Commands that the key does not permit: error 103";
+        writer.counters("api_key_refusals", help, rows(|(_, refused)| *refused))?;
         let latencies: Vec<_> = methods
             .iter()
             .map(|(labels, counts)| {

@@ -93,8 +93,7 @@ impl Server {
     async fn start_with(builder: Builder) -> Result<Self, StartError> {
         let Builder { mut config, listener, hooks, rooms } = builder;
         let (descriptors, (acme, tls)) = (prepare_process(&config), start_tls(&config).await?);
-        let (listeners, addresses) = bind(&config, listener).await?;
-        name_node(&mut config, &addresses);
+        let (listeners, addresses) = bind(&mut config, listener).await?;
         let (fetchers, proxies, events) = (fetchers(&config)?, proxies(&config)?, events(&config)?);
         let (engine, node) = Engine::start(&config).await?;
         attach(&node, (hooks, proxies.as_ref(), events.as_ref()), rooms.as_ref(), fetchers);
@@ -189,6 +188,9 @@ impl Server {
         let limits = limits(config, Some(&self.limits.read()));
         *self.limits.write() = Arc::new(limits);
         self.apis[0].1.set_keys(&config.http_api.api);
+        if let Some((_, grpc)) = self.apis.iter().find(|(protocol, _)| *protocol == "grpc") {
+            grpc.set_keys(&config.grpc_api.api(&config.http_api.api));
+        }
         Ok(())
     }
 
@@ -329,21 +331,17 @@ fn events(config: &Config) -> Result<Option<Events>, StartError> {
 
 /// Binds all listeners.
 async fn bind(
-    config: &Config,
+    config: &mut Config,
     listener: Option<std::net::TcpListener>,
 ) -> Result<(Listeners, Addresses), StartError> {
     let listeners = Listeners::bind(config, listener).await?;
     let addresses = Addresses::of(config, &listeners);
-    Ok((listeners, addresses))
-}
-
-/// Names a node without a name by host and port, so that nodes can be told apart.
-fn name_node(config: &mut Config, addresses: &Addresses) {
     if config.node.name.is_empty() {
         let uname = rustix::system::uname();
         let host = uname.nodename().to_string_lossy();
         config.node.name = format!("{host}_{}", addresses.public.port());
     }
+    Ok((listeners, addresses))
 }
 
 /// Starts the consumers, with an API that counts what they execute. One whose queue cannot be used ends the start.
@@ -467,7 +465,7 @@ fn apis(
     apis.extend(consuming.map(|api| ("consuming", api)));
     let options = &config.grpc_api;
     let grpc = options.listener.enabled.then(|| {
-        let api = Arc::new(Api::new(node.clone(), options.api()));
+        let api = Arc::new(Api::new(node.clone(), options.api(&config.http_api.api)));
         apis.push(("grpc", api.clone()));
         GrpcService::new(GrpcApi::new(api), shards.clone(), options.reflection)
     });

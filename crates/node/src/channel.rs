@@ -97,6 +97,11 @@ impl ChannelRules {
         if valid { Ok(&rules.namespace) } else { Err(ErrorCode::BAD_REQUEST) }
     }
 
+    /// The name before the boundary, whether such a namespace exists or not; "" without one.
+    pub(crate) fn namespace_name<'a>(&self, channel: &'a str) -> &'a str {
+        self.split(channel).namespace
+    }
+
     /// The namespace of a name; that of channels without one when it is unknown.
     pub(crate) fn namespace_id(&self, channel: &str) -> NamespaceId {
         self.rules(self.split(channel).namespace)

@@ -169,7 +169,7 @@ impl Hub {
                 self.disconnect_all(&keys, &Disconnect::CONNECTION_LIMIT, out);
             }
             Notice::ListConnections { target, list } => {
-                connections::list(&self.session_table, &target, &list);
+                connections::list(&self.session_table, &target, &list, out);
             }
             Notice::ListPage { from, limit, list } => {
                 connections::list_page(&self.session_table, from, limit, &list);

@@ -269,6 +269,11 @@ impl Node {
         self.settings().verifiers().map(Verifier::key_counters).sum()
     }
 
+    /// The namespace that a channel's name has, whether it exists or not; "" without one.
+    pub fn namespace_of<'a>(&self, channel: &'a str) -> &'a str {
+        self.settings().channels.namespace_name(channel)
+    }
+
     /// The settings of now; a command keeps them until its end.
     pub(crate) fn settings(&self) -> Arc<NodeSettings> {
         self.channels.settings.read()

@@ -130,6 +130,20 @@ const TOOLS: &[Tool] = &[
         used_by: &["consumers"],
     },
     Tool {
+        name: "nginx",
+        package: "nginx-light",
+        find: || machine::service("nginx"),
+        needed_by: &[],
+        used_by: &["unit"],
+    },
+    Tool {
+        name: "HAProxy",
+        package: "haproxy",
+        find: || machine::service("haproxy"),
+        needed_by: &[],
+        used_by: &["unit"],
+    },
+    Tool {
         name: "Chromium",
         package: "chromium",
         find: || machine::chromium().map(drop),

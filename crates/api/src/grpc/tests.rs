@@ -134,7 +134,7 @@ fn metadata(rows: &[(&'static str, &str)]) -> HeaderMap {
 
 async fn call(api: &GrpcApi, method: &str, message: &[u8]) -> Result<Vec<u8>, GrpcError> {
     let method = api.method(&format!("{SERVICE}{method}")).expect("a method");
-    api.call(method, &HeaderMap::new(), message, PEER).await
+    api.call(method, &HeaderMap::new(), message, PEER, &KeyHolder::default()).await
 }
 
 async fn post(api: &HttpApi, method: &str, body: &str) -> (u16, Json) {
@@ -220,7 +220,7 @@ async fn in_transport_mode_errors_are_statuses_with_details() {
     let method = grpc.method(&format!("{SERVICE}Publish")).expect("a method");
     let check = async |value, is_error| {
         let metadata = metadata(&[("x-centrifugo-error-mode", value)]);
-        let outcome = grpc.call(method, &metadata, b"", PEER).await;
+        let outcome = grpc.call(method, &metadata, b"", PEER, &KeyHolder::default()).await;
         assert_eq!(outcome.is_err(), is_error, "{value}");
     };
     check("transport", true).await;
@@ -310,7 +310,7 @@ async fn commands_of_a_stream_are_answered_in_their_order() {
         command("{}"),
     ];
     let commands = commands.map(|bytes| Line::Message(bytes.into()));
-    let (answers, left) = api.api().answer_lines(commands.into()).await;
+    let (answers, left) = api.api().answer_lines(commands.into(), &KeyHolder::default()).await;
     assert!(left.is_empty());
     let reply = |json: &str| bytes("Reply", &serde_json::from_str(json).expect("JSON"));
     let expect = [

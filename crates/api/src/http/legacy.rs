@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::reply::Reply;
 use super::request::RequestError;
-use super::{Api, Command, Method, body_error};
+use super::{Api, Command, KeyHolder, Method, body_error};
 use crate::envelope::Envelope;
 use crate::json::{Object, is_zero, or_default};
 use crate::refusals::Named;
@@ -22,8 +22,9 @@ pub(super) async fn run(
     api: &Api,
     body: &str,
     permits: fn(Method) -> bool,
+    caller: &KeyHolder,
 ) -> Result<Reply, RequestError> {
-    Ok(Reply { status: StatusCode::OK, json: run_all(api, commands(body)?, permits).await })
+    Ok(Reply { status: StatusCode::OK, json: run_all(api, commands(body)?, permits, caller).await })
 }
 
 fn commands(body: &str) -> Result<Vec<LegacyCommand>, RequestError> {
@@ -44,7 +45,12 @@ fn commands(body: &str) -> Result<Vec<LegacyCommand>, RequestError> {
     Ok(commands)
 }
 
-async fn run_all(api: &Api, commands: Vec<LegacyCommand>, permits: fn(Method) -> bool) -> Vec<u8> {
+async fn run_all(
+    api: &Api,
+    commands: Vec<LegacyCommand>,
+    permits: fn(Method) -> bool,
+    caller: &KeyHolder,
+) -> Vec<u8> {
     let (mut out, budget) = (Vec::new(), ReplyBudget::default());
     for command in commands {
         budget.pause().await;
@@ -56,6 +62,7 @@ async fn run_all(api: &Api, commands: Vec<LegacyCommand>, permits: fn(Method) ->
             true => command.decoded(),
             false => Err(ApiError::NOT_AVAILABLE.because("the password lets read only")),
         };
+        let decoded = decoded.and_then(|command| caller.admit(&api.node, command));
         let admitted = decoded.and_then(|known| match known.is_read() {
             true => budget.admit_read().map(|()| known),
             false => Ok(known),
@@ -66,7 +73,7 @@ async fn run_all(api: &Api, commands: Vec<LegacyCommand>, permits: fn(Method) ->
         };
         if let Err(error) = &outcome {
             let params = command.params.as_ref().map_or("", |raw| raw.get());
-            api.log_error("legacy", error, || Named::in_json(params), None);
+            api.log_error("legacy", error, || Named::in_json(params), None, &caller.name);
         }
         write_reply(command.id, &outcome, &mut out);
         budget.hold(out.len() - before);

@@ -4,8 +4,8 @@
 //! Keys are changed in the configuration (`http_api`); errors of methods live in `ApiError`.
 
 use std::borrow::Cow;
-use std::hint::black_box;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::body::HttpBody;
@@ -17,7 +17,7 @@ use http_body_util::BodyExt as _;
 use serde::Deserialize;
 
 use crate::counters::{Counters, RefusalReason};
-use crate::{Api, api::ApiKeys};
+use crate::{Api, keys::ApiKeys, keys::KeyHolder};
 
 /// Why a request is refused before a method is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,23 +37,27 @@ pub(super) async fn receive<B>(
     headers: &HeaderMap,
     uri: &Uri,
     body: B,
-) -> Result<Bytes, RequestError>
+) -> Result<(Arc<KeyHolder>, Bytes), RequestError>
 where
     B: HttpBody<Data = Bytes>,
 {
-    authorize(api, headers, uri)?;
-    read(body, api.options.body_bytes_max).await
+    let caller = authorize(api, headers, uri)?;
+    Ok((caller, read(body, api.options.body_bytes_max).await?))
 }
 
-/// Checks the key of a request.
-pub(super) fn authorize(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<(), RequestError> {
+/// Checks the key of a request, and says whose it is.
+pub(super) fn authorize(
+    api: &Api,
+    headers: &HeaderMap,
+    uri: &Uri,
+) -> Result<Arc<KeyHolder>, RequestError> {
     if api.is_closing() {
         return Err(RequestError::Closing);
     }
-    if !api.options.insecure && !is_authorized(&api.keys(), headers, uri) {
-        return Err(RequestError::Unauthorized);
-    }
-    Ok(())
+    let keys = api.keys();
+    let caller = caller(&keys, headers, uri);
+    let caller = caller.or_else(|| keys.anonymous());
+    caller.cloned().ok_or(RequestError::Unauthorized)
 }
 
 /// Reads a whole body. Refuses a too large `Content-Length` at once; does not copy a body that arrives in one piece.
@@ -93,21 +97,21 @@ fn joined(whole: Bytes, piece: Bytes) -> Bytes {
     buffer.freeze()
 }
 
-/// Whether a request has one of the keys: in `X-API-Key`, else in `Authorization: apikey …`; if that fails, in `?api_key=`.
+/// The caller whose key a request has: in `X-API-Key`, else in `Authorization: apikey …`; if that fails, in `?api_key=`.
 /// No request is authorized while the configured keys are empty. A key may have any bytes that a header may have.
-fn is_authorized(keys: &ApiKeys, headers: &HeaderMap, uri: &Uri) -> bool {
+fn caller<'a>(keys: &'a ApiKeys, headers: &HeaderMap, uri: &Uri) -> Option<&'a Arc<KeyHolder>> {
     let from_headers = match headers.get(&X_API_KEY).map(HeaderValue::as_bytes) {
         Some(given) if !given.is_empty() => Some(given),
         _ => headers.get(AUTHORIZATION).and_then(|value| authorization_key(value.as_bytes())),
     };
-    from_headers.is_some_and(|given| is_key(keys, given))
-        || query_key(uri).is_some_and(|key| is_key(keys, key.as_bytes()))
+    let found = from_headers.and_then(|given| find(keys, given));
+    found.or_else(|| find(keys, query_key(uri)?.as_bytes()))
 }
 
-/// Whether a text is a key that is valid now.
-pub(crate) fn is_key(keys: &ApiKeys, given: &[u8]) -> bool {
+/// The caller whose key is valid now.
+pub(crate) fn find<'a>(keys: &'a ApiKeys, given: &[u8]) -> Option<&'a Arc<KeyHolder>> {
     let now_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    keys.valid_at(now_unix).any(|key| is_equal(key.as_bytes(), given))
+    keys.find(given, now_unix)
 }
 
 impl RequestError {
@@ -175,15 +179,6 @@ fn query_key(uri: &Uri) -> Option<String> {
 #[derive(Deserialize)]
 struct KeyQuery {
     api_key: Option<String>,
-}
-
-/// Compares in a time that depends on the length of `given`, not on the position of a difference.
-fn is_equal(key: &[u8], given: &[u8]) -> bool {
-    let mut difference = key.len() ^ given.len();
-    for (index, byte) in given.iter().enumerate() {
-        difference |= usize::from(byte ^ key[index % key.len()]);
-    }
-    black_box(difference) == 0
 }
 
 const UNAUTHORIZED: &str =

@@ -107,7 +107,7 @@ impl Api {
                 Err(error) => Err(error),
             };
             if let Err(error) = &outcome {
-                self.log_error("batch", error, Named::default, None);
+                self.log_error("batch", error, Named::default, None, "");
             }
             let reply = outcome.map_or_else(|error| Reply::Error { error }, Reply::Outcome);
             budget.hold(if reads { json_bytes(&reply) } else { 0 });

@@ -66,6 +66,9 @@ pub struct ConnectionSummary {
     pub protocol: String,
     /// The user id.
     pub user: String,
+    /// IP address of the client, or of a proxy that does not tell it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub address: String,
     /// State of the connection.
     pub state: ConnectionState,
     /// Time of the connect, as Unix time in milliseconds.
@@ -163,6 +166,7 @@ fn summary(record: ConnectionRecord) -> ConnectionSummary {
         transport: record.transport,
         protocol: record.protocol,
         user: record.user,
+        address: record.address,
         state,
         connected_at_ms: record.connected_at_ms,
         ping_pong_latency_ms: -1,

@@ -65,7 +65,7 @@ proptest! {
     #[test]
     fn any_line_is_answered_by_one_line(line in vec(any::<u8>(), 1..60)) {
         let line = Line::Text(line.into());
-        let answers = futures_util::FutureExt::now_or_never(api().answer_lines([line].into()));
+        let answers = futures_util::FutureExt::now_or_never(api().answer_lines([line].into(), &KeyHolder::default()));
         let (answers, _) = answers.expect("in memory");
         prop_assert_eq!(answers.iter().filter(|byte| **byte == b'\n').count(), 1);
         prop_assert!(serde_json::from_slice::<serde_json::Value>(&answers).is_ok());
@@ -87,7 +87,8 @@ fn without_cause(answer: &str) -> String {
 
 async fn check(lines: &str, expected: &str) {
     let lines = lines.lines().map(text).collect();
-    let answers = String::from_utf8(api().answer_lines(lines).await.0).expect("JSON is text");
+    let answers = String::from_utf8(api().answer_lines(lines, &KeyHolder::default()).await.0)
+        .expect("JSON is text");
     let answers: Vec<&str> = answers.split_inclusive('\n').collect();
     let answers: String = answers.into_iter().map(without_cause).collect();
     assert_eq!(answers, expected);
@@ -129,7 +130,7 @@ async fn a_bad_line_is_answered_and_the_next_one_executed() {
         let lines = format!("{line}\n{{\"id\":9,\"publish\":{{\"channel\":\"a\",\"data\":1}}}}");
         check(&lines, &format!("{expected}{{\"id\":9,\"publish\":{{}}}}\n")).await;
     }
-    let (answers, _) = api().answer_lines([Line::TooLong].into()).await;
+    let (answers, _) = api().answer_lines([Line::TooLong].into(), &KeyHolder::default()).await;
     let cause = "bad request: the line is longer than http_api.max_request_body_size";
     let expected = bad("").replace("bad request", cause);
     assert_eq!(String::from_utf8(answers).expect("text"), expected);
@@ -139,7 +140,7 @@ async fn a_bad_line_is_answered_and_the_next_one_executed() {
 async fn each_line_counts_as_a_call_of_its_method() {
     let api = api();
     let line = text(r#"{"publish":{"channel":"a","data":{}}}"#);
-    api.answer_lines(vec![line; 3000].into()).await;
+    api.answer_lines(vec![line; 3000].into(), &KeyHolder::default()).await;
     assert_eq!(api.counters().of(Method::Publish).calls, 3000);
 }
 
@@ -152,7 +153,7 @@ async fn a_piece_of_large_answers_ends_and_the_next_one_continues() {
     let mut lines: VecDeque<Line> = vec![text(HISTORY); 50].into();
     let mut pieces = Vec::new();
     while !lines.is_empty() {
-        let (answers, left) = api.answer_lines(lines).await;
+        let (answers, left) = api.answer_lines(lines, &KeyHolder::default()).await;
         assert!(answers.len() < ANSWERS_BYTES_MAX + bytes + 1_000, "{}", answers.len());
         pieces.push(answers.iter().filter(|byte| **byte == b'\n').count());
         lines = left;
@@ -165,8 +166,9 @@ fn other_tasks_run_between_commands_and_a_request_that_is_dropped_reads_no_more(
     let api = futures_util::FutureExt::now_or_never(api_with_history(100_000)).expect("in memory");
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     for (line, calls_max) in [(HISTORY, 1), (r#"{"publish":{"channel":"b","data":1}}"#, 128)] {
+        let caller = KeyHolder::default();
         let before: u64 = Method::ALL.iter().map(|method| api.counters().of(*method).calls).sum();
-        let mut answers = Box::pin(api.answer_lines(vec![text(line); 1_000].into()));
+        let mut answers = Box::pin(api.answer_lines(vec![text(line); 1_000].into(), &caller));
         assert!(answers.as_mut().poll(&mut context).is_pending());
         drop(answers);
         let after: u64 = Method::ALL.iter().map(|method| api.counters().of(*method).calls).sum();
@@ -183,7 +185,8 @@ async fn a_history_with_line_ends_in_its_data_is_one_line() {
     let data = STANDARD.encode("{\r\n\"a\":\n[1,\r2]}\n");
     let publish = format!(r#"{{"publish":{{"channel":"a","b64data":"{data}"}}}}"#);
     let history = r#"{"history":{"channel":"a","limit":1}}"#;
-    let (answers, _) = api.answer_lines([text(&publish), text(history)].into()).await;
+    let (answers, _) =
+        api.answer_lines([text(&publish), text(history)].into(), &KeyHolder::default()).await;
     let answers = String::from_utf8(answers).expect("JSON is text");
     assert_eq!(answers.lines().count(), 2, "{answers}");
     assert!(answers.contains(r#""data":{"a":[1,2]}"#) && !answers.contains('\r'), "{answers}");

@@ -8,10 +8,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
-use fanwire_api::{ApiOptions, RefusalCounts};
+use fanwire_api::{ApiKeyOptions, ApiOptions, RefusalCounts};
 use hyper::body::{Frame, SizeHint};
 
-use crate::harness::{Harness, ok, plain, request};
+use crate::harness::{Harness, KEY, ok, plain, request};
 
 /// A body with a known length whose bytes never arrive.
 struct PendingBody {
@@ -213,4 +213,32 @@ async fn a_request_without_a_key_is_refused_before_its_body_is_read() {
     assert_eq!(answer, plain(401, UNAUTHORIZED));
     let expect = RefusalCounts { unauthorized: 1, malformed: 0, too_large: 0 };
     assert_eq!(harness.api.counters().refusals(), expect);
+}
+
+#[tokio::test]
+async fn a_named_key_is_limited_to_its_methods_and_namespaces() {
+    let rights = ApiKeyOptions {
+        key: "shop's".into(),
+        methods: vec!["publish".to_owned(), "batch".to_owned()],
+        namespaces: vec!["shop".to_owned()],
+    };
+    let options = ApiOptions {
+        key: KEY.into(),
+        keys: [("shop".to_owned(), rights)].into(),
+        ..ApiOptions::default()
+    };
+    let harness = Harness::with(options);
+    let code = async |path: &str, body: &str| {
+        let request = request(path).header("X-API-Key", "shop's");
+        let answer = harness.send(request.body(Body::from(body.to_owned())).expect("valid")).await;
+        let body: serde_json::Value = serde_json::from_str(&answer.body).expect("JSON");
+        body["error"]["code"].as_u64()
+    };
+    assert_eq!(code("/api/publish", r#"{"channel":"shop:1","data":1}"#).await, Some(102));
+    assert_eq!(code("/api/publish", r#"{"channel":"news","data":1}"#).await, Some(103));
+    assert_eq!(code("/api/channels", "{}").await, Some(103));
+    assert_eq!(code("/api", r#"{"method":"info","params":{}}"#).await, Some(103));
+    let counts: Vec<_> =
+        harness.api.callers().iter().map(|one| (one.name.clone(), one.counts())).collect();
+    assert_eq!(counts, [("default".to_owned(), (0, 0)), ("shop".to_owned(), (4, 3))]);
 }

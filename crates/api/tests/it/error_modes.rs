@@ -77,6 +77,7 @@ fn every_code_has_its_own_text_and_status() {
     let expect = [
         (100, "internal server error", 500),
         (102, "unknown channel", 404),
+        (103, "permission denied", 403),
         (104, "not found", 404),
         (107, "bad request", 400),
         (108, "not available", 400),

@@ -11,7 +11,7 @@ mod streams;
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
 use fanwire_protocol::{ClientInfo, Publication};
@@ -31,6 +31,7 @@ pub struct MemoryBroker {
     /// Approximate memory of all streams.
     history_bytes: AtomicUsize,
     history_bytes_max: usize,
+    evictions: AtomicU64,
 }
 
 #[derive(Default)]
@@ -55,6 +56,7 @@ impl MemoryBroker {
             stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
             history_bytes: AtomicUsize::new(0),
             history_bytes_max,
+            evictions: AtomicU64::new(0),
         }
     }
 
@@ -68,14 +70,17 @@ impl MemoryBroker {
     /// `EVICTIONS_MAX` times, and then until `grown` bytes are free.
     fn count(&self, grown: isize, streams: &mut Streams) {
         self.history_bytes.fetch_add(grown as usize, Relaxed); // a negative number wraps around
-        let (mut evicted, mut freed_all) = (0, 0);
+        let (mut evicted, mut freed_all) = (0_u64, 0);
         while self.history_bytes() > self.history_bytes_max
             && (evicted < EVICTIONS_MAX || freed_all < grown)
         {
-            let Some(freed) = streams.evict() else { return };
+            let Some(freed) = streams.evict() else { break };
             self.history_bytes.fetch_sub(freed, Relaxed);
             evicted += 1;
             freed_all += freed as isize;
+        }
+        if evicted > 0 {
+            self.evictions.fetch_add(evicted, Relaxed);
         }
     }
 
@@ -211,6 +216,10 @@ impl Broker for MemoryBroker {
     fn history_bytes(&self) -> usize {
         self.history_bytes.load(Relaxed)
     }
+
+    fn history_evictions(&self) -> u64 {
+        self.evictions.load(Relaxed)
+    }
 }
 
 /// Memory for idempotency results of the node; beyond it the oldest are removed before they expire.
@@ -219,7 +228,7 @@ const IDEMPOTENCY_BYTES_MAX: usize = 64 * 1024 * 1024;
 const STRIPES: usize = 64;
 /// Evictions per call, or more until the bytes of its publication are free: a publisher does not wait for long, and a
 /// large publication cannot add more than the evicted streams free.
-const EVICTIONS_MAX: usize = 16;
+const EVICTIONS_MAX: u64 = 16;
 /// Slots per stripe that one sweep visits.
 const SWEEP_SLOTS: usize = 1024;
 

@@ -65,7 +65,7 @@ fn help_lists_every_supported_key_and_no_other() {
 #[test]
 fn short_help_fits_on_a_screen() {
     let help = Arguments::command().render_help().to_string();
-    assert!(help.lines().count() < 30, "{help}");
+    assert!(help.lines().count() <= 30, "{help}");
 }
 
 #[test]

@@ -295,3 +295,27 @@ fn the_version_names_the_commit_and_verbose_the_build() {
         assert!(verbose.contains(part), "{part} in {verbose}");
     }
 }
+
+#[test]
+fn config_prints_values_in_force_with_sources_and_without_secrets() {
+    let text = "http_api: {key: hunter2}\nchannel: {namespaces: [{name: chat, history_size: 5, history_ttl: 1m}]}\n";
+    let path = file("shown.yaml", text);
+    let mut command = fanwire();
+    command.args(["config", "--config", &path]).env("FANWIRE_CLIENT_INSECURE", "true");
+    let output = command.output().expect("the binary runs");
+    let out = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(
+        out,
+        format!(
+            "client.insecure: \"true\"  # environment FANWIRE_CLIENT_INSECURE\n\
+             http_api.key: ***  # {path}\n\
+             channel.namespaces[chat].history_size: 5  # {path}\n\
+             channel.namespaces[chat].history_ttl: \"1m\"  # {path}\n\
+             channel.namespaces[chat].name: \"chat\"  # {path}\n"
+        )
+    );
+    let (code, out, _) = run(&["config", "--config", &path, "--all"]);
+    assert!(code == 0 && out.contains("\nlog.level: \"info\"  # default\n"), "{out}");
+    let (code, _, error) = run(&["config", "--config", "/nowhere.yaml"]);
+    assert!(code == 1 && error.contains("/nowhere.yaml"), "{error}");
+}

@@ -8,6 +8,7 @@ mod bench;
 mod commands;
 mod defaults;
 mod deploy;
+mod doctor;
 mod mistakes;
 mod publish;
 mod reload;

@@ -161,6 +161,32 @@ fn a_start_with_a_configuration_names_the_defaults_of_development_that_are_off()
     assert_eq!(stop(child), Some(0));
 }
 
+/// 4 MB of publications in 100 channels, where 1 MiB is allowed.
+#[test]
+fn dropped_histories_are_logged_and_counted() {
+    let text = "client: {insecure: true}\nhttp_api: {insecure: true}\nprometheus: {enabled: true}\n\
+        channel: {history_memory_max: 1048576, without_namespace: {history_size: 10, history_ttl: 1h}}\n";
+    let path = file("dropped.yaml", text);
+    let (mut child, lines) = start_with(&["--config", &path], Stdio::piped());
+    let address = lines[0].rsplit(' ').next().expect("the address ends the line");
+    let data = "x".repeat(40_000);
+    for number in 0..100 {
+        let body = json!({"channel": format!("news{number}"), "data": data}).to_string();
+        let head = "POST /api/publish HTTP/1.1\r\nHost: localhost\r\nConnection: close";
+        let length = body.len();
+        let answer = request(address, &format!("{head}\r\nContent-Length: {length}\r\n\r\n{body}"));
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    let line = logged(&mut child, "histories are dropped");
+    assert!(line.contains("channel.history_memory_max is reached"), "{line}");
+    let metrics =
+        request(address, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let count = metrics.lines().find(|line| line.starts_with("fanwire_node_history_evictions"));
+    let count = count.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+    assert!(count.is_some_and(|count| count > 50), "{count:?}");
+    assert_eq!(stop(child), Some(0));
+}
+
 #[test]
 fn a_configuration_that_is_not_read_is_named() {
     let folder = format!("{}/unread", env!("CARGO_TARGET_TMPDIR"));

@@ -7,7 +7,7 @@ use super::{Target, target, variables};
 use crate::catalog::{self, LISTS};
 
 fn check(rest: &str, expected: Target) {
-    let [channel, proxies, rpc, consumers] = LISTS.each_ref();
+    let [channel, proxies, rpc, consumers, _] = LISTS.each_ref();
     let members = [
         (channel, vec!["chat", "chat-room", "n.1"]),
         (proxies, vec!["pay", "pay-http"]),

@@ -15,7 +15,7 @@ fn slips_of_fingers_are_understood() {
     check("client.ping_intervall", Some("client.ping_interval"));
     check("client.pign_interval", Some("client.ping_interval"));
     check("clinet", Some("client"));
-    check("http_api.keys", Some("http_api.key"));
+    check("http_api.kes", Some("http_api.key"));
     check("websocket.compresion", Some("websocket.compression"));
     check("channel.namespace", Some("channel.namespaces"));
 }

@@ -211,3 +211,14 @@ fn an_unknown_key_and_an_emptied_file_change_nothing() {
     }
     std::fs::remove_file(path).expect("it was written");
 }
+
+#[test]
+fn named_keys_of_the_api_can_change() {
+    let with = |key: &str| json!({"client": {"insecure": true}, "http_api": {"keys": [{"name": "shop", "key": key}]}});
+    let after = reload(&loaded(with("old")), with("new"));
+    assert_eq!(after.changed, ["http_api.keys[shop].key"]);
+    assert_eq!(&*after.loaded.config.http_api.api.keys["shop"].key, "new");
+    let after = reload(&after.loaded, json!({"client": {"insecure": true}}));
+    assert_eq!(after.changed, ["http_api.keys[shop]"]);
+    assert!(after.loaded.config.http_api.api.keys.is_empty());
+}

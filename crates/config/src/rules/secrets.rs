@@ -43,4 +43,4 @@ const PUBLISHES: &str = "may publish";
 const SIGNS: &str = "can sign tokens for any user";
 
 /// RFC 7518 §3.2: a key for HS256 has at least the size of the hash.
-const BYTES_MIN: usize = 32;
+pub(super) const BYTES_MIN: usize = 32;

@@ -19,7 +19,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, Request, Response, header::CONTENT_TYPE},
 };
 use fanwire_api::{
-    Api, Line, Lines,
+    Api, KeyHolder, Line, Lines,
     grpc::{GrpcError, Messages},
 };
 use fanwire_edge::wait_for_shards;
@@ -40,11 +40,13 @@ impl ApiService {
     where
         B: HttpBody<Data = Bytes> + Unpin + Send + 'static,
     {
-        if let Some(refused) = self.http_api.refuse_stream(&request, peer) {
-            return refused.map(Body::from);
-        }
+        let caller = match self.http_api.authorize_stream(&request, peer) {
+            Ok(caller) => caller,
+            Err(refused) => return (*refused).map(Body::from),
+        };
         let (api, lines) = (self.http_api.api().clone(), Splitter::Lines(self.http_api.lines()));
-        let body = CommandStream::new(api, self.shards.clone(), request.into_body(), lines);
+        let body =
+            CommandStream::new((api, caller), self.shards.clone(), request.into_body(), lines);
         let mut response = Response::new(Body::new(body));
         let content_type = HeaderValue::from_static("application/x-ndjson");
         response.headers_mut().insert(CONTENT_TYPE, content_type);
@@ -55,6 +57,7 @@ impl ApiService {
 /// The answers to the commands of a request body.
 pub(crate) struct CommandStream<B> {
     api: Arc<Api>,
+    caller: Arc<KeyHolder>,
     shards: Arc<Shards>,
     body: B,
     splitter: Splitter,
@@ -70,10 +73,16 @@ pub(crate) struct CommandStream<B> {
 type Answered = (Vec<u8>, VecDeque<Line>);
 
 impl<B> CommandStream<B> {
-    pub(crate) fn new(api: Arc<Api>, shards: Arc<Shards>, body: B, splitter: Splitter) -> Self {
+    pub(crate) fn new(
+        (api, caller): (Arc<Api>, Arc<KeyHolder>),
+        shards: Arc<Shards>,
+        body: B,
+        splitter: Splitter,
+    ) -> Self {
         let stop_check = interval(STOP_CHECK_INTERVAL);
         Self {
             api,
+            caller,
             shards,
             body,
             splitter,
@@ -88,10 +97,11 @@ impl<B> CommandStream<B> {
         if lines.is_empty() {
             return;
         }
-        let (api, shards) = (Arc::clone(&self.api), Arc::clone(&self.shards));
+        let (api, caller) = (Arc::clone(&self.api), Arc::clone(&self.caller));
+        let shards = Arc::clone(&self.shards);
         self.answers = Some(Box::pin(async move {
             wait_for_shards(&shards).await;
-            api.answer_lines(lines).await
+            api.answer_lines(lines, &caller).await
         }));
     }
 }

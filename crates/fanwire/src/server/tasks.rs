@@ -11,7 +11,7 @@ use std::{
 use fanwire_edge::Refusals;
 use fanwire_fanout::{Contexts, Shards};
 use fanwire_node::Node;
-use fanwire_telemetry::Burst;
+use fanwire_telemetry::{Burst, LogThrottle};
 use fanwire_tls::HandshakeCounts;
 use tokio::{task::JoinHandle, time::MissedTickBehavior};
 
@@ -65,13 +65,29 @@ async fn tick(node: Arc<Node>, metrics: Arc<Metrics>, handshakes: Handshakes) {
     node.summarise(metrics.meters());
     let mut ticks = tokio::time::interval(TICK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (throttle, mut logged) = (LogThrottle::default(), 0);
     loop {
         ticks.tick().await;
+        log_evictions(&node, &throttle, &mut logged, Instant::now());
         // An idle shard does not read the clock.
         node.synchronise(Instant::now(), fanwire_fanout::unix_ms());
         handshakes.log_ended(Instant::now());
         let node = node.clone();
         let _ = tokio::task::spawn_blocking(move || node.tick(Instant::now())).await;
+    }
+}
+
+/// Says that histories were dropped; until then their loss shows only in failed recoveries.
+fn log_evictions(node: &Node, throttle: &LogThrottle, logged: &mut u64, now: Instant) {
+    let evictions = node.channels().history_evictions();
+    if evictions > *logged && throttle.record("history", now).is_some() {
+        let (dropped, bytes) = (evictions - *logged, node.counts().history_bytes);
+        tracing::warn!(
+            dropped,
+            bytes,
+            "histories are dropped, because channel.history_memory_max is reached: raise it, or lower history_size or history_ttl"
+        );
+        *logged = evictions;
     }
 }
 

@@ -7,6 +7,7 @@ use fanwire_cluster::{ConnectionRecord, ConnectionSelector, TokenRecord};
 
 use super::selection::matching;
 use crate::connection_list::ConnectionList;
+use crate::outbox::Outbox;
 use crate::revocation::TokenId;
 use crate::session::{Session, Subscription};
 use crate::session_table::SessionTable;
@@ -16,12 +17,15 @@ pub(super) fn list(
     session_table: &SessionTable,
     target: &ConnectionSelector,
     list: &ConnectionList,
+    out: &impl Outbox,
 ) {
-    let keys = matching(session_table, target);
-    for session in keys.iter().filter_map(|key| session_table.session(*key)) {
+    for key in matching(session_table, target) {
+        let Some(session) = session_table.session(key) else { continue };
         let client = session.client();
         if list.wants(&client) {
-            list.add(client, record(session_table, session));
+            let address = out.address(key).map(|address| address.ip().to_string());
+            let address = address.unwrap_or_default();
+            list.add(client, ConnectionRecord { address, ..record(session_table, session) });
         }
     }
 }
@@ -65,6 +69,7 @@ fn record(session_table: &SessionTable, session: &Session) -> ConnectionRecord {
         labels: session.app.labels.as_ref().clone(),
         user: session.user.as_ref().to_owned(),
         meta: session.context.as_ref().map(|context| context.meta.clone()).unwrap_or_default(),
+        address: String::new(),
         token: session.grant.as_ref().and_then(|grant| grant.token.as_ref()).map(token),
     }
 }

@@ -267,6 +267,11 @@ impl Channels {
         self.registry.has_listeners(channel)
     }
 
+    /// Returns how many histories in memory were dropped since the start, for `channel.history_memory_max`.
+    pub fn history_evictions(&self) -> u64 {
+        self.broker.history_evictions()
+    }
+
     fn settings(&self) -> Arc<NodeSettings> {
         self.settings.read()
     }

@@ -220,6 +220,7 @@ fn large_publications_evict_many_streams_that_hold_only_a_position() {
     let (_, broker) = broker();
     let now = Instant::now();
     let mut names = (0..).map(|number| format!("small {number}"));
+    assert_eq!(broker.history_evictions(), 0);
     while broker.history_bytes() < MEGABYTE - 1000 {
         let name = names.next().expect("without end");
         store(&broker, &name, 1, now);
@@ -230,4 +231,5 @@ fn large_publications_evict_many_streams_that_hold_only_a_position() {
         let held = broker.history_bytes();
         assert!(held <= MEGABYTE + 20_000, "{number}: {held}");
     }
+    assert!(broker.history_evictions() > 40, "{}", broker.history_evictions());
 }

@@ -1,0 +1,50 @@
+//! Tests of named keys: who a key belongs to, and how it is compared.
+//! In: options → out: holders of keys, counts.
+//! Uses private parts of the module. Never: HTTP, gRPC, commands.
+//! What a key permits is tested in `rights`.
+
+use super::*;
+
+#[test]
+fn a_key_finds_its_caller_and_goes_on_counting_after_a_reload() {
+    let named = |key: &str| ApiKeyOptions { key: key.into(), ..ApiKeyOptions::default() };
+    let mut options = ApiOptions {
+        key: "new".into(),
+        previous_key: "old".into(),
+        previous_key_valid_until: 100,
+        keys: [("shop".to_owned(), named("shop's")), ("none".to_owned(), named(""))].into(),
+        ..ApiOptions::default()
+    };
+    let keys = ApiKeys::of(&options, None);
+    let name = |key: &str, now| keys.find(key.as_bytes(), now).map(|one| one.name.as_str());
+    assert_eq!(name("new", 200), Some(DEFAULT_KEY));
+    assert_eq!((name("old", 100), name("old", 101)), (Some(DEFAULT_KEY), None));
+    assert_eq!((name("shop's", 200), name("shop", 200), name("", 0)), (Some("shop"), None, None));
+    assert!(keys.anonymous().is_none());
+    let names: Vec<&str> = keys.callers().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, [DEFAULT_KEY, "none", "shop"]);
+
+    let shop = keys.find(b"shop's", 0).expect("known");
+    assert!(shop.check(Method::Info, std::iter::empty()).is_ok());
+    let again = ApiKeys::of(&options, Some(&keys));
+    assert_eq!(again.find(b"shop's", 0).expect("known").counts(), (1, 0));
+    options.keys.insert("shop".to_owned(), named("another"));
+    let after = ApiKeys::of(&options, Some(&again));
+    assert!(after.find(b"shop's", 0).is_none());
+    assert_eq!(after.find(b"another", 0).expect("known").counts(), (1, 0));
+}
+
+#[test]
+fn keys_are_equal_only_byte_for_byte() {
+    let check = |key: &str, given: &str, expect| {
+        assert_eq!(is_equal(key.as_bytes(), given.as_bytes()), expect, "{key:?} {given:?}");
+    };
+    check("secret", "secret", true);
+    check("secret", "Secret", false);
+    check("secret", "secretsecret", false);
+    check("secret", "secre", false);
+    check("secret", "", false);
+    check("aa", "a", false);
+    check("a", "aa", false);
+    check("ключ", "ключ", true);
+}

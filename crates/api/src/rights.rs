@@ -1,0 +1,70 @@
+//! What a command needs of the key of its sender.
+//! In: a command and the holder of a key → out: the command as far as the key permits it.
+//! Uses names of channels as the node reads them. Never: HTTP, gRPC, secrets.
+//! Change here: which channels a command names. A new method with a channel gets a row in `channels`.
+
+use std::slice::from_ref;
+
+use fanwire_node::Node;
+
+use crate::keys::KeyHolder;
+use crate::{Api, ApiError, BatchRequest, Command, Outcome};
+
+impl Api {
+    /// Runs a command as far as the key of its sender permits it.
+    ///
+    /// # Errors
+    /// 103, and the error of the method.
+    pub(crate) async fn run_for(
+        &self,
+        holder: &KeyHolder,
+        command: Command,
+    ) -> Result<Outcome, ApiError> {
+        self.run(holder.admit(&self.node, command)?).await
+    }
+}
+
+impl KeyHolder {
+    /// Counts a command and checks it. In a batch, commands that are not permitted become errors.
+    ///
+    /// # Errors
+    /// 103 if the key does not permit the method, or a channel of the command.
+    pub(crate) fn admit(&self, node: &Node, command: Command) -> Result<Command, ApiError> {
+        if let Command::Batch(BatchRequest { commands, parallel }) = command {
+            let commands = commands.into_iter();
+            let commands = commands.map(|one| self.admit(node, one?)).collect();
+            return Ok(Command::Batch(BatchRequest { commands, parallel }));
+        }
+        let namespace = |channel: &'_ String| match channel.as_str() {
+            "" => None,
+            channel => Some(node.namespace_of(channel).to_owned()),
+        };
+        let namespaces: Vec<_> = match self.has_namespaces() {
+            true => command.channels().iter().map(namespace).collect(),
+            false => Vec::new(),
+        };
+        self.check(command.method(), namespaces.iter().map(Option::as_deref))?;
+        Ok(command)
+    }
+}
+
+impl Command {
+    /// Channels that it names; an empty one stands for all channels.
+    fn channels(&self) -> &[String] {
+        match self {
+            Self::Publish(request) => from_ref(&request.channel),
+            Self::Broadcast(request) => &request.channels,
+            Self::Subscribe(request) => from_ref(&request.channel),
+            Self::Unsubscribe(request) => from_ref(&request.channel),
+            Self::Presence(request) => from_ref(&request.channel),
+            Self::PresenceStats(request) => from_ref(&request.channel),
+            Self::History(request) => from_ref(&request.channel),
+            Self::HistoryRemove(request) => from_ref(&request.channel),
+            Self::SetView(request) => from_ref(&request.channel),
+            _ => &[],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,18 @@
+//! Rows of one named key of the server API: the members of `http_api.keys`.
+//! In: nothing → out: `API_KEY`, rows that set `ApiKeyOptions`.
+//! Uses the kinds of `keys`. Never: the list as such (`settings`), relations between keys (`rules::api_keys`).
+//! Change a default or a sentence here; what a key permits is decided in `fanwire_api`.
+
+use fanwire_api::ApiKeyOptions;
+
+use super::{LIST, SECRET};
+use crate::key::rows;
+
+rows! { API_KEY: ApiKeyOptions;
+    "key", SECRET, "" => [key],
+        "Fanwire only: secret that this backend sends in X-API-Key, or over gRPC.";
+    "methods", LIST, "" => [methods],
+        "Fanwire only: methods that it may call, such as publish; empty for all. Others get 103.";
+    "namespaces", LIST, "" => [namespaces],
+        "Fanwire only: namespaces of the channels that its calls may name; empty for all.";
+}
