@@ -1,6 +1,6 @@
 //! Scenario `publish`: the server's CPU per publication of a backend, by gRPC next to HTTP, one call each and in a stream.
 //! In: numbers of publications → out: a table of medians; not passed above `--bar` or `--stream-bar`.
-//! Uses `target` for the server, `caller` for HTTP, h2 for gRPC; one connection for each way, which waits for its answers.
+//! Uses `target` for the server, `caller` for HTTP, h2 for gRPC; each way waits for its answers, on one connection or on new ones.
 //! Change here what is compared; the messages are those of `crates/api/proto`, written by hand.
 
 use anyhow::{Context, Result, ensure};
@@ -10,7 +10,7 @@ use h2::client::{self, SendRequest};
 use http::Request;
 use std::cmp::Ordering::Less;
 use std::future::poll_fn;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 
@@ -27,10 +27,13 @@ pub struct Publish {
     /// Publications of each way in each round.
     #[arg(long, default_value_t = 50_000)]
     publications: usize,
+    /// Publications of each round that come on a connection of their own.
+    #[arg(long, default_value_t = 5_000)]
+    connections: usize,
     /// Bytes of the data, which is JSON.
     #[arg(long, default_value_t = 100)]
     bytes: usize,
-    /// Rounds of all ways on one server.
+    /// Rounds of all ways.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Fail when a call by gRPC takes more than this times the CPU of a POST.
@@ -43,7 +46,7 @@ pub struct Publish {
     setup: Setup,
 }
 
-const NAMES: [&str; 3] = ["POST", "gRPC", "gRPC stream"];
+const NAMES: [&str; 5] = ["POST", "gRPC", "gRPC stream", "POST, new", "hyper, new"];
 
 impl Publish {
     /// True when the bars are met or none was set.
@@ -57,8 +60,13 @@ impl Publish {
         });
         let core = self.setup.server_core;
         let target = Target::fanwire(&self.setup.binary()?, Some(core), settings)?;
+        // A listener of its own for the API: no shard looks at its sockets first.
+        let internal = free_port()?;
+        let settings = serde_json::json!({ "http_server": { "internal_port": internal.port() } });
+        let split = Target::fanwire(&self.setup.binary()?, Some(core), settings)?;
         let data = serde_json::to_string(&"x".repeat(self.bytes.saturating_sub(2)))?;
         let mut http = Http::open(target.address(), &data)?;
+        let mut on_new = Http::open(target.address(), &data)?;
         let mut grpc = Grpc::open(target.grpc_address()?, &data)?;
         println!(
             "publish: {} publications of {} bytes per round, one connection; server on core {core}\n",
@@ -66,40 +74,51 @@ impl Publish {
             data.len()
         );
         println!("way            CPU µs each  publications/s");
-        let mut samples: [Vec<(f64, f64)>; 3] = Default::default();
+        let mut samples: [Samples; 5] = Default::default();
         for _ in 0..self.rounds {
             for (way, samples) in samples.iter_mut().enumerate() {
-                let meter = Meter::start(target.pid(), core)?;
+                let pid = if way < 4 { target.pid() } else { split.pid() };
+                let meter = Meter::start(pid, core)?;
+                let count = if way < 3 { self.publications } else { self.connections };
                 match way {
-                    0 => http.publish(self.publications)?,
-                    1 => grpc.publish(self.publications)?,
-                    _ => grpc.stream(self.publications)?,
+                    0 => http.publish(count)?,
+                    1 => grpc.publish(count)?,
+                    2 => grpc.stream(count)?,
+                    3 => on_new.publish_on_new(target.address(), count)?,
+                    _ => on_new.publish_on_new(internal, count)?,
                 }
                 let usage = meter.stop()?;
-                let count = self.publications as f64;
+                let count = count as f64;
                 samples.push((usage.cpu_seconds * 1e6 / count, count / usage.wall_seconds));
             }
         }
-        for (name, samples) in NAMES.iter().zip(&samples) {
-            let [cpu, rate] = [
-                median(samples.iter().map(|(cpu, _)| *cpu)),
-                median(samples.iter().map(|(_, rate)| *rate)),
-            ];
-            println!("{name:<13}  {cpu:>11.2}  {rate:>14.0}");
-        }
-        let ratio = |way: usize| {
-            let rounds = samples[way].iter().zip(&samples[0]);
-            median(rounds.map(|((cpu, _), (post, _))| cpu / post))
+        print_medians(&samples);
+        let ratio_to = |way: usize, other: usize| {
+            let rounds = samples[way].iter().zip(&samples[other]);
+            median(rounds.map(|((cpu, _), (other, _))| cpu / other))
         };
+        let ratio = |way| ratio_to(way, 0);
         let (passed, verdict) = judge(ratio(1), Less, self.bar);
         println!("\nratio of CPU, gRPC / POST: {:.3}{verdict}", ratio(1));
         let (stream_passed, verdict) = judge(ratio(2), Less, self.stream_bar);
         println!("ratio of CPU, gRPC stream / POST: {:.3}{verdict}", ratio(2));
+        println!("ratio of CPU, new connection through a shard / to hyper: {:.3}", ratio_to(3, 4));
         Ok(passed && stream_passed)
     }
 }
 
-/// One connection that is kept alive.
+/// CPU in µs and publications per second of a round.
+type Samples = Vec<(f64, f64)>;
+
+fn print_medians(samples: &[Samples; 5]) {
+    for (name, samples) in NAMES.iter().zip(samples) {
+        let cpu = median(samples.iter().map(|(cpu, _)| *cpu));
+        let rate = median(samples.iter().map(|(_, rate)| *rate));
+        println!("{name:<13}  {cpu:>11.2}  {rate:>14.0}");
+    }
+}
+
+/// Connections that are kept alive, or opened for each publication.
 struct Http {
     caller: Caller,
     request: Vec<u8>,
@@ -120,6 +139,20 @@ impl Http {
         }
         Ok(())
     }
+
+    /// Opens a connection for each publication.
+    fn publish_on_new(&mut self, address: SocketAddr, count: usize) -> Result<()> {
+        for _ in 0..count {
+            self.caller = Caller::open(address)?;
+            self.publish(1)?;
+        }
+        Ok(())
+    }
+}
+
+/// An address that is free now.
+fn free_port() -> Result<SocketAddr> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }
 
 /// One connection of HTTP/2.

@@ -46,7 +46,7 @@ impl Api {
         self.keys.read()
     }
 
-    /// Those who call, by the names of their keys.
+    /// Counters of callers, by the names of their keys.
     pub fn callers(&self) -> Vec<Arc<KeyHolder>> {
         self.keys().callers().cloned().collect()
     }

@@ -67,6 +67,7 @@ pub(crate) enum CliCommand {
     /// Write a first configuration with random secrets, and print a client, a token and a request for it
     Init(Init),
     /// The same under Centrifugo's name; the default file is config.json
+    #[command(hide = true)]
     Genconfig(Init),
     /// Check a configuration file, with the environment, for errors and for keys that are not supported yet
     #[command(visible_alias = "checkconfig")]

@@ -81,7 +81,7 @@ fn as_json(seen: &Observations, findings: &[Finding]) -> Value {
     json!({ "seen": facts, "findings": findings.iter().map(one).collect::<Vec<_>>() })
 }
 
-/// What was seen, also where nothing is wrong; a check that could not be made says so.
+/// Returns each check with its result, also where nothing is wrong; a check that could not be made says so.
 fn facts(seen: &Observations) -> Vec<(&'static str, String)> {
     let mut facts: Vec<(&'static str, String)> =
         seen.transports().into_iter().map(|(name, outcome)| (name, shown(outcome))).collect();

@@ -74,7 +74,7 @@ impl Timers {
     }
 }
 
-/// A subscription that ended. The node must still be told.
+/// A subscription that ended; the node does not know it yet.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct EndedSubscription {
@@ -83,7 +83,7 @@ pub(crate) struct EndedSubscription {
     pub(crate) moved: MovedSubscription,
 }
 
-/// A session that ended, with what ended before it. The node must still be told.
+/// A session that ended, with what ended before it; the node does not know it yet.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct EndedSession {

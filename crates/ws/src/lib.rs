@@ -8,7 +8,7 @@
 //! ```
 //! use fanwire_ws::{Event, Input, Limits, Opcode, Pool, Reader, frame, handshake};
 //!
-//! let request = handshake::Request {
+//! let request = handshake::HandshakeRequest {
 //!     method: "GET",
 //!     http_1_1_or_newer: true,
 //!     upgrade: Some("websocket"),

@@ -97,7 +97,7 @@ pub(crate) struct End {
 #[derive(Clone, Debug)]
 pub(crate) struct SeenAddress {
     pub(crate) by_server: IpAddr,
-    /// Of the socket of this machine.
+    /// Address of this machine's socket.
     pub(crate) local: IpAddr,
     /// The host of the URL.
     pub(crate) of_host: IpAddr,

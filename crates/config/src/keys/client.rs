@@ -180,7 +180,7 @@ rows! { CLIENT: Config;
 
 const DISCONNECTS: Kind = Kind::Transforms(Transforms::Disconnects);
 
-/// What a row lacks is "", which the check of the options reports.
+/// A field that a row lacks is "", which the check of the options reports.
 fn claim_labels(value: Value) -> Vec<ClaimLabel> {
     let rows = serde_json::Value::from_value(value);
     let text = |row: &serde_json::Value, key| row[key].as_str().unwrap_or_default().to_owned();

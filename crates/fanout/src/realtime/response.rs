@@ -6,7 +6,7 @@
 use fanwire_node::ConnectionInfo;
 use hashbrown::HashMap;
 
-/// A session that begins: what its hub is told, and its response.
+/// A session that begins: its description for the hub, and its response.
 pub struct NewSession {
     pub hello: ConnectionInfo,
     /// Head of a stream whose response was not begun.

@@ -35,7 +35,7 @@ impl Hub {
     }
 }
 
-/// What a decision ends.
+/// Sessions and subscriptions that a decision ends.
 enum Ended {
     Connection(Disconnect),
     Subscription(SubscriptionIndex),

@@ -130,12 +130,12 @@ fn a_session_that_ends_returns_what_the_node_must_learn() {
     let EndedSession { session, subscriptions, pending } =
         session_table.end_session(key(0)).expect("it is there");
     assert_eq!((&*session.user, pending.len()), ("0", 0));
-    let told = |ended: &EndedSubscription| {
+    let row = |ended: &EndedSubscription| {
         let EndedSubscription { channel, subscription, .. } = ended;
         (channel.to_string(), subscription.present, subscription.announced)
     };
-    let told: Vec<_> = subscriptions.iter().map(told).collect();
-    assert_eq!(told, [("b".to_owned(), true, true), ("a".to_owned(), false, false)], "last first");
+    let rows: Vec<_> = subscriptions.iter().map(row).collect();
+    assert_eq!(rows, [("b".to_owned(), true, true), ("a".to_owned(), false, false)], "last first");
     assert_eq!(session_table.timers.renewals.pop(Moment(30_000)), None);
 }
 
