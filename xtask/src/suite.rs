@@ -84,7 +84,7 @@ const STAGES: &[Stage] = &[
         &[timed(ORACLE)],
         &[timed(JS)],
         &[timed(GO)],
-        &[timed(GO_NEXT), long(CHART)],
+        &[timed(GO_NEXT), long(GO_API), long(CHART)],
         &[timed(PYTHON)],
         // Of these each counts on ports that stay free while its Redis is away.
         &[timed(REDIS), long(SOAK), long(FAILURES)],
@@ -132,6 +132,8 @@ const GO_NEXT: Step = step(
     "a newer Go centrifuge-go, with deltas, where Go is new enough",
     steps::go_sdk_next,
 );
+const GO_API: Step =
+    step("go-api", "stubs of the server API that Go's generators make", steps::go_api);
 const CHART: Step = step("chart", "the Helm chart, with Helm's own engine", steps::chart);
 const ORACLE: Step = step(
     "oracle",

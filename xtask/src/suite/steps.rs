@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use super::binaries::{self, Binary};
 use super::interop::STACKS;
 use super::tally::Tally;
-use crate::command::{cargo, linted_cargo, say, watch};
+use crate::command::{cargo, linted_cargo, must, say, watch};
 use crate::{House, autobahn, machine, tidy};
 
 pub(super) fn fmt(house: &House) -> Result<Tally> {
@@ -156,6 +156,32 @@ pub(super) fn go_sdk_next(house: &House) -> Result<Tally> {
     let mut test = go(house, "go/sdk", "test")?;
     test.args(["-modfile=next.mod", "-tags=next", "-count=1", "-v", "./..."]);
     Ok(Tally::of_go(&watch(test.env("FANWIRE", server(house)?))?))
+}
+
+/// Stubs of the server API that Go's generators make, whose modules take a minute to compile.
+pub(super) fn go_api(house: &House) -> Result<Tally> {
+    let (proto, folder) = (house.root.join("crates/api/proto"), interop(house).join("go/api"));
+    let (stubs, plugins) = (folder.join("stubs"), house.target.join("interop"));
+    let mut build = go(house, "go/api", "build")?;
+    build.arg("-o").arg(plugins.join("")).args([
+        "google.golang.org/protobuf/cmd/protoc-gen-go",
+        "google.golang.org/grpc/cmd/protoc-gen-go-grpc",
+    ]);
+    must(&mut build)?;
+    std::fs::create_dir_all(&stubs)?;
+    let mut protoc = Command::new(machine::python(&environment(house))?);
+    protoc.args(["-m", "grpc_tools.protoc", "-I"]).arg(&proto);
+    for plugin in ["go", "go-grpc"] {
+        let program = plugins.join(format!("protoc-gen-{plugin}"));
+        protoc.arg(format!("--plugin=protoc-gen-{plugin}={}", program.display()));
+        protoc.arg(format!("--{plugin}_out={}", stubs.display()));
+        protoc.arg(format!("--{plugin}_opt=paths=source_relative"));
+        protoc.arg(format!("--{plugin}_opt=Mapi.proto=fanwire.example/interop/api/stubs"));
+    }
+    must(protoc.arg("api.proto"))?;
+    let mut test = go(house, "go/api", "test")?;
+    test.args(["-count=1", "-v", "./..."]).env("FANWIRE", server(house)?);
+    Ok(Tally::of_go(&watch(&mut test)?))
 }
 
 /// The Helm chart with Helm's engine and the types of Kubernetes, whose modules take minutes to compile.

@@ -98,14 +98,14 @@ const TOOLS: &[Tool] = &[
                 .map(drop)
                 .context("no python3 with venv")
         },
-        needed_by: &["pip", "python", "autobahn"],
+        needed_by: &["pip", "python", "autobahn", "go-api"],
         used_by: &["interop"],
     },
     Tool {
         name: "Go",
         package: "golang-go",
         find: || machine::go().map(drop),
-        needed_by: &["go", "go-next", "oracle", "go-clients", "pebble", "nats", "chart"],
+        needed_by: &["go", "go-next", "oracle", "go-clients", "pebble", "nats", "chart", "go-api"],
         used_by: &[],
     },
     Tool {
