@@ -83,12 +83,21 @@ pub(crate) async fn until_processed(consumers: &Consumers, count: u64) {
 
 /// The data of the publications of a channel.
 pub(crate) async fn publications(api: &Api, channel: &str) -> Vec<Json> {
-    let request = serde_json::json!({"channel": channel, "limit": -1}).to_string();
+    let history = history(api, channel, -1).await;
+    let all = history["publications"].as_array().expect("a list");
+    all.iter().map(|one| one["data"].clone()).collect()
+}
+
+/// The number of publications of a channel since the start.
+pub(crate) async fn published(api: &Api, channel: &str) -> u64 {
+    history(api, channel, 0).await["offset"].as_u64().unwrap_or(0)
+}
+
+async fn history(api: &Api, channel: &str, limit: i64) -> Json {
+    let request = serde_json::json!({"channel": channel, "limit": limit}).to_string();
     let command = Method::History.decode(&request).expect("a request");
     let outcome = api.run(command).await.expect("a history");
-    let result = serde_json::to_value(outcome).expect("JSON");
-    let all = result["history"]["publications"].as_array().expect("a list");
-    all.iter().map(|one| one["data"].clone()).collect()
+    serde_json::to_value(outcome).expect("JSON")["history"].take()
 }
 
 /// The number of messages in tests that lose consumers and queues.

@@ -12,7 +12,8 @@ use fanwire_config::ConsumerOptions;
 use serde_json::{Value as Json, json};
 
 use crate::harness::{
-    Change, api, many, options, publications, start, stats, try_start, until, until_processed,
+    Change, api, many, options, publications, published, start, stats, try_start, until,
+    until_processed,
 };
 use crate::server::{CA, QueueServer};
 
@@ -91,7 +92,7 @@ async fn nothing_is_lost_or_repeated_when_consumers_are_killed_and_the_server_cr
     }
     let _consumers = start(&options, &api).await;
     // Those of the killed ones come after 30 s.
-    until("all messages", async || publications(&api, "c0").await.len() == count).await;
+    until("all messages", async || published(&api, "c0").await == count as u64).await;
     assert_eq!(numbers(&api).await, (0..count as u64).collect());
     let context = connect(&server).await;
     until("all are acknowledged", async || unfinished(&context).await == 0).await;
