@@ -1,7 +1,7 @@
 //! Facts of the build for `fanwire version`.
 //! In: the checkout, the variable `FANWIRE_COMMIT`, cargo's variables → out: variables of the compiler.
 //! May run git and rustc; without a checkout the commit is that of the variable, or "unknown".
-//! What is printed of them is changed in `src/document.rs`.
+//! Change the text of `fanwire version` in `src/document.rs`.
 
 use std::env;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What a command needs of the key of its sender.
+//! Checks commands against the rights of their sender's key.
 //! In: a command and the holder of a key → out: the command as far as the key permits it.
 //! Uses names of channels as the node reads them. Never: HTTP, gRPC, secrets.
 //! Change here: which channels a command names. A new method with a channel gets a row in `channels`.

@@ -33,9 +33,10 @@ pub(crate) fn run(arguments: &Health) -> Result<()> {
     let request = Request::get(&url)
         .body(Empty::<Bytes>::new())
         .map_err(|error| anyhow!("--url is {url:?}: {error}"))?;
-    let answer = runtime::Builder::new_current_thread().enable_all().build()?;
-    let answer = answer.block_on(client.send(request));
-    let answer = answer.map_err(|error| with_remedy(anyhow!("{url}: {error}")))?;
+    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+    let answer = runtime
+        .block_on(client.send(request))
+        .map_err(|error| with_remedy(anyhow!("{url}: {error}")))?;
     let text = String::from_utf8_lossy(answer.body());
     match answer.status() {
         StatusCode::OK => print(&format!("{}\n", text.trim_end())),

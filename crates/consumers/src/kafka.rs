@@ -236,7 +236,7 @@ impl GroupMember {
         })
     }
 
-    /// What comes apart from the queues of partitions: errors, and a record that was too early, which is read again.
+    /// Handles events apart from the queues of partitions: errors, and a record that was too early, which is read again.
     fn other(&self, record: Result<BorrowedMessage<'_>, KafkaError>) -> Result<(), QueueError> {
         let result = record.and_then(|record| {
             let offset = Offset::Offset(record.offset());

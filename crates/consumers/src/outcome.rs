@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fanwire_api::{ApiError, Outcome, PublishResponse};
 
-/// What becomes of a message.
+/// The fate of a message after its command: acknowledged, or tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Acknowledged.

@@ -1,7 +1,7 @@
 //! Tests of named keys: who a key belongs to, and how it is compared.
 //! In: options → out: holders of keys, counts.
 //! Uses private parts of the module. Never: HTTP, gRPC, commands.
-//! What a key permits is tested in `rights`.
+//! Rights of a key are tested in `rights`.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Tests of values in force: sources, members of lists, and what is masked.
 //! In: flags and variables → out: rows.
 //! Uses `LoadedConfig` without files. Never: a server.
-//! What must not be shown gets a line here.
+//! A new kind of secret gets a line here.
 
 use super::*;
 
