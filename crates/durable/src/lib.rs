@@ -152,8 +152,8 @@ async fn respond(State(streams): State<Arc<DurableStreams>>, request: Request<Bo
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0);
     streams.answer(request).await.unwrap_or_else(|refusal| {
         if let Some(peer) = peer.filter(|_| refusal.is_mistake()) {
-            let (status, text) = (refusal.status(), refusal.text());
-            streams.http_api.record_refused(status, "durable_streams", text, peer);
+            let HttpRefusal { status, text, .. } = &refusal;
+            streams.http_api.record_refused(*status, "durable_streams", text, peer);
         }
         refusal.into_response()
     })

@@ -25,13 +25,6 @@ use crate::storage::{StreamBatch, now_ms};
 use crate::table::StreamEntry;
 use crate::{DurableStreams, offset, request};
 
-/// The end of a wait.
-pub(crate) enum WaitResult {
-    Batch(StreamBatch),
-    /// Nothing came in time, or the server stops.
-    Nothing,
-}
-
 impl DurableStreams {
     pub(crate) async fn get(
         self: &Arc<Self>,
@@ -91,9 +84,9 @@ impl DurableStreams {
         let (start, content_type) = (first.next, first.content_type.clone());
         let waited = match first.payloads.is_empty() && !first.is_closed {
             true => self.wait(&entry, ReadStart::At(start), deadline).await?,
-            false => WaitResult::Batch(first),
+            false => Some(first),
         };
-        let WaitResult::Batch(batch) = waited else {
+        let Some(batch) = waited else {
             let response = reply(204)
                 .header(CONTENT_TYPE, content_type)
                 .header(NEXT_OFFSET, offset::format(start))
@@ -112,7 +105,7 @@ impl DurableStreams {
         Ok(finish(response.header(CACHE_CONTROL, "no-store"), body))
     }
 
-    /// Waits for content after a place, or the end of the stream.
+    /// Waits for content after a place, or the end of the stream; `None` when nothing came in time, or the server stops.
     ///
     /// # Errors
     /// 404 when the stream was removed, 410 when its content was.
@@ -121,7 +114,7 @@ impl DurableStreams {
         entry: &Arc<StreamEntry>,
         from: ReadStart,
         deadline: Instant,
-    ) -> Result<WaitResult, HttpRefusal> {
+    ) -> Result<Option<StreamBatch>, HttpRefusal> {
         let mut is_closing = self.is_closing.subscribe();
         loop {
             let changed = entry.changed.notified();
@@ -134,13 +127,13 @@ impl DurableStreams {
                 }
                 let batch = self.batch(&entry.channel, &mut state, from)?;
                 if !batch.payloads.is_empty() || batch.is_closed {
-                    return Ok(WaitResult::Batch(batch));
+                    return Ok(Some(batch));
                 }
             }
             tokio::select! {
                 () = changed => {}
-                () = sleep_until(deadline.into()) => return Ok(WaitResult::Nothing),
-                _ = is_closing.wait_for(|closing| *closing) => return Ok(WaitResult::Nothing),
+                () = sleep_until(deadline.into()) => return Ok(None),
+                _ = is_closing.wait_for(|closing| *closing) => return Ok(None),
             }
         }
     }

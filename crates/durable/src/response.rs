@@ -16,8 +16,8 @@ use crate::stream::StreamRefusal;
 /// A request that is not executed.
 #[derive(Debug)]
 pub(crate) struct HttpRefusal {
-    status: StatusCode,
-    text: String,
+    pub(crate) status: StatusCode,
+    pub(crate) text: String,
     headers: Vec<(HeaderName, String)>,
 }
 
@@ -30,14 +30,6 @@ impl HttpRefusal {
     pub(crate) fn with(mut self, name: HeaderName, value: impl ToString) -> Self {
         self.headers.push((name, value.to_string()));
         self
-    }
-
-    pub(crate) fn status(&self) -> StatusCode {
-        self.status
-    }
-
-    pub(crate) fn text(&self) -> &str {
-        &self.text
     }
 
     /// Whether an operator should know: all but what the protocol answers every day, as that a stream is missing or closed.

@@ -19,7 +19,7 @@ use crate::DurableStreams;
 use crate::content::{ContentKind, write_control};
 use crate::header::SSE_ENCODING;
 use crate::offset::{self, ReadStart};
-use crate::reads::{WaitResult, next_cursor};
+use crate::reads::next_cursor;
 use crate::response::{finish, reply};
 use crate::storage::StreamBatch;
 use crate::table::StreamEntry;
@@ -81,10 +81,7 @@ impl SseReader {
             Some(batch) => batch,
             None => {
                 let from = ReadStart::At(self.next);
-                match self.streams.wait(&self.entry, from, self.deadline).await {
-                    Ok(WaitResult::Batch(batch)) => batch,
-                    Ok(WaitResult::Nothing) | Err(_) => return None,
-                }
+                self.streams.wait(&self.entry, from, self.deadline).await.ok()??
             }
         };
         self.next = batch.next;

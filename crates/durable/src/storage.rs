@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use fanwire_broker::{Abandoned, Answer, Position};
+use fanwire_broker::{Answer, Position};
 use fanwire_node::Page;
 use fanwire_node::protocol::{ErrorCode, StreamPosition};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::DurableStreams;
@@ -48,7 +48,7 @@ impl DurableStreams {
         let missing = || HttpRefusal::new(404, "there is no such stream; PUT creates it");
         let entry = match self.table.find(channel) {
             Some(entry) => entry,
-            None if self.has_content(channel)? => self.adopt(channel)?,
+            None if self.oldest(channel)?.1 => self.adopt(channel)?,
             None => return Err(missing()),
         };
         let mut state = entry.state.lock();
@@ -71,7 +71,7 @@ impl DurableStreams {
         config: StreamConfig,
         fill: impl FnOnce(&Arc<StreamEntry>, &mut StreamState) -> Result<T, HttpRefusal>,
     ) -> Result<Option<T>, HttpRefusal> {
-        let start = self.oldest(channel)?;
+        let (start, _) = self.oldest(channel)?;
         let state = StreamState::new(config, start, now_ms());
         let look_at = state.expires_at_ms();
         let (channel, state) = (channel.into(), Mutex::new(state));
@@ -86,7 +86,9 @@ impl DurableStreams {
         }
         let filled = fill(&entry, &mut state);
         if filled.is_err() {
-            self.remove(&entry, &mut state)?;
+            // Nothing was stored. What others published stays.
+            state.is_removed = true;
+            self.table.remove(&entry);
         }
         filled.map(Some)
     }
@@ -176,7 +178,7 @@ impl DurableStreams {
     pub(crate) fn remove(
         &self,
         entry: &Arc<StreamEntry>,
-        state: &mut MutexGuard<'_, StreamState>,
+        state: &mut StreamState,
     ) -> Result<(), HttpRefusal> {
         state.is_removed = true;
         let removed = self.node.channels().remove_history(&entry.channel, Instant::now());
@@ -210,18 +212,13 @@ impl DurableStreams {
         }
     }
 
-    /// The position before the oldest stored publication, or that of the tail.
-    fn oldest(&self, channel: &str) -> Result<Position, HttpRefusal> {
+    /// The position before the oldest stored publication, or that of the tail; and whether there is one.
+    fn oldest(&self, channel: &str) -> Result<(Position, bool), HttpRefusal> {
         let page = Page { limit: Some(1), ..Page::default() };
         let slice = ready(self.node.channels().history(channel, &page, Instant::now()))?;
         let oldest = slice.publications.first().map(|one| one.offset.saturating_sub(1));
-        Ok(Position { offset: oldest.unwrap_or(slice.top.offset), ..slice.top })
-    }
-
-    fn has_content(&self, channel: &str) -> Result<bool, HttpRefusal> {
-        let page = Page { limit: Some(1), ..Page::default() };
-        let slice = ready(self.node.channels().history(channel, &page, Instant::now()))?;
-        Ok(!slice.publications.is_empty())
+        let offset = oldest.unwrap_or(slice.top.offset);
+        Ok((Position { offset, ..slice.top }, oldest.is_some()))
     }
 }
 
@@ -232,10 +229,7 @@ pub(crate) fn now_ms() -> u64 {
 }
 
 /// The result of a call of the memory engine, which never waits.
-fn ready<T>(answer: Answer<T, ErrorCode>) -> Result<T, HttpRefusal>
-where
-    ErrorCode: Abandoned,
-{
+fn ready<T>(answer: Answer<T, ErrorCode>) -> Result<T, HttpRefusal> {
     let result = answer.ready().unwrap_or(Err(ErrorCode::INTERNAL));
     result.map_err(HttpRefusal::of_channel)
 }

@@ -283,6 +283,9 @@ async fn a_format_of_the_namespace_holds_for_each_value_before_one_is_stored() {
     });
     assert_eq!(server.status("PUT", "a", &[JSON], "[{},1]").await, 400);
     assert_eq!(server.status("GET", "a", &[], "").await, 404, "nothing was created");
+    server.publish("log:b", "{}");
+    assert_eq!(server.status("PUT", "b", &[JSON], "[1]").await, 400);
+    assert_eq!(server.text("b").await, "[{}]", "what others published stays");
     server.send("PUT", "a", &[JSON], "[{}]").await;
     assert_eq!(server.status("POST", "a", &[JSON], "[{},1]").await, 400);
     assert_eq!(server.text("a").await, "[{}]");

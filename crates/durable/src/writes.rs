@@ -47,7 +47,7 @@ impl DurableStreams {
                 })
             });
             match existing {
-                Some(Err(refusal)) if refusal.status() == StatusCode::NOT_FOUND => {}
+                Some(Err(refusal)) if refusal.status == StatusCode::NOT_FOUND => {}
                 Some(response) => return response,
                 None => {}
             }
@@ -115,11 +115,7 @@ impl DurableStreams {
     }
 
     pub(crate) fn delete(&self, channel: &str) -> Result<Response, HttpRefusal> {
-        let entry = self.with_stream(channel, |entry, _| Ok(entry.clone()))?;
-        let mut state = entry.state.lock();
-        if !state.is_removed {
-            self.remove(&entry, &mut state)?;
-        }
+        self.with_stream(channel, |entry, state| self.remove(entry, state))?;
         Ok(finish(reply(204), Body::empty()))
     }
 
