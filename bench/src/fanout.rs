@@ -21,6 +21,7 @@ use fanwire_load::machine;
 use round::{Outcome, Round};
 use schedule::{Choice, channel};
 
+pub mod answers;
 pub mod round;
 pub mod schedule;
 
@@ -60,11 +61,14 @@ pub struct Fanout {
     /// Subscribers of Fanwire have unidirectional WebSockets, whose frames have no envelope.
     #[arg(long, conflicts_with_all = ["compression", "compare_compression", "noise", "compare_engines", "event_streams"])]
     uni_websocket: bool,
+    /// Compare answers of 4,000 characters that grow by `append` to their 800 pieces published alone, both in context.
+    #[arg(long, conflicts_with_all = ["compression", "compare_compression", "noise", "compare_engines", "event_streams", "uni_websocket"])]
+    answers: bool,
     /// Subscribers of both contenders speak TLS; publications do not.
     #[arg(long, conflicts_with = "compare_engines")]
     tls: bool,
     /// Compare Fanwire to another build of it, with `--compression` both in context.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["compare_compression", "noise", "compare_engines", "event_streams"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["answers", "compare_compression", "noise", "compare_engines", "event_streams"])]
     against: Option<PathBuf>,
     /// Publish the messages of this file instead of made-up data: `*.jsonl` a JSON text a line, `*.bin` bytes with their
     /// length before each (u32, little-endian), to subscribers that speak Protobuf.
@@ -103,6 +107,10 @@ pub enum Contender {
     },
     /// Fanwire with subscribers of unidirectional WebSockets.
     UniWebSockets,
+    /// Fanwire in context, with pieces of answers.
+    Pieces,
+    /// The same with answers that grow.
+    Answers,
     /// Fanwire without compression, whose publications come back to it through Redis.
     Redis,
 }
@@ -111,7 +119,7 @@ pub enum Contender {
 pub struct Publication {
     /// For the HTTP API.
     pub request: Vec<u8>,
-    /// For the bare loop: a frame as long as Fanwire's uncompressed one.
+    /// For the bare loop: a frame as long as Fanwire's uncompressed one. For [`Contender::Answers`] another request.
     pub trigger: Vec<u8>,
 }
 
@@ -131,7 +139,10 @@ impl Fanout {
         let (is_binary, payloads) = self.payloads()?;
         ensure!(!is_binary || !self.has_bare(), "the bare loop has no Protobuf{INSTEAD}");
         ensure!(!is_binary || !self.event_streams, "event streams have no Protobuf");
-        let publications = publications(&payloads, choice.all, self.uni_websocket)?;
+        let publications = match self.answers {
+            true => vec![answers::pieces()],
+            false => publications(&payloads, choice.all, self.uni_websocket)?,
+        };
         let certificate = self.tls.then(Certificate::new).transpose()?;
         let round = Round {
             binary: &binary,
@@ -167,6 +178,9 @@ impl Fanout {
         if self.noise {
             return [Contender::Bare; 2];
         }
+        if self.answers {
+            return [Contender::Pieces, Contender::Answers];
+        }
         match (self.compare_compression, self.compare_engines, &self.against) {
             (true, ..) => [fanwire(false), fanwire(true)],
             (_, true, _) => [fanwire(false), Contender::Redis],
@@ -187,6 +201,7 @@ impl Fanout {
         let each = usize::from(self.channels);
         let all = self.of.map_or(each, usize::from);
         ensure!(each <= all, "--channels {each}: there are only {all} (--of)");
+        ensure!(all == 1 || !self.answers, "--answers are in one channel");
         ensure!(all == 1 || !self.has_bare(), "the bare loop has one channel{INSTEAD}");
         Ok(Choice { each, all })
     }
@@ -264,6 +279,8 @@ impl fmt::Display for Contender {
             Contender::EventStreams { compression: true } => "fanwire, SSE in gzip",
             Contender::UniWebSockets => "fanwire, uni WS",
             Contender::Redis => "fanwire, Redis",
+            Contender::Pieces => "pieces alone",
+            Contender::Answers => "answers that grow",
         })
     }
 }

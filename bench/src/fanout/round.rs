@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::answers;
 use super::schedule::{Choice, Ledger, Schedule, channel};
 use super::{Contender, Publication};
 use crate::certificate::Certificate;
@@ -152,6 +153,7 @@ impl Round<'_> {
             Contender::Fanwire { compression }
             | Contender::Other { compression }
             | Contender::EventStreams { compression } => compression,
+            Contender::Pieces | Contender::Answers => true,
             Contender::Bare | Contender::Redis | Contender::UniWebSockets => false,
         };
         Profile {
@@ -243,7 +245,7 @@ impl Run<'_> {
             let publication = &publications[number % publications.len()];
             self.ledger.published(channel, now);
             self.publisher.publish(match self.contender {
-                Contender::Bare => &publication.trigger,
+                Contender::Bare | Contender::Answers => &publication.trigger,
                 _ => &publication.request,
             })?;
         }
@@ -261,6 +263,7 @@ fn of_contender(contender: Contender, redis: Option<&RedisServer>) -> serde_json
         (Contender::UniWebSockets, _) => {
             serde_json::json!({ "uni_websocket": { "enabled": true } })
         }
+        (Contender::Pieces | Contender::Answers, _) => answers::settings(),
         (_, Some(redis)) => serde_json::json!({ "engine": redis.engine() }),
         _ => serde_json::json!({}),
     }

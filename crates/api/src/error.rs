@@ -27,6 +27,9 @@ pub struct ApiError {
     /// Advice on what to change; "" if it is not known here.
     #[schemars(skip)]
     pub cause: &'static str,
+    /// The length of a text, which ends the cause.
+    #[schemars(skip)]
+    pub length: Option<u64>,
 }
 
 impl ApiError {
@@ -78,11 +81,17 @@ impl ApiError {
         Self { cause, ..self }
     }
 
+    /// The same error with the length of a text behind its cause.
+    pub(crate) const fn with_length(self, length: u64) -> Self {
+        Self { length: Some(length), ..self }
+    }
+
     /// The message of a reply.
     pub(crate) fn text(&self) -> Cow<'static, str> {
-        match (self.message, self.cause) {
-            (message, "") => message.into(),
-            (message, cause) => format!("{message}: {cause}").into(),
+        match (self.message, self.cause, self.length) {
+            (message, "", _) => message.into(),
+            (message, cause, None) => format!("{message}: {cause}").into(),
+            (message, cause, Some(length)) => format!("{message}: {cause} {length}").into(),
         }
     }
 }
@@ -142,7 +151,7 @@ impl fmt::Display for ApiError {
 impl std::error::Error for ApiError {}
 
 const fn row(code: u32, message: &'static str, http_status: u16, grpc_status: u8) -> ApiError {
-    ApiError { code, message, http_status, grpc_status, cause: "" }
+    ApiError { code, message, http_status, grpc_status, cause: "", length: None }
 }
 
 const INVALID: &str = "channel or data is invalid: see channel.max_length, channel_regex, publication_data_format and delivery";

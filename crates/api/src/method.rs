@@ -3,6 +3,7 @@
 //! Uses JSON through serde only; never HTTP.
 //! A method is one row of the table below, one row in `names.rs` and one file `method/NAME.rs`.
 
+pub(crate) mod append;
 pub(crate) mod batch;
 pub(crate) mod broadcast;
 pub(crate) mod channels;
@@ -35,6 +36,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::json::Object;
 use crate::{Api, ApiError, Method};
+use append::{AppendRequest, AppendResult};
 use batch::{BatchReply, BatchRequest};
 use broadcast::{BroadcastRequest, BroadcastResult};
 use channels::{ChannelsRequest, ChannelsResult};
@@ -146,6 +148,8 @@ methods! {
     built {
         Publish = publish(PublishRequest) -> PublishResult,
             "Publishes to all subscribers of one channel.";
+        Append = append(AppendRequest) -> AppendResult,
+            "Appends to a message that grows, and publishes it as a whole.";
         Broadcast = broadcast(BroadcastRequest) -> BroadcastResult,
             "Publishes the same data into many channels.";
         Unsubscribe = unsubscribe(UnsubscribeRequest) -> Empty,

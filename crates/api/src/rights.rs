@@ -53,6 +53,7 @@ impl Command {
     fn channels(&self) -> &[String] {
         match self {
             Self::Publish(request) => from_ref(&request.channel),
+            Self::Append(request) => from_ref(&request.channel),
             Self::Broadcast(request) => &request.channels,
             Self::Subscribe(request) => from_ref(&request.channel),
             Self::Unsubscribe(request) => from_ref(&request.channel),

@@ -13,7 +13,10 @@ use std::time::{Duration, Instant};
 
 use fanwire_protocol::{ClientInfo, Publication};
 
-use crate::{Answer, Change, ClientId, DeliveryClass, Epoch, Position};
+use crate::{
+    Answer, Append, AppendRefusal, Appended, BrokerError, Change, ClientId, DeliveryClass, Epoch,
+    Position,
+};
 
 pub use memory::MemoryBroker;
 
@@ -50,6 +53,10 @@ pub use memory::MemoryBroker;
 /// less, if the stream still had that one when it stored the new one; reading and storing are one atomic step. Otherwise,
 /// and when the new one is not stored, it arrives as [`Delta::Alone`](crate::Delta::Alone).
 ///
+/// **Growing messages.** A stream stores the newest publication of each growing message; it replaces the one before it, whose
+/// offset is then missing in reads. Live, each one arrives with the next offset. Fragments of one message take effect in one
+/// order on all nodes. Other texts of a message are never published: each is the one before with more text behind it.
+///
 /// When `retention` keeps no history there is no stream, and positions are empty.
 pub trait Broker: Send + Sync {
     /// Publishes and returns the position in the channel's stream, empty with `skip_history` or without history.
@@ -67,6 +74,27 @@ pub trait Broker: Send + Sync {
         retention: Retention,
         now: Instant,
     ) -> Answer<Position>;
+
+    /// Appends to a growing message, or publishes its text that waits. The first fragment and a final one are published at
+    /// once, others when the last publication is as old as [`AppendLimits::interval`](crate::AppendLimits::interval). Call it
+    /// with a `retention` that keeps history.
+    ///
+    /// A message is forgotten when nothing was appended for the `ttl` of the retention, a final one after
+    /// [`FINAL_TTL`](crate::FINAL_TTL) at the latest. A broker without growing messages need not implement it.
+    ///
+    /// # Errors
+    /// [`BrokerError::Unavailable`](crate::BrokerError::Unavailable); the caller may retry. A fragment with `at` is then not
+    /// appended twice.
+    fn append(
+        &self,
+        channel: &str,
+        append: Append,
+        retention: Retention,
+        now: Instant,
+    ) -> Answer<Result<Appended, AppendRefusal>> {
+        let _ = (channel, append, retention, now);
+        Answer::now(Err(BrokerError::Unavailable))
+    }
 
     /// Returns stored publications and the top of the stream, both read at the same moment.
     ///
@@ -179,6 +207,9 @@ pub struct StreamSlice {
     /// A position of the previous epoch: up to its offset, both epochs have the same publications. The default when
     /// nothing was inherited.
     pub inherited: Position,
+    /// The newest offset that is not stored for another reason than a newer publication of its message. `None` in a stream
+    /// without growing messages, where the offsets up to the top have no gap.
+    pub dropped: Option<u64>,
 }
 
 impl StreamSlice {

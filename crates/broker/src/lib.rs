@@ -12,6 +12,7 @@ mod deliver;
 mod delivery_class;
 mod delta;
 mod error;
+mod growing;
 mod position;
 mod presence;
 mod revocations;
@@ -33,6 +34,7 @@ pub use deliver::{Change, Deliver, DeliverOptions};
 pub use delivery_class::DeliveryClass;
 pub use delta::Delta;
 pub use error::BrokerError;
+pub use growing::{Append, AppendLimits, AppendRefusal, Appended, FINAL_TTL, Fragment};
 pub use position::{Epoch, Position};
 pub use presence::{MemoryPresence, Presence, PresencePage, PresenceStats};
 pub use revocations::{

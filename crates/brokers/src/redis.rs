@@ -14,6 +14,7 @@ mod consistent_hash;
 mod dial;
 mod error;
 mod error_hint;
+mod growing;
 mod health;
 mod keys;
 mod location;

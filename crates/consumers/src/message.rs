@@ -172,8 +172,9 @@ fn switch(text: &str) -> Result<bool, SkipCause> {
 pub(crate) const MESSAGE_BYTES_MAX: usize = BODY_BYTES_MAX;
 
 /// Methods that change something and whose result does not have to be read.
-const EXECUTED: [Method; 7] = [
+const EXECUTED: [Method; 8] = [
     Method::Publish,
+    Method::Append,
     Method::Broadcast,
     Method::Subscribe,
     Method::Unsubscribe,

@@ -67,7 +67,12 @@ impl Unrecovered {
             {
                 Self::Epoch
             }
-            (RecoveryMode::Stream, Some(oldest)) if oldest == claimed.offset + 1 => Self::Limit,
+            (RecoveryMode::Stream, Some(oldest)) if has_all_after(claimed.offset, oldest, read) => {
+                Self::Limit
+            }
+            (RecoveryMode::Stream, Some(_)) if read.dropped.is_some() => {
+                if read.publications.len() >= history_size { Self::Size } else { Self::Ttl }
+            }
             (RecoveryMode::Stream, Some(oldest)) => {
                 let kept = read.top.offset.saturating_sub(oldest) + 1;
                 if kept >= history_size as u64 { Self::Size } else { Self::Ttl }
@@ -107,6 +112,15 @@ pub(crate) fn recover(
     }
 }
 
+/// Whether history has all publications after `offset` if `oldest` is the first of them there. Those that a newer publication
+/// of their growing message replaced are not missing.
+fn has_all_after(offset: u64, oldest: u64, read: &StreamSlice) -> bool {
+    match read.dropped {
+        Some(dropped) => offset >= dropped,
+        None => oldest.checked_sub(1) == Some(offset),
+    }
+}
+
 /// Everything after the claimed position, without a gap, up to the top. Publications that the filter drops count as
 /// present.
 fn recover_stream(
@@ -115,13 +129,13 @@ fn recover_stream(
     filter: Option<&Filter>,
 ) -> Option<Vec<Publication>> {
     let same_epoch = read.continues(claimed.offset, claimed.epoch);
-    let StreamSlice { mut publications, top, .. } = read;
-    let complete = match (publications.first(), publications.last()) {
+    let complete = match (read.publications.first(), read.publications.last()) {
         (Some(first), Some(last)) => {
-            first.offset.checked_sub(1) == Some(claimed.offset) && last.offset == top.offset
+            has_all_after(claimed.offset, first.offset, &read) && last.offset == read.top.offset
         }
-        _ => claimed.offset == top.offset,
+        _ => claimed.offset == read.top.offset,
     };
+    let StreamSlice { mut publications, .. } = read;
     if !same_epoch || !complete {
         return None;
     }

@@ -6,6 +6,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { EventEmitter } from 'node:events';
+import { createServer } from 'node:net';
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -23,15 +24,15 @@ const WEBSOCKET = "import WebSocket from 'ws'; globalThis.WebSocket ??= WebSocke
 
 /** A page with its server: writes its files into a folder and starts its programs there. */
 class Recipe {
-  static async open(t, page, apiKey) {
+  static async open(t, page, { apiKey, port = 3000, names = ['fanwire.yaml', 'backend.mjs', 'client.mjs'] } = {}) {
     const text = readFileSync(new URL(`../../../docs/recipes/${page}`, import.meta.url), 'utf8');
     // The server refuses the secrets of the page, as everybody knows them.
     const found = [...text.matchAll(/^```\w+ (\S+)\n(.*?)^```$/gms)].map(([, name, block]) => [
       name,
-      block.replaceAll('change-me', SECRET),
+      block.replaceAll('change-me', SECRET).replace('127.0.0.1:3000/rpc', `127.0.0.1:${port}/rpc`),
     ]);
     const files = Object.fromEntries(found);
-    assert.deepEqual(Object.keys(files), ['fanwire.yaml', 'backend.mjs', 'client.mjs']);
+    assert.deepEqual(Object.keys(files), names);
     const { code, text: said } = await check(files['fanwire.yaml']);
     assert.ok(code === 0 && !said.includes('warning:'), said);
     const recipe = Object.assign(new Recipe(), { t, server: await startWith(files['fanwire.yaml'], apiKey) });
@@ -46,8 +47,11 @@ class Recipe {
 
   /** Starts a program of the page; `lines` has what it prints. */
   start(file, programArguments = [], environment = {}) {
+    const isPython = file.endsWith('.py');
+    const program = isPython ? 'python3' : process.execPath;
+    const node = isPython ? [] : ['--import', './websocket.mjs'];
     const child = inCharge(
-      spawn(process.execPath, ['--import', './websocket.mjs', file, ...programArguments], {
+      spawn(program, [...node, file, ...programArguments], {
         cwd: this.folder,
         env: { ...process.env, FANWIRE_URL: this.server.http, WEBSOCKET_URL: this.server.websocket, ...environment },
         stdio: ['pipe', 'pipe', 'inherit'],
@@ -133,3 +137,46 @@ test('a game: players steer, see themselves move, and get every event', async (t
     await player.printed(/^goal bob$/);
   }
 });
+
+/** A port that no program listens on. */
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+for (const backend of ['backend.mjs', 'backend.py']) {
+  test(`answers of a model by ${backend}: a reload, a second tab, a phone, and stop`, async (t) => {
+    const port = await freePort();
+    const names = ['fanwire.yaml', 'backend.mjs', 'backend.py', 'client.mjs', 'phone.mjs'];
+    const recipe = await Recipe.open(t, 'ai-answers.md', { port, names });
+    await recipe.start(backend, [], { PORT: String(port) }).printed(/^backend on port/);
+    const texts = (reader) => reader.lines.items.map((line) => line.split(' ').slice(2).join(' ')).filter(Boolean);
+
+    const page = recipe.start('client.mjs', ['Why is the sky blue?']);
+    await page.printed(/^grows \d+ You asked: Why is the sky blue\? Let me think /);
+    const tab = recipe.start('client.mjs');
+    const phone = recipe.start('phone.mjs');
+    const readers = [page, tab, phone];
+    const ends = await Promise.all(readers.map((reader) => reader.printed(/^final /)));
+    assert.ok(ends[0].length > 500, ends[0]);
+    assert.deepEqual(ends, [ends[0], ends[0], ends[0]]);
+    assert.ok(texts(tab)[0].startsWith('You asked: Why is the sky blue? Let me think '), 'the tab joined in the middle');
+    for (const reader of readers) {
+      const read = texts(reader);
+      assert.ok(read.every((text, at) => at === 0 || text.startsWith(read[at - 1])), 'texts only grow');
+    }
+
+    const again = recipe.start('client.mjs');
+    await again.printed(/^ready$/);
+    assert.deepEqual(again.lines.items, [ends[0], 'ready'], 'a reload costs one publication');
+
+    const other = recipe.start('client.mjs', ['Are you sure?']);
+    await other.printed(/^grows \d+ You asked: Are you sure\? Let me think /);
+    other.write('stop');
+    const stopped = await phone.printed(/^final \d+ You asked: Are you sure/);
+    assert.ok(stopped.length < ends[0].length, stopped);
+  });
+}

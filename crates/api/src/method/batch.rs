@@ -79,7 +79,7 @@ impl Api {
             };
             let budget = ReplyBudget::default();
             let started =
-                stream::iter(request.commands).map(|command| self.reply(command, &budget));
+                stream::iter(request.commands).map(|command| reply(self, command, &budget));
             let mut started = started.buffered(at_once);
             while let Some(reply) = started.next().await {
                 replies.push(reply);
@@ -89,31 +89,31 @@ impl Api {
         })
         .await
     }
+}
 
-    /// Runs one command; 104 for a batch inside a batch, 111 when the replies before it are too large.
-    fn reply<'a>(
-        &'a self,
-        command: Result<Command, ApiError>,
-        budget: &'a ReplyBudget,
-    ) -> BoxFuture<'a, Reply> {
-        Box::pin(async move {
-            let reads = command.as_ref().is_ok_and(Command::is_read);
-            let admitted = if reads { budget.admit_read() } else { Ok(()) };
-            let outcome = match admitted.and(command) {
-                Ok(Command::Batch(_)) => {
-                    Err(ApiError::NOT_FOUND.because("a batch cannot contain a batch"))
-                }
-                Ok(command) => self.run(command).await,
-                Err(error) => Err(error),
-            };
-            if let Err(error) = &outcome {
-                self.log_error("batch", error, Named::default, None, "");
+/// Runs one command; 104 for a batch inside a batch, 111 when the replies before it are too large.
+fn reply<'a>(
+    api: &'a Api,
+    command: Result<Command, ApiError>,
+    budget: &'a ReplyBudget,
+) -> BoxFuture<'a, Reply> {
+    Box::pin(async move {
+        let reads = command.as_ref().is_ok_and(Command::is_read);
+        let admitted = if reads { budget.admit_read() } else { Ok(()) };
+        let outcome = match admitted.and(command) {
+            Ok(Command::Batch(_)) => {
+                Err(ApiError::NOT_FOUND.because("a batch cannot contain a batch"))
             }
-            let reply = outcome.map_or_else(|error| Reply::Error { error }, Reply::Outcome);
-            budget.hold(if reads { json_bytes(&reply) } else { 0 });
-            reply
-        })
-    }
+            Ok(command) => api.run(command).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &outcome {
+            api.log_error("batch", error, Named::default, None, "");
+        }
+        let reply = outcome.map_or_else(|error| Reply::Error { error }, Reply::Outcome);
+        budget.hold(if reads { json_bytes(&reply) } else { 0 });
+        reply
+    })
 }
 
 fn items<'de, D: Deserializer<'de>>(

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod any_bytes;
+mod append;
 mod authentication;
 mod batch;
 mod control;

@@ -4,6 +4,7 @@
 //! Change here: the promises that all brokers share. What one broker adds is tested next to it.
 
 mod deltas;
+mod growing;
 mod streams;
 
 use std::sync::{Arc, Condvar, Mutex};
@@ -34,6 +35,7 @@ pub fn check(make: MakeBroker<'_>) {
     joins_and_leaves_keep_their_order_among_publications(make);
     streams::check(make);
     deltas::check(make);
+    growing::check(make);
 }
 
 fn a_publication_arrives_complete(make: MakeBroker<'_>) {

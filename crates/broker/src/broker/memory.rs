@@ -5,6 +5,7 @@
 //! epochs without a stream in `memory/epochs.rs`, idempotency in `memory/results.rs`; the promises are in `broker.rs`.
 
 mod epochs;
+mod growth;
 mod results;
 mod stream;
 mod streams;
@@ -19,7 +20,9 @@ use hashbrown::DefaultHashBuilder;
 use parking_lot::Mutex;
 
 use super::{Broker, PublishOptions, Query, Retention, StreamSlice};
-use crate::{Answer, Change, Deliver, DeliverOptions, Delta, Position};
+use crate::{
+    Answer, Append, AppendRefusal, Appended, Change, Deliver, DeliverOptions, Delta, Position,
+};
 use results::{IdempotencyKey, Results};
 use streams::Streams;
 
@@ -149,6 +152,31 @@ impl Broker for MemoryBroker {
             results.insert(key, position, now, IDEMPOTENCY_BYTES_MAX / STRIPES);
         }
         Answer::now(Ok(position))
+    }
+
+    fn append(
+        &self,
+        channel: &str,
+        append: Append,
+        retention: Retention,
+        now: Instant,
+    ) -> Answer<Result<Appended, AppendRefusal>> {
+        let (hashed, stripe) = self.stripe(channel);
+        let streams = &mut stripe.lock().streams;
+        let (grown, bytes) = streams.with(hashed, now, |stream| {
+            stream.touch(retention, now);
+            stream.grow(&append, retention, now)
+        });
+        self.count(bytes, streams);
+        let result = grown.map(|(appended, publication)| {
+            if let Some((publication, delta)) = publication {
+                let epoch = appended.position.epoch;
+                let options = DeliverOptions { epoch, delta, ..DeliverOptions::new(now) };
+                self.deliver.deliver(channel, publication, options);
+            }
+            appended
+        });
+        Answer::now(Ok(result))
     }
 
     fn history(

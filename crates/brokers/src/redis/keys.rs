@@ -32,6 +32,8 @@ pub(crate) enum KeyKind {
     Members,
     /// Hash: user id to the number of its clients.
     Users,
+    /// Sorted set: keys of growing messages by the millisecond at which they are forgotten.
+    Growing,
     /// Hash: the status of a user, whose id stands in place of the channel.
     Status,
 }
@@ -71,6 +73,11 @@ impl Keys {
         format!("{}.result.{}.{OPEN}{channel}{CLOSE}.{key}", self.prefix, channel.len())
     }
 
+    /// The name of the hash of a growing message, made in the same way.
+    pub(crate) fn of_message(&self, channel: &str, key: &str) -> String {
+        format!("{}.message.{}.{OPEN}{channel}{CLOSE}.{key}", self.prefix, channel.len())
+    }
+
     /// A name of the blocks and revocations, which have one slot.
     pub(crate) fn of_revocations(&self, name: &str) -> String {
         format!("{}.{{revocations}}.{name}", self.prefix)
@@ -101,13 +108,14 @@ impl Keys {
 
 impl KeyKind {
     /// All kinds, in the order of the variants.
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::PubSub,
         Self::Stream,
         Self::Meta,
         Self::Ends,
         Self::Members,
         Self::Users,
+        Self::Growing,
         Self::Status,
     ];
 
@@ -119,6 +127,7 @@ impl KeyKind {
             Self::Ends => "presence.ends",
             Self::Members => "presence.members",
             Self::Users => "presence.users",
+            Self::Growing => "growing",
             Self::Status => "status",
         }
     }

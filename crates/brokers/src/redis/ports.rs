@@ -8,16 +8,17 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fanwire_broker::{
-    Answer, Broker, BrokerError, Bus, Change, Position, Presence, PresencePage, PresenceStats,
-    PublishOptions, Query, Retention, RevocationChange, RevocationCursor, RevocationListener,
-    RevocationPage, RevocationStore, StreamSlice, UserStatus, UserStatusChange, UserStatusStore,
+    Answer, Append, AppendRefusal, Appended, Broker, BrokerError, Bus, Change, Position, Presence,
+    PresencePage, PresenceStats, PublishOptions, Query, Retention, RevocationChange,
+    RevocationCursor, RevocationListener, RevocationPage, RevocationStore, StreamSlice, UserStatus,
+    UserStatusChange, UserStatusStore,
 };
 use fanwire_protocol::{ClientInfo, Publication};
 
 use super::error::Failure;
 use super::location::Location;
 use super::wire::{RedisCommand, number};
-use super::{Redis, members, revocations, statuses, stream};
+use super::{Redis, growing, members, revocations, statuses, stream};
 
 impl Broker for Redis {
     fn publish(
@@ -32,6 +33,21 @@ impl Broker for Redis {
         let command = stream::publish(&self.keys, channel, publication, options, retention);
         self.command_connection(channel)
             .send(command, |reply| done(reply.and_then(stream::read_published)));
+        answer
+    }
+
+    fn append(
+        &self,
+        channel: &str,
+        append: Append,
+        retention: Retention,
+        now: Instant,
+    ) -> Answer<Result<Appended, AppendRefusal>> {
+        let (done, answer) = later();
+        let now_ms = self.ms(channel, now);
+        let command = growing::append(&self.keys, channel, &append, retention, now_ms);
+        self.command_connection(channel)
+            .send(command, |reply| done(reply.and_then(growing::read_appended)));
         answer
     }
 

@@ -13,6 +13,7 @@ use super::wire::RedisCommand;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Script {
     Publish,
+    Append,
     History,
     PresenceAdd,
     PresenceRemove,
@@ -43,6 +44,7 @@ impl Script {
         matches!(
             self,
             Self::Publish
+                | Self::Append
                 | Self::PresenceAdd
                 | Self::PresenceRemove
                 | Self::RevocationsChange
@@ -63,9 +65,10 @@ struct Source {
 }
 
 /// Sources of the scripts, in the order of [`Script`].
-static SOURCES: LazyLock<[Source; 10]> = LazyLock::new(|| {
+static SOURCES: LazyLock<[Source; 11]> = LazyLock::new(|| {
     [
-        [REPLICATION_HISTORY, PUBLISH].concat(),
+        [REPLICATION_HISTORY, STORE, PUBLISH].concat(),
+        [REPLICATION_HISTORY, STORE, APPEND].concat(),
         [REPLICATION_HISTORY, HISTORY].concat(),
         [PRESENCE, PRESENCE_ADD].concat(),
         [PRESENCE, PRESENCE_REMOVE].concat(),
@@ -88,6 +91,9 @@ fn hexadecimal(bytes: &[u8]) -> String {
 
 /// Shared by publishing and reading.
 const REPLICATION_HISTORY: &str = include_str!("script/replication_history.lua");
+/// Shared by publishing and appending.
+const STORE: &str = include_str!("script/store.lua");
+const APPEND: &str = include_str!("script/append.lua");
 const PUBLISH: &str = include_str!("script/publish.lua");
 const HISTORY: &str = include_str!("script/history.lua");
 /// Shared by adding, removing and counting members.

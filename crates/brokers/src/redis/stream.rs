@@ -15,7 +15,7 @@ use super::health::Health;
 use super::keys::{KeyKind, Keys};
 use super::record::{Record, RecordBody as _, read_position};
 use super::script::Script;
-use super::wire::{RedisCommand, parts, text};
+use super::wire::{RedisCommand, number, parts, text};
 
 /// The command that publishes.
 pub(crate) fn publish(
@@ -122,7 +122,8 @@ pub(crate) fn read_slice(
     health: &Health,
 ) -> Result<StreamSlice, Failure> {
     let reply = parts(reply).ok_or(Failure::Refused)?;
-    let [top, entries, inherited] = reply.try_into().map_err(|_| Failure::Refused)?;
+    let [top, entries, inherited, dropped] = reply.try_into().map_err(|_| Failure::Refused)?;
+    let mut dropped = number(dropped);
     let [top, inherited] = [top, inherited].map(position);
     let (top, inherited) = (top.ok_or(Failure::Refused)?, inherited.ok_or(Failure::Refused)?);
     let entries = parts(entries).ok_or(Failure::Refused)?;
@@ -136,10 +137,11 @@ pub(crate) fn read_slice(
                     break;
                 }
                 publications.clear();
+                dropped = dropped.map(|_| top.offset);
             }
         }
     }
-    Ok(StreamSlice { publications, top, inherited })
+    Ok(StreamSlice { publications, top, inherited, dropped })
 }
 
 /// The command that deletes the stored publications and keeps the position.
@@ -173,7 +175,7 @@ fn send(keys: &Keys, channel: &str, record: &Record) -> RedisCommand {
 }
 
 /// Milliseconds for a time to live. Redis requires less than 2⁶³; 0 means no end, so a short time becomes 1.
-fn millis(time: Duration) -> u64 {
+pub(super) fn millis(time: Duration) -> u64 {
     if time.is_zero() { 0 } else { time.as_millis().clamp(1, TTL_MS_MAX.into()) as u64 }
 }
 
@@ -182,4 +184,4 @@ const RESULT_TTL_MS: u64 = 300_000;
 /// A thousand years.
 const TTL_MS_MAX: u64 = 31_557_600_000_000;
 /// Bytes for the numbers of a call.
-const ARGUMENT_BYTES: usize = 64;
+pub(super) const ARGUMENT_BYTES: usize = 64;

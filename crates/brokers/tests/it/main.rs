@@ -9,6 +9,7 @@ mod conformance;
 mod control;
 mod faults;
 mod foreign;
+mod growing;
 mod network;
 mod node;
 mod presence;

@@ -11,7 +11,8 @@ use fanwire_node::options::{
 };
 
 use super::{
-    COUNT, COUNT_FROM_1, LIFETIME, LIST, RATE_INTERVAL, RATE_LIMIT, SWITCH, TEXT, duration, integer,
+    BYTES, COUNT, COUNT_FROM_1, LIFETIME, LIST, RATE_INTERVAL, RATE_LIMIT, SWITCH, TEXT, duration,
+    integer,
 };
 use crate::Config;
 use crate::key::{FromValue, Kind, Value, rows};
@@ -100,6 +101,12 @@ rows! { NAMESPACE: Namespace;
         "History: how long they are kept after the newest one, in whole seconds; set together with history_size.";
     "history_meta_ttl", LIFETIME, "0s" => [history_meta_ttl],
         "How long offset and epoch are kept after the channel was last published to or read; 0s as channel.history_meta_ttl.";
+    "append_interval", duration(Duration::from_millis(1), Duration::from_secs(10)), "40ms" => [append.interval],
+        "Fanwire only: a message that grows by append is published at most once in this time, with all its text; the first and the final append are published at once.";
+    "append_message_size_max", BYTES, "65536" => [append.message_bytes_max],
+        "Fanwire only: most bytes of such a message, of its text in UTF-8 and its other fields; an append beyond it is refused.";
+    "append_messages_max", COUNT_FROM_1, "100" => [append.messages_max],
+        "Fanwire only: most such messages of a channel that are not final; one is forgotten when nothing was appended for history_ttl.";
     "allow_tags_filter", SWITCH, "false" => [allow_tags_filter],
         "Subscribers may choose publications by their tags, with a filter in the subscribe command.";
     "allow_user_limited_channels", SWITCH, "false" => [allow_user_limited_channels],

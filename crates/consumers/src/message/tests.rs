@@ -76,6 +76,7 @@ fn methods_that_read_and_batches_are_not_executed() {
         "history_remove",
         "subscribe",
         "refresh",
+        "append",
     ];
     assert_eq!(names, all);
     for wrong in ["Publish", "publish ", "batch", "history", "rpc", "nothing"] {

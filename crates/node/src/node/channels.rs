@@ -3,6 +3,7 @@
 //! Uses: channel rules, the ports, the router, the cluster for lists. Never: sessions, HTTP.
 //! Change here: methods of the server API, with their checks. `channels/sessions.rs` has those after a session's checks.
 
+mod growing;
 mod sessions;
 mod several;
 

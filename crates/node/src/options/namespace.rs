@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use fanwire_area::Grid;
-use fanwire_broker::Retention;
+use fanwire_broker::{AppendLimits, Retention};
 
 use super::{
     AreaOptions, CompressionPolicy, DataFormat, DeliveryOptions, ProxyChoice, Rate, RecoveryMode,
@@ -75,6 +75,8 @@ pub struct Namespace {
     pub auto_cache_recover: bool,
     /// How long offset and epoch are kept, at least `history_ttl`; zero = as in `channel.history_meta_ttl`.
     pub history_meta_ttl: Duration,
+    /// Limits of messages that backends append to.
+    pub append: AppendLimits,
     /// Clients may choose publications by their tags.
     pub allow_tags_filter: bool,
     /// Kinds of deltas a subscriber may negotiate; only [`FOSSIL`](Self::FOSSIL) is supported.

@@ -20,7 +20,7 @@ fn read(query: Query, oldest: u64) -> StreamSlice {
     let publications = offsets.into_iter().map(publication).collect();
     let before = Epoch::parse("epochold").expect("eight notices");
     let inherited = Position { offset: 7, epoch: before };
-    StreamSlice { publications, top: Position { offset: 9, epoch }, inherited }
+    StreamSlice { publications, top: Position { offset: 9, epoch }, inherited, dropped: None }
 }
 
 fn check(mode: RecoveryMode, claimed: (u64, &str), limit: usize, expect: Option<&[u64]>) {
@@ -65,6 +65,33 @@ fn the_cause_of_a_missing_recovery_is_named() {
     check(6, (4, "epochone"), 300, 4, Unrecovered::Size);
     check(6, (4, "epochone"), 300, 5, Unrecovered::Ttl);
     check(10, (4, "epochone"), 300, 5, Unrecovered::Ttl);
+}
+
+/// A message grew at the offsets 3, 5, 7 and 9; another publication is at 6; those up to 2 are gone.
+#[test]
+fn publications_that_their_message_replaced_are_not_missing() {
+    let epoch = Epoch::parse("epochone").expect("eight notices");
+    let check = |offset, limit, expect: Result<&[u64], Unrecovered>| {
+        let claimed = ClaimedPosition { offset, epoch: "epochone" };
+        let after = [6, 9].into_iter().filter(|one| *one > offset).take(limit);
+        let publications = after.map(|offset| Publication { offset, ..Publication::default() });
+        let publications = publications.collect();
+        let top = Position { offset: 9, epoch };
+        let read =
+            StreamSlice { publications, top, dropped: Some(2), inherited: Position::default() };
+        let cause = Unrecovered::cause(RecoveryMode::Stream, claimed, &read, 2);
+        let recovered = recover(RecoveryMode::Stream, claimed, read, None).ok_or(cause);
+        let offsets = recovered.map(|all| Vec::from_iter(all.iter().map(|one| one.offset)));
+        assert_eq!(offsets, expect.map(<[u64]>::to_vec), "{offset}");
+    };
+    check(9, 300, Ok(&[]));
+    check(7, 300, Ok(&[9]));
+    check(6, 300, Ok(&[9]));
+    check(5, 300, Ok(&[6, 9]));
+    check(2, 300, Ok(&[6, 9]));
+    check(1, 300, Err(Unrecovered::Size));
+    check(10, 300, Err(Unrecovered::Epoch));
+    check(4, 1, Err(Unrecovered::Limit));
 }
 
 #[test]

@@ -4,14 +4,19 @@
 //! Change here: how a publication is stored and read. The set of streams lives in `streams.rs`.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use fanwire_protocol::{ClientInfo, Publication};
 
-use crate::{Epoch, Position, PublishOptions, Query, Retention, StreamSlice};
+use super::growth::{Growth, deadline};
+use crate::{
+    Append, AppendRefusal, Appended, Delta, Epoch, Position, PublishOptions, Query, Retention,
+    StreamSlice,
+};
 
-/// A stream in one epoch. Its stored publications have consecutive offsets up to `top`, so none stores its own.
+/// A stream in one epoch. Its stored publications have consecutive offsets up to `top`, so none stores its own, until a
+/// message grows.
 #[derive(Debug)]
 pub(super) struct Stream {
     /// Oldest first; the last one has the offset `top`.
@@ -26,6 +31,8 @@ pub(super) struct Stream {
     until: Option<Instant>,
     /// Approximate memory of `stored`.
     bytes: usize,
+    /// Growing messages; `None` in a stream that never had any.
+    growth: Option<Box<Growth>>,
 }
 
 /// A stored publication: 40 bytes, plus a payload that is shared with all broadcasts of it.
@@ -53,6 +60,7 @@ impl Stream {
             stored_until: None,
             until: None,
             bytes: 0,
+            growth: None,
         }
     }
 
@@ -60,9 +68,9 @@ impl Stream {
         self.top
     }
 
-    /// Approximate memory of its stored publications.
+    /// Approximate memory of its stored publications and growing messages.
     pub(super) fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes + self.growth.as_ref().map_or(0, |growth| growth.bytes)
     }
 
     /// Whether no publication is stored now.
@@ -82,13 +90,65 @@ impl Stream {
         }
     }
 
-    /// Drops the stored publications. Returns false when there were none.
+    /// Drops the stored publications and growing messages. Returns false when no publication was stored.
     pub(super) fn clear(&mut self) -> bool {
+        self.growth = None;
+        self.clear_history()
+    }
+
+    /// Drops the stored publications. Returns false when there were none.
+    pub(super) fn clear_history(&mut self) -> bool {
         let had_some = !self.stored.is_empty();
         self.stored = VecDeque::new();
         self.stored_until = None;
         self.bytes = 0;
+        if let Some(growth) = &mut self.growth {
+            growth.drop_all(self.top.offset);
+        }
         had_some
+    }
+
+    /// Applies a change of a growing message. Returns its publication if one is due now; it is stored then, in place of the
+    /// one before it.
+    ///
+    /// # Errors
+    /// The refusal; nothing has changed.
+    pub(super) fn grow(
+        &mut self,
+        append: &Append,
+        retention: Retention,
+        now: Instant,
+    ) -> Result<(Appended, Option<(Publication, Delta)>), AppendRefusal> {
+        let (top, count) = (self.top.offset, self.stored.len());
+        let mut growth = self.growth.take().unwrap_or_else(|| Box::new(Growth::new(top, count)));
+        let applied = growth.apply(append, retention, now).map(|(mut appended, due)| {
+            let publication = due.map(|message| {
+                let data = message.publish(now);
+                let replaced = message.position.offset;
+                appended.position = Position { offset: top + 1, ..self.top };
+                message.position = appended.position;
+                (Publication { data, offset: top + 1, ..append.publication.clone() }, replaced)
+            });
+            (appended, publication)
+        });
+        self.growth = Some(growth);
+        let (appended, publication) = applied?;
+        let publication = publication.map(|(publication, replaced)| {
+            let delta = Delta::candidate(append.delta, self.newest());
+            self.remove(replaced);
+            self.append(&publication, &PublishOptions::default(), retention, now);
+            (publication, delta)
+        });
+        Ok((appended, publication))
+    }
+
+    /// Removes a stored publication that a newer one of its message replaces.
+    fn remove(&mut self, offset: u64) {
+        let Some(growth) = &mut self.growth else { return };
+        if let Ok(index) = growth.offsets.binary_search(&offset) {
+            growth.offsets.remove(index);
+            self.bytes -= self.stored.remove(index).map_or(0, |stored| stored.bytes());
+        }
     }
 
     /// Extends the lifetime of offset and epoch, at each publish and read.
@@ -123,11 +183,17 @@ impl Stream {
         let stored = Stored::of(publication);
         self.bytes += stored.bytes();
         self.stored.push_back(stored);
+        self.top.offset += 1;
+        if let Some(growth) = &mut self.growth {
+            growth.offsets.push_back(self.top.offset);
+        }
         while self.stored.len() > retention.size {
             let oldest = self.stored.pop_front().expect("it is not empty");
             self.bytes -= oldest.bytes();
+            if let Some(growth) = &mut self.growth {
+                growth.dropped = growth.offsets.pop_front().expect("one for each publication");
+            }
         }
-        self.top.offset += 1;
         self.stored_until = deadline(retention.ttl, now);
         self.top
     }
@@ -136,10 +202,15 @@ impl Stream {
     pub(super) fn read(&self, query: Query) -> StreamSlice {
         let count = query.limit.unwrap_or(usize::MAX);
         let first = self.top.offset + 1 - self.stored.len() as u64;
+        let growth = self.growth.as_deref();
         // The number of stored publications with an offset up to `offset`.
         let up_to = |offset: u64| offset.saturating_add(1).saturating_sub(first);
-        let index = |offset: u64| up_to(offset).min(self.stored.len() as u64) as usize;
-        let publication = |index: usize| self.stored[index].publication(first + index as u64);
+        let index = |offset: u64| match growth {
+            Some(growth) => growth.offsets.partition_point(|stored| *stored <= offset),
+            None => up_to(offset).min(self.stored.len() as u64) as usize,
+        };
+        let offset = |index| growth.map_or(first + index as u64, |growth| growth.offsets[index]);
+        let publication = |index: usize| self.stored[index].publication(offset(index));
         let publications = if query.reverse {
             let before =
                 query.since.map_or(self.stored.len(), |since| index(since.saturating_sub(1)));
@@ -148,7 +219,8 @@ impl Stream {
             let after = query.since.map_or(0, index);
             (after..self.stored.len()).take(count).map(publication).collect()
         };
-        StreamSlice { publications, top: self.top, ..StreamSlice::default() }
+        let dropped = growth.map(|growth| growth.dropped);
+        StreamSlice { publications, top: self.top, dropped, ..StreamSlice::default() }
     }
 }
 
@@ -188,11 +260,6 @@ impl InfoAndTags {
         let tags = self.tags.iter().map(|(key, value)| key.len() + value.len() + TAG_BYTES);
         size_of::<Self>() + info + tags.sum::<usize>()
     }
-}
-
-/// `None` for a duration of zero, and for one that overflows.
-fn deadline(ttl: Duration, now: Instant) -> Option<Instant> {
-    if ttl.is_zero() { None } else { now.checked_add(ttl) }
 }
 
 /// An entry of the deque and the counter of a shared payload.

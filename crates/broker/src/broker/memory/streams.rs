@@ -80,9 +80,10 @@ impl Streams {
         let Some(index) = self.find(channel) else { return 0 };
         let stream = &mut self.slab[index].stream;
         let bytes = stream.bytes();
-        stream.clear();
+        stream.clear_history();
+        let freed = bytes - stream.bytes();
         self.update_empty(index);
-        bytes
+        freed
     }
 
     /// Visits the next `count` slots and removes expired entries. Returns the bytes freed.

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::conformance;
+use crate::{AppendLimits, Fragment, conformance};
 
 /// Counts deliveries.
 #[derive(Default)]
@@ -232,4 +232,46 @@ fn large_publications_evict_many_streams_that_hold_only_a_position() {
         assert!(held <= MEGABYTE + 20_000, "{number}: {held}");
     }
     assert!(broker.history_evictions() > 40, "{}", broker.history_evictions());
+}
+
+/// Appends to a message whose publications do not wait. Returns whether it was accepted.
+fn append(broker: &MemoryBroker, channel: &str, key: usize, is_final: bool, now: Instant) -> bool {
+    let limits =
+        AppendLimits { interval: Duration::ZERO, messages_max: 3, ..AppendLimits::default() };
+    let text = "a piece of an answer ".into();
+    let fragment = Fragment { text, head: "\"".into(), is_final, ..Fragment::default() };
+    let (key, fragment) = (key.to_string(), Some(fragment));
+    let append = Append { key, fragment, limits, ..Append::default() };
+    broker.append(channel, append, RETENTION, now).wait().expect("never fails").is_ok()
+}
+
+#[test]
+fn growing_messages_take_bounded_memory_and_are_forgotten_with_their_stream() {
+    let (_, broker) = broker();
+    let start = Instant::now();
+    for number in 0..20_000 {
+        let now = start + Duration::from_millis(number);
+        let channel = format!("channel {}", number % 100);
+        append(&broker, &channel, number as usize / 500, number % 3 == 0, now);
+        assert!(broker.history_bytes() <= MEGABYTE, "{number}");
+    }
+    assert!(broker.history_bytes() > 0);
+    let end = start + Duration::from_secs(700);
+    (0..100).for_each(|_| broker.sweep(end));
+    assert_eq!(broker.history_bytes(), 0);
+}
+
+#[test]
+fn a_message_without_pieces_makes_room_after_the_time_of_its_history() {
+    let (_, broker) = broker();
+    let after = |seconds| Instant::now() + Duration::from_secs(seconds);
+    assert!((0..3).all(|key| append(&broker, "a", key, false, after(0))));
+    assert!(!append(&broker, "a", 3, false, after(50)));
+    assert!(append(&broker, "a", 0, false, after(50)), "it grows on");
+    assert!((3..5).all(|key| append(&broker, "a", key, false, after(65))));
+    assert!(!append(&broker, "a", 5, false, after(65)), "the first one is still there");
+    assert!(append(&broker, "a", 0, true, after(65)));
+    assert!(append(&broker, "a", 5, true, after(65)));
+    assert!(!append(&broker, "a", 5, false, after(100)), "it is final");
+    assert!(append(&broker, "a", 6, false, after(100)));
 }

@@ -5,13 +5,14 @@
 
 use super::*;
 
-const KINDS: [KeyKind; 6] = [
+const KINDS: [KeyKind; 7] = [
     KeyKind::PubSub,
     KeyKind::Stream,
     KeyKind::Meta,
     KeyKind::Ends,
     KeyKind::Members,
     KeyKind::Users,
+    KeyKind::Growing,
 ];
 
 /// The part of a name that decides its slot (Redis Cluster specification, "hash tags").
@@ -33,6 +34,7 @@ fn all_names_of_a_channel_have_one_hash_tag() {
             assert_eq!(tag(&keys.of(kind, channel)), expected, "{kind:?} of {channel}");
         }
         assert_eq!(tag(&keys.of_result(channel, "any} key")), expected, "{channel}");
+        assert_eq!(tag(&keys.of_message(channel, "any} key")), expected, "{channel}");
         let name = keys.of(KeyKind::Meta, channel);
         assert_eq!(keys.slot(channel), slot::of(name.as_bytes()), "{channel}");
     }

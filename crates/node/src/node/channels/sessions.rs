@@ -87,12 +87,13 @@ impl Channels {
         retention: Retention,
         now: Instant,
     ) -> Answer<Position, ErrorCode> {
-        let time = match self.sets_times {
-            true => self.clock.unix_ms(now).try_into().unwrap_or(0),
-            false => 0,
-        };
-        let publication = Publication { time, ..publication };
+        let publication = Publication { time: self.time(now), ..publication };
         self.broker.publish(channel, publication, options, retention, now).map_err(temporary)
+    }
+
+    /// The time that a publication carries, in Unix milliseconds; 0 for none.
+    pub(super) fn time(&self, now: Instant) -> i64 {
+        if self.sets_times { self.clock.unix_ms(now).try_into().unwrap_or(0) } else { 0 }
     }
 
     /// Reads history after the permission check.
