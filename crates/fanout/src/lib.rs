@@ -6,6 +6,7 @@
 
 mod clock;
 mod compression;
+mod event;
 mod realtime;
 
 pub use clock::unix_ms;

@@ -17,7 +17,7 @@ use fanwire_protocol::{ConnectRequest, Encoding};
 
 use super::{
     cors,
-    endpoint::{RealtimeEndpoint, Refusal, connect_parameter, refuse},
+    endpoint::{RealtimeEndpoint, Refusal, connect_parameter, last_event_id, refuse},
     upgrade::ConnectionSetup,
 };
 use crate::accept::{
@@ -70,7 +70,8 @@ impl UniWebSocketEndpoint {
     ) -> Result<ConnectionSetup<NewSession>, Refusal> {
         let transport = Transport::UniWebSocket;
         let hello = self.realtime.connection_info(&head.headers, Encoding::Json, transport)?;
-        let hello = ConnectionInfo { frame_ping: true, ..hello };
+        let last_event_id = last_event_id(head);
+        let hello = ConnectionInfo { frame_ping: true, last_event_id, ..hello };
         Ok(ConnectionSetup { hello: hello.into(), is_binary: false, message })
     }
 }

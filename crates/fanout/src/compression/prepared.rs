@@ -23,6 +23,8 @@ pub(crate) struct PreparedBroadcast {
     /// Parts of compressed streams that contain the message; allocated for the first subscriber with one.
     stream_messages: OnceLock<Box<[OnceLock<StreamMessage>; StreamVariant::COUNT]>>,
     context: Option<(Arc<Channel>, [Option<Publication>; 2])>,
+    /// The push as an event of its own.
+    event: OnceLock<Box<[u8]>>,
 }
 
 /// The properties that determine the bytes of a frame that refers to nothing.
@@ -72,7 +74,7 @@ impl FrameForm {
                 Framing::WebSocket if compresses => Self::BareCompressed,
                 Framing::WebSocket => Self::BareRaw,
                 Framing::Lines => Self::BareLine,
-                Framing::Events => Self::BareEvent,
+                Framing::Events | Framing::WholeEvents => Self::BareEvent,
                 Framing::GrpcMessages => Self::BareGrpc,
             };
         }
@@ -81,6 +83,7 @@ impl FrameForm {
             (Framing::WebSocket, true) => Self::Compressed,
             (Framing::WebSocket, false) => Self::Raw,
             (Framing::GrpcMessages, _) => Self::BareGrpc,
+            (Framing::WholeEvents, _) => Self::BareEvent,
             (Framing::Lines, _) if !is_stream => Self::Line,
             (Framing::Lines, true) => Self::CompressedLine,
             (Framing::Lines, false) => Self::UncompressedLine,
@@ -152,8 +155,8 @@ fn pair(delta_mode: DeltaMode, encoding: Encoding) -> usize {
 impl PreparedBroadcast {
     /// Prepares a broadcast for a channel without a history.
     pub(super) fn new(policy: CompressionPolicy) -> Self {
-        let (frames, delta_frames, stream_messages) = Default::default();
-        Self { policy, frames, delta_frames, stream_messages, context: None }
+        let (frames, delta_frames, stream_messages, event) = Default::default();
+        Self { policy, frames, delta_frames, stream_messages, context: None, event }
     }
 
     /// Prepares a broadcast for a channel whose history holds the message in the encodings that have a publication.
@@ -186,6 +189,11 @@ impl PreparedBroadcast {
             }
         };
         slot.get_or_init(make)
+    }
+
+    /// Returns the event; the first call makes it with `make`.
+    pub(crate) fn event(&self, make: impl FnOnce() -> Box<[u8]>) -> &[u8] {
+        self.event.get_or_init(make)
     }
 
     /// Returns what a message adds to compressed streams; the first call makes it with `make`.

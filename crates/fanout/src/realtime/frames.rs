@@ -20,9 +20,10 @@ use self::context::{Form, InContext, PendingReceiver};
 use crate::compression::{
     Contexts, DeliveryKind, FrameForm, FrameVariant, PreparedBroadcast, StreamVariant,
 };
+use crate::event;
 use fanwire_shard::{
     Compression, Connection, ConnectionWriter, Frame, Framing, Opcode, PeerFormat, StreamMessage,
-    WindowIndex,
+    Transport, WindowIndex,
 };
 
 /// A shard's frames of one broadcast; empty between broadcasts.
@@ -145,14 +146,8 @@ impl Frames {
         let Some(format) = out.connection(connection).map(Connection::format) else { return };
         let PeerFormat { is_binary, compression, .. } = format;
         let encoding = encoding(is_binary);
-        let message = broadcast
-            .message_in(delta_mode, encoding)
+        let message = message_for(format.transport, broadcast, delta_mode, encoding)
             .expect("the hub delivers in forms that exist");
-        let message = if format.transport.is_unidirectional() {
-            bare_push(encoding, message).expect("a publication is a push")
-        } else {
-            message
-        };
         let delivery =
             Delivery { connection, subscription, encoding, delta_mode, format, broadcast, message };
         match (compression, self.policy) {
@@ -351,6 +346,28 @@ impl Frames {
             None => self.contexts.want(broadcast, encoding),
         }
     }
+}
+
+/// The publication as clients with this transport receive it; `None` when it does not exist in this form.
+fn message_for(
+    transport: Transport,
+    broadcast: &Broadcast,
+    delta_mode: DeltaMode,
+    encoding: Encoding,
+) -> Option<&[u8]> {
+    let message = broadcast.message_in(delta_mode, encoding)?;
+    if !transport.is_unidirectional() {
+        return Some(message);
+    }
+    let push = bare_push(encoding, message).expect("a publication is a push");
+    if transport != Transport::UniEventStream {
+        return Some(push);
+    }
+    Some(prepared_of(broadcast).event(|| {
+        let mut event = Vec::new();
+        event::write(broadcast.position(), push, &mut event);
+        event.into()
+    }))
 }
 
 fn prepared_of(broadcast: &Broadcast) -> &PreparedBroadcast {

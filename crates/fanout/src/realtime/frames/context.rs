@@ -56,7 +56,7 @@ impl Form {
             Framing::WebSocket => 0,
             // The latter has no context.
             Framing::Lines | Framing::GrpcMessages => 1,
-            Framing::Events => 2,
+            Framing::Events | Framing::WholeEvents => 2,
         };
         Self(framing * 2 + u8::from(format.is_binary))
     }

@@ -4,6 +4,7 @@
 //! Changed here: the steps of a client. Which frame it gets is decided in `frames`.
 
 mod body;
+mod inputs;
 mod reader;
 mod world;
 

@@ -49,7 +49,7 @@ impl Body {
             (Framing::WebSocket | Framing::GrpcMessages, _) => {
                 unreachable!("a compressed response")
             }
-            (Framing::Events, _) => {
+            (Framing::Events | Framing::WholeEvents, _) => {
                 assert!(text.starts_with(b"\n"), "an empty line");
                 events(std::str::from_utf8(text).expect("text"))
             }

@@ -23,7 +23,11 @@ use flate2::Decompress;
 use parking_lot::Mutex;
 
 use super::body::{Body, is_reply, with_length};
-use super::{CHANNELS, reader::Reader};
+use super::{
+    CHANNELS,
+    inputs::{name, noise, protobuf, with_history},
+    reader::Reader,
+};
 use crate::{
     compression::{ContextSettings, Contexts, Policies},
     realtime::{
@@ -203,6 +207,7 @@ impl World {
             transport: "websocket",
             command_source: CommandSource::Connection,
             user: None,
+            last_event_id: None,
             headers: Vec::new(),
         };
         self.realtime.open(key, hello.into(), Instant::now(), &mut self.out);
@@ -557,44 +562,5 @@ impl Client {
         }
         assert!(expected.next().is_none(), "everything that was expected");
         deltas
-    }
-}
-
-/// A command with an id and one request: the channel and the encoded `rest` of its fields.
-fn protobuf(id: u8, field: u8, channel: &str, rest: &[u8]) -> Vec<u8> {
-    let (length, request) = (channel.len() as u8, (channel.len() + 2 + rest.len()) as u8);
-    let mut bytes = vec![request + 4, 0x08, id, field, request, 0x0a, length];
-    bytes.extend_from_slice(channel.as_bytes());
-    bytes.extend_from_slice(rest);
-    bytes
-}
-
-fn with_history(name: &str, mode: RecoveryMode) -> Namespace {
-    Namespace {
-        name: name.to_owned(),
-        history_size: 6,
-        history_ttl: Duration::from_secs(3600),
-        force_recovery: true,
-        force_recovery_mode: mode,
-        ..Namespace::default()
-    }
-}
-
-/// Letters that compress badly.
-fn noise(bytes: usize) -> String {
-    let mut state = bytes as u64 | 1;
-    let mut step = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        char::from(b'0' + (state >> 58) as u8)
-    };
-    (0..bytes).map(|_| step()).filter(|letter| *letter != '\\').collect()
-}
-
-fn name(channel: usize) -> String {
-    assert!(channel < CHANNELS);
-    match channel {
-        3 => "stream:c3".to_owned(),
-        4 => "cache:c4".to_owned(),
-        _ => format!("c{channel}"),
     }
 }
