@@ -8,12 +8,15 @@ use std::io::Write as _;
 use fanwire_node::{LastEventId, broker::Position};
 
 /// Appends the event of a push. With a position in a stream it has an id.
+///
+/// The id is the last line, because npm `eventsource` 1 and 2 take it before the event is complete: they would come back behind
+/// an event whose data was cut.
 pub(crate) fn write(position: Position, push: &[u8], out: &mut Vec<u8>) {
-    if let Some(id) = LastEventId::of(position) {
-        writeln!(out, "id: {id}").expect(GROWS);
-    }
     out.extend_from_slice(b"data: ");
     out.extend_from_slice(push);
+    if let Some(id) = LastEventId::of(position) {
+        write!(out, "\nid: {id}").expect(GROWS);
+    }
     out.extend_from_slice(b"\n\n");
 }
 

@@ -25,9 +25,9 @@ use self::backlog::{Backlogs, Waiting};
 pub use self::encode_worker::EncodeWorker;
 use self::frames::Frames;
 use self::response::PendingResponses;
-pub use self::response::{ConnectRefusal, NewSession, PendingResponse};
+pub use self::response::{ConnectRefusal, MakeResponse, NewSession, PendingResponse};
 use crate::clock::unix_ms;
-use crate::compression::{Contexts, PreparedBroadcast};
+use crate::compression::{Contexts, PreparedBroadcast, TextKind};
 use crate::event;
 use fanwire_shard::{
     Application, CloseCause, Compression, Connection, ConnectionWriter, EmbeddedPublication,
@@ -325,8 +325,8 @@ impl HubWriter<'_> {
 
 impl Outbox for HubWriter<'_> {
     fn send(&mut self, connection: ConnectionKey, message: &[u8]) {
-        if let Some(head) = self.responses.begin(connection.index) {
-            self.out.begin_response(key(connection), None, head);
+        if let Some((coding, head)) = self.responses.begin(connection.index) {
+            self.out.begin_response(key(connection), coding, head);
         }
         let format = self.out.connection(connection.index).map(Connection::format);
         let transport = format.map_or(Transport::WebSocket, |peer| peer.transport);
@@ -365,14 +365,14 @@ impl Outbox for HubWriter<'_> {
         channel: &str,
     ) {
         debug_assert_eq!(self.batch.connection, Some(connection));
-        let Some(PeerFormat { is_binary, compression: Compression::Context { .. }, .. }) =
+        let Some(PeerFormat { is_binary, transport, compression: Compression::Context { .. } }) =
             self.out.connection(connection.index).map(Connection::format)
         else {
             return;
         };
         let MessageBatch { bytes, last, embedded, .. } = &mut *self.batch;
-        let found =
-            self.frames.contexts().embedded_part(channel, encoding(is_binary), &bytes[*last..]);
+        let kind = TextKind::of(transport, encoding(is_binary));
+        let found = self.frames.contexts().embedded_part(channel, kind, &bytes[*last..]);
         embedded.extend(found.map(|(at, embedded_part)| EmbeddedPublication {
             window: WindowIndex(subscription.0),
             at: *last + at,

@@ -181,7 +181,7 @@ impl StreamEndpoint {
         Ok(match self.connect_responses.clone() {
             None => (hello.into(), head),
             Some(transforms) => {
-                let response = unidirectional::pending_response(head, headers, transforms);
+                let response = unidirectional::pending_response(head, coding, headers, transforms);
                 (NewSession { hello, response: Some(response) }, Vec::new())
             }
         })

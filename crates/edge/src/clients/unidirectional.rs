@@ -11,7 +11,7 @@ use axum::{
     http::{HeaderMap, StatusCode, Uri, request},
     response::Response,
 };
-use fanwire_fanout::{ConnectRefusal, NewSession, PendingResponse};
+use fanwire_fanout::{ConnectRefusal, MakeResponse, NewSession, PendingResponse};
 use fanwire_node::ConnectionInfo;
 use fanwire_protocol::{ConnectRequest, Encoding};
 
@@ -25,7 +25,7 @@ use crate::accept::{
     plain_request::{PlainEndpoint, PlainOutcome},
 };
 use fanwire_config::ConnectCodeResponse;
-use fanwire_shard::Transport;
+use fanwire_shard::{Coding, Transport};
 
 /// The endpoint of unidirectional WebSockets.
 pub(crate) struct UniWebSocketEndpoint {
@@ -95,14 +95,16 @@ pub(crate) fn connect_request(text: Vec<u8>) -> Result<Vec<u8>, Refusal> {
 /// The response to a request with these `headers` when its connect is decided: this `head`, or a status.
 pub(crate) fn pending_response(
     head: Vec<u8>,
+    coding: Option<Coding>,
     headers: &HeaderMap,
     transforms: Arc<[ConnectCodeResponse]>,
 ) -> PendingResponse {
     let cors = cors::lines(headers);
-    Box::new(move |refusal| match refusal {
+    let make: MakeResponse = Box::new(move |refusal| match refusal {
         None => head,
         Some(refusal) => refused(refusal, &transforms, &cors),
-    })
+    });
+    PendingResponse { coding, make }
 }
 
 fn refused(refusal: ConnectRefusal<'_>, rows: &[ConnectCodeResponse], cors: &str) -> Vec<u8> {

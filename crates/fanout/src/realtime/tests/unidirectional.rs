@@ -26,7 +26,7 @@ mod resume;
 use super::NoticeInbox;
 use crate::compression::{ContextSettings, Contexts, Policies};
 use crate::realtime::testing::{frames, inflate};
-use crate::realtime::{ConnectRefusal, EncodeWorker, NewSession, Realtime};
+use crate::realtime::{ConnectRefusal, EncodeWorker, NewSession, PendingResponse, Realtime};
 
 /// One shard with its clients, whose turns the test runs.
 struct Shard {
@@ -212,7 +212,7 @@ fn every_transport_gets_the_same_publication_with_its_own_bytes_around_it() {
         assert_eq!(stream.text(), format!("{message}\n"));
         assert_eq!(uni_stream.text(), format!("{push}\n"));
         assert_eq!(events.text(), format!("data: {message}\n\n"));
-        assert_eq!(uni_events.text(), format!("id: {id}\ndata: {push}\n\n"));
+        assert_eq!(uni_events.text(), format!("data: {push}\nid: {id}\n\n"));
     }
     let traffic = shard.out.counters_for_test().of(Transport::UniHttpStream, false);
     assert_eq!(traffic.messages_out.value(), 4, "the connect push and three publications");
@@ -284,8 +284,8 @@ fn a_response_that_waits_for_connect_has_its_head_or_its_status() {
         Some(ConnectRefusal { code, text }) => format!("{code} {text}").into_bytes(),
     };
     let opening = || {
-        let (hello, response) = (hello(Transport::UniHttpStream), Box::new(respond));
-        NewSession { hello, response: Some(response) }
+        let response = PendingResponse { coding: None, make: Box::new(respond) };
+        NewSession { hello: hello(Transport::UniHttpStream), response: Some(response) }
     };
     let mut shard = Shard::new(false);
     let mut peer = shard.open(Transport::UniHttpStream, Compression::Raw, opening());

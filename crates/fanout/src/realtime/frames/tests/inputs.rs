@@ -1,13 +1,61 @@
-//! What a world is made of: channels, namespaces, commands, data.
+//! What a world is made of: steps, channels, namespaces, commands, data.
 //! In: numbers → out: names, options, bytes.
 //! Uses nothing of a world.
-//! Changed here: which channels there are. Steps are in `world`.
+//! Changed here: which channels and steps there are. `world` takes the steps.
 
 use std::time::Duration;
 
 use fanwire_node::options::{Namespace, RecoveryMode};
 
 use super::CHANNELS;
+use fanwire_shard::{Coding, Compression, Transport};
+
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    /// Clients agree to deltas in channels without history.
+    pub(super) with_deltas: bool,
+    pub(super) is_binary: bool,
+    pub(super) compression: Compression,
+    pub(super) channels: Vec<bool>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    Publish {
+        channel: usize,
+        seed: u32,
+        rows: usize,
+    },
+    /// A publication of this JSON text.
+    Json {
+        channel: usize,
+        text: String,
+    },
+    /// A publication that does not compress.
+    Noise {
+        channel: usize,
+        bytes: usize,
+    },
+    /// A message to one client only.
+    Reply {
+        client: usize,
+        bytes: usize,
+    },
+    /// Subscribes or unsubscribes.
+    Toggle {
+        client: usize,
+        channel: usize,
+    },
+    /// Resubscribes to the channels with history, in one message, after the client missed this many publications.
+    Return {
+        client: usize,
+        behind: u64,
+    },
+    Open(Plan),
+    /// Opens a response with this body.
+    OpenBody(Plan, (Transport, Option<Coding>)),
+    Sweep,
+}
 
 /// A command with an id and one request: the channel and the encoded `rest` of its fields.
 pub(super) fn protobuf(id: u8, field: u8, channel: &str, rest: &[u8]) -> Vec<u8> {
