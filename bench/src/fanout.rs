@@ -57,6 +57,9 @@ pub struct Fanout {
     /// Subscribers of Fanwire read event streams, with `--compression` of gzip.
     #[arg(long, conflicts_with_all = ["noise", "compare_engines"])]
     event_streams: bool,
+    /// Subscribers of Fanwire read event streams of clients without commands, with ids; with `--compression` of gzip.
+    #[arg(long, conflicts_with_all = ["noise", "compare_engines", "event_streams", "uni_websocket", "against"])]
+    uni_event_streams: bool,
     /// Subscribers of Fanwire have unidirectional WebSockets, whose frames have no envelope.
     #[arg(long, conflicts_with_all = ["compression", "compare_compression", "noise", "compare_engines", "event_streams"])]
     uni_websocket: bool,
@@ -101,6 +104,10 @@ pub enum Contender {
     EventStreams {
         compression: bool,
     },
+    /// Fanwire with subscribers of unidirectional event streams, which have ids.
+    UniEventStreams {
+        compression: bool,
+    },
     /// Fanwire with subscribers of unidirectional WebSockets.
     UniWebSockets,
     /// Fanwire without compression, whose publications come back to it through Redis.
@@ -130,7 +137,8 @@ impl Fanout {
         let choice = self.choice()?;
         let (is_binary, payloads) = self.payloads()?;
         ensure!(!is_binary || !self.has_bare(), "the bare loop has no Protobuf{INSTEAD}");
-        ensure!(!is_binary || !self.event_streams, "event streams have no Protobuf");
+        let has_events = self.event_streams || self.uni_event_streams;
+        ensure!(!is_binary || !has_events, "event streams have no Protobuf");
         let publications = publications(&payloads, choice.all, self.uni_websocket)?;
         let certificate = self.tls.then(Certificate::new).transpose()?;
         let round = Round {
@@ -160,9 +168,10 @@ impl Fanout {
     }
 
     fn contenders(&self) -> [Contender; 2] {
-        let fanwire = |compression| match self.event_streams {
-            true => Contender::EventStreams { compression },
-            false => Contender::Fanwire { compression },
+        let fanwire = |compression| match (self.event_streams, self.uni_event_streams) {
+            (true, _) => Contender::EventStreams { compression },
+            (_, true) => Contender::UniEventStreams { compression },
+            (false, false) => Contender::Fanwire { compression },
         };
         if self.noise {
             return [Contender::Bare; 2];
@@ -262,6 +271,8 @@ impl fmt::Display for Contender {
             Contender::Fanwire { compression: true } => "fanwire, compressed",
             Contender::EventStreams { compression: false } => "fanwire, SSE",
             Contender::EventStreams { compression: true } => "fanwire, SSE in gzip",
+            Contender::UniEventStreams { compression: false } => "fanwire, uni SSE",
+            Contender::UniEventStreams { compression: true } => "fanwire, uni SSE in gzip",
             Contender::UniWebSockets => "fanwire, uni WS",
             Contender::Redis => "fanwire, Redis",
         })
