@@ -23,7 +23,7 @@ const WEBSOCKET = "import WebSocket from 'ws'; globalThis.WebSocket ??= WebSocke
 
 /** A page with its server: writes its files into a folder and starts its programs there. */
 class Recipe {
-  static async open(t, page, apiKey) {
+  static async open(t, page, { apiKey, further = [] } = {}) {
     const text = readFileSync(new URL(`../../../docs/recipes/${page}`, import.meta.url), 'utf8');
     // The server refuses the secrets of the page, as everybody knows them.
     const found = [...text.matchAll(/^```\w+ (\S+)\n(.*?)^```$/gms)].map(([, name, block]) => [
@@ -31,7 +31,7 @@ class Recipe {
       block.replaceAll('change-me', SECRET),
     ]);
     const files = Object.fromEntries(found);
-    assert.deepEqual(Object.keys(files), ['fanwire.yaml', 'backend.mjs', 'client.mjs']);
+    assert.deepEqual(Object.keys(files), ['fanwire.yaml', 'backend.mjs', 'client.mjs', ...further]);
     const { code, text: said } = await check(files['fanwire.yaml']);
     assert.ok(code === 0 && !said.includes('warning:'), said);
     const recipe = Object.assign(new Recipe(), { t, server: await startWith(files['fanwire.yaml'], apiKey) });
@@ -131,5 +131,26 @@ test('a game: players steer, see themselves move, and get every event', async (t
     await player.printed(/^tick \d+: x \d+, input [1-9]\d* of \d+$/);
     await player.printed(/^goal alice$/);
     await player.printed(/^goal bob$/);
+  }
+});
+
+test('state without a gap: payments while clients load and follow', async (t) => {
+  const recipe = await Recipe.open(t, 'state-without-a-gap.md', { further: ['plain.mjs'] });
+  const backend = recipe.start('backend.mjs', [], { PORT: '0' });
+  const address = `http://127.0.0.1:${(await backend.printed(/^backend on port/)).split(' ').at(-1)}`;
+  const pay = async (amounts) => {
+    for (const amount of amounts) await fetch(`${address}/pay?amount=${amount}`);
+  };
+  const amounts = (from, to) => Array.from({ length: to - from }, (_, at) => from + at);
+  await pay(amounts(1, 11));
+  const clients = ['client.mjs', 'plain.mjs'].map((file) => recipe.start(file, [], { BACKEND_URL: address }));
+  const loaded = clients.map((client) => client.printed(/^loaded \d+$/));
+  await pay(amounts(11, 61)); // while they load and subscribe
+  await Promise.all(loaded);
+  await pay(amounts(61, 101));
+  for (const client of clients) {
+    await client.printed(/^5050 after payment 100$/);
+    const versions = client.lines.items.slice(1).map((line) => Number(line.split(' ').at(-1)));
+    assert.deepEqual(versions, amounts(versions[0], 101), 'none is lost or counted twice');
   }
 });
