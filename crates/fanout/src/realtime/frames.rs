@@ -356,10 +356,15 @@ fn message_for(
     delta_mode: DeltaMode,
     encoding: Encoding,
 ) -> Option<&[u8]> {
-    if transport == Transport::UniGrpc {
-        return bare_push(encoding, broadcast.message_in(delta_mode, encoding)?);
+    match transport {
+        Transport::UniGrpc => bare_push(encoding, broadcast.message_in(delta_mode, encoding)?),
+        transport if transport.is_unidirectional() => {
+            let kind = TextKind::of(transport, encoding);
+            prepared_of(broadcast).text(kind, broadcast, delta_mode)
+        }
+        // Most deliveries, which need no look at the prepared state.
+        _ => Some(broadcast.message_in(delta_mode, encoding)?),
     }
-    prepared_of(broadcast).text(TextKind::of(transport, encoding), broadcast, delta_mode)
 }
 
 fn prepared_of(broadcast: &Broadcast) -> &PreparedBroadcast {
