@@ -31,6 +31,15 @@ pub(crate) fn npm() -> Result<PathBuf> {
     program(&["npm"])
 }
 
+/// Why Node.js is older than `wanted`, for a suite that needs more than the others; `None` when it is not.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn node_too_old(wanted: &str) -> Result<Option<String>> {
+    let found = ask(node()?, &["--version"]).context("node --version failed")?;
+    Ok(is_older(&found, wanted).then(|| format!("needs Node.js {wanted}, found {found}")))
+}
+
 /// Whether Node.js knows an option.
 pub(crate) fn node_has(option: &str) -> bool {
     ask("node", &["--help"]).is_some_and(|help| help.contains(option))

@@ -6,6 +6,7 @@
 mod acme;
 mod binaries;
 mod consumers;
+mod durable;
 mod interop;
 mod lanes;
 mod packages;
@@ -84,6 +85,7 @@ const STAGES: &[Stage] = &[
         &[DOC],
         &[timed(ORACLE)],
         &[timed(JS)],
+        &[timed(DURABLE)],
         &[timed(GO)],
         &[timed(GO_NEXT), long(GO_API), long(CHART)],
         &[timed(PYTHON)],
@@ -126,6 +128,11 @@ const FAILURES: Step =
     step("failures", "Sentinels and Clusters lose masters, again and again", steps::failures);
 const JS: Step =
     step("js", "npm centrifuge and ws against the server, fossil-delta against ours", steps::js);
+const DURABLE: Step = step(
+    "durable",
+    "the conformance suite of Durable Streams, where Node.js is new enough",
+    durable::tests,
+);
 const PYTHON: Step =
     step("python", "PyPI centrifuge-python, cent, websockets and prometheus-client", steps::python);
 const GO: Step = step("go", "Go centrifuge-go and gocent", steps::go_sdk);

@@ -18,6 +18,7 @@ use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 
+use crate::counters::RefusalReason;
 use crate::refusals::Named;
 use crate::stream::Lines;
 use crate::{Api, Command, KeyHolder, Method};
@@ -87,6 +88,35 @@ impl HttpApi {
     ) -> Result<Arc<KeyHolder>, Box<Response<Bytes>>> {
         let authorized = request::authorize(&self.api, request.headers(), request.uri());
         authorized.map_err(|error| Box::new(self.refused(error, "stream", peer)))
+    }
+
+    /// Checks that the key of a request to an endpoint outside the API permits `method` in a channel. Counts it as a call.
+    ///
+    /// # Errors
+    /// The status and the text of the refusal: 401, 403, or 503 while the server stops.
+    pub fn permit<B>(
+        &self,
+        request: &Request<B>,
+        method: Method,
+        channel: &str,
+    ) -> Result<(), (StatusCode, String)> {
+        let holder = request::authorize(&self.api, request.headers(), request.uri());
+        let holder = holder.map_err(|error| (error.status(), error.cause().into_owned()))?;
+        let namespace = self.api.node.namespace_of(channel);
+        let checked = holder.check(method, std::iter::once(Some(namespace)));
+        checked.map_err(|error| (StatusCode::FORBIDDEN, error.to_string()))
+    }
+
+    /// Counts and logs a request that an endpoint outside the API refused.
+    pub fn record_refused(&self, status: StatusCode, method: &str, cause: &str, peer: SocketAddr) {
+        let reason = match status {
+            StatusCode::UNAUTHORIZED => Some(RefusalReason::Unauthorized),
+            StatusCode::BAD_REQUEST => Some(RefusalReason::Malformed),
+            StatusCode::PAYLOAD_TOO_LARGE => Some(RefusalReason::TooLarge),
+            _ => None,
+        };
+        reason.into_iter().for_each(|reason| self.api.counters().record_refusal(reason));
+        self.log_refused(status, method, cause, peer);
     }
 
     /// A splitter for the body of such a request.

@@ -29,6 +29,7 @@ pub(crate) fn apply(settings: &Settings, findings: &mut Vec<Finding>) -> Config 
         keys::channel::CHANNEL,
         keys::grpc::GRPC,
         keys::events::EVENTS,
+        keys::durable::DURABLE,
     ] {
         place.fill(table, &mut config, findings);
     }

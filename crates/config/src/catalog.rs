@@ -175,6 +175,7 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         .chain(keys::channel::CHANNEL)
         .chain(keys::grpc::GRPC)
         .chain(keys::events::EVENTS)
+        .chain(keys::durable::DURABLE)
         .map(|row| &row.key);
     let plain = |key: &'static Key| Entry { name: key.name.to_owned(), key };
     let within = |section: &'static str| {

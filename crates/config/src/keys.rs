@@ -11,6 +11,7 @@ pub(crate) mod api_keys;
 pub(crate) mod channel;
 pub(crate) mod client;
 pub(crate) mod consumers;
+pub(crate) mod durable;
 pub(crate) mod events;
 pub(crate) mod grpc;
 pub(crate) mod not_yet;

@@ -17,6 +17,7 @@ mod catalog;
 mod consumers;
 mod development;
 pub mod document;
+mod durable;
 mod duration;
 mod engine;
 mod environment;
@@ -47,6 +48,7 @@ pub use consumers::{
     ConsumerKind, ConsumerOptions, JetStreamOptions, KafkaOptions, OutboxOptions,
     PublicationDataMode, RedisStreamOptions,
 };
+pub use durable::DurableOptions;
 pub use events::{EVENT_TYPES, EventsHttpOptions, EventsOptions, EventsRedisStreamOptions};
 pub use file::{FileError, Format};
 pub use finding::{Finding, Problem, Severity, Source};
@@ -91,6 +93,8 @@ pub struct Config {
     pub proxies: Proxies,
     /// Reports of clients and channels to a backend.
     pub events: EventsOptions,
+    /// Channels as streams over HTTP.
+    pub durable_streams: DurableOptions,
     /// Consumers of message queues by name.
     pub consumers: BTreeMap<String, ConsumerOptions>,
     /// How long a graceful shutdown may take.
@@ -562,6 +566,7 @@ impl Config {
             admin: AdminOptions::default(),
             proxies: Proxies::default(),
             events: EventsOptions::default(),
+            durable_streams: DurableOptions::default(),
             consumers: BTreeMap::new(),
             shutdown_timeout: Duration::ZERO,
             drain_interval: Duration::ZERO,

@@ -14,6 +14,7 @@ mod api_keys;
 mod autocert;
 mod compression;
 mod consumers;
+mod durable;
 mod event_proxies;
 mod events;
 mod grpc;
@@ -57,6 +58,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         redis::addresses(config),
         redis::wait(config).into_iter().collect(),
         events::are_right(config),
+        durable::are_right(config),
         unidirectional::statuses(config),
         compression::required_choice(config).into_iter().collect(),
         compression::memory_for_clients(config).into_iter().collect(),

@@ -488,7 +488,7 @@ fn start_http(
     descriptors: usize,
 ) -> (JoinHandle<()>, watch::Sender<bool>) {
     let (stop, stopped) = watch::channel(false);
-    let services = (routes::services(config, parts), grpc_api);
+    let services = (routes::services(config, parts, stopped.clone()), grpc_api);
     let settings = (acceptors, config.http_server.h2c_external, routes::trusted_proxies(config));
     let http = tokio::spawn(serve(listeners, settings, services, descriptors, stopped));
     (http, stop)

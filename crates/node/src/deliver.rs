@@ -24,9 +24,13 @@ pub(crate) struct BroadcastRouter {
     /// Inboxes by shard id.
     inboxes: RwLock<Vec<Arc<dyn Inbox>>>,
     prepare: OnceLock<Arc<dyn Prepare>>,
+    observer: OnceLock<Observer>,
     /// Delivery options by namespace; set before a namespace's id is used.
     deliveries: Box<[OnceLock<Arc<DeliveryOptions>>]>,
 }
+
+/// A function that is called with the channel of each publication, subscribers or not, and must be short.
+pub(crate) type Observer = Box<dyn Fn(&str) + Send + Sync>;
 
 impl BroadcastRouter {
     pub(crate) fn new(registry: Arc<Registry>, options: &ChannelOptions) -> Self {
@@ -37,6 +41,7 @@ impl BroadcastRouter {
             registry,
             inboxes: RwLock::default(),
             prepare: OnceLock::new(),
+            observer: OnceLock::new(),
             deliveries: deliveries.collect(),
         }
     }
@@ -78,6 +83,10 @@ impl BroadcastRouter {
 
     pub(crate) fn prepare_with(&self, prepare: Arc<dyn Prepare>) {
         assert!(self.prepare.set(prepare).is_ok(), "broadcasts are prepared by one shell");
+    }
+
+    pub(crate) fn observe(&self, observer: Observer) {
+        assert!(self.observer.set(observer).is_ok(), "publications have one observer");
     }
 
     /// Sends a notice to the shards with subscribers of a channel.
@@ -138,6 +147,9 @@ impl BroadcastRouter {
 
 impl Deliver for BroadcastRouter {
     fn deliver(&self, channel: &str, publication: Publication, options: DeliverOptions) {
+        if let Some(observer) = self.observer.get() {
+            observer(channel);
+        }
         self.deliver_to(None, channel, publication, options);
     }
 

@@ -7,6 +7,7 @@ mod channels;
 mod connections;
 mod log;
 mod peers;
+mod readers;
 mod revocations;
 mod users;
 

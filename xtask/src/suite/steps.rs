@@ -326,7 +326,7 @@ fn node_suite(house: &House, folder: &str) -> Result<Tally> {
 }
 
 /// The server that the suites start: built with the tests, or at length as it is packaged.
-fn server(house: &House) -> Result<PathBuf> {
+pub(super) fn server(house: &House) -> Result<PathBuf> {
     match house.at_length {
         true => built(house, "dist/fanwire"),
         false => built(house, "debug/fanwire"),

@@ -80,14 +80,14 @@ const TOOLS: &[Tool] = &[
         name: "Node.js",
         package: "nodejs",
         find: || machine::node().map(drop),
-        needed_by: &["npm", "js", "browser", "interop", "packages", "site"],
+        needed_by: &["npm", "js", "browser", "interop", "durable", "packages", "site"],
         used_by: &[],
     },
     Tool {
         name: "npm",
         package: "npm",
         find: || machine::npm().map(drop),
-        needed_by: &["npm", "js", "browser", "interop"],
+        needed_by: &["npm", "js", "browser", "interop", "durable"],
         used_by: &[],
     },
     Tool {

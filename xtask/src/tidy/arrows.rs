@@ -193,6 +193,17 @@ const CRATES: &[CrateRule] = &[
         ],
     },
     CrateRule {
+        name: "fanwire-durable",
+        level: 7,
+        may_use: &[
+            "fanwire-api",
+            "fanwire-auth",
+            "fanwire-broker",
+            "fanwire-config",
+            "fanwire-node",
+        ],
+    },
+    CrateRule {
         name: "fanwire-events",
         level: 7,
         may_use: &[
@@ -231,6 +242,7 @@ const CRATES: &[CrateRule] = &[
             "fanwire-consumers",
             "fanwire-deflate",
             "fanwire-edge",
+            "fanwire-durable",
             "fanwire-events",
             "fanwire-fanout",
             "fanwire-node",

@@ -48,6 +48,11 @@ fn claims(config: &Config) -> Vec<(&'static str, String)> {
             config.uni_http_stream.enabled,
             &config.uni_http_stream.handler_prefix,
         ),
+        (
+            "durable_streams.handler_prefix",
+            config.durable_streams.enabled,
+            &config.durable_streams.handler_prefix,
+        ),
     ] {
         if is_served {
             claims.push((key, below(prefix, "")));

@@ -16,11 +16,13 @@ use axum::{
 use fanwire_api::{Api, http::HttpApi};
 use fanwire_config::{Config, Networks};
 use fanwire_consumers::{ConsumerMonitor, ConsumerStats};
+use fanwire_durable::DurableStreams;
 use fanwire_edge::{ClientParts, ClientRoutes, PlainRequests, TrustedProxies, UniGrpcService};
 use fanwire_fanout::Shards;
 use fanwire_proxy::{CircuitState, EventProxies};
 use fanwire_telemetry::LogThrottle;
 use serde::Serialize;
+use tokio::sync::watch;
 
 use super::{admin, api_service::ApiService, debug, root_service::RootService};
 use crate::{
@@ -55,14 +57,20 @@ pub(crate) struct Services {
     pub uni_grpc: Option<UniGrpcService>,
 }
 
-pub(crate) fn services(config: &Config, parts: Parts) -> Services {
+/// The services; `stopped` becomes true when the server stops.
+pub(crate) fn services(config: &Config, parts: Parts, stopped: watch::Receiver<bool>) -> Services {
     let api = (!config.http_api.disabled).then(|| api_service(&parts));
     let mut pages = pages(config, &parts);
     let local_hosts_only = config.development;
+    let durable = DurableStreams::start(config, &parts.clients.node, &parts.api);
     let ClientRoutes { mut router, plain: endpoints, uni_grpc } =
         ClientRoutes::new(config, parts.clients);
     if config.demo.enabled {
         router = router.merge(demo(config, parts.metrics, &parts.demo_curl));
+    }
+    if let Some(durable) = durable {
+        durable.close_with(stopped);
+        router = router.merge(durable.router());
     }
     let plain_requests = Arc::new(PlainRequests {
         shards: parts.shards,

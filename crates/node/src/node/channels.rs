@@ -4,6 +4,7 @@
 //! Change here: methods of the server API, with their checks. `channels/sessions.rs` has those after a session's checks.
 
 mod sessions;
+mod several;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -260,6 +261,15 @@ impl Channels {
             }
         });
         Ok(found)
+    }
+
+    /// Calls `observer` with the channel of each publication that reaches this node, subscribers or not. With the memory engine it
+    /// is called under the channel's lock, after the publication is stored; it must be short and call no method of the node.
+    ///
+    /// # Panics
+    /// At the second call.
+    pub fn observe(&self, observer: impl Fn(&str) + Send + Sync + 'static) {
+        self.router.observe(Box::new(observer));
     }
 
     /// Whether a channel has subscribers on this node.

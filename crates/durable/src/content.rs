@@ -1,0 +1,134 @@
+//! Content of streams: JSON values and bytes, as publications and as bodies of responses.
+//! In: bodies of requests, payloads → out: payloads, bodies, events of SSE.
+//! Pure. Never: headers.
+//! Changed here: how content is cut into publications and joined again.
+
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::{BufMut as _, Bytes, BytesMut};
+use serde_json::value::RawValue;
+
+/// How the content of a stream is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ContentKind {
+    /// `application/json`: a publication for each value.
+    Json,
+    /// `text/*`: bytes that SSE can carry.
+    Text,
+    /// Bytes that SSE carries in base64.
+    Binary,
+}
+
+impl ContentKind {
+    /// The kind of a content type, parameters or not.
+    pub(crate) fn of(content_type: &str) -> Self {
+        match essence(content_type).as_str() {
+            "application/json" => Self::Json,
+            text if text.starts_with("text/") => Self::Text,
+            _ => Self::Binary,
+        }
+    }
+
+    /// Cuts a body into payloads. An array of JSON values is flattened by one level.
+    ///
+    /// # Errors
+    /// A text for the sender of a body that is not JSON.
+    pub(crate) fn payloads(self, body: &Bytes) -> Result<Vec<Bytes>, String> {
+        if body.is_empty() {
+            return Ok(Vec::new());
+        }
+        if self != Self::Json {
+            return Ok(vec![body.clone()]);
+        }
+        let text =
+            str::from_utf8(body).map_err(|error| format!("the body is not UTF-8: {error}"))?;
+        let wrong = |error: serde_json::Error| format!("the body is not JSON: {error}");
+        let value: &RawValue = serde_json::from_str(text).map_err(wrong)?;
+        if !value.get().starts_with('[') {
+            return Ok(vec![body.slice_ref(value.get().as_bytes())]);
+        }
+        let values: Vec<&RawValue> = serde_json::from_str(text).map_err(wrong)?;
+        Ok(values.into_iter().map(|value| body.slice_ref(value.get().as_bytes())).collect())
+    }
+
+    /// Joins payloads to the body of a response. One payload of bytes is not copied.
+    pub(crate) fn joined(self, payloads: &[Bytes]) -> Bytes {
+        if self != Self::Json {
+            return match payloads {
+                [] => Bytes::new(),
+                [one] => one.clone(),
+                many => many.concat().into(),
+            };
+        }
+        let mut body =
+            BytesMut::with_capacity(payloads.iter().map(|one| one.len() + 1).sum::<usize>() + 2);
+        body.put_u8(b'[');
+        for (index, payload) in payloads.iter().enumerate() {
+            if index > 0 {
+                body.put_u8(b',');
+            }
+            body.put_slice(payload);
+        }
+        body.put_u8(b']');
+        body.freeze()
+    }
+
+    /// Writes payloads as one event `data`; nothing for none.
+    pub(crate) fn write_event(self, payloads: &[Bytes], to: &mut BytesMut) {
+        if payloads.is_empty() {
+            return;
+        }
+        let mut body = self.joined(payloads);
+        if self == Self::Binary {
+            body = STANDARD.encode(&body).into();
+        }
+        to.put_slice(b"event: data\n");
+        let mut rest = &body[..];
+        loop {
+            // Each kind of line end counts, or a payload could forge events.
+            let end = rest.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
+            to.put_slice(b"data:");
+            // One space after the colon does not count: another one keeps a leading space of the content.
+            if rest.first() == Some(&b' ') {
+                to.put_u8(b' ');
+            }
+            to.put_slice(&rest[..end.unwrap_or(rest.len())]);
+            to.put_u8(b'\n');
+            let Some(end) = end else { break };
+            let length = if rest[end..].starts_with(b"\r\n") { 2 } else { 1 };
+            rest = &rest[end + length..];
+        }
+        to.put_u8(b'\n');
+    }
+}
+
+/// Writes the event `control` that follows data.
+pub(crate) fn write_control(
+    next: &str,
+    cursor: Option<u64>,
+    (is_up_to_date, is_closed): (bool, bool),
+    to: &mut BytesMut,
+) {
+    let mut json = format!("event: control\ndata:{{\"streamNextOffset\":\"{next}\"");
+    if let Some(cursor) = cursor.filter(|_| !is_closed) {
+        let _ = write!(json, ",\"streamCursor\":\"{cursor}\"");
+    }
+    if is_up_to_date {
+        json.push_str(",\"upToDate\":true");
+    }
+    if is_closed {
+        json.push_str(",\"streamClosed\":true");
+    }
+    json.push_str("}\n\n");
+    to.put_slice(json.as_bytes());
+}
+
+/// A content type without parameters, in lower case.
+pub(crate) fn essence(content_type: &str) -> String {
+    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! Durable Streams: the channels of one namespace as append-only streams over HTTP (docs/durable-streams.md).
+//! In: PUT, POST, GET, HEAD, DELETE below a prefix → out: responses; publications and histories of channels.
+//! Uses `node` for content, `api` for keys. Never: sessions, shards, sockets.
+//! Changed here: what a request passes before its method. Rules of streams are in `stream`, methods in `writes` and `reads`.
+#![forbid(unsafe_code)]
+
+mod access;
+mod content;
+mod header;
+mod lifetime;
+mod offset;
+mod reads;
+mod request;
+mod response;
+mod sse;
+mod storage;
+mod stream;
+mod table;
+mod writes;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, State};
+use axum::response::Response;
+use axum::routing::any;
+use fanwire_api::Api;
+use fanwire_api::http::HttpApi;
+use fanwire_config::{Config, DurableOptions};
+use fanwire_node::Node;
+use http::{Method, Request};
+use percent_encoding::percent_decode_str;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{MissedTickBehavior, interval};
+
+use response::HttpRefusal;
+use table::StreamTable;
+
+/// The streams of a server.
+pub struct DurableStreams {
+    options: DurableOptions,
+    /// What precedes the name of a stream: in a path, and in the name of its channel.
+    path_prefix: String,
+    channel_prefix: String,
+    /// Scheme of `Location`.
+    scheme: &'static str,
+    node: Arc<Node>,
+    http_api: HttpApi,
+    table: StreamTable,
+    live_reads: Arc<Semaphore>,
+    is_closing: watch::Sender<bool>,
+}
+
+impl DurableStreams {
+    /// The streams of a node, with `api` for the keys of requests; `None` unless `durable_streams.enabled`. Must run inside a
+    /// tokio runtime, which then removes expired streams.
+    pub fn start(config: &Config, node: &Arc<Node>, api: &Arc<Api>) -> Option<Arc<Self>> {
+        let options = config.durable_streams.clone();
+        if !options.enabled {
+            return None;
+        }
+        let boundary = &node.options().channel.namespace_boundary;
+        let streams = Arc::new(Self {
+            path_prefix: format!("/{}", options.handler_prefix.trim_matches('/')),
+            channel_prefix: format!("{}{boundary}", options.namespace),
+            scheme: if config.http_server.tls.enabled { "https" } else { "http" },
+            node: node.clone(),
+            http_api: HttpApi::new(api.clone()),
+            table: StreamTable::new(options.streams_max),
+            live_reads: Arc::new(Semaphore::new(options.live_reads_max)),
+            is_closing: watch::Sender::new(false),
+            options,
+        });
+        let observing = Arc::downgrade(&streams);
+        node.channels().observe(move |channel| {
+            if let Some(streams) = observing.upgrade() {
+                streams.notice(channel);
+            }
+        });
+        let expiring = Arc::downgrade(&streams);
+        tokio::spawn(async move {
+            let mut tick = interval(EXPIRY_INTERVAL);
+            tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                tick.tick().await;
+                let Some(streams) = expiring.upgrade() else { return };
+                streams.remove_expired(storage::now_ms());
+            }
+        });
+        Some(streams)
+    }
+
+    /// The routes of all streams.
+    pub fn router(self: &Arc<Self>) -> Router {
+        let path = format!("{}/{{*name}}", self.path_prefix.trim_end_matches('/'));
+        Router::new().route(&path, any(respond).with_state(self.clone()))
+    }
+
+    /// Answers waiting reads and ends responses in SSE when `stop` becomes true, because the process shuts down.
+    pub fn close_with(&self, mut stop: watch::Receiver<bool>) {
+        let is_closing = self.is_closing.clone();
+        tokio::spawn(async move {
+            // It also ends without a sender, with the process.
+            let _ = stop.wait_for(|stop| *stop).await;
+            is_closing.send_replace(true);
+        });
+    }
+
+    async fn answer(self: &Arc<Self>, request: Request<Body>) -> Result<Response, HttpRefusal> {
+        if *self.is_closing.borrow() {
+            return Err(HttpRefusal::new(503, "the server stops"));
+        }
+        let channel = self.channel(request.uri().path())?;
+        self.authorize(&request, &channel)?;
+        let (head, body) = request.into_parts();
+        match head.method {
+            Method::PUT => self.put(&channel, &head, body).await,
+            Method::POST => self.post(&channel, &head, body).await,
+            Method::GET => self.get(&channel, &head).await,
+            Method::HEAD => self.head(&channel),
+            Method::DELETE => self.delete(&channel),
+            _ => Err(HttpRefusal::new(405, "a stream has no such method")
+                .with(http::header::ALLOW, response::METHODS)),
+        }
+    }
+
+    /// The channel of a path.
+    fn channel(&self, path: &str) -> Result<String, HttpRefusal> {
+        let name = path.strip_prefix(self.path_prefix.trim_end_matches('/')).unwrap_or(path);
+        let name = percent_decode_str(name.trim_start_matches('/')).decode_utf8();
+        let name =
+            name.map_err(|_| response::bad_request("the name of the stream is not UTF-8"))?;
+        if name.split('/').next() == Some(RESERVED) {
+            return Err(HttpRefusal::new(404, "this server has no subscriptions of streams"));
+        }
+        let channel = format!("{}{name}", self.channel_prefix);
+        if channel.len() > self.node.options().channel.max_length {
+            return Err(response::bad_request("the name is longer than channel.max_length"));
+        }
+        self.node.channels().check(&channel).map_err(HttpRefusal::of_channel)?;
+        Ok(channel)
+    }
+}
+
+async fn respond(State(streams): State<Arc<DurableStreams>>, request: Request<Body>) -> Response {
+    if request.method() == Method::OPTIONS {
+        return response::preflight(request.headers().get("access-control-request-headers"));
+    }
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0);
+    streams.answer(request).await.unwrap_or_else(|refusal| {
+        if let Some(peer) = peer.filter(|_| refusal.is_mistake()) {
+            let HttpRefusal { status, text, .. } = &refusal;
+            streams.http_api.record_refused(*status, "durable_streams", text, peer);
+        }
+        refusal.into_response()
+    })
+}
+
+/// How often expired streams are looked for. A request finds them by itself.
+const EXPIRY_INTERVAL: Duration = Duration::from_millis(200);
+/// How long a client may take to send a body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// First part of names that the protocol keeps for itself.
+const RESERVED: &str = "__ds";
+
+#[cfg(test)]
+mod tests;

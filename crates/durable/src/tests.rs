@@ -1,0 +1,292 @@
+//! Tests of the endpoint over a node in this process: access, limits, waiting, content of other origins.
+//! In: requests to the router → out: responses; publications of the node.
+//! Uses a router without sockets; a test waits for a response, never for a time. Never: shards.
+//! Changed here: what the published suite does not test. Rules are tested in their modules.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use fanwire_api::{Api, ApiKeyOptions};
+use fanwire_auth::{HmacAlgorithm, SubscriptionToken, sign_hmac_subscription};
+use fanwire_config::Config;
+use fanwire_node::Node;
+use fanwire_node::options::Namespace;
+use fanwire_node::protocol::Publication;
+use http::{Request, StatusCode};
+use http_body_util::BodyExt as _;
+use tower::util::ServiceExt as _;
+
+use crate::DurableStreams;
+
+struct Server {
+    node: Arc<Node>,
+    streams: Arc<DurableStreams>,
+    router: Router,
+}
+
+type Headers<'a> = &'a [(&'a str, &'a str)];
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+impl Server {
+    fn start(change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config::default();
+        let options = &mut config.durable_streams;
+        (options.enabled, options.insecure, options.namespace) = (true, true, "log".to_owned());
+        let ttl = Duration::from_secs(3600);
+        let log = Namespace {
+            name: "log".into(),
+            history_size: 100,
+            history_ttl: ttl,
+            ..Namespace::default()
+        };
+        config.node.channel.namespaces.push(log);
+        config.node.client.token.hmac_secret_key = "secret".into();
+        config.http_api.api.key = "key".into();
+        change(&mut config);
+        let node = Node::new(config.node.clone()).expect("valid options");
+        let api = Arc::new(Api::new(node.clone(), config.http_api.api.clone()));
+        let streams = DurableStreams::start(&config, &node, &api).expect("enabled");
+        Self { node, router: streams.router(), streams }
+    }
+
+    async fn send(
+        &self,
+        method: &str,
+        name: &str,
+        headers: Headers<'_>,
+        body: impl Into<Body>,
+    ) -> Response {
+        let mut request = Request::builder().method(method).uri(format!("/v1/stream/{name}"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(body.into()).expect("a request");
+        self.router.clone().oneshot(request).await.expect("a router never fails")
+    }
+
+    async fn status(
+        &self,
+        method: &str,
+        name: &str,
+        headers: Headers<'_>,
+        body: &'static str,
+    ) -> u16 {
+        self.send(method, name, headers, body).await.status().as_u16()
+    }
+
+    async fn text(&self, name: &str) -> String {
+        text(self.send("GET", name, &[], "").await).await
+    }
+
+    fn publish(&self, channel: &str, data: &'static str) {
+        let publication =
+            Publication { data: Bytes::from_static(data.as_bytes()), ..Publication::default() };
+        let published =
+            self.node.channels().publish(channel, publication, Default::default(), Instant::now());
+        assert!(published.ready().expect("memory is ready").is_ok());
+    }
+
+    /// Begins a live read and returns when it waits.
+    async fn wait(&self, query: &'static str) -> tokio::task::JoinHandle<Response> {
+        let waiting =
+            Request::get(format!("/v1/stream/{query}")).body(Body::empty()).expect("a request");
+        let reading = tokio::spawn(self.router.clone().oneshot(waiting));
+        let all = self.streams.options.live_reads_max;
+        while self.streams.live_reads.available_permits() == all {
+            tokio::task::yield_now().await;
+        }
+        tokio::spawn(async { reading.await.expect("no panic").expect("a router never fails") })
+    }
+}
+
+async fn text(response: Response) -> String {
+    let body = response.into_body().collect().await.expect("a body").to_bytes();
+    String::from_utf8(body.to_vec()).expect("UTF-8")
+}
+
+fn header<'a>(response: &'a Response, name: &str) -> &'a str {
+    response.headers().get(name).map_or("", |value| value.to_str().expect("ASCII"))
+}
+
+#[tokio::test]
+async fn values_of_a_stream_are_publications_and_publications_are_values() {
+    let server = Server::start(|_| {});
+    assert_eq!(server.status("PUT", "a", &[JSON], "[1,[2]]").await, 201);
+    server.publish("log:a", "{\"of\":\"api\"}");
+    assert_eq!(server.status("POST", "a", &[JSON], "3").await, 204);
+    assert_eq!(server.text("a").await, "[1,[2],{\"of\":\"api\"},3]");
+    let page = fanwire_node::Page::default();
+    let history = server.node.channels().history("log:a", &page, Instant::now());
+    let stored = history.ready().expect("memory is ready").expect("a history").publications;
+    let stored: Vec<_> = stored.iter().map(|one| (one.offset, &one.data[..])).collect();
+    assert_eq!(stored, [(1, &b"1"[..]), (2, b"[2]"), (3, b"{\"of\":\"api\"}"), (4, b"3")]);
+}
+
+#[tokio::test]
+async fn a_channel_with_a_history_is_a_stream_of_json() {
+    let server = Server::start(|_| {});
+    assert_eq!(server.status("GET", "a", &[], "").await, 404);
+    server.publish("log:a", "1");
+    assert_eq!(server.text("a").await, "[1]");
+    server.publish("log:b", "1");
+    assert_eq!(server.status("PUT", "b", &[("content-type", "text/plain")], "2").await, 201);
+    assert_eq!(server.text("b").await, "12");
+}
+
+#[tokio::test]
+async fn a_later_stream_of_a_name_does_not_answer_offsets_of_an_earlier_one() {
+    let server = Server::start(|_| {});
+    server.send("PUT", "a", &[JSON], "[1,2]").await;
+    let old = header(&server.send("GET", "a", &[], "").await, "stream-next-offset").to_owned();
+    assert_eq!(server.status("DELETE", "a", &[], "").await, 204);
+    assert_eq!(server.status("DELETE", "a", &[], "").await, 404);
+    server.send("PUT", "a", &[JSON], "[3]").await;
+    assert_eq!(server.text("a").await, "[3]");
+    assert_eq!(
+        server.text(&format!("a?offset={old}")).await,
+        "[3]",
+        "its end is the beginning of the next one"
+    );
+    let before = old.replacen("02_", "01_", 1);
+    assert_eq!(server.status("GET", &format!("a?offset={before}"), &[], "").await, 410);
+    let beyond = old.replacen("02_", "99_", 1);
+    assert_eq!(server.status("GET", &format!("a?offset={beyond}"), &[], "").await, 400);
+}
+
+#[tokio::test]
+async fn content_that_the_history_dropped_is_gone() {
+    let server = Server::start(|config| config.node.channel.namespaces[0].history_size = 2);
+    let first = server.send("PUT", "a", &[JSON], "[1]").await;
+    let first = header(&first, "stream-next-offset").to_owned();
+    server.send("POST", "a", &[JSON], "[2,3,4]").await;
+    assert_eq!(server.status("GET", &format!("a?offset={first}"), &[], "").await, 410);
+    assert_eq!(server.text("a?offset=-1").await, "[3,4]", "the oldest that is kept");
+}
+
+#[tokio::test]
+async fn writes_need_a_key_and_reads_a_key_or_a_token() {
+    let server = Server::start(|config| {
+        config.durable_streams.insecure = false;
+        let methods = vec!["history".to_owned()];
+        let reader = ApiKeyOptions { key: "reader".into(), methods, ..ApiKeyOptions::default() };
+        config.http_api.api.keys.insert("reader".into(), reader);
+    });
+    let key = ("x-api-key", "key");
+    let token = |channel| {
+        let token = SubscriptionToken { user: "ann", channel, ..SubscriptionToken::default() };
+        sign_hmac_subscription("secret", HmacAlgorithm::Hs256, &token).expect("valid claims")
+    };
+    let (own, other) = (token("log:a"), token("log:b"));
+    assert_eq!(server.status("PUT", "a", &[JSON], "[1]").await, 401);
+    assert_eq!(server.status("PUT", "a", &[JSON, ("x-api-key", "wrong")], "[1]").await, 401);
+    assert_eq!(server.status("PUT", "a", &[JSON, ("x-api-key", "reader")], "[1]").await, 403);
+    assert_eq!(server.status("PUT", "a", &[JSON, key], "[1]").await, 201);
+    let bearer = format!("Bearer {own}");
+    assert_eq!(server.status("POST", "a", &[JSON, ("authorization", &bearer)], "[1]").await, 401);
+    assert_eq!(server.status("DELETE", "a", &[("x-api-key", "reader")], "").await, 403);
+    assert_eq!(server.status("GET", "a", &[], "").await, 401);
+    assert_eq!(server.status("GET", "a", &[("x-api-key", "reader")], "").await, 200);
+    assert_eq!(server.status("GET", "a", &[("authorization", &bearer)], "").await, 200);
+    assert_eq!(server.status("HEAD", &format!("a?token={own}"), &[], "").await, 200);
+    assert_eq!(server.status("GET", &format!("a?token={other}"), &[], "").await, 403);
+}
+
+#[tokio::test]
+async fn streams_producers_readers_and_bodies_are_limited_by_name() {
+    let server = Server::start(|config| {
+        let options = &mut config.durable_streams;
+        (options.streams_max, options.producers_max) = (1, 1);
+        (options.live_reads_max, options.body_bytes_max) = (1, 10);
+    });
+    assert_eq!(server.status("PUT", "a", &[JSON], "").await, 201);
+    let many = server.send("PUT", "b", &[JSON], "").await;
+    assert_eq!(many.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert!(text(many).await.contains("durable_streams.max_streams"));
+    let of = |id| [JSON, ("producer-id", id), ("producer-epoch", "0"), ("producer-seq", "0")];
+    assert_eq!(server.status("POST", "a", &of("x"), "1").await, 200);
+    assert_eq!(server.status("POST", "a", &of("y"), "1").await, 429);
+    assert_eq!(server.status("POST", "a", &[JSON], "[1,2,3,4,5]").await, 413);
+    let waiting = server.wait("a?offset=now&live=long-poll").await;
+    assert_eq!(server.status("GET", "a?offset=now&live=sse", &[], "").await, 429);
+    server.publish("log:a", "2");
+    assert_eq!(text(waiting.await.unwrap()).await, "[2]");
+    assert_eq!(server.text("a").await, "[1,2]", "what was refused left nothing");
+}
+
+#[tokio::test]
+async fn a_waiting_read_ends_with_its_stream_and_with_the_server() {
+    let server = Server::start(|config| {
+        config.durable_streams.long_poll_timeout = Duration::from_secs(3600)
+    });
+    server.send("PUT", "a", &[JSON], "[1]").await;
+    let waiting = server.wait("a?offset=now&live=long-poll").await;
+    assert_eq!(server.status("POST", "a", &[("stream-closed", "true")], "").await, 204);
+    let closed = waiting.await.unwrap();
+    assert_eq!((closed.status().as_u16(), header(&closed, "stream-closed")), (204, "true"));
+
+    server.send("PUT", "b", &[JSON], "").await;
+    let waiting = server.wait("b?offset=now&live=long-poll").await;
+    server.send("DELETE", "b", &[], "").await;
+    assert_eq!(waiting.await.unwrap().status(), StatusCode::NOT_FOUND);
+
+    server.send("PUT", "c", &[JSON], "").await;
+    let waiting = server.wait("c?offset=now&live=long-poll").await;
+    let events = server.send("GET", "c?offset=-1&live=sse", &[], "").await;
+    let stop = tokio::sync::watch::Sender::new(false);
+    server.streams.close_with(stop.subscribe());
+    stop.send_replace(true);
+    let ended = waiting.await.unwrap();
+    assert_eq!((ended.status().as_u16(), header(&ended, "stream-up-to-date")), (204, "true"));
+    assert!(text(events).await.starts_with("event: control\ndata:{"));
+    assert_eq!(server.status("GET", "c", &[], "").await, 503);
+}
+
+#[tokio::test]
+async fn an_expired_stream_is_removed_without_a_request() {
+    let server = Server::start(|_| {});
+    server.send("PUT", "a", &[JSON, ("stream-ttl", "1")], "[1]").await;
+    let waiting = server.wait("a?offset=now&live=long-poll").await;
+    server.streams.remove_expired(u64::MAX);
+    assert_eq!(waiting.await.unwrap().status(), StatusCode::NOT_FOUND);
+    assert!(server.streams.table.find("log:a").is_none());
+    assert_eq!(server.status("GET", "a", &[], "").await, 404);
+}
+
+#[tokio::test]
+async fn impossible_names_and_methods_are_refused() {
+    let server = Server::start(|_| {});
+    for name in ["%FF", "%00%C3", &"a".repeat(300)] {
+        assert_eq!(server.status("PUT", name, &[JSON], "").await, 400, "{name}");
+    }
+    assert_eq!(server.status("PUT", "__ds/subscriptions", &[JSON], "").await, 404);
+    assert_eq!(server.status("PUT", "a%2Fb/c%20d", &[JSON], "[1]").await, 201);
+    assert_eq!(server.text("a/b/c%20d").await, "[1]", "one name in two forms");
+    assert_eq!(server.status("PUT", "%C3%BC", &[JSON], "").await, 201, "as the API names channels");
+    let refused = server.send("PATCH", "a", &[], "").await;
+    assert_eq!(refused.status(), StatusCode::METHOD_NOT_ALLOWED);
+    assert!(header(&refused, "allow").contains("DELETE"));
+    let preflight =
+        server.send("OPTIONS", "a", &[("access-control-request-headers", "x-api-key")], "").await;
+    assert_eq!(header(&preflight, "access-control-allow-headers"), "x-api-key");
+}
+
+#[tokio::test]
+async fn a_format_of_the_namespace_holds_for_each_value_before_one_is_stored() {
+    let server = Server::start(|config| {
+        config.node.channel.namespaces[0].publication_data_format =
+            fanwire_node::options::DataFormat::JsonObject;
+    });
+    assert_eq!(server.status("PUT", "a", &[JSON], "[{},1]").await, 400);
+    assert_eq!(server.status("GET", "a", &[], "").await, 404, "nothing was created");
+    server.publish("log:b", "{}");
+    assert_eq!(server.status("PUT", "b", &[JSON], "[1]").await, 400);
+    assert_eq!(server.text("b").await, "[{}]", "what others published stays");
+    server.send("PUT", "a", &[JSON], "[{}]").await;
+    assert_eq!(server.status("POST", "a", &[JSON], "[{},1]").await, 400);
+    assert_eq!(server.text("a").await, "[{}]");
+}

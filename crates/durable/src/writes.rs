@@ -1,0 +1,183 @@
+//! PUT, POST and DELETE.
+//! In: requests of a channel → out: responses; content and state of streams.
+//! Uses `storage`. A body is read before a lock is taken. Never: rules of streams.
+//! Changed here: headers of these responses. What a request may do is decided in `stream`.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::{Bytes, BytesMut};
+use fanwire_broker::Position;
+use http::header::{CONTENT_TYPE, HOST, LOCATION};
+use http::request::Parts;
+use http::{HeaderValue, StatusCode};
+use http_body_util::BodyExt as _;
+use tokio::time::timeout;
+
+use crate::content::ContentKind;
+use crate::header::{NEXT_OFFSET, PRODUCER_EPOCH, PRODUCER_SEQ, STREAM_CLOSED};
+use crate::response::{HttpRefusal, bad_request, finish, reply};
+use crate::storage::now_ms;
+use crate::stream::{AppendDecision, StreamState};
+use crate::{BODY_TIMEOUT, DurableStreams, offset, request};
+
+impl DurableStreams {
+    /// Creates a stream, or finds the same one; then the body is ignored.
+    pub(crate) async fn put(
+        &self,
+        channel: &str,
+        head: &Parts,
+        body: Body,
+    ) -> Result<Response, HttpRefusal> {
+        let config = request::config(&head.headers)?;
+        let location = self.location(head);
+        let body = self.body(body).await?;
+        let payloads = ContentKind::of(&config.content_type).payloads(&body);
+        loop {
+            let existing = self.table.find(channel).is_some().then(|| {
+                self.with_stream(channel, |_, state| {
+                    if !state.is_same(&config) {
+                        return Err(HttpRefusal::new(
+                            409,
+                            "the stream exists with another configuration",
+                        ));
+                    }
+                    self.put_response(200, state, channel, None)
+                })
+            });
+            match existing {
+                Some(Err(refusal)) if refusal.status == StatusCode::NOT_FOUND => {}
+                Some(response) => return response,
+                None => {}
+            }
+            let payloads = payloads.clone().map_err(|text| bad_request(&text))?;
+            let created = self.create(channel, config.clone(), |_, state| {
+                self.store(channel, payloads)?;
+                self.put_response(201, state, channel, Some(&location))
+            })?;
+            if let Some(response) = created {
+                return Ok(response);
+            }
+        }
+    }
+
+    /// Appends, closes, or both.
+    pub(crate) async fn post(
+        self: &Arc<Self>,
+        channel: &str,
+        head: &Parts,
+        body: Body,
+    ) -> Result<Response, HttpRefusal> {
+        let body = self.body(body).await?;
+        let append = request::append(&head.headers, body.is_empty())?;
+        let content_type = append.content_type.as_deref();
+        let payloads = content_type.map(|given| ContentKind::of(given).payloads(&body)).transpose();
+        self.with_stream(channel, |entry, state| {
+            let (now_ms, producers_max) = (now_ms(), self.options.producers_max);
+            let decision = state.decide(&append, producers_max, now_ms);
+            let decision = match decision {
+                Ok(decision) => decision,
+                Err(refusal) => {
+                    let tail = offset::format(self.tail(channel)?);
+                    return Err(HttpRefusal::of_append(&refusal, &tail));
+                }
+            };
+            let (producer, has_content) = (append.producer.clone(), !body.is_empty());
+            let mut status = 204;
+            let mut seq = producer.as_ref().map(|producer| producer.seq);
+            match decision {
+                AppendDecision::Duplicate(highest) => seq = highest,
+                AppendDecision::Store => {
+                    let payloads = payloads.map_err(|text| bad_request(&text))?.unwrap_or_default();
+                    if has_content && payloads.is_empty() {
+                        return Err(bad_request("the array is empty"));
+                    }
+                    self.store(channel, payloads)?;
+                    state.commit(append, producers_max, now_ms);
+                    entry.changed.notify_waiters();
+                    if producer.is_some() && has_content {
+                        status = 200;
+                    }
+                }
+            }
+            let mut response =
+                reply(status).header(NEXT_OFFSET, offset::format(self.tail(channel)?));
+            if state.config().is_closed {
+                response = response.header(STREAM_CLOSED, "true");
+            }
+            if let Some(producer) = producer {
+                response = response.header(PRODUCER_EPOCH, producer.epoch);
+                response = response.header(PRODUCER_SEQ, seq.unwrap_or(producer.seq));
+            }
+            Ok(finish(response, Body::empty()))
+        })
+    }
+
+    pub(crate) fn delete(&self, channel: &str) -> Result<Response, HttpRefusal> {
+        self.with_stream(channel, |entry, state| self.remove(entry, state))?;
+        Ok(finish(reply(204), Body::empty()))
+    }
+
+    fn put_response(
+        &self,
+        status: u16,
+        state: &StreamState,
+        channel: &str,
+        location: Option<&str>,
+    ) -> Result<Response, HttpRefusal> {
+        let tail: Position = self.tail(channel)?;
+        let mut response = reply(status)
+            .header(CONTENT_TYPE, &state.config().content_type)
+            .header(NEXT_OFFSET, offset::format(tail));
+        if state.config().is_closed {
+            response = response.header(STREAM_CLOSED, "true");
+        }
+        if let Some(location) = location {
+            response = response.header(LOCATION, location);
+        }
+        Ok(finish(response, Body::empty()))
+    }
+
+    /// The absolute URL of a request.
+    fn location(&self, head: &Parts) -> String {
+        let of_header = head.headers.get(HOST).and_then(|host: &HeaderValue| host.to_str().ok());
+        let host = of_header.or(head.uri.authority().map(|authority| authority.as_str()));
+        format!("{}://{}{}", self.scheme, host.unwrap_or_default(), head.uri.path())
+    }
+
+    /// The whole body of a request. The rest of one that is too large is read and dropped up to a limit, so that its sender
+    /// reads the response.
+    ///
+    /// # Errors
+    /// 413, 408, and 400 for an incomplete one.
+    async fn body(&self, mut body: Body) -> Result<Bytes, HttpRefusal> {
+        let bytes_max = self.options.body_bytes_max;
+        let read = async {
+            let (mut whole, mut dropped) = (BytesMut::new(), 0);
+            while let Some(frame) = body.frame().await {
+                let frame = frame.map_err(|_| bad_request("the body is incomplete"))?;
+                let Ok(piece) = frame.into_data() else { continue };
+                if dropped > 0 || whole.len() + piece.len() > bytes_max {
+                    dropped += whole.len() + piece.len();
+                    whole = BytesMut::new();
+                    if dropped > bytes_max.saturating_mul(DROPPED_FACTOR) {
+                        break;
+                    }
+                    continue;
+                }
+                whole.extend_from_slice(&piece);
+            }
+            if dropped > 0 {
+                let text = format!("durable_streams.max_request_body_size is {bytes_max} bytes");
+                return Err(HttpRefusal::new(413, text).with(http::header::CONNECTION, "close"));
+            }
+            Ok(whole.freeze())
+        };
+        let late = || HttpRefusal::new(408, "timed out reading the request");
+        timeout(BODY_TIMEOUT, read).await.map_err(|_| late())?
+    }
+}
+
+/// So many times the limit is read of a body that is too large.
+const DROPPED_FACTOR: usize = 4;
