@@ -90,6 +90,7 @@ fn hub(now: Instant, out: &mut Count) -> Hub {
         transport: "websocket",
         command_source: CommandSource::Connection,
         user: None,
+        last_event_id: None,
         headers: Vec::new(),
     };
     hub.open(KEY, hello, now);

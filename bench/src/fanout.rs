@@ -58,6 +58,9 @@ pub struct Fanout {
     /// Subscribers of Fanwire read event streams, with `--compression` of gzip.
     #[arg(long, conflicts_with_all = ["noise", "compare_engines"])]
     event_streams: bool,
+    /// Subscribers of Fanwire read event streams of clients without commands, with ids; with `--compression` of gzip.
+    #[arg(long, conflicts_with_all = ["noise", "compare_engines", "event_streams", "uni_websocket", "against"])]
+    uni_event_streams: bool,
     /// Subscribers of Fanwire have unidirectional WebSockets, whose frames have no envelope.
     #[arg(long, conflicts_with_all = ["compression", "compare_compression", "noise", "compare_engines", "event_streams"])]
     uni_websocket: bool,
@@ -105,6 +108,10 @@ pub enum Contender {
     EventStreams {
         compression: bool,
     },
+    /// Fanwire with subscribers of unidirectional event streams, which have ids.
+    UniEventStreams {
+        compression: bool,
+    },
     /// Fanwire with subscribers of unidirectional WebSockets.
     UniWebSockets,
     /// Fanwire in context, with pieces of answers.
@@ -138,7 +145,8 @@ impl Fanout {
         let choice = self.choice()?;
         let (is_binary, payloads) = self.payloads()?;
         ensure!(!is_binary || !self.has_bare(), "the bare loop has no Protobuf{INSTEAD}");
-        ensure!(!is_binary || !self.event_streams, "event streams have no Protobuf");
+        let has_events = self.event_streams || self.uni_event_streams;
+        ensure!(!is_binary || !has_events, "event streams have no Protobuf");
         let publications = match self.answers {
             true => vec![answers::pieces()],
             false => publications(&payloads, choice.all, self.uni_websocket)?,
@@ -171,9 +179,10 @@ impl Fanout {
     }
 
     fn contenders(&self) -> [Contender; 2] {
-        let fanwire = |compression| match self.event_streams {
-            true => Contender::EventStreams { compression },
-            false => Contender::Fanwire { compression },
+        let fanwire = |compression| match (self.event_streams, self.uni_event_streams) {
+            (true, _) => Contender::EventStreams { compression },
+            (_, true) => Contender::UniEventStreams { compression },
+            (false, false) => Contender::Fanwire { compression },
         };
         if self.noise {
             return [Contender::Bare; 2];
@@ -277,6 +286,8 @@ impl fmt::Display for Contender {
             Contender::Fanwire { compression: true } => "fanwire, compressed",
             Contender::EventStreams { compression: false } => "fanwire, SSE",
             Contender::EventStreams { compression: true } => "fanwire, SSE in gzip",
+            Contender::UniEventStreams { compression: false } => "fanwire, uni SSE",
+            Contender::UniEventStreams { compression: true } => "fanwire, uni SSE in gzip",
             Contender::UniWebSockets => "fanwire, uni WS",
             Contender::Redis => "fanwire, Redis",
             Contender::Pieces => "pieces alone",

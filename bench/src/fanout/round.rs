@@ -117,6 +117,7 @@ impl Round<'_> {
         let mut generator = Generator::new(false)?;
         let transport = match contender {
             Contender::EventStreams { .. } => SubscriberTransport::EventStream,
+            Contender::UniEventStreams { .. } => SubscriberTransport::UniEventStream,
             Contender::UniWebSockets => SubscriberTransport::UniWebSocket,
             _ => SubscriberTransport::WebSocket,
         };
@@ -152,7 +153,8 @@ impl Round<'_> {
         let compression = match contender {
             Contender::Fanwire { compression }
             | Contender::Other { compression }
-            | Contender::EventStreams { compression } => compression,
+            | Contender::EventStreams { compression }
+            | Contender::UniEventStreams { compression } => compression,
             Contender::Pieces | Contender::Answers => true,
             Contender::Bare | Contender::Redis | Contender::UniWebSockets => false,
         };
@@ -260,6 +262,14 @@ fn of_contender(contender: Contender, redis: Option<&RedisServer>) -> serde_json
         (Contender::EventStreams { .. }, _) => {
             serde_json::json!({ "sse": { "enabled": true }, "client": { "ping_interval": "1h" } })
         }
+        // With ids.
+        (Contender::UniEventStreams { .. }, _) => serde_json::json!({
+            "uni_sse": { "enabled": true },
+            "client": { "ping_interval": "1h" },
+            "channel": { "without_namespace": {
+                "history_size": 10, "history_ttl": "1h", "force_recovery": true,
+            } },
+        }),
         (Contender::UniWebSockets, _) => {
             serde_json::json!({ "uni_websocket": { "enabled": true } })
         }

@@ -414,6 +414,8 @@ pub struct UniStreamOptions {
     pub handler_prefix: String,
     /// Bytes; longer → 413.
     pub max_request_body_size: usize,
+    /// Compress bodies for clients that accept gzip or deflate.
+    pub compression: bool,
     pub connect_code_to_http_response: ConnectResponseOptions,
 }
 

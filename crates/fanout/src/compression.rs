@@ -9,12 +9,15 @@ mod embedded_part;
 mod policies;
 mod prepared;
 mod sweep;
+mod text;
 
-use std::{hash::BuildHasher, sync::Arc};
+use std::{
+    hash::BuildHasher,
+    sync::{Arc, OnceLock},
+};
 
 use fanwire_deflate::gap::EmbeddedPart;
-use fanwire_node::{Broadcast, Prepare, Prepared, options::CompressionPolicy};
-use fanwire_protocol::Encoding;
+use fanwire_node::{Broadcast, DeltaMode, Prepare, Prepared, options::CompressionPolicy};
 use hashbrown::{DefaultHashBuilder, HashMap};
 use parking_lot::Mutex;
 
@@ -24,6 +27,7 @@ pub use counters::{DeliveryKind, NamespaceCounters};
 use fanwire_shard::Budget;
 pub use policies::Policies;
 pub(crate) use prepared::{FrameForm, FrameVariant, PreparedBroadcast, StreamVariant};
+pub(crate) use text::TextKind;
 
 /// Settings of the compression of publications, for the whole node.
 #[derive(Debug)]
@@ -71,12 +75,12 @@ impl Contexts {
     }
 
     /// Records that a subscriber can take the next publications of the broadcast's channel in context. From the next
-    /// publication on, the channel has a history in `encoding`, if there is memory for one.
-    pub(crate) fn want(&self, broadcast: &Broadcast, encoding: Encoding) {
+    /// publication on, the channel has a history of this `kind`, if there is memory for one.
+    pub(crate) fn want(&self, broadcast: &Broadcast, kind: TextKind) {
         let channel = broadcast.channel();
         let mut stripe = self.stripe(channel).lock();
         let entry = stripe.entry(Arc::clone(channel)).or_default();
-        entry.history(encoding).want();
+        entry.history(kind).want();
     }
 
     /// Finds the newest publication of the channel's history in `reply`, which sends missed publications of `channel`
@@ -84,10 +88,10 @@ impl Contexts {
     pub(crate) fn embedded_part(
         &self,
         channel: &str,
-        encoding: Encoding,
+        kind: TextKind,
         reply: &[u8],
     ) -> Option<(usize, EmbeddedPart)> {
-        self.find(channel)?.history(encoding).embedded_part(encoding, reply)
+        self.find(channel)?.history(kind).embedded_part(kind, reply)
     }
 
     /// The policies, which a reload changes.
@@ -113,14 +117,13 @@ impl Contexts {
         &self.settings.memory
     }
 
-    /// Counts channels that have a history, and channels that wait for one, in some encoding; a channel may be
+    /// Counts channels that have a history, and channels that wait for one, of some kind; a channel may be
     /// both. Holds the lock of each stripe while it looks at the channels of that stripe.
     pub fn channels(&self) -> (usize, usize) {
         let (mut with_history, mut waiting) = (0, 0);
         for stripe in &self.stripes {
             for channel in stripe.lock().values() {
-                let histories =
-                    || Encoding::ALL.into_iter().map(|encoding| channel.history(encoding));
+                let histories = || channel.histories().map(|(_, history)| history);
                 with_history += usize::from(histories().any(EncodingHistory::has_history));
                 waiting += usize::from(histories().any(EncodingHistory::waits));
             }
@@ -151,14 +154,13 @@ impl Prepare for Contexts {
         Box::new(match channel {
             Some(channel) => {
                 let counters = self.counters_of(broadcast);
-                let publications = Encoding::ALL.map(|encoding| {
-                    channel.history(encoding).publish(
-                        broadcast.message(encoding)?,
-                        &self.settings,
-                        counters,
-                    )
-                });
-                PreparedBroadcast::in_context(channel, publications)
+                let (event, mut publications) = <(OnceLock<_>, [_; TextKind::COUNT])>::default();
+                for (kind, history) in channel.histories() {
+                    let text = || kind.text(broadcast, DeltaMode::Plain, &event);
+                    let publication = history.publish(text, &self.settings, counters);
+                    publications[kind.index()] = publication.map(Box::new);
+                }
+                PreparedBroadcast::in_context(channel, publications, event)
             }
             None => PreparedBroadcast::new(policy),
         })

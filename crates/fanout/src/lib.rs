@@ -6,6 +6,7 @@
 
 mod clock;
 mod compression;
+mod event;
 mod realtime;
 
 pub use clock::unix_ms;
@@ -13,6 +14,6 @@ pub use compression::{
     ContextSettings, Contexts, DeliveryKind, GAPS_MAX, NamespaceCounters, Policies,
 };
 pub use realtime::{
-    BacklogCounters, ConnectRefusal, EncodeWorker, NewSession, PendingResponse, Realtime,
-    RealtimeCounters, ShardInbox, Shards, last_message,
+    BacklogCounters, ConnectRefusal, EncodeWorker, MakeResponse, NewSession, PendingResponse,
+    Realtime, RealtimeCounters, ShardInbox, Shards, last_message,
 };

@@ -14,7 +14,7 @@ use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use fanwire_node::{
     Broadcast, ConnectionKey, DeltaMode, EncodeJob, Hub, HubCounters, Inbox, MovedSubscription,
-    Node, Notice, Outbox, ShardId, SubscriptionIndex,
+    Node, Notice, Outbox, ShardId, SubscriptionIndex, broker::Position,
 };
 use fanwire_protocol::{
     Disconnect, Encoding, MESSAGES_PER_FRAME_MAX, bare_push, encode_disconnect_push, join,
@@ -25,9 +25,10 @@ use self::backlog::{Backlogs, Waiting};
 pub use self::encode_worker::EncodeWorker;
 use self::frames::Frames;
 use self::response::PendingResponses;
-pub use self::response::{ConnectRefusal, NewSession, PendingResponse};
+pub use self::response::{ConnectRefusal, MakeResponse, NewSession, PendingResponse};
 use crate::clock::unix_ms;
-use crate::compression::{Contexts, PreparedBroadcast};
+use crate::compression::{Contexts, PreparedBroadcast, TextKind};
+use crate::event;
 use fanwire_shard::{
     Application, CloseCause, Compression, Connection, ConnectionWriter, EmbeddedPublication,
     PeerFormat, ReceivedMessage, SlotKey, Transport, WindowIndex,
@@ -235,6 +236,8 @@ struct MessageBatch {
     /// Start of the last message in `bytes`.
     last: usize,
     embedded: Vec<EmbeddedPublication>,
+    /// The position to which the next message brings its client.
+    position: Option<(ConnectionKey, Position)>,
 }
 
 /// The hub's view of the `ConnectionWriter`.
@@ -262,6 +265,29 @@ impl HubWriter<'_> {
 }
 
 impl HubWriter<'_> {
+    /// The batch, to which the next message for a connection is to be appended.
+    fn begin_message(
+        &mut self,
+        connection: ConnectionKey,
+        transport: Transport,
+        encoding: Encoding,
+    ) -> &mut Vec<u8> {
+        let messages_max = match transport {
+            Transport::UniWebSocket if !self.joins_pushes => 1,
+            Transport::UniGrpc => 1, // pushes have no lengths of their own
+            _ => MESSAGES_PER_FRAME_MAX,
+        };
+        if self.batch.connection != Some(connection) || self.batch.messages >= messages_max {
+            self.send_batch();
+            self.batch.connection = Some(connection);
+        } else if transport != Transport::UniEventStream {
+            join(encoding, &mut self.batch.bytes);
+        }
+        self.batch.last = self.batch.bytes.len();
+        self.batch.messages += 1;
+        &mut self.batch.bytes
+    }
+
     /// Returns whether the broadcast needs no frame now: it waits until the socket drains, or too much waits and the
     /// connection ended as slow.
     fn waits(
@@ -299,8 +325,8 @@ impl HubWriter<'_> {
 
 impl Outbox for HubWriter<'_> {
     fn send(&mut self, connection: ConnectionKey, message: &[u8]) {
-        if let Some(head) = self.responses.begin(connection.index) {
-            self.out.begin_response(key(connection), None, head);
+        if let Some((coding, head)) = self.responses.begin(connection.index) {
+            self.out.begin_response(key(connection), coding, head);
         }
         let format = self.out.connection(connection.index).map(Connection::format);
         let transport = format.map_or(Transport::WebSocket, |peer| peer.transport);
@@ -310,20 +336,26 @@ impl Outbox for HubWriter<'_> {
         } else {
             message
         };
-        let messages_max = match transport {
-            Transport::UniWebSocket if !self.joins_pushes => 1,
-            Transport::UniGrpc => 1, // pushes have no lengths of their own
-            _ => MESSAGES_PER_FRAME_MAX,
-        };
-        if self.batch.connection != Some(connection) || self.batch.messages >= messages_max {
-            self.send_batch();
-            self.batch.connection = Some(connection);
-        } else {
-            join(encoding, &mut self.batch.bytes);
+        let position = self.batch.position.take().filter(|(of, _)| *of == connection);
+        let position = position.map(|(_, position)| position).unwrap_or_default();
+        let batched = self.begin_message(connection, transport, encoding);
+        match transport {
+            Transport::UniEventStream => event::write(position, message, batched),
+            _ => batched.extend_from_slice(message),
         }
-        self.batch.last = self.batch.bytes.len();
-        self.batch.bytes.extend_from_slice(message);
-        self.batch.messages += 1;
+    }
+
+    fn position(&mut self, connection: ConnectionKey, position: Position) {
+        self.batch.position = Some((connection, position));
+    }
+
+    fn unrecovered(&mut self, connection: ConnectionKey, reason: &str, explanation: &str) {
+        let Some(format) = self.out.connection(connection.index).map(Connection::format) else {
+            return;
+        };
+        let is_event = format.transport == Transport::UniEventStream;
+        let batched = self.begin_message(connection, format.transport, Encoding::Json);
+        event::write_unrecovered(is_event, reason, explanation, batched);
     }
 
     fn recovered(
@@ -333,14 +365,14 @@ impl Outbox for HubWriter<'_> {
         channel: &str,
     ) {
         debug_assert_eq!(self.batch.connection, Some(connection));
-        let Some(PeerFormat { is_binary, compression: Compression::Context { .. }, .. }) =
+        let Some(PeerFormat { is_binary, transport, compression: Compression::Context { .. } }) =
             self.out.connection(connection.index).map(Connection::format)
         else {
             return;
         };
         let MessageBatch { bytes, last, embedded, .. } = &mut *self.batch;
-        let found =
-            self.frames.contexts().embedded_part(channel, encoding(is_binary), &bytes[*last..]);
+        let kind = TextKind::of(transport, encoding(is_binary));
+        let found = self.frames.contexts().embedded_part(channel, kind, &bytes[*last..]);
         embedded.extend(found.map(|(at, embedded_part)| EmbeddedPublication {
             window: WindowIndex(subscription.0),
             at: *last + at,
@@ -458,6 +490,10 @@ pub fn last_message(format: PeerFormat, code: u16, reason: &str) -> Vec<u8> {
     encode_disconnect_push(encoding, code, reason, &mut message);
     if format.transport.is_unidirectional() {
         message = bare_push(encoding, &message).expect("it is a push").to_vec();
+    }
+    if format.transport == Transport::UniEventStream {
+        let push = std::mem::take(&mut message);
+        event::write(Position::default(), &push, &mut message);
     }
     message
 }

@@ -61,10 +61,22 @@ pub enum SubscriberTransport {
     WebSocket,
     /// Server-Sent Events, in JSON; the path is that of Fanwire. Answers to pings are [`Generator::take_pongs`].
     EventStream,
+    /// Unidirectional Server-Sent Events, with channels that the connect request asks for; the path is that of Fanwire.
+    UniEventStream,
     /// A unidirectional WebSocket, in JSON, with channels that the connect request asks for; the path is that of Fanwire.
     UniWebSocket,
     /// A WebSocket that sends no command.
     UpgradeOnly,
+}
+
+impl SubscriberTransport {
+    fn is_events(self) -> bool {
+        matches!(self, Self::EventStream | Self::UniEventStream)
+    }
+
+    fn is_unidirectional(self) -> bool {
+        matches!(self, Self::UniEventStream | Self::UniWebSocket)
+    }
 }
 
 impl Default for ConnectTarget {

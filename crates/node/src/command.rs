@@ -166,8 +166,8 @@ impl CommandContext<'_> {
         id: u32,
         pending_subscribe: PendingSubscribe,
     ) -> Result<Option<Reply>, Disconnect> {
-        let (channels, then, encoded) = pending_subscribe.into_parts();
-        let finished = match &then {
+        let (channels, mut then, encoded) = pending_subscribe.into_parts();
+        let finished = match &mut then {
             SubscribeOrigin::Subscribe(lifetime) => {
                 subscribe::finish(self, id, channels, encoded, *lifetime)
             }

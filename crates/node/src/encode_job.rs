@@ -40,8 +40,8 @@ pub(crate) enum ReplySource {
     StreamSlice(StreamSlice),
     /// Publications recovered by a subscribe; with deltas or without.
     Missed(Box<SubscribeResult>, bool),
-    /// Publications recovered by the server-side subscriptions of a connect.
-    Connect(Box<ConnectResult>, CommandSource),
+    /// Publications recovered by the server-side subscriptions of a connect; `apart`: in pushes of their own behind it.
+    Connect { result: Box<ConnectResult>, command_source: CommandSource, apart: bool },
     /// Publications recovered by a subscription that the server API made.
     Ordered(Arc<str>, Box<SubscribeResult>),
 }
@@ -96,7 +96,7 @@ impl ReplySource {
             Self::Members(members) => self.payload_bytes() + members.len() * MEMBER_BYTES,
             Self::StreamSlice(slice) => cost(&slice.publications),
             Self::Missed(result, _) | Self::Ordered(_, result) => cost(&result.publications),
-            Self::Connect(result, _) => {
+            Self::Connect { result, .. } => {
                 result.subs.values().map(|result| cost(&result.publications)).sum()
             }
         };
@@ -108,7 +108,7 @@ impl ReplySource {
             Self::Members(members) => return size_of_val(&members[..]),
             Self::StreamSlice(slice) => slice.publications.len(),
             Self::Missed(result, _) | Self::Ordered(_, result) => result.publications.len(),
-            Self::Connect(result, _) => {
+            Self::Connect { result, .. } => {
                 result.subs.values().map(|result| result.publications.len()).sum()
             }
         };
@@ -133,7 +133,7 @@ impl ReplySource {
             Self::Missed(result, _) | Self::Ordered(_, result) => {
                 payload_bytes(&result.publications)
             }
-            Self::Connect(result, _) => {
+            Self::Connect { result, .. } => {
                 result.subs.values().map(|result| payload_bytes(&result.publications)).sum()
             }
         }
@@ -153,7 +153,10 @@ impl ReplySource {
                 Reply { history: Some(history), ..Reply::default() }
             }
             Self::Missed(result, _) => Reply { subscribe: Some(*result), ..Reply::default() },
-            Self::Connect(result, command_source) => connect_reply(*result, command_source),
+            Self::Connect { mut result, command_source, apart } => {
+                let missed = if apart { take_missed(&mut result) } else { Vec::new() };
+                return (connect_reply(*result, command_source), missed);
+            }
             Self::Ordered(channel, result) => return pushes(&channel, *result),
         };
         (reply, Vec::new())
@@ -161,7 +164,7 @@ impl ReplySource {
 }
 
 /// A connect result as its client receives it: as the reply to its command, or as the first push.
-pub(crate) fn connect_reply(result: ConnectResult, command_source: CommandSource) -> Reply {
+fn connect_reply(result: ConnectResult, command_source: CommandSource) -> Reply {
     match command_source {
         CommandSource::Connection | CommandSource::Requests => {
             Reply { connect: Some(result), ..Reply::default() }
@@ -173,14 +176,27 @@ pub(crate) fn connect_reply(result: ConnectResult, command_source: CommandSource
 /// The push of a server-side subscription, and those of its recovered publications.
 fn pushes(channel: &str, result: SubscribeResult) -> (Reply, Vec<Reply>) {
     let SubscribeResult { recoverable, epoch, offset, positioned, publications, data, .. } = result;
-    let push = |push: Push| Reply {
-        push: Some(Push { channel: channel.to_owned(), ..push }),
-        ..Reply::default()
-    };
-    let missed = |publication| push(Push { r#pub: Some(publication), ..Push::default() });
-    let subscribe = Subscribe { recoverable, epoch, offset, positioned, data };
-    let subscribe = push(Push { subscribe: Some(subscribe), ..Push::default() });
-    (subscribe, publications.into_iter().map(missed).collect())
+    let subscribe = Some(Subscribe { recoverable, epoch, offset, positioned, data });
+    let subscribe = push(channel, Push { subscribe, ..Push::default() });
+    (subscribe, publications.into_iter().map(|one| publication_push(channel, one)).collect())
+}
+
+/// Takes the recovered publications out of a connect result, as pushes.
+fn take_missed(result: &mut ConnectResult) -> Vec<Reply> {
+    let missed = result.subs.iter_mut().flat_map(|(channel, result)| {
+        let publications = std::mem::take(&mut result.publications).into_iter();
+        publications.map(|publication| publication_push(channel, publication))
+    });
+    missed.collect()
+}
+
+fn publication_push(channel: &str, publication: Publication) -> Reply {
+    push(channel, Push { r#pub: Some(publication), ..Push::default() })
+}
+
+fn push(channel: &str, push: Push) -> Reply {
+    let channel = channel.to_owned();
+    Reply { push: Some(Push { channel, ..push }), ..Reply::default() }
 }
 
 /// Returns the cost of encoding publications, in bytes of payload that take as long.

@@ -52,8 +52,9 @@
 //! let (mut hub, mut written) = (Hub::new(node.clone(), shard), Written::default());
 //!
 //! let key = ConnectionKey { index: 0, generation: 0 };
-//! let (encoding, frame_ping, command_source, user) = (Encoding::Json, false, CommandSource::Connection, None);
-//! hub.open(key, ConnectionInfo { encoding, frame_ping, transport: "websocket", command_source, user, headers: Vec::new() }, now);
+//! let (encoding, command_source, transport, headers) = (Encoding::Json, CommandSource::Connection, "websocket", Vec::new());
+//! let hello = ConnectionInfo { encoding, frame_ping: false, transport, command_source, user: None, last_event_id: None, headers };
+//! hub.open(key, hello, now);
 //! hub.receive(key, br#"{"id":1,"connect":{}}"#, now, &mut written);
 //! hub.receive(key, br#"{"id":2,"subscribe":{"channel":"news"}}"#, now, &mut written);
 //! assert_eq!(written.0[1], r#"{"id":2,"subscribe":{}}"#);
@@ -90,6 +91,7 @@ mod glob;
 mod hub;
 mod index;
 mod join_leave;
+mod last_event_id;
 mod limits;
 mod meters;
 mod node;
@@ -132,6 +134,7 @@ pub use filter::check_filter;
 pub use hub::Hub;
 pub use index::{MovedSubscription, SubscriptionIndex};
 pub use join_leave::JoinLeave;
+pub use last_event_id::LastEventId;
 pub use limits::TokenBucket;
 pub use meters::{Meters, Reading, ReadingKind};
 pub use node::{

@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use fanwire_broker::Position;
 use fanwire_protocol::Disconnect;
 
 use crate::broadcast::{Broadcast, DeltaMode};
@@ -28,6 +29,13 @@ pub trait Outbox {
         _channel: &str,
     ) {
     }
+
+    /// The next message to `connection`, which receives pushes only, brings its client to `position`. For event streams, whose
+    /// clients come back with it ([`LastEventId`](crate::LastEventId)).
+    fn position(&mut self, _connection: ConnectionKey, _position: Position) {}
+
+    /// Tells a client that it missed publications after the event that its request named: one word and one sentence.
+    fn unrecovered(&mut self, _connection: ConnectionKey, _reason: &str, _explanation: &str) {}
 
     /// Delivers a publication, in a delta mode that exists in the connection's encoding. Called once per subscriber,
     /// so it must not allocate per call.

@@ -18,6 +18,7 @@ use crate::clock::{Clock, Moment};
 use crate::filter::Filter;
 use crate::hooks::ClientContext;
 use crate::index::{SubscriberIndex, SubscriptionIndex};
+use crate::last_event_id::LastEventId;
 use crate::options::ClientOptions;
 use crate::revocation::TokenId;
 
@@ -41,6 +42,8 @@ pub struct ConnectionInfo {
     pub command_source: CommandSource,
     /// User id from `client.user_id_http_header`, when the request carried it.
     pub user: Option<String>,
+    /// The last event that a client without commands has, when its request names one.
+    pub last_event_id: Option<LastEventId>,
     /// Headers of the request for hooks, names in lower case; one entry for each value.
     pub headers: Vec<(String, Bytes)>,
 }
@@ -88,8 +91,8 @@ pub(crate) struct Session {
     pub(crate) is_held: bool,
     /// The secret part of its session id; none where commands come on its connection.
     pub(crate) secret: Option<Box<Uuid>>,
-    /// User id from the shell until connect, when the request carried one.
-    pub(crate) header_user: Option<Box<str>>,
+    /// Until connect, when the request carried some of it.
+    pub(crate) request: Option<Box<RequestFacts>>,
     /// Facts for hooks and the server API; `None` when there are no hooks and no `meta`.
     pub(crate) context: Option<Arc<ClientContext>>,
     /// "" until connect.
@@ -113,6 +116,14 @@ pub(crate) struct Session {
     connected_millis: u16,
     /// Only with a token, or with channels from a hook.
     pub(crate) grant: Option<Box<ConnectionGrant>>,
+}
+
+/// Attributes of a request that a connect uses.
+#[derive(Debug)]
+pub(crate) struct RequestFacts {
+    /// User id from the shell.
+    pub(crate) user: Option<Box<str>>,
+    pub(crate) last_event_id: Option<LastEventId>,
 }
 
 /// Attributes of a connection from its credentials.
@@ -204,7 +215,7 @@ impl Session {
             is_held: false,
             secret: (hello.command_source != CommandSource::Connection)
                 .then(|| Box::new(random_id())),
-            header_user: hello.user.map(Into::into),
+            request: RequestFacts::boxed(hello.user, hello.last_event_id),
             context: has_hooks.then(|| Arc::new(context)),
             user: no_user,
             id: Uuid::nil(),
@@ -324,6 +335,14 @@ impl Session {
             .iter()
             .map(|subscription| subscription.closing(clock, options.expired_sub_close_delay));
         subscriptions.fold(beat.min(expiry), Moment::min)
+    }
+}
+
+impl RequestFacts {
+    /// `None` when nothing is set, which is the usual case and costs no heap block.
+    fn boxed(user: Option<String>, last_event_id: Option<LastEventId>) -> Option<Box<Self>> {
+        let is_empty = user.is_none() && last_event_id.is_none();
+        (!is_empty).then(|| Box::new(Self { user: user.map(Into::into), last_event_id }))
     }
 }
 

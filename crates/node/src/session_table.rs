@@ -179,7 +179,7 @@ impl SessionTable {
         self.users.add(&user, index);
         let session = self.expect_session(index);
         session.user = user;
-        session.header_user = None;
+        session.request = None;
         session.phase = Phase::Connected;
         self.clients.add(index, &self.sessions);
         self.counters.connections.add(1);

@@ -35,7 +35,7 @@ pub use reply::{
     encode_unsubscribe_push,
 };
 pub use scan::{is_json, is_json_object};
-pub use span::{bare_push, publication_in_push};
+pub use span::{bare_push, publication_in_bare_push, publication_in_push};
 
 mod codes;
 mod command;

@@ -34,15 +34,22 @@ pub fn bare_push(encoding: Encoding, message: &[u8]) -> Option<&[u8]> {
 /// `None` when the message is no such push.
 pub fn publication_in_push(encoding: Encoding, message: &[u8]) -> Option<Range<usize>> {
     match encoding {
-        Encoding::Json => in_json(message),
+        Encoding::Json => in_json(message, b"}}"),
         Encoding::Protobuf => in_protobuf(message),
     }
 }
 
+/// Returns the range of the publication in a [`bare_push`] in JSON, which may have bytes without quotation marks before it.
+///
+/// `None` when there is none.
+pub fn publication_in_bare_push(push: &[u8]) -> Option<Range<usize>> {
+    in_json(push, b"}")
+}
+
 /// The key cannot be part of the channel before it: quotation marks in there are escaped.
-fn in_json(message: &[u8]) -> Option<Range<usize>> {
+fn in_json(message: &[u8], behind: &[u8]) -> Option<Range<usize>> {
     let key = message.array_windows().position(|bytes| bytes == KEY)?;
-    let end = message.len().checked_sub(b"}}".len())?;
+    let end = message.len().checked_sub(behind.len())?;
     let range = key + KEY.len()..end;
     message.get(range.clone())?.starts_with(b"{").then_some(range)
 }

@@ -249,9 +249,7 @@ impl Connection {
     pub(super) fn is_compressed(&self, frame: &[u8]) -> bool {
         match self.transport.framing() {
             Framing::WebSocket => frame::is_compressed(frame),
-            Framing::Lines | Framing::Events | Framing::GrpcMessages => {
-                self.compression != Compression::Raw
-            }
+            _ => self.compression != Compression::Raw,
         }
     }
 

@@ -31,6 +31,8 @@ pub enum Framing {
     Lines,
     /// A response body: an event for each JSON message.
     Events,
+    /// A response body: messages that are whole events.
+    WholeEvents,
     /// A response body: Protobuf messages, each behind the prefix of a gRPC message.
     GrpcMessages,
 }
@@ -50,7 +52,8 @@ impl Transport {
         match self {
             Self::WebSocket | Self::UniWebSocket => Framing::WebSocket,
             Self::HttpStream | Self::UniHttpStream => Framing::Lines,
-            Self::EventStream | Self::UniEventStream => Framing::Events,
+            Self::EventStream => Framing::Events,
+            Self::UniEventStream => Framing::WholeEvents,
             Self::UniGrpc => Framing::GrpcMessages,
         }
     }
@@ -83,7 +86,7 @@ impl Transport {
     pub(crate) fn encode(self, is_binary: bool, message: &[u8], into: &mut Vec<u8>) {
         match self.framing() {
             Framing::WebSocket => unreachable!("WebSocket frames are made by the framer"),
-            Framing::Lines => into.extend_from_slice(message),
+            Framing::Lines | Framing::WholeEvents => into.extend_from_slice(message),
             Framing::GrpcMessages => {
                 into.push(0); // not compressed
                 into.extend_from_slice(&(message.len() as u32).to_be_bytes());
@@ -112,15 +115,22 @@ impl Framing {
         match self {
             Self::Lines if !is_binary => LINE,
             Self::Events => EVENT,
-            Self::WebSocket | Self::Lines | Self::GrpcMessages => Envelope::NONE,
+            Self::WebSocket | Self::Lines | Self::WholeEvents | Self::GrpcMessages => {
+                Envelope::NONE
+            }
         }
+    }
+
+    /// Whether its messages are events (WHATWG HTML §9.2).
+    pub fn is_events(self) -> bool {
+        matches!(self, Self::Events | Self::WholeEvents)
     }
 
     /// The first bytes of a response body, before any message.
     pub(crate) fn first_bytes(self) -> &'static [u8] {
         match self {
             // An empty line makes proxies begin the stream. npm `eventsource` 1 and 2 read a CR at this place twice, and lose an event.
-            Self::Events => b"\n",
+            Self::Events | Self::WholeEvents => b"\n",
             Self::WebSocket | Self::Lines | Self::GrpcMessages => b"",
         }
     }
@@ -132,7 +142,7 @@ impl Framing {
                 let line_feeds = message[..at].iter().filter(|byte| **byte == b'\n').count();
                 EVENT.prefix.len() + at + line_feeds * (EVENT.bytes() - 1)
             }
-            Self::WebSocket | Self::Lines => at,
+            Self::WebSocket | Self::Lines | Self::WholeEvents => at,
             Self::GrpcMessages => GRPC_PREFIX_BYTES + at,
         }
     }

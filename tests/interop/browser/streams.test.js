@@ -17,14 +17,13 @@ for (const name of ['chromium', 'firefox']) {
     if (missing) return t.skip(missing);
     const server = await start(SETTINGS);
     t.after(() => server.stop());
-    const logs = { events: listener(), lines: listener() };
+    const logs = { events: listener(), lines: listener(), uni_events: listener(), uni_lines: listener() };
     const url = await servePage(t, page(server), logs);
     const browser = open(name, url);
     t.after(() => browser.stop());
     await within(once(browser.browser, 'spawn'), `start of ${name}`);
     await logs.events.log.find(({ id }) => id === 2, `the page in ${name}`, 60_000);
-    await publishOneByOne(server, 'events', logs.events.log);
-    await publishOneByOne(server, 'lines', logs.lines.log);
+    for (const [channel, { log }] of Object.entries(logs)) await publishOneByOne(server, channel, log);
   });
 }
 
@@ -42,7 +41,7 @@ function listener() {
   return { log: new Log(emitter, 'message'), take: (message) => emitter.emit('message', message) };
 }
 
-/** Serves the page, and takes its reports: POST /events and POST /lines, a message each. */
+/** Serves the page, and takes its reports: a POST to the name of a channel for each message. */
 async function servePage(t, text, logs) {
   const server = createServer(async (request, response) => {
     const log = logs[request.url.slice(1)];
@@ -66,18 +65,24 @@ const page = (server) => `<!doctype html>
 <title>Compressed streams</title>
 <script type="module">
   const report = (path, body) => fetch(path, { method: 'POST', body });
-  const source = new EventSource(${JSON.stringify(eventsUrl(server, 'events'))});
-  source.onmessage = ({ data }) => report('/events', data);
-  const body = ${JSON.stringify(commands('lines'))};
-  const response = await fetch('${server.http}/connection/http_stream', { method: 'POST', body });
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = '';
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    const lines = (rest + value).split('\\n');
-    rest = lines.pop();
-    for (const line of lines.filter(Boolean)) report('/lines', line);
+  function events(channel, url) {
+    new EventSource(url).onmessage = ({ data }) => report(channel, data);
   }
+  async function lines(channel, url, body) {
+    const response = await fetch(url, { method: 'POST', body });
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = '';
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      const lines = (rest + value).split('\\n');
+      rest = lines.pop();
+      for (const line of lines.filter(Boolean)) report(channel, line);
+    }
+  }
+  events('/events', ${JSON.stringify(eventsUrl(server, 'events'))});
+  events('/uni_events', ${JSON.stringify(eventsUrl(server, 'uni_events', 'uni_sse'))});
+  lines('/lines', '${server.http}/connection/http_stream', ${JSON.stringify(commands('lines'))});
+  lines('/uni_lines', '${server.http}/connection/uni_http_stream', ${JSON.stringify(commands('uni_lines', 'uni_http_stream'))});
 </script>
 `;

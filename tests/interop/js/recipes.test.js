@@ -180,3 +180,24 @@ for (const backend of ['backend.mjs', 'backend.py']) {
     assert.ok(stopped.length < ends[0].length, stopped);
   });
 }
+
+test('state without a gap: payments while clients load and follow', async (t) => {
+  const recipe = await Recipe.open(t, 'state-without-a-gap.md', { names: ['fanwire.yaml', 'backend.mjs', 'client.mjs', 'plain.mjs'] });
+  const backend = recipe.start('backend.mjs', [], { PORT: '0' });
+  const address = `http://127.0.0.1:${(await backend.printed(/^backend on port/)).split(' ').at(-1)}`;
+  const pay = async (amounts) => {
+    for (const amount of amounts) await fetch(`${address}/pay?amount=${amount}`);
+  };
+  const amounts = (from, to) => Array.from({ length: to - from }, (_, at) => from + at);
+  await pay(amounts(1, 11));
+  const clients = ['client.mjs', 'plain.mjs'].map((file) => recipe.start(file, [], { BACKEND_URL: address }));
+  const loaded = clients.map((client) => client.printed(/^loaded \d+$/));
+  await pay(amounts(11, 61)); // while they load and subscribe
+  await Promise.all(loaded);
+  await pay(amounts(61, 101));
+  for (const client of clients) {
+    await client.printed(/^5050 after payment 100$/);
+    const versions = client.lines.items.slice(1).map((line) => Number(line.split(' ').at(-1)));
+    assert.deepEqual(versions, amounts(versions[0], 101), 'none is lost or counted twice');
+  }
+});

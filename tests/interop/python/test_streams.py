@@ -16,9 +16,13 @@ import requests
 from server import PATIENCE_S, Server
 
 COUNT = 40
+PATHS = ("sse", "http_stream", "uni_sse", "uni_http_stream")
 
 
-def commands(channel):
+def commands(channel, path="sse"):
+    """Connects and subscribes; what clients without commands send is a connect request."""
+    if path.startswith("uni_"):
+        return f'{{"subs":{{"{channel}":{{}}}}}}'
     return f'{{"id":1,"connect":{{}}}}\n{{"id":2,"subscribe":{{"channel":"{channel}"}}}}'
 
 
@@ -27,17 +31,25 @@ def state(n):
     return {"n": n, "players": rows}
 
 
+def is_subscribed(got):
+    """Whether it is the reply to subscribe, or the connect push of a client without commands."""
+    return got.get("id") == 2 or "id" not in got and "connect" in got
+
+
 def message(line):
     """The message of a line or an event; None for what is around it."""
     text = line.strip().removeprefix("data: ")
-    return json.loads(text) if text else None
+    return json.loads(text) if text and not text.startswith("id: ") else None
 
 
 class Streams(unittest.IsolatedAsyncioTestCase):
     @classmethod
     def setUpClass(cls):
         on = {"enabled": True}
-        cls.server = Server({"client": {"insecure": True}, "http_stream": on, "sse": on})
+        transports = {path: on for path in PATHS}
+        history = {"history_size": 10, "history_ttl": "60s", "force_recovery": True}
+        channel = {"without_namespace": {"allow_subscribe_for_client": True, **history}}
+        cls.server = Server({"client": {"insecure": True}, "channel": channel, **transports})
 
     @classmethod
     def tearDownClass(cls):
@@ -56,25 +68,25 @@ class Streams(unittest.IsolatedAsyncioTestCase):
                     return got
             raise AssertionError("the stream ended")
 
-        await asyncio.wait_for(until(lambda got: got.get("id") == 2), PATIENCE_S)
+        await asyncio.wait_for(until(is_subscribed), PATIENCE_S)
         for n in range(COUNT):
             await asyncio.to_thread(self.server.api, "publish", channel=channel, data=state(n))
-            got = await asyncio.wait_for(until(lambda got: "push" in got), PATIENCE_S)
-            self.assertEqual(got["push"]["pub"]["data"], state(n))
+            got = await asyncio.wait_for(until(lambda got: "pub" in got.get("push", got)), PATIENCE_S)
+            self.assertEqual(got.get("push", got)["pub"]["data"], state(n))
 
     async def test_httpx(self):
-        for path in ("sse", "http_stream"):
+        for path in PATHS:
             with self.subTest(path):
                 async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_S) as client:
-                    async with client.stream("POST", self.url(path), content=commands(f"httpx_{path}")) as response:
+                    async with client.stream("POST", self.url(path), content=commands(f"httpx_{path}", path)) as response:
                         self.assertEqual(response.headers["content-encoding"], "gzip")
                         await self.one_by_one(f"httpx_{path}", response.aiter_lines())
 
     async def test_aiohttp(self):
-        for path in ("sse", "http_stream"):
+        for path in PATHS:
             with self.subTest(path):
                 async with aiohttp.ClientSession() as client:
-                    async with client.post(self.url(path), data=commands(f"aiohttp_{path}")) as response:
+                    async with client.post(self.url(path), data=commands(f"aiohttp_{path}", path)) as response:
                         self.assertEqual(response.headers["content-encoding"], "gzip")
                         lines = (line.decode() async for line in response.content)
                         await self.one_by_one(f"aiohttp_{path}", lines)

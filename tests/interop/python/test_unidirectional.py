@@ -55,7 +55,7 @@ class Stream:
             line = (await self.source.content.readline()).decode()
             if not line:
                 raise EOFError
-            return [line.removeprefix("data: ")] if line.strip() else []
+            return [line.removeprefix("data: ")] if line.strip() and not line.startswith("id: ") else []
         return (await self.source.recv()).split("\n")
 
 

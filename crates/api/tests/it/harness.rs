@@ -135,6 +135,7 @@ impl Harness {
             transport: "websocket",
             command_source: CommandSource::Connection,
             user,
+            last_event_id: None,
             headers: Vec::new(),
         };
         let Shard { hub, messages } = self.shard.get_mut().expect("no panics");
@@ -169,6 +170,7 @@ impl Harness {
             transport,
             command_source: CommandSource::Connection,
             user: None,
+            last_event_id: None,
             headers: Vec::new(),
         };
         self.shard.get_mut().expect("no panics").hub.open(key, hello, Instant::now());

@@ -16,7 +16,7 @@ rows! { UNIDIRECTIONAL: Config;
     "uni_websocket.handler_prefix", PATH, "/connection/uni_websocket" => [uni_websocket.handler_prefix],
         "Path of the unidirectional WebSocket endpoint.";
     "uni_websocket.compression", SWITCH, "false" => [uni_websocket.compression],
-        "Compresses messages for clients that offer permessage-deflate, each message alone.";
+        "Compresses messages for clients that offer permessage-deflate, publications in context as those of `websocket`.";
     "uni_websocket.compression_min_size", COUNT, "128" => [uni_websocket.compression_min_size],
         "Messages shorter than this many bytes go out uncompressed; Centrifugo's default is 0.";
     "uni_websocket.compression_level", integer(1, 9), "6" => [uni_websocket.compression_level],
@@ -39,6 +39,8 @@ rows! { UNIDIRECTIONAL: Config;
         "Path of the endpoint of unidirectional Server-Sent Events.";
     "uni_sse.max_request_body_size", BYTES, "65536" => [uni_sse.max_request_body_size],
         "Longest request of that endpoint in bytes; a longer one gets 413.";
+    "uni_sse.compression", SWITCH, "true" => [uni_sse.compression],
+        "Fanwire only: compresses these events for clients that accept gzip or deflate, in context as WebSocket messages.";
     "uni_sse.connect_code_to_http_response.enabled", SWITCH, "false" => [uni_sse.connect_code_to_http_response.enabled],
         "Answers a refused connect with an HTTP status instead of a stream with a disconnect push; the response begins when connect is decided.";
     "uni_sse.connect_code_to_http_response.transforms", RESPONSES, "" => (|config, value| config.uni_sse.connect_code_to_http_response.transforms = transforms::responses(&FromValue::from_value(value))),
@@ -49,6 +51,8 @@ rows! { UNIDIRECTIONAL: Config;
         "Path of the unidirectional HTTP streaming endpoint.";
     "uni_http_stream.max_request_body_size", BYTES, "65536" => [uni_http_stream.max_request_body_size],
         "Longest request of that endpoint in bytes; a longer one gets 413.";
+    "uni_http_stream.compression", SWITCH, "true" => [uni_http_stream.compression],
+        "Fanwire only: compresses these streams for clients that accept gzip or deflate, in context as WebSocket messages.";
     "uni_http_stream.connect_code_to_http_response.enabled", SWITCH, "false" => [uni_http_stream.connect_code_to_http_response.enabled],
         "As uni_sse.connect_code_to_http_response.enabled.";
     "uni_http_stream.connect_code_to_http_response.transforms", RESPONSES, "" => (|config, value| config.uni_http_stream.connect_code_to_http_response.transforms = transforms::responses(&FromValue::from_value(value))),

@@ -12,11 +12,11 @@ use std::{
 use axum::{
     body::{Body, Bytes, HttpBody},
     extract::Query,
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header, request},
     response::Response,
 };
 use fanwire_fanout::Realtime;
-use fanwire_node::{CommandSource, ConnectionInfo};
+use fanwire_node::{CommandSource, ConnectionInfo, LastEventId};
 use fanwire_protocol::Encoding;
 use fanwire_shard::{Application, Transport};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -62,6 +62,7 @@ impl RealtimeEndpoint {
                 _ => CommandSource::Requests,
             },
             user: user_of(headers, &self.user_id_header)?,
+            last_event_id: None,
             headers: listed,
         })
     }
@@ -106,10 +107,25 @@ fn user_of(headers: &HeaderMap, header: &str) -> Result<Option<String>, Refusal>
 
 /// The commands in the query of an event stream, as `EventSource` sends them, or a connect request.
 pub(crate) fn connect_parameter(uri: &Uri) -> Option<String> {
+    parameter(uri, |name| name == "cf_connect")
+}
+
+/// The last event of a client that comes back (WHATWG HTML §9.2.4), by the header, which an `EventSource` keeps up to date, or by
+/// the parameter `lastEventId`, whose case differs between programs.
+pub(crate) fn last_event_id(head: &request::Parts) -> Option<LastEventId> {
+    match head.headers.get("last-event-id").filter(|id| !id.is_empty()) {
+        Some(id) => Some(LastEventId::parse(str::from_utf8(id.as_bytes()).unwrap_or_default())),
+        None => parameter(&head.uri, |name| name.eq_ignore_ascii_case("lastEventId"))
+            .map(|id| LastEventId::parse(&id)),
+    }
+}
+
+/// The first of these parameters, unless it is empty.
+fn parameter(uri: &Uri, is_it: impl Fn(&str) -> bool) -> Option<String> {
     let query = Query::<Vec<(String, String)>>::try_from_uri(uri);
     let query = query.map(|Query(options)| options).unwrap_or_default();
-    let commands = query.into_iter().find(|(name, _)| name == "cf_connect").map(|(_, value)| value);
-    commands.filter(|commands| !commands.is_empty())
+    let value = query.into_iter().find(|(name, _)| is_it(name)).map(|(_, value)| value);
+    value.filter(|value| !value.is_empty())
 }
 
 /// Reads the body of a request.

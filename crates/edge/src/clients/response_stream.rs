@@ -17,7 +17,9 @@ use fanwire_ws::extension;
 
 use super::{
     content_coding, cors,
-    endpoint::{RealtimeEndpoint, Refusal, connect_parameter, is_octet_stream, read, refuse},
+    endpoint::{
+        RealtimeEndpoint, Refusal, connect_parameter, is_octet_stream, last_event_id, read, refuse,
+    },
     unidirectional,
 };
 use crate::accept::{
@@ -131,7 +133,7 @@ impl StreamEndpoint {
         let message = self.first_message(message)?;
         let is_binary = self.transport == Transport::HttpStream && is_octet_stream(&head.headers);
         let coding = self.coding(&head.headers);
-        let (hello, response_head) = self.opening(&head.headers, is_binary, coding)?;
+        let (hello, response_head) = self.opening(head, is_binary, coding)?;
         let peer = peer_of(&head.headers, address);
         Ok(NewConnection {
             transport: self.transport,
@@ -165,26 +167,30 @@ impl StreamEndpoint {
     /// How the session opens, and the head of the response, empty if that waits for connect.
     fn opening(
         &self,
-        headers: &HeaderMap,
+        request: &request::Parts,
         is_binary: bool,
         coding: Option<Coding>,
     ) -> Result<(NewSession, Vec<u8>), Refusal> {
+        let headers = &request.headers;
         let encoding = if is_binary { Encoding::Protobuf } else { Encoding::Json };
-        let hello = self.realtime.connection_info(headers, encoding, self.transport)?;
+        let mut hello = self.realtime.connection_info(headers, encoding, self.transport)?;
+        if self.transport.is_unidirectional() {
+            hello.last_event_id = last_event_id(request);
+        }
         let head = self.head(headers, is_binary, coding);
         Ok(match self.connect_responses.clone() {
             None => (hello.into(), head),
             Some(transforms) => {
-                let response = unidirectional::pending_response(head, headers, transforms);
+                let response = unidirectional::pending_response(head, coding, headers, transforms);
                 (NewSession { hello, response: Some(response) }, Vec::new())
             }
         })
     }
 
     fn check_method(&self, method: &Method) -> Result<(), Refusal> {
-        match (self.transport.framing(), method) {
-            (_, &Method::POST) | (Framing::Events, &Method::GET) => Ok(()),
-            (Framing::Events, _) => Err(Box::new(cors::refuse_method("GET, POST"))),
+        match (self.transport.framing().is_events(), method) {
+            (_, &Method::POST) | (true, &Method::GET) => Ok(()),
+            (true, _) => Err(Box::new(cors::refuse_method("GET, POST"))),
             _ => Err(Box::new(cors::refuse_method("POST, OPTIONS"))),
         }
     }
@@ -203,7 +209,7 @@ impl StreamEndpoint {
     /// knows (RFC 9112 §6.3), so that no byte is spent on chunks.
     fn head(&self, headers: &HeaderMap, is_binary: bool, coding: Option<Coding>) -> Vec<u8> {
         let kind = match self.transport.framing() {
-            Framing::Events => "text/event-stream; charset=utf-8",
+            framing if framing.is_events() => "text/event-stream; charset=utf-8",
             _ if is_binary => "application/octet-stream",
             _ => "text/plain; charset=utf-8",
         };

@@ -122,7 +122,7 @@ fn add_unidirectional(
             realtime: Arc::clone(realtime),
             transport,
             body_bytes_max: options.max_request_body_size,
-            compression: false,
+            compression: options.compression,
             connect_responses: responses.enabled.then(|| responses.transforms.as_slice().into()),
         });
         let serve = any(response_stream::serve).with_state(Arc::clone(&endpoint));

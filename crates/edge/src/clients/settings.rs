@@ -27,12 +27,13 @@ pub fn websockets(
     admission: impl Fn() -> Admission,
 ) -> [Endpoint<Realtime>; 2] {
     let websocket = &config.websocket;
-    let endpoint = |transport, extension, subprotocols| Endpoint {
+    let endpoint = |transport: Transport, extension, subprotocols| Endpoint {
         shards: Arc::clone(shards),
         compression: extension,
         compression_memory: Arc::clone(compression_memory),
         compression_apple: websocket.compression_apple,
-        compression_dedicated: websocket.compression_dedicated.enabled,
+        compression_dedicated: websocket.compression_dedicated.enabled
+            && !transport.is_unidirectional(),
         decode_failures: Arc::clone(decode_failures),
         subprotocols,
         transport,

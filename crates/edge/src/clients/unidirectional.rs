@@ -11,13 +11,13 @@ use axum::{
     http::{HeaderMap, StatusCode, Uri, request},
     response::Response,
 };
-use fanwire_fanout::{ConnectRefusal, NewSession, PendingResponse};
+use fanwire_fanout::{ConnectRefusal, MakeResponse, NewSession, PendingResponse};
 use fanwire_node::ConnectionInfo;
 use fanwire_protocol::{ConnectRequest, Encoding};
 
 use super::{
     cors,
-    endpoint::{RealtimeEndpoint, Refusal, connect_parameter, refuse},
+    endpoint::{RealtimeEndpoint, Refusal, connect_parameter, last_event_id, refuse},
     upgrade::ConnectionSetup,
 };
 use crate::accept::{
@@ -25,7 +25,7 @@ use crate::accept::{
     plain_request::{PlainEndpoint, PlainOutcome},
 };
 use fanwire_config::ConnectCodeResponse;
-use fanwire_shard::Transport;
+use fanwire_shard::{Coding, Transport};
 
 /// The endpoint of unidirectional WebSockets.
 pub(crate) struct UniWebSocketEndpoint {
@@ -70,7 +70,8 @@ impl UniWebSocketEndpoint {
     ) -> Result<ConnectionSetup<NewSession>, Refusal> {
         let transport = Transport::UniWebSocket;
         let hello = self.realtime.connection_info(&head.headers, Encoding::Json, transport)?;
-        let hello = ConnectionInfo { frame_ping: true, ..hello };
+        let last_event_id = last_event_id(head);
+        let hello = ConnectionInfo { frame_ping: true, last_event_id, ..hello };
         Ok(ConnectionSetup { hello: hello.into(), is_binary: false, message })
     }
 }
@@ -94,14 +95,16 @@ pub(crate) fn connect_request(text: Vec<u8>) -> Result<Vec<u8>, Refusal> {
 /// The response to a request with these `headers` when its connect is decided: this `head`, or a status.
 pub(crate) fn pending_response(
     head: Vec<u8>,
+    coding: Option<Coding>,
     headers: &HeaderMap,
     transforms: Arc<[ConnectCodeResponse]>,
 ) -> PendingResponse {
     let cors = cors::lines(headers);
-    Box::new(move |refusal| match refusal {
+    let make: MakeResponse = Box::new(move |refusal| match refusal {
         None => head,
         Some(refusal) => refused(refusal, &transforms, &cors),
-    })
+    });
+    PendingResponse { coding, make }
 }
 
 fn refused(refusal: ConnectRefusal<'_>, rows: &[ConnectCodeResponse], cors: &str) -> Vec<u8> {

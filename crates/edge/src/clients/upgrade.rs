@@ -185,9 +185,7 @@ impl<A: Application> Endpoint<A> {
 
     fn compression_of(&self, agreement: Option<Agreement>, peer: Peer) -> Compression {
         let compression = Compression::of(agreement);
-        // Bare pushes are in no history of a channel.
-        let has_no_context = self.transport.is_unidirectional();
-        if has_no_context || self.decode_failures.failed_recently(peer, Instant::now()) {
+        if self.decode_failures.failed_recently(peer, Instant::now()) {
             return compression.without_context();
         }
         if self.compression_dedicated { compression.dedicated() } else { compression }

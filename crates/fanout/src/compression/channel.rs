@@ -1,29 +1,36 @@
-//! The last publications of one channel, one history per encoding, and the length of the history.
+//! The last publications of one channel, one history per kind of text, and the length of the history.
 //! In: messages in the channel's order, requests of shards → out: publications, parses made once.
-//! Uses `deflate::gap` and the memory budget; a lock per encoding that the publisher and the first parse of a depth take.
+//! Uses `deflate::gap` and the memory budget; a lock per history that the publisher and the first parse of a depth take.
 //! Changed here: when a history begins, grows and skips publications. Its memory and its end are `share`; `sweep` chooses histories to shorten.
 
 mod share;
 
 use std::{
-    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
+    },
     time::Instant,
 };
 
 use fanwire_deflate::gap::{DEPTH_MAX, Depth, EmbeddedPart, History, Parse, Publication, Trial};
-use fanwire_protocol::{Encoding, publication_in_push};
 use parking_lot::Mutex;
 
 use self::share::MemoryRequest;
 pub(super) use self::share::Share;
-use super::{ContextSettings, NamespaceCounters, embedded_part};
+use super::{ContextSettings, NamespaceCounters, TextKind, embedded_part};
 use fanwire_shard::Reservation;
 
 /// One channel's histories.
 #[derive(Default)]
-pub(crate) struct Channel([EncodingHistory; 2]);
+pub(crate) struct Channel {
+    /// Of messages in JSON and in Protobuf.
+    messages: [EncodingHistory; 2],
+    /// Of bare pushes and of events; allocated for the first client without commands in context.
+    bare: OnceLock<Box<[EncodingHistory; 2]>>,
+}
 
-/// The history of one channel in one encoding.
+/// The history of one channel in texts of one kind.
 #[derive(Default)]
 pub(crate) struct EncodingHistory {
     /// Some shard has or had a subscriber in context.
@@ -77,8 +84,18 @@ struct Tracking {
 }
 
 impl Channel {
-    pub(crate) fn history(&self, encoding: Encoding) -> &EncodingHistory {
-        &self.0[encoding.index()]
+    /// The history of texts of this kind, allocated if need be.
+    pub(crate) fn history(&self, kind: TextKind) -> &EncodingHistory {
+        match kind.index().checked_sub(self.messages.len()) {
+            None => &self.messages[kind.index()],
+            Some(index) => &self.bare.get_or_init(Box::default)[index],
+        }
+    }
+
+    /// The histories that are allocated.
+    pub(crate) fn histories(&self) -> impl Iterator<Item = (TextKind, &EncodingHistory)> {
+        let bare = self.bare.get().into_iter().flat_map(|both| both.iter());
+        TextKind::ALL.into_iter().zip(self.messages.iter().chain(bare))
     }
 }
 
@@ -106,17 +123,21 @@ impl EncodingHistory {
         };
     }
 
-    /// Adds a message to the history, if there is one or one should begin. Called in the channel's order.
-    pub(super) fn publish(
+    /// Adds a text to the history, if there is one or one should begin. Called in the channel's order.
+    pub(super) fn publish<'a>(
         &self,
-        message: &[u8],
+        text: impl FnOnce() -> Option<&'a [u8]>,
         settings: &ContextSettings,
         counters: &NamespaceCounters,
     ) -> Option<Publication> {
         let mut state = self.state.lock();
         let state = &mut *state;
         state.is_busy = true;
-        if state.tracking.is_none() && self.is_wanted.load(Relaxed) {
+        if state.tracking.is_none() && !self.is_wanted.load(Relaxed) {
+            return None;
+        }
+        let message = text()?;
+        if state.tracking.is_none() {
             state.begin(message.len(), settings);
         }
         let tracking = state.tracking.as_mut()?;
@@ -151,13 +172,13 @@ impl EncodingHistory {
     /// Finds the newest publication in `reply`, without the envelope of its push.
     pub(super) fn embedded_part(
         &self,
-        encoding: Encoding,
+        kind: TextKind,
         reply: &[u8],
     ) -> Option<(usize, EmbeddedPart)> {
         let mut state = self.state.lock();
         let history = &mut state.tracking.as_mut()?.history;
         let message = history.newest()?;
-        let part = publication_in_push(encoding, message)?;
+        let part = kind.publication_in(message)?;
         let at = embedded_part::find(reply, &message[part.clone()])?;
         Some((at, history.embed(part)?))
     }

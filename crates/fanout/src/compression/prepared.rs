@@ -7,12 +7,15 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use fanwire_deflate::gap::{Depth, Publication};
-use fanwire_node::{DeltaMode, options::CompressionPolicy};
+use fanwire_node::{Broadcast, DeltaMode, options::CompressionPolicy};
 use fanwire_protocol::Encoding;
 
-use fanwire_shard::{Framing, PeerFormat, StreamMessage};
+use fanwire_shard::{Framing, PeerFormat, StreamMessage, Transport};
 
-use super::channel::{Channel, EncodingHistory};
+use super::{
+    TextKind,
+    channel::{Channel, EncodingHistory},
+};
 
 /// The parts of a broadcast that are prepared once for all shards.
 pub(crate) struct PreparedBroadcast {
@@ -22,8 +25,13 @@ pub(crate) struct PreparedBroadcast {
     delta_frames: OnceLock<Box<[OnceLock<Bytes>]>>,
     /// Parts of compressed streams that contain the message; allocated for the first subscriber with one.
     stream_messages: OnceLock<Box<[OnceLock<StreamMessage>; StreamVariant::COUNT]>>,
-    context: Option<(Arc<Channel>, [Option<Publication>; 2])>,
+    context: Option<(Arc<Channel>, Publications)>,
+    /// The push as an event of its own.
+    event: OnceLock<Box<[u8]>>,
 }
+
+/// A publication in the histories of its channel, by the index of the kind of text.
+type Publications = [Option<Box<Publication>>; TextKind::COUNT];
 
 /// The properties that determine the bytes of a frame that refers to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,6 +61,10 @@ pub(crate) enum FrameForm {
     BareCompressed,
     BareLine,
     BareEvent,
+    BareCompressedLine,
+    BareCompressedEvent,
+    BareUncompressedLine,
+    BareUncompressedEvent,
     BareGrpc,
 }
 
@@ -61,26 +73,31 @@ pub(crate) enum FrameForm {
 pub(crate) struct StreamVariant {
     pub(crate) encoding: Encoding,
     pub(crate) delta_mode: DeltaMode,
-    pub(crate) framing: Framing,
+    pub(crate) transport: Transport,
 }
 
 impl FrameForm {
     /// The form for a peer; compressed if the message is to be and the peer takes that.
     pub(crate) fn of(format: PeerFormat, compresses: bool) -> Self {
+        let is_stream = format.is_compressed_stream();
         if format.transport.is_unidirectional() {
-            return match format.transport.framing() {
-                Framing::WebSocket if compresses => Self::BareCompressed,
-                Framing::WebSocket => Self::BareRaw,
-                Framing::Lines => Self::BareLine,
-                Framing::Events => Self::BareEvent,
-                Framing::GrpcMessages => Self::BareGrpc,
+            return match (format.transport.framing(), compresses) {
+                (Framing::WebSocket, true) => Self::BareCompressed,
+                (Framing::WebSocket, false) => Self::BareRaw,
+                (Framing::GrpcMessages, _) => Self::BareGrpc,
+                (Framing::Lines, _) if !is_stream => Self::BareLine,
+                (Framing::Lines, true) => Self::BareCompressedLine,
+                (Framing::Lines, false) => Self::BareUncompressedLine,
+                (Framing::Events | Framing::WholeEvents, _) if !is_stream => Self::BareEvent,
+                (Framing::Events | Framing::WholeEvents, true) => Self::BareCompressedEvent,
+                (Framing::Events | Framing::WholeEvents, false) => Self::BareUncompressedEvent,
             };
         }
-        let is_stream = format.is_compressed_stream();
         match (format.transport.framing(), compresses) {
             (Framing::WebSocket, true) => Self::Compressed,
             (Framing::WebSocket, false) => Self::Raw,
             (Framing::GrpcMessages, _) => Self::BareGrpc,
+            (Framing::WholeEvents, _) => Self::BareEvent,
             (Framing::Lines, _) if !is_stream => Self::Line,
             (Framing::Lines, true) => Self::CompressedLine,
             (Framing::Lines, false) => Self::UncompressedLine,
@@ -90,19 +107,26 @@ impl FrameForm {
         }
     }
 
-    /// The forms in place of which there can be a frame in context.
-    pub(crate) const COMPRESSED: [Self; 3] =
-        [Self::Compressed, Self::CompressedLine, Self::CompressedEvent];
+    /// The forms in place of which there can be a frame in context of texts of this kind.
+    pub(crate) fn compressed(kind: TextKind) -> &'static [Self] {
+        match kind {
+            TextKind::Json | TextKind::Protobuf => {
+                &[Self::Compressed, Self::CompressedLine, Self::CompressedEvent]
+            }
+            TextKind::BareJson => &[Self::BareCompressed, Self::BareCompressedLine],
+            TextKind::Event => &[Self::BareCompressedEvent],
+        }
+    }
 
     /// Whether a message that is long enough is compressed.
     pub(crate) fn is_compressed(self) -> bool {
-        self == Self::BareCompressed || Self::COMPRESSED.contains(&self)
+        TextKind::ALL.into_iter().any(|kind| Self::compressed(kind).contains(&self))
     }
 }
 
 impl FrameVariant {
     /// Number of variants.
-    pub(crate) const COUNT: usize = 45;
+    pub(crate) const COUNT: usize = 49;
     /// The first this many variants are WebSocket frames without deltas.
     const PLAIN: usize = 4;
 
@@ -125,16 +149,25 @@ impl FrameVariant {
             FrameForm::BareLine => 42,
             FrameForm::BareEvent => 43,
             FrameForm::BareGrpc => 44,
+            FrameForm::BareCompressedLine => 45,
+            FrameForm::BareCompressedEvent => 46,
+            FrameForm::BareUncompressedLine => 47,
+            FrameForm::BareUncompressedEvent => 48,
         }
     }
 }
 
 impl StreamVariant {
-    const COUNT: usize = 10;
+    const COUNT: usize = 12;
 
     fn index(self) -> usize {
         let pair = pair(self.delta_mode, self.encoding);
-        if self.framing == Framing::Events { 5 + pair } else { pair }
+        match self.transport {
+            Transport::EventStream => 5 + pair,
+            Transport::UniHttpStream => 10,
+            Transport::UniEventStream => 11,
+            _ => pair,
+        }
     }
 }
 
@@ -152,22 +185,23 @@ fn pair(delta_mode: DeltaMode, encoding: Encoding) -> usize {
 impl PreparedBroadcast {
     /// Prepares a broadcast for a channel without a history.
     pub(super) fn new(policy: CompressionPolicy) -> Self {
-        let (frames, delta_frames, stream_messages) = Default::default();
-        Self { policy, frames, delta_frames, stream_messages, context: None }
+        let (frames, delta_frames, stream_messages, event) = Default::default();
+        Self { policy, frames, delta_frames, stream_messages, context: None, event }
     }
 
-    /// Prepares a broadcast for a channel whose history holds the message in the encodings that have a publication.
+    /// Prepares a broadcast for a channel whose histories hold the texts that have a publication; `event` as it was written.
     pub(super) fn in_context(
         channel: Arc<Channel>,
-        publications: [Option<Publication>; 2],
+        publications: Publications,
+        event: OnceLock<Box<[u8]>>,
     ) -> Self {
         let context = Some((channel, publications));
-        Self { context, ..Self::new(CompressionPolicy::Context) }
+        Self { context, event, ..Self::new(CompressionPolicy::Context) }
     }
 
     /// Approximate bytes while it waits for a shard: encodings, and parses of about their size.
     pub(crate) fn bytes(&self) -> usize {
-        let publications = self.context.iter().flat_map(|(_, both)| both.iter().flatten());
+        let publications = self.context.iter().flat_map(|(_, all)| all.iter().flatten());
         size_of::<Self>() + publications.map(|publication| 2 * publication.bytes()).sum::<usize>()
     }
 
@@ -188,6 +222,16 @@ impl PreparedBroadcast {
         slot.get_or_init(make)
     }
 
+    /// The publication as text of a kind, as [`TextKind::text`] writes it.
+    pub(crate) fn text<'a>(
+        &'a self,
+        kind: TextKind,
+        broadcast: &'a Broadcast,
+        delta_mode: DeltaMode,
+    ) -> Option<&'a [u8]> {
+        kind.text(broadcast, delta_mode, &self.event)
+    }
+
     /// Returns what a message adds to compressed streams; the first call makes it with `make`.
     pub(crate) fn stream_message(
         &self,
@@ -197,22 +241,19 @@ impl PreparedBroadcast {
         self.stream_messages.get_or_init(Box::default)[variant.index()].get_or_init(make)
     }
 
-    /// The publication in the channel's history of one encoding, and that history.
-    pub(crate) fn publication(
-        &self,
-        encoding: Encoding,
-    ) -> Option<(&Publication, &EncodingHistory)> {
+    /// The publication in the channel's history of texts of one kind, and that history.
+    pub(crate) fn publication(&self, kind: TextKind) -> Option<(&Publication, &EncodingHistory)> {
         let (channel, publications) = self.context.as_ref()?;
-        let publication = publications[encoding.index()].as_ref()?;
-        Some((publication, channel.history(encoding)))
+        let publication = publications[kind.index()].as_deref()?;
+        Some((publication, channel.history(kind)))
     }
 
-    /// Records the frames in context that a shard delivered, by encoding and index of the depth.
-    pub(crate) fn delivered(&self, deliveries: &[[u64; Depth::COUNT]; 2]) {
-        for (encoding, deliveries) in Encoding::ALL.into_iter().zip(deliveries) {
+    /// Records the frames in context that a shard delivered, by indices of kind and depth.
+    pub(crate) fn delivered(&self, deliveries: &[[u64; Depth::COUNT]; TextKind::COUNT]) {
+        for (kind, deliveries) in TextKind::ALL.into_iter().zip(deliveries) {
             let depths = Depth::all().zip(deliveries).filter(|(_, deliveries)| **deliveries > 0);
             for (depth, deliveries) in depths {
-                if let Some(history) = self.history(encoding) {
+                if let Some(history) = self.history(kind) {
                     history.want();
                     history.delivered(depth, *deliveries);
                 }
@@ -220,8 +261,8 @@ impl PreparedBroadcast {
         }
     }
 
-    /// The channel's history of one encoding, even if this publication is not in it.
-    pub(crate) fn history(&self, encoding: Encoding) -> Option<&EncodingHistory> {
-        self.context.as_ref().map(|(channel, _)| channel.history(encoding))
+    /// The channel's history of texts of one kind, even if this publication is not in it.
+    pub(crate) fn history(&self, kind: TextKind) -> Option<&EncodingHistory> {
+        self.context.as_ref().map(|(channel, _)| channel.history(kind))
     }
 }

@@ -9,10 +9,8 @@ use std::{
     sync::Arc,
 };
 
-use fanwire_protocol::Encoding;
-
 use super::{
-    Contexts,
+    Contexts, TextKind,
     channel::{Channel, EncodingHistory, Share},
 };
 
@@ -28,19 +26,15 @@ impl Contexts {
             let channels: Vec<_> = stripe.lock().iter().map(pair).collect();
             for (name, channel) in channels {
                 let is_subscribed = has_subscribers(&name);
-                for encoding in Encoding::ALL {
-                    let Some(history_use) = channel.history(encoding).take_use(is_subscribed)
-                    else {
-                        continue;
-                    };
-                    let candidate = |share| Candidate { channel: channel.clone(), encoding, share };
+                for (kind, history) in channel.histories() {
+                    let Some(history_use) = history.take_use(is_subscribed) else { continue };
+                    let candidate = |share| Candidate { channel: channel.clone(), kind, share };
                     requests.extend(history_use.requested.map(candidate));
                     held.extend(history_use.held.map(|share| Reverse(candidate(share))));
                 }
             }
-            stripe.lock().retain(|_, channel| {
-                Encoding::ALL.iter().any(|encoding| !channel.history(*encoding).is_idle())
-            });
+            let is_used = |channel: &Channel| channel.histories().any(|(_, it)| !it.is_idle());
+            stripe.lock().retain(|_, channel| is_used(channel));
         }
         self.make_room(requests, held);
     }
@@ -95,13 +89,13 @@ impl Contexts {
 /// A history that may be shortened, or a request for memory; ordered by its worth.
 struct Candidate {
     channel: Arc<Channel>,
-    encoding: Encoding,
+    kind: TextKind,
     share: Share,
 }
 
 impl Candidate {
     fn history(&self) -> &EncodingHistory {
-        self.channel.history(self.encoding)
+        self.channel.history(self.kind)
     }
 }
 

@@ -34,24 +34,24 @@ fn publish(contexts: &Contexts, channel: &str, data: impl Into<Bytes>) -> Broadc
 
 /// Delivers as a shard with one subscriber in context. Returns whether the publication was in a history.
 fn deliver(contexts: &Contexts, broadcast: &Broadcast) -> bool {
-    deliver_in(Encoding::Json, contexts, broadcast)
+    deliver_in(TextKind::Json, contexts, broadcast)
 }
 
-fn deliver_in(encoding: Encoding, contexts: &Contexts, broadcast: &Broadcast) -> bool {
+fn deliver_in(kind: TextKind, contexts: &Contexts, broadcast: &Broadcast) -> bool {
     let prepared = broadcast.prepared::<PreparedBroadcast>().expect("prepared");
-    match prepared.publication(encoding) {
+    match prepared.publication(kind) {
         Some((_, history)) => {
             history.want();
             history.delivered(Depth::Run(0), 1);
             true
         }
         None => {
-            match prepared.history(encoding) {
+            match prepared.history(kind) {
                 Some(history) => {
                     history.want();
                     history.missed(1);
                 }
-                None => contexts.want(broadcast, encoding),
+                None => contexts.want(broadcast, kind),
             }
             false
         }
@@ -77,7 +77,7 @@ fn a_history_begins_when_somebody_wants_it_and_only_in_that_encoding() {
     let second = publish(&contexts, "news", state(1));
     assert!(deliver(&contexts, &second));
     let prepared = second.prepared::<PreparedBroadcast>().expect("prepared");
-    assert!(prepared.publication(Encoding::Protobuf).is_none());
+    assert!(prepared.publication(TextKind::Protobuf).is_none());
     assert!(contexts.memory().bytes() > 0);
 }
 
@@ -107,7 +107,7 @@ fn channels_that_have_a_history_and_those_that_wait_for_one_are_counted_apart() 
     assert_eq!(contexts.channels(), (1, 0));
     (0..3).for_each(|seed| assert!(!round(&contexts, "sport", seed)));
     assert_eq!(contexts.channels(), (1, 1), "the memory is used up");
-    deliver_in(Encoding::Protobuf, &contexts, &publish(&contexts, "news", state(2)));
+    deliver_in(TextKind::Protobuf, &contexts, &publish(&contexts, "news", state(2)));
     assert_eq!(contexts.channels(), (1, 2), "news has one encoding and waits for the other");
 }
 
@@ -132,7 +132,7 @@ fn messages_that_do_not_compress_are_left_out_for_a_while() {
     let mut taken = [0; 2];
     for n in 0..600 {
         let broadcast = publish(&contexts, "news", wild(n));
-        taken[n / 300] += usize::from(deliver_in(Encoding::Protobuf, &contexts, &broadcast));
+        taken[n / 300] += usize::from(deliver_in(TextKind::Protobuf, &contexts, &broadcast));
     }
     assert!((10..50).contains(&taken[0]), "{taken:?} of 300 each in a history");
     assert!((1..10).contains(&taken[1]), "{taken:?}: tried again");
@@ -146,7 +146,7 @@ fn depths_that_the_last_two_publications_were_asked_for_are_parsed_ahead() {
         let before = contexts.counters()[0].parses();
         let broadcast = publish(&contexts, "news", state(seed));
         let prepared = broadcast.prepared::<PreparedBroadcast>().expect("prepared");
-        let (_, history) = prepared.publication(Encoding::Json).expect("in the history");
+        let (_, history) = prepared.publication(TextKind::Json).expect("in the history");
         used_depths.iter().for_each(|depth| history.delivered(*depth, 1));
         contexts.counters()[0].parses() - before
     };
@@ -269,13 +269,13 @@ fn frames_of_a_history_that_was_resized_are_still_right() {
         let broadcast = publish(&contexts, "news", state(seed * seed % 91));
         deliver(&contexts, &broadcast);
         let prepared = broadcast.prepared::<PreparedBroadcast>().expect("prepared");
-        let Some((publication, history)) = prepared.publication(Encoding::Json) else { continue };
+        let Some((publication, history)) = prepared.publication(TextKind::Json) else { continue };
         let reference = reach.reference(publication, counter, 15);
         let counters = contexts.counters_of(&broadcast);
         let parse = history.parse(publication, reference.depth(), counters).expect("still there");
         let mut payload = Vec::new();
         parse.emit(reference.gaps(), &mut payload);
-        let message = broadcast.message(Encoding::Json).expect("JSON");
+        let message = broadcast.message(fanwire_protocol::Encoding::Json).expect("JSON");
         shadow.check(&payload, message).expect("a peer reads it");
         reach.queued(publication, &mut counter);
         depths += usize::from(reference.depth() != Depth::Alone);
@@ -304,31 +304,33 @@ fn wild(seed: usize) -> Bytes {
 }
 
 /// A reply with the publication of a broadcast in it, at 9.
-fn reply(broadcast: &Broadcast, encoding: Encoding) -> Vec<u8> {
-    let push = broadcast.message(encoding).expect("JSON");
-    let part = fanwire_protocol::publication_in_push(encoding, push).expect("a push");
-    [b"a reply: ", &push[part], b", and so on"].concat()
+fn reply(broadcast: &Broadcast, kind: TextKind) -> Vec<u8> {
+    let event = OnceLock::new();
+    let text = kind.text(broadcast, DeltaMode::Plain, &event).expect("JSON");
+    let part = kind.publication_in(text).expect("a push");
+    assert!(text[part.clone()].ends_with(b"}") || kind == TextKind::Protobuf);
+    [b"a reply: ", &text[part], b", and so on"].concat()
 }
 
 #[test]
 fn a_publication_that_a_reply_quotes_is_there_for_the_next_one_and_parsed_once() {
-    for encoding in Encoding::ALL {
+    for kind in TextKind::ALL {
         let contexts = contexts(1 << 20);
         let publish = |seed| {
             let broadcast = publish(&contexts, "news", state(seed));
-            deliver_in(encoding, &contexts, &broadcast);
+            deliver_in(kind, &contexts, &broadcast);
             broadcast
         };
         let newest = (0..3).map(publish).last().expect("three of them");
         let before = contexts.counters()[0].parses();
         for _ in 0..5 {
-            let found = contexts.embedded_part("news", encoding, &reply(&newest, encoding));
+            let found = contexts.embedded_part("news", kind, &reply(&newest, kind));
             assert_eq!(found.map(|(at, _)| at), Some(9));
         }
         let [next, after] = [3, 4].map(publish);
         let embedded = |broadcast: &Broadcast| {
             let prepared = broadcast.prepared::<PreparedBroadcast>().expect("prepared");
-            let (publication, history) = prepared.publication(encoding).expect("in the history");
+            let (publication, history) = prepared.publication(kind).expect("in the history");
             let parse = history.parse(publication, Depth::Embedded, &contexts.counters()[0]);
             publication.offers(Depth::Embedded).then(|| parse.expect("the newest one"));
             publication.offers(Depth::Embedded)
@@ -346,7 +348,7 @@ fn a_reply_without_the_newest_publication_of_a_history_quotes_nothing() {
     let contexts = contexts(1 << 20);
     let early = publish(&contexts, "news", state(0));
     let embedded_part = |broadcast, channel: &str| {
-        contexts.embedded_part(channel, Encoding::Json, &reply(broadcast, Encoding::Json))
+        contexts.embedded_part(channel, TextKind::Json, &reply(broadcast, TextKind::Json))
     };
     assert!(embedded_part(&early, "news").is_none(), "no history yet");
     let rounds = [1, 2].map(|seed| {
@@ -357,7 +359,7 @@ fn a_reply_without_the_newest_publication_of_a_history_quotes_nothing() {
     assert!(embedded_part(newest, "news").is_some());
     assert!(embedded_part(older, "news").is_none(), "the history has gone on");
     assert!(embedded_part(newest, "else").is_none());
-    assert!(contexts.embedded_part("news", Encoding::Protobuf, b"a reply in Protobuf").is_none());
+    assert!(contexts.embedded_part("news", TextKind::Protobuf, b"a reply in Protobuf").is_none());
 }
 
 #[test]

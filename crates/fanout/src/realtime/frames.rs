@@ -18,11 +18,11 @@ use fanwire_ws::frame;
 
 use self::context::{Form, InContext, PendingReceiver};
 use crate::compression::{
-    Contexts, DeliveryKind, FrameForm, FrameVariant, PreparedBroadcast, StreamVariant,
+    Contexts, DeliveryKind, FrameForm, FrameVariant, PreparedBroadcast, StreamVariant, TextKind,
 };
 use fanwire_shard::{
     Compression, Connection, ConnectionWriter, Frame, Framing, Opcode, PeerFormat, StreamMessage,
-    WindowIndex,
+    Transport, WindowIndex,
 };
 
 /// A shard's frames of one broadcast; empty between broadcasts.
@@ -43,8 +43,8 @@ pub(super) struct Frames {
     last_plain: Option<(PeerFormat, usize, Option<usize>)>,
     dedicated: Dedicated,
     in_context: InContext,
-    /// Missed histories by encoding: a subscriber in context got a frame without context because there was no history.
-    missed: [bool; 2],
+    /// Missed histories by kind of text: a subscriber in context got a frame without context because there was no history.
+    missed: [bool; TextKind::COUNT],
     /// Time that the frames took to make.
     spent: Duration,
 }
@@ -61,8 +61,8 @@ struct Dedicated {
 struct FrameStats {
     frame_bytes: usize,
     kind: DeliveryKind,
-    /// The depth and encoding of a frame in context.
-    depth: Option<(Depth, Encoding)>,
+    /// The depth and text of a frame in context.
+    depth: Option<(Depth, TextKind)>,
     message_bytes: usize,
     deliveries: u64,
 }
@@ -90,7 +90,7 @@ impl Frames {
             last_plain: None,
             dedicated: Dedicated::default(),
             in_context: InContext::default(),
-            missed: [false; 2],
+            missed: [false; TextKind::COUNT],
             spent: Duration::ZERO,
         }
     }
@@ -145,14 +145,8 @@ impl Frames {
         let Some(format) = out.connection(connection).map(Connection::format) else { return };
         let PeerFormat { is_binary, compression, .. } = format;
         let encoding = encoding(is_binary);
-        let message = broadcast
-            .message_in(delta_mode, encoding)
+        let message = message_for(format.transport, broadcast, delta_mode, encoding)
             .expect("the hub delivers in forms that exist");
-        let message = if format.transport.is_unidirectional() {
-            bare_push(encoding, message).expect("a publication is a push")
-        } else {
-            message
-        };
         let delivery =
             Delivery { connection, subscription, encoding, delta_mode, format, broadcast, message };
         match (compression, self.policy) {
@@ -220,10 +214,11 @@ impl Frames {
     /// agree to context get the same frame and are counted, too.
     fn count_missed(&mut self, broadcast: &Broadcast) {
         let missed = std::mem::take(&mut self.missed);
-        for (encoding, _) in Encoding::ALL.into_iter().zip(missed).filter(|(_, missed)| *missed) {
-            let Some(history) = prepared_of(broadcast).history(encoding) else { continue };
-            for form in FrameForm::COMPRESSED {
-                let variant = FrameVariant { encoding, delta_mode: DeltaMode::Plain, form };
+        for (kind, _) in TextKind::ALL.into_iter().zip(missed).filter(|(_, missed)| *missed) {
+            let Some(history) = prepared_of(broadcast).history(kind) else { continue };
+            for form in FrameForm::compressed(kind) {
+                let (encoding, delta_mode) = (kind.encoding(), DeltaMode::Plain);
+                let variant = FrameVariant { encoding, delta_mode, form: *form };
                 if let Some((_, stats)) = &self.shared[variant.index()] {
                     history.missed(stats.deliveries);
                 }
@@ -232,11 +227,11 @@ impl Frames {
     }
 
     /// Counts the deliveries, all frames of a kind at once, and drops the frames. Returns deliveries in context by
-    /// encoding and depth.
-    fn count(&mut self, broadcast: &Broadcast) -> [[u64; Depth::COUNT]; 2] {
+    /// kind of text and depth.
+    fn count(&mut self, broadcast: &Broadcast) -> [[u64; Depth::COUNT]; TextKind::COUNT] {
         let counters = self.contexts.counters_of(broadcast);
         let mut kinds = [(0, 0, 0); DeliveryKind::COUNT];
-        let mut depths = [[0; Depth::COUNT]; 2];
+        let mut depths = [[0; Depth::COUNT]; TextKind::COUNT];
         let shared = self.made.drain(..).filter_map(|index| self.shared[index].take());
         let shared = shared.map(|(_, stats)| stats);
         for stats in self.in_context.drain().chain(shared) {
@@ -244,8 +239,8 @@ impl Frames {
             *deliveries += stats.deliveries;
             *message_bytes += stats.deliveries * stats.message_bytes as u64;
             *frame_bytes += stats.deliveries * stats.frame_bytes as u64;
-            if let Some((depth, encoding)) = stats.depth {
-                depths[encoding.index()][depth.index()] += stats.deliveries;
+            if let Some((depth, kind)) = stats.depth {
+                depths[kind.index()][depth.index()] += stats.deliveries;
             }
         }
         for (kind, (deliveries, message_bytes, frame_bytes)) in DeliveryKind::all().zip(kinds) {
@@ -293,11 +288,11 @@ impl Frames {
         if !format.is_compressed_stream() {
             return None;
         }
-        let framing = format.transport.framing();
-        let variant = StreamVariant { encoding, delta_mode, framing };
+        let transport = format.transport;
+        let variant = StreamVariant { encoding, delta_mode, transport };
         let known = self.stream_messages.iter().position(|(known, _)| *known == variant);
         Some(known.unwrap_or_else(|| {
-            let make = || StreamMessage::new(framing, format.is_binary, message);
+            let make = || StreamMessage::new(transport.framing(), format.is_binary, message);
             let made = prepared_of(broadcast).stream_message(variant, make).clone();
             self.stream_messages.push((variant, made));
             self.stream_messages.len() - 1
@@ -340,16 +335,35 @@ impl Frames {
 
     /// Records, once per broadcast, that the channel should have a history.
     fn note_missed(&mut self, delivery: &Delivery<'_>, out: &mut ConnectionWriter) {
-        let Delivery { encoding, broadcast, message, .. } = *delivery;
-        if std::mem::replace(&mut self.missed[encoding.index()], true)
+        let Delivery { encoding, broadcast, message, format, .. } = *delivery;
+        let kind = TextKind::of(format.transport, encoding);
+        if std::mem::replace(&mut self.missed[kind.index()], true)
             || !out.framers().shared().compresses(message)
         {
             return;
         }
-        match prepared_of(broadcast).history(encoding) {
+        match prepared_of(broadcast).history(kind) {
             Some(history) => history.want(),
-            None => self.contexts.want(broadcast, encoding),
+            None => self.contexts.want(broadcast, kind),
         }
+    }
+}
+
+/// The publication as clients with this transport receive it; `None` when it does not exist in this form.
+fn message_for(
+    transport: Transport,
+    broadcast: &Broadcast,
+    delta_mode: DeltaMode,
+    encoding: Encoding,
+) -> Option<&[u8]> {
+    match transport {
+        Transport::UniGrpc => bare_push(encoding, broadcast.message_in(delta_mode, encoding)?),
+        transport if transport.is_unidirectional() => {
+            let kind = TextKind::of(transport, encoding);
+            prepared_of(broadcast).text(kind, broadcast, delta_mode)
+        }
+        // Most deliveries, which need no look at the prepared state.
+        _ => Some(broadcast.message_in(delta_mode, encoding)?),
     }
 }
 

@@ -4,6 +4,7 @@
 //! Changed here: which connections have not begun their response. Others send the head when they open.
 
 use fanwire_node::ConnectionInfo;
+use fanwire_shard::Coding;
 use hashbrown::HashMap;
 
 /// A session that begins: its description for the hub, and its response.
@@ -13,8 +14,15 @@ pub struct NewSession {
     pub response: Option<PendingResponse>,
 }
 
+/// A response that waits for its connect.
+pub struct PendingResponse {
+    /// Coding of the body, if the connect succeeds.
+    pub coding: Option<Coding>,
+    pub make: MakeResponse,
+}
+
 /// Makes the head of a response, or, for a refused connect, a whole response with a status of its own.
-pub type PendingResponse = Box<dyn FnOnce(Option<ConnectRefusal<'_>>) -> Vec<u8> + Send>;
+pub type MakeResponse = Box<dyn FnOnce(Option<ConnectRefusal<'_>>) -> Vec<u8> + Send>;
 
 /// Why a connect was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,17 +50,18 @@ impl PendingResponses {
         }
     }
 
-    /// The head of the response of a connection, if it has one that was not begun.
-    pub(super) fn begin(&mut self, connection: u32) -> Option<Vec<u8>> {
+    /// The coding and the head of the response of a connection, if it has one that was not begun.
+    pub(super) fn begin(&mut self, connection: u32) -> Option<(Option<Coding>, Vec<u8>)> {
         if self.0.is_empty() {
             return None;
         }
-        self.0.remove(&connection).map(|make| make(None))
+        self.0.remove(&connection).map(|pending| (pending.coding, (pending.make)(None)))
     }
 
     /// The response to a connection whose connect was refused, if it has one that was not begun.
     pub(super) fn refuse(&mut self, connection: u32, code: u32, text: &str) -> Option<Vec<u8>> {
-        self.0.remove(&connection).map(|make| make(Some(ConnectRefusal { code, text })))
+        let pending = self.0.remove(&connection);
+        pending.map(|pending| (pending.make)(Some(ConnectRefusal { code, text })))
     }
 
     /// The connection has ended.

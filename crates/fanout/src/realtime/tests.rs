@@ -151,6 +151,7 @@ fn hello() -> ConnectionInfo {
         transport: "websocket",
         command_source: CommandSource::Connection,
         user: None,
+        last_event_id: None,
         headers: Vec::new(),
     }
 }

@@ -126,6 +126,7 @@ fn hello(encoding: Encoding) -> ConnectionInfo {
         transport: "websocket",
         command_source: CommandSource::Connection,
         user: None,
+        last_event_id: None,
         headers: Vec::new(),
     }
 }

@@ -14,6 +14,9 @@ use flate2::{Decompress, FlushDecompress, Status};
 
 use crate::client::{Client, fetch, metrics_when, publish, start};
 
+/// The connect request of clients without commands.
+const REQUEST: &str = r#"{"subs":{"a":{}}}"#;
+
 const COMMANDS: &str = "{\"id\":1,\"connect\":{}}\n{\"id\":2,\"subscribe\":{\"channel\":\"a\"}}";
 
 fn compressed(config: &mut Config) {
@@ -23,12 +26,19 @@ fn compressed(config: &mut Config) {
         options.max_request_body_size = 1000;
         options.compression = true;
     }
+    let unidirectional =
+        [(&mut config.uni_http_stream, "/uni_stream"), (&mut config.uni_sse, "/uni_sse")];
+    for (options, path) in unidirectional {
+        options.enabled = true;
+        options.handler_prefix = path.to_owned();
+        assert!(options.compression, "it is the default");
+    }
     config.node.client.ping_interval = Duration::from_secs(600);
     config.prometheus.enabled = true;
 }
 
 fn post(path: &str, headers: &str) -> String {
-    post_commands(path, headers, COMMANDS)
+    post_commands(path, headers, if path.starts_with("/uni_") { REQUEST } else { COMMANDS })
 }
 
 fn post_commands(path: &str, headers: &str, commands: &str) -> String {
@@ -107,11 +117,16 @@ impl Stream {
 async fn each_event_arrives_when_it_is_published_and_gzip_accepts_the_whole_stream() {
     let server = start(compressed).await;
     let mut streams = Vec::new();
-    for (path, coding) in [("/sse", "gzip"), ("/sse", "deflate"), ("/stream", "gzip")] {
+    for (path, coding, first, end) in [
+        ("/sse", "gzip", "\ndata: {\"id\":1,", "\"subscribe\":{}}\n\n"),
+        ("/sse", "deflate", "\ndata: {\"id\":1,", "\"subscribe\":{}}\n\n"),
+        ("/stream", "gzip", "{\"id\":1,", "\"subscribe\":{}}\n"),
+        ("/uni_sse", "gzip", "\ndata: {\"connect\":{", "\"}}\n\n"),
+        ("/uni_sse", "deflate", "\ndata: {\"connect\":{", "\"}}\n\n"),
+        ("/uni_stream", "gzip", "{\"connect\":{", "\"}}\n"),
+    ] {
         let mut stream = Stream::open(&server, path, coding).await;
-        let end = if path == "/sse" { "\"subscribe\":{}}\n\n" } else { "\"subscribe\":{}}\n" };
         let text = stream.text_until(end).await;
-        let first = if path == "/sse" { "\ndata: {\"id\":1," } else { "{\"id\":1," };
         assert!(text.starts_with(first), "{text}");
         streams.push((path, stream));
     }
@@ -120,8 +135,10 @@ async fn each_event_arrives_when_it_is_published_and_gzip_accepts_the_whole_stre
         publish(server.address(), "a", &state(number)).await;
         let push = plain.next_text().await;
         for (path, stream) in &mut streams {
-            let event =
-                if *path == "/sse" { format!("data: {push}\n\n") } else { push.clone() + "\n" };
+            let bare = push.strip_prefix("{\"push\":").and_then(|it| it.strip_suffix('}'));
+            let text = if path.starts_with("/uni_") { bare.expect("a push") } else { &push };
+            let is_event = path.ends_with("sse");
+            let event = if is_event { format!("data: {text}\n\n") } else { format!("{text}\n") };
             let before = stream.raw.len();
             assert_eq!(stream.text_until(&event[event.len() - 4..]).await, event);
             let bytes = stream.raw.len() - before;
@@ -214,6 +231,48 @@ async fn a_reply_with_missed_publications_is_in_the_window_of_the_next_ones() {
     assert!(event.contains("{\"number\":3,"), "{event}");
     let bytes = second.raw.len() - before;
     assert!(bytes < 130, "{bytes} B, as the reply has the publication before");
+}
+
+#[tokio::test]
+async fn ids_take_few_bytes_and_missed_events_are_in_the_window_too() {
+    let server = start(|config| {
+        compressed(config);
+        let channel = &mut config.node.channel.without_namespace;
+        (channel.history_size, channel.history_ttl) = (50, Duration::from_secs(60));
+        channel.force_recovery = true;
+        config.uni_sse.connect_code_to_http_response.enabled = true;
+    })
+    .await;
+    let mut first = Stream::open(&server, "/uni_sse", "gzip").await;
+    let text = first.text_until("\n\n").await;
+    let (_, epoch) = text.split_once("\nid: 0.").expect("an id");
+    let epoch = epoch.split('\n').next().expect("its epoch").to_owned();
+    for number in 1..=30 {
+        let before = first.raw.len();
+        publish(server.address(), "a", &state(number)).await;
+        let event = first.text_until(&format!("}}}}\nid: {number}.{epoch}\n\n")).await;
+        assert!(event.starts_with("data: {\"channel\":\"a\",\"pub\":"), "{event}");
+        let bytes = first.raw.len() - before;
+        assert!(number < 4 || bytes < 60, "event {number} takes {bytes} B");
+    }
+    let headers = format!("Accept-Encoding: gzip\r\nLast-Event-ID: 28.{epoch}\r\n");
+    let request = post_commands("/uni_sse", &headers, REQUEST);
+    let client = Client::request(server.address(), &request).await;
+    assert!(client.response.contains("\r\nContent-Encoding: gzip\r\n"), "{}", client.response);
+    let (zlib, raw, text) = (Decompress::new_gzip(15), Vec::new(), Vec::new());
+    let mut second = Stream { client, zlib, raw, text, status: Status::Ok };
+    let missed = second.text_until(&format!("\nid: 30.{epoch}\n\n")).await;
+    let ids = missed.lines().filter_map(|line| line.strip_prefix("id: ")).collect::<Vec<_>>();
+    assert_eq!(ids, [28, 29, 30].map(|offset| format!("{offset}.{epoch}")));
+    let before = second.raw.len();
+    publish(server.address(), "a", &state(31)).await;
+    second.text_until(&format!("\nid: 31.{epoch}\n\n")).await;
+    let bytes = second.raw.len() - before;
+    assert!(bytes < 130, "{bytes} B, as the client has the publication before");
+    let refused = post_commands("/uni_sse", "Accept-Encoding: gzip\r\n", r#"{"token":"x"}"#);
+    let refused = Client::request(server.address(), &refused).await;
+    assert!(refused.response.starts_with("HTTP/1.1 500 "), "{}", refused.response);
+    assert!(!refused.response.contains("Content-Encoding"), "{}", refused.response);
 }
 
 #[tokio::test]

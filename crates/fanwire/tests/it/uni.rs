@@ -4,6 +4,7 @@
 //! Changed here: what the tests share. Each transport, and refused connects, have a file.
 
 mod refusals;
+mod resume;
 mod streams;
 mod websocket;
 

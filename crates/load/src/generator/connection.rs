@@ -96,16 +96,17 @@ impl ClientConnection {
         }
         let ConnectTarget { host, path, token, transport, recovers, .. } = &state.endpoint;
         let commands = match transport {
-            SubscriberTransport::UniWebSocket => {
+            transport if transport.is_unidirectional() => {
                 messages::connect_request(token.as_deref(), &profile.channels)
             }
             SubscriberTransport::UpgradeOnly => Vec::new(),
             _ => profile.encoding.commands(token.as_deref(), &profile.channels, *recovers),
         };
-        if *transport == SubscriberTransport::EventStream {
+        if transport.is_events() {
             let wanted = commands.split(|byte| *byte == b'\n').count() as u32;
             connection.phase = ConnectionPhase::Requesting { wanted };
-            let request = events::request(host, &commands, profile.compression);
+            let request =
+                events::request(host, events::path(*transport), &commands, profile.compression);
             connection.write(&request).context("sending the request")?;
             return Ok(connection);
         }
@@ -152,9 +153,7 @@ impl ClientConnection {
         state: &mut GeneratorState,
         handler: &mut impl PublicationHandler,
     ) -> Result<()> {
-        if self.transport == SubscriberTransport::EventStream
-            && !matches!(self.window, Window::Absent)
-        {
+        if self.transport.is_events() && !matches!(self.window, Window::Absent) {
             return self.take_compressed(index, bytes, state, handler);
         }
         if self.partial.is_empty() {
@@ -177,7 +176,7 @@ impl ClientConnection {
         state: &mut GeneratorState,
         handler: &mut impl PublicationHandler,
     ) -> Result<usize> {
-        if self.transport == SubscriberTransport::EventStream {
+        if self.transport.is_events() {
             return self.take_events(index, bytes, state, handler);
         }
         let mut rest = bytes;
@@ -341,8 +340,8 @@ impl ClientConnection {
     ) -> Result<()> {
         let ConnectionPhase::Replying { replied, wanted } = &mut self.phase else { return Ok(()) };
         // The connect push of a unidirectional connection has no id.
-        let is_reply = self.transport == SubscriberTransport::UniWebSocket
-            || self.encoding.reply_id(message)?.is_some();
+        let is_reply =
+            self.transport.is_unidirectional() || self.encoding.reply_id(message)?.is_some();
         *replied += u32::from(is_reply);
         if self.transport == SubscriberTransport::EventStream && self.pong.is_none() {
             self.pong = events::pong(&state.endpoint.host, message).map(Vec::into_boxed_slice);
@@ -354,7 +353,7 @@ impl ClientConnection {
             self.phase = ConnectionPhase::Live;
             state.subscribed += 1;
             handler.subscribed(index);
-            let is_websocket = self.transport != SubscriberTransport::EventStream;
+            let is_websocket = !self.transport.is_events();
             if is_websocket && !state.inflate && !matches!(self.window, Window::Absent) {
                 self.window = Window::Sealed;
             }
@@ -364,7 +363,7 @@ impl ClientConnection {
 
     /// Ends the connection in order; an error of the socket changes nothing.
     pub fn close(&mut self, state: &mut GeneratorState) {
-        if !self.has_failed() && self.transport != SubscriberTransport::EventStream {
+        if !self.has_failed() && !self.transport.is_events() {
             let _ = self.send(frame::CLOSE, &NORMAL_CLOSURE.to_be_bytes(), state);
         }
         self.fail(state);

@@ -6,6 +6,8 @@
 use anyhow::{Result, bail, ensure};
 use std::fmt::Write as _;
 
+use super::SubscriberTransport;
+
 /// The beginning of a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Head {
@@ -15,14 +17,22 @@ pub struct Head {
     pub is_gzip: bool,
 }
 
+/// Fanwire's path by default.
+pub fn path(transport: SubscriberTransport) -> &'static str {
+    match transport {
+        SubscriberTransport::UniEventStream => "/connection/uni_sse",
+        _ => "/connection/sse",
+    }
+}
+
 /// The request that opens a stream with these commands; `compression` accepts gzip.
-pub fn request(host: &str, commands: &[u8], compression: bool) -> Vec<u8> {
+pub fn request(host: &str, path: &str, commands: &[u8], compression: bool) -> Vec<u8> {
     let mut encoded = String::with_capacity(commands.len() * 3);
     for byte in commands {
         let _ = write!(encoded, "%{byte:02X}"); // never fails
     }
     let accepted = if compression { "Accept-Encoding: gzip\r\n" } else { "" };
-    format!("GET {PATH}?cf_connect={encoded} HTTP/1.1\r\nHost: {host}\r\n{accepted}\r\n")
+    format!("GET {path}?cf_connect={encoded} HTTP/1.1\r\nHost: {host}\r\n{accepted}\r\n")
         .into_bytes()
 }
 
@@ -78,18 +88,20 @@ pub fn is_flushed(bytes: &[u8]) -> bool {
 /// yet.
 ///
 /// # Errors
-/// Anything but an event with one line of data.
+/// Anything but an event with one line of data, and perhaps an id behind it.
 pub fn front(bytes: &[u8]) -> Result<Option<(&[u8], usize)>> {
     let Some(end) = bytes.windows(2).position(|window| window == b"\n\n") else { return Ok(None) };
     let event = bytes[..end].trim_ascii_start();
-    match event.strip_prefix(b"data: ") {
-        Some(data) if !data.contains(&b'\n') => Ok(Some((data, end + 2))),
+    let (data, id) = match event.iter().position(|byte| *byte == b'\n') {
+        Some(at) => (&event[..at], &event[at + 1..]),
+        None => (event, &b"id: "[..]),
+    };
+    match data.strip_prefix(b"data: ") {
+        Some(data) if id.starts_with(b"id: ") => Ok(Some((data, end + 2))),
         _ => bail!("no event: {}", bytes[..end.min(100)].escape_ascii()),
     }
 }
 
-/// Fanwire's path by default.
-const PATH: &str = "/connection/sse";
 const UPLINK_PATH: &str = "/emulation";
 const HEAD_BYTES_MAX: usize = 16 << 10;
 const GZIP: &[u8] = b"\r\nContent-Encoding: gzip";
@@ -105,7 +117,7 @@ mod tests {
     #[test]
     fn a_response_is_read_piece_by_piece() {
         assert_eq!(
-            request("h", b"{}", false),
+            request("h", "/connection/sse", b"{}", false),
             b"GET /connection/sse?cf_connect=%7B%7D HTTP/1.1\r\nHost: h\r\n\r\n"
         );
         let reply = br#"{"id":1,"connect":{"client":"c","session":"s","node":"n"}}"#;
@@ -121,13 +133,15 @@ mod tests {
         let body = &response[length..];
         assert_eq!(front(body).expect("an event"), Some((&b"{}"[..], 12)));
         assert_eq!(front(&body[12..]).expect("no error"), None);
+        let with_id = b"data: {}\nid: 7.AbCdEfGh\n\n";
+        assert_eq!(front(with_id).expect("an event"), Some((&b"{}"[..], with_id.len())));
         assert!(front(b"event: x\n\n").is_err() && front(b"data: a\nb\n\n").is_err());
         assert!(head(b"HTTP/1.1 503 X\r\n\r\n\r\n").is_err());
     }
 
     #[test]
     fn a_compressed_response_is_cut_at_its_flushes() {
-        let asked = request("h", b"", true);
+        let asked = request("h", "/", b"", true);
         assert!(asked.ends_with(b"\r\nAccept-Encoding: gzip\r\n\r\n"));
         let response = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b\x08\0\0\0\0\0\0\xff1\0\0\xff\xff2\0";
         assert_eq!(head(&response[..50]).expect("no error"), None);

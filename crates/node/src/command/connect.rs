@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fanwire_auth::ChannelGrant;
+use fanwire_broker::Position;
 use fanwire_protocol::{
     ConnectRequest, ConnectResult, Disconnect, ErrorCode, SubscribeRequest, SubscribeResult,
 };
@@ -18,13 +19,15 @@ use super::hook::HookDecision;
 use super::subscribe::{self, Finished, Progress, SubscribeParameters};
 use super::{CommandContext, CommandStep, StepResult};
 use crate::channel::{NamesOthers, SubscribeDecision, Who};
-use crate::encode_job::{Encoded, ReplySource, connect_reply};
+use crate::encode_job::{Encoded, ReplySource};
 use crate::hooks::{ClientReport, ConnectEvent, ConnectGrant, Decision};
+use crate::last_event_id::{self, Unresumed};
 use crate::pending::{
     ConnectTerms, PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility,
 };
+use crate::recovery::ClaimedPosition;
 use crate::refusal::Refusal;
-use crate::session::{Lifetime, NO_EXPIRY, SubscriptionGrant, random_id};
+use crate::session::{CommandSource, Lifetime, NO_EXPIRY, SubscriptionGrant, random_id};
 
 /// All checks run before the session is connected.
 pub(super) fn handle(context: &mut CommandContext<'_>, request: ConnectRequest) -> StepResult {
@@ -46,12 +49,15 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: ConnectRequest) 
     session.set_meta(meta);
     session.grant = grant;
     context.session_table.set_app(context.key.index, (&request.name, &request.version), labels);
+    let resume = resume(context, &channels);
     let mut pending_channels = Vec::with_capacity(channels.len());
     for (number, (channel, grant)) in channels.into_iter().enumerate() {
         let requested = request.subs.get(&channel);
-        pending_channels.push(begin(context, &channel, grant, requested, number));
+        let since = resume.and_then(Result::ok);
+        pending_channels.push(begin(context, &channel, grant, (requested, since), number));
     }
-    let then = SubscribeOrigin::Connect(ConnectTerms { lifetime, data });
+    let terms = ConnectTerms { lifetime, data, resume, positions: Vec::new() };
+    let then = SubscribeOrigin::Connect(terms);
     Ok(CommandStep::Enter(Box::new(PendingSubscribe::new(pending_channels, then))))
 }
 
@@ -93,7 +99,7 @@ pub(super) fn finish(
     context: &mut CommandContext<'_>,
     channels: Vec<PendingChannel>,
     encoded: Option<Result<Encoded, ErrorCode>>,
-    terms: &ConnectTerms,
+    terms: &mut ConnectTerms,
 ) -> Result<Finished, Refusal> {
     let user = Arc::clone(&context.session().user);
     let limit = context.settings.options.client.user_connection_limit;
@@ -107,21 +113,40 @@ pub(super) fn finish(
         .map(|pending_channel| pending_channel.channel.as_ref().to_owned())
         .collect();
     let command_source = context.session().command_source;
-    let welcome = |context: &CommandContext<'_>, results: Vec<_>| {
-        result(context, terms, names.into_iter().zip(results).collect())
+    let (resumes, apart) = (terms.resume, matches!(terms.resume, Some(Ok(_))));
+    let welcome = |context: &CommandContext<'_>, terms: &ConnectTerms, results: Vec<_>| {
+        let result = Box::new(result(context, terms, names.into_iter().zip(results).collect()));
+        let positions = match command_source {
+            CommandSource::None => last_event_id::positions(&result, apart),
+            CommandSource::Connection | CommandSource::Requests => Vec::new(),
+        };
+        (ReplySource::Connect { result, command_source, apart }, positions)
     };
     let finished = match subscribe::all(context, channels, encoded)
         .inspect_err(|_| context.node.registry().exit(&user))?
     {
         Progress::Entered(results) => {
-            Finished::Reply(connect_reply(welcome(context, results), command_source))
+            let (found, positions) = welcome(context, terms, results);
+            let (reply, missed) = found.replies();
+            context.backlog.positions = positions;
+            context.backlog.pushes.extend(missed);
+            Finished::Reply(reply)
         }
         Progress::Large(results, channels) => {
             context.node.registry().exit(&user); // it comes again with the reply
-            let found = ReplySource::Connect(Box::new(welcome(context, results)), command_source);
+            let (found, positions) = welcome(context, terms, results);
+            terms.positions = positions;
             return Ok(Finished::Large(found, channels));
         }
-        Progress::Encoded(messages) => Finished::Encoded(messages),
+        Progress::Encoded(messages) => {
+            context.backlog.positions = std::mem::take(&mut terms.positions);
+            Finished::Encoded(messages)
+        }
+    };
+    context.backlog.unresumed = match resumes {
+        Some(Err(unresumed)) => Some(unresumed),
+        Some(Ok(_)) => context.backlog.unrecovered.map(Unresumed::Unrecovered),
+        None => None,
     };
     admit(context, user, terms);
     context.schedule();
@@ -179,6 +204,17 @@ fn server_side_channels(
     Ok(channels)
 }
 
+/// Where the client continues: after its last event, in the one channel of these that can be recovered.
+fn resume(context: &CommandContext<'_>, channels: &Grants) -> Option<Result<Position, Unresumed>> {
+    let last_event_id = context.session().request.as_ref()?.last_event_id?;
+    let rules = &context.settings.channels;
+    let is_recoverable = |(channel, grant): &(&String, &ChannelGrant)| {
+        let namespace = rules.resolve_trusted(channel).expect("only possible channels are left");
+        Tracking::of(context, namespace, grant.overrides, None).recoverable
+    };
+    Some(last_event_id.resume(channels.iter().filter(is_recoverable).count()))
+}
+
 /// Closes the older connections of the user, where only one is allowed.
 fn supersede_others(context: &CommandContext<'_>) {
     let personal = &context.settings.options.client.subscribe_to_user_personal_channel;
@@ -229,20 +265,25 @@ fn begin(
     context: &mut CommandContext<'_>,
     channel: &str,
     grant: ChannelGrant,
-    requested: Option<&SubscribeRequest>,
+    (requested, since): (Option<&SubscribeRequest>, Option<Position>),
     number: usize,
 ) -> PendingChannel {
     let rules = &context.settings.channels;
     let namespace = rules.resolve_trusted(channel).expect("only possible channels are left");
+    let tracking = Tracking::of(context, namespace, grant.overrides, None);
+    // The request is that of the first connection, which `EventSource` repeats: its position is older.
+    let since = since.filter(|_| tracking.recoverable);
+    let since = since.map(|since| (since.offset, since.epoch.to_string()));
+    let resumed = since.as_ref().map(|(offset, epoch)| ClaimedPosition { offset: *offset, epoch });
     let parameters = SubscribeParameters {
         channel,
         server_side: true,
         terms: SubscriptionGrant::boxed(grant.info, None),
-        tracking: Tracking::of(context, namespace, grant.overrides, None),
+        tracking,
         delta: None, // not applied to what the server subscribes (server API §3 subscribe)
         visibility: Visibility::of(context, namespace, grant.overrides, None),
-        claimed: requested.map(subscribe::claimed),
-        recovers: requested.is_some_and(|request| request.recover),
+        claimed: resumed.or(requested.map(subscribe::claimed)),
+        recovers: resumed.is_some() || requested.is_some_and(|request| request.recover),
         only_recovered: false,
         mode: namespace.force_recovery_mode,
         data: grant.data,

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use fanwire_auth::KeyLookup;
-use fanwire_broker::Answer;
+use fanwire_broker::{Answer, Position};
 use fanwire_protocol::{Disconnect, ErrorCode, Reply};
 use fanwire_telemetry::{RefusalEvent, excerpt};
 
@@ -19,12 +19,14 @@ use crate::deadlines;
 use crate::encode_job::{EncodeJob, Encoded, ReplySource};
 use crate::hooks::{Decision, Rejection};
 use crate::index::{MovedSubscription, SubscriptionIndex};
+use crate::last_event_id::Unresumed;
 use crate::node::Node;
 use crate::notice::Notice;
 use crate::options::Namespace;
 use crate::pending::{
     Awaited, AwaitedResult, Outcome, Part, PendingChannel, PendingSubscribe, Ticket,
 };
+use crate::recovery::Unrecovered;
 use crate::refusal::{Consequence, Refusal, Refused};
 use crate::session::{CommandSource, ConnectionKey, Phase, Session};
 use crate::session_effects;
@@ -61,6 +63,12 @@ pub(crate) struct Backlog {
     pub(crate) encode_job: Option<EncodeJob>,
     /// Pushes of this connection alone, before the others.
     pub(crate) pushes: Vec<Reply>,
+    /// Positions of the reply and of the messages after it, where an event stream names them.
+    pub(crate) positions: Vec<Position>,
+    /// Publications after the position in the request are missing.
+    pub(crate) unrecovered: Option<Unrecovered>,
+    /// The client did not continue after its last event.
+    pub(crate) unresumed: Option<Unresumed>,
     pub(crate) deliveries: Vec<(SubscriptionIndex, Arc<Broadcast>)>,
     /// Subscriptions that lost their position during the wait.
     pub(crate) lost: Vec<SubscriptionIndex>,

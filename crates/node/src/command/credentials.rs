@@ -57,7 +57,7 @@ pub(super) fn of(context: &CommandContext<'_>, token: &str) -> Result<Credential
         }
         return Ok(granted(claims));
     }
-    if let Some(user) = context.session().header_user.as_deref() {
+    if let Some(user) = context.session().request.as_ref().and_then(|it| it.user.as_deref()) {
         return Ok(Credentials { user: user.to_owned(), ..Credentials::default() });
     }
     if options.allow_anonymous_connect_without_token || options.insecure {

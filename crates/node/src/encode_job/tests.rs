@@ -37,10 +37,8 @@ fn welcome(count: usize, data: &str) -> ReplySource {
     let publications = publications(count, data);
     let result = SubscribeResult { publications, ..Default::default() };
     let subs = ["a", "b"].map(|channel| (channel.to_owned(), result.clone())).into();
-    ReplySource::Connect(
-        Box::new(ConnectResult { subs, ..ConnectResult::default() }),
-        CommandSource::Connection,
-    )
+    let result = Box::new(ConnectResult { subs, ..ConnectResult::default() });
+    ReplySource::Connect { result, command_source: CommandSource::Connection, apart: false }
 }
 
 fn ordered(count: usize, data: &str) -> ReplySource {

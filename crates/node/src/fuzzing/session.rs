@@ -94,6 +94,7 @@ impl Harness {
                 transport: "websocket",
                 command_source: uplinks[who],
                 user: None,
+                last_event_id: None,
                 headers: Vec::new(),
             };
             harness.hub.open(key(who), hello, now);

@@ -72,6 +72,7 @@ impl Hub {
         out: &mut impl Outbox,
     ) -> usize {
         let mut bytes = backlog.compared;
+        let mut positions = backlog.positions.into_iter();
         backlog.ended.into_iter().for_each(|moved| out.ended(key.index, moved));
         if let Some(refused) = backlog.refused {
             refusals::log_command(&self.session_table, key, &refused, out);
@@ -86,7 +87,11 @@ impl Hub {
             return 0;
         }
         match outcome {
-            Ok(reply) => bytes += reply.map_or(0, |reply| self.send(key, &reply, out)),
+            Ok(reply) => {
+                let position = if reply.is_some() { positions.next() } else { None };
+                position.into_iter().for_each(|position| out.position(key, position));
+                bytes += reply.map_or(0, |reply| self.send(key, &reply, out));
+            }
             Err(disconnect) => {
                 self.end(key, &disconnect, out);
                 return 0;
@@ -94,14 +99,23 @@ impl Hub {
         }
         if !backlog.messages.is_empty() {
             bytes += backlog.messages.iter().map(Bytes::len).sum::<usize>();
-            backlog.messages.iter().for_each(|message| out.send(key, message));
+            for message in &backlog.messages {
+                positions.next().into_iter().for_each(|position| out.position(key, position));
+                out.send(key, message);
+            }
             report_recovered(&mut self.session_table, key, out);
         }
         backlog.encode_job.into_iter().for_each(|encode_job| out.offload(encode_job));
         if !backlog.pushes.is_empty() {
             // Recovered publications of server-side subscriptions.
-            bytes += backlog.pushes.iter().map(|push| self.send(key, push, out)).sum::<usize>();
+            for push in &backlog.pushes {
+                positions.next().into_iter().for_each(|position| out.position(key, position));
+                bytes += self.send(key, push, out);
+            }
             report_recovered(&mut self.session_table, key, out);
+        }
+        if let Some(unresumed) = backlog.unresumed {
+            out.unrecovered(key, unresumed.name(), unresumed.explanation());
         }
         let more = bytes / COMMAND_BYTES + backlog.deliveries.len();
         if self.deliver_buffered(key, backlog.deliveries, out) {

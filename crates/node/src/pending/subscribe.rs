@@ -12,6 +12,7 @@ use fanwire_protocol::{ErrorCode, SubscribeResult};
 
 use super::{BufferedMessages, Part};
 use crate::encode_job::Encoded;
+use crate::last_event_id::Unresumed;
 use crate::options::RecoveryMode;
 use crate::recovery::{ClaimedPosition, Unrecovered};
 use crate::session::{Lifetime, SubscriptionGrant};
@@ -123,6 +124,10 @@ pub(crate) struct ConnectTerms {
     pub(crate) lifetime: Lifetime,
     /// Application data for the result.
     pub(crate) data: Bytes,
+    /// Whether the client continues after its last event; `None` without one.
+    pub(crate) resume: Option<Result<Position, Unresumed>>,
+    /// Positions of the messages that a worker encodes.
+    pub(crate) positions: Vec<Position>,
 }
 
 impl OwnedPosition {

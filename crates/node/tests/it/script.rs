@@ -205,6 +205,7 @@ pub(crate) fn hello(words: &str) -> ConnectionInfo {
         transport: "websocket",
         command_source: CommandSource::Connection,
         user: None,
+        last_event_id: None,
         headers: Vec::new(),
     };
     let mut words = words.split_whitespace();

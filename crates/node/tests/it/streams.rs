@@ -65,6 +65,7 @@ impl Real {
                 transport: "websocket",
                 command_source: CommandSource::Connection,
                 user: None,
+                last_event_id: None,
                 headers: Vec::new(),
             };
             real.shards[shard_of(who)].hub.open(key(who), hello, now);

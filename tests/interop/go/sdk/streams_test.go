@@ -1,5 +1,5 @@
 // Compressed streams with net/http, which decodes gzip by itself.
-// In: one insecure server -> out: each message when it was published, in an event stream and an HTTP stream.
+// In: one insecure server -> out: each message when it was published, in event streams and HTTP streams, with commands and without.
 // May use the standard library only; never an SDK.
 // Bytes are tested in Rust; other programs in ../../js/streams_compressed.test.js.
 
@@ -16,27 +16,38 @@ import (
 	"testing"
 )
 
-// streamed is what these tests read of a message.
+// streamed is what these tests read of a message; clients without commands get what is in a push.
 type streamed struct {
-	ID   int `json:"id"`
-	Push struct {
-		Pub struct {
-			Data map[string]any `json:"data"`
-		} `json:"pub"`
-	} `json:"push"`
+	ID int `json:"id"`
+	streamedPush
+	Push streamedPush `json:"push"`
+}
+
+type streamedPush struct {
+	Connect map[string]any `json:"connect"`
+	Pub     struct {
+		Data map[string]any `json:"data"`
+	} `json:"pub"`
 }
 
 func TestNetHTTPDecodesStreamsMessageByMessage(t *testing.T) {
 	on := keys{"enabled": true}
-	server := start(t, keys{"client": keys{"insecure": true}, "sse": on, "http_stream": on})
-	for _, path := range []string{"sse", "http_stream"} {
+	kept := history.with(keys{"force_recovery": true})
+	server := start(t, keys{
+		"client": keys{"insecure": true}, "channel": keys{"without_namespace": kept},
+		"sse": on, "http_stream": on, "uni_sse": on, "uni_http_stream": on,
+	})
+	for _, path := range []string{"sse", "http_stream", "uni_sse", "uni_http_stream"} {
 		t.Run(path, func(t *testing.T) {
 			lines := stream(t, server, path)
-			if reply := lines.next(t); reply.ID != 1 {
-				t.Fatalf("the reply to connect: %+v", reply)
+			isBare := strings.HasPrefix(path, "uni_")
+			if reply := lines.next(t); reply.Connect == nil || isBare == (reply.ID == 1) {
+				t.Fatalf("the answer to connect: %+v", reply)
 			}
-			if reply := lines.next(t); reply.ID != 2 {
-				t.Fatalf("the reply to subscribe: %+v", reply)
+			if !isBare {
+				if reply := lines.next(t); reply.ID != 2 {
+					t.Fatalf("the reply to subscribe: %+v", reply)
+				}
 			}
 			// Each is published when the one before has arrived: a decoder that waits for more ends the test.
 			for n := 0; n < 40; n++ {
@@ -47,7 +58,12 @@ func TestNetHTTPDecodesStreamsMessageByMessage(t *testing.T) {
 				must(t, err)
 				var wanted map[string]any
 				must(t, json.Unmarshal(text, &wanted))
-				if got := lines.next(t).Push.Pub.Data; !reflect.DeepEqual(got, wanted) {
+				message := lines.next(t)
+				got := message.Push.Pub.Data
+				if isBare {
+					got = message.Pub.Data
+				}
+				if !reflect.DeepEqual(got, wanted) {
 					t.Fatalf("publication %d: %v", n, got)
 				}
 			}
@@ -62,6 +78,9 @@ type messages struct{ *bufio.Reader }
 func stream(t *testing.T, server *server, path string) messages {
 	t.Helper()
 	commands := fmt.Sprintf("{\"id\":1,\"connect\":{}}\n{\"id\":2,\"subscribe\":{\"channel\":%q}}", path)
+	if strings.HasPrefix(path, "uni_") {
+		commands = fmt.Sprintf("{\"subs\":{%q:{}}}", path)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
 	t.Cleanup(cancel)
 	url := server.http + "/connection/" + path
@@ -82,7 +101,8 @@ func (lines messages) next(t *testing.T) (message streamed) {
 	for {
 		line, err := lines.ReadString('\n')
 		must(t, err)
-		if text := strings.TrimPrefix(strings.TrimSpace(line), "data: "); text != "" {
+		text := strings.TrimPrefix(strings.TrimSpace(line), "data: ")
+		if text != "" && !strings.HasPrefix(text, "id: ") {
 			must(t, json.Unmarshal([]byte(text), &message))
 			return message
 		}

@@ -113,7 +113,7 @@ func body(t *testing.T, call *http.Request, prefix string) pushes {
 	lines := bufio.NewScanner(response.Body)
 	return func() (push, error) {
 		for lines.Scan() {
-			if line := strings.TrimSpace(lines.Text()); line != "" {
+			if line := strings.TrimSpace(lines.Text()); line != "" && !strings.HasPrefix(line, "id: ") {
 				var one push
 				err := json.Unmarshal([]byte(strings.TrimPrefix(line, prefix)), &one)
 				return one, err

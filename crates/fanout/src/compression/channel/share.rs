@@ -10,7 +10,7 @@ use fanwire_deflate::gap::History;
 use super::{BYTES_MIN, EncodingHistory, HistoryState, Tracking, bytes_min_for};
 use fanwire_shard::Reservation;
 
-/// The use of one channel's history in one encoding between two sweeps.
+/// The use of one channel's history in texts of one kind between two sweeps.
 pub(crate) struct HistoryUse {
     pub(crate) held: Option<Share>,
     pub(crate) requested: Option<Share>,

@@ -16,10 +16,11 @@ use fanwire_protocol::Encoding;
 use fanwire_ws::frame;
 use hashbrown::HashMap;
 
-use super::{Delivery, FrameStats, Frames, encoding, opcode, prepared_of};
-use crate::compression::{DeliveryKind, EncodingHistory};
+use super::{Delivery, FrameStats, Frames, encoding, message_for, opcode, prepared_of};
+use crate::compression::{DeliveryKind, EncodingHistory, TextKind};
 use fanwire_shard::{
-    BorrowedFrame, Compression, ConnectionWriter, Frame, Framing, PeerFormat, WindowIndex,
+    BorrowedFrame, Compression, ConnectionWriter, Frame, Framing, PeerFormat, Transport,
+    WindowIndex,
 };
 
 /// The frames made so far, and the next receivers.
@@ -39,38 +40,44 @@ pub(super) struct InContext {
     timed: Duration,
 }
 
-/// Encoding and framing of peers in context; with equal references they get the same frame. A dense index below
+/// Text and framing of peers in context; with equal references they get the same frame. A dense index below
 /// [`COUNT`](Self::COUNT).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Form(u8);
 
 impl Form {
-    const COUNT: usize = 6;
+    const COUNT: usize = FORMS.len();
 
     pub(super) fn all() -> impl Iterator<Item = Self> {
         (0..Self::COUNT as u8).map(Self)
     }
 
     pub(super) fn of(format: PeerFormat) -> Self {
-        let framing = match format.transport.framing() {
-            Framing::WebSocket => 0,
+        Self(match format.transport {
+            Transport::WebSocket => u8::from(format.is_binary),
             // The latter has no context.
-            Framing::Lines | Framing::GrpcMessages => 1,
-            Framing::Events => 2,
-        };
-        Self(framing * 2 + u8::from(format.is_binary))
+            Transport::HttpStream | Transport::UniGrpc => 2 + u8::from(format.is_binary),
+            Transport::EventStream => 4,
+            Transport::UniWebSocket => 5,
+            Transport::UniHttpStream => 6,
+            Transport::UniEventStream => 7,
+        })
     }
 
     fn is_binary(self) -> bool {
-        self.0 % 2 == 1
+        self.encoding().is_binary()
     }
 
     fn encoding(self) -> Encoding {
-        encoding(self.is_binary())
+        self.kind().encoding()
+    }
+
+    fn kind(self) -> TextKind {
+        FORMS[self.index()].0
     }
 
     fn framing(self) -> Framing {
-        [Framing::WebSocket, Framing::Lines, Framing::Events][self.index() / 2]
+        FORMS[self.index()].1
     }
 
     fn index(self) -> usize {
@@ -83,6 +90,18 @@ impl Form {
         !stands_alone || self.framing().envelope(self.is_binary()) == Envelope::NONE
     }
 }
+
+/// Texts and framings, by the index of the form.
+const FORMS: [(TextKind, Framing); 8] = [
+    (TextKind::Json, Framing::WebSocket),
+    (TextKind::Protobuf, Framing::WebSocket),
+    (TextKind::Json, Framing::Lines),
+    (TextKind::Protobuf, Framing::Lines),
+    (TextKind::Json, Framing::Events),
+    (TextKind::BareJson, Framing::WebSocket),
+    (TextKind::BareJson, Framing::Lines),
+    (TextKind::Event, Framing::WholeEvents),
+];
 
 /// The range of a frame's bytes, and the copy for queues if one needed it.
 struct EmittedFrame {
@@ -138,7 +157,7 @@ impl Frames {
             return;
         }
         let mut pending = std::mem::take(&mut self.in_context.pending[form.index()]);
-        match prepared_of(broadcast).publication(form.encoding()) {
+        match prepared_of(broadcast).publication(form.kind()) {
             Some((publication, history)) => {
                 self.prepare(&mut pending, broadcast, form, publication, history, out);
                 for receiver in &pending {
@@ -291,7 +310,7 @@ impl InContext {
         let stats = FrameStats {
             frame_bytes: at.len(),
             kind: kind(&reference),
-            depth: Some((reference.depth(), form.encoding())),
+            depth: Some((reference.depth(), form.kind())),
             message_bytes,
             deliveries: 0,
         };
@@ -317,7 +336,7 @@ fn kind(reference: &Reference) -> DeliveryKind {
 fn delivery<'a>(receiver: &PendingReceiver, broadcast: &'a Broadcast) -> Option<Delivery<'a>> {
     let PendingReceiver { connection, subscription, format, .. } = *receiver;
     let (encoding, delta_mode) = (encoding(format.is_binary), DeltaMode::Plain);
-    let message = broadcast.message_in(delta_mode, encoding)?;
+    let message = message_for(format.transport, broadcast, delta_mode, encoding)?;
     Some(Delivery { connection, subscription, encoding, delta_mode, format, broadcast, message })
 }
 

@@ -4,12 +4,14 @@
 //! Changed here: the steps of a client. Which frame it gets is decided in `frames`.
 
 mod body;
+mod inputs;
 mod reader;
 mod world;
 
 use proptest::{collection::vec, prelude::*};
 
-use self::world::{Plan, Step, World};
+use self::inputs::{Plan, Step};
+use self::world::World;
 use crate::compression::{DeliveryKind, GAPS_MAX, NamespaceCounters};
 use fanwire_shard::{Coding, Compression, Transport};
 
@@ -82,6 +84,51 @@ fn compressed_bodies_take_part_in_context() {
     assert!(counters.frame_bytes() * 10 < counters.message_bytes());
     let emits = counters.emits();
     assert!(emits <= 99 * 3, "gzip and zlib share frames: {emits}");
+    world.check();
+}
+
+#[test]
+fn clients_without_commands_take_part_in_context() {
+    let mut world = World::new(1 << 22, GAPS_MAX);
+    let plan = Plan {
+        with_deltas: false,
+        is_binary: false,
+        compression: CONTEXT,
+        channels: vec![true, false, false, true],
+    };
+    let open = |world: &mut World| {
+        world.open(&plan);
+        world.open_body(&plan, Transport::UniWebSocket, None);
+        for coding in [Coding::Gzip, Coding::Deflate] {
+            world.open_body(&plan, Transport::UniEventStream, Some(coding));
+            world.open_body(&plan, Transport::UniHttpStream, Some(coding));
+        }
+    };
+    open(&mut world);
+    for seed in 0..50 {
+        world.take(&Step::Publish { channel: 0, seed, rows: 30 });
+    }
+    let counters = &world.contexts.counters()[0];
+    assert_eq!(counters.deliveries(DeliveryKind::Standalone), 2 * 6);
+    // Lines have a byte between two pushes; an event is a text as a whole.
+    assert_eq!(counters.deliveries(DeliveryKind::Run(0)), 48 * 4);
+    assert_eq!(sent(counters, "several") + counters.deliveries(DeliveryKind::Newest), 48 * 2);
+    assert!(counters.frame_bytes() * 10 < counters.message_bytes());
+    for seed in 0..10 {
+        world.publish("stream:c3", seed, 30);
+    }
+    open(&mut world);
+    let alone = |world: &World| {
+        let counters = world.contexts.counters().iter();
+        counters.map(|it| it.deliveries(DeliveryKind::Standalone)).sum::<u64>()
+    };
+    let before = alone(&world);
+    world.publish("stream:c3", 10, 30);
+    assert_eq!(
+        alone(&world),
+        before + 1,
+        "also the first one refers to what the connect push contained"
+    );
     world.check();
 }
 
@@ -343,13 +390,17 @@ fn plan() -> impl Strategy<Value = Plan> {
     )
 }
 
-/// A response; its events are always in JSON.
+/// A response, or a WebSocket without commands, whose coding does not count; those in JSON only are.
 fn body() -> impl Strategy<Value = (Transport, Option<Coding>)> {
     let coding = [None, Some(Coding::Gzip), Some(Coding::Gzip), Some(Coding::Deflate)];
-    (any::<bool>(), prop::sample::select(coding.to_vec())).prop_map(|(is_event_stream, coding)| {
-        let transports = [Transport::HttpStream, Transport::EventStream];
-        (transports[usize::from(is_event_stream)], coding)
-    })
+    let transports = [
+        Transport::HttpStream,
+        Transport::EventStream,
+        Transport::UniHttpStream,
+        Transport::UniEventStream,
+        Transport::UniWebSocket,
+    ];
+    (prop::sample::select(transports.to_vec()), prop::sample::select(coding.to_vec()))
 }
 
 fn step() -> impl Strategy<Value = Step> {

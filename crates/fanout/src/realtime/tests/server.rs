@@ -77,6 +77,7 @@ impl Server {
             transport: "websocket",
             command_source: CommandSource::Connection,
             user,
+            last_event_id: None,
             headers: Vec::new(),
         };
         self.shard.open(socket, frame, compression, hello.into());

@@ -21,10 +21,12 @@ use fanwire_shard::{
     SlotKey, Transport,
 };
 
+mod resume;
+
 use super::NoticeInbox;
 use crate::compression::{ContextSettings, Contexts, Policies};
 use crate::realtime::testing::{frames, inflate};
-use crate::realtime::{ConnectRefusal, EncodeWorker, NewSession, Realtime};
+use crate::realtime::{ConnectRefusal, EncodeWorker, NewSession, PendingResponse, Realtime};
 
 /// One shard with its clients, whose turns the test runs.
 struct Shard {
@@ -115,6 +117,12 @@ impl Shard {
         self.turn();
     }
 
+    /// The top of the channel `a`.
+    fn top(&self) -> Position {
+        let read = self.node.channels().history("a", &Default::default(), Instant::now());
+        read.wait().expect("stored").top
+    }
+
     fn turn(&mut self) {
         for notice in std::mem::take(&mut *self.notices.0.lock()) {
             self.realtime.notice(notice, Instant::now(), &mut self.out);
@@ -164,6 +172,7 @@ fn hello(transport: Transport) -> ConnectionInfo {
         transport,
         command_source,
         user: None,
+        last_event_id: None,
         headers: Vec::new(),
     }
 }
@@ -187,9 +196,9 @@ fn every_transport_gets_the_same_publication_with_its_own_bytes_around_it() {
     for number in 1..=3 {
         let data = format!("\"{}\"", "ab".repeat(100));
         shard.publish(&data);
-        let epoch = shard.node.channels().history("a", &Default::default(), Instant::now()).wait();
-        let epoch = epoch.expect("stored").top.epoch;
-        let epoch = if number == 1 { format!(r#","epoch":"{epoch}""#) } else { String::new() };
+        let id = format!("{number}.{}", shard.top().epoch);
+        let epoch = format!(r#","epoch":"{}""#, shard.top().epoch);
+        let epoch = if number == 1 { epoch } else { String::new() };
         let push = format!(r#"{{"channel":"a","pub":{{"data":{data},"offset":{number}{epoch}}}}}"#);
         let message = format!(r#"{{"push":{push}}}"#);
         assert_eq!(websocket.messages(), [message.as_str()]);
@@ -203,7 +212,7 @@ fn every_transport_gets_the_same_publication_with_its_own_bytes_around_it() {
         assert_eq!(stream.text(), format!("{message}\n"));
         assert_eq!(uni_stream.text(), format!("{push}\n"));
         assert_eq!(events.text(), format!("data: {message}\n\n"));
-        assert_eq!(uni_events.text(), format!("data: {push}\n\n"));
+        assert_eq!(uni_events.text(), format!("data: {push}\nid: {id}\n\n"));
     }
     let traffic = shard.out.counters_for_test().of(Transport::UniHttpStream, false);
     assert_eq!(traffic.messages_out.value(), 4, "the connect push and three publications");
@@ -218,13 +227,7 @@ fn recovered_by_the_server(joins_pushes: bool) -> Vec<String> {
     let mut peer = shard.open(Transport::UniWebSocket, Compression::Raw, opening);
     shard.receive(&peer, "{}");
     peer.read();
-    let Position { epoch, .. } = shard
-        .node
-        .channels()
-        .history("a", &Default::default(), Instant::now())
-        .wait()
-        .expect("stored")
-        .top;
+    let Position { epoch, .. } = shard.top();
     let recover_since = Some(StreamPosition { offset: 0, epoch: epoch.to_string() });
     let subscription =
         ServerSubscription { channel: "a".into(), recover_since, ..Default::default() };
@@ -281,8 +284,8 @@ fn a_response_that_waits_for_connect_has_its_head_or_its_status() {
         Some(ConnectRefusal { code, text }) => format!("{code} {text}").into_bytes(),
     };
     let opening = || {
-        let (hello, response) = (hello(Transport::UniHttpStream), Box::new(respond));
-        NewSession { hello, response: Some(response) }
+        let response = PendingResponse { coding: None, make: Box::new(respond) };
+        NewSession { hello: hello(Transport::UniHttpStream), response: Some(response) }
     };
     let mut shard = Shard::new(false);
     let mut peer = shard.open(Transport::UniHttpStream, Compression::Raw, opening());

@@ -123,12 +123,12 @@ async fn missed_publications_are_in_the_connect_push() {
         format!(r#"{{"subs":{{"a":{{"recover":true,"offset":1,"epoch":"{epoch}"}}}}}}"#)
     };
     for (mut client, _, after) in each_stream(&server, &subs(&epoch)).await {
-        let push = client.text_until(&format!("\"}}}}{after}")).await;
+        let push = client.text_until(after).await;
         let missed = r#""publications":[{"data":2,"offset":2},{"data":3,"offset":3}],"recovered":true,"offset":1"#;
         assert!(push.contains(missed), "{push}");
     }
     for (mut client, _, after) in each_stream(&server, &subs("old")).await {
-        let push = client.text_until(&format!("\"}}}}{after}")).await;
+        let push = client.text_until(after).await;
         assert!(push.contains(r#""offset":3,"positioned":true,"was_recovering":true}"#), "{push}");
     }
 }

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use flate2::{Decompress, FlushDecompress};
+
 use super::*;
 use crate::client::{Received, publish, start};
 
@@ -191,7 +193,7 @@ async fn pushes_that_leave_together_are_joined_where_configured() {
 }
 
 #[tokio::test]
-async fn compression_is_agreed_where_configured_and_refers_to_nothing() {
+async fn compression_is_agreed_where_configured_and_refers_to_earlier_publications() {
     let offer = "Sec-WebSocket-Extensions: permessage-deflate\r\n";
     for compression in [false, true] {
         let server = start(|config| {
@@ -204,15 +206,40 @@ async fn compression_is_agreed_where_configured_and_refers_to_nothing() {
         let agreed = client.response.to_lowercase().contains("permessage-deflate");
         assert_eq!(agreed, compression);
         client.next_text().await;
-        for _ in 0..3 {
-            let data = format!("\"{}\"", "ab".repeat(200));
+        let mut inflater = Decompress::new(false);
+        for number in 0..6 {
+            let data = format!("\"{number}{}\"", noise(400));
             publish(server.address(), "a", &data).await;
             let frame = client.next().await.expect("a frame");
             assert_eq!(frame.head, if compression { 0xc1 } else { 0x81 });
-            let message =
-                if compression { crate::client::inflate(&frame.payload) } else { frame.payload };
+            if compression && number > 1 {
+                assert!(frame.payload.len() < 40, "{} B", frame.payload.len());
+            }
+            let message = match compression {
+                true => inflate_next(&mut inflater, &frame.payload),
+                false => frame.payload,
+            };
             let push = format!(r#"{{"channel":"a","pub":{{"data":{data}}}}}"#);
             assert_eq!(String::from_utf8(message).expect("text"), push);
         }
     }
+}
+
+/// Decodes a message in the window of those before it (RFC 7692 §7.2.2).
+fn inflate_next(inflater: &mut Decompress, payload: &[u8]) -> Vec<u8> {
+    let mut message = Vec::with_capacity(1 << 16);
+    let payload = [payload, &[0, 0, 0xff, 0xff]].concat();
+    let decoded = inflater.decompress_vec(&payload, &mut message, FlushDecompress::Sync);
+    decoded.expect("a valid stream");
+    message
+}
+
+/// Digits that hardly repeat.
+fn noise(digits: usize) -> String {
+    let mut state = 1_u64;
+    let mut digit = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        char::from(b'0' + (state >> 33) as u8 % 10)
+    };
+    (0..digits).map(|_| digit()).collect()
 }

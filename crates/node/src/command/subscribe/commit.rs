@@ -10,7 +10,7 @@ use fanwire_broker::Position;
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeResult};
 
 use super::recover::decide;
-use crate::command::CommandContext;
+use crate::command::{Backlog, CommandContext};
 use crate::deadlines;
 use crate::delta;
 use crate::encode_job::{self, Encoded, ReplySource};
@@ -221,7 +221,12 @@ fn report_subscribed(
 }
 
 /// Counts a subscription; `recovered` is the result of its recovery, if it requested one.
-fn count(context: &CommandContext<'_>, recovered: Option<Result<(), Unrecovered>>, missed: usize) {
+fn count(
+    context: &mut CommandContext<'_>,
+    recovered: Option<Result<(), Unrecovered>>,
+    missed: usize,
+) {
+    let Backlog { unrecovered, .. } = &mut context.backlog;
     let counters = &context.session_table.counters;
     counters.subscriptions_accepted.add(1);
     if let Some(recovered) = recovered {
@@ -230,6 +235,7 @@ fn count(context: &CommandContext<'_>, recovered: Option<Result<(), Unrecovered>
             Err(cause) => {
                 counters.failed_recoveries[cause as usize].add(1);
                 context.node.log().unrecovered(cause, context.now);
+                *unrecovered = Some(cause);
             }
         }
         counters.recovered_publications.add(missed as u64);

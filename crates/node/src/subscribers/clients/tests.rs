@@ -21,6 +21,7 @@ fn session(index: u32, phase: Phase) -> Option<Session> {
         transport: "websocket",
         command_source: CommandSource::Connection,
         user: None,
+        last_event_id: None,
         headers: Vec::new(),
     };
     let app = ClientApps::default().shared("websocket", "", "", Default::default());

@@ -59,6 +59,7 @@ impl Harness {
             transport: "websocket",
             command_source: CommandSource::Connection,
             user: None,
+            last_event_id: None,
             headers: Vec::new(),
         };
         self.shards[shard].hub.open(key, hello, self.now);

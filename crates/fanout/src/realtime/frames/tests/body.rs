@@ -49,7 +49,7 @@ impl Body {
             (Framing::WebSocket | Framing::GrpcMessages, _) => {
                 unreachable!("a compressed response")
             }
-            (Framing::Events, _) => {
+            (Framing::Events | Framing::WholeEvents, _) => {
                 assert!(text.starts_with(b"\n"), "an empty line");
                 events(std::str::from_utf8(text).expect("text"))
             }
@@ -70,7 +70,7 @@ impl Body {
 /// Whether a message begins with the reply to a command.
 pub(super) fn is_reply(encoding: Encoding, message: &[u8]) -> bool {
     match encoding {
-        Encoding::Json => message.starts_with(b"{\"id\":"),
+        Encoding::Json => message.starts_with(b"{\"id\":") || message.starts_with(b"{\"connect\":"),
         Encoding::Protobuf => {
             Reply::decode_length_delimited(message).is_ok_and(|reply| reply.id > 0)
         }
@@ -87,13 +87,21 @@ pub(super) fn with_length(message: &[u8]) -> Vec<u8> {
 
 /// The data of each event (WHATWG HTML §9.2.6): CR, LF and CRLF each end a line, and a line has a field of its own.
 fn events(stream: &str) -> Vec<Vec<u8>> {
-    let (mut events, mut data) = (Vec::new(), Vec::new());
+    let (mut events, mut data, mut id) = (Vec::new(), Vec::new(), None);
     let lines = stream.replace("\r\n", "\n").replace('\r', "\n");
     for line in lines.split_terminator('\n') {
         if !line.is_empty() {
-            data.push(line.strip_prefix("data: ").expect("a field with data"));
+            match line.strip_prefix("id: ") {
+                Some(of_event) => id = Some(of_event.split('.').next().expect("an offset")),
+                None => data.push(line.strip_prefix("data: ").expect("a field with data")),
+            }
         } else if !data.is_empty() {
-            events.push(std::mem::take(&mut data).join("\n").into_bytes());
+            let event = std::mem::take(&mut data).join("\n");
+            let is_publication = event.starts_with("{\"channel\":");
+            let offset = id.take().filter(|_| is_publication);
+            let offset = offset.map(|offset| format!("\"offset\":{offset}"));
+            assert!(offset.is_none_or(|offset| event.contains(&offset)), "{event}");
+            events.push(event.into_bytes());
         }
     }
     assert!(data.is_empty(), "the last event is complete");

@@ -8,7 +8,7 @@ use std::{
     io::{ErrorKind, Read},
     net::{TcpListener, TcpStream},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use fanwire_broker::{Position, PublishOptions};
@@ -18,12 +18,15 @@ use fanwire_node::{
     SubscriptionIndex,
     options::{CompressionPolicy, Namespace, RecoveryMode},
 };
-use fanwire_protocol::{Encoding, Publication, encode_publication};
+use fanwire_protocol::{Encoding, Publication, bare_push, encode_publication};
 use flate2::Decompress;
 use parking_lot::Mutex;
 
 use super::body::{Body, is_reply, with_length};
-use super::{CHANNELS, reader::Reader};
+use super::{
+    inputs::{Plan, Step, name, noise, protobuf, with_history},
+    reader::Reader,
+};
 use crate::{
     compression::{ContextSettings, Contexts, Policies},
     realtime::{
@@ -32,56 +35,9 @@ use crate::{
     },
 };
 use fanwire_shard::{
-    Application, Budget, Coding, Compression, ConnectionWriter, ReceivedMessage, ShardSettings,
+    Application, Budget, Coding, ConnectionWriter, Framing, ReceivedMessage, ShardSettings,
     SlotKey, Transport,
 };
-
-#[derive(Clone, Debug)]
-pub(super) struct Plan {
-    /// Clients agree to deltas in channels without history.
-    pub(super) with_deltas: bool,
-    pub(super) is_binary: bool,
-    pub(super) compression: Compression,
-    pub(super) channels: Vec<bool>,
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum Step {
-    Publish {
-        channel: usize,
-        seed: u32,
-        rows: usize,
-    },
-    /// A publication of this JSON text.
-    Json {
-        channel: usize,
-        text: String,
-    },
-    /// A publication that does not compress.
-    Noise {
-        channel: usize,
-        bytes: usize,
-    },
-    /// A message to one client only.
-    Reply {
-        client: usize,
-        bytes: usize,
-    },
-    /// Subscribes or unsubscribes.
-    Toggle {
-        client: usize,
-        channel: usize,
-    },
-    /// Resubscribes to the channels with history, in one message, after the client missed this many publications.
-    Return {
-        client: usize,
-        behind: u64,
-    },
-    Open(Plan),
-    /// Opens a response with this body.
-    OpenBody(Plan, (Transport, Option<Coding>)),
-    Sweep,
-}
 
 pub(super) struct World {
     pub(super) contexts: Arc<Contexts>,
@@ -106,6 +62,7 @@ impl Inbox for NoticeInbox {
 
 struct Client {
     key: SlotKey,
+    transport: Transport,
     encoding: Encoding,
     socket: TcpStream,
     channels: Vec<String>,
@@ -188,21 +145,28 @@ impl World {
         let socket = TcpStream::connect(address).expect("listening");
         socket.set_nonblocking(true).expect("a socket");
         let (peer, _) = self.listener.accept().expect("a peer is waiting");
-        let events = body.is_some_and(|(transport, _)| transport == Transport::EventStream);
-        let is_binary = plan.is_binary && !events;
+        let transport = body.map_or(Transport::WebSocket, |(transport, _)| transport);
+        let has_binary = matches!(transport, Transport::WebSocket | Transport::HttpStream);
+        let is_binary = plan.is_binary && has_binary;
+        let body = body.filter(|_| transport.framing() != Framing::WebSocket);
         let key = match body {
             None => self.out.open_for_test(peer, is_binary, plan.compression),
             Some((transport, coding)) => {
                 self.out.open_body_for_test(peer, transport, is_binary, coding, b"")
             }
         };
+        self.out.set_transport_for_test(key, transport);
         let encoding = if is_binary { Encoding::Protobuf } else { Encoding::Json };
         let hello = ConnectionInfo {
             encoding,
             frame_ping: true,
             transport: "websocket",
-            command_source: CommandSource::Connection,
+            command_source: match transport.is_unidirectional() {
+                true => CommandSource::None,
+                false => CommandSource::Connection,
+            },
             user: None,
+            last_event_id: None,
             headers: Vec::new(),
         };
         self.realtime.open(key, hello.into(), Instant::now(), &mut self.out);
@@ -212,6 +176,7 @@ impl World {
         let body = body.map(|(transport, coding)| Body::new(transport, encoding, coding));
         self.clients.push(Client {
             key,
+            transport,
             encoding,
             socket,
             channels,
@@ -222,6 +187,9 @@ impl World {
             with_deltas,
         });
         let number = self.clients.len() - 1;
+        if transport.is_unidirectional() {
+            return self.connect(number, plan);
+        }
         self.command(number, "{\"id\":1,\"connect\":{}}", b"\x04\x08\x01\x22\x00");
         for (channel, is_member) in plan.channels.iter().enumerate() {
             if *is_member {
@@ -230,8 +198,24 @@ impl World {
         }
     }
 
+    /// The connect request of a client without commands; in channels with history it missed two publications.
+    fn connect(&mut self, client: usize, plan: &Plan) {
+        let members = plan.channels.iter().enumerate().filter(|(_, is_member)| **is_member);
+        let channels: Vec<String> = members.map(|(channel, _)| name(channel)).collect();
+        let subs = channels.iter().map(|channel| {
+            let Position { offset, epoch } = self.tops.get(channel).copied().unwrap_or_default();
+            let offset = offset.saturating_sub(2);
+            format!(r#""{channel}":{{"recover":true,"offset":{offset},"epoch":"{epoch}"}}"#)
+        });
+        let request = format!(r#"{{"subs":{{{}}}}}"#, subs.collect::<Vec<_>>().join(","));
+        self.clients[client].channels = channels;
+        self.command(client, &request, b"");
+    }
+
     pub(super) fn take(&mut self, step: &Step) {
         match step {
+            Step::Toggle { client, .. } | Step::Return { client, .. }
+                if self.clients[client % self.clients.len()].transport.is_unidirectional() => {}
             Step::Publish { channel, seed, rows } => self.publish(&name(*channel), *seed, *rows),
             Step::Json { channel, text } => self.publish_json(&name(*channel), text),
             Step::Noise { channel, bytes } => {
@@ -285,7 +269,7 @@ impl World {
         for client in &mut self.clients {
             if client.channels.iter().any(|own| own == channel) {
                 let message = encode_publication(client.encoding, channel, &publication);
-                client.expected.push(Some(message.expect("JSON").to_vec()));
+                client.expect(&message.expect("JSON"));
             }
         }
         self.serve_notices();
@@ -307,8 +291,7 @@ impl World {
         let broadcasts = self.accept(channel, count);
         for client in &mut self.clients {
             for broadcast in &broadcasts {
-                let message = broadcast.message(client.encoding).expect("JSON").to_vec();
-                client.expected.push(Some(message));
+                client.expect(broadcast.message(client.encoding).expect("JSON"));
                 let frames = &mut self.realtime.frames;
                 frames.deliver(
                     client.key.index,
@@ -422,6 +405,11 @@ impl World {
     fn reply(&mut self, client: usize, bytes: usize) {
         let client = &mut self.clients[client];
         let mut message = "reply ".repeat(bytes / 6 + 1).into_bytes();
+        if client.transport == Transport::UniEventStream {
+            self.out.send(client.key, &[b"data: ", &message[..], b"\n\n"].concat());
+            client.expected.push(Some(message));
+            return self.flush();
+        }
         if client.body.is_some() && client.encoding == Encoding::Protobuf {
             message = with_length(&message);
         }
@@ -468,7 +456,9 @@ impl World {
                 .map(fanwire_shard::Connection::format)
                 .expect("an open connection");
             self.out.close(client.key, 3000, "end");
-            client.expected.push(Some(last_message(format, 3000, "end")));
+            let last = last_message(format, 3000, "end");
+            let event = last.strip_prefix(b"data: ").and_then(|it| it.strip_suffix(b"\n\n"));
+            client.expected.push(Some(event.unwrap_or(&last).to_vec()));
         }
         while self.out.is_busy_for_test() {
             self.flush();
@@ -490,6 +480,15 @@ impl World {
 }
 
 impl Client {
+    /// It is to get this message, or its push alone.
+    fn expect(&mut self, message: &[u8]) {
+        let text = match self.transport.is_unidirectional() {
+            true => bare_push(self.encoding, message).expect("a push"),
+            false => message,
+        };
+        self.expected.push(Some(text.to_vec()));
+    }
+
     fn read(&mut self) {
         let mut buffer = [0; 1 << 16];
         loop {
@@ -557,44 +556,5 @@ impl Client {
         }
         assert!(expected.next().is_none(), "everything that was expected");
         deltas
-    }
-}
-
-/// A command with an id and one request: the channel and the encoded `rest` of its fields.
-fn protobuf(id: u8, field: u8, channel: &str, rest: &[u8]) -> Vec<u8> {
-    let (length, request) = (channel.len() as u8, (channel.len() + 2 + rest.len()) as u8);
-    let mut bytes = vec![request + 4, 0x08, id, field, request, 0x0a, length];
-    bytes.extend_from_slice(channel.as_bytes());
-    bytes.extend_from_slice(rest);
-    bytes
-}
-
-fn with_history(name: &str, mode: RecoveryMode) -> Namespace {
-    Namespace {
-        name: name.to_owned(),
-        history_size: 6,
-        history_ttl: Duration::from_secs(3600),
-        force_recovery: true,
-        force_recovery_mode: mode,
-        ..Namespace::default()
-    }
-}
-
-/// Letters that compress badly.
-fn noise(bytes: usize) -> String {
-    let mut state = bytes as u64 | 1;
-    let mut step = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        char::from(b'0' + (state >> 58) as u8)
-    };
-    (0..bytes).map(|_| step()).filter(|letter| *letter != '\\').collect()
-}
-
-fn name(channel: usize) -> String {
-    assert!(channel < CHANNELS);
-    match channel {
-        3 => "stream:c3".to_owned(),
-        4 => "cache:c4".to_owned(),
-        _ => format!("c{channel}"),
     }
 }
