@@ -53,6 +53,7 @@ pub struct FlightLog {
     stored_ping_ms: Option<u32>,
     /// Since when the socket takes no bytes, and the most bytes that were queued since then.
     stall: Option<(u64, u64)>,
+    refusals: u32,
     ring: Ring,
 }
 
@@ -66,7 +67,7 @@ impl FlightRecorder {
         now_ms: u64,
         bytes_max: usize,
     ) {
-        self.end(connection, now_ms);
+        self.close(connection, None, now_ms);
         self.forget_ended(now_ms);
         if bytes_max == 0 {
             return;
@@ -78,6 +79,7 @@ impl FlightRecorder {
             ping_ms: None,
             stored_ping_ms: None,
             stall: None,
+            refusals: 0,
             ring: Ring::default(),
         };
         self.bytes += log.bytes();
@@ -126,10 +128,15 @@ impl FlightRecorder {
         });
     }
 
-    /// Ends the log of a connection. It is kept for an hour.
-    pub fn end(&mut self, connection: u32, now_ms: u64) {
+    /// Ends the log of a connection, with its last event. It is kept for an hour.
+    pub fn end(&mut self, connection: u32, last: FlightEvent<'_>, now_ms: u64) {
+        self.close(connection, Some(last), now_ms);
+    }
+
+    fn close(&mut self, connection: u32, last: Option<FlightEvent<'_>>, now_ms: u64) {
         self.with_log(connection, |log| {
             log.end_stall(now_ms);
+            last.into_iter().for_each(|last| log.push(last, now_ms));
             log.ended_ms = now_ms;
         });
         if let Some(number) = self.open.remove(&connection) {
@@ -140,6 +147,11 @@ impl FlightRecorder {
     /// The log of an open connection.
     pub fn log(&self, connection: u32) -> Option<&FlightLog> {
         self.logs.get(self.open.get(&connection)?).map(Box::as_ref)
+    }
+
+    /// The logs of open connections, in no order.
+    pub fn open_logs(&self) -> impl Iterator<Item = &FlightLog> {
+        self.open.values().filter_map(|number| self.logs.get(number)).map(Box::as_ref)
     }
 
     /// The logs of a user, of a client, or of both, newest first; `None` stands for any.
@@ -220,12 +232,23 @@ impl FlightLog {
         self.ping_ms
     }
 
+    /// Since when its socket takes no bytes, in milliseconds after the connect, and the most bytes that were queued since then.
+    pub fn stall(&self) -> Option<(u64, u64)> {
+        self.stall.map(|(since, most)| (since.saturating_sub(self.opened_ms), most))
+    }
+
+    /// How many commands were refused.
+    pub fn refusals(&self) -> u32 {
+        self.refusals
+    }
+
     /// Its events, oldest first.
     pub fn events(&self) -> impl Iterator<Item = StoredEvent<'_>> {
         self.ring.iter()
     }
 
     fn push(&mut self, event: FlightEvent<'_>, now_ms: u64) {
+        self.refusals += u32::from(event.kind == FlightEventKind::Refuse);
         self.ring.push(event, now_ms.saturating_sub(self.opened_ms));
     }
 

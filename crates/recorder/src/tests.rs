@@ -13,6 +13,14 @@ fn facts(client: u128, user: &str) -> ConnectionFacts {
     ConnectionFacts { client, user: user.into(), address, transport: "websocket" }
 }
 
+const CLOSE: FlightEvent<'static> = FlightEvent {
+    kind: FlightEventKind::Close,
+    code: 3000,
+    numbers: [0, 0],
+    text: "connection closed",
+    detail: "",
+};
+
 fn kinds(log: &FlightLog) -> Vec<FlightEventKind> {
     log.events().map(|stored| stored.event.kind).collect()
 }
@@ -26,7 +34,7 @@ fn a_log_is_kept_for_an_hour_after_the_end() {
     let mut recorder = FlightRecorder::default();
     recorder.begin(0, facts(1, "ann"), START, NO_BOUND);
     recorder.record(0, FlightEvent::new(FlightEventKind::Subscribe, "news"), START + 5);
-    recorder.end(0, START + 10);
+    recorder.end(0, CLOSE, START + 10);
     recorder.record(0, FlightEvent::new(FlightEventKind::Subscribe, "late"), START + 11);
     // The index is used again by another connection.
     recorder.begin(0, facts(2, "bob"), START + 20, NO_BOUND);
@@ -34,7 +42,7 @@ fn a_log_is_kept_for_an_hour_after_the_end() {
     let log = recorder.find(None, Some(1), START + 30).next().expect("it is kept");
     assert_eq!(
         (log.times_ms(), kinds(log)),
-        ((START, START + 10), vec![FlightEventKind::Subscribe])
+        ((START, START + 10), vec![FlightEventKind::Subscribe, FlightEventKind::Close])
     );
     assert_eq!(clients(&recorder, "ann", START + 10 + KEPT_MS), [0_u128; 0]);
     recorder.begin(1, facts(3, "ann"), START + 10 + KEPT_MS, NO_BOUND);
@@ -67,7 +75,7 @@ fn many_ended_connections_leave_nothing_behind() {
         recorder.begin(0, facts(number, "ann"), START, 10 * 1024);
     }
     assert!(recorder.ended.len() < 2 * ENDED_MIN && recorder.open.len() == 1);
-    recorder.end(0, START);
+    recorder.end(0, CLOSE, START);
     recorder.begin(0, facts(0, "bob"), START + KEPT_MS, 10 * 1024);
     assert_eq!((recorder.counts().0, recorder.ended.len()), (1, 0));
     assert_eq!(recorder.bytes(), LOG_BYTES + "bob".len());
@@ -79,7 +87,7 @@ fn without_memory_nothing_is_recorded() {
     recorder.begin(0, facts(1, "ann"), START, 0);
     recorder.record(0, FlightEvent::new(FlightEventKind::Subscribe, "news"), START);
     recorder.ping(0, 10, START);
-    recorder.end(0, START);
+    recorder.end(0, CLOSE, START);
     assert_eq!((recorder.bytes(), recorder.counts(), recorder.ended.len()), (0, (0, 0), 0));
     assert_eq!((recorder.open.capacity(), recorder.ended.capacity()), (0, 0));
 }
@@ -104,9 +112,11 @@ fn a_stall_is_one_event_with_its_time_and_the_longest_queue() {
         recorder.stall(0, queued, START + after_ms);
     }
     recorder.stall(0, 70, START + 600);
-    recorder.end(0, START + 1000);
+    assert_eq!(recorder.log(0).and_then(FlightLog::stall), Some((600, 70)));
+    recorder.end(0, CLOSE, START + 1000);
     let log = recorder.find(Some("ann"), Some(1), START + 1000).next().expect("it is kept");
     let stalls: Vec<_> =
         log.events().map(|stored| (stored.after_ms, stored.event.numbers)).collect();
-    assert_eq!(stalls, [(400, [300, 9000]), (1000, [400, 70])]);
+    assert_eq!(stalls, [(400, [300, 9000]), (1000, [400, 70]), (1000, [0, 0])]);
+    assert_eq!(kinds(log).last(), Some(&FlightEventKind::Close));
 }
