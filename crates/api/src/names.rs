@@ -30,6 +30,9 @@ pub enum Method {
     SetView,
     Snapshot,
     Batch,
+    ConnectionLog,
+    PublicationReport,
+    HotLists,
     MapPublish,
     MapRemove,
     MapReadState,
@@ -82,6 +85,9 @@ impl Method {
                 | Self::Channels
                 | Self::Info
                 | Self::Connections
+                | Self::ConnectionLog
+                | Self::PublicationReport
+                | Self::HotLists
                 | Self::GetUserStatus
                 | Self::MapReadState
                 | Self::MapReadStream
@@ -92,7 +98,7 @@ impl Method {
     /// Whether an empty body is accepted as `{}`: for methods without required fields, except those that would then affect
     /// all anonymous connections (disconnect, unsubscribe).
     pub(crate) fn takes_empty_body(self) -> bool {
-        matches!(self, Self::Info | Self::Channels)
+        matches!(self, Self::Info | Self::Channels | Self::HotLists)
     }
 }
 
@@ -131,6 +137,9 @@ const TABLE: &[MethodRow] = &[
     row(Method::SetView, "set_view", None),
     row(Method::Snapshot, "snapshot", None),
     row(Method::Batch, "batch", None),
+    row(Method::ConnectionLog, "connection_log", None),
+    row(Method::PublicationReport, "publication_report", None),
+    row(Method::HotLists, "hot_lists", None),
     row(Method::MapPublish, "map_publish", Some(33)),
     row(Method::MapRemove, "map_remove", Some(34)),
     row(Method::MapReadState, "map_read_state", Some(35)),

@@ -92,6 +92,7 @@ impl Channels {
             false => 0,
         };
         let publication = Publication { time, ..publication };
+        self.hot_channels.count_publication(channel);
         self.broker.publish(channel, publication, options, retention, now).map_err(temporary)
     }
 
