@@ -153,7 +153,10 @@ pub(crate) fn python_2_7() -> Option<PathBuf> {
 }
 
 /// The first of `names` on the PATH.
-fn program(names: &[&str]) -> Result<PathBuf> {
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn program(names: &[&str]) -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     let mut candidates =

@@ -1,4 +1,4 @@
-//! The only automation of the house: `cargo xtask check | test | tidy | api | interop | autobahn`.
+//! The only automation of the house: `cargo xtask check | test | tidy | dist | site | api | interop | autobahn`.
 //! In: a word on the command line → out: a report on the terminal and an exit status.
 //! May use std, anyhow and cargo_metadata; never a crate of ours and never a shell script.
 //! A new command is one line here and one module; what the checks say lives in `tidy`, what the tests run in `suite`.
@@ -6,7 +6,9 @@
 
 mod autobahn;
 mod command;
+mod dist;
 mod machine;
+mod site;
 mod suite;
 mod tidy;
 
@@ -21,6 +23,8 @@ fn main() -> ExitCode {
     let outcome = match words.as_slice() {
         ["check"] => suite::check(),
         ["tidy"] => tidy::main(),
+        ["dist"] => dist::main(),
+        ["site"] => site::main(),
         ["api"] => tidy::api::main(false),
         ["api", "--write"] => tidy::api::main(true),
         ["test", steps @ ..] => suite::main(steps),
@@ -80,5 +84,7 @@ usage: cargo xtask COMMAND
   test --all [STEP …]        the same at length, with the server as it is packaged: before a release
   interop [NAME …]           real WebSocket stacks against the server; names of stacks and scenarios
   tidy                       the rules of the house: arrows, cards, cycles, sizes, words, pages, locks, merges
+  dist                       a release: static binaries for x86-64 and AArch64, tarballs, packages, checksums
+  site                       the pages of docs/ as a site, with mdBook
   api [--write]              the public interface of the library, compared with its listing; writes the listing
   autobahn quick|full [URL]  RFC 6455 and RFC 7692 against the echo example, or against a server at URL";

@@ -8,6 +8,7 @@ mod binaries;
 mod consumers;
 mod interop;
 mod lanes;
+mod packages;
 mod steps;
 mod summary;
 mod tally;
@@ -93,6 +94,7 @@ const STAGES: &[Stage] = &[
         &[timed(INTEROP)],
         &[timed(BROWSER)],
         &[timed(CORPUS)],
+        &[long(PACKAGES), long(SITE)],
         &[timed(CHURN)],
     ],
 ];
@@ -146,5 +148,8 @@ const AUTOBAHN: Step =
     step("autobahn", "the quick groups of Autobahn; every case with --all", steps::autobahn);
 const CHURN: Step = step("churn", "300 clients come and go for 5 s", steps::churn);
 const CORPUS: Step = step("corpus", "real messages to 1,000 subscribers", steps::corpus);
+const PACKAGES: Step =
+    step("packages", "packages on a clean Debian, AArch64 under qemu", packages::packages);
+const SITE: Step = step("site", "links and search of the documentation as a site", packages::site);
 const CHROMIUM: Step = step("chromium", "a browser", steps::chromium);
 const FIREFOX: Step = step("firefox", "another browser", steps::firefox);

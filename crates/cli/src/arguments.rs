@@ -10,6 +10,7 @@ use clap::error::{ContextKind, ErrorKind};
 use clap::{
     Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
 };
+use clap_complete::Shell;
 use fanwire_config::{Entry, Format, Kind, entries, renamed};
 
 pub(crate) use bench::{Bench, BenchCommand, BenchLoad, BenchMethod, BenchOutput, BenchServer};
@@ -102,6 +103,12 @@ pub(crate) enum CliCommand {
     Health(Health),
     /// Print the version
     Version(Version),
+    /// Print the completions of a shell, for its own configuration or a package
+    #[command(hide = true)]
+    Completions(Completions),
+    /// Print the manual page, for man(1)
+    #[command(hide = true)]
+    Man,
 }
 
 #[derive(Debug, Args)]
@@ -318,6 +325,11 @@ pub(crate) struct Version {
     /// Print the commit, the compiler, the target and the features of this build, too
     #[arg(short, long)]
     pub(crate) verbose: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    pub(crate) shell: Shell,
 }
 
 #[derive(Debug, Args)]

@@ -65,6 +65,8 @@ fn main() -> ExitCode {
         CliCommand::Tune(tune) => tune::run(&tune),
         CliCommand::Health(health) => health::run(&health),
         CliCommand::Version(version) => document::version(&version),
+        CliCommand::Completions(completions) => document::completions(&completions),
+        CliCommand::Man => document::manual(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

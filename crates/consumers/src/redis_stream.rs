@@ -48,7 +48,8 @@ pub(crate) async fn open(
     options: &RedisStreamOptions,
     node: &str,
 ) -> Result<Vec<StreamLane>, OpenError> {
-    let mut redis = options.redis.options().map_err(|error| OpenError::new("address", error))?;
+    let mut redis =
+        options.redis.options().map_err(|error| OpenError::new("address", named(&error)))?;
     let tls = |options: &TlsOptions, key| {
         let tls = Tls::new(options).map_err(|error| OpenError::new(key, error))?;
         let (config, server_name) = (tls.config().clone(), tls.server_name().to_owned());
@@ -76,12 +77,17 @@ pub(crate) async fn open(
             connected.map_err(|error| {
                 let is_of_stream = error.to_string().contains("WRONGTYPE");
                 let key = if is_of_stream { "streams" } else { "address" };
-                OpenError::new(key, format!("stream {stream:?}: {error}"))
+                OpenError::new(key, format!("stream {stream:?}: {}", named(&error)))
             })?;
             lanes.push(lane);
         }
     }
     Ok(lanes)
+}
+
+/// The words of an error, which name keys of the engine, with those of a consumer.
+fn named(error: &impl ToString) -> String {
+    error.to_string().replace("engine.redis.", "redis_stream.")
 }
 
 impl Lane for StreamLane {
@@ -90,7 +96,7 @@ impl Lane for StreamLane {
         // Whatever failed, the next call begins with new connections.
         received.map_err(|error| {
             self.connections = None;
-            QueueError::new(error)
+            QueueError::new(named(&error))
         })
     }
 
@@ -99,7 +105,7 @@ impl Lane for StreamLane {
         let acknowledged = self.acknowledge().await;
         acknowledged.map_err(|error| {
             self.connections = None;
-            QueueError::new(error)
+            QueueError::new(named(&error))
         })
     }
 }

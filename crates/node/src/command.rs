@@ -231,8 +231,8 @@ impl CommandContext<'_> {
             Request::PresenceStats(request) => return presence_stats::handle(self, request),
             Request::History(request) => return history::handle(self, request),
             Request::Rpc(request) => return rpc::handle(self, request),
+            Request::Send(request) => return send::handle(self, request),
             Request::Unsubscribe(request) => unsubscribe::handle(self, request),
-            Request::Send(request) => send::handle(self, request),
             Request::Refresh(request) => refresh::handle(self, request),
             Request::SubRefresh(request) => sub_refresh::handle(self, request),
             Request::Pong | Request::Unknown => {

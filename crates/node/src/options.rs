@@ -173,6 +173,8 @@ pub struct RpcOptions {
     pub ping: bool,
     /// Its name (`rpc.ping.method`).
     pub ping_method: String,
+    /// The method as which messages of the `send` command reach hooks and proxies. "" = clients may not send.
+    pub send_method: String,
     /// Ends the namespace in the name of a method. "" = no namespaces in names.
     pub namespace_boundary: String,
     /// The proxy of methods without a namespace.
@@ -305,6 +307,7 @@ impl Default for RpcOptions {
         Self {
             ping: false,
             ping_method: "ping".to_owned(),
+            send_method: String::new(),
             namespace_boundary: ":".to_owned(),
             without_namespace: ProxyChoice::default(),
             namespaces: BTreeMap::new(),

@@ -80,7 +80,7 @@ const TOOLS: &[Tool] = &[
         name: "Node.js",
         package: "nodejs",
         find: || machine::node().map(drop),
-        needed_by: &["npm", "js", "browser", "interop"],
+        needed_by: &["npm", "js", "browser", "interop", "packages", "site"],
         used_by: &[],
     },
     Tool {
@@ -98,14 +98,24 @@ const TOOLS: &[Tool] = &[
                 .map(drop)
                 .context("no python3 with venv")
         },
-        needed_by: &["pip", "python", "autobahn", "go-api"],
+        needed_by: &["pip", "python", "autobahn", "go-api", "packages"],
         used_by: &["interop"],
     },
     Tool {
         name: "Go",
         package: "golang-go",
         find: || machine::go().map(drop),
-        needed_by: &["go", "go-next", "oracle", "go-clients", "pebble", "nats", "chart", "go-api"],
+        needed_by: &[
+            "go",
+            "go-next",
+            "oracle",
+            "go-clients",
+            "pebble",
+            "nats",
+            "chart",
+            "go-api",
+            "packages",
+        ],
         used_by: &[],
     },
     Tool {
@@ -142,6 +152,27 @@ const TOOLS: &[Tool] = &[
         find: || machine::service("haproxy"),
         needed_by: &[],
         used_by: &["unit"],
+    },
+    Tool {
+        name: "debootstrap",
+        package: "debootstrap",
+        find: || machine::service("debootstrap"),
+        needed_by: &["packages"],
+        used_by: &[],
+    },
+    Tool {
+        name: "qemu for AArch64",
+        package: "qemu-user-static",
+        find: || machine::program(&["qemu-aarch64-static"]).map(drop),
+        needed_by: &["packages"],
+        used_by: &[],
+    },
+    Tool {
+        name: "rpm",
+        package: "rpm",
+        find: || machine::program(&["rpm"]).map(drop),
+        needed_by: &["packages"],
+        used_by: &[],
     },
     Tool {
         name: "Chromium",

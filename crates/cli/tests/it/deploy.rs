@@ -148,10 +148,7 @@ fn the_unit_calls_commands_that_there_are_and_waits_for_the_end() {
     let check: Vec<_> =
         check.iter().map(|word| if word.starts_with('/') { &config } else { *word }).collect();
     assert_eq!(run(&check).0, 0, "{check:?}");
-    assert_eq!(
-        value("ExecStart"),
-        "/usr/local/bin/fanwire serve --config /etc/fanwire/fanwire.yaml"
-    );
+    assert_eq!(value("ExecStart"), "/usr/bin/fanwire serve --config /etc/fanwire/fanwire.yaml");
     assert!(seconds(value("TimeoutStopSec")) > 30, "shutdown.timeout is 30 s");
     let descriptors: u64 = value("LimitNOFILE").parse().expect("a number");
     assert!(descriptors >= 1_000_000);

@@ -59,8 +59,7 @@ fn the_unit_starts_a_chat_and_stops_it() {
         .collect();
     let command = |key: &str| {
         let line = place(setting(&unit, key));
-        let arguments =
-            line.strip_prefix("/usr/local/bin/fanwire ").expect("the binary").to_owned();
+        let arguments = line.strip_prefix("/usr/bin/fanwire ").expect("the binary").to_owned();
         let mut command = fanwire();
         command.args(arguments.split(' ')).envs(&environment);
         command

@@ -172,6 +172,8 @@ rows! { CLIENT: Config;
         "Answers an RPC method by itself, so that clients can measure round trips.";
     "rpc.ping.method", TEXT, "ping" => [node.rpc.ping_method],
         "Name of that RPC method.";
+    "rpc.send_method", TEXT, "" => [node.rpc.send_method],
+        "Fanwire only: name of the RPC method as which the backend gets messages that clients send without a reply; empty refuses them.";
     "user_status.enabled", SWITCH, "false" => [node.user_status.enabled],
         "Records regularly which users are online, and answers the RPC method update_user_status of clients.";
     "user_status.expire_interval", duration(Duration::from_secs(1), Duration::from_secs(87_600 * 3600)), "720h" => [node.user_status.expire_interval],

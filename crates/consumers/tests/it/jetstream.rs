@@ -54,7 +54,7 @@ async fn send(context: &Context, from: usize, to: usize) {
         let payload = payload.to_string().into();
         stored
             .push(context.publish_with_headers("a.x", headers, payload).await.expect("it is sent"));
-        if stored.len() == 100 || n + 1 == to {
+        if stored.len() == 1_000 || n + 1 == to {
             for acknowledgement in stored.drain(..) {
                 acknowledgement.await.expect("it is stored");
             }

@@ -163,7 +163,15 @@ async fn fields_of_entries_are_options_of_publications() {
 async fn a_start_that_cannot_succeed_names_consumer_and_key() {
     let server = QueueServer::redis();
     ask(&mut connect(&server).await, &["SET", "text", "x"]).await;
-    let cases: [(&str, Change<'_>, &str); 3] = [
+    let cases: [(&str, Change<'_>, &str); 4] = [
+        (
+            "address",
+            &|it| {
+                it.redis_stream.redis.address =
+                    vec![format!("redis://127.0.0.1:{}/99", server.port)]
+            },
+            "check redis_stream.db, or the number at the end of redis_stream.address",
+        ),
         (
             "address",
             &|it| it.redis_stream.redis.address = vec!["127.0.0.1:1".to_owned()],

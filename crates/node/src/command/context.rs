@@ -187,12 +187,17 @@ impl<'a> CommandContext<'a> {
         Ok(None)
     }
 
-    /// Converts an outcome into the reply.
+    /// Converts an outcome into the reply; `send` has none, only a disconnect.
     pub(super) fn reply(
         &mut self,
         id: u32,
         done: ReplyResult,
     ) -> Result<Option<Reply>, Disconnect> {
+        let reply = self.outcome(id, done)?;
+        Ok(reply.filter(|_| self.command != Some(CommandKind::Send)))
+    }
+
+    fn outcome(&mut self, id: u32, done: ReplyResult) -> Result<Option<Reply>, Disconnect> {
         let refusal = match done {
             Ok(mut reply) => {
                 reply.id = id; // in place: a reply is large
@@ -212,7 +217,7 @@ impl<'a> CommandContext<'a> {
                 if code == ErrorCode::TOO_MANY_REQUESTS
                     && let Err(disconnect) = self.refused()
                 {
-                    return self.reply(id, Err(disconnect.into()));
+                    return self.outcome(id, Err(disconnect.into()));
                 }
                 Ok(Some(Reply { id, error: Some(code.into()), ..Reply::default() }))
             }

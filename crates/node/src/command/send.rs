@@ -1,15 +1,19 @@
-//! The `send` command (protocol §20): a message without reply, for which there is no receiver.
-//! In: a SendRequest → out: disconnect 3508.
-//! Uses: nothing. Never: replies; `send` has none.
-//! Change here: the receiver of such messages, once there is one.
+//! The `send` command (protocol §20): a message without reply, for the program around the node or a backend.
+//! In: a SendRequest → out: the question of an rpc with the method `rpc.send_method`; disconnect 3508 without that option.
+//! Uses: options, `rpc`. Never: replies; `CommandContext::reply` drops what an rpc would return.
+//! Change here: who receives such messages.
 
-use fanwire_protocol::{Disconnect, SendRequest};
+use fanwire_protocol::{Disconnect, RpcRequest, SendRequest};
 
-use super::{CommandContext, ReplyResult};
+use super::{CommandContext, StepResult, rpc};
 use crate::refusal::Refusal;
 
-pub(super) fn handle(_turn: &mut CommandContext<'_>, _request: SendRequest) -> ReplyResult {
-    Err(Refusal::disconnect(Disconnect::NOT_AVAILABLE, NO_RECEIVER))
+pub(super) fn handle(context: &mut CommandContext<'_>, request: SendRequest) -> StepResult {
+    let method = context.settings.options.rpc.send_method.clone();
+    if method.is_empty() {
+        return Err(Refusal::disconnect(Disconnect::NOT_AVAILABLE, NO_RECEIVER));
+    }
+    rpc::handle(context, RpcRequest { method, data: request.data })
 }
 
 const NO_RECEIVER: &str =

@@ -226,6 +226,37 @@ fn a_dropped_promise_ends_the_connection() {
 }
 
 #[test]
+fn a_message_without_reply_reaches_the_hook_as_a_method() {
+    let decide = |event: RpcEvent| match (event.method.as_str(), &event.data[..]) {
+        ("note", b"1") => Ok(Some("2".into())),
+        ("note", b"3") => Ok(None),
+        ("note", b"4") => {
+            Err(Rejection::Error(Error { code: 400, message: "no".into(), temporary: false }))
+        }
+        ("note", b"5") => Err(Disconnect { code: 4_500, reason: "enough".into() }.into()),
+        _ => Ok(Some("6".into())),
+    };
+    let hooks = Hooks { rpc: now(decide), ..Hooks::default() };
+    let noted = options(|options| options.rpc.send_method = "note".to_owned());
+    world(noted, hooks).play(&format!(
+        r#"{ADA}
+           ada > {{"send":{{"data":1}}}}\n{{"send":{{"data":3}}}}\n{{"send":{{"data":4}}}}\n{{"id":2,"rpc":{{"method":"m"}}}}
+           ada < {{"id":2,"rpc":{{"data":6}}}}
+           ada > {{"send":{{"data":5}}}}
+           ada x 4500 enough"#
+    ));
+    let asked = Asked::<RpcEvent, bytes::Bytes>::default();
+    let noted = options(|options| options.rpc.send_method = "note".to_owned());
+    let mut world = world(noted, Hooks { rpc: later(&asked), ..Hooks::default() });
+    world.play(&format!("{ADA}\n ada > {{\"send\":{{\"data\":1}}}}\n ada > {{\"id\":2,\"rpc\":{{\"method\":\"m\"}}}}"));
+    one(&asked).1.keep(Ok(Some("7".into())));
+    world.settle();
+    one(&asked).1.keep(Ok(Some("8".into())));
+    world.settle();
+    world.play(r#"ada < {"id":2,"rpc":{"data":8}}"#);
+}
+
+#[test]
 fn a_publish_hook_changes_replaces_or_takes_a_publication() {
     let decide = |event: PublishEvent| {
         Ok(Some(match &event.data[..] {

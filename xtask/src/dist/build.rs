@@ -1,0 +1,102 @@
+//! The binary of a release, and what is said about it: licences, list of parts.
+//! In: the checkout, a target → out: a static program; an HTML page; a CycloneDX document.
+//! May run git and cargo; never lets a path of this machine into the program, which would differ on the next one.
+//! How a release is compiled is changed here; the profile is `dist` in Cargo.toml.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+use super::Architecture;
+use super::tools::Tools;
+use crate::House;
+use crate::command::{ask, cargo, must};
+
+/// The checkout that is built, and how.
+pub(super) struct Build<'a> {
+    house: &'a House,
+    tools: &'a Tools,
+    pub(super) root: &'a Path,
+    pub(super) version: String,
+    /// Time of the commit, in seconds since 1970.
+    pub(super) date: String,
+    /// The same in the form of RFC 3339.
+    pub(super) day: String,
+}
+
+impl<'a> Build<'a> {
+    /// # Errors
+    /// When cargo or git do not know the checkout.
+    pub(super) fn of(house: &'a House, tools: &'a Tools) -> Result<Self> {
+        let metadata = cargo_metadata::MetadataCommand::new().no_deps().exec()?;
+        let program = metadata.packages.iter().find(|package| package.name == "fanwire-cli");
+        let version = program.context("no package fanwire-cli")?.version.to_string();
+        let of_commit = |format: &str| {
+            let format = format!("--format={format}");
+            let root = house.root.to_string_lossy().into_owned();
+            ask("git", &["-C", &root, "log", "-1", "--date=iso-strict", &format])
+                .context("git log: a release is made from a checkout")
+        };
+        let (date, day) = (of_commit("%ct")?, of_commit("%cd")?);
+        Ok(Self { house, tools, root: &house.root, version, date, day })
+    }
+
+    /// Builds the program for an architecture.
+    ///
+    /// # Errors
+    /// When it does not build.
+    pub(super) fn binary(&self, architecture: &Architecture) -> Result<()> {
+        let mut build = cargo(self.house);
+        build.args(["zigbuild", "--profile=dist", "--locked", "--package=fanwire-cli"]);
+        build.args(["--features=full", "--target", architecture.target]);
+        let remap = |flag: &str, between: char| {
+            let home = home_of_cargo();
+            let folders =
+                [(self.root, "/fanwire"), (&home, "/cargo"), (&self.house.target, "/target")];
+            folders.map(|(from, to)| format!("{flag}{between}{}={to}", from.display())).join(" ")
+        };
+        build.env("RUSTFLAGS", remap("--remap-path-prefix", '='));
+        build.env("CFLAGS", remap("-ffile-prefix-map", '='));
+        build.env("SOURCE_DATE_EPOCH", &self.date).env("CARGO_INCREMENTAL", "0");
+        must(self.tools.in_path(&mut build)?).map(drop)
+    }
+
+    pub(super) fn program(&self, architecture: &Architecture) -> PathBuf {
+        self.house.target.join(architecture.target).join("dist/fanwire")
+    }
+
+    /// Writes the licences of all libraries in the program, as their terms demand of whoever distributes it.
+    ///
+    /// # Errors
+    /// When a licence is not in the list of `about.toml`.
+    pub(super) fn licences(&self, page: &Path) -> Result<()> {
+        let folder = self.root.join("deploy/packages");
+        let mut about = cargo(self.house);
+        about.args(["about", "generate", "--locked", "--features=full"]);
+        about.arg("--manifest-path").arg(self.root.join("crates/cli/Cargo.toml"));
+        about.arg("--config").arg(folder.join("about.toml")).arg("--output-file").arg(page);
+        must(self.tools.in_path(about.arg(folder.join("licenses.hbs")))?).map(drop)
+    }
+
+    /// Writes the list of parts (CycloneDX 1.5, JSON).
+    ///
+    /// # Errors
+    /// When the program that makes it fails.
+    pub(super) fn parts(&self, file: &Path) -> Result<()> {
+        let mut cyclonedx = cargo(self.house);
+        cyclonedx.args(["cyclonedx", "--format=json", "--features=full", "--describe=crate"]);
+        cyclonedx.args(["--spec-version=1.5", "--override-filename=parts"]);
+        cyclonedx.arg("--manifest-path").arg(self.root.join("crates/cli/Cargo.toml"));
+        cyclonedx.env("SOURCE_DATE_EPOCH", &self.date);
+        must(self.tools.in_path(&mut cyclonedx)?)?;
+        let made = self.root.join("crates/cli/parts.json");
+        fs::copy(&made, file).context("the list of parts")?;
+        fs::remove_file(&made).context("the list of parts")
+    }
+}
+
+fn home_of_cargo() -> PathBuf {
+    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo");
+    std::env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)
+}

@@ -1,0 +1,31 @@
+//! The steps about what is handed out: packages and static programs, the documentation as a site.
+//! In: where the workspace and its target folder are → out: passed and failed tests.
+//! May make a release and the site, and play tests to them; packages are installed in folders of their own only.
+//! What is promised about them stands in docs/install.md; the tests are tests/interop/packages and tests/interop/site.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::steps::interop;
+use super::tally::Tally;
+use crate::command::watch;
+use crate::{House, dist, machine, site};
+
+/// Makes a release, installs it on a clean Debian, and starts the one for AArch64 under qemu.
+pub(super) fn packages(house: &House) -> Result<Tally> {
+    let packages = dist::make(house)?;
+    let mut test = Command::new(machine::node()?);
+    test.args(["--test", "--test-reporter=spec", "packages/packages.test.js"]);
+    test.current_dir(interop(house)).env("FANWIRE_PACKAGES", packages);
+    Ok(Tally::of_node(&watch(&mut test)?))
+}
+
+/// Builds the site, follows its links, and searches in it.
+pub(super) fn site(house: &House) -> Result<Tally> {
+    let built = site::build(house)?;
+    let mut test = Command::new(machine::node()?);
+    test.args(["--test", "--test-reporter=spec", "site/site.test.js"]);
+    test.current_dir(interop(house)).env("FANWIRE_SITE", built);
+    Ok(Tally::of_node(&watch(&mut test)?))
+}
