@@ -98,7 +98,7 @@ impl Method {
     /// Whether an empty body is accepted as `{}`: for methods without required fields, except those that would then affect
     /// all anonymous connections (disconnect, unsubscribe).
     pub(crate) fn takes_empty_body(self) -> bool {
-        matches!(self, Self::Info | Self::Channels | Self::HotLists)
+        matches!(self, Self::Info | Self::Channels)
     }
 }
 

@@ -90,3 +90,6 @@ impl HotChannels {
 
 const SPAN: Duration = Duration::from_secs(60);
 const UNSEEN: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests;

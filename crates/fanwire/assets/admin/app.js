@@ -202,7 +202,7 @@ function hotView() {
       return el('section', {}, el('h2', {}, title), table([['Name'], [unit, 'number']], rows, 'None.'));
     });
     const since = result.seconds > 0 ? `Rates of the last ${duration(result.seconds)}.` : 'Rates are counted from now on.';
-    body.replaceChildren(el('p', { className: 'soft' }, since), ...sections);
+    body.replaceChildren(el('p', { className: 'soft' }, since), el('div', { className: 'lists' }, ...sections));
   };
   return { content: [body], refresh };
 }
