@@ -44,6 +44,8 @@ pub struct ConnectionFacts {
 /// The log of one connection.
 #[derive(Debug)]
 pub struct FlightLog {
+    /// Index of the connection while it is open.
+    connection: u32,
     facts: ConnectionFacts,
     /// Unix times in milliseconds; 0 for the end of an open connection.
     opened_ms: u64,
@@ -73,6 +75,7 @@ impl FlightRecorder {
             return;
         }
         let log = FlightLog {
+            connection,
             facts,
             opened_ms: now_ms,
             ended_ms: 0,
@@ -211,8 +214,10 @@ impl FlightRecorder {
     }
 
     fn remove(&mut self, number: u64) {
-        if let Some(log) = self.logs.remove(&number) {
-            self.bytes -= log.bytes();
+        let Some(log) = self.logs.remove(&number) else { return };
+        self.bytes -= log.bytes();
+        if self.open.get(&log.connection) == Some(&number) {
+            self.open.remove(&log.connection);
         }
     }
 }

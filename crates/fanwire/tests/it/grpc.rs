@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Their replies are more than the windows of the client hold.
-const COUNT: usize = 60_000;
+const COUNT: usize = 25_000;
 
 const PUBLISH: &str = "centrifugal.centrifugo.api.CentrifugoApi/Publish";
 

@@ -19,7 +19,8 @@ use crate::script::hello;
 use crate::tokens::{connect, guarded};
 use crate::world::{Record, Shard, World, options, protobuf};
 
-const CONNECTIONS: u32 = 10_000;
+/// Fills tables as far as 10,000 do: 61 % of a power of two.
+const CONNECTIONS: u32 = 2_500;
 
 /// Heap bytes per connection that is connected as a user of its own and subscribed to one channel.
 fn bytes_per_connection(channel: impl Fn(u32) -> String) -> u64 {
@@ -183,7 +184,8 @@ fn the_flight_recorder_costs_a_quiet_connection_a_third_of_a_kilobyte_within_its
     assert!(with <= without + 400, "{with} bytes, {without} without it");
     let bounded = options(|options| options.recorder_memory_max = 100 << 10);
     let bounded = recorded_bytes(bounded, |_| "news".into());
-    assert!(bounded <= without + 50, "{bounded} bytes, {without} without it");
+    // 41 bytes are the bound, and tables have room.
+    assert!(bounded <= without + 60, "{bounded} bytes, {without} without it");
 }
 
 #[test]

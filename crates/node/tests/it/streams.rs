@@ -355,4 +355,4 @@ fn a_channel_does_what_the_model_says() {
     });
 }
 
-const SEQUENCES: u64 = 10_000;
+const SEQUENCES: u64 = 4_000;

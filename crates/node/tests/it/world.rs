@@ -3,7 +3,7 @@
 //! Uses: `Node`, `Hub`, an `Outbox` that records, an `Inbox` that queues. Never: real time.
 //! Change here: the simulation. How tests write dialogues lives in `script.rs`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -257,14 +257,25 @@ impl World {
 
     /// Client ids are random; in what peers heard they are replaced by the names of the peers.
     fn name_ids(&mut self) {
-        let ids: Vec<_> =
-            self.peers.iter().map(|(name, peer)| (peer.id.clone(), name.clone())).collect();
+        let of_peers = self.peers.iter().filter(|(_, peer)| !peer.id.is_empty());
+        let names: HashMap<String, String> =
+            of_peers.map(|(name, peer)| (peer.id.clone(), name.clone())).collect();
         for peer in self.peers.values_mut() {
-            for text in &mut peer.heard {
-                for (id, name) in ids.iter().filter(|(id, _)| !id.is_empty()) {
-                    *text = text.replace(id, name);
-                }
-            }
+            peer.heard.iter_mut().for_each(|text| name_ids_in(text, &names));
+        }
+    }
+}
+
+/// An id is a UUID, whose first hyphen is its ninth byte.
+fn name_ids_in(text: &mut String, names: &HashMap<String, String>) {
+    let mut from = 0;
+    while let Some(hyphen) = text[from..].find('-').map(|at| from + at) {
+        from = hyphen + 1;
+        let Some(start) = hyphen.checked_sub(8) else { continue };
+        let name = text.get(start..start + 36).and_then(|id| names.get(id));
+        if let Some(name) = name {
+            text.replace_range(start..start + 36, name);
+            from = start + name.len();
         }
     }
 }

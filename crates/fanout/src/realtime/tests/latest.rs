@@ -21,7 +21,7 @@ use super::server::Server;
 use crate::realtime::testing::{frames, inflate};
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(ProptestConfig::with_cases(6))]
     #[test]
     fn readers_of_every_speed_end_with_the_newest_state(
         clients in vec(client(), 1..6),
