@@ -14,7 +14,7 @@ pub const LATENCY_BOUNDS_US: [u64; 12] =
     [10, 25, 50, 100, 250, 500, 1_000, 2_500, 10_000, 100_000, 1_000_000, 10_000_000];
 
 /// Totals since the start of the process, shared by all threads.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Counters {
     methods: [MethodCounters; Method::ALL.len()],
     unauthorized: AtomicU64,
@@ -52,6 +52,14 @@ pub(crate) enum RefusalReason {
     Unauthorized,
     Malformed,
     TooLarge,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        let methods = std::array::from_fn(|_| MethodCounters::default());
+        let (unauthorized, malformed, too_large) = Default::default();
+        Self { methods, unauthorized, malformed, too_large }
+    }
 }
 
 impl Counters {

@@ -7,16 +7,19 @@ pub(crate) mod append;
 pub(crate) mod batch;
 pub(crate) mod broadcast;
 pub(crate) mod channels;
+pub(crate) mod connection_log;
 pub(crate) mod connections;
 pub(crate) mod delete_user_status;
 pub(crate) mod disconnect;
 pub(crate) mod get_user_status;
 pub(crate) mod history;
 pub(crate) mod history_remove;
+pub(crate) mod hot_lists;
 pub(crate) mod info;
 mod paging;
 pub(crate) mod presence;
 pub(crate) mod presence_stats;
+pub(crate) mod publication_report;
 pub(crate) mod publish;
 pub(crate) mod refresh;
 pub(crate) mod revocations;
@@ -40,15 +43,18 @@ use append::{AppendRequest, AppendResult};
 use batch::{BatchReply, BatchRequest};
 use broadcast::{BroadcastRequest, BroadcastResult};
 use channels::{ChannelsRequest, ChannelsResult};
+use connection_log::{ConnectionLogRequest, ConnectionLogResult};
 use connections::{ConnectionsRequest, ConnectionsResult};
 use delete_user_status::DeleteUserStatusRequest;
 use disconnect::DisconnectRequest;
 use get_user_status::{GetUserStatusRequest, GetUserStatusResult};
 use history::{HistoryRequest, HistoryResult};
 use history_remove::HistoryRemoveRequest;
+use hot_lists::{HotListsRequest, HotListsResult};
 use info::{InfoRequest, InfoResult};
 use presence::{PresenceRequest, PresenceResult};
 use presence_stats::{PresenceStatsRequest, PresenceStatsResult};
+use publication_report::{PublicationReportRequest, PublicationReportResult};
 use publish::{PublishRequest, PublishResult};
 use refresh::RefreshRequest;
 use revocations::{
@@ -67,16 +73,18 @@ use update_user_status::UpdateUserStatusRequest;
 pub struct Empty {}
 
 /// Generates the enums and their dispatch from one row per method: its variant, its file, request, result and summary. Rows
-/// under `unsupported` are methods of map and shared poll channels.
+/// under `diagnostics` are run by [`DiagnosticMethods`]; those under `unsupported` are methods of map and shared poll channels.
 macro_rules! methods {
     (
         built { $($method:ident = $run:ident($request:ty) -> $result:ty, $summary:literal;)* }
+        diagnostics { $($asked:ident = $ask:ident($question:ty) -> $answer:ty, $about:literal;)* }
         unsupported { $($other:ident;)* }
     ) => {
         /// A decoded call.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Command {
             $($method($request),)*
+            $($asked($question),)*
             /// A method of map or shared poll channels, which do not exist here.
             Unsupported(Method, UnsupportedRequest),
         }
@@ -86,6 +94,7 @@ macro_rules! methods {
         #[serde(rename_all = "snake_case")]
         pub enum Outcome {
             $($method($result),)*
+            $($asked($answer),)*
         }
 
         impl Command {
@@ -93,6 +102,7 @@ macro_rules! methods {
             pub(crate) fn method(&self) -> Method {
                 match self {
                     $(Self::$method(_) => Method::$method,)*
+                    $(Self::$asked(_) => Method::$asked,)*
                     Self::Unsupported(method, _) => *method,
                 }
             }
@@ -103,6 +113,7 @@ macro_rules! methods {
             pub(crate) fn serialize_bare<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
                 match self {
                     $(Self::$method(result) => result.serialize(to),)*
+                    $(Self::$asked(result) => result.serialize(to),)*
                 }
             }
         }
@@ -114,6 +125,7 @@ macro_rules! methods {
             fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Option<Command>, D::Error> {
                 match self {
                     $(Self::$method => parameters(from, Command::$method),)*
+                    $(Self::$asked => parameters(from, Command::$asked),)*
                     $(Self::$other => parameters(from, |request| Command::Unsupported(self, request)),)*
                 }
             }
@@ -127,6 +139,12 @@ macro_rules! methods {
                 request: SchemaGenerator::subschema_for::<$request>,
                 result: SchemaGenerator::subschema_for::<$result>,
             },)*
+            $(Description {
+                method: Method::$asked,
+                summary: $about,
+                request: SchemaGenerator::subschema_for::<$question>,
+                result: SchemaGenerator::subschema_for::<$answer>,
+            },)*
         ];
 
         impl Api {
@@ -137,6 +155,9 @@ macro_rules! methods {
             pub async fn run(&self, command: Command) -> Result<Outcome, ApiError> {
                 match command {
                     $(Command::$method(request) => self.$run(request).await.map(Outcome::$method),)*
+                    $(Command::$asked(request) => {
+                        DiagnosticMethods(self).$ask(request).await.map(Outcome::$asked)
+                    })*
                     Command::Unsupported(method, request) => match self.unsupported(method, request)? {},
                 }
             }
@@ -197,6 +218,14 @@ methods! {
         Batch = batch(BatchRequest) -> BatchReply,
             "Runs several commands; each has its own result or error.";
     }
+    diagnostics {
+        ConnectionLog = connection_log(ConnectionLogRequest) -> ConnectionLogResult,
+            "Returns the last events of connections, also of those that ended in the last hour.";
+        PublicationReport = publication_report(PublicationReportRequest) -> PublicationReportResult,
+            "Returns to how many subscribers a publication was delivered, and how fast.";
+        HotLists = hot_lists(HotListsRequest) -> HotListsResult,
+            "Lists the channels, users and clients that cause the most work.";
+    }
     unsupported {
         MapPublish;
         MapRemove;
@@ -208,6 +237,10 @@ methods! {
     }
 }
 
+/// Methods that tell what the nodes have recorded and counted.
+#[derive(Clone, Copy)]
+struct DiagnosticMethods<'a>(&'a Api);
+
 impl Command {
     /// Whether its reply may be large.
     pub(crate) fn is_read(&self) -> bool {
@@ -217,6 +250,7 @@ impl Command {
                 | Self::Presence(_)
                 | Self::Channels(_)
                 | Self::Connections(_)
+                | Self::ConnectionLog(_)
                 | Self::Info(_)
                 | Self::Snapshot(_)
         )

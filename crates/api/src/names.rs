@@ -31,6 +31,9 @@ pub enum Method {
     Snapshot,
     Append,
     Batch,
+    ConnectionLog,
+    PublicationReport,
+    HotLists,
     MapPublish,
     MapRemove,
     MapReadState,
@@ -83,6 +86,9 @@ impl Method {
                 | Self::Channels
                 | Self::Info
                 | Self::Connections
+                | Self::ConnectionLog
+                | Self::PublicationReport
+                | Self::HotLists
                 | Self::GetUserStatus
                 | Self::MapReadState
                 | Self::MapReadStream
@@ -133,6 +139,9 @@ const TABLE: &[MethodRow] = &[
     row(Method::Snapshot, "snapshot", None),
     row(Method::Append, "append", None),
     row(Method::Batch, "batch", None),
+    row(Method::ConnectionLog, "connection_log", None),
+    row(Method::PublicationReport, "publication_report", None),
+    row(Method::HotLists, "hot_lists", None),
     row(Method::MapPublish, "map_publish", Some(33)),
     row(Method::MapRemove, "map_remove", Some(34)),
     row(Method::MapReadState, "map_read_state", Some(35)),

@@ -47,7 +47,7 @@ pub use memory::MemoryBroker;
 /// for one channel take effect in their order. A read returns the effect of every call that was answered before the read
 /// began, on any thread; it may also return effects of calls that began after it.
 ///
-/// **Exclusion, class.** `exclude_client` and `delivery` reach every `Deliver` with their publication, unchanged.
+/// **Exclusion, class, receipt.** `exclude_client`, `delivery` and `receipt` reach every `Deliver` with their publication, unchanged.
 ///
 /// **Deltas.** A publication with `delta` reaches every `Deliver` with the payload of the publication whose offset is one
 /// less, if the stream still had that one when it stored the new one; reading and storing are one atomic step. Otherwise,
@@ -157,6 +157,10 @@ pub trait Broker: Send + Sync {
     /// Approximate memory of histories in this process, in bytes; 0 for a broker that stores them elsewhere.
     fn history_bytes(&self) -> usize;
 
+    /// Calls `visit` with each channel that has a history in this process, and its approximate bytes. For a look of an
+    /// operator: the time grows with the channels, and publishers wait for parts of it.
+    fn visit_histories(&self, _visit: &mut dyn FnMut(&str, usize)) {}
+
     /// Returns how many histories were dropped because their memory is limited; 0 of an engine without such a limit.
     fn history_evictions(&self) -> u64 {
         0
@@ -243,4 +247,6 @@ pub struct PublishOptions {
     pub exclude_client: Option<ClientId>,
     /// `None` = as the namespace of the channel says.
     pub delivery: Option<DeliveryClass>,
+    /// Number of the receipt in which nodes count its deliveries; 0 = none.
+    pub receipt: u64,
 }

@@ -20,14 +20,17 @@ pub struct DeliverOptions {
     pub exclude: Option<ClientId>,
     /// `None` = as the namespace of the channel says.
     pub class: Option<DeliveryClass>,
+    /// Number of the receipt in which its deliveries are counted; 0 = none.
+    pub receipt: u64,
     /// The start of its latency.
     pub accepted_at: Instant,
 }
 
 impl DeliverOptions {
-    /// Options of a publication that was not stored, without delta, exclusion and class.
+    /// Options of a publication that was not stored, without delta, exclusion, class and receipt.
     pub fn new(accepted_at: Instant) -> Self {
-        Self { epoch: Epoch::NONE, delta: Delta::Off, exclude: None, class: None, accepted_at }
+        let (epoch, delta) = (Epoch::NONE, Delta::Off);
+        Self { epoch, delta, exclude: None, class: None, receipt: 0, accepted_at }
     }
 }
 

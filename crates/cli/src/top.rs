@@ -1,6 +1,6 @@
 //! `fanwire top`: nodes, their load and the largest channels of running servers, in a terminal.
 //! In: answers of the server API → out: one screen for each reading.
-//! Uses `info` and `channels`, as any backend may. Never: more than these calls for a reading.
+//! Uses `info`, `channels` and `hot_lists`, as any backend may. Never: more than these calls for a reading.
 //! What a screen shows is changed here.
 
 use std::fmt::Write as _;
@@ -29,8 +29,11 @@ async fn show(api: &ApiClient, arguments: &Top) -> Result<()> {
             true => Value::Null,
             false => api.call("channels", &json!({ "pattern": arguments.pattern })).await?,
         };
+        // A key may lack the right, and a server of an older version the method.
+        let hot =
+            api.call("hot_lists", &json!({ "limit": HOT_SHOWN })).await.unwrap_or(Value::Null);
         let clear = if is_live { "\x1b[H\x1b[J" } else { "" };
-        document::print(&format!("{clear}{}", screen(&api.authority, &nodes, &channels)))?;
+        document::print(&format!("{clear}{}", screen(&api.authority, &nodes, &channels, &hot)))?;
         if !is_live {
             return Ok(());
         }
@@ -38,8 +41,8 @@ async fn show(api: &ApiClient, arguments: &Top) -> Result<()> {
     }
 }
 
-/// A screen of results of `info` and `channels`; null for more channels than are listed.
-fn screen(authority: &str, info: &Value, channels: &Value) -> String {
+/// A screen of results of `info`, `channels` and `hot_lists`; null for more channels than are listed.
+fn screen(authority: &str, info: &Value, channels: &Value, hot: &Value) -> String {
     let mut out = String::new();
     let nodes = info["nodes"].as_array().map_or(&[][..], Vec::as_slice);
     let sum = |key| total(info, key);
@@ -79,6 +82,16 @@ fn screen(authority: &str, info: &Value, channels: &Value) -> String {
             rate(node, "client_connections_accepted"),
             rate(node, "api_commands"),
         );
+    }
+    for (list, title) in HOT_LISTS {
+        let items = hot[list].as_array().map_or(&[][..], Vec::as_slice);
+        if !items.is_empty() {
+            let _ = writeln!(out, "\n{title}");
+        }
+        for item in items {
+            let (value, name) = (number(item, "value"), text(&item["name"], 60));
+            let _ = writeln!(out, "{value:>12.0}  {name} {}", text(&item["user"], 40));
+        }
     }
     let _ = writeln!(out, "\n{:>9}  CHANNEL", "CLIENTS");
     let Some(channels) = channels["channels"].as_object() else {
@@ -129,6 +142,18 @@ fn printable(name: &str, width: usize) -> String {
 /// Of more channels than these each answer would take megabytes.
 const CHANNELS_MAX: usize = 100_000;
 const CHANNELS_SHOWN: usize = 20;
+const HOT_SHOWN: usize = 5;
+
+/// Lists of `hot_lists` with their titles.
+const HOT_LISTS: [(&str, &str); 7] = [
+    ("publications", "PUBLICATIONS/s  CHANNEL"),
+    ("deliveries", "DELIVERIES/s  CHANNEL"),
+    ("history", "HISTORY BYTES  CHANNEL"),
+    ("namespaces", "HISTORY BYTES  NAMESPACE"),
+    ("users", "CONNECTIONS  USER"),
+    ("queues", "QUEUED BYTES  CLIENT, USER"),
+    ("refusals", "REFUSALS  CLIENT, USER"),
+];
 
 #[cfg(test)]
 mod tests {
@@ -147,7 +172,8 @@ mod tests {
         let channels = json!({"channels": {
             "small": {"num_clients": 1}, "evil\u{1b}[2J": {"num_clients": 7}, "large": {"num_clients": 900},
         }});
-        let shown = screen("127.0.0.1:8000", &info, &channels);
+        let hot = json!({"users": [{"name": "evil\u{1b}[2J", "value": 400.0}], "queues": []});
+        let shown = screen("127.0.0.1:8000", &info, &channels, &hot);
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(
             lines[0],
@@ -158,14 +184,16 @@ mod tests {
             node,
             ["fra-1", "0.1.0", "Fanwire", "61", "1200", "3", "2400", "2000", "0", "11"]
         );
+        assert_eq!(lines[5], "CONNECTIONS  USER");
+        assert_eq!(lines[6].trim(), "400  evil\u{fffd}[2J");
         let names: Vec<&str> =
-            lines[6..].iter().map(|line| line.split_whitespace().last().unwrap_or("")).collect();
+            lines[9..].iter().map(|line| line.split_whitespace().last().unwrap_or("")).collect();
         assert_eq!(names, ["large", "evil\u{fffd}[2J", "small"]);
     }
 
     #[test]
     fn too_many_channels_are_not_listed() {
-        let shown = screen("a", &json!({"nodes": []}), &Value::Null);
+        let shown = screen("a", &json!({"nodes": []}), &Value::Null, &Value::Null);
         assert!(shown.ends_with("more than 100000 channels are not listed\n"), "{shown}");
     }
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod control;
+mod diagnostics;
 mod message;
 mod occupancy;
 mod unacknowledged;
@@ -23,6 +24,10 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 pub use control::{ConnectionSelector, Renewal, ServerSubscribe, ServerSubscription};
+pub use diagnostics::{
+    ConnectionLogQuery, ConnectionLogRecord, DiagnosticAnswer, DiagnosticQuestion,
+    DiagnosticSurvey, HotEntry, HotRecord, LoggedEvent, ReceiptRecord,
+};
 use message::{ConnectionSurvey, NodeMessage};
 pub use message::{ControlCommand, EmulationCommand, ViewCommand};
 pub use message::{Metrics, NodeState};
@@ -80,6 +85,7 @@ struct SurveyResult {
     /// Subscribers by channel, or connections by user.
     counts: SurveyChannels,
     page: ConnectionPage,
+    diagnostics: Vec<DiagnosticAnswer>,
 }
 
 /// Decodes a message and encodes it again; `None` for invalid bytes.
@@ -122,6 +128,11 @@ pub enum Task {
         survey: u64,
         target: ConnectionSelector,
         range: ConnectionRange,
+    },
+    /// Another node asks something for diagnosis.
+    AnswerDiagnostics {
+        to: String,
+        survey: DiagnosticSurvey,
     },
 }
 
@@ -269,6 +280,9 @@ impl Cluster {
                 Task::Answer { to: from, survey: survey.number, pattern: survey.pattern }
             }
             ControlCommand::UserSurvey(survey) => Task::AnswerUsers { to: from, survey },
+            ControlCommand::DiagnosticSurvey(survey) => {
+                Task::AnswerDiagnostics { to: from, survey }
+            }
             ControlCommand::ConnectionSurvey(survey) => Task::AnswerConnections {
                 to: from,
                 survey: survey.number,
@@ -302,7 +316,15 @@ impl Cluster {
     pub fn answer_connections(&self, to: &str, survey: u64, page: ConnectionPage) {
         let ConnectionPage { connections, next } = page;
         let channels = SurveyChannels::new();
-        let answer = message::SurveyChannels { survey, channels, connections, next };
+        let answer =
+            message::SurveyChannels { survey, channels, connections, next, ..Default::default() };
+        drop(self.send(Some(to), ControlCommand::SurveyChannels(answer)));
+    }
+
+    /// Answers a survey for diagnosis.
+    pub fn answer_diagnostics(&self, to: &str, survey: u64, answer: DiagnosticAnswer) {
+        let diagnostics = Some(answer);
+        let answer = message::SurveyChannels { survey, diagnostics, ..Default::default() };
         drop(self.send(Some(to), ControlCommand::SurveyChannels(answer)));
     }
 
@@ -372,6 +394,23 @@ impl Cluster {
         };
         let all = self.ask(None, question, SurveyResult::default(), now);
         all.map(|all| all.map(|all| all.page.connections))
+    }
+
+    /// Asks every other node a question for diagnosis. Returns their answers in no order.
+    ///
+    /// # Errors
+    /// Those of [`survey`](Self::survey).
+    pub fn diagnose(
+        &self,
+        question: DiagnosticQuestion,
+        now: Instant,
+    ) -> Answer<Vec<DiagnosticAnswer>, ErrorCode> {
+        let question = |number| {
+            let question = Some(question);
+            ControlCommand::DiagnosticSurvey(DiagnosticSurvey { number, question })
+        };
+        let all = self.ask(None, question, SurveyResult::default(), now);
+        all.map(|all| all.map(|all| all.diagnostics))
     }
 
     /// Asks another node for a page of its connections of all users.
@@ -479,6 +518,7 @@ impl NodeTable {
             }
             survey.found.page.connections.extend(answer.connections);
             survey.found.page.next = answer.next;
+            survey.found.diagnostics.extend(answer.diagnostics);
         }
         if survey.awaited.is_empty() { self.surveys.remove(&answer.survey) } else { None }
     }

@@ -11,6 +11,7 @@ use fanwire_protocol::{Disconnect, FilterNode, StreamPosition};
 use prost::Message as _;
 
 use crate::control::{ConnectionSelector, Renewal, ServerSubscription};
+use crate::diagnostics::{DiagnosticAnswer, DiagnosticSurvey};
 use crate::occupancy::OccupancyReport;
 use crate::users::{Connections, UserSurvey};
 
@@ -22,7 +23,7 @@ pub(crate) struct NodeMessage {
     pub from: String,
     #[prost(
         oneof = "ControlCommand",
-        tags = "2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 14, 16, 17, 18, 19, 20, 21"
+        tags = "2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 14, 16, 17, 18, 19, 20, 21, 22"
     )]
     pub command: Option<ControlCommand>,
     /// Sequence number of a control command, which is repeated until every node has it, counted by its sender from 1;
@@ -73,6 +74,9 @@ pub enum ControlCommand {
     ConnectionSurvey(ConnectionSurvey),
     #[prost(message, tag = "21")]
     Occupancy(OccupancyReport),
+    /// Answered by [`SurveyChannels`].
+    #[prost(message, tag = "22")]
+    DiagnosticSurvey(DiagnosticSurvey),
 }
 
 /// State of a node, sent every 3 s.
@@ -229,7 +233,7 @@ pub struct ConnectionSurvey {
 }
 
 /// The answer to a survey.
-#[derive(Clone, PartialEq, Eq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message)]
 pub struct SurveyChannels {
     #[prost(uint64, tag = "1")]
     pub survey: u64,
@@ -241,6 +245,9 @@ pub struct SurveyChannels {
     /// See [`ConnectionPage::next`](crate::ConnectionPage::next).
     #[prost(uint64, tag = "4")]
     pub next: u64,
+    /// What a [`DiagnosticSurvey`] asked for.
+    #[prost(message, optional, tag = "5")]
+    pub diagnostics: Option<DiagnosticAnswer>,
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]

@@ -53,6 +53,9 @@ pub struct ConnectionRecord {
     /// The tokens of subscriptions, by channel.
     #[prost(btree_map = "string, message", tag = "11")]
     pub subscription_tokens: BTreeMap<String, TokenRecord>,
+    /// The last round trip of a ping; `None` = unknown.
+    #[prost(uint32, optional, tag = "12")]
+    pub ping_ms: Option<u32>,
     /// Without a port; "" = unknown.
     #[prost(string, tag = "20")]
     pub address: String,

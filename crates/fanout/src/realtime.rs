@@ -6,6 +6,7 @@
 mod backlog;
 mod encode_worker;
 mod frames;
+mod receipts;
 mod response;
 #[cfg(test)]
 mod testing;
@@ -179,8 +180,12 @@ impl Application for Realtime {
         }
     }
 
-    fn pong(&mut self, key: SlotKey, _now: Instant, _out: &mut ConnectionWriter) {
-        self.hub.pong(connection(key));
+    fn pong(&mut self, key: SlotKey, now: Instant, _out: &mut ConnectionWriter) {
+        self.hub.pong(connection(key), now);
+    }
+
+    fn stalled(&mut self, key: SlotKey, queued_bytes: usize, now: Instant) {
+        self.hub.stalled(connection(key), queued_bytes, now);
     }
 
     /// Sends waiting publications until the socket blocks again. Each is encoded now, against the peer's current window.
@@ -188,6 +193,7 @@ impl Application for Realtime {
         while let Some(waiting) = self.backlogs.pop(key.index, now) {
             let Waiting { broadcast, subscription, delta_mode } = &waiting;
             self.frames.deliver(key.index, *subscription, broadcast, *delta_mode, out);
+            receipts::observe_late(broadcast, key.index, out);
             let queued = out.connection(key.index).map_or(0, Connection::queued_bytes);
             if queued >= DRAIN_BYTES && !out.write(key.index) {
                 break;
@@ -319,6 +325,7 @@ impl HubWriter<'_> {
     fn deliver_reliable(&mut self, connection: u32, waiting: Vec<Waiting>) {
         for Waiting { broadcast, subscription, delta_mode } in waiting {
             self.frames.deliver(connection, subscription, &broadcast, delta_mode, self.out);
+            receipts::observe_late(&broadcast, connection, self.out);
         }
     }
 }
@@ -388,6 +395,10 @@ impl Outbox for HubWriter<'_> {
         delta_mode: DeltaMode,
     ) {
         self.send_batch();
+        if let Some(observer) = receipts::observer(broadcast) {
+            let receiver = std::iter::once((connection, subscription));
+            return self.deliver_observed(receiver, broadcast, delta_mode, &observer);
+        }
         if !self.waits(connection, subscription, broadcast, delta_mode) {
             self.frames.deliver(connection, subscription, broadcast, delta_mode, self.out);
         }
@@ -399,6 +410,9 @@ impl Outbox for HubWriter<'_> {
         broadcast: &Arc<Broadcast>,
     ) {
         self.send_batch();
+        if let Some(observer) = receipts::observer(broadcast) {
+            return self.deliver_observed(receivers, broadcast, DeltaMode::Plain, &observer);
+        }
         if !self.backlogs.concern(broadcast) {
             return self.frames.deliver_to_all(receivers, broadcast, self.out);
         }
@@ -437,6 +451,10 @@ impl Outbox for HubWriter<'_> {
     fn ping(&mut self, connection: ConnectionKey) {
         self.send_batch();
         self.out.ping(key(connection));
+    }
+
+    fn queued_bytes(&self, connection: u32) -> usize {
+        self.out.connection(connection).map_or(0, Connection::queued_bytes)
     }
 
     fn address(&self, connection: ConnectionKey) -> Option<SocketAddr> {

@@ -16,6 +16,7 @@ use fanwire_protocol::{Encoding, Publication, encode_publication};
 
 use crate::channel::NamespaceId;
 use crate::options::{BatchOptions, DeliveryOptions};
+use crate::receipt::Receipt;
 use crate::tiles::public_channel;
 use deltas::Deltas;
 
@@ -39,6 +40,7 @@ pub struct Broadcast {
     /// Set for [`DeliveryClass::Latest`](fanwire_broker::DeliveryClass::Latest).
     latest: Option<Arc<DeliveryOptions>>,
     batch: Option<BatchOptions>,
+    receipt: Option<Arc<Receipt>>,
     /// Allocated for the first subscriber that negotiated deltas.
     deltas: OnceLock<Box<Deltas>>,
 }
@@ -77,7 +79,8 @@ impl Broadcast {
     ) -> Self {
         let published_ms = std::mem::take(&mut publication.time);
         let (messages, encode_ns) = Default::default();
-        let (prepared, excluded, receiver, delta, latest, batch, deltas) = Default::default();
+        let (prepared, excluded, receiver, delta) = Default::default();
+        let (latest, batch, receipt, deltas) = Default::default();
         Self {
             channel,
             namespace,
@@ -93,6 +96,7 @@ impl Broadcast {
             delta,
             latest,
             batch,
+            receipt,
             deltas,
         }
     }
@@ -248,6 +252,16 @@ impl Broadcast {
     /// Returns the batch in which a shard delivers it; `None` = at once.
     pub fn batch_options(&self) -> Option<BatchOptions> {
         self.batch
+    }
+
+    /// Counts its deliveries. Call before the broadcast is shared.
+    pub fn report_in(&mut self, receipt: Option<Arc<Receipt>>) {
+        self.receipt = receipt;
+    }
+
+    /// The receipt in which shards count its deliveries, if one was asked for.
+    pub fn receipt(&self) -> Option<&Arc<Receipt>> {
+        self.receipt.as_ref()
     }
 
     /// The value of the tag `delivery_key_tag`: only a publication with the same value takes the place of this one. "" for

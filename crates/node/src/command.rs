@@ -28,6 +28,7 @@ use fanwire_cluster::{Renewal, ServerSubscribe};
 use fanwire_protocol::{Command, DecodeError, Disconnect, Refresh, Reply, Request};
 
 use crate::counters::CommandKind;
+use crate::flight_log;
 use crate::hooks::{Decision, Rejection};
 use crate::pending::{Awaited, Part, PendingSubscribe, SubscribeOrigin};
 use crate::refusal::Refusal;
@@ -217,6 +218,7 @@ impl CommandContext<'_> {
             return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, "a pong without a ping"));
         }
         session.awaits_pong = false; // its timer stays: it fires once for nothing, which is cheaper than moving it now
+        flight_log::pong(self.node, self.session_table, self.key, self.now);
         Ok(())
     }
 

@@ -15,6 +15,7 @@ use crate::channel::NamespaceId;
 use crate::join_leave::JoinLeave;
 use crate::notice::{Inbox, Notice};
 use crate::options::{ChannelOptions, DeliveryOptions, Namespace};
+use crate::receipt::Receipts;
 use crate::registry::ShardId;
 use crate::registry::{Listeners, Registry};
 
@@ -27,6 +28,7 @@ pub(crate) struct BroadcastRouter {
     observer: OnceLock<Observer>,
     /// Delivery options by namespace; set before a namespace's id is used.
     deliveries: Box<[OnceLock<Arc<DeliveryOptions>>]>,
+    pub(crate) receipts: Receipts,
 }
 
 /// A function that is called with the channel of each publication, subscribers or not, and must be short.
@@ -43,6 +45,7 @@ impl BroadcastRouter {
             prepare: OnceLock::new(),
             observer: OnceLock::new(),
             deliveries: deliveries.collect(),
+            receipts: Receipts::default(),
         }
     }
 
@@ -118,7 +121,7 @@ impl BroadcastRouter {
             return; // no subscriber here: nothing is encoded
         };
         let Listeners { channel, namespace, shards } = listeners;
-        let DeliverOptions { epoch, delta, exclude, class, accepted_at } = options;
+        let DeliverOptions { epoch, delta, exclude, class, receipt, accepted_at } = options;
         if publication.offset == 1 {
             publication.epoch = epoch.as_str().to_owned();
         }
@@ -126,6 +129,8 @@ impl BroadcastRouter {
         broadcast.exclude(exclude);
         broadcast.deliver_only_to(receiver);
         broadcast.allow_delta(delta);
+        let open = |number| self.receipts.open(number, accepted_at);
+        broadcast.report_in((receipt > 0).then_some(receipt).map(open));
         let delivery = self.deliveries[usize::from(namespace.0)].get();
         let delivery = delivery.expect("a namespace is set before its id is used");
         if class.unwrap_or(delivery.class) == DeliveryClass::Latest {

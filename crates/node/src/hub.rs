@@ -7,6 +7,7 @@ mod batches;
 mod checks;
 mod connections;
 mod control_commands;
+mod diagnostics;
 mod notices;
 mod receive;
 mod refresh;
@@ -30,6 +31,7 @@ use fanwire_protocol::{
 use crate::command::CommandContext;
 use crate::counters::HubCounters;
 use crate::deadlines;
+use crate::flight_log;
 use crate::index::SubscriptionIndex;
 use crate::node::Node;
 use crate::notice::Notice;
@@ -91,11 +93,20 @@ impl Hub {
 
     /// A native pong frame arrived. Used with [`ConnectionInfo::frame_ping`] only; an unsolicited one is ignored (RFC 6455
     /// §5.5.3).
-    pub fn pong(&mut self, key: ConnectionKey) {
+    pub fn pong(&mut self, key: ConnectionKey, now: Instant) {
         if let Some(session) = self.session_table.session_mut(key)
             && session.frame_ping
+            && std::mem::take(&mut session.awaits_pong)
         {
-            session.awaits_pong = false;
+            flight_log::pong(&self.node, &mut self.session_table, key, now);
+        }
+    }
+
+    /// The socket of a connection takes no bytes and this many are queued, or with 0 it took all. For the flight recorder.
+    pub fn stalled(&mut self, key: ConnectionKey, queued_bytes: usize, now: Instant) {
+        if self.session_table.session(key).is_some() {
+            let now_ms = self.node.clock().unix_ms(now);
+            self.session_table.recorder.stall(key.index, queued_bytes as u64, now_ms);
         }
     }
 
@@ -174,6 +185,9 @@ impl Hub {
             Notice::ListPage { from, limit, list } => {
                 connections::list_page(&self.session_table, from, limit, &list);
             }
+            Notice::Diagnose(list) => {
+                diagnostics::answer(&self.node, &self.session_table, &list, now, out);
+            }
             Notice::CheckTokens { user, from } => self.check_tokens(user, from, now, out),
         }
     }
@@ -207,8 +221,9 @@ impl Hub {
     }
 
     /// The socket is gone or closing: removes the session from all channels. Idempotent.
-    pub fn close(&mut self, key: ConnectionKey, _now: Instant) {
+    pub fn close(&mut self, key: ConnectionKey, now: Instant) {
         let closed = &Disconnect::CONNECTION_CLOSED;
+        flight_log::closed(&self.node, &mut self.session_table, key, closed, now);
         session_effects::end_session(&self.node, &mut self.session_table, key, closed);
     }
 
@@ -291,6 +306,9 @@ impl Hub {
 
     /// Removes the session of a client that the server disconnected, and counts it. Returns whether it existed.
     fn remove(&mut self, key: ConnectionKey, disconnect: &Disconnect) -> bool {
+        if let Some(now) = self.now {
+            flight_log::closed(&self.node, &mut self.session_table, key, disconnect, now);
+        }
         let was_there =
             session_effects::end_session(&self.node, &mut self.session_table, key, disconnect);
         if was_there {
@@ -316,6 +334,10 @@ impl Hub {
             out.ended(key.index, moved);
         }
         let Some(own) = table.subscription_to(key.index, &channel) else { return };
+        if let Some(now) = self.now {
+            let ended = (key.index, &*channel);
+            flight_log::unsubscribed(node, table, ended, Some(code), now);
+        }
         out.ended(key.index, session_effects::end_subscription(node, table, key.index, own));
         table.counters.server_unsubscribes.add(1);
         self.write(key, out, |encoding, scratch| {

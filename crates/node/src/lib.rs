@@ -85,9 +85,12 @@ mod counters;
 mod deadlines;
 mod deliver;
 mod delta;
+mod diagnostic_list;
 mod encode_job;
 mod filter;
+mod flight_log;
 mod glob;
+mod hot_channels;
 mod hub;
 mod index;
 mod join_leave;
@@ -98,6 +101,7 @@ mod node;
 mod notice;
 mod outbox;
 mod pending;
+mod receipt;
 mod recovery;
 mod refusal;
 mod registry;
@@ -122,13 +126,15 @@ pub use broadcast::{Broadcast, DeltaMode, Prepare, Prepared};
 pub use channel::NamespaceId;
 pub use connection_list::ConnectionList;
 pub use counters::{CommandKind, HubCounters, TokenRefusal};
+pub use diagnostic_list::DiagnosticList;
 pub use encode_job::EncodeJob;
 pub use fanwire_broker::UserStatus;
 pub use fanwire_broker::{RevocationChange, RevocationKind};
 pub use fanwire_cluster::{
-    CONNECTIONS_MAX, ConnectionPage, ConnectionRange, ConnectionRecord, ConnectionSelector,
-    Connections, Metrics, NodeState, OccupancyReport, Renewal, ServerSubscribe, ServerSubscription,
-    TokenRecord,
+    CONNECTIONS_MAX, ConnectionLogQuery, ConnectionLogRecord, ConnectionPage, ConnectionRange,
+    ConnectionRecord, ConnectionSelector, Connections, DiagnosticAnswer, DiagnosticQuestion,
+    HotEntry, HotRecord, LoggedEvent, Metrics, NodeState, OccupancyReport, Renewal,
+    ServerSubscribe, ServerSubscription, TokenRecord,
 };
 pub use filter::check_filter;
 pub use hub::Hub;
@@ -138,13 +144,14 @@ pub use last_event_id::LastEventId;
 pub use limits::TokenBucket;
 pub use meters::{Meters, Reading, ReadingKind};
 pub use node::{
-    Channels, ConnectionCommands, Counts, Node, NodeLog, Page, RefusalLevel, RevocationError,
-    Revocations, Users,
+    Channels, ConnectionCommands, Counts, Diagnostics, Node, NodeLog, Page, RefusalLevel,
+    RevocationError, Revocations, Users,
 };
 pub use notice::{Inbox, Notice};
 pub use options::Options;
 pub use outbox::Outbox;
 pub use pending::AwaitedResult;
+pub use receipt::Receipt;
 pub use recovery::Unrecovered;
 pub use registry::ShardId;
 pub use session::{CommandSource, ConnectionInfo, ConnectionKey};

@@ -5,6 +5,7 @@
 
 mod channels;
 mod connections;
+mod diagnostics;
 mod log;
 mod peers;
 mod readers;
@@ -32,6 +33,7 @@ use crate::registry::{Registry, ShardId};
 use crate::settings::{CurrentSettings, NodeSettings};
 pub use channels::{Channels, Page};
 pub use connections::ConnectionCommands;
+pub use diagnostics::Diagnostics;
 pub use log::{NodeLog, RefusalLevel};
 pub use revocations::{RevocationError, Revocations};
 pub use users::Users;
@@ -46,6 +48,7 @@ pub struct Node {
     users: Users,
     revocations: Arc<Revocations>,
     cluster: Arc<Cluster>,
+    diagnostics: Diagnostics,
     hooks: OnceLock<Hooks>,
     log: NodeLog,
     summaries: Summaries,
@@ -124,6 +127,7 @@ impl Node {
         let settings = Arc::new(CurrentSettings::new(settings));
         let cluster = Arc::new(Cluster::new(Uuid::new_v4().to_string()));
         let client = &options.client;
+        let (broker, hot_channels) = (make(Arc::clone(&router) as _), Arc::default());
         Ok(Arc::new(Self {
             users: Users {
                 registry: Arc::clone(&registry),
@@ -132,11 +136,21 @@ impl Node {
                 user_statuses: OnceLock::new(),
                 settings: Arc::clone(&settings),
             },
+            diagnostics: Diagnostics {
+                router: Arc::clone(&router),
+                cluster: Arc::clone(&cluster),
+                node_name: options.name.clone(),
+                recorder_memory_max: options.recorder_memory_max,
+                broker: Arc::clone(&broker),
+                settings: Arc::clone(&settings),
+                hot_channels: Arc::clone(&hot_channels),
+            },
             revocations: Arc::new(Revocations::new(Arc::clone(&router))),
             channels: Channels {
                 settings,
                 clock: Clock::new(now, unix_ms),
-                broker: make(Arc::clone(&router) as _),
+                broker,
+                hot_channels,
                 registry,
                 router,
                 presence,
@@ -241,6 +255,7 @@ impl Node {
         self.channels.presence.sweep(now);
         self.revocations.tick(now, unix, &self.cluster, &self.log);
         self.users.tick(unix);
+        self.diagnostics.hot_channels().tick(now);
         self.summaries.tick(now, self.options.info_metrics_aggregate_interval);
         if self.cluster.tick(now) {
             self.introduce(now);
@@ -325,6 +340,11 @@ impl Node {
     /// Blocked users and revoked tokens.
     pub fn revocations(&self) -> &Arc<Revocations> {
         &self.revocations
+    }
+
+    /// What the nodes have recorded and counted.
+    pub fn diagnostics(&self) -> &Diagnostics {
+        &self.diagnostics
     }
 
     /// The other nodes.

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use crate::broadcast::Broadcast;
 use crate::connection_list::ConnectionList;
+use crate::diagnostic_list::DiagnosticList;
 use crate::hooks::Rejection;
 use crate::join_leave::JoinLeave;
 use crate::pending::AwaitedResult;
@@ -62,6 +63,8 @@ pub enum Notice {
     ListConnections { target: ConnectionSelector, list: Arc<ConnectionList> },
     /// Describe at most `limit` connections of all users, from a connection index on.
     ListPage { from: u32, limit: u32, list: Arc<ConnectionList> },
+    /// Answer a question for diagnosis.
+    Diagnose(Arc<DiagnosticList>),
     /// Close the connections of a user except the newest.
     Supersede { user: Arc<str> },
     /// The new view of a subscriber of a channel with places.

@@ -33,6 +33,8 @@ pub struct Options {
     pub channel: ChannelOptions,
     pub rpc: RpcOptions,
     pub user_status: UserStatusOptions,
+    /// Bytes of the flight recorder, for the newest connections; 0 = nothing is recorded.
+    pub recorder_memory_max: usize,
 }
 
 /// `client.*`: connection life cycle, limits and credentials.
@@ -240,6 +242,7 @@ impl Default for Options {
             channel: ChannelOptions::default(),
             rpc: RpcOptions::default(),
             user_status: UserStatusOptions::default(),
+            recorder_memory_max: 32 << 20,
         }
     }
 }

@@ -73,9 +73,15 @@ pub trait Outbox {
         encode_job.run();
     }
 
-    /// The address of the peer, for the log: called for a connection that was refused something.
+    /// The address of the peer, for the log and the flight recorder: called for a connection that connects, or was refused
+    /// something.
     fn address(&self, _connection: ConnectionKey) -> Option<SocketAddr> {
         None
+    }
+
+    /// Bytes that wait for the socket of a connection, by its index.
+    fn queued_bytes(&self, _connection: u32) -> usize {
+        0
     }
 
     /// Closes with this code. The hub has removed the session; everything sent before is still flushed.

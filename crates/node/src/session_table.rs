@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use fanwire_broker::{ClientId, Position};
 use fanwire_protocol::ClientInfo;
+use fanwire_recorder::FlightRecorder;
 
 use crate::broadcast::{Broadcast, DeltaMode};
 use crate::client_apps::ClientApps;
@@ -52,6 +53,7 @@ pub(crate) struct SessionTable {
     pub(crate) limits: Limits,
     pub(crate) pending: PendingCommands,
     pub(crate) shared_replies: SharedReplies,
+    pub(crate) recorder: FlightRecorder,
     views: Views,
     apps: ClientApps,
 }
@@ -114,6 +116,7 @@ impl SessionTable {
             limits: Limits::default(),
             pending: PendingCommands::default(),
             shared_replies: SharedReplies::default(),
+            recorder: FlightRecorder::default(),
             views: Views::default(),
             apps: ClientApps::default(),
         }

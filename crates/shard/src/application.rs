@@ -53,6 +53,9 @@ pub trait Application: 'static {
     fn pong(&mut self, _key: SlotKey, _now: Instant, _out: &mut ConnectionWriter) {}
     /// The socket of a connection with [`Connection::notify_drain`](crate::Connection::notify_drain) took all queued bytes.
     fn drain(&mut self, _key: SlotKey, _now: Instant, _out: &mut ConnectionWriter) {}
+    /// The socket of a connection takes no bytes, and this many are queued; 0 when it took all. Reported when it begins,
+    /// each time the socket takes some, and before the queue of a slow connection is dropped.
+    fn stalled(&mut self, _key: SlotKey, _queued_bytes: usize, _now: Instant) {}
     /// Timers that are due at `now`.
     fn advance(&mut self, now: Instant, out: &mut ConnectionWriter);
     /// The time of the next call of `advance`.

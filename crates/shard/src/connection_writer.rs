@@ -8,6 +8,7 @@ mod closes;
 mod flush;
 mod framers;
 mod joined;
+mod observed;
 mod records;
 mod sockets;
 #[cfg(any(test, feature = "testing"))]
@@ -29,6 +30,8 @@ use super::{
     window::{EmbeddedPublication, PeerWindow, StreamMessage, WindowIndex},
 };
 pub use framers::Framers;
+use observed::ObservedFrames;
+pub use observed::{FrameObserver, observe_frame};
 use sockets::SocketWriter;
 
 /// When a frame is written to a connection with an empty queue.
@@ -56,6 +59,9 @@ pub struct ConnectionWriter {
     pub(super) is_last: bool,
     /// Connections that left `Open` during this turn and are not yet reported to the application.
     pub(super) closed: Vec<(SlotKey, CloseCause)>,
+    /// Connections whose socket took no bytes or took some again, with their queued bytes, not yet reported.
+    pub(super) stalls: Vec<(SlotKey, usize)>,
+    observed: ObservedFrames,
     /// Slots to remove at the end of this turn.
     to_remove: Vec<u32>,
     /// Time limits for a peer's close frame, oldest first.
@@ -83,6 +89,8 @@ impl ConnectionWriter {
             flush_at: None,
             is_last: false,
             closed: Vec::new(),
+            stalls: Vec::new(),
+            observed: ObservedFrames::default(),
             to_remove: Vec::new(),
             close_deadlines: VecDeque::new(),
             write_deadlines: Default::default(),

@@ -295,8 +295,11 @@ impl<A: Application> Turn<A> {
         }
     }
 
-    /// Reports closed connections to the application.
+    /// Reports blocked and closed connections to the application.
     fn report_closed(&mut self) {
+        for (key, queued_bytes) in self.out.stalls.drain(..) {
+            self.application.stalled(key, queued_bytes, self.out.now);
+        }
         while let Some((key, end)) = self.out.closed.pop() {
             self.application.close(key, end, self.out.now, &self.out);
             self.out.counters.closed.add(1);

@@ -6,8 +6,10 @@
 
 mod counter;
 mod excerpt;
+mod heavy_hitters;
 mod log_throttle;
 
 pub use counter::Counter;
 pub use excerpt::excerpt;
+pub use heavy_hitters::{HeavyHitters, Largest};
 pub use log_throttle::{Burst, LogThrottle, RefusalEvent, Repeats};

@@ -151,11 +151,20 @@ test('an operator logs in, finds a channel and a user, and acts', async (t) => {
     await fill('user', EVIL);
     await press('Find');
     await has('1 connections');
+    await has('What happened');
+    await page.until(`document.querySelector('details tbody').innerText.includes('subscribe')`);
     await press('Block');
     await eventually(() => victim.state === 'disconnected', 'the end of the connection');
     await has('0 connections');
+    await has('the server API blocked the user');
     await press('Unblock');
     await has('Unblock: done');
+  });
+  await t.test('what causes the most work is listed', async () => {
+    await press('Hot');
+    await has('Users by connections');
+    await page.until(`[...document.querySelectorAll('td button')].some((it) => it.textContent === 'other')`);
+    assert.equal(await page.evaluate(`document.querySelectorAll('img').length`), 0);
   });
   await t.test('a method is called, and its curl line is shown', async () => {
     await press('API');

@@ -80,6 +80,12 @@ const CALLS: &[(&str, &str)] = &[
     ("SetView", r#"{"client":"x","channel":"a","view":{}}"#),
     ("Snapshot", r#"{"node":"none"}"#),
     ("Snapshot", r#"{"node":"none","limit":5000}"#),
+    ("ConnectionLog", r#"{"user":"none","limit":5}"#),
+    ("ConnectionLog", r#"{"client":"x","limit":500}"#),
+    ("ConnectionLog", "{}"),
+    ("PublicationReport", r#"{"report":"00000000000000ff"}"#),
+    ("PublicationReport", r#"{"report":"x"}"#),
+    ("HotLists", r#"{"limit":101}"#),
     ("Disconnect", r#"{"all_users":true,"label_filter":{"key":"a","cmp":"eq","val":"b"}}"#),
     (
         "Unsubscribe",

@@ -13,6 +13,7 @@ use fanwire_node::protocol::Publication;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::publication_report::report_text;
 use super::publish::{PublishResult, client_id, delivery_class};
 use crate::json::{or_default, payload, raw, up_to};
 use crate::{Api, ApiError, Method, json};
@@ -64,6 +65,9 @@ pub struct BroadcastRequest {
     #[serde(deserialize_with = "or_default")]
     #[schemars(regex(pattern = json::DELIVERY))]
     pub delivery: String,
+    /// Fanwire only: count its deliveries in all channels, for `publication_report`.
+    #[serde(deserialize_with = "or_default")]
+    pub report: bool,
 }
 
 /// One response per channel.
@@ -71,6 +75,9 @@ pub struct BroadcastRequest {
 pub struct BroadcastResult {
     /// In the order of the request's channels.
     pub responses: Vec<PublishResponse>,
+    /// With `report`: what `publication_report` takes.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub report: String,
 }
 
 /// The response for one channel: `{"result":{…}}` or `{"error":{…}}`.
@@ -100,6 +107,10 @@ impl Api {
                 tags: request.tags,
                 ..Publication::default()
             };
+            let receipt = match request.report {
+                true => self.node.diagnostics().begin_receipt(now),
+                false => 0,
+            };
             let options = PublishOptions {
                 idempotency_key: request.idempotency_key,
                 skip_history: request.skip_history,
@@ -108,6 +119,7 @@ impl Api {
                 version_epoch: request.version_epoch,
                 exclude_client: client_id(&request.exclude_client)?,
                 delivery: delivery_class(&request.delivery)?,
+                receipt,
             };
             // All publications are sent before the first result is awaited, so that a remote broker gets them together.
             let pending =
@@ -117,7 +129,7 @@ impl Api {
             for published in pending {
                 responses.push(respond(published).await);
             }
-            Ok(BroadcastResult { responses })
+            Ok(BroadcastResult { responses, report: report_text(receipt) })
         })
         .await
     }

@@ -73,7 +73,7 @@ pub struct ConnectionSummary {
     pub state: ConnectionState,
     /// Time of the connect, as Unix time in milliseconds.
     pub connected_at_ms: u64,
-    /// Always -1: the latency is unknown.
+    /// The last round trip of a ping in milliseconds, by the flight recorder; -1 when it is unknown.
     pub ping_pong_latency_ms: i64,
     /// Labels from the token or the connect proxy.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -169,7 +169,7 @@ fn summary(record: ConnectionRecord) -> ConnectionSummary {
         address: record.address,
         state,
         connected_at_ms: record.connected_at_ms,
-        ping_pong_latency_ms: -1,
+        ping_pong_latency_ms: record.ping_ms.map_or(-1, i64::from),
         labels: record.labels,
     }
 }

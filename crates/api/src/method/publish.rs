@@ -12,6 +12,7 @@ use fanwire_node::protocol::Publication;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::publication_report::report_text;
 use crate::error::NO_CHANNEL;
 use crate::json::{is_zero, or_default, payload, raw};
 use crate::{Api, ApiError, Method, json};
@@ -64,6 +65,9 @@ pub struct PublishRequest {
     /// the place receive it. Without a place all subscribers do.
     #[serde(deserialize_with = "or_default")]
     pub place: Option<PlaceInChannel>,
+    /// Fanwire only: count its deliveries, for `publication_report`.
+    #[serde(deserialize_with = "or_default")]
+    pub report: bool,
 }
 
 /// A point of a channel with places.
@@ -87,6 +91,9 @@ pub struct PublishResult {
     /// The stream's epoch; "" without history.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub epoch: String,
+    /// With `report` of publish: what `publication_report` takes.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub report: String,
 }
 
 impl Api {
@@ -106,6 +113,10 @@ impl Api {
                 tags: request.tags,
                 ..Publication::default()
             };
+            let receipt = match request.report {
+                true => self.node.diagnostics().begin_receipt(now),
+                false => 0,
+            };
             let options = PublishOptions {
                 idempotency_key: request.idempotency_key,
                 skip_history: request.skip_history,
@@ -114,6 +125,7 @@ impl Api {
                 version_epoch: request.version_epoch,
                 exclude_client: client_id(&request.exclude_client)?,
                 delivery: delivery_class(&request.delivery)?,
+                receipt,
             };
             let (node, channel) = (&self.node, &request.channel);
             let published = match request.place {
@@ -123,7 +135,7 @@ impl Api {
                 }
                 None => node.channels().publish(channel, publication, options, now),
             };
-            Ok(published.await?.into())
+            Ok(PublishResult { report: report_text(receipt), ..published.await?.into() })
         })
         .await
     }
@@ -131,7 +143,8 @@ impl Api {
 
 impl From<Position> for PublishResult {
     fn from(position: Position) -> Self {
-        Self { offset: position.offset, epoch: position.epoch.to_string() }
+        let (offset, epoch) = (position.offset, position.epoch.to_string());
+        Self { offset, epoch, report: String::new() }
     }
 }
 

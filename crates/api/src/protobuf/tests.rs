@@ -261,7 +261,7 @@ fn check(name: &str, value: &impl Serialize, table: &'static schema::MessageTabl
 
 #[test]
 fn results_have_the_fields_of_their_json() {
-    let published = PublishResult { offset: 1 << 40, epoch: "e".into() };
+    let published = PublishResult { offset: 1 << 40, epoch: "e".into(), report: "f".into() };
     let history =
         HistoryResult { publications: vec![publication()], offset: 9, ..Default::default() };
     let info: ClientInfo = client();
@@ -289,6 +289,7 @@ fn results_have_the_fields_of_their_json() {
                 PublishResponse::Result(PublishResult::default()),
                 PublishResponse::Error(ApiError::UNKNOWN_CHANNEL),
             ],
+            report: "0a".into(),
         }),
         Outcome::History(history),
         Outcome::HistoryRemove(Empty {}),

@@ -81,13 +81,14 @@ async fn every_path_is_served_and_accepts_its_required_fields() {
                 "client" => serde_json::from_str(CLIENT).expect("a text"),
                 "view" => serde_json::json!({"x": 1, "y": 2, "radius": 3}),
                 "channel" if path == "/api/set_view" => "world:a".into(),
+                "report" => "00000000000000ff".into(),
                 _ if is_list => serde_json::json!(["kept:a"]),
                 _ => "kept:a".into(),
             };
             body.insert(field.to_owned(), value);
         }
-        if path == "/api/connections" {
-            body.insert("user".to_owned(), "42".into()); // or a filter, which a schema does not say
+        if path == "/api/connections" || path == "/api/connection_log" {
+            body.insert("user".to_owned(), "42".into()); // or another field, which a schema does not say
         }
         let answer = harness.post(path, Value::Object(body).to_string()).await;
         let is_accepted = answer.status == 200 && !answer.body.contains(r#""code":107"#);

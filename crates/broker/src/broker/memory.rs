@@ -143,6 +143,7 @@ impl Broker for MemoryBroker {
             delta,
             exclude: options.exclude_client,
             class: options.delivery,
+            receipt: options.receipt,
             accepted_at: now,
         };
         // Under the lock, with the LZ parse inside: 1 to 3 µs, or 5 to 30 µs if the channel has a history. Publications must
@@ -243,6 +244,10 @@ impl Broker for MemoryBroker {
 
     fn history_bytes(&self) -> usize {
         self.history_bytes.load(Relaxed)
+    }
+
+    fn visit_histories(&self, visit: &mut dyn FnMut(&str, usize)) {
+        self.stripes.iter().for_each(|stripe| stripe.lock().streams.visit(visit));
     }
 
     fn history_evictions(&self) -> u64 {

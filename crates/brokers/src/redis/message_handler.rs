@@ -99,9 +99,15 @@ impl MessageHandler {
     fn deliver(&self, channel: &str, name: &[u8], record: Bytes, now: Instant) {
         let Some(receiver) = self.receiver.get() else { return };
         match Record::read(record) {
-            Ok(Message::Publication { publication, epoch, delta, excluded, class }) => {
-                let options =
-                    DeliverOptions { epoch, delta, exclude: excluded, class, accepted_at: now };
+            Ok(Message::Publication { publication, epoch, delta, excluded, class, receipt }) => {
+                let options = DeliverOptions {
+                    epoch,
+                    delta,
+                    exclude: excluded,
+                    class,
+                    receipt,
+                    accepted_at: now,
+                };
                 receiver.deliver(channel, publication, options);
             }
             Ok(Message::Change(change, client)) => {

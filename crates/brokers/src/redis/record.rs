@@ -29,6 +29,9 @@ pub(crate) struct Record {
     /// The class of delivery: 0 as the channel's namespace says, 1 reliable, 2 latest.
     #[prost(uint32, tag = "6")]
     delivery: u32,
+    /// Number of the receipt; 0 = none.
+    #[prost(uint64, tag = "7")]
+    receipt: u64,
     /// The record of the previous publication; empty for none.
     #[prost(bytes = "bytes", tag = "14")]
     before: Bytes,
@@ -48,6 +51,7 @@ pub(crate) enum Message {
         delta: Delta,
         excluded: Option<ClientId>,
         class: Option<DeliveryClass>,
+        receipt: u64,
     },
     Change(Change, ClientInfo),
 }
@@ -74,6 +78,7 @@ impl Record {
             excluded: excluded.unwrap_or_default(),
             delta: options.delta,
             delivery: options.delivery.map_or(0, delivery_number),
+            receipt: options.receipt,
             ..Self::default()
         }
     }
@@ -98,6 +103,7 @@ impl Record {
                 excluded,
                 delta,
                 delivery,
+                receipt,
                 before,
                 position,
             } => {
@@ -106,7 +112,7 @@ impl Record {
                 let excluded = read_client(&excluded)?;
                 let delta = Delta::candidate(delta, data_of(before).as_ref());
                 let class = read_delivery(delivery);
-                Ok(Message::Publication { publication, epoch, delta, excluded, class })
+                Ok(Message::Publication { publication, epoch, delta, excluded, class, receipt })
             }
             Self { publication: None, joined: Some(client), left: None, .. } => {
                 Ok(Message::Change(Change::Join, client))
@@ -163,6 +169,7 @@ impl RecordBody for Record {
             + protobuf::text_length(&self.excluded)
             + protobuf::number_length(self.delta.into())
             + protobuf::number_length(self.delivery.into())
+            + protobuf::number_length(self.receipt)
     }
 
     fn put(&self, out: &mut impl BufMut) {
@@ -175,6 +182,7 @@ impl RecordBody for Record {
         protobuf::put_text(4, &self.excluded, out);
         protobuf::put_number(5, self.delta.into(), out);
         protobuf::put_number(6, self.delivery.into(), out);
+        protobuf::put_number(7, self.receipt, out);
     }
 }
 

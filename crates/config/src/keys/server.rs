@@ -71,6 +71,8 @@ rows! { SERVER: Config;
         "File that log lines are appended to; empty means stderr.";
     "log.format", Kind::Choice(&["auto", "json", "text"]), "auto" => [log.format],
         "Form of log lines: JSON objects, or text; auto means text on a terminal and JSON otherwise.";
+    "recorder.memory_max", integer(0, 1 << 40), "33554432" => (|config, value| config.node.recorder_memory_max = usize::try_from(u64::from_value(value)).unwrap_or(usize::MAX)),
+        "Fanwire only: bytes of the flight recorder, which keeps the last events of connections for connection_log, of the newest ones first; about 1 KB each, 0 switches it off.";
     "engine.type", Kind::Choice(&["memory", "redis"]), "memory" => (set_engine),
         "Where publications, history and presence meet: in memory for one server, in Redis for several that act as one.";
     "engine.redis.address", LIST, "redis://127.0.0.1:6379" => [engine.redis.address],

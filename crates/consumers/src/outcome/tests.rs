@@ -27,7 +27,7 @@ fn a_broadcast_is_tried_again_for_one_channel() {
         let published = PublishResponse::Result(PublishResult::default());
         let errors = errors.into_iter().map(PublishResponse::Error);
         let responses = std::iter::once(published).chain(errors).collect();
-        let result = Ok(Outcome::Broadcast(BroadcastResult { responses }));
+        let result = Ok(Outcome::Broadcast(BroadcastResult { responses, ..Default::default() }));
         assert_eq!(Verdict::of(&result), expected);
     }
 }

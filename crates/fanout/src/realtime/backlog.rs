@@ -11,7 +11,9 @@ use std::{
     time::Instant,
 };
 
-use fanwire_node::{Broadcast, DeltaMode, MovedSubscription, NamespaceId, SubscriptionIndex};
+use fanwire_node::{
+    Broadcast, DeltaMode, MovedSubscription, NamespaceId, Receipt, SubscriptionIndex,
+};
 use hashbrown::HashMap;
 
 pub use counters::BacklogCounters;
@@ -176,8 +178,9 @@ impl Backlog {
         counters[usize::from(channel.namespace.0)].subscriptions.subtract(1);
         self.order.retain(|at| *at != subscription);
         let waiting = channel.waiting.into_values();
-        let reliable =
-            Vec::from_iter(waiting.filter(|waiting| waiting.broadcast.latest().is_none()));
+        let (reliable, latest): (Vec<_>, Vec<_>) =
+            waiting.partition(|waiting| waiting.broadcast.latest().is_none());
+        latest.iter().filter_map(Waiting::receipt).for_each(|receipt| receipt.drop_one());
         self.reliable_bytes -= reliable.iter().map(Waiting::bytes).sum::<usize>();
         reliable
     }
@@ -196,7 +199,8 @@ impl ChannelBacklog {
             let key = waiting.broadcast.conflation_key();
             match self.newest.get_mut(key) {
                 Some(replaced) => {
-                    self.waiting.remove(&std::mem::replace(replaced, number));
+                    let old = self.waiting.remove(&std::mem::replace(replaced, number));
+                    old.iter().filter_map(Waiting::receipt).for_each(|receipt| receipt.replace());
                     counters.conflated.add(1);
                 }
                 None => {
@@ -216,11 +220,16 @@ impl ChannelBacklog {
         let oldest = self.waiting.iter().find(is_latest).map(|(number, _)| *number);
         if let Some(dropped) = oldest.and_then(|number| self.waiting.remove(&number)) {
             self.newest.remove(dropped.broadcast.conflation_key());
+            dropped.receipt().into_iter().for_each(|receipt| receipt.replace());
         }
     }
 }
 
 impl Waiting {
+    fn receipt(&self) -> Option<&Receipt> {
+        self.broadcast.receipt().map(Arc::as_ref)
+    }
+
     /// Approximate bytes in memory and on the wire.
     fn bytes(&self) -> usize {
         self.broadcast.publication().data.len() + WAITING_BYTES

@@ -17,6 +17,7 @@ use fanwire_shard::{Budget, Compression, ShardSettings};
 
 mod disconnects;
 mod latest;
+mod receipts;
 mod server;
 mod unidirectional;
 mod wall_clock;

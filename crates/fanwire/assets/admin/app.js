@@ -184,6 +184,29 @@ function channelSection(name) {
   return el('section', {}, el('h2', {}, `Channel ${name}`), el('div', { className: 'row' }, el('button', { onclick: () => shown(load, body) }, 'Read again'), removal), body);
 }
 
+/** Lists of what causes the most work. The server counts rates only while somebody looks. */
+function hotView() {
+  const body = el('div');
+  const to = (view) => ({ name }) => el('button', { className: 'link', onclick: () => go(view, name) }, name);
+  const plain = ({ name }) => name || 'without a namespace';
+  const client = ({ name, user }) => el('span', {}, userLink(user), ` ${name}`);
+  const lists = [
+    ['publications', 'Channels by publications', 'a second', to('channels')], ['deliveries', 'Channels by deliveries', 'a second', to('channels')],
+    ['history', 'Channels by history', 'bytes', to('channels')], ['namespaces', 'Namespaces by history', 'bytes', plain],
+    ['users', 'Users by connections', 'connections', ({ name }) => userLink(name)],
+    ['queues', 'Clients by queue', 'bytes', client], ['refusals', 'Clients by refused commands', 'refusals', client]];
+  const refresh = async () => {
+    const result = await call('hot_lists');
+    const sections = lists.map(([key, title, unit, name]) => {
+      const rows = result[key].map((item) => el('tr', {}, cell(name(item), 'text'), cell(number(Math.round(item.value * 10) / 10), 'number')));
+      return el('section', {}, el('h2', {}, title), table([['Name'], [unit, 'number']], rows, 'None.'));
+    });
+    const since = result.seconds > 0 ? `Rates of the last ${duration(result.seconds)}.` : 'Rates are counted from now on.';
+    body.replaceChildren(el('p', { className: 'soft' }, since), el('div', { className: 'lists' }, ...sections));
+  };
+  return { content: [body], refresh };
+}
+
 const userLink = (user) => (user ? el('button', { className: 'link', onclick: () => go('users', user) }, user) : 'anonymous');
 
 function usersView([selected = '']) {
@@ -207,10 +230,25 @@ function usersView([selected = '']) {
       action('Invalidate tokens', `Make all tokens of ${id} invalid that were issued before now?`, async () => (await call('invalidate_user_tokens', { user: id }), load())),
     ];
     const heads = [['Client'], ['Transport'], ['Application'], ['Since'], ['Channels'], ['']];
-    body.replaceChildren(el('p', {}, `${number(connections.length)} connections${since ? `, ${since}` : ''}`), el('div', { className: 'row' }, ...actions), table(heads, rows, 'This user has no connection.'));
+    const logs = el('div');
+    shown(async () => logs.replaceChildren(...logSections((await call('connection_log', { user: id })).logs)), logs);
+    body.replaceChildren(el('p', {}, `${number(connections.length)} connections${since ? `, ${since}` : ''}`), el('div', { className: 'row' }, ...actions), table(heads, rows, 'This user has no connection.'), el('h2', {}, 'What happened'), logs);
   };
   const form = el('form', { className: 'row', onsubmit: submitted(load, body) }, user.label, el('button', { className: 'main' }, 'Find'));
   return { content: [el('section', {}, el('h2', {}, 'Connections of a user'), form, body)], start: () => selected && shown(load, body) };
+}
+
+/** The last events of connections, the newest connection first. */
+function logSections(logs) {
+  if (!logs.length) return [el('p', { className: 'soft' }, 'Nothing was recorded in the last hour, or recorder.memory_max is 0.')];
+  const at = (ms) => new Date(ms).toLocaleTimeString();
+  return logs.map((log, index) => {
+    const rows = log.events.map(({ at_ms: ms, event, count, ...about }) =>
+      el('tr', {}, cell(at(ms), 'number'), cell(count > 1 ? `${event} × ${count}` : event), cell(Object.entries(about).map(([key, value]) => `${key} ${value}`).join(', '), 'text')));
+    const end = log.ended_ms ? `–${at(log.ended_ms)}` : ', open';
+    const title = `${at(log.opened_ms)}${end}: ${log.transport} from ${log.address ?? 'an unknown address'} on ${log.node}, ping ${log.ping_ms ?? '–'} ms`;
+    return el('details', { open: index === 0 }, el('summary', {}, title), el('p', { className: 'soft' }, log.client), table([['Time', 'number'], ['Event'], ['About']], rows, 'No event is left.'));
+  });
 }
 
 const TEMPLATES = {
@@ -227,6 +265,9 @@ const TEMPLATES = {
   channels: { pattern: 'news*' },
   info: {},
   connections: { user: '42' },
+  connection_log: { user: '42' },
+  hot_lists: { limit: 10 },
+  publication_report: { report: 'from publish with "report": true' },
   get_user_status: { users: ['42'] },
   update_user_status: { users: ['42'], state: '' },
   delete_user_status: { users: ['42'] },
@@ -257,7 +298,7 @@ function apiView() {
   return { content: [el('section', {}, el('h2', {}, 'Call the server API'), form, curl, answer)], start: () => method.dispatchEvent(new Event('change')) };
 }
 
-const VIEWS = { nodes: ['Nodes', nodesView], channels: ['Channels', channelsView], users: ['Users', usersView], api: ['API', apiView] };
+const VIEWS = { nodes: ['Nodes', nodesView], channels: ['Channels', channelsView], hot: ['Hot', hotView], users: ['Users', usersView], api: ['API', apiView] };
 
 /** Runs a part of a view, and shows its error where its content would be. */
 async function shown(run, place) {

@@ -20,6 +20,7 @@ use super::subscribe::{self, Finished, Progress, SubscribeParameters};
 use super::{CommandContext, CommandStep, StepResult};
 use crate::channel::{NamesOthers, SubscribeDecision, Who};
 use crate::encode_job::{Encoded, ReplySource};
+use crate::flight_log;
 use crate::hooks::{ClientReport, ConnectEvent, ConnectGrant, Decision};
 use crate::last_event_id::{self, Unresumed};
 use crate::pending::{
@@ -50,6 +51,8 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: ConnectRequest) 
     session.grant = grant;
     context.session_table.set_app(context.key.index, (&request.name, &request.version), labels);
     let resume = resume(context, &channels);
+    flight_log::begin(context.node, context.session_table, context.key, context.now);
+    context.backlog.begins_log = true;
     let mut pending_channels = Vec::with_capacity(channels.len());
     for (number, (channel, grant)) in channels.into_iter().enumerate() {
         let requested = request.subs.get(&channel);
@@ -253,6 +256,7 @@ fn admit(context: &mut CommandContext<'_>, user: Arc<str>, terms: &ConnectTerms)
     session.set_connected_at(unix_ms);
     session.expire_at = terms.lifetime.expire_at.unwrap_or(NO_EXPIRY);
     session.beat_at = first_ping;
+    flight_log::connected(context.node, context.session_table, context.key.index, context.now);
 }
 
 /// A random moment in the second half of an interval, so that simultaneous connects do not ping at the same time.

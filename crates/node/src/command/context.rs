@@ -17,6 +17,7 @@ use crate::channel::Who;
 use crate::counters::CommandKind;
 use crate::deadlines;
 use crate::encode_job::{EncodeJob, Encoded, ReplySource};
+use crate::flight_log;
 use crate::hooks::{Decision, Rejection};
 use crate::index::{MovedSubscription, SubscriptionIndex};
 use crate::last_event_id::Unresumed;
@@ -76,6 +77,8 @@ pub(crate) struct Backlog {
     pub(crate) ended: Vec<MovedSubscription>,
     /// Bytes of payloads that were searched for patches.
     pub(crate) compared: usize,
+    /// The flight log of the session began, and has no address yet.
+    pub(crate) begins_log: bool,
     /// The command was refused, and is to be logged.
     pub(crate) refused: Option<Box<Refused>>,
 }
@@ -242,6 +245,7 @@ impl<'a> CommandContext<'a> {
         let name = self.command.map_or("", CommandKind::name);
         let kind = format!("{name} {}", refusal.code());
         let refused = refusal.refused(self.command, None);
+        flight_log::refused(self.node, self.session_table, self.key.index, &refused, self.now);
         let user = excerpt(&self.session().user);
         let event = RefusalEvent {
             kind: &kind,

@@ -6,6 +6,7 @@
 use fanwire_protocol::{Reply, UnsubscribeRequest, UnsubscribeResult};
 
 use super::{CommandContext, ReplyResult, named};
+use crate::flight_log;
 use crate::session_effects;
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: UnsubscribeRequest) -> ReplyResult {
@@ -13,6 +14,9 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: UnsubscribeReque
     let (node, index) = (context.node, context.key.index);
     let mut ended = session_effects::end_view(node, context.session_table, index, &request.channel);
     if let Some(own) = context.subscription_to(&request.channel) {
+        let unsubscribed = (index, request.channel.as_str());
+        let (table, now) = (&mut *context.session_table, context.now);
+        flight_log::unsubscribed(node, table, unsubscribed, None, now);
         ended.push(session_effects::end_subscription(node, context.session_table, index, own));
     }
     context.backlog.ended = ended;

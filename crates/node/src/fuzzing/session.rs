@@ -34,7 +34,7 @@ pub fn sessions(bytes: &[u8], now: Instant) {
             3 => {
                 harness.node.handle_message(&[&[1], bytes].concat(), harness.now);
             }
-            _ => harness.hub.pong(key(usize::from(whose) & 1)),
+            _ => harness.hub.pong(key(usize::from(whose) & 1), harness.now),
         }
         harness.settle();
     }

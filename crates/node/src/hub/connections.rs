@@ -5,6 +5,8 @@
 
 use fanwire_cluster::{ConnectionRecord, ConnectionSelector, TokenRecord};
 
+use fanwire_recorder::FlightLog;
+
 use super::selection::matching;
 use crate::connection_list::ConnectionList;
 use crate::outbox::Outbox;
@@ -25,7 +27,9 @@ pub(super) fn list(
         if list.wants(&client) {
             let address = out.address(key).map(|address| address.ip().to_string());
             let address = address.unwrap_or_default();
-            list.add(client, ConnectionRecord { address, ..record(session_table, session) });
+            let ping_ms = session_table.recorder.log(key.index).and_then(FlightLog::ping_ms);
+            let record = record(session_table, session);
+            list.add(client, ConnectionRecord { address, ping_ms, ..record });
         }
     }
 }
@@ -70,6 +74,7 @@ fn record(session_table: &SessionTable, session: &Session) -> ConnectionRecord {
         user: session.user.as_ref().to_owned(),
         meta: session.context.as_ref().map(|context| context.meta.clone()).unwrap_or_default(),
         address: String::new(),
+        ping_ms: None,
         token: session.grant.as_ref().and_then(|grant| grant.token.as_ref()).map(token),
     }
 }

@@ -41,7 +41,13 @@ impl Hub {
         let lagging = checks::lagging(&self.node, &self.session_table, broadcast, now);
         self.end_lost(&lagging, out);
         let moment = self.node.clock().moment(now);
+        let hot_channels = self.node.diagnostics().hot_channels();
+        let before = hot_channels.is_on().then(|| self.session_table.counters.deliveries.value());
         let failed = deliver(&mut self.session_table, broadcast, moment, out);
+        if let Some(before) = before {
+            let deliveries = self.session_table.counters.deliveries.value() - before;
+            hot_channels.count_deliveries(broadcast.channel(), deliveries);
+        }
         self.end_lost(&failed.lost, out);
         self.disconnect_all(&failed.unreadable, &Disconnect::INAPPROPRIATE_PROTOCOL, out);
     }

@@ -9,6 +9,7 @@ use std::time::Instant;
 use fanwire_protocol::Disconnect;
 use fanwire_telemetry::{RefusalEvent, excerpt};
 
+use crate::flight_log;
 use crate::node::{Node, RefusalLevel};
 use crate::outbox::Outbox;
 use crate::refusal::{Refused, cause_of_disconnect};
@@ -88,6 +89,7 @@ pub(super) fn log_disconnect(
         client,
         user,
         address = of_peer.map(display),
+        events = flight_log::summary(session_table, key.index, code).map(display),
         "disconnected a client"
     );
 }

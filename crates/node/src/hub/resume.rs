@@ -73,6 +73,11 @@ impl Hub {
     ) -> usize {
         let mut bytes = backlog.compared;
         let mut positions = backlog.positions.into_iter();
+        if backlog.begins_log
+            && let Some(address) = out.address(key)
+        {
+            self.session_table.recorder.set_address(key.index, address.ip());
+        }
         backlog.ended.into_iter().for_each(|moved| out.ended(key.index, moved));
         if let Some(refused) = backlog.refused {
             refusals::log_command(&self.session_table, key, &refused, out);

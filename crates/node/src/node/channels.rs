@@ -23,6 +23,7 @@ use crate::channel::check_data;
 use crate::clock::Clock;
 use crate::deliver::BroadcastRouter;
 use crate::glob::Glob;
+use crate::hot_channels::HotChannels;
 use crate::registry::Registry;
 use crate::settings::{CurrentSettings, NodeSettings};
 use crate::tiles::{is_tile, tile_channel};
@@ -35,6 +36,7 @@ pub struct Channels {
     pub(super) registry: Arc<Registry>,
     pub(super) router: Arc<BroadcastRouter>,
     pub(super) broker: Arc<dyn Broker>,
+    pub(super) hot_channels: Arc<HotChannels>,
     pub(super) presence: Arc<dyn Presence>,
     pub(super) cluster: Arc<Cluster>,
     /// `client.presence_ttl`.

@@ -55,6 +55,7 @@ impl Node {
                 let own = self.users.own_connections(target, range);
                 self.users.answer_connections(to, survey, own);
             }
+            Task::AnswerDiagnostics { to, survey } => self.diagnostics.answer(to, survey, now),
             Task::ReceiveOccupancy { from, report } => {
                 if let Some(receive) = &self.hooks().occupancy {
                     receive(from, report);
@@ -105,6 +106,7 @@ impl Node {
             | ControlCommand::Survey(_)
             | ControlCommand::UserSurvey(_)
             | ControlCommand::ConnectionSurvey(_)
+            | ControlCommand::DiagnosticSurvey(_)
             | ControlCommand::SurveyChannels(_)
             | ControlCommand::Occupancy(_) => {
                 unreachable!("the cluster keeps these to itself")

@@ -48,6 +48,11 @@ impl Users {
         }
     }
 
+    /// All users with the numbers of their connections.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (&Arc<str>, usize)> {
+        self.heads.keys().map(|user| (user, self.of(user).count()))
+    }
+
     /// The connections of a user.
     pub(crate) fn of(&self, user: &str) -> impl Iterator<Item = u32> + '_ {
         let first = self.heads.get(user).copied();

@@ -13,8 +13,8 @@ use fanwire_auth::Overrides;
 use fanwire_broker::{Answer, BrokerError, Bus, ClientId, PublishOptions};
 use fanwire_node::area::{Place, Shape, View};
 use fanwire_node::{
-    ConnectionRange, ConnectionRecord, ConnectionSelector, Meters, Node, Reading, ReadingKind,
-    Renewal, ServerSubscription, UserStatus,
+    ConnectionLogQuery, ConnectionRange, ConnectionRecord, ConnectionSelector, DiagnosticQuestion,
+    Meters, Node, Reading, ReadingKind, Renewal, ServerSubscription, UserStatus,
 };
 use fanwire_protocol::{Disconnect, ErrorCode, Publication};
 
@@ -95,6 +95,32 @@ fn an_unsubscribe_and_a_disconnect_reach_connections_of_every_node() {
         "#
         ));
     }
+}
+
+#[test]
+fn every_node_answers_a_question_for_diagnosis() {
+    let mut worlds = cluster(&["ada", "bob"]);
+    let (node, now) = (Arc::clone(&worlds[0].node), worlds[0].now);
+    let mut ask = |question: DiagnosticQuestion| {
+        let answer = node.diagnostics().ask(question, now);
+        worlds.iter_mut().for_each(World::settle);
+        answer.wait().expect("both nodes answer")
+    };
+    let query = ConnectionLogQuery { user: Some(String::new()), limit: 9, ..Default::default() };
+    let answers = ask(DiagnosticQuestion::ConnectionLogs(query));
+    let names: Vec<_> = answers.iter().map(|answer| answer.node.as_str()).collect();
+    assert_eq!(names, ["ada", "bob"]);
+    for answer in &answers {
+        assert_eq!(answer.logs.len(), 1);
+        assert_eq!(answer.logs[0].events.last().expect("it subscribed").text, "news");
+    }
+    let answers = ask(DiagnosticQuestion::HotLists(5));
+    let hot = answers.iter().filter_map(|answer| answer.hot.as_ref());
+    assert_eq!(hot.map(|hot| hot.users[0].value).collect::<Vec<_>>(), [1, 1]);
+
+    let receipt = node.diagnostics().begin_receipt(now);
+    let answers = ask(DiagnosticQuestion::Receipt(receipt));
+    assert_eq!(answers.iter().map(|it| it.receipt.is_some()).collect::<Vec<_>>(), [true, false]);
 }
 
 #[test]

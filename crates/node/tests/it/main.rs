@@ -16,6 +16,7 @@ mod encode_jobs;
 mod exclusion;
 mod expiry;
 mod filters;
+mod flight_log;
 mod growing;
 mod history;
 mod hooks;

@@ -27,7 +27,13 @@ fn bytes_per_connection(channel: impl Fn(u32) -> String) -> u64 {
     bytes_per_connection_with(options(|_| {}), channel)
 }
 
-fn bytes_per_connection_with(options: Options, channel: impl Fn(u32) -> String) -> u64 {
+/// Heap bytes without the flight recorder, whose own bound is tested below.
+fn bytes_per_connection_with(mut options: Options, channel: impl Fn(u32) -> String) -> u64 {
+    options.recorder_memory_max = 0;
+    recorded_bytes(options, channel)
+}
+
+fn recorded_bytes(options: Options, channel: impl Fn(u32) -> String) -> u64 {
     let mut world = World::with_shards(options, 1);
     let allocated = measure(|| {
         for index in 0..CONNECTIONS {
@@ -156,7 +162,7 @@ fn presence_costs_its_members_half_a_kilobyte_and_others_nothing() {
 
 #[test]
 fn a_forgotten_connection_leaves_nothing_behind_but_room() {
-    let mut world = World::with_shards(options(|_| {}), 1);
+    let mut world = World::with_shards(options(|options| options.recorder_memory_max = 0), 1);
     let round = |world: &mut World| {
         for index in 0..100 {
             connect_and_subscribe(world, index, &format!("channel-{index}"));
@@ -169,6 +175,17 @@ fn a_forgotten_connection_leaves_nothing_behind_but_room() {
     round(&mut world);
     let second = measure(|| round(&mut world));
     assert!(second.bytes_current <= 0, "{} bytes are left", second.bytes_current);
+}
+
+#[test]
+fn the_flight_recorder_costs_a_quiet_connection_a_third_of_a_kilobyte_within_its_bound() {
+    let without = bytes_per_connection(|_| "news".into());
+    let with = recorded_bytes(options(|_| {}), |_| "news".into());
+    assert!(with <= without + 400, "{with} bytes, {without} without it");
+    let bounded = options(|options| options.recorder_memory_max = 100 << 10);
+    let bounded = recorded_bytes(bounded, |_| "news".into());
+    // 41 bytes are the bound, and tables have room.
+    assert!(bounded <= without + 60, "{bounded} bytes, {without} without it");
 }
 
 #[test]

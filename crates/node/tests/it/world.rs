@@ -150,8 +150,8 @@ impl World {
 
     /// A native pong frame.
     pub(crate) fn pong_frame(&mut self, name: &str) {
-        let key = self.key(name);
-        self.shard_of(name).hub.pong(key);
+        let (key, now) = (self.key(name), self.now);
+        self.shard_of(name).hub.pong(key, now);
     }
 
     /// Returns the next message that a peer has not read yet: JSON, `ping frame`, or `x CODE REASON`.

@@ -35,6 +35,9 @@ impl ConnectionWriter {
         // In other phases this would drop a queued close frame.
         let Some(connection) = open(&mut self.connections, key) else { return };
         let queued_bytes = connection.queue.bytes();
+        if end == CloseCause::Slow {
+            self.stalls.push((key, queued_bytes));
+        }
         connection.queue.drop_unwritten(connection.unsent_records(), &mut self.sockets.lists);
         if connection.queue.bytes() < queued_bytes {
             connection.window.lost();
@@ -136,6 +139,7 @@ impl ConnectionWriter {
     fn note_closed(&mut self, key: SlotKey, was: Phase, end: CloseCause) {
         if was == Phase::Open {
             self.release(key);
+            self.observed.end(key.index);
             self.closed.push((key, end));
         }
     }

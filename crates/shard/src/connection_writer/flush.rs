@@ -19,7 +19,12 @@ impl ConnectionWriter {
             && std::mem::take(&mut connection.is_blocked)
         {
             self.counters.blocked.subtract(1);
+            let key = connection.key(index);
+            self.stalls.push((key, connection.queue.bytes()));
             self.flush_one(index);
+            if self.connections.get(index as usize).is_some_and(|one| one.queue.is_empty()) {
+                self.stalls.push((key, 0));
+            }
         }
     }
 
@@ -87,7 +92,13 @@ impl ConnectionWriter {
     pub(super) fn flush_one(&mut self, index: u32) {
         let Some(connection) = self.connections.get_mut(index as usize) else { return };
         (connection.is_dirty, connection.is_delayed) = (false, false);
-        if self.sockets.write(connection).is_err() {
+        let queued_bytes = connection.queue.bytes();
+        let result = self.sockets.write(connection);
+        if !self.observed.is_empty() {
+            let (left, turn) = (connection.queue.bytes(), self.counters.turns.value());
+            self.observed.written(index, queued_bytes.saturating_sub(left), left, turn);
+        }
+        if result.is_err() {
             let key = connection.key(index);
             return self.abort(key);
         }
@@ -110,10 +121,11 @@ impl ConnectionWriter {
     /// Marks a connection whose socket did not take all bytes.
     fn blocked(&mut self, index: u32) {
         let connection = &mut self.connections[index as usize];
+        let key = connection.key(index);
         if !std::mem::replace(&mut connection.is_blocked, true) {
             self.counters.blocked.add(1);
+            self.stalls.push((key, connection.queue.bytes()));
         }
-        let key = connection.key(index);
         let (list, timeout) = match connection.transport {
             Transport::UniWebSocket => (1, self.settings.uni_websocket.write_timeout),
             _ => (0, self.settings.write_timeout),

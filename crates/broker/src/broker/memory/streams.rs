@@ -134,6 +134,11 @@ impl Streams {
         }
     }
 
+    /// Calls `visit` with each channel and its bytes.
+    pub(super) fn visit(&self, visit: &mut dyn FnMut(&str, usize)) {
+        self.slab.iter().for_each(|(_, named)| visit(&named.channel, named.bytes()));
+    }
+
     /// Number of streams.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {

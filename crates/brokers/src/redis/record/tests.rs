@@ -47,6 +47,7 @@ fn a_publication_comes_back_whole_with_its_position() {
     let options = PublishOptions {
         exclude_client: someone,
         delivery: Some(DeliveryClass::Latest),
+        receipt: u64::MAX,
         ..PublishOptions::default()
     };
     let record = written(&Record::of_publication(publication.clone(), &options));
@@ -59,6 +60,7 @@ fn a_publication_comes_back_whole_with_its_position() {
             delta: Delta::Off,
             excluded: someone,
             class: Some(DeliveryClass::Latest),
+            receipt: u64::MAX,
         })
     );
     assert_eq!(Record::read_stored(record.into(), 7), Ok(Publication { offset: 7, ..publication }));
@@ -74,6 +76,7 @@ fn a_place_that_the_caller_gave_is_not_written() {
         delta: Delta::Off,
         excluded: None,
         class: None,
+        receipt: 0,
     };
     assert_eq!(Record::read(record.into()), Ok(bare));
 }

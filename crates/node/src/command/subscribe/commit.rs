@@ -14,6 +14,7 @@ use crate::command::{Backlog, CommandContext};
 use crate::deadlines;
 use crate::delta;
 use crate::encode_job::{self, Encoded, ReplySource};
+use crate::flight_log;
 use crate::hooks::ClientReport;
 use crate::index::SubscriptionIndex;
 use crate::pending::{BufferedMessages, Large, PendingChannel};
@@ -104,8 +105,7 @@ fn commit_encoded(
             for mut pending_channel in channels {
                 let Large { top, recovered, missed } =
                     pending_channel.large.take().expect(COMPLETE);
-                add_subscription(context, pending_channel, top, missed);
-                count(context, recovered, missed);
+                add_subscription(context, pending_channel, top, (recovered, missed));
             }
             Ok(messages)
         }
@@ -130,21 +130,22 @@ fn commit(
         context.session_table.counters.count_deltas(saved);
     }
     let (missed, recovered) = (result.publications.len(), pending_channel.outcome());
-    add_subscription(context, pending_channel, top, missed);
-    count(context, recovered, missed);
+    add_subscription(context, pending_channel, top, (recovered, missed));
     result
 }
 
 /// Adds a subscription: later publications are delivered, after the buffered ones, which the context delivers. Its
-/// join comes through the inbox, so after the reply, which contains `missed` recovered publications.
+/// join comes through the inbox, so after the reply, which contains `missed` recovered publications; `recovered` is the
+/// result of its recovery, if it requested one.
 fn add_subscription(
     context: &mut CommandContext<'_>,
     pending_channel: PendingChannel,
     top: Position,
-    missed: usize,
+    (recovered, missed): (Option<Result<(), Unrecovered>>, usize),
 ) {
     let PendingChannel {
         channel,
+        claimed,
         server_side,
         terms,
         tracking,
@@ -195,6 +196,10 @@ fn add_subscription(
     if visibility.announced {
         session_effects::announce(node, context.session_table, index, own);
     }
+    let numbers = [claimed.map_or(0, |claimed| claimed.offset), top.offset];
+    let (table, now) = (&mut *context.session_table, context.now);
+    flight_log::subscribed(node, table, (index, &channel), (recovered, numbers), now);
+    count(context, recovered, missed);
     report_subscribed(context, own, &channel, requested_data);
     if let Some(view) = view {
         // It was checked when the subscribe began, and a new viewer leaves no tile.

@@ -54,6 +54,7 @@ impl Channels {
             delta: namespace.allows_delta(Namespace::FOSSIL),
             limits: namespace.append,
         };
+        self.hot_channels.count_publication(channel);
         self.broker.append(channel, append, retention, now).map_err(temporary)
     }
 }

@@ -88,6 +88,7 @@ impl Channels {
         now: Instant,
     ) -> Answer<Position, ErrorCode> {
         let publication = Publication { time: self.time(now), ..publication };
+        self.hot_channels.count_publication(channel);
         self.broker.publish(channel, publication, options, retention, now).map_err(temporary)
     }
 

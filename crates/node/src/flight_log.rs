@@ -1,0 +1,212 @@
+//! Events of sessions, as the flight recorder of their shard keeps them.
+//! In: what happens to a session, `now` → out: stored events; a text for the log; logs for the server API.
+//! Uses: the recorder, the session, Unix time of the node. Never: decides, sends.
+//! Change here: what is recorded. How it is stored is in the crate `recorder`.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use fanwire_cluster::{ConnectionLogQuery, ConnectionLogRecord, LoggedEvent};
+use fanwire_protocol::{Disconnect, UnsubscribeCode};
+use fanwire_recorder::{ConnectionFacts, FlightEvent, FlightEventKind, FlightLog, StoredEvent};
+use fanwire_telemetry::excerpt;
+use uuid::Uuid;
+
+use crate::node::Node;
+use crate::recovery::Unrecovered;
+use crate::refusal::{Refused, cause_of_disconnect};
+use crate::session::ConnectionKey;
+use crate::session_table::SessionTable;
+
+/// Begins the log of a session whose user is known.
+pub(crate) fn begin(
+    node: &Node,
+    session_table: &mut SessionTable,
+    key: ConnectionKey,
+    now: Instant,
+) {
+    let bytes_max = node.diagnostics().recorder_bytes_max();
+    let Some(session) = session_table.session(key).filter(|_| bytes_max > 0) else { return };
+    let facts = ConnectionFacts {
+        client: session.id.as_u128(),
+        user: session.user.clone(),
+        address: None,
+        transport: session.app.transport,
+    };
+    session_table.recorder.begin(key.index, facts, node.clock().unix_ms(now), bytes_max);
+}
+
+/// A session is connected.
+pub(crate) fn connected(node: &Node, session_table: &mut SessionTable, index: u32, now: Instant) {
+    let Some(session) = session_table.at(index) else { return };
+    let app = session.app.clone();
+    let connect = FlightEvent::new(FlightEventKind::Connect, &app.name);
+    let connect = FlightEvent { detail: &app.version, ..connect };
+    session_table.recorder.record(index, connect, node.clock().unix_ms(now));
+}
+
+/// A session is subscribed; `recovered` is the result of its recovery from the first of the offsets to the second, if it
+/// requested one.
+pub(crate) fn subscribed(
+    node: &Node,
+    session_table: &mut SessionTable,
+    (index, channel): (u32, &str),
+    (recovered, numbers): (Option<Result<(), Unrecovered>>, [u64; 2]),
+    now: Instant,
+) {
+    let (kind, detail) = match recovered {
+        None => (FlightEventKind::Subscribe, ""),
+        Some(Ok(())) => (FlightEventKind::Recover, ""),
+        Some(Err(cause)) => (FlightEventKind::Unrecovered, cause.name()),
+    };
+    let numbers = if recovered.is_some() { numbers } else { [0, 0] };
+    let event = FlightEvent { numbers, detail, ..FlightEvent::new(kind, channel) };
+    session_table.recorder.record(index, event, node.clock().unix_ms(now));
+}
+
+/// A subscription ended, by the client or with a code of the server.
+pub(crate) fn unsubscribed(
+    node: &Node,
+    session_table: &mut SessionTable,
+    (index, channel): (u32, &str),
+    code: Option<UnsubscribeCode>,
+    now: Instant,
+) {
+    let code = code.map_or(0, |code| code.code);
+    let event = FlightEvent { code, ..FlightEvent::new(FlightEventKind::Unsubscribe, channel) };
+    session_table.recorder.record(index, event, node.clock().unix_ms(now));
+}
+
+/// A command of a session was refused.
+pub(crate) fn refused(
+    node: &Node,
+    session_table: &mut SessionTable,
+    index: u32,
+    refused: &Refused,
+    now: Instant,
+) {
+    let Refused { code, command, cause, error, .. } = refused;
+    let text = if cause.is_empty() { error } else { cause };
+    let event = FlightEvent::new(FlightEventKind::Refuse, text);
+    let event = FlightEvent { code: *code, detail: command, ..event };
+    session_table.recorder.record(index, event, node.clock().unix_ms(now));
+}
+
+/// A pong arrived. The time of its ping follows from that of the next one.
+pub(crate) fn pong(
+    node: &Node,
+    session_table: &mut SessionTable,
+    key: ConnectionKey,
+    now: Instant,
+) {
+    let Some(session) = session_table.session(key) else { return };
+    let interval = node.options().client.ping_interval;
+    let next_ping = node.clock().instant(session.beat_at);
+    let pinged_at = next_ping.and_then(|next_ping| next_ping.checked_sub(interval));
+    let Some(pinged_at) = pinged_at else { return };
+    let round_trip = now.saturating_duration_since(pinged_at).as_millis();
+    let round_trip = round_trip.try_into().unwrap_or(u32::MAX);
+    session_table.recorder.ping(key.index, round_trip, node.clock().unix_ms(now));
+}
+
+/// A session ends.
+pub(crate) fn closed(
+    node: &Node,
+    session_table: &mut SessionTable,
+    key: ConnectionKey,
+    disconnect: &Disconnect,
+    now: Instant,
+) {
+    if session_table.session(key).is_none() {
+        return;
+    }
+    let cause = cause_of_disconnect(disconnect.code);
+    let text = if cause.is_empty() { &*disconnect.reason } else { cause };
+    let event = FlightEvent::new(FlightEventKind::Close, text);
+    let event = FlightEvent { code: disconnect.code.into(), ..event };
+    session_table.recorder.end(key.index, event, node.clock().unix_ms(now));
+}
+
+/// The last events of a connection that ends with a code whose cause is the client or its network, for the log.
+pub(crate) fn summary(session_table: &SessionTable, index: u32, code: u16) -> Option<String> {
+    if !SUMMARISED.contains(&code) {
+        return None;
+    }
+    let log = session_table.recorder.log(index)?;
+    let events: Vec<_> = log.events().collect();
+    // Writing to a String does not fail.
+    let mut text = String::new();
+    for stored in &events[events.len().saturating_sub(SUMMARY_EVENTS)..] {
+        let StoredEvent { after_ms, count, event } = *stored;
+        let FlightEvent { kind, code, numbers: [first, second], text: about, detail } = event;
+        let after = Duration::from_millis(after_ms).as_secs_f64();
+        let separator = if text.is_empty() { "" } else { "; " };
+        let _ = write!(text, "{separator}+{after:.1}s {}", kind.name());
+        let _ = match kind {
+            FlightEventKind::Recover | FlightEventKind::Unrecovered => {
+                write!(text, " {} {first}–{second} {detail}", excerpt(about))
+            }
+            FlightEventKind::Ping => write!(text, " {first} ms"),
+            FlightEventKind::Stall => write!(text, " {first} ms, {second} bytes queued"),
+            FlightEventKind::Refuse => write!(text, " {detail} {code}"),
+            _ => write!(text, " {}", excerpt(about)),
+        };
+        let _ = if count > 1 { write!(text, " ({count} times)") } else { Ok(()) };
+    }
+    if let Some((since_ms, queued_bytes)) = log.stall() {
+        let after = Duration::from_millis(since_ms).as_secs_f64();
+        let _ = write!(text, "; +{after:.1}s stall until now, {queued_bytes} bytes queued");
+    }
+    Some(text)
+}
+
+/// The logs of a shard that a query asks for, the newest first.
+pub(crate) fn find(
+    node: &Node,
+    session_table: &SessionTable,
+    query: &ConnectionLogQuery,
+    now: Instant,
+) -> Vec<ConnectionLogRecord> {
+    let client = match query.client.as_str() {
+        "" => None,
+        client => match Uuid::try_parse(client) {
+            Ok(client) => Some(client.as_u128()),
+            Err(_) => return Vec::new(),
+        },
+    };
+    let now_ms = node.clock().unix_ms(now);
+    let logs = session_table.recorder.find(query.user.as_deref(), client, now_ms);
+    logs.take(query.limit as usize).map(record).collect()
+}
+
+fn record(log: &FlightLog) -> ConnectionLogRecord {
+    let ConnectionFacts { client, user, address, transport } = log.facts();
+    let (opened_ms, ended_ms) = log.times_ms();
+    let events = log.events().map(|StoredEvent { after_ms, count, event }| {
+        let FlightEvent { kind, code, numbers: [first, second], text, detail } = event;
+        LoggedEvent {
+            at_ms: opened_ms + after_ms,
+            name: kind.name().to_owned(),
+            count: count.into(),
+            code,
+            first,
+            second,
+            text: text.to_owned(),
+            detail: detail.to_owned(),
+        }
+    });
+    ConnectionLogRecord {
+        client: Uuid::from_u128(*client).to_string(),
+        user: user.as_ref().to_owned(),
+        address: address.map(|address| address.to_string()).unwrap_or_default(),
+        transport: (*transport).to_owned(),
+        opened_ms,
+        ended_ms,
+        ping_ms: log.ping_ms(),
+        events: events.collect(),
+    }
+}
+
+/// Codes whose log line has the last events: slow, lost position, no pong.
+const SUMMARISED: [u16; 3] = [3008, 3010, 3012];
+const SUMMARY_EVENTS: usize = 8;

@@ -1,0 +1,44 @@
+//! Tests of counts that last as long as somebody looks.
+//! In: publications, deliveries, looks, time → out: asserted lists.
+//! Uses: instants made by the test. Never: waits.
+//! Change here: tests of how long is counted.
+
+use super::*;
+
+#[test]
+fn only_what_comes_after_a_look_is_counted() {
+    let (hot, start) = (HotChannels::default(), Instant::now());
+    let after = |seconds| start + Duration::from_secs(seconds);
+    hot.count_publication("before");
+    assert!(!hot.is_on());
+    let first = hot.look(5, start);
+    assert_eq!((first.counted, first.publications.len()), (Duration::ZERO, 0));
+    assert!(hot.is_on());
+    (0..3).for_each(|_| hot.count_publication("news"));
+    hot.count_publication("chat");
+    hot.count_deliveries("chat", 70);
+    hot.count_deliveries("none", 0);
+    let second = hot.look(5, after(10));
+    assert_eq!(second.counted, Duration::from_secs(10));
+    assert_eq!(second.publications, [(3, "news".to_owned()), (1, "chat".to_owned())]);
+    assert_eq!(second.deliveries, [(70, "chat".to_owned())]);
+
+    // More than a minute later the counts begin again, behind the look that returns them.
+    assert_eq!(hot.look(5, after(61)).deliveries.len(), 1);
+    let fresh = hot.look(5, after(62));
+    assert_eq!((fresh.counted, fresh.deliveries.len()), (Duration::from_secs(1), 0));
+}
+
+#[test]
+fn counting_ends_half_a_minute_after_the_last_look() {
+    let (hot, start) = (HotChannels::default(), Instant::now());
+    hot.tick(start);
+    hot.look(5, start);
+    hot.count_publication("news");
+    hot.tick(start + UNSEEN - Duration::from_millis(1));
+    assert!(hot.is_on());
+    hot.tick(start + UNSEEN);
+    assert!(!hot.is_on());
+    let later = hot.look(5, start + UNSEEN);
+    assert_eq!((later.counted, later.publications.len()), (Duration::ZERO, 0));
+}

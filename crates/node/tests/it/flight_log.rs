@@ -1,0 +1,137 @@
+//! The flight recorder: what the logs of connections say, on all nodes, and which memory they take.
+//! In: dialogues, time → out: events of logs, the rows of `connection_log`.
+//! Uses: `world`, `script`, the options of `history.rs`. Never: sockets; stalls are reported by the test.
+//! Change here: tests of what is recorded. How events are stored is tested in the crate `recorder`.
+
+use std::time::Duration;
+
+use fanwire_node::{
+    ConnectionLogQuery, ConnectionLogRecord, ConnectionRange, ConnectionSelector,
+    DiagnosticQuestion,
+};
+
+use crate::history::with_history;
+use crate::script::hello;
+use crate::world::{UNIX, World};
+
+fn logs(world: &mut World, user: Option<&str>, client: &str) -> Vec<ConnectionLogRecord> {
+    let user = user.map(str::to_owned);
+    let query = ConnectionLogQuery { user, client: client.to_owned(), limit: 10 };
+    let question = DiagnosticQuestion::ConnectionLogs(query);
+    let node = world.node.clone();
+    let answer = node.diagnostics().ask(question, world.now);
+    world.settle();
+    let answers = answer.wait().expect("the shards have answered");
+    assert_eq!(answers.len(), 1, "one node");
+    answers.into_iter().flat_map(|answer| answer.logs).collect()
+}
+
+/// Events as text: milliseconds after the connect, name, code, numbers and texts.
+fn events(log: &ConnectionLogRecord) -> Vec<String> {
+    let text = |event: &fanwire_node::LoggedEvent| {
+        let after = event.at_ms - log.opened_ms;
+        let words = format!(
+            "{after} {} {} {} {} {} {}",
+            event.name, event.code, event.first, event.second, event.text, event.detail
+        );
+        words.trim().to_owned()
+    };
+    log.events.iter().map(text).collect()
+}
+
+#[test]
+fn a_log_says_what_happened_to_a_connection() {
+    let mut world = World::new(with_history(|open| open.force_recovery = true));
+    world.open("ada", hello("as 42"));
+    world.play(
+        r#"
+        ada > {"id":1,"connect":{"name":"js","version":"5"}}
+        ada < {"id":1,"connect":{"client":"ada","version":"test","ping":25,"pong":true}}
+        ada > {"id":2,"subscribe":{"channel":"news"}}
+        ada < {"id":2,"subscribe":{"recoverable":true,"epoch":"E1","positioned":true}}
+        ada > {"id":3,"unsubscribe":{"channel":"news"}}
+        ada < {"id":3,"unsubscribe":{}}
+        api > news 1
+        api > news 2
+        ada > {"id":4,"subscribe":{"channel":"news","recover":true,"offset":0,"epoch":"E1"}}
+        ada < {"id":4,"subscribe":{"recoverable":true,"epoch":"E1","publications":[{"data":1,"offset":1},{"data":2,"offset":2}],"recovered":true,"positioned":true,"was_recovering":true}}
+        ada > {"id":5,"subscribe":{"channel":"news"}}
+        ada < {"id":5,"error":{"code":105,"message":"already subscribed"}}
+        ada > {"id":6,"subscribe":{"channel":"chat","recover":true,"offset":9,"epoch":"other"}}
+        ada < {"id":6,"subscribe":{"recoverable":true,"epoch":"E2","positioned":true,"was_recovering":true}}
+    "#,
+    );
+    let (key, now) = (world.key("ada"), world.now);
+    let hub = &mut world.shard_of("ada").hub;
+    hub.stalled(key, 700, now);
+    hub.stalled(key, 5000, now + Duration::from_millis(300));
+    hub.stalled(key, 0, now + Duration::from_millis(400));
+    world.wait(Duration::from_secs(30));
+    world.close("ada");
+    let client = world.id("ada").to_owned();
+    let found = logs(&mut world, Some("42"), "");
+    let by_client = logs(&mut world, None, &client);
+    assert_eq!((found.len(), &found), (1, &by_client));
+    let log = &found[0];
+    assert_eq!(
+        (log.client.as_str(), log.user.as_str(), log.transport.as_str()),
+        (client.as_str(), "42", "websocket")
+    );
+    assert_eq!((log.opened_ms, log.ended_ms), (UNIX * 1000, UNIX * 1000 + 30_000));
+    assert_eq!(log.ping_ms, Some(0));
+    let ping = log.events[7].at_ms - log.opened_ms;
+    assert_eq!(
+        events(log),
+        [
+            "0 connect 0 0 0 js 5",
+            "0 subscribe 0 0 0 news",
+            "0 unsubscribe 0 0 0 news",
+            "0 recover 0 0 2 news",
+            "0 refuse 105 0 0 the client is subscribed to the channel already subscribe",
+            "0 unrecovered 0 9 0 chat epoch",
+            "400 stall 0 400 5000",
+            &format!("{ping} ping 0 0 0"),
+            "30000 close 3000 0 0 connection closed",
+        ]
+    );
+    assert_eq!(logs(&mut world, Some("43"), ""), []);
+    assert_eq!(logs(&mut world, None, "no client id"), []);
+    assert_eq!(logs(&mut world, Some("43"), &client), []);
+    world.wait(Duration::from_secs(3600));
+    assert_eq!(logs(&mut world, Some("42"), ""), [], "after an hour");
+}
+
+#[test]
+fn the_end_by_a_missing_pong_is_in_the_log_and_an_answered_one_in_connections() {
+    let mut world = World::new(with_history(|_| {}));
+    world.open("ada", hello("as 42"));
+    world.say("ada", r#"{"id":1,"connect":{}}"#);
+    world.heard("ada").expect("a reply");
+    world.wait(Duration::from_secs(30));
+    let target = ConnectionSelector { user: "42".into(), ..ConnectionSelector::default() };
+    let node = world.node.clone();
+    let all = node.users().connections(target, ConnectionRange::default(), world.now);
+    world.settle();
+    let all = all.wait().expect("the shards have answered");
+    assert_eq!(all.values().map(|record| record.ping_ms).collect::<Vec<_>>(), [Some(0)]);
+
+    world.keeps_silent("ada");
+    world.wait(Duration::from_secs(60));
+    while world.heard("ada").is_some() {}
+    let found = logs(&mut world, Some("42"), "");
+    let last = found[0].events.last().expect("the end is an event");
+    assert_eq!((last.name.as_str(), last.code), ("close", 3012));
+    assert_eq!(found[0].ended_ms, last.at_ms);
+}
+
+#[test]
+fn without_memory_there_are_no_logs() {
+    let mut options = with_history(|_| {});
+    options.recorder_memory_max = 0;
+    let mut world = World::new(options);
+    world.open("ada", hello("as 42"));
+    world.say("ada", r#"{"id":1,"connect":{}}"#);
+    world.heard("ada").expect("a reply");
+    world.close("ada");
+    assert_eq!(logs(&mut world, Some("42"), ""), []);
+}

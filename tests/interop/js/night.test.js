@@ -1,0 +1,161 @@
+// The questions of docs/night.md: each situation is provoked, and the methods that the page names answer it.
+// In: a server, clients of npm centrifuge and ws → out: logs, reports and lists that name the cause.
+// May use the server API and fanwire top; never the server's inside.
+// What the page says is changed in docs/night.md; the admin page is tested in ../browser/admin.test.js.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+
+import { WebSocket } from 'ws';
+
+import { API_KEY, PATIENCE_MS, eventually, run, start, token, within } from '../server.js';
+import { ENCODINGS, connect, next, sdk, subscribe } from './clients.js';
+
+const SETTINGS = {
+  prometheus: { enabled: true },
+  client: { queue_max_size: 1_000_000 },
+  channel: {
+    without_namespace: { allow_subscribe_for_client: true },
+    namespaces: [
+      { name: 'kept', history_size: 100, history_ttl: '60s', allow_subscribe_for_client: true, force_recovery: true },
+      { name: 'state', delivery: 'latest', allow_subscribe_for_client: true },
+    ],
+  },
+};
+
+async function served(t) {
+  const server = await start(SETTINGS);
+  t.after(() => server.stop());
+  return server;
+}
+
+const user = (t, server, sub) => sdk(t, server, ENCODINGS[0], { token: token({ sub }) });
+
+/** A client that subscribes and then reads nothing more. */
+async function sleeper(t, server, sub, channel) {
+  const socket = new WebSocket(server.websocket, { perMessageDeflate: false });
+  t.after(() => socket.terminate());
+  await within(new Promise((resolve) => socket.once('open', resolve)), 'open');
+  socket.send(`{"id":1,"connect":{"token":"${token({ sub })}"}}\n{"id":2,"subscribe":{"channel":"${channel}"}}`);
+  await eventually(async () => (await server.api('channels', { pattern: channel })).channels[channel], 'the subscription');
+  socket.pause();
+  return socket;
+}
+
+const events = (log) => log.events.map(({ event }) => event);
+
+test('every method and every metric of docs/night.md exists', async (t) => {
+  const server = await served(t);
+  const page = readFileSync(new URL('../../../docs/night.md', import.meta.url), 'utf8');
+  const metrics = await (await fetch(`${server.http}/metrics`)).text();
+  const source = readFileSync(new URL('../../../docs/operation.md', import.meta.url), 'utf8') + metrics;
+  const rows = page.split('\n').filter((line) => line.startsWith('| ') && line.includes('?'));
+  assert.ok(rows.length >= 14, `${rows.length} questions`);
+  for (const row of rows) {
+    const [, , command, , metric] = row.split('|');
+    for (const [, name] of command.matchAll(/`(connection_log|connections|hot_lists|publication_report|info)\b/g)) {
+      assert.notEqual((await server.apiReply(name, { user: 'x', report: '1' })).error?.code, 104, name);
+    }
+    for (const [, name] of metric.matchAll(/`((?:node|client|transport|process|api|delivery|build)_\w+)`/g)) {
+      assert.ok(source.includes(name), `${name} is no metric`);
+    }
+  }
+});
+
+test('who has many connections, and from where', async (t) => {
+  const server = await served(t);
+  await Promise.all(Array.from({ length: 12 }, () => connect(user(t, server, 'greedy'))));
+  await connect(user(t, server, 'modest'));
+  const { users } = await server.api('hot_lists');
+  assert.deepEqual(users.map(({ name, value }) => [name, value]), [['greedy', 12], ['modest', 1]]);
+  const { connections } = await server.api('connections', { user: 'greedy' });
+  assert.deepEqual([...new Set(Object.values(connections).map(({ address }) => address))], ['127.0.0.1']);
+  const top = await run(['top', '--once', '--url', `${server.http}/api`, '--key', API_KEY]);
+  assert.match(top.text, /CONNECTIONS {2}USER\s+12 {2}greedy/);
+});
+
+test('which channel is hot, also without a subscriber, and which history is large', async (t) => {
+  const server = await served(t);
+  const client = user(t, server, '1');
+  await connect(client);
+  await subscribe(client, 'watched');
+  assert.equal((await server.api('hot_lists')).seconds, 0, 'the first look begins to count');
+  for (let number = 0; number < 30; number += 1) {
+    await server.api('publish', { channel: 'kept:nobody', data: 'x'.repeat(1000) });
+    if (number % 3 === 0) await server.api('publish', { channel: 'watched', data: number });
+  }
+  const found = await eventually(async () => {
+    const lists = await server.api('hot_lists');
+    return lists.deliveries[0]?.name === 'watched' && lists;
+  }, 'deliveries');
+  assert.deepEqual(found.publications.map(({ name }) => name), ['kept:nobody', 'watched']);
+  assert.ok(Math.abs(found.publications[0].value * found.seconds - 30) < 0.01, JSON.stringify(found));
+  assert.equal(found.history[0].name, 'kept:nobody');
+  assert.deepEqual([found.namespaces[0].name, found.namespaces[0].value > 30_000], ['kept', true]);
+});
+
+test('what happened to a user, and why it was refused and not recovered', async (t) => {
+  const server = await served(t);
+  const client = user(t, server, '42');
+  await connect(client);
+  const { subscription } = await subscribe(client, 'kept:a');
+  await assert.rejects(client.publish('kept:a', 1));
+  await assert.rejects(client.publish('kept:a', 1));
+  client.disconnect();
+  await server.api('history_remove', { channel: 'kept:a' });
+  for (let number = 0; number < 101; number += 1) await server.api('publish', { channel: 'kept:a', data: number });
+  const again = next(subscription, 'subscribed');
+  client.connect();
+  await again;
+  const lists = await server.api('hot_lists');
+  assert.deepEqual(lists.refusals, [], 'of open connections');
+  const { logs } = await server.api('connection_log', { user: '42' });
+  assert.equal(logs.length, 2);
+  const [now, before] = logs;
+  assert.deepEqual(events(before), ['connect', 'subscribe', 'refuse', 'close']);
+  const refused = before.events[2];
+  assert.deepEqual([refused.command, refused.code, refused.count], ['publish', 103, 2]);
+  assert.match(refused.cause, /allow_publish_for_client/);
+  assert.ok(before.ended_ms >= before.opened_ms && !now.ended_ms);
+  const lost = now.events.find(({ event }) => event === 'unrecovered');
+  assert.deepEqual([lost.channel, lost.from, lost.to, lost.cause], ['kept:a', 0, 101, 'size']);
+  const one = await server.api('connection_log', { client: now.client });
+  assert.deepEqual(one.logs.map(({ client: id }) => id), [now.client]);
+  assert.equal((await server.apiReply('connection_log')).error.code, 107);
+});
+
+test('who is slow, and what it lost', async (t) => {
+  const server = await served(t);
+  await sleeper(t, server, 'slow', 'state:a');
+  const data = 'x'.repeat(60_000);
+  const reports = [];
+  await eventually(async () => {
+    reports.push((await server.api('publish', { channel: 'state:a', data, report: true })).report);
+    const { nodes } = await server.api('publication_report', { report: reports.at(-2) ?? reports[0] });
+    return nodes[0].replaced === 1;
+  }, 'a publication whose place another one took');
+  const { nodes: [first] } = await server.api('publication_report', { report: reports[0] });
+  assert.deepEqual([first.subscribers, first.at_once, first.late], [1, 1, 0]);
+  assert.ok(first.all_us < 1_000_000, JSON.stringify(first));
+  const { queues: [queue] } = await server.api('hot_lists');
+  assert.deepEqual([queue.user, queue.value > 0], ['slow', true]);
+  assert.deepEqual((await server.api('publication_report', { report: 'ffffffffffffffff' })).nodes, []);
+});
+
+test('a client that is too slow has its last events in the log', async (t) => {
+  const server = await served(t);
+  const socket = await sleeper(t, server, 'slow', 'kept:a');
+  const closed = () => server.lines.find((line) => line.includes('disconnected a client') && line.includes('3008'));
+  await eventually(async () => {
+    await server.api('publish', { channel: 'kept:a', data: 'x'.repeat(200_000) });
+    return closed();
+  }, 'the end of the slow client', PATIENCE_MS);
+  assert.match(closed(), /connect.*subscribe kept:a.*stall .*\d{6,} bytes queued/);
+  const { logs: [log] } = await server.api('connection_log', { user: 'slow' });
+  assert.equal(events(log).at(-1), 'close');
+  assert.equal(log.events.at(-1).code, 3008);
+  const stall = log.events.find(({ event }) => event === 'stall');
+  assert.ok(stall.queued_bytes > 100_000, JSON.stringify(log.events));
+  socket.resume();
+});
