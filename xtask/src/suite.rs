@@ -85,7 +85,7 @@ const STAGES: &[Stage] = &[
         &[DOC],
         &[timed(ORACLE)],
         &[timed(JS)],
-        &[timed(DURABLE)],
+        &[long(timed(DURABLE))],
         &[timed(GO)],
         &[timed(GO_NEXT), long(GO_API), long(CHART)],
         &[timed(PYTHON)],

@@ -1,6 +1,6 @@
 // A rolling update as Kubernetes does it: a new node, then an old one goes, with the probes, times and hook of deploy/kubernetes.yaml.
 // In: three nodes with Redis, clients of npm centrifuge on a node that is ready → out: nobody refused, nothing lost, no storm.
-// May use Node, the SDK and Redis; FANWIRE_ROLLOUT=5000 plays the manifest's own times with as many clients, which takes minutes.
+// May use Node, the SDK and Redis. FANWIRE_ROLLOUT is the number of clients; from 1,000 on the times are those of the manifest.
 // The times are those of the chart (deploy/helm/fanwire/values.yaml); what a node does while it drains is tested elsewhere.
 
 import assert from 'node:assert/strict';
@@ -14,7 +14,7 @@ import { startRedis } from '../redis.js';
 import { eventually, start, token, within } from '../server.js';
 import { ENCODINGS } from './clients.js';
 
-const CLIENTS = Number(process.env.FANWIRE_ROLLOUT ?? 240);
+const CLIENTS = Number(process.env.FANWIRE_ROLLOUT ?? 0);
 const IS_FULL = CLIENTS >= 1_000;
 const MANIFEST = readFileSync(new URL('../../../deploy/kubernetes.yaml', import.meta.url), 'utf8');
 const seconds = (pattern) => Number(pattern.exec(MANIFEST)?.[1] ?? assert.fail(`no ${pattern} in the manifest`));
@@ -24,7 +24,9 @@ const GRACE_S = seconds(/terminationGracePeriodSeconds: (\d+)/);
 const READINESS_S = IS_FULL ? seconds(/readinessProbe:[^]*?periodSeconds: (\d+)/) : 0.25;
 const NODES = 3;
 
-test(`${CLIENTS} clients stay through a rollout of ${NODES} nodes`, async (t) => {
+const skip = CLIENTS === 0 && 'at length only, with FANWIRE_ROLLOUT=5000: it takes minutes';
+
+test(`clients stay through a rollout of ${NODES} nodes`, { skip }, async (t) => {
   const redis = await startRedis();
   t.after(() => redis.stop());
   const service = new Service();

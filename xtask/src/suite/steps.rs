@@ -316,6 +316,7 @@ fn node_suite(house: &House, folder: &str) -> Result<Tally> {
     node.args(files).current_dir(interop(house)).env("FANWIRE", server(house)?);
     node.env("FANWIRE_DELTAS", deltas(house));
     node.env("FANWIRE_PYTHON", environment(house).join("bin/python"));
+    node.envs(house.at_length.then_some(("FANWIRE_ROLLOUT", "5000")));
     if folder == "browser" {
         node.env("CHROMIUM", machine::chromium()?);
         node.env("FANWIRE_WORLD", built(house, "debug/world")?);
