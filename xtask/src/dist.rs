@@ -1,5 +1,5 @@
 //! `cargo xtask dist`: a release for x86-64 and AArch64: tarballs, packages, licences, list of parts, checksums.
-//! In: the checkout → out: files in the folder `packages` of the target folder.
+//! In: the checkout, names of architectures → out: files in the folder `packages` of the target folder.
 //! May run cargo, tar, gzip and the tools of `tools`; never reads the clock: dates are those of the commit, so that two builds are equal.
 //! What a package does is changed in deploy/packages, what a tarball has in `stage`; how the binary is built in `build`.
 
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
 use crate::House;
 use crate::command::{must, say};
@@ -20,19 +20,24 @@ use tools::Tools;
 /// Builds and packs; prints what it made.
 ///
 /// # Errors
-/// When a tool cannot be had, or a program fails.
-pub(crate) fn main() -> Result<bool> {
-    let out = make(&House::find()?)?;
+/// When there is no such architecture, a tool cannot be had, or a program fails.
+pub(crate) fn main(names: &[&str]) -> Result<bool> {
+    let out = make(&House::find()?, names)?;
     say(&format!("in {}:", out.display()));
     must(Command::new("ls").args(["-l", "."]).current_dir(&out))?;
     Ok(true)
 }
 
-/// Builds and packs, and returns the folder of the files.
+/// Builds and packs for the architectures of these names, none meaning all, and returns the folder of the files.
 ///
 /// # Errors
 /// As [`main`].
-pub(crate) fn make(house: &House) -> Result<PathBuf> {
+pub(crate) fn make(house: &House, names: &[&str]) -> Result<PathBuf> {
+    let chosen =
+        || ARCHITECTURES.iter().filter(|one| names.is_empty() || names.contains(&one.debian));
+    if chosen().count() < names.len() {
+        bail!("architectures are amd64 and arm64");
+    }
     let tools = Tools::install(house)?;
     let build = Build::of(house, &tools)?;
     let out = house.target.join("packages");
@@ -40,11 +45,11 @@ pub(crate) fn make(house: &House) -> Result<PathBuf> {
         fs::remove_dir_all(&out)?;
     }
     fs::create_dir_all(&out)?;
-    for architecture in &ARCHITECTURES {
-        build.binary(architecture)?;
-    }
+    // The first one is needed in any case: it prints manual and completions.
+    build.binary(&ARCHITECTURES[0])?;
     let stem = format!("fanwire-{}", build.version);
-    for architecture in &ARCHITECTURES {
+    for architecture in chosen() {
+        build.binary(architecture)?;
         let folder = format!("{stem}-linux-{}", architecture.debian);
         stage(&build, architecture, &out.join(&folder))?;
         tarball(&build, &out, &folder)?;

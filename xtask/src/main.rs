@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     let outcome = match words.as_slice() {
         ["check"] => suite::check(),
         ["tidy"] => tidy::main(),
-        ["dist"] => dist::main(),
+        ["dist", names @ ..] => dist::main(names),
         ["site"] => site::main(),
         ["api"] => tidy::api::main(false),
         ["api", "--write"] => tidy::api::main(true),
@@ -84,7 +84,7 @@ usage: cargo xtask COMMAND
   test --all [STEP …]        the same at length, with the server as it is packaged: before a release
   interop [NAME …]           real WebSocket stacks against the server; names of stacks and scenarios
   tidy                       the rules of the house: arrows, cards, cycles, sizes, words, pages, locks, merges
-  dist                       a release: static binaries for x86-64 and AArch64, tarballs, packages, checksums
+  dist [amd64|arm64]         a release: static binaries, tarballs, packages, checksums; without a name for both
   site                       the pages of docs/ as a site, with mdBook
   api [--write]              the public interface of the library, compared with its listing; writes the listing
   autobahn quick|full [URL]  RFC 6455 and RFC 7692 against the echo example, or against a server at URL";

@@ -71,7 +71,8 @@ fn copy(docs: &Path, from: &Path, to: &Path) -> Result<()> {
 /// The page with links to files outside of `docs/`, and to folders, as links to the repository. `depth`: folders between.
 fn with_links(page: &str, depth: usize) -> String {
     let outside = format!("]({}", "../".repeat(depth + 1));
-    page.replace(&outside, &format!("]({REPOSITORY}/")).replace("](decisions)", "](SUMMARY.md)")
+    let page = page.replace(&outside, &format!("]({REPOSITORY}/"));
+    page.replace("](decisions)", &format!("]({REPOSITORY}/docs/decisions)"))
 }
 
 fn add_decisions(summary: &mut String, docs: &Path) -> Result<()> {

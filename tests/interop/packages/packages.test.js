@@ -30,9 +30,12 @@ function unpacked(architecture) {
 
 // The module reads at its start which program to start: a script that lets qemu start the one for AArch64.
 const arm = path.join(folder, 'arm64');
-writeFileSync(arm, `#!/bin/sh\nexec qemu-aarch64-static ${unpacked('arm64')}/fanwire "$@"\n`);
-chmodSync(arm, 0o755);
-process.env.FANWIRE = arm;
+const skip = !files.some((name) => name.endsWith('-linux-arm64.tar.gz')) && 'made without arm64';
+if (!skip) {
+  writeFileSync(arm, `#!/bin/sh\nexec qemu-aarch64-static ${unpacked('arm64')}/fanwire "$@"\n`);
+  chmodSync(arm, 0o755);
+  process.env.FANWIRE = arm;
+}
 const { eventually, start, token } = await import('../server.js');
 const { ENCODINGS, connect, sdk, subscribe } = await import('../js/clients.js');
 
@@ -58,7 +61,7 @@ test('the program runs where there is no system at all, only itself', () => {
   assert.match(dynamic.stdout + dynamic.stderr, /statically linked|not a dynamic executable/);
 });
 
-test('AArch64 under qemu: a subscriber gets a compressed publication', async (t) => {
+test('AArch64 under qemu: a subscriber gets a compressed publication', { skip }, async (t) => {
   const server = await start({ channel: { without_namespace: { allow_subscribe_for_client: true } } });
   let socket;
   class Watched extends WebSocket {

@@ -47,7 +47,7 @@ test('the search finds the page for words that people use', () => {
 /** mdBook's index in its own search engine, asked as its page does. */
 function search() {
   const named = (pattern) => readdirSync(SITE).find((name) => pattern.test(name)) ?? assert.fail(`no ${pattern}`);
-  const sandbox = { window: {} };
+  const sandbox = { window: { search: {} } };
   sandbox.self = sandbox;
   vm.createContext(sandbox);
   vm.runInContext(text(named(/^elasticlunr.*\.js$/)), sandbox);
