@@ -49,7 +49,7 @@ impl<'a> Build<'a> {
     pub(super) fn binary(&self, architecture: &Architecture) -> Result<()> {
         let mut build = cargo(self.house);
         build.args(["zigbuild", "--profile=dist", "--locked", "--package=fanwire-cli"]);
-        build.args(["--features=full", "--target", architecture.target]);
+        build.args(["--target", architecture.target]);
         let remap = |flag: &str, between: char| {
             let home = home_of_cargo();
             let folders =
@@ -73,7 +73,7 @@ impl<'a> Build<'a> {
     pub(super) fn licences(&self, page: &Path) -> Result<()> {
         let folder = self.root.join("deploy/packages");
         let mut about = cargo(self.house);
-        about.args(["about", "generate", "--locked", "--features=full"]);
+        about.args(["about", "generate", "--locked"]);
         about.arg("--manifest-path").arg(self.root.join("crates/cli/Cargo.toml"));
         about.arg("--config").arg(folder.join("about.toml")).arg("--output-file").arg(page);
         must(self.tools.in_path(about.arg(folder.join("licenses.hbs")))?).map(drop)
@@ -85,7 +85,7 @@ impl<'a> Build<'a> {
     /// When the program that makes it fails.
     pub(super) fn parts(&self, file: &Path) -> Result<()> {
         let mut cyclonedx = cargo(self.house);
-        cyclonedx.args(["cyclonedx", "--format=json", "--features=full", "--describe=crate"]);
+        cyclonedx.args(["cyclonedx", "--format=json", "--describe=crate"]);
         cyclonedx.args(["--spec-version=1.5", "--override-filename=parts"]);
         cyclonedx.arg("--manifest-path").arg(self.root.join("crates/cli/Cargo.toml"));
         cyclonedx.env("SOURCE_DATE_EPOCH", &self.date);
