@@ -116,7 +116,7 @@ fn package(build: &Build, tools: &Tools, of: &Architecture, folder: &Path) -> Re
         nfpm.args(["package", "--packager", kind, "--target", "..", "--config"]);
         nfpm.arg(build.root.join("deploy/packages/nfpm.yaml")).current_dir(folder);
         nfpm.env("FANWIRE_ARCH", of.debian).env("FANWIRE_VERSION", &build.version);
-        nfpm.env("FANWIRE_DATE", &build.day).env("SOURCE_DATE_EPOCH", &build.date);
+        nfpm.env("SOURCE_DATE_EPOCH", &build.date);
         must(&mut nfpm)?;
     }
     Ok(())

@@ -90,7 +90,7 @@ function cleanDebian() {
   if (!existsSync(kept)) {
     const made = `${kept}.new`;
     rmSync(made, { recursive: true, force: true });
-    run('debootstrap', '--variant=minbase', '--include=curl,logrotate', 'bookworm', made);
+    run('debootstrap', '--variant=minbase', '--include=curl,logrotate,systemd', 'bookworm', made);
     run('mv', made, kept);
   }
   const root = path.join(folder, 'debian');

@@ -21,8 +21,6 @@ pub(super) struct Build<'a> {
     pub(super) version: String,
     /// Time of the commit, in seconds since 1970.
     pub(super) date: String,
-    /// The same in the form of RFC 3339.
-    pub(super) day: String,
 }
 
 impl<'a> Build<'a> {
@@ -32,14 +30,10 @@ impl<'a> Build<'a> {
         let metadata = cargo_metadata::MetadataCommand::new().no_deps().exec()?;
         let program = metadata.packages.iter().find(|package| package.name == "fanwire-cli");
         let version = program.context("no package fanwire-cli")?.version.to_string();
-        let of_commit = |format: &str| {
-            let format = format!("--format={format}");
-            let root = house.root.to_string_lossy().into_owned();
-            ask("git", &["-C", &root, "log", "-1", "--date=iso-strict", &format])
-                .context("git log: a release is made from a checkout")
-        };
-        let (date, day) = (of_commit("%ct")?, of_commit("%cd")?);
-        Ok(Self { house, tools, root: &house.root, version, date, day })
+        let root = house.root.to_string_lossy().into_owned();
+        let date = ask("git", &["-C", &root, "log", "-1", "--format=%ct"])
+            .context("git log: a release is made from a checkout")?;
+        Ok(Self { house, tools, root: &house.root, version, date })
     }
 
     /// Builds the program for an architecture.
@@ -85,14 +79,19 @@ impl<'a> Build<'a> {
     /// When the program that makes it fails.
     pub(super) fn parts(&self, file: &Path) -> Result<()> {
         let mut cyclonedx = cargo(self.house);
-        cyclonedx.args(["cyclonedx", "--format=json", "--describe=crate"]);
-        cyclonedx.args(["--spec-version=1.5", "--override-filename=parts"]);
-        cyclonedx.arg("--manifest-path").arg(self.root.join("crates/cli/Cargo.toml"));
+        cyclonedx.args(["cyclonedx", "--format=json", "--spec-version=1.5", "--no-build-deps"]);
+        cyclonedx.args(["--override-filename=parts", "--manifest-path"]);
+        cyclonedx.arg(self.root.join("crates/cli/Cargo.toml"));
         cyclonedx.env("SOURCE_DATE_EPOCH", &self.date);
         must(self.tools.in_path(&mut cyclonedx)?)?;
-        let made = self.root.join("crates/cli/parts.json");
-        fs::copy(&made, file).context("the list of parts")?;
-        fs::remove_file(&made).context("the list of parts")
+        fs::copy(self.root.join("crates/cli/parts.json"), file).context("the list of parts")?;
+        // It leaves one next to each manifest of the workspace.
+        let metadata = cargo_metadata::MetadataCommand::new().no_deps().exec()?;
+        for package in metadata.packages {
+            let left = package.manifest_path.with_file_name("parts.json");
+            fs::remove_file(&left).with_context(|| left.to_string())?;
+        }
+        Ok(())
     }
 }
 
