@@ -23,6 +23,7 @@ const DRAIN_S = IS_FULL ? seconds(/drain_interval: (\d+)s/) : 4;
 const GRACE_S = seconds(/terminationGracePeriodSeconds: (\d+)/);
 const READINESS_S = IS_FULL ? seconds(/readinessProbe:[^]*?periodSeconds: (\d+)/) : 0.25;
 const NODES = 3;
+const WINDOW_S = IS_FULL ? 5 : 1;
 
 const skip = CLIENTS === 0 && 'at length only, with FANWIRE_ROLLOUT=5000: it takes minutes';
 
@@ -43,7 +44,7 @@ test(`clients stay through a rollout of ${NODES} nodes`, { skip }, async (t) => 
     const own = await old.server.connections();
     const from = connects.length;
     await terminate(old, service);
-    // So many may come in any second, when the drain is even; with few clients and a busy machine, just not nearly all.
+    // So many may come, when the drain is even; with few clients and a busy machine, just not nearly all at once.
     const allowed = IS_FULL ? (own / DRAIN_S) * 1.5 : own * 0.75;
     await eventually(() => connects.length - from >= own || undefined, `${own} clients to come back`, 30_000);
     const most = busiest(connects.slice(from));
@@ -165,12 +166,12 @@ function publish(t, service) {
   };
 }
 
-/** The most of `times` within one second. */
+/** The most of `times` in a second, on average over some seconds: this process stops for tenths of one with so many clients. */
 function busiest(times) {
   let [most, first] = [0, 0];
   for (let last = 0; last < times.length; last += 1) {
-    while (times[last] - times[first] >= 1_000) first += 1;
+    while (times[last] - times[first] >= WINDOW_S * 1_000) first += 1;
     most = Math.max(most, last - first + 1);
   }
-  return most;
+  return Math.round(most / WINDOW_S);
 }
