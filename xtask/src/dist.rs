@@ -1,7 +1,7 @@
 //! `cargo xtask dist`: a release for x86-64 and AArch64: tarballs, packages, licences, list of parts, checksums.
 //! In: the checkout, names of architectures → out: files in the folder `packages` of the target folder.
 //! May run cargo, tar, gzip and the tools of `tools`; never reads the clock: dates are those of the commit, so that two builds are equal.
-//! What a package does is changed in deploy/packages, what a tarball has in `stage`; how the binary is built in `build`.
+//! Packages are changed in deploy/packages, the files of a tarball in `stage`, the build of the binary in `build`.
 
 mod build;
 mod tools;

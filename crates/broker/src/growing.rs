@@ -158,7 +158,7 @@ impl GrowingMessage {
         self.text.len() as u64
     }
 
-    /// Time until its text is to be published: zero for now, `None` if no text waits.
+    /// Delay before its text is published: zero publishes now, `None` means that no text waits.
     pub(crate) fn due_after(&self, limits: &AppendLimits, now: Instant) -> Option<Duration> {
         let passed = now.saturating_duration_since(self.published_at);
         let is_due = self.is_final || self.position == Position::default();

@@ -12,7 +12,7 @@ pub struct DiagnosticSurvey {
     pub question: Option<DiagnosticQuestion>,
 }
 
-/// What is asked.
+/// The question.
 #[derive(Clone, PartialEq, Eq, prost::Oneof)]
 pub enum DiagnosticQuestion {
     #[prost(message, tag = "2")]

@@ -365,7 +365,7 @@ impl Cluster {
     /// Asks every other node for its connections of some users, and adds their numbers to `own`.
     ///
     /// # Errors
-    /// Those of [`survey`](Self::survey).
+    /// The errors of [`survey`](Self::survey).
     pub fn count_users(
         &self,
         users: Vec<String>,
@@ -381,7 +381,7 @@ impl Cluster {
     /// Asks every other node for the connections of a range that a selector matches.
     ///
     /// # Errors
-    /// Those of [`survey`](Self::survey).
+    /// The errors of [`survey`](Self::survey).
     pub fn connections(
         &self,
         target: &ConnectionSelector,
@@ -399,7 +399,7 @@ impl Cluster {
     /// Asks every other node a question for diagnosis. Returns their answers in no order.
     ///
     /// # Errors
-    /// Those of [`survey`](Self::survey).
+    /// The errors of [`survey`](Self::survey).
     pub fn diagnose(
         &self,
         question: DiagnosticQuestion,

@@ -245,7 +245,7 @@ pub struct SurveyChannels {
     /// See [`ConnectionPage::next`](crate::ConnectionPage::next).
     #[prost(uint64, tag = "4")]
     pub next: u64,
-    /// What a [`DiagnosticSurvey`] asked for.
+    /// The answer to a [`DiagnosticSurvey`].
     #[prost(message, optional, tag = "5")]
     pub diagnostics: Option<DiagnosticAnswer>,
 }

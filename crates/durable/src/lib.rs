@@ -42,7 +42,7 @@ use table::StreamTable;
 /// The streams of a server.
 pub struct DurableStreams {
     options: DurableOptions,
-    /// What precedes the name of a stream: in a path, and in the name of its channel.
+    /// Text before the name of a stream: in a path, and in the name of its channel.
     path_prefix: String,
     channel_prefix: String,
     /// Scheme of `Location`.

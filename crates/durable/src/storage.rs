@@ -31,7 +31,7 @@ pub(crate) struct StreamBatch {
     pub(crate) kind: ContentKind,
     pub(crate) content_type: String,
     pub(crate) is_up_to_date: bool,
-    /// It reaches the end of a closed stream.
+    /// Whether it reaches the end of a closed stream.
     pub(crate) is_closed: bool,
 }
 

@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 use crate::content::{ContentKind, essence};
 use crate::lifetime::StreamLifetime;
 
-/// What a PUT asks for.
+/// A PUT request.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamConfig {
     /// As the client wrote it.
@@ -52,7 +52,7 @@ pub(crate) struct ProducerTriple {
     pub(crate) seq: u64,
 }
 
-/// What a POST asks for.
+/// A POST request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StreamAppend {
     /// `None` for a request without content, which only closes.
@@ -62,7 +62,7 @@ pub(crate) struct StreamAppend {
     pub(crate) producer: Option<ProducerTriple>,
 }
 
-/// What is to be done with a POST.
+/// The decision about a POST.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AppendDecision {
     /// Its content is new.

@@ -179,5 +179,5 @@ impl DurableStreams {
     }
 }
 
-/// So many times the limit is read of a body that is too large.
+/// A body that is too large is read up to this multiple of the limit.
 const DROPPED_FACTOR: usize = 4;

@@ -1,4 +1,4 @@
-//! What the shards of this node know for diagnosis, collected.
+//! Answers of the shards of this node for diagnosis, collected.
 //! In: parts of the answer, of each shard → out: the answer of the node, when the last shard has answered.
 //! Uses: a promise, a lock for the answer. Never: sessions.
 //! Change here: how answers of shards become one.

@@ -24,7 +24,7 @@ struct ChannelCounts {
     deliveries: HeavyHitters,
 }
 
-/// What a look finds.
+/// The result of a look.
 #[derive(Debug, Default)]
 pub(crate) struct ChannelLook {
     /// Time that the counts span; zero for the first look, which begins them.

@@ -342,7 +342,7 @@ impl Node {
         &self.revocations
     }
 
-    /// What the nodes have recorded and counted.
+    /// Records and counts of the nodes.
     pub fn diagnostics(&self) -> &Diagnostics {
         &self.diagnostics
     }

@@ -24,7 +24,7 @@ pub struct Receipt {
     in_a_second: AtomicU32,
     /// Microseconds of the slowest.
     longest_us: AtomicU64,
-    /// By time until the kernel had it: four buckets for each power of two of microseconds.
+    /// Counts by time until the kernel had it: four buckets for each power of two of microseconds.
     times: [AtomicU32; BUCKETS],
 }
 

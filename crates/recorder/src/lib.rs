@@ -19,7 +19,7 @@ use ring::{RING_BYTES_MAX, Ring};
 /// The logs of one shard's connections. Empty, it owns no memory.
 #[derive(Debug, Default)]
 pub struct FlightRecorder {
-    /// By number: the oldest connection first.
+    /// Logs by number: the oldest connection first.
     logs: BTreeMap<u64, Box<FlightLog>>,
     /// Numbers of the logs of open connections, by the index of the connection.
     open: HashMap<u32, u64>,

@@ -82,16 +82,16 @@ test('which channel is hot, also without a subscriber, and which history is larg
   await subscribe(client, 'watched');
   assert.equal((await server.api('hot_lists')).seconds, 0, 'the first look begins to count');
   for (let number = 0; number < 30; number += 1) {
-    await server.api('publish', { channel: 'kept:nobody', data: 'x'.repeat(1000) });
+    await server.api('publish', { channel: 'kept:unread', data: 'x'.repeat(1000) });
     if (number % 3 === 0) await server.api('publish', { channel: 'watched', data: number });
   }
   const found = await eventually(async () => {
     const lists = await server.api('hot_lists');
     return lists.deliveries[0]?.name === 'watched' && lists;
   }, 'deliveries');
-  assert.deepEqual(found.publications.map(({ name }) => name), ['kept:nobody', 'watched']);
+  assert.deepEqual(found.publications.map(({ name }) => name), ['kept:unread', 'watched']);
   assert.ok(Math.abs(found.publications[0].value * found.seconds - 30) < 0.01, JSON.stringify(found));
-  assert.equal(found.history[0].name, 'kept:nobody');
+  assert.equal(found.history[0].name, 'kept:unread');
   assert.deepEqual([found.namespaces[0].name, found.namespaces[0].value > 30_000], ['kept', true]);
 });
 

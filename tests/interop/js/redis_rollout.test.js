@@ -1,5 +1,5 @@
 // A rolling update as Kubernetes does it: a new node, then an old one goes, with the probes, times and hook of deploy/kubernetes.yaml.
-// In: three nodes with Redis, clients of npm centrifuge on a node that is ready → out: nobody refused, nothing lost, no storm.
+// In: three nodes with Redis, clients of npm centrifuge on a node that is ready → out: no refusal, no loss, no storm.
 // May use Node, the SDK and Redis. FANWIRE_ROLLOUT is the number of clients; from 1,000 on the times are those of the manifest.
 // The times are those of the chart (deploy/helm/fanwire/values.yaml); what a node does while it drains is tested elsewhere.
 

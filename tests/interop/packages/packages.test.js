@@ -168,12 +168,12 @@ test('the package on a clean Debian: install, publish, reload, upgrade, purge', 
 test('a package that does not fit on the disk leaves the old one working', () => {
   const root = path.join(folder, 'debian');
   run('chroot', root, 'true');
-  cpSync(find('_amd64.deb'), path.join(root, 'root/fanwire.deb'));
-  run('chroot', root, 'dpkg', '--install', '/root/fanwire.deb');
+  cpSync(find('_amd64.deb'), path.join(root, 'opt/fanwire.deb'));
+  run('chroot', root, 'dpkg', '--install', '/opt/fanwire.deb');
   const program = path.join(root, 'usr/bin/fanwire');
   const old = readFileSync(program);
   // A process may write files of at most 1 MB: what a full disk does to dpkg.
-  const full = spawnSync('sh', ['-c', `ulimit -f 1024; trap '' XFSZ; exec chroot ${root} dpkg --install /root/fanwire.deb`], { encoding: 'utf8' });
+  const full = spawnSync('sh', ['-c', `ulimit -f 1024; trap '' XFSZ; exec chroot ${root} dpkg --install /opt/fanwire.deb`], { encoding: 'utf8' });
   assert.notEqual(full.status, 0, full.stdout + full.stderr);
   assert.ok(readFileSync(program).equals(old), 'the program is the old one');
   assert.match(run('chroot', root, 'fanwire', 'version'), /^fanwire /);

@@ -60,7 +60,7 @@ impl<'a> Build<'a> {
         self.house.target.join(architecture.target).join("dist/fanwire")
     }
 
-    /// Writes the licences of all libraries in the program, as their terms demand of whoever distributes it.
+    /// Writes the licences of all libraries in the program, which each copy must carry.
     ///
     /// # Errors
     /// When a licence is not in the list of `about.toml`.

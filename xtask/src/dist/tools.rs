@@ -1,4 +1,4 @@
-//! What a release is built with, installed where it is missing: a C compiler for musl, packagers, listers of licences.
+//! Tools of a release, installed where they are missing: a C compiler for musl, packagers, listers of licences.
 //! In: the target folder → out: programs in its folder `dist-tools`.
 //! May run rustup, pip, cargo and Go; versions are those of deploy/packages and of `TOOLS`.
 //! A new tool is a row here.

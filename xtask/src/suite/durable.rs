@@ -26,5 +26,5 @@ pub(super) fn tests(house: &House) -> Result<Tally> {
     Ok(Tally::of_node(&watch(&mut node)?))
 }
 
-/// What vitest 4 needs.
+/// The lowest version for vitest 4.
 const NODE_MIN: &str = "20";

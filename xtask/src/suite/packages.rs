@@ -1,7 +1,7 @@
 //! The steps about what is handed out: packages and static programs, the documentation as a site.
 //! In: where the workspace and its target folder are → out: passed and failed tests.
 //! May make a release and the site, and play tests to them; packages are installed in folders of their own only.
-//! What is promised about them stands in docs/install.md; the tests are tests/interop/packages and tests/interop/site.
+//! Promises about them stand in docs/install.md; the tests are tests/interop/packages and tests/interop/site.
 
 use std::process::Command;
 

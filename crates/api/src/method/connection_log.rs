@@ -1,7 +1,7 @@
 //! connection_log: the last events of the connections of a user, or of one client, for an hour after their end.
 //! In: `ConnectionLogRequest`. Out: logs of all nodes, the newest connection first.
 //! Uses a survey of all nodes. Never: sessions; the node's flight recorder keeps the events.
-//! What is recorded is changed in the node, in `flight_log.rs`.
+//! Recorded events are changed in the node, in `flight_log.rs`.
 
 use fanwire_node::{ConnectionLogQuery, ConnectionLogRecord, DiagnosticQuestion, LoggedEvent};
 use schemars::JsonSchema;
@@ -85,11 +85,11 @@ pub struct ConnectionEvent {
     /// Name and version of the client library.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub app: String,
-    /// Of a recovery: the last offset that the client had.
+    /// Last offset that a recovering client had.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     pub from: Option<u64>,
-    /// Of a recovery: the newest offset.
+    /// Newest offset, after a recovery.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     pub to: Option<u64>,

@@ -1,7 +1,7 @@
 //! hot_lists: the channels, users and clients that cause the most work, on all nodes.
 //! In: `HotListsRequest`. Out: short lists, largest first.
 //! Uses a survey of all nodes. Never: sessions; nodes count, for some seconds after a call.
-//! What is counted is changed in the node, in `hot_channels.rs` and `hub/diagnostics.rs`.
+//! Counts are changed in the node, in `hot_channels.rs` and `hub/diagnostics.rs`.
 
 use std::collections::BTreeMap;
 

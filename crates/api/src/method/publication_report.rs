@@ -1,7 +1,7 @@
 //! publication_report: what became of a publication that was published with `report`.
 //! In: `PublicationReportRequest`. Out: counts and times of each node, for a minute after the publication.
 //! Uses a survey of all nodes. Never: connections; shards count in the node's receipts.
-//! What is counted is changed in the node, in `receipt.rs`.
+//! Counts are changed in the node, in `receipt.rs`.
 
 use fanwire_node::DiagnosticQuestion;
 use schemars::JsonSchema;
@@ -21,7 +21,7 @@ pub struct PublicationReportRequest {
     pub report: String,
 }
 
-/// What became of the publication.
+/// Deliveries of the publication, by node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PublicationReportResult {
     /// The nodes that had subscribers, and that of the call; empty for an unknown report, or after a minute.

@@ -24,9 +24,9 @@ use fanwire_shard::Reservation;
 /// One channel's histories.
 #[derive(Default)]
 pub(crate) struct Channel {
-    /// Of messages in JSON and in Protobuf.
+    /// Publications of messages in JSON and in Protobuf.
     messages: [EncodingHistory; 2],
-    /// Of bare pushes and of events; allocated for the first client without commands in context.
+    /// Publications of bare pushes and of events; allocated for the first client without commands in context.
     bare: OnceLock<Box<[EncodingHistory; 2]>>,
 }
 

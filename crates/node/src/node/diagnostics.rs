@@ -21,7 +21,7 @@ use crate::notice::Notice;
 use crate::settings::CurrentSettings;
 use crate::tiles::public_channel;
 
-/// What this node and the others know for diagnosis.
+/// Diagnosis of this node and the others.
 pub struct Diagnostics {
     pub(super) router: Arc<BroadcastRouter>,
     pub(super) cluster: Arc<Cluster>,
@@ -36,7 +36,7 @@ impl Diagnostics {
     /// Asks all nodes.
     ///
     /// # Errors
-    /// Those of [`Channels::list`](super::Channels::list), except 107.
+    /// The errors of [`Channels::list`](super::Channels::list), except 107.
     pub fn ask(
         &self,
         question: DiagnosticQuestion,

@@ -39,7 +39,7 @@ impl Users {
     /// one of them.
     ///
     /// # Errors
-    /// Those of [`Channels::list`](super::Channels::list), except 107.
+    /// The errors of [`Channels::list`](super::Channels::list), except 107.
     pub fn connections(
         &self,
         target: ConnectionSelector,

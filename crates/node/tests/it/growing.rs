@@ -48,7 +48,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a page knows.
+/// Facts of a page.
 #[derive(Default)]
 struct Reader {
     /// Name of its connection; a new one for each.
@@ -160,7 +160,7 @@ impl Life {
         self.read(reader);
     }
 
-    /// What the reader has not read yet is lost with its connection.
+    /// Batches that the reader has not read are lost with its connection.
     fn lose(&mut self, reader: usize) {
         if let Some(name) = self.readers[reader].connection.take() {
             self.world.close(&name);

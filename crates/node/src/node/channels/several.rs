@@ -17,7 +17,7 @@ impl Channels {
     /// without payloads.
     ///
     /// # Errors
-    /// Those of [`publish`](Self::publish). With an engine that can fail, some may have been published.
+    /// The errors of [`publish`](Self::publish). With an engine that can fail, some may have been published.
     pub fn publish_several(
         &self,
         channel: &str,

@@ -1,4 +1,4 @@
-//! What a world is made of: steps, channels, namespaces, commands, data.
+//! Inputs of a world: steps, channels, namespaces, commands, data.
 //! In: numbers → out: names, options, bytes.
 //! Uses nothing of a world.
 //! Changed here: which channels and steps there are. `world` takes the steps.

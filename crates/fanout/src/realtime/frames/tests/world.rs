@@ -480,7 +480,7 @@ impl World {
 }
 
 impl Client {
-    /// It is to get this message, or its push alone.
+    /// Receives this message, or its push alone.
     fn expect(&mut self, message: &[u8]) {
         let text = match self.transport.is_unidirectional() {
             true => bare_push(self.encoding, message).expect("a push"),
