@@ -72,7 +72,7 @@ pub struct Config {
     pub engine: EngineOptions,
     /// Part of `client.*` that applies before a session exists; the rest is in `node`.
     pub client: ClientShellOptions,
-    pub node: fanwire_node::options::Options,
+    pub node: fanwire_policy::options::Options,
     pub websocket: WebsocketOptions,
     pub http_api: HttpApiOptions,
     pub grpc_api: GrpcApiOptions,
@@ -544,9 +544,9 @@ impl Config {
             engine: EngineOptions::default(),
             client: ClientShellOptions::default(),
             // The server names itself when it knows its port.
-            node: fanwire_node::options::Options {
+            node: fanwire_policy::options::Options {
                 name: String::new(),
-                ..fanwire_node::options::Options::default()
+                ..fanwire_policy::options::Options::default()
             },
             websocket: WebsocketOptions::default(),
             http_api: HttpApiOptions::default(),

@@ -7,13 +7,13 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use fanwire_cluster::{ConnectionLogQuery, ConnectionLogRecord, LoggedEvent};
+use fanwire_policy::recovery::Unrecovered;
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 use fanwire_recorder::{ConnectionFacts, FlightEvent, FlightEventKind, FlightLog, StoredEvent};
 use fanwire_telemetry::excerpt;
 use uuid::Uuid;
 
 use crate::node::Node;
-use crate::recovery::Unrecovered;
 use crate::refusal::{Refused, cause_of_disconnect};
 use crate::session::ConnectionKey;
 use crate::session_table::SessionTable;

@@ -3,11 +3,11 @@
 //! Uses: options, `crate::limits`. Never: the effects of a command.
 //! Change here: which command counts against which rate. Buckets fill in `limits/bucket.rs`.
 
+use fanwire_policy::InNamespace;
+use fanwire_policy::options::Namespace;
 use fanwire_protocol::{Disconnect, ErrorCode, Request};
 
 use super::context::CommandContext;
-use crate::limits::InNamespace;
-use crate::options::Namespace;
 use crate::refusal::Refusal;
 
 impl CommandContext<'_> {

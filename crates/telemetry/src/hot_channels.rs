@@ -6,12 +6,12 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use fanwire_telemetry::HeavyHitters;
+use crate::heavy_hitters::HeavyHitters;
 use parking_lot::Mutex;
 
 /// Counts of a node.
 #[derive(Debug, Default)]
-pub(crate) struct HotChannels {
+pub struct HotChannels {
     is_on: AtomicBool,
     counts: Mutex<ChannelCounts>,
 }
@@ -26,35 +26,35 @@ struct ChannelCounts {
 
 /// The result of a look.
 #[derive(Debug, Default)]
-pub(crate) struct ChannelLook {
+pub struct ChannelLook {
     /// Time that the counts span; zero for the first look, which begins them.
-    pub(crate) counted: Duration,
-    pub(crate) publications: Vec<(u64, String)>,
-    pub(crate) deliveries: Vec<(u64, String)>,
+    pub counted: Duration,
+    pub publications: Vec<(u64, String)>,
+    pub deliveries: Vec<(u64, String)>,
 }
 
 impl HotChannels {
     /// Whether somebody looks.
-    pub(crate) fn is_on(&self) -> bool {
+    pub fn is_on(&self) -> bool {
         self.is_on.load(Relaxed)
     }
 
     /// Counts a publication that this node accepts, also one without subscribers.
-    pub(crate) fn count_publication(&self, channel: &str) {
+    pub fn count_publication(&self, channel: &str) {
         if self.is_on() {
             self.counts.lock().publications.add(channel, 1);
         }
     }
 
     /// Counts deliveries to subscribers of a shard.
-    pub(crate) fn count_deliveries(&self, channel: &str, deliveries: u64) {
+    pub fn count_deliveries(&self, channel: &str, deliveries: u64) {
         if deliveries > 0 {
             self.counts.lock().deliveries.add(channel, deliveries);
         }
     }
 
     /// The largest channels since the counts began. Begins them, and begins them again when they span more than a minute.
-    pub(crate) fn look(&self, limit: usize, now: Instant) -> ChannelLook {
+    pub fn look(&self, limit: usize, now: Instant) -> ChannelLook {
         let counts = &mut *self.counts.lock();
         let begun = counts.looked.map_or(now, |(begun, _)| begun);
         let look = ChannelLook {
@@ -75,7 +75,7 @@ impl HotChannels {
     }
 
     /// Ends the counts if there was no look for a while.
-    pub(crate) fn tick(&self, now: Instant) {
+    pub fn tick(&self, now: Instant) {
         if !self.is_on() {
             return;
         }

@@ -153,7 +153,7 @@ impl Rate {
     ///
     /// # Errors
     /// The invalid value.
-    pub(crate) fn check(self, key: &str) -> Result<(), OptionsError> {
+    pub fn check(self, key: &str) -> Result<(), OptionsError> {
         if self.limit > Self::LIMIT_MAX {
             let expected = format!("at most {}", Self::LIMIT_MAX);
             return Err(OptionsError::value(format!("{key}limit"), self.limit, expected));
@@ -217,7 +217,7 @@ impl ProxyChoice {
 
 impl RpcOptions {
     /// Which proxy answers a method; `None` if the namespace in its name is unknown.
-    pub(crate) fn proxy_of(&self, method: &str) -> Option<&ProxyChoice> {
+    pub fn proxy_of(&self, method: &str) -> Option<&ProxyChoice> {
         let boundary = Some(&*self.namespace_boundary).filter(|boundary| !boundary.is_empty());
         match boundary.and_then(|boundary| method.split_once(boundary)) {
             Some((namespace, _)) => self.namespaces.get(namespace),
@@ -314,6 +314,9 @@ impl Default for RpcOptions {
         }
     }
 }
+
+/// Bytes of the reason in a close frame: RFC 6455 §5.5 has 125, of which the code takes two.
+pub const REASON_BYTES_MAX: usize = 123;
 
 #[cfg(test)]
 mod tests;

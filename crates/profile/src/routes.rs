@@ -1,7 +1,7 @@
 //! Profiles of the running server, at the paths of Go's net/http/pprof and so of Centrifugo.
 //! In: requests for a CPU or heap profile → out: gzipped files for `go tool pprof` and Pyroscope, or a text with the reason.
-//! Uses `profile`, and threads for blocking work. Never: runs anything between two requests.
-//! Changed here: parameters and responses. How samples are taken lives in `profile`.
+//! Uses axum, and threads for blocking work. Never: runs anything between two requests.
+//! Changed here: parameters and responses. How samples are taken lives in `cpu` and `heap`.
 
 use std::time::Duration;
 
@@ -12,15 +12,14 @@ use axum::{
     response::{Html, IntoResponse, Response},
     routing::get,
 };
-use fanwire_profile::{
-    cpu::{CpuProfileError, Recording},
-    heap,
-};
 use serde::Deserialize;
 use tokio::task::spawn_blocking;
 
+use crate::cpu::{CpuProfileError, Recording};
+use crate::heap;
+
 /// The routes below a prefix.
-pub(super) fn routes(prefix: &str) -> Router {
+pub fn routes(prefix: &str) -> Router {
     let prefix = prefix.trim_end_matches('/');
     let index = get(|| async { Html(INDEX) });
     let router = Router::new()

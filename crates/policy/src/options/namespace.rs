@@ -127,7 +127,7 @@ impl Namespace {
     }
 
     /// The proxy that decides about subscribe commands: that of streams, or the other one.
-    pub(crate) fn proxy_of_subscribes(&self) -> &ProxyChoice {
+    pub fn proxy_of_subscribes(&self) -> &ProxyChoice {
         match self.subscribe_stream_proxy.enabled {
             true => &self.subscribe_stream_proxy,
             false => &self.subscribe_proxy,
@@ -135,7 +135,7 @@ impl Namespace {
     }
 
     /// The same for publish commands.
-    pub(crate) fn proxy_of_publishes(&self) -> &ProxyChoice {
+    pub fn proxy_of_publishes(&self) -> &ProxyChoice {
         match self.subscribe_stream_proxy.enabled {
             true => &self.subscribe_stream_proxy,
             false => &self.publish_proxy,
@@ -143,7 +143,7 @@ impl Namespace {
     }
 
     /// The tiles of its channels, if they have places.
-    pub(crate) fn grid(&self) -> Option<Grid> {
+    pub fn grid(&self) -> Option<Grid> {
         let AreaOptions { tile_size, tiles_max } = self.areas;
         (tile_size > 0).then(|| Grid::new(tile_size, tiles_max))
     }

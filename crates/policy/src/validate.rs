@@ -10,9 +10,8 @@ use fanwire_auth::{OptionsError, Verifier};
 use crate::channel::ChannelRules;
 use crate::options::{
     ChannelOptions, ClientOptions, ConnectCodeTransform, Options, PersonalChannelOptions,
-    RpcOptions,
+    REASON_BYTES_MAX, RpcOptions,
 };
-use crate::refusal::REASON_BYTES_MAX;
 
 impl Options {
     /// Checks everything that types cannot: limits, names, patterns and keys.

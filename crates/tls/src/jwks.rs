@@ -1,6 +1,6 @@
 //! Fetches JWKS documents (RFC 7517) for the node, which has no sockets.
 //! In: a URL → out: the document, or a log line with the error.
-//! Uses the HTTP client of `tls`; never parses documents, never decides when to fetch.
+//! Uses the HTTP client; never parses documents, never decides when to fetch.
 //! Changed here: the timeout and the number of attempts. The cache and its rules live in `auth::jwks`.
 
 use std::sync::Arc;
@@ -9,32 +9,33 @@ use std::time::{Duration, Instant};
 use fanwire_auth::{Fetch, KEY_SET_BYTES_MAX, KeySource};
 use fanwire_config::TlsOptions;
 use fanwire_telemetry::LogThrottle;
-use fanwire_tls::{HttpsClient, RequestError, RequestLimits, Tls, TlsError};
 use http::{Request, StatusCode, header};
 use http_body_util::Empty;
 use hyper::body::Bytes;
 use tokio::runtime::Handle;
 
+use crate::{HttpsClient, RequestError, RequestLimits, Tls, TlsError};
+
 /// Fetches with one section of TLS options, on the runtime in which it was created.
 #[derive(Debug)]
-pub(crate) struct Fetcher {
+pub struct KeyFetcher {
     client: Arc<HttpsClient>,
     runtime: Handle,
     log_throttle: Arc<LogThrottle>,
 }
 
-impl Fetcher {
+impl KeyFetcher {
     /// Must be called inside a tokio runtime.
     ///
     /// # Errors
     /// A PEM option that cannot be read or contains no certificate.
-    pub(crate) fn new(options: &TlsOptions) -> Result<Self, TlsError> {
+    pub fn new(options: &TlsOptions) -> Result<Self, TlsError> {
         let client = Arc::new(HttpsClient::new(Tls::new(options)?, LIMITS));
         Ok(Self { client, runtime: Handle::current(), log_throttle: Arc::default() })
     }
 }
 
-impl KeySource for Fetcher {
+impl KeySource for KeyFetcher {
     fn fetch(&self, fetch: Fetch) {
         let (client, log_throttle) = (Arc::clone(&self.client), Arc::clone(&self.log_throttle));
         self.runtime.spawn(async move {

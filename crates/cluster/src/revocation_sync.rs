@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 
 /// What a node knows of the list. At first it has to be read.
 #[derive(Debug, Default)]
-pub(crate) struct RevocationSync {
+pub struct RevocationSync {
     /// The position of the last change that this node made; `None` before the first reading.
     known: Option<Position>,
     reading: Option<Reading>,
@@ -37,7 +37,7 @@ struct Reading {
 
 /// What to do with a change that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Received {
+pub enum Received {
     /// Nothing: the table has it already, or the end of the reading returns it.
     Known,
     Next,
@@ -47,7 +47,7 @@ pub(crate) enum Received {
 
 /// The state after the last page.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum AfterPages {
+pub enum AfterPages {
     /// Make these changes, and ask again.
     Make(Vec<RevocationChange>),
     /// Make these changes. The table may differ from the list; the next reading is due.
@@ -58,7 +58,7 @@ pub(crate) enum AfterPages {
 
 impl RevocationSync {
     /// Begins a reading. Returns false while one is running; that one fails, because changes may be missing.
-    pub(crate) fn begin(&mut self) -> bool {
+    pub fn begin(&mut self) -> bool {
         match &mut self.reading {
             Some(reading) => {
                 reading.is_void = true;
@@ -72,7 +72,7 @@ impl RevocationSync {
     }
 
     /// A change arrived.
-    pub(crate) fn receive(&mut self, position: Position, change: &RevocationChange) -> Received {
+    pub fn receive(&mut self, position: Position, change: &RevocationChange) -> Received {
         if let Some(reading) = &mut self.reading {
             let (first, last) = reading.received.unwrap_or((position.offset, position));
             let is_next = follows(position, last) || reading.received.is_none();
@@ -97,20 +97,20 @@ impl RevocationSync {
     }
 
     /// A page arrived, and `has_news` of it was new. Returns false when it is of another list than the page before it.
-    pub(crate) fn page(&mut self, position: Position, has_news: bool) -> bool {
+    pub fn page(&mut self, position: Position, has_news: bool) -> bool {
         let Some(reading) = &mut self.reading else { return false };
         reading.has_news |= has_news;
         reading.from.get_or_insert(position).epoch == position.epoch
     }
 
     /// The reading failed; the next [`is_due`](Self::is_due) is true. Returns the changes that arrived in the meantime.
-    pub(crate) fn fail(&mut self) -> Vec<RevocationChange> {
+    pub fn fail(&mut self) -> Vec<RevocationChange> {
         self.has_failed = true;
         self.reading.take().map(|mut reading| reading.take_changes(0)).unwrap_or_default()
     }
 
     /// The last page has arrived. Call it again after changes that it returned.
-    pub(crate) fn end(&mut self) -> AfterPages {
+    pub fn end(&mut self) -> AfterPages {
         let reading = self.reading.get_or_insert_default();
         let from = reading.from.unwrap_or_default();
         let (first, last) = reading.received.unwrap_or((0, from));
@@ -132,7 +132,7 @@ impl RevocationSync {
 
     /// Compares with the positions of the other nodes, once a second. Returns whether the list must be read: the last
     /// reading failed, or another node has been ahead since the last comparison, so that its change is not on the way.
-    pub(crate) fn is_due(&mut self, others: impl Iterator<Item = Position>) -> bool {
+    pub fn is_due(&mut self, others: impl Iterator<Item = Position>) -> bool {
         let Some(known) = self.known.filter(|_| self.reading.is_none() && !self.has_failed) else {
             return self.has_failed;
         };
@@ -150,7 +150,7 @@ impl RevocationSync {
     }
 
     /// The position up to which this node has the list.
-    pub(crate) fn known(&self) -> Option<Position> {
+    pub fn known(&self) -> Option<Position> {
         self.known
     }
 }

@@ -13,10 +13,10 @@ use parking_lot::RwLock;
 ///
 /// It may be a copy of a list that all nodes share, which is read in loads.
 #[derive(Debug)]
-pub(crate) struct RevocationTable {
+pub struct RevocationTable {
     /// Random keys, so that no client can choose texts with equal hashes.
     hashers: [RandomState; 2],
-    stripes: Box<[RwLock<HashMap<SubjectHash, Entry>>]>,
+    stripes: Box<[RwLock<HashMap<SubjectHash, RevocationEntry>>]>,
     entries: AtomicUsize,
     entries_max: usize,
     /// Entries of each kind, in the order of [`TABLES`].
@@ -31,7 +31,7 @@ pub(crate) struct RevocationTable {
 
 /// The subject of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Subject<'a> {
+pub enum Subject<'a> {
     User(&'a str),
     /// The `jti` of a token.
     Token(&'a str),
@@ -44,22 +44,22 @@ type SubjectHash = [u32; 4];
 
 /// The identity of a token, for as long as the rights that it granted last.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TokenId {
+pub struct TokenId {
     /// The `jti`; "" for a token without one.
-    pub(crate) uid: Box<str>,
+    pub uid: Box<str>,
     /// Unix second; 0 for a token without `iat`.
-    pub(crate) issued_at: u32,
+    pub issued_at: u32,
 }
 
 impl TokenId {
     /// The identity of a token with this `jti` and `iat`.
-    pub(crate) fn new(uid: &str, issued_at: u64) -> Self {
+    pub fn new(uid: &str, issued_at: u64) -> Self {
         Self { uid: uid.into(), issued_at: seconds(issued_at) }
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct RevocationEntry {
     /// The Unix second at which it ends, or `NEVER`.
     end: u32,
     /// Tokens that were issued earlier are invalid; 0 in other entries.
@@ -72,7 +72,7 @@ struct Entry {
 
 /// The table has as many entries as it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TableFull;
+pub struct TableFull;
 
 impl Default for RevocationTable {
     fn default() -> Self {
@@ -99,7 +99,7 @@ impl RevocationTable {
     ///
     /// # Errors
     /// The table is full; entries that have ended count until they are removed.
-    pub(crate) fn insert(
+    pub fn insert(
         &self,
         subject: Subject<'_>,
         issued_before: u64,
@@ -107,7 +107,7 @@ impl RevocationTable {
     ) -> Result<bool, TableFull> {
         let end = if expire_at == 0 { NEVER } else { seconds(expire_at) };
         let (load, table) = (self.load.load(Relaxed), subject.table());
-        let entry = Entry { end, issued_before: seconds(issued_before), load, table };
+        let entry = RevocationEntry { end, issued_before: seconds(issued_before), load, table };
         let hash = self.hash(subject);
         let mut stripe = self.stripe(&hash).write();
         if let Some(old) = stripe.get_mut(&hash) {
@@ -124,7 +124,7 @@ impl RevocationTable {
     }
 
     /// Removes the entry of a subject, if there is one.
-    pub(crate) fn remove(&self, subject: Subject<'_>) {
+    pub fn remove(&self, subject: Subject<'_>) {
         let hash = self.hash(subject);
         if let Some(entry) = self.stripe(&hash).write().remove(&hash) {
             self.count_removed(&entry);
@@ -132,18 +132,18 @@ impl RevocationTable {
     }
 
     /// Whoever is refused is not known until the next load has ended.
-    pub(crate) fn expect_load(&self) {
+    pub fn expect_load(&self) {
         self.is_incomplete.store(true, Relaxed);
     }
 
     /// Begins to read the list of all nodes again.
-    pub(crate) fn begin_load(&self) {
+    pub fn begin_load(&self) {
         self.load.fetch_add(1, Relaxed);
     }
 
     /// Ends a load: every entry of the list has been inserted since its begin. Removes the others, or keeps them when the
     /// list has lost its entries.
-    pub(crate) fn end_load(&self, has_lost_entries: bool) {
+    pub fn end_load(&self, has_lost_entries: bool) {
         let load = self.load.load(Relaxed);
         for stripe in &self.stripes {
             stripe.write().retain(|_, entry| {
@@ -161,28 +161,22 @@ impl RevocationTable {
     }
 
     /// Whether the table has been loaded, so that its checks say the truth.
-    pub(crate) fn is_complete(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         !self.is_incomplete.load(Relaxed)
     }
 
     /// Entries of each kind, ended ones included.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
         TABLES.into_iter().zip(&self.counts).map(|(name, count)| (name, count.load(Relaxed) as u64))
     }
 
     /// Whether a user is blocked at a Unix second.
-    pub(crate) fn blocks(&self, user: &str, unix: u64) -> bool {
+    pub fn blocks(&self, user: &str, unix: u64) -> bool {
         !self.is_empty() && self.entry(&self.hash(Subject::User(user)), unix).is_some()
     }
 
     /// Whether a token of a user is revoked or invalid at a Unix second. `channel` is that of a subscription token.
-    pub(crate) fn refuses(
-        &self,
-        token: &TokenId,
-        user: &str,
-        channel: Option<&str>,
-        unix: u64,
-    ) -> bool {
+    pub fn refuses(&self, token: &TokenId, user: &str, channel: Option<&str>, unix: u64) -> bool {
         if self.is_empty() {
             return false;
         }
@@ -197,7 +191,7 @@ impl RevocationTable {
     }
 
     /// Removes what has ended from a few stripes. Called once a second, it visits all of them within 20 s.
-    pub(crate) fn sweep(&self, unix: u64) {
+    pub fn sweep(&self, unix: u64) {
         if self.is_empty() {
             return;
         }
@@ -217,7 +211,7 @@ impl RevocationTable {
         }
     }
 
-    fn count_removed(&self, entry: &Entry) {
+    fn count_removed(&self, entry: &RevocationEntry) {
         self.entries.fetch_sub(1, Relaxed);
         self.counts[usize::from(entry.table)].fetch_sub(1, Relaxed);
     }
@@ -227,7 +221,7 @@ impl RevocationTable {
     }
 
     /// The entry of a subject, unless it has ended.
-    fn entry(&self, hash: &SubjectHash, unix: u64) -> Option<Entry> {
+    fn entry(&self, hash: &SubjectHash, unix: u64) -> Option<RevocationEntry> {
         let entry = self.stripe(hash).read().get(hash).copied();
         entry.filter(|entry| !entry.has_ended(unix))
     }
@@ -237,7 +231,7 @@ impl RevocationTable {
         [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32]
     }
 
-    fn stripe(&self, hash: &SubjectHash) -> &RwLock<HashMap<SubjectHash, Entry>> {
+    fn stripe(&self, hash: &SubjectHash) -> &RwLock<HashMap<SubjectHash, RevocationEntry>> {
         &self.stripes[hash[0] as usize % STRIPES]
     }
 }
@@ -253,7 +247,7 @@ impl Subject<'_> {
     }
 }
 
-impl Entry {
+impl RevocationEntry {
     fn has_ended(&self, unix: u64) -> bool {
         self.end != NEVER && u64::from(self.end) <= unix
     }
@@ -275,7 +269,7 @@ const STRIPES: usize = 320;
 /// Stripes of a sweep.
 const STRIPES_AT_ONCE: usize = 16;
 /// Entries of a table, ended ones included.
-pub(crate) const ENTRIES_MAX: usize = 1_000_000;
+pub const ENTRIES_MAX: usize = 1_000_000;
 
 #[cfg(test)]
 mod tests;

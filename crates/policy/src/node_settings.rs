@@ -15,9 +15,9 @@ use crate::options::{Namespace, Options};
 
 /// Options with what is compiled from them. A command reads one value from its begin to its end.
 #[derive(Debug)]
-pub(crate) struct NodeSettings {
-    pub(crate) options: Options,
-    pub(crate) channels: ChannelRules,
+pub struct NodeSettings {
+    pub options: Options,
+    pub channels: ChannelRules,
     connection_verifier: Verifier,
     /// `None`: the same as for connections.
     subscription_verifier: Option<Verifier>,
@@ -29,7 +29,7 @@ pub(crate) struct NodeSettings {
 impl NodeSettings {
     /// # Errors
     /// The first invalid option.
-    pub(crate) fn new(options: Options) -> Result<Self, OptionsError> {
+    pub fn new(options: Options) -> Result<Self, OptionsError> {
         Self::compile(options, Vec::new())
     }
 
@@ -37,7 +37,7 @@ impl NodeSettings {
     ///
     /// # Errors
     /// The first invalid option; more new namespaces than there are ids left.
-    pub(crate) fn reloaded(&self, options: Options) -> Result<Self, OptionsError> {
+    pub fn reloaded(&self, options: Options) -> Result<Self, OptionsError> {
         let mut next = Self::compile(options, self.names.clone())?;
         next.connection_verifier =
             next.connection_verifier.keeping_keys_of(&self.connection_verifier);
@@ -72,26 +72,26 @@ impl NodeSettings {
         })
     }
 
-    pub(crate) fn connection_verifier(&self) -> &Verifier {
+    pub fn connection_verifier(&self) -> &Verifier {
         &self.connection_verifier
     }
 
-    pub(crate) fn subscription_verifier(&self) -> &Verifier {
+    pub fn subscription_verifier(&self) -> &Verifier {
         self.subscription_verifier.as_ref().unwrap_or(&self.connection_verifier)
     }
 
     /// The verifiers, each once.
-    pub(crate) fn verifiers(&self) -> impl Iterator<Item = &Verifier> {
+    pub fn verifiers(&self) -> impl Iterator<Item = &Verifier> {
         [Some(&self.connection_verifier), self.subscription_verifier.as_ref()].into_iter().flatten()
     }
 
     /// Names of namespaces by id; "" for channels without one.
-    pub(crate) fn names(&self) -> &[String] {
+    pub fn names(&self) -> &[String] {
         &self.names
     }
 
     /// The configured namespaces with their ids.
-    pub(crate) fn namespaces(&self) -> impl Iterator<Item = (NamespaceId, &Namespace)> {
+    pub fn namespaces(&self) -> impl Iterator<Item = (NamespaceId, &Namespace)> {
         let ids = ids(&self.names);
         NamespaceId::all(&self.options.channel)
             .map(move |namespace| (ids[namespace.name.as_str()], namespace))
@@ -100,26 +100,26 @@ impl NodeSettings {
 
 /// The settings of now. Readers never wait for a reload to compile.
 #[derive(Debug)]
-pub(crate) struct CurrentSettings {
+pub struct CurrentSettings {
     /// That of `settings`, so that shards find out without a lock that there are new ones.
     version: AtomicU64,
     settings: RwLock<Arc<NodeSettings>>,
 }
 
 impl CurrentSettings {
-    pub(crate) fn new(settings: NodeSettings) -> Self {
+    pub fn new(settings: NodeSettings) -> Self {
         Self {
             version: AtomicU64::new(settings.version),
             settings: RwLock::new(Arc::new(settings)),
         }
     }
 
-    pub(crate) fn read(&self) -> Arc<NodeSettings> {
+    pub fn read(&self) -> Arc<NodeSettings> {
         Arc::clone(&self.settings.read())
     }
 
     /// Replaces `held` if there are newer settings.
-    pub(crate) fn refresh(&self, held: &mut Arc<NodeSettings>) {
+    pub fn refresh(&self, held: &mut Arc<NodeSettings>) {
         if self.version.load(Ordering::Acquire) != held.version {
             *held = self.read();
         }
@@ -129,7 +129,7 @@ impl CurrentSettings {
     ///
     /// # Errors
     /// Those of [`NodeSettings::reloaded`] and of `prepare`; then nothing has changed.
-    pub(crate) fn reload(
+    pub fn reload(
         &self,
         options: Options,
         prepare: impl FnOnce(&NodeSettings) -> Result<(), OptionsError>,

@@ -234,7 +234,7 @@ impl<Event, Grant> Hook<Event, Grant> {
     }
 
     /// Whether the hook is asked about a channel or method with this proxy.
-    pub(crate) fn applies(&self, proxy: &ProxyChoice) -> bool {
+    pub fn applies(&self, proxy: &ProxyChoice) -> bool {
         !self.is_of_proxies || proxy.enabled
     }
 }
@@ -266,7 +266,7 @@ impl<Event: Clone + Send + 'static, Grant: Send + 'static> Hook<Event, Grant> {
 
 impl Hooks {
     /// Whether some hook decides about events.
-    pub(crate) fn decide(&self) -> bool {
+    pub fn decide(&self) -> bool {
         self.connect.is_some()
             || self.refresh.is_some()
             || self.sub_refresh.is_some()
@@ -335,32 +335,32 @@ impl From<Error> for Rejection {
 
 /// The answer of a hook to a command.
 #[derive(Clone, Debug)]
-pub(crate) enum Decision {
+pub enum CommandDecision {
     Connect(Option<ConnectGrant>),
     Subscribe(Option<SubscribeGrant>),
     Publish(Option<PublishGrant>),
     Rpc(Option<Bytes>),
 }
 
-impl Decision {
-    pub(crate) fn into_connect(self) -> Option<ConnectGrant> {
+impl CommandDecision {
+    pub fn into_connect(self) -> Option<ConnectGrant> {
         if let Self::Connect(granted) = self { granted } else { None }
     }
 
-    pub(crate) fn into_subscribe(self) -> Option<SubscribeGrant> {
+    pub fn into_subscribe(self) -> Option<SubscribeGrant> {
         if let Self::Subscribe(granted) = self { granted } else { None }
     }
 
-    pub(crate) fn into_publish(self) -> Option<PublishGrant> {
+    pub fn into_publish(self) -> Option<PublishGrant> {
         if let Self::Publish(granted) = self { granted } else { None }
     }
 
-    pub(crate) fn into_rpc(self) -> Option<Bytes> {
+    pub fn into_rpc(self) -> Option<Bytes> {
         if let Self::Rpc(granted) = self { granted } else { None }
     }
 
     /// Approximate bytes.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         match self {
             Self::Connect(Some(grant)) => {
                 let channels = grant.channels.iter();

@@ -8,11 +8,11 @@ use regex::{Regex, RegexBuilder, escape};
 /// A compiled pattern: `*` any text, `?` one character, `[a-z]` and `[!a-z]` classes, `{a,b}` alternatives, `\` escapes.
 ///
 /// globset 0.4 is made for paths: `?` and `[!a]` match one byte of `ä` there, `a/**/b` matches `a/b`, and `a}` is no pattern.
-pub(crate) struct Glob(Option<Regex>);
+pub struct Glob(Option<Regex>);
 
 impl Glob {
     /// `None` for an invalid pattern or one longer than [`PATTERN_BYTES_MAX`]. "" matches everything.
-    pub(crate) fn new(pattern: &str) -> Option<Self> {
+    pub fn new(pattern: &str) -> Option<Self> {
         if pattern.len() > PATTERN_BYTES_MAX {
             return None;
         }
@@ -25,7 +25,7 @@ impl Glob {
         builder.build().ok().map(|regex| Self(Some(regex)))
     }
 
-    pub(crate) fn matches(&self, channel: &str) -> bool {
+    pub fn matches(&self, channel: &str) -> bool {
         self.0.as_ref().is_none_or(|regex| regex.is_match(channel))
     }
 }

@@ -15,7 +15,7 @@ pub use bucket::TokenBucket;
 ///
 /// Empty as long as no rate is limited; then a connection gets a small block with its first command that counts.
 #[derive(Debug, Default)]
-pub(crate) struct Limits {
+pub struct RateLimits {
     connections: Vec<Option<Box<Buckets>>>,
 }
 
@@ -29,24 +29,24 @@ struct Buckets {
 
 /// The actions limited per namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum InNamespace {
+pub enum InNamespace {
     Publish,
     Subscribe,
 }
 
-impl Limits {
+impl RateLimits {
     /// Counts one command of a connection and returns whether it is allowed; `now` in nanoseconds since a fixed point.
-    pub(crate) fn take_command(&mut self, index: u32, rate: Rate, now: u64) -> bool {
+    pub fn take_command(&mut self, index: u32, rate: Rate, now: u64) -> bool {
         rate.limit == 0 || self.buckets(index).commands.take(rate, now)
     }
 
     /// Counts one refusal of the other limits and returns whether the connection may stay.
-    pub(crate) fn take_refusal(&mut self, index: u32, rate: Rate, now: u64) -> bool {
+    pub fn take_refusal(&mut self, index: u32, rate: Rate, now: u64) -> bool {
         rate.limit == 0 || self.buckets(index).refusals.take(rate, now)
     }
 
     /// Counts one publish or subscribe in a namespace and returns whether it is allowed.
-    pub(crate) fn take_in(
+    pub fn take_in(
         &mut self,
         index: u32,
         (namespace, what): (NamespaceId, InNamespace),
@@ -66,7 +66,7 @@ impl Limits {
     }
 
     /// The connection is gone; the next one with its index starts with full buckets.
-    pub(crate) fn forget(&mut self, index: u32) {
+    pub fn forget(&mut self, index: u32) {
         if let Some(buckets) = self.connections.get_mut(index as usize) {
             *buckets = None;
         }

@@ -11,10 +11,10 @@ use crate::options::RecoveryMode;
 
 /// The position that a subscriber claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ClaimedPosition<'a> {
-    pub(crate) offset: u64,
+pub struct ClaimedPosition<'a> {
+    pub offset: u64,
     /// Epoch in the request: "" matches the epoch of any stream, except in cache mode; `_` matches none.
-    pub(crate) epoch: &'a str,
+    pub epoch: &'a str,
 }
 
 /// Why a position was not recovered.
@@ -43,7 +43,7 @@ impl Unrecovered {
         }
     }
 
-    pub(crate) fn explanation(self) -> &'static str {
+    pub fn explanation(self) -> &'static str {
         match self {
             Self::Epoch => "its position is of another history of the channel",
             Self::Limit => "it missed more publications than client.recovery_max_publication_limit",
@@ -53,7 +53,7 @@ impl Unrecovered {
     }
 
     /// The cause, should [`recover`] find the publications of `read` incomplete.
-    pub(crate) fn cause(
+    pub fn cause(
         mode: RecoveryMode,
         claimed: ClaimedPosition<'_>,
         read: &StreamSlice,
@@ -84,7 +84,7 @@ impl Unrecovered {
 
 /// The query for a recovery; `limit` 0 = unlimited. In cache mode with a filter, so many publications are read, newest
 /// first.
-pub(crate) fn query(
+pub fn query(
     mode: RecoveryMode,
     claimed: ClaimedPosition<'_>,
     limit: usize,
@@ -100,7 +100,7 @@ pub(crate) fn query(
 
 /// The publications between the claimed position and the top, without those that the filter drops; `None` when
 /// they are not available.
-pub(crate) fn recover(
+pub fn recover(
     mode: RecoveryMode,
     claimed: ClaimedPosition<'_>,
     read: StreamSlice,

@@ -25,10 +25,7 @@ impl ChannelRules {
     ///
     /// # Errors
     /// As there.
-    pub(crate) fn with_ids(
-        options: &ChannelOptions,
-        names: &[String],
-    ) -> Result<Self, OptionsError> {
+    pub fn with_ids(options: &ChannelOptions, names: &[String]) -> Result<Self, OptionsError> {
         if let Some(first) = Self::mistakes(options).into_iter().next() {
             return Err(first);
         }
@@ -50,7 +47,7 @@ impl ChannelRules {
     }
 
     /// All errors that [`new`](Self::new) would return.
-    pub(crate) fn mistakes(options: &ChannelOptions) -> Vec<OptionsError> {
+    pub fn mistakes(options: &ChannelOptions) -> Vec<OptionsError> {
         let mut found = Vec::new();
         if options.max_length == 0 {
             found.push(OptionsError::value("channel.max_length", 0, "at least 1 byte"));
@@ -103,7 +100,7 @@ fn namespaces(
 }
 
 /// The ids of namespaces, from their names in the order of the ids. Those after 65,536 share one, which no table has.
-pub(crate) fn ids(names: &[String]) -> HashMap<&str, NamespaceId> {
+pub fn ids(names: &[String]) -> HashMap<&str, NamespaceId> {
     let id = |number| NamespaceId(u16::try_from(number).unwrap_or(u16::MAX));
     names.iter().enumerate().map(|(number, name)| (name.as_str(), id(number))).collect()
 }

@@ -6,18 +6,18 @@
 use fanwire_area::Tile;
 
 /// The name of a tile's channel.
-pub(crate) fn tile_channel(channel: &str, tile: Tile) -> String {
+pub fn tile_channel(channel: &str, tile: Tile) -> String {
     format!("{channel}{MARK}{tile}")
 }
 
 /// The channel that clients know: the same one, except for a tile.
-pub(crate) fn public_channel(channel: &str) -> &str {
+pub fn public_channel(channel: &str) -> &str {
     // Only ASCII names are common, and they are scanned fast.
     if channel.is_ascii() { channel } else { channel.split(MARK).next().unwrap_or(channel) }
 }
 
 /// Whether a name is that of a tile.
-pub(crate) fn is_tile(channel: &str) -> bool {
+pub fn is_tile(channel: &str) -> bool {
     !channel.is_ascii() && channel.contains(MARK)
 }
 

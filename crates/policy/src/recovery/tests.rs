@@ -3,9 +3,10 @@
 //! Uses: the rules only.
 //! What is replied is tested in `tests/it/recovery.rs`, with a model in `tests/it/streams.rs`.
 
-use super::*;
 use fanwire_broker::{Epoch, Position};
 use fanwire_protocol::FilterNode;
+
+use super::*;
 
 /// A stream with the top 9, read as the rules ask for.
 fn read(query: Query, oldest: u64) -> StreamSlice {

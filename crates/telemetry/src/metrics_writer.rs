@@ -1,18 +1,17 @@
 //! The writers of metrics: text for a scrape, readings for the node.
 //! In: names, help, labels and values → out: samples in the encoder of prometheus-client, or readings for the node.
-//! Uses prometheus-client and the node's readings; reads no counter itself.
-//! Changed here: how a kind of metric is written. The list of metrics lives in `metrics`.
+//! Uses prometheus-client; reads no counter itself.
+//! Changed here: how a kind of metric is written. The list of metrics lives in the server's `metrics`.
 
 use std::fmt;
 
-use fanwire_node::{Reading, ReadingKind};
 use prometheus_client::{
     encoding::{DescriptorEncoder, NoLabelSet},
     metrics::MetricType,
 };
 
 /// Writes metrics.
-pub(super) trait MetricsWriter {
+pub trait MetricsWriter {
     fn gauge(&mut self, name: &str, help: &str, value: usize) -> fmt::Result;
 
     fn gauges<const N: usize>(
@@ -48,15 +47,32 @@ pub(super) trait MetricsWriter {
 }
 
 /// Writes the text of a scrape.
-pub(super) struct ScrapeWriter<'a, 'b>(pub(super) &'a mut DescriptorEncoder<'b>);
+pub struct ScrapeWriter<'a, 'b>(pub &'a mut DescriptorEncoder<'b>);
+
+/// One metric at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    pub name: String,
+    pub kind: ReadingKind,
+    pub value: f64,
+}
+
+/// The kind of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadingKind {
+    /// A counter; a summary has its increase.
+    Total,
+    /// A gauge; a summary has its value.
+    Level,
+}
 
 /// Collects readings for `info` of the server API: one per row, with the labels appended to the name; count and sum of a
 /// histogram.
 #[derive(Default)]
-pub(super) struct Readings(pub(super) Vec<Reading>);
+pub struct Readings(pub Vec<Reading>);
 
 /// Label names and values of one sample.
-pub(super) type Labels<const N: usize> = [(&'static str, String); N];
+pub type Labels<const N: usize> = [(&'static str, String); N];
 
 impl MetricsWriter for ScrapeWriter<'_, '_> {
     fn gauge(&mut self, name: &str, help: &str, value: usize) -> fmt::Result {

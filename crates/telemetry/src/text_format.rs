@@ -5,15 +5,16 @@
 
 use std::fmt::Write as _;
 
+/// The format of a scrape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TextFormat {
+pub enum TextFormat {
     Prometheus,
     OpenMetrics,
 }
 
 impl TextFormat {
     /// OpenMetrics for a scraper that names it, as Prometheus does; the older format for curl, `promtool` and others.
-    pub(crate) fn accepted(accept: &str) -> Self {
+    pub fn accepted(accept: &str) -> Self {
         let ranges = accept.split(',').map(str::trim_start);
         let mut open_metrics = ranges.filter(|range| range.starts_with(OPEN_METRICS));
         let refuses = |range: &str| range.split(';').any(|part| part.trim() == "q=0");
@@ -23,7 +24,7 @@ impl TextFormat {
         }
     }
 
-    pub(crate) fn content_type(self) -> &'static str {
+    pub fn content_type(self) -> &'static str {
         match self {
             Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -32,7 +33,7 @@ impl TextFormat {
 }
 
 /// OpenMetrics text as Prometheus text: comments name a counter as its samples do, with `_total`, and there is no end marker.
-pub(super) fn prometheus_text(open_metrics: &str) -> String {
+pub fn prometheus_text(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len() + 1024);
     let mut lines = open_metrics.lines().peekable();
     while let Some(line) = lines.next() {

@@ -8,13 +8,13 @@ use std::{fmt, fs};
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 use rustix::{param::clock_ticks_per_second, process};
 
-use super::writer::{MetricsWriter, ScrapeWriter};
+use fanwire_telemetry::{MetricsWriter, ScrapeWriter};
 
 /// The standard metrics of a process, in a registry without prefix.
 #[derive(Debug)]
-pub(super) struct Process;
+pub struct ProcessMetrics;
 
-impl Collector for Process {
+impl Collector for ProcessMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         standard(&mut ScrapeWriter(&mut encoder))
     }
@@ -51,7 +51,11 @@ fn standard(writer: &mut impl MetricsWriter) -> fmt::Result {
     Ok(())
 }
 
-pub(super) fn write(writer: &mut impl MetricsWriter) -> fmt::Result {
+/// Writes the version of the build, and the highest resident memory.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(writer: &mut impl MetricsWriter) -> fmt::Result {
     let version = [("version", env!("CARGO_PKG_VERSION").to_owned())];
     writer.gauges("build_info", "Version of the server; always 1", [(version, 1)])?;
     let Ok(status) = fs::read_to_string("/proc/self/status") else { return Ok(()) };

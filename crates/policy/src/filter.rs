@@ -22,20 +22,20 @@ pub fn check_filter(node: &FilterNode) -> Result<(), ErrorCode> {
 
 /// A compiled filter. Made once per subscription, with at most [`NODES_MAX`] nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Filter(Rule);
+pub struct Filter(Rule);
 
 impl Filter {
     /// Checks and copies a filter.
     ///
     /// # Errors
     /// 107 for a tree that breaks a rule of protocol §13 or is larger than the limits of this file.
-    pub(crate) fn new(node: &FilterNode) -> Result<Self, ErrorCode> {
+    pub fn new(node: &FilterNode) -> Result<Self, ErrorCode> {
         let mut budget = Budget { nodes: NODES_MAX, values: VALUES_MAX, bytes: BYTES_MAX };
         rule(node, DEPTH_MAX, &mut budget).map(Self).ok_or(ErrorCode::BAD_REQUEST)
     }
 
     /// Whether tags match. At most [`DEPTH_MAX`] levels of recursion.
-    pub(crate) fn matches(&self, tags: &BTreeMap<String, String>) -> bool {
+    pub fn matches(&self, tags: &BTreeMap<String, String>) -> bool {
         self.0.holds(tags)
     }
 }
@@ -203,13 +203,13 @@ fn values(node: &FilterNode) -> Option<Box<[Box<str>]>> {
 }
 
 /// Levels of a filter; its evaluation recurses as deep.
-pub(crate) const DEPTH_MAX: usize = 16;
+pub const DEPTH_MAX: usize = 16;
 /// Nodes of a filter, all levels together: each may be evaluated for every publication.
-pub(crate) const NODES_MAX: usize = 128;
+pub const NODES_MAX: usize = 128;
 /// Values in the lists of `in` and `nin`, all nodes together.
-pub(crate) const VALUES_MAX: usize = 256;
+pub const VALUES_MAX: usize = 256;
 /// Bytes of keys and values, all nodes together: a connection stores them for each of its subscriptions.
-pub(crate) const BYTES_MAX: usize = 8 * 1024;
+pub const BYTES_MAX: usize = 8 * 1024;
 
 #[cfg(test)]
 mod tests;

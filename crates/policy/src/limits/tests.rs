@@ -12,7 +12,7 @@ const SECOND: u64 = 1_000_000_000;
 
 #[test]
 fn every_connection_and_purpose_has_a_bucket_of_its_own() {
-    let mut limits = Limits::default();
+    let mut limits = RateLimits::default();
     let [here, there] = [0, 1].map(NamespaceId);
     for index in [3, 0] {
         let buckets = [here, there]
@@ -30,7 +30,7 @@ fn every_connection_and_purpose_has_a_bucket_of_its_own() {
 
 #[test]
 fn an_index_that_is_used_again_begins_with_full_buckets() {
-    let mut limits = Limits::default();
+    let mut limits = RateLimits::default();
     assert!(limits.take_command(0, ONE, 0));
     limits.forget(0);
     limits.forget(7);
@@ -39,7 +39,7 @@ fn an_index_that_is_used_again_begins_with_full_buckets() {
 
 #[test]
 fn without_limits_nothing_is_remembered() {
-    let mut limits = Limits::default();
+    let mut limits = RateLimits::default();
     let none = Rate::default();
     let bucket = (NamespaceId(0), InNamespace::Publish);
     for index in 0..100 {

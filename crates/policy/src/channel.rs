@@ -16,12 +16,12 @@ use self::personal::Personal;
 use crate::options::{ChannelOptions, Namespace};
 use crate::tiles::is_tile;
 
-pub(crate) use build::ids;
+pub use build::ids;
 pub use permission::{
     SubscribeDecision, Who, check_data, has_presence_access, may_publish, may_read_history,
     may_see_presence,
 };
-pub(crate) use personal::NamesOthers;
+pub use personal::NamesOthers;
 
 /// The rules of all channels, compiled once; shared by every connection.
 #[derive(Debug)]
@@ -98,12 +98,12 @@ impl ChannelRules {
     }
 
     /// The name before the boundary, whether such a namespace exists or not; "" without one.
-    pub(crate) fn namespace_name<'a>(&self, channel: &'a str) -> &'a str {
+    pub fn namespace_name<'a>(&self, channel: &'a str) -> &'a str {
         self.split(channel).namespace
     }
 
     /// The namespace of a name; that of channels without one when it is unknown.
-    pub(crate) fn namespace_id(&self, channel: &str) -> NamespaceId {
+    pub fn namespace_id(&self, channel: &str) -> NamespaceId {
         self.rules(self.split(channel).namespace)
             .map_or_else(NamespaceId::default, |rules| rules.id)
     }

@@ -25,11 +25,11 @@ pub(super) struct Personal {
 /// channel's name would list other users, who could subscribe to it; or it contains the mark of tiles, whose channels are
 /// inside of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NamesOthers;
+pub struct NamesOthers;
 
 impl ChannelRules {
     /// The same rules, with personal channels where the options have them.
-    pub(crate) fn with_personal(mut self, options: &PersonalChannelOptions) -> Self {
+    pub fn with_personal(mut self, options: &PersonalChannelOptions) -> Self {
         let namespace = options.personal_channel_namespace.clone();
         let boundary = self.namespace_boundary.filter(|_| !namespace.is_empty());
         let mut prefix = namespace.clone();
@@ -43,7 +43,7 @@ impl ChannelRules {
     ///
     /// # Errors
     /// [`NamesOthers`] for an id with the user boundary or the user separator.
-    pub(crate) fn personal_channel(&self, user: &str) -> Result<Option<String>, NamesOthers> {
+    pub fn personal_channel(&self, user: &str) -> Result<Option<String>, NamesOthers> {
         let Some(personal) = self.personal.as_ref().filter(|_| !user.is_empty()) else {
             return Ok(None);
         };
@@ -60,7 +60,7 @@ impl ChannelRules {
     ///
     /// # Errors
     /// 107 for a name that is empty, longer than [`TRUSTED_BYTES_MAX`] or that of a tile, 102 when its namespace is unknown.
-    pub(crate) fn resolve_trusted(&self, channel: &str) -> Result<&Namespace, ErrorCode> {
+    pub fn resolve_trusted(&self, channel: &str) -> Result<&Namespace, ErrorCode> {
         if !(1..=TRUSTED_BYTES_MAX).contains(&channel.len()) || is_tile(channel) {
             return Err(ErrorCode::BAD_REQUEST);
         }
@@ -77,7 +77,7 @@ impl ChannelRules {
     ///
     /// # Errors
     /// The errors of `resolve`.
-    pub(crate) fn resolve_for(&self, user: &str, channel: &str) -> Result<&Namespace, ErrorCode> {
+    pub fn resolve_for(&self, user: &str, channel: &str) -> Result<&Namespace, ErrorCode> {
         match &self.personal {
             Some(personal)
                 if channel.strip_prefix(&personal.prefix) == Some(user) && !is_tile(channel) =>
