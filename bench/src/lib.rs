@@ -6,6 +6,7 @@
 
 pub mod awake;
 pub mod bare;
+pub mod bare_http;
 pub mod broadcast;
 pub mod caller;
 pub mod certificate;

@@ -6,7 +6,8 @@
 
 use clap::{Parser, Subcommand};
 use fanwire_bench::{
-    awake, bare, broadcast, churn, connects, corpus, fanout, handshakes, idle, proxy, publish, room,
+    awake, bare, bare_http, broadcast, churn, connects, corpus, fanout, handshakes, idle, proxy,
+    publish, room,
 };
 use std::process::ExitCode;
 
@@ -32,6 +33,7 @@ enum Scenario {
     Room(room::Room),
     RoomServer(room::server::RoomServer),
     Bare(bare::Bare),
+    BareHttp(bare_http::BareHttp),
     Spin(awake::Spin),
 }
 
@@ -49,6 +51,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Scenario::Room(room) => room.run()?,
         Scenario::RoomServer(server) => server.run().map(|()| true)?,
         Scenario::Bare(bare) => bare.run().map(|()| true)?,
+        Scenario::BareHttp(bare) => bare.run().map(|()| true)?,
         Scenario::Spin(spin) => spin.run().map(|()| true)?,
     };
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -34,6 +34,14 @@ impl Target {
         Self::this_program(core, "bare", &files.collect::<Vec<_>>())
     }
 
+    /// The bare HTTP server: this program once more.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn bare_http(core: usize) -> Result<Self> {
+        Self::this_program(core, "bare-http", &[])
+    }
+
     /// A program with a room: this program once more.
     ///
     /// # Errors
