@@ -41,11 +41,11 @@ async function load(server, channel, isWhole, isCompressed) {
   }
 }
 
-/** The load with the median time of some. */
-async function medianLoad(...question) {
+/** The quickest of some loads, which other programs disturbed least. */
+async function quickest(...question) {
   const loads = [];
-  for (let n = 0; n < 9; n += 1) loads.push(await load(...question));
-  return loads.sort((one, other) => one.ms - other.ms)[4];
+  for (let n = 0; n < 20; n += 1) loads.push(await load(...question));
+  return loads.sort((one, other) => one.ms - other.ms)[0];
 }
 
 test('a reload costs one message, however many pieces it had', async (t) => {
@@ -64,8 +64,8 @@ test('a reload costs one message, however many pieces it had', async (t) => {
   assert.ok(message.includes(whole));
   const isLast = (text) => text.includes(`"offset":${PIECES}`) && text.endsWith('\n\n');
   for (const isCompressed of [false, true]) {
-    const answer = await medianLoad(server, 'answer', (text) => text.includes(whole) && text.endsWith('\n\n'), isCompressed);
-    const pieces = await medianLoad(server, 'pieces', isLast, isCompressed);
+    const answer = await quickest(server, 'answer', (text) => text.includes(whole) && text.endsWith('\n\n'), isCompressed);
+    const pieces = await quickest(server, 'pieces', isLast, isCompressed);
     const bytes = Buffer.byteLength(isCompressed ? gzipSync(message) : message);
     const figures = [answer, pieces].map((one) => `${one.bytes} B in ${one.ms.toFixed(1)} ms`);
     t.diagnostic(`${isCompressed ? 'gzip' : 'plain'}: one message ${bytes} B, a reload ${figures[0]}, a replay of ${PIECES} pieces ${figures[1]}`);
