@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use super::Architecture;
 use super::tools::Tools;
+use super::{ARCHITECTURES, Architecture};
 use crate::House;
 use crate::command::{ask, cargo, must};
 
@@ -80,11 +80,12 @@ impl<'a> Build<'a> {
     pub(super) fn parts(&self, file: &Path) -> Result<()> {
         let mut cyclonedx = cargo(self.house);
         cyclonedx.args(["cyclonedx", "--format=json", "--spec-version=1.5", "--no-build-deps"]);
-        cyclonedx.args(["--override-filename=parts", "--manifest-path"]);
-        cyclonedx.arg(self.root.join("crates/cli/Cargo.toml"));
+        cyclonedx.args(["--override-filename=parts", "--target", ARCHITECTURES[0].target]);
+        cyclonedx.arg("--manifest-path").arg(self.root.join("crates/cli/Cargo.toml"));
         cyclonedx.env("SOURCE_DATE_EPOCH", &self.date);
         must(self.tools.in_path(&mut cyclonedx)?)?;
-        fs::copy(self.root.join("crates/cli/parts.json"), file).context("the list of parts")?;
+        let parts = fs::read_to_string(self.root.join("crates/cli/parts.json"))?;
+        fs::write(file, parts.replace(&*self.root.to_string_lossy(), "/fanwire"))?;
         // It leaves one next to each manifest of the workspace.
         let metadata = cargo_metadata::MetadataCommand::new().no_deps().exec()?;
         for package in metadata.packages {
