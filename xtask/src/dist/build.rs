@@ -15,8 +15,8 @@ use crate::command::{ask, cargo, must};
 
 /// The checkout that is built, and how.
 pub(super) struct Build<'a> {
-    house: &'a House,
-    tools: &'a Tools,
+    pub(super) house: &'a House,
+    pub(super) tools: Tools,
     pub(super) root: &'a Path,
     pub(super) version: String,
     /// Time of the commit, in seconds since 1970.
@@ -25,8 +25,9 @@ pub(super) struct Build<'a> {
 
 impl<'a> Build<'a> {
     /// # Errors
-    /// When cargo or git do not know the checkout.
-    pub(super) fn of(house: &'a House, tools: &'a Tools) -> Result<Self> {
+    /// When cargo or git do not know the checkout, or a tool cannot be had.
+    pub(super) fn of(house: &'a House) -> Result<Self> {
+        let tools = Tools::install(house)?;
         let metadata = cargo_metadata::MetadataCommand::new().no_deps().exec()?;
         let program = metadata.packages.iter().find(|package| package.name == "fanwire-cli");
         let version = program.context("no package fanwire-cli")?.version.to_string();
