@@ -17,6 +17,7 @@ pub mod fanout;
 pub mod handshakes;
 pub mod idle;
 pub mod metrics;
+pub mod plots;
 pub mod proxy;
 pub mod publish;
 pub mod redis;

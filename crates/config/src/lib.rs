@@ -476,6 +476,7 @@ fn collect(
     }
     settings.add_environment(environment, &mut findings);
     settings.add_flags(flags, &mut findings);
+    settings.rename_former(&mut findings);
     if !is_configured {
         settings.assume_development(&findings);
     }
