@@ -83,6 +83,7 @@ mod command;
 mod connection_list;
 mod counters;
 mod deadlines;
+mod debug_list;
 mod deliver;
 mod delta;
 mod diagnostic_list;
@@ -126,15 +127,16 @@ pub use broadcast::{Broadcast, DeltaMode, Prepare, Prepared};
 pub use channel::NamespaceId;
 pub use connection_list::ConnectionList;
 pub use counters::{CommandKind, HubCounters, TokenRefusal};
+pub use debug_list::{DEBUG_FOR_TARGET, DebugSubject, SUBJECTS_MAX};
 pub use diagnostic_list::DiagnosticList;
 pub use encode_job::EncodeJob;
 pub use fanwire_broker::UserStatus;
 pub use fanwire_broker::{RevocationChange, RevocationKind};
 pub use fanwire_cluster::{
     CONNECTIONS_MAX, ConnectionLogQuery, ConnectionLogRecord, ConnectionPage, ConnectionRange,
-    ConnectionRecord, ConnectionSelector, Connections, DiagnosticAnswer, DiagnosticQuestion,
-    HotEntry, HotRecord, LoggedEvent, Metrics, NodeState, OccupancyReport, Renewal,
-    ServerSubscribe, ServerSubscription, TokenRecord,
+    ConnectionRecord, ConnectionSelector, Connections, DebugForCommand, DiagnosticAnswer,
+    DiagnosticQuestion, HotEntry, HotRecord, LoggedEvent, Metrics, NodeState, OccupancyReport,
+    Renewal, ServerSubscribe, ServerSubscription, TokenRecord,
 };
 pub use filter::check_filter;
 pub use hub::Hub;
