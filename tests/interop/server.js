@@ -75,8 +75,8 @@ export class Server {
 }
 
 /** Starts a server with the common settings of the suites and `settings` over them. */
-export async function start(settings = {}) {
-  const process = launch(['serve', '--config', 'config.json'], merge(COMMON_SETTINGS, settings));
+export async function start(settings = {}, environment = {}) {
+  const process = launch(['serve', '--config', 'config.json'], merge(COMMON_SETTINGS, settings), environment);
   return new Server(process, await firstAddress(process), API_KEY);
 }
 

@@ -15,7 +15,7 @@ use crate::counters::RefusalReason;
 use crate::http::{reply::error_mode, request::find};
 use crate::protobuf::{self, schema::Rpc};
 use crate::stream::Line;
-use crate::{Api, ApiError, ErrorMode, KeyHolder, Method};
+use crate::{Api, ApiError, ErrorMode, KeyHolder, Method, traced};
 
 /// The API over gRPC. The options of `api` are its own: an empty key lets everyone call, and its limits are those of messages.
 pub struct GrpcApi {
@@ -111,7 +111,8 @@ impl GrpcApi {
             self.api.log_refused(StatusCode::BAD_REQUEST, rpc.name, &cause, peer);
             status(INTERNAL, &cause)
         })?;
-        let outcome = self.api.run_for(caller, command).await;
+        let path = |_: &str| format!("{}{}", SERVICE.trim_start_matches('/'), rpc.name);
+        let outcome = traced::run(&self.api, caller, command, metadata, path).await;
         if let Err(error) = &outcome {
             let named = || protobuf::named(rpc, message);
             self.api.log_error(rpc.method.name(), error, named, Some(peer), &caller.name);

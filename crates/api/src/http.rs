@@ -11,6 +11,7 @@ mod unknown_path;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::HttpBody;
 use bytes::Bytes;
@@ -21,7 +22,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use crate::counters::RefusalReason;
 use crate::refusals::Named;
 use crate::stream::Lines;
-use crate::{Api, Command, KeyHolder, Method};
+use crate::{Api, Command, KeyHolder, Method, traced};
 use reply::Reply;
 use request::RequestError;
 
@@ -93,7 +94,7 @@ impl HttpApi {
     /// Checks that the key of a request to an endpoint outside the API permits `method` in a channel. Counts it as a call.
     ///
     /// # Errors
-    /// The status and the text of the refusal: 401, 403, or 503 while the server stops.
+    /// The status and the text of the refusal: 401, 403, 429, or 503 while the server stops.
     pub fn permit<B>(
         &self,
         request: &Request<B>,
@@ -103,8 +104,11 @@ impl HttpApi {
         let holder = request::authorize(&self.api, request.headers(), request.uri());
         let holder = holder.map_err(|error| (error.status(), error.cause().into_owned()))?;
         let namespace = self.api.node.namespace_of(channel);
-        let checked = holder.check(method, std::iter::once(Some(namespace)));
-        checked.map_err(|error| (StatusCode::FORBIDDEN, error.to_string()))
+        let checked = holder.check(method, std::iter::once(Some(namespace)), Instant::now());
+        checked.map_err(|error| {
+            let status = StatusCode::from_u16(error.http_status);
+            (status.unwrap_or(StatusCode::FORBIDDEN), error.to_string())
+        })
     }
 
     /// Counts and logs a request that an endpoint outside the API refused.
@@ -222,7 +226,8 @@ impl HttpApi {
             ApiRoute::Method(method) => {
                 let wrong = |error| RequestError::Malformed(body_error::describe(text, &error));
                 let command = method.decode(text).map_err(wrong)?;
-                let outcome = self.api.run_for(caller, command).await;
+                let path = |name: &str| format!("{}/{name}", self.prefix);
+                let outcome = traced::run(&self.api, caller, command, headers, path).await;
                 if let Err(error) = &outcome {
                     let (named, key) = (|| Named::in_json(text), &caller.name);
                     self.api.log_error(method.name(), error, named, Some(peer), key);

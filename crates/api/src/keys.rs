@@ -1,14 +1,17 @@
 //! The keys of the API and the rights of those who have them.
-//! In: a key of a request, a method, namespaces → out: the holder of the key, and whether it permits that.
-//! Uses `options`. Never: HTTP, gRPC, commands, log lines.
+//! In: a key of a request, a method, namespaces, `now` → out: the holder of the key, and whether it permits that.
+//! Uses `options`, a token bucket for each key. Never: a clock, HTTP, gRPC, commands, log lines.
 //! Change here: how keys are compared and counted. What a command needs is in `rights`; where a request has its key is in
 //! `http::request` and `grpc`.
 
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
 
 use fanwire_auth::Secret;
+use fanwire_node::TokenBucket;
+use parking_lot::Mutex;
 
 use crate::options::{ApiKeyOptions, DEFAULT_KEY};
 use crate::{ApiError, ApiOptions, Method};
@@ -21,6 +24,16 @@ pub struct KeyHolder {
     rights: ApiKeyOptions,
     calls: AtomicU64,
     refused: AtomicU64,
+    limited: AtomicU64,
+    limit: Mutex<KeyLimit>,
+}
+
+/// How much of its rate a key has used.
+#[derive(Debug, Default)]
+struct KeyLimit {
+    /// Time of the first command.
+    since: Option<Instant>,
+    bucket: TokenBucket,
 }
 
 impl KeyHolder {
@@ -32,21 +45,28 @@ impl KeyHolder {
         !self.rights.namespaces.is_empty()
     }
 
-    /// Commands that it sent, and those that its key does not permit; commands in a batch count one each.
-    pub fn counts(&self) -> (u64, u64) {
-        (self.calls.load(Relaxed), self.refused.load(Relaxed))
+    /// Commands that it sent, those that its key does not permit, and those above its rate; commands in a batch count one
+    /// each.
+    pub fn counts(&self) -> [u64; 3] {
+        [&self.calls, &self.refused, &self.limited].map(|count| count.load(Relaxed))
     }
 
     /// Counts a command of `method` that names channels of these namespaces, and checks it.
     ///
     /// # Errors
-    /// 103 if the key does not permit the method, or one of the namespaces; `None` among them stands for all channels.
+    /// 111 above the rate of the key. 103 if the key does not permit the method, or one of the namespaces; `None` among them
+    /// stands for all channels.
     pub(crate) fn check<'a>(
         &self,
         method: Method,
         mut namespaces: impl Iterator<Item = Option<&'a str>>,
+        now: Instant,
     ) -> Result<(), ApiError> {
         self.calls.fetch_add(1, Relaxed);
+        if !self.is_within_rate(now) {
+            self.limited.fetch_add(1, Relaxed);
+            return Err(ApiError::TOO_MANY_REQUESTS.because(RATE));
+        }
         let ApiKeyOptions { methods, namespaces: permitted, .. } = &self.rights;
         let is_permitted =
             |one: Option<&str>| one.is_some_and(|one| permitted.iter().any(|name| name == one));
@@ -59,6 +79,15 @@ impl KeyHolder {
         };
         self.refused.fetch_add(1, Relaxed);
         Err(ApiError::PERMISSION_DENIED.because(cause))
+    }
+
+    fn is_within_rate(&self, now: Instant) -> bool {
+        if self.rights.rate.limit == 0 {
+            return true;
+        }
+        let KeyLimit { since, bucket } = &mut *self.limit.lock();
+        let elapsed = now.saturating_duration_since(*since.get_or_insert(now)).as_nanos();
+        bucket.take(self.rights.rate, elapsed.try_into().unwrap_or(u64::MAX))
     }
 }
 
@@ -120,6 +149,7 @@ fn is_equal(key: &[u8], given: &[u8]) -> bool {
     black_box(difference) == 0
 }
 
+const RATE: &str = "the key sends more commands than its rate_limit in http_api.keys";
 const METHOD: &str = "http_api.keys does not list this method for the key";
 const NAMESPACE: &str = "http_api.keys does not list the channel's namespace for the key";
 

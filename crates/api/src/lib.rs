@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod call_span;
+mod config_report;
 mod counters;
 mod envelope;
 mod error;
@@ -24,8 +26,10 @@ mod refusals;
 mod reply_budget;
 mod rights;
 mod stream;
+mod traced;
 
 pub use api::Api;
+pub use config_report::{ConfigReader, ConfigValue, NodeConfigResult};
 pub use counters::{Counters, LATENCY_BOUNDS_US, MethodCounts, RefusalCounts};
 pub use error::ApiError;
 pub use keys::KeyHolder;
@@ -41,10 +45,12 @@ pub use method::connections::{
 };
 pub use method::delete_user_status::DeleteUserStatusRequest;
 pub use method::disconnect::{DisconnectReason, DisconnectRequest};
+pub use method::dump::{DumpRequest, DumpResult};
 pub use method::get_user_status::{GetUserStatusRequest, GetUserStatusResult, UserStatusItem};
 pub use method::history::{Client, HistoryRequest, HistoryResult, Since, StoredPublication};
 pub use method::history_remove::HistoryRemoveRequest;
 pub use method::info::{InfoRequest, InfoResult, NodeInfo};
+pub use method::node_config::NodeConfigRequest;
 pub use method::presence::{PresenceRequest, PresenceResult};
 pub use method::presence_stats::{PresenceStatsRequest, PresenceStatsResult};
 pub use method::publish::{PublishRequest, PublishResult};

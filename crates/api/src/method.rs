@@ -9,13 +9,16 @@ pub(crate) mod broadcast;
 pub(crate) mod channels;
 pub(crate) mod connection_log;
 pub(crate) mod connections;
+pub(crate) mod debug_for;
 pub(crate) mod delete_user_status;
 pub(crate) mod disconnect;
+pub(crate) mod dump;
 pub(crate) mod get_user_status;
 pub(crate) mod history;
 pub(crate) mod history_remove;
 pub(crate) mod hot_lists;
 pub(crate) mod info;
+pub(crate) mod node_config;
 mod paging;
 pub(crate) mod presence;
 pub(crate) mod presence_stats;
@@ -39,20 +42,23 @@ use serde::de::{DeserializeSeed, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::json::Object;
-use crate::{Api, ApiError, Method};
+use crate::{Api, ApiError, Method, NodeConfigResult};
 use append::{AppendRequest, AppendResult};
 use batch::{BatchReply, BatchRequest};
 use broadcast::{BroadcastRequest, BroadcastResult};
 use channels::{ChannelsRequest, ChannelsResult};
 use connection_log::{ConnectionLogRequest, ConnectionLogResult};
 use connections::{ConnectionsRequest, ConnectionsResult};
+use debug_for::{DebugForRequest, DebugForResult};
 use delete_user_status::DeleteUserStatusRequest;
 use disconnect::DisconnectRequest;
+use dump::{DumpRequest, DumpResult};
 use get_user_status::{GetUserStatusRequest, GetUserStatusResult};
 use history::{HistoryRequest, HistoryResult};
 use history_remove::HistoryRemoveRequest;
 use hot_lists::{HotListsRequest, HotListsResult};
 use info::{InfoRequest, InfoResult};
+use node_config::NodeConfigRequest;
 use presence::{PresenceRequest, PresenceResult};
 use presence_stats::{PresenceStatsRequest, PresenceStatsResult};
 use publication_report::{PublicationReportRequest, PublicationReportResult};
@@ -231,6 +237,12 @@ methods! {
             "Returns to how many subscribers a publication was delivered, and how fast.";
         HotLists = hot_lists(HotListsRequest) -> HotListsResult,
             "Lists the channels, users and clients that cause the most work.";
+        DebugFor = debug_for(DebugForRequest) -> DebugForResult,
+            "Logs the events of users, channels and addresses for a time.";
+        NodeConfig = node_config(NodeConfigRequest) -> NodeConfigResult,
+            "Returns the configuration of the node that answers, and what the sources say now.";
+        Dump = dump(DumpRequest) -> DumpResult,
+            "Returns the tables of the node that answers, and their sizes.";
     }
     unsupported {
         MapPublish;

@@ -34,6 +34,9 @@ pub enum Method {
     ConnectionLog,
     PublicationReport,
     HotLists,
+    DebugFor,
+    NodeConfig,
+    Dump,
     MapPublish,
     MapRemove,
     MapReadState,
@@ -89,6 +92,8 @@ impl Method {
                 | Self::ConnectionLog
                 | Self::PublicationReport
                 | Self::HotLists
+                | Self::NodeConfig
+                | Self::Dump
                 | Self::GetUserStatus
                 | Self::MapReadState
                 | Self::MapReadStream
@@ -142,6 +147,9 @@ const TABLE: &[MethodRow] = &[
     row(Method::ConnectionLog, "connection_log", None),
     row(Method::PublicationReport, "publication_report", None),
     row(Method::HotLists, "hot_lists", None),
+    row(Method::DebugFor, "debug_for", None),
+    row(Method::NodeConfig, "node_config", None),
+    row(Method::Dump, "dump", None),
     row(Method::MapPublish, "map_publish", Some(33)),
     row(Method::MapRemove, "map_remove", Some(34)),
     row(Method::MapReadState, "map_read_state", Some(35)),

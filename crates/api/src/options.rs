@@ -6,6 +6,9 @@
 use std::collections::BTreeMap;
 
 use fanwire_auth::Secret;
+use fanwire_node::options::Rate;
+
+use crate::config_report::ConfigReader;
 
 /// Default limit of a request body, in bytes.
 pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -29,6 +32,10 @@ pub struct ApiOptions {
     pub handler_prefix: String,
     /// Maximum request body in bytes; a longer one gets HTTP 413 and is not read to its end.
     pub body_bytes_max: usize,
+    /// Calls are spans of traces.
+    pub is_traced: bool,
+    /// Reads the configuration of the process, for `node_config`.
+    pub config_reader: ConfigReader,
 }
 
 /// A key with a name (`http_api.keys[NAME]`).
@@ -39,6 +46,8 @@ pub struct ApiKeyOptions {
     pub methods: Vec<String>,
     /// Names of namespaces, "" for channels without one; empty = all.
     pub namespaces: Vec<String>,
+    /// Commands per interval; more get 111.
+    pub rate: Rate,
 }
 
 /// Keys by name.
@@ -58,6 +67,8 @@ impl Default for ApiOptions {
             error_mode: ErrorMode::Body,
             handler_prefix: "/api".to_owned(),
             body_bytes_max: BODY_BYTES_MAX,
+            is_traced: false,
+            config_reader: ConfigReader::default(),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! Change here: which channels a command names. A new method with a channel gets a row in `channels`.
 
 use std::slice::from_ref;
+use std::time::Instant;
 
 use fanwire_node::Node;
 
@@ -14,13 +15,13 @@ impl Api {
     /// Runs a command as far as the key of its sender permits it.
     ///
     /// # Errors
-    /// 103, and the error of the method.
+    /// 103, 111, and the error of the method.
     pub(crate) async fn run_for(
         &self,
         holder: &KeyHolder,
         command: Command,
     ) -> Result<Outcome, ApiError> {
-        self.run(holder.admit(&self.node, command)?).await
+        self.run(holder.admit(&self.node, command, Instant::now())?).await
     }
 }
 
@@ -28,11 +29,16 @@ impl KeyHolder {
     /// Counts a command and checks it. In a batch, commands that are not permitted become errors.
     ///
     /// # Errors
-    /// 103 if the key does not permit the method, or a channel of the command.
-    pub(crate) fn admit(&self, node: &Node, command: Command) -> Result<Command, ApiError> {
+    /// 103 if the key does not permit the method, or a channel of the command; 111 above the rate of the key.
+    pub(crate) fn admit(
+        &self,
+        node: &Node,
+        command: Command,
+        now: Instant,
+    ) -> Result<Command, ApiError> {
         if let Command::Batch(BatchRequest { commands, parallel }) = command {
             let commands = commands.into_iter();
-            let commands = commands.map(|one| self.admit(node, one?)).collect();
+            let commands = commands.map(|one| self.admit(node, one?, now)).collect();
             return Ok(Command::Batch(BatchRequest { commands, parallel }));
         }
         let namespace = |channel: &'_ String| match channel.as_str() {
@@ -43,14 +49,14 @@ impl KeyHolder {
             true => command.channels().iter().map(namespace).collect(),
             false => Vec::new(),
         };
-        self.check(command.method(), namespaces.iter().map(Option::as_deref))?;
+        self.check(command.method(), namespaces.iter().map(Option::as_deref), now)?;
         Ok(command)
     }
 }
 
 impl Command {
     /// Channels that it names; an empty one stands for all channels.
-    fn channels(&self) -> &[String] {
+    pub(crate) fn channels(&self) -> &[String] {
         match self {
             Self::Publish(request) => from_ref(&request.channel),
             Self::Append(request) => from_ref(&request.channel),
@@ -62,6 +68,7 @@ impl Command {
             Self::History(request) => from_ref(&request.channel),
             Self::HistoryRemove(request) => from_ref(&request.channel),
             Self::SetView(request) => from_ref(&request.channel),
+            Self::DebugFor(request) => &request.channels,
             _ => &[],
         }
     }

@@ -8,6 +8,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
+use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use fanwire_node::protocol::without_halves;
@@ -127,7 +128,8 @@ impl Api {
             budget.pause().await;
             let before = answers.len();
             let (form, command) = decode(&line);
-            let command = command.and_then(|command| caller.admit(&self.node, command));
+            let command =
+                command.and_then(|command| caller.admit(&self.node, command, Instant::now()));
             let reads = command.as_ref().is_ok_and(Command::is_read);
             let others_max = if reads { 0 } else { IN_FLIGHT_MAX - 1 };
             while in_flight.len() > others_max {

@@ -185,6 +185,15 @@ pub(crate) struct ShowConfig {
     /// Print keys at their defaults, too
     #[arg(long)]
     pub(crate) all: bool,
+    /// Print the values of the running server whose API is at this address, http://HOST:PORT/api or https://…, and whether
+    /// its file says something else by now
+    #[arg(long, value_name = "URL")]
+    pub(crate) api: Option<String>,
+    #[command(flatten)]
+    pub(crate) trust: ServerTrust,
+    /// The API key, instead of http_api.key of the configuration file
+    #[arg(short, long, requires = "api")]
+    pub(crate) key: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -348,7 +357,7 @@ pub(crate) struct Top {
 }
 
 /// Which certificate is accepted of a server with TLS.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct ServerTrust {
     /// Authorities that sign the certificate of a server with TLS (PEM), instead of the system's; without --ca and --url,
     /// the certificate must be that of the configuration

@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
 use fanwire_config::LogOptions;
+use fanwire_node::DEBUG_FOR_TARGET;
 use json_lines::JsonLines;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, reload};
@@ -22,12 +23,12 @@ mod json_lines;
 pub(crate) struct Logs {
     /// `None`: lines go to stderr.
     file: Option<Arc<LogFile>>,
-    level: reload::Handle<LevelFilter, Registry>,
+    level: reload::Handle<Targets, Registry>,
 }
 
 /// Starts logging for the whole process; call it once.
 pub(crate) fn start(options: &LogOptions) -> Result<Logs> {
-    let (filter, level) = reload::Layer::new(level(&options.level));
+    let (filter, level) = reload::Layer::new(filter(&options.level));
     let registry = tracing_subscriber::registry().with(filter);
     let is_terminal = options.file.is_empty() && std::io::stderr().is_terminal();
     // tracing-subscriber would report write errors on stderr, and panic if that fails too.
@@ -71,7 +72,7 @@ impl Logs {
 
     /// Writes lines of this `log.level` and above from now on.
     pub(crate) fn set_level(&self, name: &str) -> Result<()> {
-        self.level.modify(|filter| *filter = level(name)).context("log.level cannot be changed")
+        self.level.modify(|current| *current = filter(name)).context("log.level cannot be changed")
     }
 }
 
@@ -119,6 +120,11 @@ impl Write for &LogFile {
 fn append(path: &str) -> Result<File> {
     let file = File::options().create(true).append(true).open(path);
     file.with_context(|| format!("log.file is {path:?}, expected the path of a file to append to"))
+}
+
+/// Lines of a level and above, and those of `log.debug_for` always.
+fn filter(name: &str) -> Targets {
+    Targets::new().with_default(level(name)).with_target(DEBUG_FOR_TARGET, LevelFilter::DEBUG)
 }
 
 /// Maps a level of Centrifugo; `fatal` has no equivalent and means `error`.

@@ -6,11 +6,13 @@
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, anyhow};
 use fanwire::Server;
+use fanwire_api::ConfigReader;
 use fanwire_config::example::{self, reachable};
-use fanwire_config::{Config, ConfigError, Finding, LoadedConfig, Severity};
+use fanwire_config::{Config, ConfigError, Finding, LoadedConfig, LogOptions, Severity};
 use rand::distr::{Alphanumeric, SampleString};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -51,14 +53,11 @@ pub(crate) fn run(arguments: &Serve) -> Result<()> {
     result
 }
 
-async fn serve(
-    arguments: &Serve,
-    mut loaded: LoadedConfig,
-    generated: bool,
-    logs: Logs,
-) -> Result<()> {
+async fn serve(arguments: &Serve, loaded: LoadedConfig, generated: bool, logs: Logs) -> Result<()> {
     let mut signals = Signals::listen(logs).context("signal handlers cannot be installed")?;
-    let config = loaded.config.clone();
+    let mut config = loaded.config.clone();
+    let loaded = Arc::new(Mutex::new(loaded));
+    config.http_api.api.config_reader = config_reader(arguments, &loaded);
     // Opened before the server starts, so that its errors are found before clients connect.
     let mut pid_file = PidFile::open(&config.pid_file)?;
     let server = Server::start(config.clone()).await?;
@@ -68,14 +67,52 @@ async fn serve(
     let greeting = greeting(&config, (server.address(), server.api_address(), grpc), generated);
     let _ = std::io::stdout().write_all(greeting.as_bytes());
     log_start(&config, arguments.config.as_deref(), &server);
-    while let Event::Hangup = signals.next().await {
-        reload::run(arguments, &mut loaded, &server, &signals.logs);
+    loop {
+        match signals.next().await {
+            Event::Hangup => reload::run(arguments, &mut lock(&loaded), &server, &signals.logs),
+            Event::Dump => write_dump(&server.dump().await, &config.log),
+            Event::Stop => break,
+        }
     }
     tracing::info!("stopping; a second signal stops at once");
-    let second = async { while let Event::Hangup = signals.next().await {} };
+    let second = async { while !matches!(signals.next().await, Event::Stop) {} };
     tokio::select! {
         () = server.shutdown() => Ok(()),
         () = second => Err(anyhow!("stopped by a second signal before all clients were disconnected")),
+    }
+}
+
+/// Compares the configuration that runs with what the sources say, for the server API.
+fn config_reader(arguments: &Serve, loaded: &Arc<Mutex<LoadedConfig>>) -> ConfigReader {
+    let (file, flags) = (arguments.config.clone(), arguments.keys.0.clone());
+    let loaded = Arc::clone(loaded);
+    ConfigReader(Some(Arc::new(move || {
+        let loaded = lock(&loaded);
+        let again = environment::variables().map_err(|error| format!("{error:#}"));
+        let again = again.and_then(|variables| {
+            let again = loaded.reload(file.as_deref(), variables, &flags);
+            again.map_err(|error| error.to_string())
+        });
+        loaded.report(again)
+    })))
+}
+
+/// A panic of a thread that read the configuration has not changed it.
+fn lock(loaded: &Mutex<LoadedConfig>) -> MutexGuard<'_, LoadedConfig> {
+    loaded.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes a dump to a file with the name of the log, or to stderr without one. A newer dump replaces it.
+fn write_dump(dump: &str, log: &LogOptions) {
+    let path = format!("{}.dump.json", log.file);
+    let written = match log.file.is_empty() {
+        true => std::io::stderr().write_all(format!("{dump}\n").as_bytes()),
+        false => std::fs::write(&path, dump),
+    };
+    match written {
+        Ok(()) if log.file.is_empty() => {}
+        Ok(()) => tracing::info!("the dump is in {path}"),
+        Err(error) => tracing::error!("the dump cannot be written to {path}: {error}"),
     }
 }
 
@@ -98,13 +135,14 @@ fn log_start(config: &Config, file: Option<&Path>, server: &Server) {
     );
 }
 
-/// SIGINT and SIGTERM stop the server, SIGHUP reloads the configuration; SIGUSR1 and SIGHUP, which log rotation sends,
-/// reopen `log.file`.
+/// SIGINT and SIGTERM stop the server, SIGHUP reloads the configuration, SIGUSR2 writes a dump; SIGUSR1 and SIGHUP, which
+/// log rotation sends, reopen `log.file`.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
     user: Signal,
+    dump: Signal,
     logs: Logs,
 }
 
@@ -112,6 +150,7 @@ struct Signals {
 enum Event {
     Stop,
     Hangup,
+    Dump,
 }
 
 impl Signals {
@@ -120,7 +159,8 @@ impl Signals {
         let terminate = signal(SignalKind::terminate())?;
         let hangup = signal(SignalKind::hangup())?;
         let user = signal(SignalKind::user_defined1())?;
-        Ok(Self { interrupt, terminate, hangup, user, logs })
+        let dump = signal(SignalKind::user_defined2())?;
+        Ok(Self { interrupt, terminate, hangup, user, dump, logs })
     }
 
     /// Waits for the next signal that requests more than to reopen the log.
@@ -133,6 +173,7 @@ impl Signals {
                     self.logs.reopen();
                     return Event::Hangup;
                 }
+                _ = self.dump.recv() => return Event::Dump,
                 _ = self.user.recv() => self.logs.reopen(),
             }
         }

@@ -39,6 +39,29 @@ pub struct ConnectionLogQuery {
     pub limit: u32,
 }
 
+/// Lists or unlists subjects whose events are logged.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct DebugForCommand {
+    #[prost(string, repeated, tag = "1")]
+    pub users: Vec<String>,
+    #[prost(string, repeated, tag = "2")]
+    pub channels: Vec<String>,
+    /// IP addresses.
+    #[prost(string, repeated, tag = "3")]
+    pub addresses: Vec<String>,
+    /// Unix second at which they end; 0 = now.
+    #[prost(uint64, tag = "4")]
+    pub until: u64,
+}
+
+impl DebugForCommand {
+    /// How many subjects it names.
+    #[expect(clippy::len_without_is_empty, reason = "an empty one changes nothing")]
+    pub fn len(&self) -> usize {
+        self.users.len() + self.channels.len() + self.addresses.len()
+    }
+}
+
 /// The answer of one node.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct DiagnosticAnswer {

@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 
 pub use control::{ConnectionSelector, Renewal, ServerSubscribe, ServerSubscription};
 pub use diagnostics::{
-    ConnectionLogQuery, ConnectionLogRecord, DiagnosticAnswer, DiagnosticQuestion,
+    ConnectionLogQuery, ConnectionLogRecord, DebugForCommand, DiagnosticAnswer, DiagnosticQuestion,
     DiagnosticSurvey, HotEntry, HotRecord, LoggedEvent, ReceiptRecord,
 };
 use message::{ConnectionSurvey, NodeMessage};

@@ -11,7 +11,7 @@ use fanwire_protocol::{Disconnect, FilterNode, StreamPosition};
 use prost::Message as _;
 
 use crate::control::{ConnectionSelector, Renewal, ServerSubscription};
-use crate::diagnostics::{DiagnosticAnswer, DiagnosticSurvey};
+use crate::diagnostics::{DebugForCommand, DiagnosticAnswer, DiagnosticSurvey};
 use crate::occupancy::OccupancyReport;
 use crate::users::{Connections, UserSurvey};
 
@@ -23,7 +23,7 @@ pub(crate) struct NodeMessage {
     pub from: String,
     #[prost(
         oneof = "ControlCommand",
-        tags = "2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 14, 16, 17, 18, 19, 20, 21, 22"
+        tags = "2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 14, 16, 17, 18, 19, 20, 21, 22, 23"
     )]
     pub command: Option<ControlCommand>,
     /// Sequence number of a control command, which is repeated until every node has it, counted by its sender from 1;
@@ -77,6 +77,8 @@ pub enum ControlCommand {
     /// Answered by [`SurveyChannels`].
     #[prost(message, tag = "22")]
     DiagnosticSurvey(DiagnosticSurvey),
+    #[prost(message, tag = "23")]
+    DebugFor(DebugForCommand),
 }
 
 /// State of a node, sent every 3 s.

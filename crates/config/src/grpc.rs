@@ -62,6 +62,8 @@ impl GrpcApiOptions {
             keys: http.keys.clone(),
             error_mode: self.error_mode,
             body_bytes_max: self.listener.message_bytes_max(),
+            is_traced: http.is_traced,
+            config_reader: http.config_reader.clone(),
             ..ApiOptions::default()
         }
     }

@@ -1,12 +1,14 @@
 //! The values in force: each key with its value and where it comes from, without secrets.
 //! In: a loaded configuration → out: rows for people.
 //! Uses the settings and the catalog. Never: shows a secret, or the user part of an address.
-//! Changed here: what is masked. `settings` decides which source wins.
+//! Changed here: what is masked, what is said of a file that differs. `settings` decides which source wins.
+
+use fanwire_api::{ConfigValue, NodeConfigResult};
 
 use super::catalog::{LISTS, find};
 use super::key::Key;
 use super::settings::Setting;
-use super::{Kind, LoadedConfig, Source, entries};
+use super::{Kind, LoadedConfig, Reload, Source, entries};
 
 /// A key with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +21,23 @@ pub struct ValueInForce {
 }
 
 impl LoadedConfig {
+    /// The values of all keys, and how the sources, which were read `again`, differ from them.
+    pub fn report(&self, again: Result<Reload, String>) -> NodeConfigResult {
+        let values =
+            self.values_in_force().into_iter().map(|ValueInForce { key, value, source }| {
+                let is_default = source == Source::Default;
+                let source = if is_default { String::new() } else { source.to_string() };
+                ConfigValue { key, value, source }
+            });
+        let values = values.collect();
+        match again {
+            Ok(Reload { changed: needs_reload, needs_restart, .. }) => {
+                NodeConfigResult { values, needs_reload, needs_restart, ..Default::default() }
+            }
+            Err(error) => NodeConfigResult { values, error, ..Default::default() },
+        }
+    }
+
     /// The values of all keys that have an effect: those that a source sets, then the defaults.
     pub fn values_in_force(&self) -> Vec<ValueInForce> {
         let set = self.settings.values.iter();

@@ -85,6 +85,10 @@ pub struct Config {
     pub uni_grpc: GrpcListenerOptions,
     pub health: EndpointOptions,
     pub prometheus: EndpointOptions,
+    /// Metrics have the names of Centrifugo, too.
+    pub centrifugo_metrics: bool,
+    /// Traces are sent.
+    pub opentelemetry: bool,
     pub swagger: EndpointOptions,
     /// Profiles of the running server.
     pub debug: EndpointOptions,
@@ -561,6 +565,8 @@ impl Config {
             uni_grpc: GrpcListenerOptions::default(),
             health: EndpointOptions::default(),
             prometheus: EndpointOptions::default(),
+            centrifugo_metrics: false,
+            opentelemetry: false,
             swagger: EndpointOptions::default(),
             debug: EndpointOptions::default(),
             demo: EndpointOptions::default(),

@@ -208,7 +208,7 @@ fn is_fixed_in_namespace(key: &str) -> bool {
 
 /// Keys that commands, handshakes and API requests read when they begin. All others are built into connections, shards,
 /// listeners or the engine at the start.
-const CAN_CHANGE: [&str; 64] = [
+const CAN_CHANGE: [&str; 67] = [
     "channel.history_meta_ttl",
     "channel.max_length",
     NAMESPACES,
@@ -264,6 +264,9 @@ const CAN_CHANGE: [&str; 64] = [
     "http_server.tls.cert_pem",
     "http_server.tls.client_ca_pem",
     "http_server.tls.key_pem",
+    "log.debug_for.addresses",
+    "log.debug_for.channels",
+    "log.debug_for.users",
     "log.level",
     "rpc.namespace_boundary",
     RPC_NAMESPACES,

@@ -14,6 +14,7 @@ mod api_keys;
 mod autocert;
 mod compression;
 mod consumers;
+mod debug_for;
 mod durable;
 mod event_proxies;
 mod events;
@@ -51,6 +52,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         personal_channels_of_others(config).into_iter().collect(),
         origins::are_origins(config),
         proxies::are_networks(config),
+        debug_for::are_addresses(config),
         secrets::are_long(config),
         profiles_for_clients(config).into_iter().collect(),
         tls::listeners(config),

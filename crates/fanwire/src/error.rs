@@ -43,6 +43,8 @@ pub enum StartError {
     Proxy(ProxyError),
     /// The queue of a consumer cannot be used; names both.
     Consumer(ConsumerError),
+    /// A variable of OpenTelemetry is wrong; names it.
+    Traces(String),
     /// Threads or pollers could not be created.
     Shards(io::Error),
     /// The listener that the program passed cannot be used.
@@ -77,6 +79,7 @@ impl fmt::Display for StartError {
             StartError::Acme(error) => error.fmt(f),
             StartError::Proxy(error) => error.fmt(f),
             StartError::Consumer(error) => error.fmt(f),
+            StartError::Traces(error) => f.write_str(error),
             StartError::Shards(error) => write!(f, "cannot start the shards: {error}"),
             StartError::Listener(error) => write!(f, "cannot use the given listener: {error}"),
             StartError::Runtime(error) => write!(f, "cannot start the threads for HTTP: {error}"),

@@ -3,6 +3,7 @@
 //! Uses prometheus-client through `telemetry`; reads relaxed, so a scrape never slows a shard.
 //! Changed here: names, labels and help of metrics. The counters live in the code that increments them.
 
+mod centrifugo;
 mod certificates;
 mod compression;
 mod consumers;
@@ -28,6 +29,7 @@ use prometheus_client::{
     collector::Collector, encoding::DescriptorEncoder, encoding::text, registry::Registry,
 };
 
+use self::centrifugo::CentrifugoNames;
 pub(crate) use self::reloads::Reloads;
 use crate::{engine::Engine, rooms::Rooms};
 use fanwire_consumers::ConsumerMonitor;
@@ -76,6 +78,8 @@ pub(crate) struct Sources {
     pub events: Option<Events>,
     pub consumers: Option<ConsumerMonitor>,
     pub reloads: Arc<Reloads>,
+    /// Metrics have the names of Centrifugo, too.
+    pub has_centrifugo_names: bool,
 }
 
 impl Sources {
@@ -111,10 +115,17 @@ impl Metrics {
         text::encode_registry(&mut text, &self.process)
             .and_then(|()| text::encode(&mut text, &self.registry))
             .expect("writing to a String does not fail");
-        match format {
-            TextFormat::OpenMetrics => text,
-            TextFormat::Prometheus => prometheus_text(&text),
+        if format == TextFormat::Prometheus {
+            text = prometheus_text(&text);
         }
+        if self.sources.has_centrifugo_names {
+            let mut names = CentrifugoNames::new(format);
+            let written = Scrape(self.sources.clone()).write(&mut names);
+            written.expect("writing to a String does not fail");
+            let end = text.strip_suffix(END).map_or(text.len(), str::len);
+            text.insert_str(end, &names.into_text());
+        }
+        text
     }
 
     pub(crate) fn sent(&self) -> Sent {
@@ -158,7 +169,8 @@ impl Meters for NodeMeters {
     fn read(&self) -> Vec<Reading> {
         let mut readings = Readings::default();
         if let Some(sources) = self.0.upgrade() {
-            Scrape(sources).write(&mut readings).expect("writing to memory does not fail");
+            let written = Scrape(sources).write(&mut readings);
+            written.and_then(|()| process::standard(&mut readings)).expect("memory does not fail");
         }
         readings.0
     }
@@ -190,6 +202,10 @@ impl Scrape {
         if let Some(events) = &self.0.events {
             events::write(events, writer)?;
         }
+        if let Some(tracer) = fanwire_telemetry::tracer() {
+            let help = "Spans of traces that were dropped: the collector does not take them";
+            writer.counters("opentelemetry_spans_dropped", help, [([], tracer.dropped())])?;
+        }
         if let Some(consumers) = &self.0.consumers {
             consumers::write(consumers, writer)?;
         }
@@ -217,6 +233,10 @@ impl Scrape {
         for (name, help, value) in gauges {
             writer.gauge(name, help, value)?;
         }
+        let bytes = self.0.node.diagnostics().history_by_namespace().into_iter();
+        let bytes = bytes.map(|(namespace, bytes)| ([("namespace", namespace)], bytes));
+        let help = "Approximate memory of the histories of a namespace in bytes";
+        writer.gauges("node_namespace_history_bytes", help, bytes)?;
         let evictions = self.0.node.channels().history_evictions();
         let help = "Histories that were dropped, because channel.history_memory_max is reached";
         writer.counters("node_history_evictions", help, [([], evictions)])?;
@@ -301,6 +321,11 @@ impl Scrape {
             ),
         ];
         let hubs = self.0.hubs();
+        let sum = |read: Read| hubs.iter().map(|hub| read(hub)).sum::<u64>() as usize;
+        let help = "Connections with a log of the flight recorder, open or ended";
+        writer.gauge("recorder_connections", help, sum(|c| c.recorded_connections.value()))?;
+        let help = "Bytes of the flight recorder";
+        writer.gauge("recorder_bytes", help, sum(|c| c.recorder_bytes.value()))?;
         for (name, help, read) in rows {
             writer.counters(name, help, [([], hubs.iter().map(|hub| read(hub)).sum())])?;
         }
@@ -388,14 +413,16 @@ impl Scrape {
             };
             api.callers().into_iter().map(row).collect::<Vec<_>>()
         });
-        let callers: Vec<_> = callers.filter(|(_, (calls, _))| *calls > 0).collect();
-        let rows = |read: fn(&(u64, u64)) -> u64| {
-            callers.iter().map(move |(labels, counts)| (labels.clone(), read(counts)))
+        let callers: Vec<_> = callers.filter(|(_, [calls, ..])| *calls > 0).collect();
+        let rows = |index: usize| {
+            callers.iter().map(move |(labels, counts)| (labels.clone(), counts[index]))
         };
         let help = "Commands by the name of the key of their sender";
-        writer.counters("api_key_commands", help, rows(|(calls, _)| *calls))?;
+        writer.counters("api_key_commands", help, rows(0))?;
         let help = "Commands that the key does not permit: error 103";
-        writer.counters("api_key_refusals", help, rows(|(_, refused)| *refused))?;
+        writer.counters("api_key_refusals", help, rows(1))?;
+        let help = "Commands above the rate of the key: error 111";
+        writer.counters("api_key_limited", help, rows(2))?;
         let latencies: Vec<_> = methods
             .iter()
             .map(|(labels, counts)| {
@@ -422,6 +449,9 @@ fn sums(
     }
     sums.into_iter().map(move |(name, sum)| ([(label, name)], sum))
 }
+
+/// The last line of OpenMetrics text.
+const END: &str = "# EOF\n";
 
 /// The label of a code: its number if the protocol defines it, else `other`, so that the number of series stays bounded.
 fn code_label(code: Option<u32>) -> String {

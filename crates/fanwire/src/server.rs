@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fanwire_api::{Api, grpc::GrpcApi};
+use fanwire_api::{Api, Command, DumpRequest, grpc::GrpcApi};
 use fanwire_auth::TokenOptions;
 use fanwire_config::{Config, TlsOptions, example};
 use fanwire_consumers::Consumers;
@@ -42,6 +42,7 @@ use crate::{
     http::routes,
     metrics::{Metrics, Reloads, Sources},
     readiness::Readiness,
+    traces::TraceExporter,
 };
 
 /// A running server. Dropping it leaves its threads running; call [`Server::shutdown`]. The [crate](crate) has an example.
@@ -59,8 +60,8 @@ pub struct Server {
     http: JoinHandle<()>,
     background_tasks: [JoinHandle<()>; 3],
     consumers: Option<Consumers>,
-    /// Orders and renews certificates.
-    renewals: Option<JoinHandle<()>>,
+    /// Orders and renews certificates; sends traces.
+    outgoing: Vec<JoinHandle<()>>,
     stop: watch::Sender<bool>,
     readiness: Arc<Readiness>,
     reloads: Arc<Reloads>,
@@ -96,14 +97,14 @@ impl Server {
         let (fetchers, proxies, events) = (fetchers(&config)?, proxies(&config)?, events(&config)?);
         let (engine, node) = Engine::start(&config).await?;
         attach(&node, (hooks, proxies.as_ref(), events.as_ref()), rooms.as_ref(), fetchers);
-        let contexts = compression::prepare(&config, &node);
+        let (contexts, traces) = (compression::prepare(&config, &node), traces(&config, &node)?);
         let (consumers, consuming) = start_consumers(&config, &node).await?;
         let (realtime_counters, decode_failures, readiness) = Default::default();
         let shards = start_shards(&config, &node, &contexts, &decode_failures, &realtime_counters)?;
-        let (apis, grpc_api) = apis(&config, &node, &shards, consuming);
+        let (apis, grpc) = apis(&config, &node, &shards, consuming);
         let (handshakes, reloads) = (Handshakes::default(), Arc::<Reloads>::default());
-        let acceptors = acceptors(&tls, &handshakes.tls);
-        let limits = limits(&config, None).shared();
+        let (acceptors, limits) =
+            (acceptors(&tls, &handshakes.tls), limits(&config, None).shared());
         let metrics = Arc::new(Metrics::new(Sources {
             node: node.clone(),
             shards: shards.clone(),
@@ -120,6 +121,7 @@ impl Server {
             events,
             consumers: consumers.as_ref().map(Consumers::monitor),
             reloads: reloads.clone(),
+            has_centrifugo_names: config.centrifugo_metrics,
         }));
         let tasks = background_tasks(&node, &contexts, &metrics, &shards, &readiness, &handshakes);
         let admission =
@@ -137,8 +139,7 @@ impl Server {
             readiness: readiness.clone(),
             demo_curl: demo_curl(&config, addresses.api),
         };
-        let (http, stop) =
-            start_http(&config, listeners, acceptors, (parts, grpc_api), descriptors);
+        let (http, stop) = start_http(&config, listeners, acceptors, (parts, grpc), descriptors);
         Ok(Self {
             addresses,
             node,
@@ -150,7 +151,7 @@ impl Server {
             http,
             background_tasks: tasks,
             consumers,
-            renewals: acme.map(|acme| tokio::spawn(acme.run())),
+            outgoing: outgoing(acme, traces),
             stop,
             readiness,
             reloads,
@@ -191,6 +192,16 @@ impl Server {
             grpc.set_keys(&config.grpc_api.api(&config.http_api.api));
         }
         Ok(())
+    }
+
+    /// The tables of this node and their sizes as one JSON document, as the API method `dump` returns it.
+    pub async fn dump(&self) -> String {
+        let dump = self.apis[0].1.run(Command::Dump(DumpRequest::default())).await;
+        let text = match &dump {
+            Ok(outcome) => serde_json::to_string_pretty(outcome),
+            Err(error) => serde_json::to_string_pretty(error),
+        };
+        text.unwrap_or_default()
     }
 
     /// The errors of [`start`](Self::start) that can be found without a socket: invalid certificates.
@@ -273,7 +284,7 @@ impl Server {
         }
         self.apis.iter().for_each(|(_, api)| api.close());
         self.node.cluster().leave();
-        self.background_tasks.iter().chain(&self.renewals).for_each(JoinHandle::abort);
+        self.background_tasks.iter().chain(&self.outgoing).for_each(JoinHandle::abort);
         let _ = self.stop.send(true);
         let stop = shard::Stop {
             spread: self.shutdown_timeout.mul_f64(SPREAD_SHARE),
@@ -314,6 +325,17 @@ fn prepare_process(config: &Config) -> usize {
         );
     }
     descriptors
+}
+
+/// Tasks that send requests on their own: for certificates and with traces.
+fn outgoing(acme: Option<Acme>, traces: Option<TraceExporter>) -> Vec<JoinHandle<()>> {
+    let acme = acme.map(|acme| tokio::spawn(acme.run()));
+    acme.into_iter().chain(traces.map(|traces| tokio::spawn(traces.run()))).collect()
+}
+
+/// The sender of traces, if the configuration asks for one.
+fn traces(config: &Config, node: &Arc<Node>) -> Result<Option<TraceExporter>, StartError> {
+    config.opentelemetry.then(|| TraceExporter::start(node)).transpose()
 }
 
 fn proxies(config: &Config) -> Result<Option<EventProxies>, StartError> {

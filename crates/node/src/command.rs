@@ -31,7 +31,7 @@ use fanwire_protocol::{Command, DecodeError, Disconnect, Refresh, Reply, Request
 use crate::counters::CommandKind;
 use crate::flight_log;
 use crate::pending::{Awaited, Part, PendingSubscribe, SubscribeOrigin};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, channel_of};
 use crate::session::{Phase, Session};
 pub(crate) use context::{Backlog, CommandContext};
 use context::{CommandStep, ReplyResult, StepResult};
@@ -77,6 +77,10 @@ impl CommandContext<'_> {
         let kind = CommandKind::from(&request);
         self.command = Some(kind);
         self.session_table.counters.count_command(kind);
+        if self.node.diagnostics().debug_list().is_used() {
+            let named = (kind.name(), channel_of(&request).unwrap_or_default());
+            flight_log::command(self.node, self.session_table, self.key.index, named);
+        }
         if let Err(refusal) = self.check_order(id, &request) {
             return self.reply(id, Err(refusal));
         }

@@ -19,6 +19,10 @@ pub struct HubCounters {
     pub connections: Counter,
     /// Gauge: subscriptions of all sessions.
     pub subscriptions: Counter,
+    /// Gauge: logs of the flight recorder, those of ended connections included.
+    pub recorded_connections: Counter,
+    /// Gauge: bytes of these logs.
+    pub recorder_bytes: Counter,
     /// Connects that succeeded.
     pub connections_accepted: Counter,
     /// Subscriptions that succeeded, server-side ones too.

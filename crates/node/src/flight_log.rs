@@ -4,6 +4,7 @@
 //! Change here: what is recorded. How it is stored is in the crate `recorder`.
 
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use fanwire_cluster::{ConnectionLogQuery, ConnectionLogRecord, LoggedEvent};
@@ -11,11 +12,13 @@ use fanwire_policy::recovery::Unrecovered;
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 use fanwire_recorder::{ConnectionFacts, FlightEvent, FlightEventKind, FlightLog, StoredEvent};
 use fanwire_telemetry::excerpt;
+use tracing::field::display;
 use uuid::Uuid;
 
+use crate::debug_list::DEBUG_FOR_TARGET;
 use crate::node::Node;
 use crate::refusal::{Refused, cause_of_disconnect};
-use crate::session::ConnectionKey;
+use crate::session::{ConnectionKey, Session};
 use crate::session_table::SessionTable;
 
 /// Begins the log of a session whose user is known.
@@ -27,13 +30,37 @@ pub(crate) fn begin(
 ) {
     let bytes_max = node.diagnostics().recorder_bytes_max();
     let Some(session) = session_table.session(key).filter(|_| bytes_max > 0) else { return };
-    let facts = ConnectionFacts {
-        client: session.id.as_u128(),
-        user: session.user.clone(),
-        address: None,
-        transport: session.app.transport,
-    };
+    let facts = facts(session, None);
     session_table.recorder.begin(key.index, facts, node.clock().unix_ms(now), bytes_max);
+    count(session_table);
+}
+
+/// Sets the gauges of the recorder.
+fn count(session_table: &SessionTable) {
+    let SessionTable { recorder, counters, .. } = session_table;
+    let (logs, _) = recorder.counts();
+    counters.recorded_connections.set(logs as u64);
+    counters.recorder_bytes.set(recorder.bytes() as u64);
+}
+
+/// The address of a session whose log began is known.
+pub(crate) fn addressed(
+    node: &Node,
+    session_table: &mut SessionTable,
+    key: ConnectionKey,
+    (address, now): (IpAddr, Option<Instant>),
+) {
+    session_table.recorder.set_address(key.index, address);
+    let Some(session) = session_table.session(key) else { return };
+    let list = node.diagnostics().debug_list();
+    if list.is_used()
+        && list.lists(&session.user, "", Some(address))
+        && let Some(now) = now
+    {
+        let (id, user, facts) = (session.id, excerpt(&session.user), facts(session, Some(address)));
+        tracing::debug!(target: DEBUG_FOR_TARGET, %id, user, %address, "address");
+        session_table.recorder.keep(key.index, || facts, node.clock().unix_ms(now));
+    }
 }
 
 /// A session is connected.
@@ -42,7 +69,7 @@ pub(crate) fn connected(node: &Node, session_table: &mut SessionTable, index: u3
     let app = session.app.clone();
     let connect = FlightEvent::new(FlightEventKind::Connect, &app.name);
     let connect = FlightEvent { detail: &app.version, ..connect };
-    session_table.recorder.record(index, connect, node.clock().unix_ms(now));
+    store(node, session_table, index, connect, now);
 }
 
 /// A session is subscribed; `recovered` is the result of its recovery from the first of the offsets to the second, if it
@@ -61,7 +88,7 @@ pub(crate) fn subscribed(
     };
     let numbers = if recovered.is_some() { numbers } else { [0, 0] };
     let event = FlightEvent { numbers, detail, ..FlightEvent::new(kind, channel) };
-    session_table.recorder.record(index, event, node.clock().unix_ms(now));
+    store(node, session_table, index, event, now);
 }
 
 /// A subscription ended, by the client or with a code of the server.
@@ -74,7 +101,7 @@ pub(crate) fn unsubscribed(
 ) {
     let code = code.map_or(0, |code| code.code);
     let event = FlightEvent { code, ..FlightEvent::new(FlightEventKind::Unsubscribe, channel) };
-    session_table.recorder.record(index, event, node.clock().unix_ms(now));
+    store(node, session_table, index, event, now);
 }
 
 /// A command of a session was refused.
@@ -89,7 +116,7 @@ pub(crate) fn refused(
     let text = if cause.is_empty() { error } else { cause };
     let event = FlightEvent::new(FlightEventKind::Refuse, text);
     let event = FlightEvent { code: *code, detail: command, ..event };
-    session_table.recorder.record(index, event, node.clock().unix_ms(now));
+    store(node, session_table, index, event, now);
 }
 
 /// A pong arrived. The time of its ping follows from that of the next one.
@@ -124,7 +151,79 @@ pub(crate) fn closed(
     let text = if cause.is_empty() { &*disconnect.reason } else { cause };
     let event = FlightEvent::new(FlightEventKind::Close, text);
     let event = FlightEvent { code: disconnect.code.into(), ..event };
+    debug(node, session_table, key.index, &event, now);
     session_table.recorder.end(key.index, event, node.clock().unix_ms(now));
+    count(session_table);
+}
+
+/// A command of a client begins, with its channel; it is logged and not recorded.
+pub(crate) fn command(
+    node: &Node,
+    session_table: &SessionTable,
+    index: u32,
+    (command, channel): (&str, &str),
+) {
+    let list = node.diagnostics().debug_list();
+    let Some(session) = session_table.at(index) else { return };
+    let address = session_table.recorder.log(index).and_then(|log| log.facts().address);
+    if list.lists(&session.user, channel, address) {
+        let Session { id, user, .. } = session;
+        let (user, channel) = (excerpt(user), excerpt(channel));
+        let address = address.map(display);
+        tracing::debug!(target: DEBUG_FOR_TARGET, %id, user, address, command, channel, "command");
+    }
+}
+
+/// Stores an event.
+fn store(
+    node: &Node,
+    session_table: &mut SessionTable,
+    index: u32,
+    event: FlightEvent<'_>,
+    now: Instant,
+) {
+    debug(node, session_table, index, &event, now);
+    session_table.recorder.record(index, event, node.clock().unix_ms(now));
+    count(session_table);
+}
+
+/// Logs an event of a listed subject, and keeps the log of its connection.
+fn debug(
+    node: &Node,
+    session_table: &mut SessionTable,
+    index: u32,
+    event: &FlightEvent<'_>,
+    now: Instant,
+) {
+    let list = node.diagnostics().debug_list();
+    if !list.is_used() {
+        return;
+    }
+    let Some(session) = session_table.at(index) else { return };
+    let address = session_table.recorder.log(index).and_then(|log| log.facts().address);
+    let FlightEvent { kind, code, numbers: [first, second], text, detail } = event;
+    use FlightEventKind::{Recover, Subscribe, Unrecovered, Unsubscribe};
+    let has_channel = matches!(kind, Recover | Subscribe | Unrecovered | Unsubscribe);
+    if !list.lists(&session.user, if has_channel { text } else { "" }, address) {
+        return;
+    }
+    let (id, user, text) = (session.id, excerpt(&session.user), excerpt(text));
+    let (detail, facts) = (excerpt(detail), facts(session, address));
+    let address = address.map(display);
+    tracing::debug!(
+        target: DEBUG_FOR_TARGET,
+        %id, user, address, code, first, second, text, detail, "{}", kind.name()
+    );
+    session_table.recorder.keep(index, || facts, node.clock().unix_ms(now));
+}
+
+fn facts(session: &Session, address: Option<IpAddr>) -> ConnectionFacts {
+    ConnectionFacts {
+        client: session.id.as_u128(),
+        user: session.user.clone(),
+        address,
+        transport: session.app.transport,
+    }
 }
 
 /// The last events of a connection that ends with a code whose cause is the client or its network, for the log.

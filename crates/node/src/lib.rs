@@ -80,6 +80,7 @@ mod command;
 mod connection_list;
 mod counters;
 mod deadlines;
+mod debug_list;
 mod deliver;
 mod delta;
 mod diagnostic_list;
@@ -119,15 +120,16 @@ pub use fanwire_policy::recovery::Unrecovered;
 pub use broadcast::{Broadcast, DeltaMode, Prepare, Prepared};
 pub use connection_list::ConnectionList;
 pub use counters::{CommandKind, HubCounters, TokenRefusal};
+pub use debug_list::{DEBUG_FOR_TARGET, DebugSubject};
 pub use diagnostic_list::DiagnosticList;
 pub use encode_job::EncodeJob;
 pub use fanwire_broker::UserStatus;
 pub use fanwire_broker::{RevocationChange, RevocationKind};
 pub use fanwire_cluster::{
     CONNECTIONS_MAX, ConnectionLogQuery, ConnectionLogRecord, ConnectionPage, ConnectionRange,
-    ConnectionRecord, ConnectionSelector, Connections, DiagnosticAnswer, DiagnosticQuestion,
-    HotEntry, HotRecord, LoggedEvent, Metrics, NodeState, OccupancyReport, Renewal,
-    ServerSubscribe, ServerSubscription, TokenRecord,
+    ConnectionRecord, ConnectionSelector, Connections, DebugForCommand, DiagnosticAnswer,
+    DiagnosticQuestion, HotEntry, HotRecord, LoggedEvent, Metrics, NodeState, OccupancyReport,
+    Renewal, ServerSubscribe, ServerSubscription, TokenRecord,
 };
 pub use hub::Hub;
 pub use index::{MovedSubscription, SubscriptionIndex};

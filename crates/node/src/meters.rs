@@ -3,6 +3,7 @@
 //! Uses: maps behind a short lock. Never: a list of metrics; the reader supplies it.
 //! Change here: how readings become a summary. Names and values live in the server's metrics.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -47,6 +48,13 @@ impl Summaries {
         }
         let readings = meters.read(); // without the lock: a meter may ask the node for its states
         self.state.lock().take(readings, now);
+    }
+
+    /// All gauges of now by name.
+    pub(crate) fn levels(&self) -> BTreeMap<String, f64> {
+        let readings = self.meters.get().map(|meters| meters.read()).unwrap_or_default();
+        let levels = readings.into_iter().filter(|reading| reading.kind == ReadingKind::Level);
+        levels.map(|Reading { name, value, .. }| (name, value)).collect()
     }
 
     /// `None` before the end of the first interval.

@@ -27,6 +27,7 @@ use uuid::Uuid;
 
 use crate::broadcast::Prepare;
 use crate::clock::Clock;
+use crate::debug_list::DebugList;
 use crate::deliver::BroadcastRouter;
 use crate::meters::{Meters, Summaries};
 use crate::notice::{Inbox, Notice};
@@ -51,7 +52,7 @@ pub struct Node {
     diagnostics: Diagnostics,
     hooks: OnceLock<Hooks>,
     log: NodeLog,
-    summaries: Summaries,
+    summaries: Arc<Summaries>,
     event_seq: AtomicU64,
     started_at: Instant,
 }
@@ -127,6 +128,8 @@ impl Node {
         let settings = Arc::new(CurrentSettings::new(settings));
         let cluster = Arc::new(Cluster::new(Uuid::new_v4().to_string()));
         let client = &options.client;
+        let debug_list = Arc::new(DebugList::of(&options.debug_for));
+        let summaries = Arc::<Summaries>::default();
         let (broker, hot_channels) = (make(Arc::clone(&router) as _), Arc::default());
         Ok(Arc::new(Self {
             users: Users {
@@ -144,6 +147,8 @@ impl Node {
                 broker: Arc::clone(&broker),
                 settings: Arc::clone(&settings),
                 hot_channels: Arc::clone(&hot_channels),
+                debug_list: Arc::clone(&debug_list),
+                summaries: Arc::clone(&summaries),
             },
             revocations: Arc::new(Revocations::new(Arc::clone(&router))),
             channels: Channels {
@@ -151,6 +156,7 @@ impl Node {
                 clock: Clock::new(now, unix_ms),
                 broker,
                 hot_channels,
+                debug_list,
                 registry,
                 router,
                 presence,
@@ -161,7 +167,7 @@ impl Node {
             cluster,
             hooks: OnceLock::new(),
             log: NodeLog::default(),
-            summaries: Summaries::default(),
+            summaries,
             event_seq: AtomicU64::new(0),
             started_at: now,
             options,
@@ -226,11 +232,14 @@ impl Node {
         options: Options,
         prepare: impl Fn(NamespaceId, &Namespace),
     ) -> Result<(), OptionsError> {
+        let debug_for = options.debug_for.clone();
         self.channels.settings.reload(options, |settings| {
             self.channels.router.deliver_as(settings.namespaces())?;
             settings.namespaces().for_each(|(id, namespace)| prepare(id, namespace));
             Ok(())
-        })
+        })?;
+        self.diagnostics.debug_list.configure(&debug_for);
+        Ok(())
     }
 
     /// The names of namespaces by id, those that a reload removed included; "" for channels without one.
@@ -256,6 +265,7 @@ impl Node {
         self.revocations.tick(now, unix, &self.cluster, &self.log);
         self.users.tick(unix);
         self.diagnostics.hot_channels().tick(now);
+        self.diagnostics.debug_list.tick(unix);
         self.summaries.tick(now, self.options.info_metrics_aggregate_interval);
         if self.cluster.tick(now) {
             self.introduce(now);

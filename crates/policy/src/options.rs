@@ -5,6 +5,7 @@
 
 mod areas;
 mod choice;
+mod debug_for;
 mod delivery;
 mod namespace;
 
@@ -17,6 +18,7 @@ use fanwire_protocol::Disconnect;
 
 pub use areas::AreaOptions;
 pub use choice::{CompressionPolicy, DataFormat, RecoveryMode, SubscriptionType};
+pub use debug_for::{DebugForOptions, SUBJECTS_MAX};
 pub use delivery::{BatchOptions, DeliveryOptions};
 pub use namespace::Namespace;
 
@@ -35,6 +37,8 @@ pub struct Options {
     pub user_status: UserStatusOptions,
     /// Bytes of the flight recorder, for the newest connections; 0 = nothing is recorded.
     pub recorder_memory_max: usize,
+    /// Subjects whose events are logged.
+    pub debug_for: DebugForOptions,
 }
 
 /// `client.*`: connection life cycle, limits and credentials.
@@ -243,6 +247,7 @@ impl Default for Options {
             rpc: RpcOptions::default(),
             user_status: UserStatusOptions::default(),
             recorder_memory_max: 32 << 20,
+            debug_for: DebugForOptions::default(),
         }
     }
 }

@@ -20,7 +20,8 @@ impl Collector for ProcessMetrics {
     }
 }
 
-fn standard(writer: &mut impl MetricsWriter) -> fmt::Result {
+/// Writes the standard metrics, whose names have no prefix.
+pub fn standard(writer: &mut impl MetricsWriter) -> fmt::Result {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     for (field, name, help) in [
         ("VmRSS", "process_resident_memory_bytes", "Resident memory in bytes"),

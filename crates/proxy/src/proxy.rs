@@ -5,13 +5,14 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use fanwire_config::{ProxyOptions, StatusMeaning, StatusTransform};
 use fanwire_node::hooks::{ClientContext, Rejection};
 use fanwire_protocol::proxy as pb;
 use fanwire_protocol::{Error, ErrorCode};
-use fanwire_telemetry::{LogThrottle, excerpt};
+use fanwire_telemetry::{LogThrottle, Span, SpanKind, SpanValue, TraceContext, excerpt};
+use http::{HeaderMap, HeaderValue};
 use parking_lot::Mutex;
 use tokio::time;
 
@@ -92,7 +93,8 @@ impl Proxy {
         request: R,
         context: &ClientContext,
     ) -> Result<Option<<R::Response as ProxyResponse>::Result>, Rejection> {
-        let headers = self.headers.apply(context);
+        let mut headers = self.headers.apply(context);
+        let span = self.span(R::KIND, &mut headers);
         let sent = async {
             let mut pauses = PAUSES.into_iter();
             loop {
@@ -107,7 +109,25 @@ impl Proxy {
                 }
             }
         };
-        answer::result(self.within_limits(R::KIND, sent).await?)
+        let answer = self.within_limits(R::KIND, sent).await;
+        if let Some(mut span) = span {
+            span.error = answer.as_ref().err().map(|rejection| format!("{rejection:?}"));
+            span.finish(SystemTime::now());
+        }
+        answer::result(answer?)
+    }
+
+    /// The span of a call, which its headers name; it continues a trace that they name already.
+    fn span(&self, kind: EventKind, headers: &mut HeaderMap) -> Option<Span> {
+        let parent = headers.get(TRACEPARENT).and_then(|value| value.to_str().ok());
+        let parent = parent.and_then(TraceContext::parse);
+        let name = || format!("proxy {}", kind.name());
+        let mut span = Span::begin(name, SpanKind::Client, parent, SystemTime::now())?;
+        span.set("proxy", SpanValue::Text(self.key.to_string()));
+        if let Ok(value) = HeaderValue::from_str(&span.context.header()) {
+            headers.insert(TRACEPARENT, value);
+        }
+        Some(span)
     }
 
     /// Opens the stream of a subscription.
@@ -254,6 +274,8 @@ impl Proxy {
 /// Before a call is sent again that the backend did not process: it refused a stream, or closes in good order.
 const PAUSES: [Duration; 3] =
     [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(80)];
+
+const TRACEPARENT: &str = "traceparent";
 
 const QUEUE_FULL: &str = "as many calls as queue_max of the proxy allows wait for the backend";
 const WAITED_TOO_LONG: &str =

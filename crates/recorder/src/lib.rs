@@ -27,6 +27,8 @@ pub struct FlightRecorder {
     ended: VecDeque<(u64, u64)>,
     last_number: u64,
     bytes: usize,
+    /// Logs that stay whatever the memory.
+    kept: usize,
     /// Logs that were dropped early because memory was used up.
     evicted: u64,
 }
@@ -56,6 +58,8 @@ pub struct FlightLog {
     /// Since when the socket takes no bytes, and the most bytes that were queued since then.
     stall: Option<(u64, u64)>,
     refusals: u32,
+    /// It stays whatever the memory.
+    is_kept: bool,
     ring: Ring,
 }
 
@@ -83,6 +87,7 @@ impl FlightRecorder {
             stored_ping_ms: None,
             stall: None,
             refusals: 0,
+            is_kept: false,
             ring: Ring::default(),
         };
         self.bytes += log.bytes();
@@ -90,6 +95,22 @@ impl FlightRecorder {
         self.logs.insert(self.last_number, Box::new(log));
         self.open.insert(connection, self.last_number);
         self.evict(bytes_max);
+    }
+
+    /// Keeps the log of an open connection whatever the memory, and begins one if there is none. Beyond `KEPT_LOGS_MAX` of
+    /// them, logs are as any other.
+    pub fn keep(&mut self, connection: u32, facts: impl FnOnce() -> ConnectionFacts, now_ms: u64) {
+        if self.kept >= KEPT_LOGS_MAX {
+            return;
+        }
+        if !self.open.contains_key(&connection) {
+            self.begin(connection, facts(), now_ms, usize::MAX);
+        }
+        let log = self.open.get(&connection).and_then(|number| self.logs.get_mut(number));
+        if let Some(log) = log.filter(|log| !log.is_kept) {
+            log.is_kept = true;
+            self.kept += 1;
+        }
     }
 
     /// Sets the address of an open connection.
@@ -202,7 +223,7 @@ impl FlightRecorder {
     /// Drops the oldest logs. A log that grows may exceed the bound until the next connection begins, by its ring.
     fn evict(&mut self, bytes_max: usize) {
         while self.bytes > bytes_max
-            && let Some((oldest, _)) = self.logs.first_key_value()
+            && let Some((oldest, _)) = self.logs.iter().find(|(_, log)| !log.is_kept)
         {
             let oldest = *oldest;
             self.remove(oldest);
@@ -216,6 +237,7 @@ impl FlightRecorder {
     fn remove(&mut self, number: u64) {
         let Some(log) = self.logs.remove(&number) else { return };
         self.bytes -= log.bytes();
+        self.kept -= usize::from(log.is_kept);
         if self.open.get(&log.connection) == Some(&number) {
             self.open.remove(&log.connection);
         }
@@ -274,6 +296,9 @@ impl FlightLog {
 
 /// How long the log of an ended connection is kept.
 pub const KEPT_MS: u64 = 3600 * 1000;
+
+/// Logs that are kept whatever the memory.
+const KEPT_LOGS_MAX: usize = 200;
 
 /// Round trips below this are equal.
 const PING_NOISE_MS: u32 = 20;

@@ -69,6 +69,26 @@ fn the_newest_connections_have_the_memory() {
 }
 
 #[test]
+fn a_log_that_is_kept_stays_whatever_the_memory() {
+    let mut recorder = FlightRecorder::default();
+    recorder.begin(0, facts(1, "ann"), START, 10 * 1024);
+    recorder.keep(0, || facts(1, "ann"), START);
+    recorder.keep(1, || facts(2, "bob"), START); // it had no log
+    for connection in 10..1000 {
+        recorder.begin(connection, facts(9, "cyd"), START, 10 * 1024);
+    }
+    assert_eq!(clients(&recorder, "ann", START), [1]);
+    assert_eq!(clients(&recorder, "bob", START), [2]);
+    for connection in 2000..3000 {
+        recorder.keep(connection, || facts(3, "dan"), START);
+    }
+    assert_eq!(recorder.kept, KEPT_LOGS_MAX);
+    recorder.end(0, CLOSE, START);
+    recorder.begin(0, facts(4, "eve"), START + KEPT_MS, 10 * 1024);
+    assert_eq!(recorder.kept, KEPT_LOGS_MAX - 1, "after an hour");
+}
+
+#[test]
 fn many_ended_connections_leave_nothing_behind() {
     let mut recorder = FlightRecorder::default();
     for number in 0..100_000 {

@@ -1,4 +1,4 @@
-//! Observability for every crate: counters, writers of metrics, a throttle for log lines, and texts from outside in them.
+//! Observability for every crate: counters, writers of metrics, spans, a throttle for log lines, texts from outside in them.
 //! In: additions, samples, events with the time → out: numbers, text of a scrape, whether a line is logged, short printable texts.
 //! Uses atomics and one small lock. Never: a clock of its own, names of metrics, the log itself.
 //! Change here: the list of parts. The numbers and log lines are defined where they occur.
@@ -11,6 +11,7 @@ mod hot_channels;
 mod log_throttle;
 mod metrics_writer;
 mod text_format;
+mod trace;
 
 pub use counter::Counter;
 pub use excerpt::excerpt;
@@ -19,3 +20,6 @@ pub use hot_channels::{ChannelLook, HotChannels};
 pub use log_throttle::{Burst, LogThrottle, RefusalEvent, Repeats};
 pub use metrics_writer::{Labels, MetricsWriter, Reading, ReadingKind, Readings, ScrapeWriter};
 pub use text_format::{TextFormat, prometheus_text};
+pub use trace::{
+    Sampler, Span, SpanKind, SpanValue, TraceContext, TracedDelivery, Tracer, record_traces, tracer,
+};

@@ -4,7 +4,7 @@
 // The browser is driven by chromium.js; the page is crates/fanwire/assets/admin.
 
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -68,8 +68,8 @@ test('the password for reading changes nothing', async (t) => {
   const server = await served(t);
   const { token: login } = await (await auth(server, 'schau')).json();
   const reply = async (method, params) => JSON.parse(await (await call(server, JSON.stringify({ method, params }), `token ${login}`)).text());
-  assert.ok((await reply('channels', {})).result);
-  for (const [method, params] of [['publish', { channel: 'a', data: 1 }], ['disconnect', { user: '1' }], ['block_user', { user: '1' }], ['history_remove', { channel: 'a' }]]) {
+  for (const method of ['channels', 'node_config', 'dump']) assert.ok((await reply(method, {})).result, method);
+  for (const [method, params] of [['publish', { channel: 'a', data: 1 }], ['disconnect', { user: '1' }], ['block_user', { user: '1' }], ['history_remove', { channel: 'a' }], ['debug_for', { users: ['1'] }]]) {
     assert.equal((await reply(method, params)).error.code, 108, method);
   }
 });
@@ -165,6 +165,18 @@ test('an operator logs in, finds a channel and a user, and acts', async (t) => {
     await has('Users by connections');
     await page.until(`[...document.querySelectorAll('td button')].some((it) => it.textContent === 'other')`);
     assert.equal(await page.evaluate(`document.querySelectorAll('img').length`), 0);
+  });
+  await t.test('the values in force are shown without secrets, and that the file differs', async () => {
+    await press('Config');
+    await has('It runs with what its file and its variables say.');
+    await has('channel.without_namespace.history_size');
+    assert.ok(!(await page.evaluate('document.body.innerText')).includes(ADMIN.secret));
+    const file = path.join(server.folder, 'config.json');
+    const settings = JSON.parse(readFileSync(file, 'utf8'));
+    settings.channel.without_namespace.history_size = 11;
+    writeFileSync(file, JSON.stringify(settings));
+    await press('Read again');
+    await has('A reload (SIGHUP) would change: channel.without_namespace.history_size');
   });
   await t.test('a method is called, and its curl line is shown', async () => {
     await press('API');

@@ -98,3 +98,41 @@ test('every panel of the dashboard has data', { skip }, async (t) => {
     await eventually(async () => (await publish(1), await query(text)).length > 0, `data of ${text}`);
   }
 });
+
+/** Names of Centrifugo that ours can answer, with their labels here (its metrics.go, v6.9). */
+const OF_CENTRIFUGO = {
+  node_num_clients: [], node_num_users: [], node_num_subscriptions: [], node_num_channels: [], node_num_nodes: [], node_build: ['version'],
+  node_tags_filter_dropped_publications: [], node_messages_received_count: [], node_broadcast_duration_seconds: ['le'],
+  client_connections_accepted: [], client_connections_inflight: [], client_subscriptions_accepted: [], client_subscriptions_inflight: [],
+  client_command_duration_seconds_histogram: ['method'], client_num_reply_errors: ['code'], client_num_server_unsubscribes: [],
+  client_num_server_disconnects: ['code'], client_recover: ['recovered'], client_recovered_publications: [],
+  transport_messages_sent: ['transport'], transport_messages_sent_size: ['transport'], transport_messages_received: ['transport'],
+  transport_messages_received_size: ['transport'], transport_outgoing_close_count: [],
+  api_command_duration_seconds_histogram: ['protocol', 'method', 'le'], api_command_errors_total: ['protocol', 'method'],
+};
+
+test('with compatibility.centrifugo_metrics there are the names of Centrifugo, too', async (t) => {
+  const server = await start({ ...SETTINGS, compatibility: { centrifugo_metrics: true } });
+  t.after(() => server.stop());
+  await someTraffic(t, server);
+  const openMetrics = await scrape(server, { Accept: OPEN_METRICS });
+  assert.ok(openMetrics.text.endsWith('\n# EOF\n') && openMetrics.text.indexOf('# EOF') === openMetrics.text.length - 6);
+  const { text } = await scrape(server);
+  for (const [name, labels] of Object.entries(OF_CENTRIFUGO)) {
+    for (const scraped of [text, openMetrics.text]) {
+      const samples = scraped.split('\n').filter((line) => new RegExp(`^centrifugo_${name}(_sum|_count|_bucket)?[ {]`).test(line));
+      assert.ok(samples.length > 0, `centrifugo_${name} is missing`);
+      assert.ok(samples.some((line) => labels.every((label) => line.includes(`${label}="`))), `${samples[0]} has not ${labels}`);
+    }
+  }
+  const value = (line) => Number(text.match(new RegExp(`^${line} (\\S+)$`, 'm'))?.[1]);
+  assert.deepEqual([value('centrifugo_node_num_clients'), value('fanwire_node_num_clients')], [2, 2]);
+  assert.equal(value('centrifugo_api_command_duration_seconds_histogram_count{protocol="http",method="publish"}'), 23);
+  assert.ok(!(await scrape(await plain(t))).text.includes('centrifugo_'), 'only when asked for');
+});
+
+async function plain(t) {
+  const server = await start(SETTINGS);
+  t.after(() => server.stop());
+  return server;
+}

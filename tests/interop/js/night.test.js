@@ -4,7 +4,8 @@
 // What the page says is changed in docs/night.md; the admin page is tested in ../browser/admin.test.js.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { test } from 'node:test';
 
 import { WebSocket } from 'ws';
@@ -54,7 +55,7 @@ test('every method and every metric of docs/night.md exists', async (t) => {
   assert.ok(rows.length >= 14, `${rows.length} questions`);
   for (const row of rows) {
     const [, , command, , metric] = row.split('|');
-    for (const [, name] of command.matchAll(/`(connection_log|connections|hot_lists|publication_report|info)\b/g)) {
+    for (const [, name] of command.matchAll(/`(connection_log|connections|hot_lists|publication_report|info|debug_for|node_config|dump)\b/g)) {
       assert.notEqual((await server.apiReply(name, { user: 'x', report: '1' })).error?.code, 104, name);
     }
     for (const [, name] of metric.matchAll(/`((?:node|client|transport|process|api|delivery|build)_\w+)`/g)) {
@@ -158,4 +159,77 @@ test('a client that is too slow has its last events in the log', async (t) => {
   const stall = log.events.find(({ event }) => event === 'stall');
   assert.ok(stall.queued_bytes > 100_000, JSON.stringify(log.events));
   socket.resume();
+});
+
+test('debug lines for one user, not for all', async (t) => {
+  const server = await start({ ...SETTINGS, log: { level: 'warn' } });
+  t.after(() => server.stop());
+  const { subjects } = await server.api('debug_for', { users: ['42'], seconds: 60 });
+  assert.deepEqual(subjects.map(({ kind, name }) => [kind, name]), [['user', '42']]);
+  for (const client of ['41', '42'].map((sub) => user(t, server, sub))) {
+    await connect(client);
+    await subscribe(client, 'kept:a');
+  }
+  const debug = () => server.lines.filter((line) => line.includes('"level":"debug"')).map((line) => JSON.parse(line));
+  await eventually(() => debug().some(({ message }) => message === 'subscribe'), 'the line of the subscription');
+  assert.deepEqual([...new Set(debug().map((line) => line.user))], ['42']);
+  assert.deepEqual([...new Set(debug().map(({ message }) => message))], ['connect', 'address', 'command', 'subscribe']);
+  assert.ok(debug().some(({ address }) => address === '127.0.0.1'));
+  assert.deepEqual((await server.api('debug_for', { users: ['42'], seconds: 0 })).subjects, []);
+  for (const wrong of [{ users: [''] }, { addresses: ['10.0.0.0/8'] }, { users: ['1'], seconds: 86_401 }, { channels: Array(101).fill('a') }]) {
+    assert.equal((await server.apiReply('debug_for', wrong)).error.code, 107, JSON.stringify(wrong));
+  }
+});
+
+test('whether a node runs the file on disk, and with which values', async (t) => {
+  const server = await served(t);
+  const file = path.join(server.folder, 'config.json');
+  const ask = () => run(['config', '--api', `${server.http}/api`, '--key', API_KEY]);
+  const before = await ask();
+  assert.match(before.text, /channel.namespaces\[kept\].history_size: 100 {2}# /);
+  assert.match(before.text, /http_api.key: \*\*\*/);
+  assert.match(before.text, /runs with what its file and its variables say/);
+  const settings = JSON.parse(readFileSync(file, 'utf8'));
+  settings.client.channel_limit = 7;
+  settings.client.queue_max_size = 500_000;
+  writeFileSync(file, JSON.stringify(settings));
+  const { needs_reload: reload, needs_restart: restart } = await server.api('node_config');
+  assert.deepEqual([reload, restart], [['client.channel_limit'], ['client.queue_max_size']]);
+  assert.match((await ask()).text, /after a reload \(SIGHUP\): client.channel_limit\n.*after a restart: client.queue_max_size/);
+  writeFileSync(file, '{"client":{"chanel_limit":7}}');
+  assert.match((await server.api('node_config')).error, /chanel_limit/);
+  assert.ok(!JSON.stringify(await server.api('node_config', { all: true })).includes(API_KEY));
+});
+
+test('how large the tables of a node are', async (t) => {
+  const server = await served(t);
+  const client = user(t, server, '42');
+  await connect(client);
+  await subscribe(client, 'kept:a');
+  await server.api('publish', { channel: 'kept:a', data: 'x'.repeat(1000) });
+  const { sizes, largest } = await server.api('dump');
+  assert.deepEqual([sizes.node_num_clients, sizes.node_num_subscriptions, sizes.recorder_connections], [1, 1, 1]);
+  assert.ok(sizes['node_namespace_history_bytes.namespace.kept'] > 1000 && sizes.process_open_fds > 3);
+  assert.deepEqual(largest.users.map(({ name }) => name), ['42']);
+  server.child.kill('SIGUSR2');
+  await eventually(() => server.lines.includes('}'), 'the end of the dump on stderr');
+  const first = server.lines.indexOf('{');
+  const dump = JSON.parse(server.lines.slice(first, server.lines.indexOf('}') + 1).join('\n'));
+  assert.equal(dump.dump.sizes.node_num_clients, 1);
+});
+
+test('a backend that floods the API is named, and limited', async (t) => {
+  const key = 'the-key-of-a-shop-with-enough-bytes';
+  const server = await start({ ...SETTINGS, http_api: { keys: [{ name: 'shop', key, rate_limit: { limit: 5, interval: '1h' } }] } });
+  t.after(() => server.stop());
+  const call = (headers) => fetch(`${server.http}/api/publish`, {
+    method: 'POST', headers: { 'X-API-Key': key, ...headers }, body: '{"channel":"kept:a","data":1}' });
+  const codes = [];
+  for (let number = 0; number < 7; number += 1) codes.push((await (await call({})).json()).error?.code ?? 0);
+  assert.deepEqual(codes, [0, 0, 0, 0, 0, 111, 111]);
+  assert.equal((await call({ 'X-Centrifugo-Error-Mode': 'transport' })).status, 429);
+  await server.api('publish', { channel: 'kept:a', data: 1 });
+  const metrics = await (await fetch(`${server.http}/metrics`)).text();
+  assert.match(metrics, /fanwire_api_key_limited_total\{protocol="http",key="shop"\} 3/);
+  assert.match(metrics, /fanwire_api_key_commands_total\{protocol="http",key="shop"\} 8/);
 });

@@ -86,6 +86,11 @@ const CALLS: &[(&str, &str)] = &[
     ("PublicationReport", r#"{"report":"00000000000000ff"}"#),
     ("PublicationReport", r#"{"report":"x"}"#),
     ("HotLists", r#"{"limit":101}"#),
+    ("NodeConfig", r#"{"all":true}"#),
+    ("Dump", "{}"),
+    ("DebugFor", r#"{"users":["u"],"addresses":["10.0.0.1"],"seconds":0}"#),
+    ("DebugFor", r#"{"addresses":["no address"]}"#),
+    ("DebugFor", r#"{"channels":["a"],"seconds":86401}"#),
     ("Disconnect", r#"{"all_users":true,"label_filter":{"key":"a","cmp":"eq","val":"b"}}"#),
     (
         "Unsubscribe",
@@ -160,11 +165,12 @@ async fn post(api: &HttpApi, method: &str, body: &str) -> (u16, Json) {
     (response.status().as_u16(), json)
 }
 
-/// Empties what differs between nodes: epochs.
+/// Empties what differs between nodes: epochs, times of dumps.
 fn without_epochs(json: &mut Json) {
     match json {
         Json::Object(fields) => {
             fields.remove("epoch");
+            fields.remove("unix");
             fields.values_mut().for_each(without_epochs);
         }
         Json::Array(items) => items.iter_mut().for_each(without_epochs),
@@ -174,6 +180,7 @@ fn without_epochs(json: &mut Json) {
 
 fn clear_epochs(message: &mut DynamicMessage) {
     message.clear_field_by_name("epoch");
+    message.clear_field_by_name("unix");
     message.fields_mut().for_each(|(_, value)| match value {
         Value::Message(message) => clear_epochs(message),
         Value::List(items) => items.iter_mut().for_each(|item| {

@@ -3,6 +3,8 @@
 //! Uses the same commands as the method paths; errors are always in the body.
 //! The numbers of methods are rows of the table in `names`.
 
+use std::time::Instant;
+
 use http::StatusCode;
 use serde::de::{Deserializer, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -62,7 +64,7 @@ async fn run_all(
             true => command.decoded(),
             false => Err(ApiError::NOT_AVAILABLE.because("the password lets read only")),
         };
-        let decoded = decoded.and_then(|command| caller.admit(&api.node, command));
+        let decoded = decoded.and_then(|command| caller.admit(&api.node, command, Instant::now()));
         let admitted = decoded.and_then(|known| match known.is_read() {
             true => budget.admit_read().map(|()| known),
             false => Ok(known),

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::publication_report::report_text;
 use super::publish::{PublishResult, client_id, delivery_class};
 use crate::json::{or_default, payload, raw, up_to};
-use crate::{Api, ApiError, Method, json};
+use crate::{Api, ApiError, Method, call_span, json};
 use publish_many::{PendingPublish, PublishMany};
 
 /// Maximum number of channels in a broadcast; a longer list is refused as a whole.
@@ -107,7 +107,8 @@ impl Api {
                 tags: request.tags,
                 ..Publication::default()
             };
-            let receipt = match request.report {
+            let wants_receipt = call_span::wants_receipt();
+            let receipt = match request.report || wants_receipt {
                 true => self.node.diagnostics().begin_receipt(now),
                 false => 0,
             };
@@ -125,11 +126,18 @@ impl Api {
             let pending =
                 PublishMany::new(&self.node, &request.channels, publication, options, now);
             let pending = pending.await;
-            let mut responses = Vec::with_capacity(pending.len());
-            for published in pending {
-                responses.push(respond(published).await);
+            if wants_receipt {
+                call_span::await_delivery(receipt, "");
             }
-            Ok(BroadcastResult { responses, report: report_text(receipt) })
+            let responses = call_span::broker(async {
+                let mut responses = Vec::with_capacity(pending.len());
+                for published in pending {
+                    responses.push(respond(published).await);
+                }
+                Ok::<_, ApiError>(responses)
+            });
+            let report = if request.report { report_text(receipt) } else { String::new() };
+            Ok(BroadcastResult { responses: responses.await?, report })
         })
         .await
     }

@@ -75,22 +75,29 @@ impl DiagnosticMethods<'_> {
                 };
                 let question = DiagnosticQuestion::HotLists(limit);
                 let answers = self.0.node.diagnostics().ask(question, now).await?;
-                let nodes: Vec<_> = answers.into_iter().filter_map(|answer| answer.hot).collect();
-                let list = |of: fn(&HotRecord) -> &Vec<HotEntry>, is_rate| {
-                    sum(&nodes, of, is_rate, limit as usize)
-                };
-                Ok(HotListsResult {
-                    seconds: nodes.iter().map(|node| node.seconds).fold(0.0, f64::max),
-                    publications: list(|node| &node.publications, true),
-                    deliveries: list(|node| &node.deliveries, true),
-                    history: list(|node| &node.history, false),
-                    namespaces: list(|node| &node.namespaces, false),
-                    users: list(|node| &node.users, false),
-                    queues: list(|node| &node.queues, false),
-                    refusals: list(|node| &node.refusals, false),
-                })
+                let nodes = answers.into_iter().filter_map(|answer| answer.hot).collect();
+                Ok(HotListsResult::of(nodes, limit))
             })
             .await
+    }
+}
+
+impl HotListsResult {
+    /// The lists of these nodes.
+    pub(super) fn of(nodes: Vec<HotRecord>, limit: u32) -> Self {
+        let list = |of: fn(&HotRecord) -> &Vec<HotEntry>, is_rate| {
+            sum(&nodes, of, is_rate, limit as usize)
+        };
+        Self {
+            seconds: nodes.iter().map(|node| node.seconds).fold(0.0, f64::max),
+            publications: list(|node| &node.publications, true),
+            deliveries: list(|node| &node.deliveries, true),
+            history: list(|node| &node.history, false),
+            namespaces: list(|node| &node.namespaces, false),
+            users: list(|node| &node.users, false),
+            queues: list(|node| &node.queues, false),
+            refusals: list(|node| &node.refusals, false),
+        }
     }
 }
 

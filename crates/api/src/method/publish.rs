@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::publication_report::report_text;
 use crate::error::NO_CHANNEL;
 use crate::json::{is_zero, or_default, payload, raw};
-use crate::{Api, ApiError, Method, json};
+use crate::{Api, ApiError, Method, call_span, json};
 
 /// A publication for one channel.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -113,7 +113,8 @@ impl Api {
                 tags: request.tags,
                 ..Publication::default()
             };
-            let receipt = match request.report {
+            let wants_receipt = call_span::wants_receipt();
+            let receipt = match request.report || wants_receipt {
                 true => self.node.diagnostics().begin_receipt(now),
                 false => 0,
             };
@@ -135,7 +136,11 @@ impl Api {
                 }
                 None => node.channels().publish(channel, publication, options, now),
             };
-            Ok(PublishResult { report: report_text(receipt), ..published.await?.into() })
+            if wants_receipt {
+                call_span::await_delivery(receipt, channel);
+            }
+            let report = if request.report { report_text(receipt) } else { String::new() };
+            Ok(PublishResult { report, ..call_span::broker(published).await?.into() })
         })
         .await
     }

@@ -14,7 +14,8 @@ fn api() -> Api {
 
 fn rights(methods: &[&str], namespaces: &[&str]) -> ApiKeyOptions {
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-    ApiKeyOptions { key: "secret".into(), methods: texts(methods), namespaces: texts(namespaces) }
+    let (methods, namespaces) = (texts(methods), texts(namespaces));
+    ApiKeyOptions { key: "secret".into(), methods, namespaces, ..ApiKeyOptions::default() }
 }
 
 fn command(method: Method, json: &str) -> Command {
@@ -39,15 +40,15 @@ fn a_key_permits_its_methods_and_the_channels_of_its_namespaces() {
         (&free, Method::Disconnect, r#"{"user":"1"}"#, true),
         (&free, Method::Unsubscribe, r#"{"user":"1"}"#, true),
     ] {
-        let admitted = caller.admit(&api.node, command(method, json));
+        let admitted = caller.admit(&api.node, command(method, json), Instant::now());
         assert_eq!(admitted.is_ok(), expected, "{} {json}", caller.name);
         assert!(admitted.is_ok() || admitted == Err(ApiError::PERMISSION_DENIED));
     }
-    assert_eq!(publisher.counts(), (6, 3));
+    assert_eq!(publisher.counts(), [6, 3, 0]);
     // An empty channel stands for all of them.
     let limited = KeyHolder::new("limited", rights(&[], &["", "shop"]));
     let all = command(Method::Unsubscribe, r#"{"user":"1"}"#);
-    assert_eq!(limited.admit(&api.node, all), Err(ApiError::PERMISSION_DENIED));
+    assert_eq!(limited.admit(&api.node, all, Instant::now()), Err(ApiError::PERMISSION_DENIED));
 }
 
 #[tokio::test]
@@ -55,10 +56,11 @@ async fn a_batch_runs_what_is_permitted_and_answers_103_for_the_rest() {
     let api = api();
     let caller = KeyHolder::new("shop", rights(&["info", "batch"], &[]));
     let batch = r#"{"commands":[{"info":{}},{"channels":{}},{"info":{}}]}"#;
-    let admitted = caller.admit(&api.node, command(Method::Batch, batch)).expect("a batch");
+    let admitted =
+        caller.admit(&api.node, command(Method::Batch, batch), Instant::now()).expect("a batch");
     let Ok(Outcome::Batch(reply)) = api.run(admitted).await else { panic!("a batch") };
     let json = serde_json::to_value(reply).expect("JSON");
     assert_eq!(json["replies"][1]["error"]["code"], 103, "{json}");
     assert!(json["replies"][0]["info"].is_object() && json["replies"][2]["info"].is_object());
-    assert_eq!(caller.counts(), (3, 1));
+    assert_eq!(caller.counts(), [3, 1, 0]);
 }

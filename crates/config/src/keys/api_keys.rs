@@ -5,7 +5,7 @@
 
 use fanwire_api::ApiKeyOptions;
 
-use super::{LIST, SECRET};
+use super::{LIST, RATE_INTERVAL, RATE_LIMIT, SECRET};
 use crate::key::rows;
 
 rows! { API_KEY: ApiKeyOptions;
@@ -15,4 +15,8 @@ rows! { API_KEY: ApiKeyOptions;
         "Fanwire only: methods that it may call, such as publish; empty for all. Others get 103.";
     "namespaces", LIST, "" => [namespaces],
         "Fanwire only: namespaces of the channels that its calls may name; empty for all.";
+    "rate_limit.limit", RATE_LIMIT, "0" => [rate.limit],
+        "Fanwire only: commands that it may send per interval, and at once after a quiet one; 0 for no limit. Others get 111.";
+    "rate_limit.interval", RATE_INTERVAL, "1s" => [rate.interval],
+        "Fanwire only: the interval of that limit.";
 }

@@ -71,6 +71,12 @@ rows! { SERVER: Config;
         "File that log lines are appended to; empty means stderr.";
     "log.format", Kind::Choice(&["auto", "json", "text"]), "auto" => [log.format],
         "Form of log lines: JSON objects, or text; auto means text on a terminal and JSON otherwise.";
+    "log.debug_for.users", LIST, "" => [node.debug_for.users],
+        "Fanwire only: users whose events are logged at level debug, whatever log.level says; the API method debug_for does it for a time.";
+    "log.debug_for.channels", LIST, "" => [node.debug_for.channels],
+        "Fanwire only: channels whose publications and subscriptions are logged so.";
+    "log.debug_for.addresses", LIST, "" => [node.debug_for.addresses],
+        "Fanwire only: IP addresses of clients whose events are logged so.";
     "recorder.memory_max", integer(0, 1 << 40), "33554432" => (|config, value| config.node.recorder_memory_max = usize::try_from(u64::from_value(value)).unwrap_or(usize::MAX)),
         "Fanwire only: bytes of the flight recorder, which keeps the last events of connections for connection_log, of the newest ones first; about 1 KB each, 0 switches it off.";
     "engine.type", Kind::Choice(&["memory", "redis"]), "memory" => (set_engine),
@@ -235,6 +241,12 @@ rows! { SERVER: Config;
         "Switches the metrics endpoint on.";
     "prometheus.handler_prefix", PATH, "/metrics" => [prometheus.handler_prefix],
         "Path of the metrics endpoint.";
+    "compatibility.centrifugo_metrics", SWITCH, "false" => [centrifugo_metrics],
+        "Fanwire only: metrics have Centrifugo's names, too, so that its Grafana dashboard 13039 works; they need prometheus.enabled.";
+    "opentelemetry.enabled", SWITCH, "false" => [opentelemetry],
+        "Sends traces by OTLP over HTTP, as the variables OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_SAMPLER and others of OpenTelemetry say; event proxies get traceparent.";
+    "opentelemetry.api", SWITCH, "false" => [http_api.api.is_traced],
+        "Calls of the server API over HTTP and gRPC are spans, with the broker and the deliveries, and continue the trace of a header traceparent.";
     "swagger.enabled", SWITCH, "false" => [swagger.enabled],
         "Serves the description of the HTTP server API, an OpenAPI 3.1 document in JSON; the file docs/openapi.json is the same.";
     "swagger.handler_prefix", PATH, "/swagger" => [swagger.handler_prefix],

@@ -267,6 +267,9 @@ const TEMPLATES = {
   connections: { user: '42' },
   connection_log: { user: '42' },
   hot_lists: { limit: 10 },
+  debug_for: { users: ['42'], seconds: 600 },
+  node_config: { all: true },
+  dump: {},
   publication_report: { report: 'from publish with "report": true' },
   get_user_status: { users: ['42'] },
   update_user_status: { users: ['42'], state: '' },
@@ -276,6 +279,23 @@ const TEMPLATES = {
   revoke_token: { uid: 'jti of the token' },
   invalidate_user_tokens: { user: '42' },
 };
+
+/** The values with which this node runs, and how its file differs. */
+function configView() {
+  const body = el('div');
+  const load = async () => {
+    const { node, values, needs_reload: reload, needs_restart: restart, error } = await call('node_config');
+    const notes = [
+      error && `What the file says now is refused: ${error}`,
+      reload.length && `A reload (SIGHUP) would change: ${reload.join(', ')}`,
+      restart.length && `A restart would change: ${restart.join(', ')}`,
+    ].filter(Boolean);
+    const rows = values.map(({ key, value, source }) => el('tr', {}, cell(key, 'text'), cell(value, 'text'), cell(source, 'soft')));
+    const says = notes.length ? notes : ['It runs with what its file and its variables say.'];
+    body.replaceChildren(el('p', {}, `Node ${node}`), ...says.map((text) => el('p', { id: 'differs' }, text)), table([['Key'], ['Value'], ['From']], rows, 'No key is set.'));
+  };
+  return { content: [el('section', {}, el('h2', {}, 'Configuration in force'), el('button', { onclick: () => shown(load, body) }, 'Read again'), body)], start: () => shown(load, body) };
+}
 
 function apiView() {
   const method = el('select', { name: 'method' }, ...Object.keys(TEMPLATES).map((name) => el('option', { value: name }, name)));
@@ -298,7 +318,7 @@ function apiView() {
   return { content: [el('section', {}, el('h2', {}, 'Call the server API'), form, curl, answer)], start: () => method.dispatchEvent(new Event('change')) };
 }
 
-const VIEWS = { nodes: ['Nodes', nodesView], channels: ['Channels', channelsView], hot: ['Hot', hotView], users: ['Users', usersView], api: ['API', apiView] };
+const VIEWS = { nodes: ['Nodes', nodesView], channels: ['Channels', channelsView], hot: ['Hot', hotView], users: ['Users', usersView], config: ['Config', configView], api: ['API', apiView] };
 
 /** Runs a part of a view, and shows its error where its content would be. */
 async function shown(run, place) {

@@ -15,6 +15,7 @@ use super::unidirectional::refused_connect;
 use super::{Hub, refusals, report_recovered, timers};
 use crate::broadcast::{Broadcast, DeltaMode};
 use crate::command::Backlog;
+use crate::flight_log;
 use crate::index::SubscriptionIndex;
 use crate::outbox::Outbox;
 use crate::pending::{Awaited, AwaitedResult, DeferLimitExceeded, Deferred, Part};
@@ -76,7 +77,8 @@ impl Hub {
         if backlog.begins_log
             && let Some(address) = out.address(key)
         {
-            self.session_table.recorder.set_address(key.index, address.ip());
+            let known = (address.ip(), self.now);
+            flight_log::addressed(&self.node, &mut self.session_table, key, known);
         }
         backlog.ended.into_iter().for_each(|moved| out.ended(key.index, moved));
         if let Some(refused) = backlog.refused {

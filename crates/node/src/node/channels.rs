@@ -25,6 +25,7 @@ use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
 use fanwire_telemetry::HotChannels;
 
 use crate::clock::Clock;
+use crate::debug_list::DebugList;
 use crate::deliver::BroadcastRouter;
 use crate::registry::Registry;
 pub use sessions::Page;
@@ -37,6 +38,7 @@ pub struct Channels {
     pub(super) router: Arc<BroadcastRouter>,
     pub(super) broker: Arc<dyn Broker>,
     pub(super) hot_channels: Arc<HotChannels>,
+    pub(super) debug_list: Arc<DebugList>,
     pub(super) presence: Arc<dyn Presence>,
     pub(super) cluster: Arc<Cluster>,
     /// `client.presence_ttl`.

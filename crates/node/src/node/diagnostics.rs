@@ -9,7 +9,8 @@ use std::time::Instant;
 
 use fanwire_broker::{Answer, Broker};
 use fanwire_cluster::{
-    Cluster, DiagnosticAnswer, DiagnosticQuestion, DiagnosticSurvey, HotEntry, HotRecord,
+    Cluster, ControlCommand, DebugForCommand, DiagnosticAnswer, DiagnosticQuestion,
+    DiagnosticSurvey, HotEntry, HotRecord, ReceiptRecord,
 };
 use fanwire_policy::CurrentSettings;
 use fanwire_policy::tiles::public_channel;
@@ -17,8 +18,10 @@ use fanwire_protocol::ErrorCode;
 use fanwire_telemetry::Largest;
 use fanwire_telemetry::{ChannelLook, HotChannels};
 
+use crate::debug_list::{DebugList, DebugSubject};
 use crate::deliver::BroadcastRouter;
 use crate::diagnostic_list::DiagnosticList;
+use crate::meters::Summaries;
 use crate::notice::Notice;
 
 /// Diagnosis of this node and the others.
@@ -30,6 +33,8 @@ pub struct Diagnostics {
     pub(super) broker: Arc<dyn Broker>,
     pub(super) settings: Arc<CurrentSettings>,
     pub(super) hot_channels: Arc<HotChannels>,
+    pub(super) debug_list: Arc<DebugList>,
+    pub(super) summaries: Arc<Summaries>,
 }
 
 impl Diagnostics {
@@ -51,6 +56,47 @@ impl Diagnostics {
             Err(error) => promise.keep(Err(error)),
         });
         answer
+    }
+
+    /// Logs the events of subjects at level debug on all nodes, until the end of the command. `None` if there are too many.
+    ///
+    /// # Errors
+    /// 100 in the answer when some node could not be reached.
+    pub fn debug_for(&self, command: DebugForCommand) -> Option<Answer<(), ErrorCode>> {
+        let is_done = self.debug_list.apply(&command);
+        is_done.then(|| self.cluster.command(ControlCommand::DebugFor(command)))
+    }
+
+    /// The deliveries of a publication on this node, by the number of its receipt.
+    pub fn own_receipt(&self, number: u64, now: Instant) -> Option<ReceiptRecord> {
+        self.router.receipts.record(number, now)
+    }
+
+    /// Subjects whose events this node logs.
+    pub fn debug_subjects(&self) -> Vec<DebugSubject> {
+        self.debug_list.subjects()
+    }
+
+    pub(crate) fn debug_list(&self) -> &DebugList {
+        &self.debug_list
+    }
+
+    /// The largest channels, users and clients of this node; `None` from a shard that ends.
+    ///
+    /// # Errors
+    /// 100 when a shard did not answer.
+    pub fn own_hot_lists(&self, limit: u32, now: Instant) -> Answer<Option<HotRecord>, ErrorCode> {
+        self.own(DiagnosticQuestion::HotLists(limit), now).map(|own| own.map(|own| own.hot))
+    }
+
+    /// The gauges of the metrics, by name and labels.
+    pub fn levels(&self) -> BTreeMap<String, f64> {
+        self.summaries.levels()
+    }
+
+    /// Bytes of histories in memory by namespace; "" for channels without one. Reads the size of each history.
+    pub fn history_by_namespace(&self) -> BTreeMap<String, u64> {
+        self.history_sizes(|_, _| {})
     }
 
     /// Begins a receipt for a publication. Returns its number, for
@@ -95,15 +141,9 @@ impl Diagnostics {
     /// The largest channels and namespaces of this node. Reads the size of each history in memory.
     fn hot(&self, limit: usize, now: Instant) -> HotRecord {
         let ChannelLook { counted, publications, deliveries } = self.hot_channels.look(limit, now);
-        let settings = self.settings.read();
-        let (mut channels, mut namespaces) = (Largest::new(limit), BTreeMap::new());
-        self.broker.visit_histories(&mut |channel, bytes| {
-            channels.offer(bytes as u64, || channel.to_owned());
-            let namespace = settings.channels.namespace_name(public_channel(channel));
-            match namespaces.get_mut(namespace) {
-                Some(sum) => *sum += bytes as u64,
-                None => drop(namespaces.insert(namespace.to_owned(), bytes as u64)),
-            }
+        let mut channels = Largest::new(limit);
+        let namespaces = self.history_sizes(|channel, bytes| {
+            channels.offer(bytes, || channel.to_owned());
         });
         let namespaces = namespaces.into_iter().map(|(name, bytes)| (bytes, name));
         HotRecord {
@@ -114,6 +154,20 @@ impl Diagnostics {
             namespaces: entries(namespaces),
             ..HotRecord::default()
         }
+    }
+
+    /// Shows each channel with its bytes of history, and sums them up by namespace.
+    fn history_sizes(&self, mut each: impl FnMut(&str, u64)) -> BTreeMap<String, u64> {
+        let (settings, mut namespaces) = (self.settings.read(), BTreeMap::new());
+        self.broker.visit_histories(&mut |channel, bytes| {
+            each(channel, bytes as u64);
+            let namespace = settings.channels.namespace_name(public_channel(channel));
+            match namespaces.get_mut(namespace) {
+                Some(sum) => *sum += bytes as u64,
+                None => drop(namespaces.insert(namespace.to_owned(), bytes as u64)),
+            }
+        });
+        namespaces
     }
 
     /// Counts of channels, while somebody looks.

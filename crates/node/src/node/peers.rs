@@ -101,6 +101,10 @@ impl Node {
             ControlCommand::Emulation(EmulationCommand { session, data }) => {
                 self.connections().receive_emulated(&session, data);
             }
+            ControlCommand::DebugFor(command) => {
+                // The calling node has refused one that does not fit.
+                let _ = self.diagnostics.debug_list().apply(&command);
+            }
             ControlCommand::State(_)
             | ControlCommand::Leaving(_)
             | ControlCommand::Survey(_)

@@ -13,8 +13,8 @@ use fanwire_auth::Overrides;
 use fanwire_broker::{Answer, BrokerError, Bus, ClientId, PublishOptions};
 use fanwire_node::area::{Place, Shape, View};
 use fanwire_node::{
-    ConnectionLogQuery, ConnectionRange, ConnectionRecord, ConnectionSelector, DiagnosticQuestion,
-    Meters, Node, Renewal, ServerSubscription, UserStatus,
+    ConnectionLogQuery, ConnectionRange, ConnectionRecord, ConnectionSelector, DebugForCommand,
+    DiagnosticQuestion, Meters, Node, Renewal, ServerSubscription, UserStatus,
 };
 use fanwire_protocol::{Disconnect, ErrorCode, Publication};
 use fanwire_telemetry::{Reading, ReadingKind};
@@ -122,6 +122,23 @@ fn every_node_answers_a_question_for_diagnosis() {
     let receipt = node.diagnostics().begin_receipt(now);
     let answers = ask(DiagnosticQuestion::Receipt(receipt));
     assert_eq!(answers.iter().map(|it| it.receipt.is_some()).collect::<Vec<_>>(), [true, false]);
+}
+
+#[test]
+fn a_subject_of_debug_lines_is_listed_on_every_node() {
+    let worlds = cluster(&["ada", "bob"]);
+    let users = vec!["42".to_owned()];
+    let command = DebugForCommand { users, until: u64::MAX - 1, ..DebugForCommand::default() };
+    let told = worlds[0].node.diagnostics().debug_for(command.clone());
+    assert_eq!(told.expect("there is room").wait(), Ok(()));
+    let names = |world: &World| -> Vec<String> {
+        let subjects = world.node.diagnostics().debug_subjects();
+        subjects.into_iter().map(|subject| subject.name).collect()
+    };
+    assert_eq!(worlds.iter().map(names).collect::<Vec<_>>(), [["42"], ["42"]]);
+    let ended = DebugForCommand { until: 0, ..command };
+    assert_eq!(worlds[1].node.diagnostics().debug_for(ended).expect("room").wait(), Ok(()));
+    assert_eq!(worlds.iter().map(names).collect::<Vec<_>>(), [[""; 0], [""; 0]]);
 }
 
 #[test]

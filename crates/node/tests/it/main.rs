@@ -11,6 +11,7 @@ mod batches;
 mod churn;
 mod cluster;
 mod connect;
+mod debug_for;
 mod deltas;
 mod encode_jobs;
 mod exclusion;

@@ -15,10 +15,10 @@ use tracing::{Event, Level, Metadata, Subscriber, field, span};
 use crate::tokens::{SECRET, connect, guarded, subscribe, token};
 use crate::world::{World, options};
 
-type Line = BTreeMap<String, String>;
+pub(crate) type Line = BTreeMap<String, String>;
 
 /// Plays a dialogue and returns the lines of the log, from this level on.
-fn logged(level: Level, options: Options, play: impl FnOnce(&mut World)) -> Vec<Line> {
+pub(crate) fn logged(level: Level, options: Options, play: impl FnOnce(&mut World)) -> Vec<Line> {
     // An event that another thread writes first, without a log, would be switched off for all threads now and then.
     QUIET.call_once(|| tracing::subscriber::set_global_default(Quiet).expect("the only one"));
     let log = Log { level, lines: Arc::default() };

@@ -193,6 +193,22 @@ mod tests {
     }
 
     #[test]
+    fn ten_thousand_wrong_passwords_of_an_address_cost_the_others_nothing() {
+        let logins = logins("right", "secret");
+        let looked_at = (0..10_000_u64)
+            .filter(|guess| {
+                let wrong = logins.log_in("wrong", PEER, guess / 100);
+                wrong == Err(LoginError::WrongPassword)
+            })
+            .count();
+        assert!(looked_at < 20, "{looked_at} of 10,000 guesses in 100 s were looked at");
+        for address in 1..200_u8 {
+            let other = IpAddr::from([10, 0, 0, address]);
+            assert!(logins.log_in("right", other, 100).is_ok());
+        }
+    }
+
+    #[test]
     fn addresses_are_bounded() {
         let logins = logins("right", "secret");
         for number in 0..20_000_u32 {

@@ -89,6 +89,7 @@ impl Channels {
     ) -> Answer<Position, ErrorCode> {
         let publication = Publication { time: self.time(now), ..publication };
         self.hot_channels.count_publication(channel);
+        self.debug_list.log_publication(channel, publication.data.len());
         self.broker.publish(channel, publication, options, retention, now).map_err(temporary)
     }
 

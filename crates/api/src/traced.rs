@@ -1,0 +1,45 @@
+//! Spans of API calls.
+//! In: a command with the headers of its request → out: its outcome; spans, if the trace is sampled.
+//! Uses the tracer of the process and the clock. Never: what a command does.
+//! Change here: names and attributes of these spans. What a call waits for is in `call_span`.
+
+use std::time::SystemTime;
+
+use fanwire_telemetry::{Span, SpanKind, SpanValue, TraceContext};
+use http::HeaderMap;
+
+use crate::keys::KeyHolder;
+use crate::{Api, ApiError, Command, Outcome, call_span};
+
+/// Runs a command as [`Api::run_for`] does, in a span that continues the trace of the request.
+///
+/// # Errors
+/// The same.
+pub(crate) async fn run(
+    api: &Api,
+    holder: &KeyHolder,
+    command: Command,
+    headers: &HeaderMap,
+    name: impl FnOnce(&str) -> String,
+) -> Result<Outcome, ApiError> {
+    let span = api.options.is_traced.then(|| {
+        let header = headers.get("traceparent").and_then(|value| value.to_str().ok());
+        let parent = header.and_then(TraceContext::parse);
+        let name = || name(command.method().name());
+        Span::begin(name, SpanKind::Server, parent, SystemTime::now())
+    });
+    let Some(mut span) = span.flatten() else { return api.run_for(holder, command).await };
+    if let [channel] = command.channels() {
+        span.set(CHANNEL, SpanValue::Text(channel.clone()));
+    }
+    let outcome = call_span::within(span.context, api.run_for(holder, command)).await;
+    if let Err(error) = &outcome {
+        span.set("code", SpanValue::Number(error.code.into()));
+        span.error = Some(error.text().into_owned());
+    }
+    span.finish(SystemTime::now());
+    outcome
+}
+
+/// The attribute with a channel, as Centrifugo calls it.
+const CHANNEL: &str = "centrifugo.channel";

@@ -1,0 +1,96 @@
+//! Events of listed users, channels and addresses: lines of the log, and logs of the flight recorder that stay.
+//! In: dialogues of listed clients and others, a log that stores its lines → out: what the lines are about.
+//! Uses: `world`, `script`, the log of `refusals.rs`. Never: sockets; addresses are tested in the unit tests.
+//! Change here: tests of what is logged. Limits of the list are tested in `debug_list/tests.rs`.
+
+use fanwire_node::broker::PublishOptions;
+use fanwire_node::protocol::Publication;
+use fanwire_node::{
+    ConnectionLogQuery, DebugForCommand, DiagnosticQuestion, Options, options::DebugForOptions,
+};
+use tracing::Level;
+
+use crate::history::with_history;
+use crate::refusals::{Line, logged};
+use crate::script::hello;
+use crate::world::{UNIX, World};
+
+/// What the debug lines are about: the message and the user or the channel.
+fn about(lines: &[Line]) -> Vec<String> {
+    let debug = lines.iter().filter(|line| line["level"] == "DEBUG");
+    let text = |line: &Line, field: &str| line.get(field).cloned().unwrap_or_default();
+    debug.map(|line| format!("{} {}", line["message"], text(line, "user"))).collect()
+}
+
+fn command(users: &[&str], channels: &[&str], until: u64) -> DebugForCommand {
+    let texts = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    DebugForCommand { users: texts(users), channels: texts(channels), addresses: Vec::new(), until }
+}
+
+fn play(world: &mut World) {
+    for (name, words) in [("ada", "as 42"), ("bob", "as 43")] {
+        world.open(name, hello(words));
+        world.say(name, r#"{"id":1,"connect":{}}"#);
+        world.say(name, r#"{"id":2,"subscribe":{"channel":"news"}}"#);
+    }
+    world.close("ada");
+    world.close("bob");
+}
+
+#[test]
+fn the_events_of_a_listed_user_are_logged_until_the_end() {
+    let lines = logged(Level::DEBUG, with_history(|_| {}), |world| {
+        let told = world.node.diagnostics().debug_for(command(&["42"], &[], UNIX + 5));
+        assert_eq!(told.expect("there is room").wait(), Ok(()));
+        play(world);
+        world.wait(std::time::Duration::from_secs(6));
+        world.node.tick(world.now);
+        play(world);
+    });
+    assert_eq!(about(&lines), ["connect 42", "command 42", "subscribe 42", "close 42"]);
+}
+
+#[test]
+fn the_events_of_a_listed_channel_are_those_of_all_its_subscribers() {
+    let lines = logged(Level::DEBUG, with_history(|_| {}), |world| {
+        let told = world.node.diagnostics().debug_for(command(&[], &["news"], UNIX + 5));
+        assert_eq!(told.expect("there is room").wait(), Ok(()));
+        play(world);
+        for channel in ["news", "chat"] {
+            let publication = Publication { data: "1".into(), ..Publication::default() };
+            let (node, options) = (&world.node, PublishOptions::default());
+            let published = node.channels().publish(channel, publication, options, world.now);
+            assert!(published.wait().is_ok());
+        }
+    });
+    let of = |user| [format!("command {user}"), format!("subscribe {user}")];
+    assert_eq!(about(&lines), [&of("42")[..], &of("43"), &["publication ".to_owned()]].concat());
+}
+
+#[test]
+fn a_reload_lists_others() {
+    let listing = |user: &str| Options {
+        debug_for: DebugForOptions { users: vec![user.into()], ..DebugForOptions::default() },
+        ..with_history(|_| {})
+    };
+    let lines = logged(Level::DEBUG, listing("42"), |world| {
+        world.node.reload(listing("43"), |_, _| {}).expect("valid");
+        play(world);
+    });
+    assert_eq!(about(&lines), ["connect 43", "command 43", "subscribe 43", "close 43"]);
+}
+
+#[test]
+fn a_listed_user_has_a_log_whatever_the_memory() {
+    let mut world = World::new(Options { recorder_memory_max: 0, ..with_history(|_| {}) });
+    let told = world.node.diagnostics().debug_for(command(&["42"], &[], UNIX + 5));
+    assert_eq!(told.expect("there is room").wait(), Ok(()));
+    play(&mut world);
+    let query = ConnectionLogQuery { limit: 10, ..ConnectionLogQuery::default() };
+    let node = world.node.clone();
+    let answer = node.diagnostics().ask(DiagnosticQuestion::ConnectionLogs(query), world.now);
+    world.settle();
+    let answers = answer.wait().expect("the shards have answered");
+    let users: Vec<_> = answers.iter().flat_map(|it| &it.logs).map(|log| &*log.user).collect();
+    assert_eq!(users, ["42"]);
+}
