@@ -38,7 +38,6 @@ mod readiness;
 pub mod room;
 mod rooms;
 mod server;
-mod traces;
 
 pub use builder::Builder;
 pub use embedded::EmbeddedServer;

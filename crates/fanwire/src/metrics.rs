@@ -3,7 +3,6 @@
 //! Uses prometheus-client through `telemetry`; reads relaxed, so a scrape never slows a shard.
 //! Changed here: names, labels and help of metrics. The counters live in the code that increments them.
 
-mod centrifugo;
 mod certificates;
 mod compression;
 mod consumers;
@@ -29,7 +28,6 @@ use prometheus_client::{
     collector::Collector, encoding::DescriptorEncoder, encoding::text, registry::Registry,
 };
 
-use self::centrifugo::CentrifugoNames;
 pub(crate) use self::reloads::Reloads;
 use crate::{engine::Engine, rooms::Rooms};
 use fanwire_consumers::ConsumerMonitor;
@@ -40,7 +38,8 @@ use fanwire_profile::process::{self, ProcessMetrics};
 use fanwire_proxy::EventProxies;
 use fanwire_shard::{Transport, counters::Traffic};
 use fanwire_telemetry::{
-    Labels, MetricsWriter, Reading, Readings, ScrapeWriter, TextFormat, prometheus_text,
+    CentrifugoNames, Labels, MetricsWriter, Reading, Readings, ScrapeWriter, TextFormat,
+    prometheus_text,
 };
 use fanwire_tls::{Certificates, HandshakeCounts, ListenersTls};
 

@@ -27,6 +27,7 @@ use fanwire_node::Node;
 use fanwire_proxy::EventProxies;
 use fanwire_shard as shard;
 use fanwire_tls::{Acme, HandshakeCounts, KeyFetcher, ListenersTls};
+use fanwire_traces::TraceExporter;
 use tokio::{sync::watch, task::JoinHandle};
 
 use self::{
@@ -42,7 +43,6 @@ use crate::{
     http::routes,
     metrics::{Metrics, Reloads, Sources},
     readiness::Readiness,
-    traces::TraceExporter,
 };
 
 /// A running server. Dropping it leaves its threads running; call [`Server::shutdown`]. The [crate](crate) has an example.
@@ -335,7 +335,8 @@ fn outgoing(acme: Option<Acme>, traces: Option<TraceExporter>) -> Vec<JoinHandle
 
 /// The sender of traces, if the configuration asks for one.
 fn traces(config: &Config, node: &Arc<Node>) -> Result<Option<TraceExporter>, StartError> {
-    config.opentelemetry.then(|| TraceExporter::start(node)).transpose()
+    let exporter = config.opentelemetry.then(|| TraceExporter::start(node));
+    exporter.transpose().map_err(StartError::Traces)
 }
 
 fn proxies(config: &Config) -> Result<Option<EventProxies>, StartError> {

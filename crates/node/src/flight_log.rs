@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use fanwire_cluster::{ConnectionLogQuery, ConnectionLogRecord, LoggedEvent};
+use fanwire_policy::DEBUG_FOR_TARGET;
 use fanwire_policy::recovery::Unrecovered;
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 use fanwire_recorder::{ConnectionFacts, FlightEvent, FlightEventKind, FlightLog, StoredEvent};
@@ -15,7 +16,6 @@ use fanwire_telemetry::excerpt;
 use tracing::field::display;
 use uuid::Uuid;
 
-use crate::debug_list::DEBUG_FOR_TARGET;
 use crate::node::Node;
 use crate::refusal::{Refused, cause_of_disconnect};
 use crate::session::{ConnectionKey, Session};

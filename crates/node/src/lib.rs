@@ -80,7 +80,6 @@ mod command;
 mod connection_list;
 mod counters;
 mod deadlines;
-mod debug_list;
 mod deliver;
 mod delta;
 mod diagnostic_list;
@@ -110,17 +109,16 @@ pub use fanwire_auth as auth;
 pub use fanwire_broker as broker;
 pub use fanwire_protocol as protocol;
 
-pub use fanwire_policy::TokenBucket;
 pub use fanwire_policy::channel::{self, NamespaceId};
 pub use fanwire_policy::filter::check_filter;
 pub use fanwire_policy::hooks;
 pub use fanwire_policy::options::{self, Options};
 pub use fanwire_policy::recovery::Unrecovered;
+pub use fanwire_policy::{DEBUG_FOR_TARGET, DebugSubject, TokenBucket};
 
 pub use broadcast::{Broadcast, DeltaMode, Prepare, Prepared};
 pub use connection_list::ConnectionList;
 pub use counters::{CommandKind, HubCounters, TokenRefusal};
-pub use debug_list::{DEBUG_FOR_TARGET, DebugSubject};
 pub use diagnostic_list::DiagnosticList;
 pub use encode_job::EncodeJob;
 pub use fanwire_broker::UserStatus;

@@ -19,6 +19,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use fanwire_auth::{KeyCounters, KeySource, OptionsError, Verifier};
 use fanwire_broker::{Broker, Deliver, MemoryBroker, MemoryPresence, Presence};
 use fanwire_cluster::Cluster;
+use fanwire_policy::DebugList;
 use fanwire_policy::channel::NamespaceId;
 use fanwire_policy::hooks::Hooks;
 use fanwire_policy::options::{Namespace, Options};
@@ -27,7 +28,6 @@ use uuid::Uuid;
 
 use crate::broadcast::Prepare;
 use crate::clock::Clock;
-use crate::debug_list::DebugList;
 use crate::deliver::BroadcastRouter;
 use crate::meters::{Meters, Summaries};
 use crate::notice::{Inbox, Notice};

@@ -12,11 +12,13 @@ pub mod options;
 pub mod recovery;
 pub mod tiles;
 
+mod debug_list;
 mod glob;
 mod limits;
 mod node_settings;
 mod validate;
 
+pub use debug_list::{DEBUG_FOR_TARGET, DebugList, DebugSubject};
 pub use glob::Glob;
 pub use limits::{InNamespace, RateLimits, TokenBucket};
 pub use node_settings::{CurrentSettings, NodeSettings};

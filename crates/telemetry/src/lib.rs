@@ -4,6 +4,7 @@
 //! Change here: the list of parts. The numbers and log lines are defined where they occur.
 #![forbid(unsafe_code)]
 
+mod centrifugo_names;
 mod counter;
 mod excerpt;
 mod heavy_hitters;
@@ -13,6 +14,7 @@ mod metrics_writer;
 mod text_format;
 mod trace;
 
+pub use centrifugo_names::CentrifugoNames;
 pub use counter::Counter;
 pub use excerpt::excerpt;
 pub use heavy_hitters::{HeavyHitters, Largest};

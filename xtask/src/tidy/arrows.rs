@@ -122,6 +122,7 @@ const CRATES: &[CrateRule] = &[
             "fanwire-broker",
             "fanwire-cluster",
             "fanwire-protocol",
+            "fanwire-telemetry",
         ],
     },
     CrateRule {
@@ -249,6 +250,11 @@ const CRATES: &[CrateRule] = &[
         ],
     },
     CrateRule {
+        name: "fanwire-traces",
+        level: 8,
+        may_use: &["fanwire-config", "fanwire-node", "fanwire-telemetry", "fanwire-tls"],
+    },
+    CrateRule {
         name: "fanwire",
         level: 9,
         may_use: &[
@@ -274,6 +280,7 @@ const CRATES: &[CrateRule] = &[
             "fanwire-shard",
             "fanwire-telemetry",
             "fanwire-tls",
+            "fanwire-traces",
             "fanwire-ws",
         ],
     },

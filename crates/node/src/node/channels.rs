@@ -17,6 +17,7 @@ use fanwire_broker::{
     Presence, PresencePage, PresenceStats, PublishOptions, Retention, StreamSlice,
 };
 use fanwire_cluster::Cluster;
+use fanwire_policy::DebugList;
 use fanwire_policy::Glob;
 use fanwire_policy::channel::check_data;
 use fanwire_policy::tiles::{is_tile, tile_channel};
@@ -25,7 +26,6 @@ use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
 use fanwire_telemetry::HotChannels;
 
 use crate::clock::Clock;
-use crate::debug_list::DebugList;
 use crate::deliver::BroadcastRouter;
 use crate::registry::Registry;
 pub use sessions::Page;

@@ -14,11 +14,11 @@ use fanwire_cluster::{
 };
 use fanwire_policy::CurrentSettings;
 use fanwire_policy::tiles::public_channel;
+use fanwire_policy::{DebugList, DebugSubject};
 use fanwire_protocol::ErrorCode;
 use fanwire_telemetry::Largest;
 use fanwire_telemetry::{ChannelLook, HotChannels};
 
-use crate::debug_list::{DebugList, DebugSubject};
 use crate::deliver::BroadcastRouter;
 use crate::diagnostic_list::DiagnosticList;
 use crate::meters::Summaries;

@@ -97,7 +97,7 @@ enum OneValue {
 }
 
 /// The body of a request with these spans.
-pub(super) fn export_request(resource: &[(String, String)], spans: Vec<Span>) -> Vec<u8> {
+pub(crate) fn export_request(resource: &[(String, String)], spans: Vec<Span>) -> Vec<u8> {
     let attributes = resource.iter();
     let attributes = attributes.map(|(key, value)| pair(key, SpanValue::Text(value.clone())));
     let (name, version) = ("fanwire".to_owned(), env!("CARGO_PKG_VERSION").to_owned());

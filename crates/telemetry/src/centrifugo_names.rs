@@ -5,23 +5,22 @@
 
 use std::fmt::{self, Display, Write as _};
 
-use fanwire_telemetry::{Labels, MetricsWriter};
-
-use super::TextFormat;
+use crate::metrics_writer::{Labels, MetricsWriter};
+use crate::text_format::TextFormat;
 
 /// Writes the metrics that are in the table, and skips all others.
-pub(super) struct CentrifugoNames {
+pub struct CentrifugoNames {
     text: String,
     format: TextFormat,
 }
 
 impl CentrifugoNames {
-    pub(super) fn new(format: TextFormat) -> Self {
+    pub fn new(format: TextFormat) -> Self {
         Self { text: String::new(), format }
     }
 
     /// The text; it has no end marker.
-    pub(super) fn into_text(self) -> String {
+    pub fn into_text(self) -> String {
         self.text
     }
 

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use crate::options::{DebugForOptions, SUBJECTS_MAX};
 use fanwire_cluster::DebugForCommand;
-use fanwire_policy::options::{DebugForOptions, SUBJECTS_MAX};
 use fanwire_telemetry::excerpt;
 use parking_lot::RwLock;
 
 /// The list of a node. While it is empty, a look costs one atomic load.
 #[derive(Debug, Default)]
-pub(crate) struct DebugList {
+pub struct DebugList {
     is_used: AtomicBool,
     subjects: RwLock<Subjects>,
 }
@@ -39,14 +39,14 @@ pub struct DebugSubject {
 
 impl DebugList {
     /// A list with the subjects of the configuration.
-    pub(crate) fn of(options: &DebugForOptions) -> Self {
+    pub fn of(options: &DebugForOptions) -> Self {
         let list = Self::default();
         list.configure(options);
         list
     }
 
     /// Replaces the subjects of the configuration.
-    pub(crate) fn configure(&self, options: &DebugForOptions) {
+    pub fn configure(&self, options: &DebugForOptions) {
         let DebugForOptions { users, channels, addresses } = options.clone();
         self.change(|subjects| {
             subjects.retain(|end| end != NEVER);
@@ -55,7 +55,7 @@ impl DebugList {
     }
 
     /// Adds or removes subjects. Returns false if the list has no room for them; then nothing has changed.
-    pub(crate) fn apply(&self, command: &DebugForCommand) -> bool {
+    pub fn apply(&self, command: &DebugForCommand) -> bool {
         self.change(|subjects| {
             let new = if command.until == 0 { 0 } else { command.len() };
             let has_room = subjects.len() + new <= SUBJECTS_MAX;
@@ -67,18 +67,18 @@ impl DebugList {
     }
 
     /// Removes what has ended.
-    pub(crate) fn tick(&self, unix: u64) {
+    pub fn tick(&self, unix: u64) {
         if self.is_used() {
             self.change(|subjects| subjects.retain(|end| end > unix));
         }
     }
 
-    pub(crate) fn is_used(&self) -> bool {
+    pub fn is_used(&self) -> bool {
         self.is_used.load(Relaxed)
     }
 
     /// Whether one of these is listed; "" and `None` are not.
-    pub(crate) fn lists(&self, user: &str, channel: &str, address: Option<IpAddr>) -> bool {
+    pub fn lists(&self, user: &str, channel: &str, address: Option<IpAddr>) -> bool {
         let subjects = self.subjects.read();
         subjects.users.contains_key(user)
             || subjects.channels.contains_key(channel)
@@ -86,7 +86,7 @@ impl DebugList {
     }
 
     /// Logs a publication into a listed channel.
-    pub(crate) fn log_publication(&self, channel: &str, bytes: usize) {
+    pub fn log_publication(&self, channel: &str, bytes: usize) {
         if self.is_used() && self.lists("", channel, None) {
             let channel = excerpt(channel);
             tracing::debug!(target: DEBUG_FOR_TARGET, channel, bytes, "publication");
@@ -94,7 +94,7 @@ impl DebugList {
     }
 
     /// All subjects, by kind and name.
-    pub(crate) fn subjects(&self) -> Vec<DebugSubject> {
+    pub fn subjects(&self) -> Vec<DebugSubject> {
         let subjects = self.subjects.read();
         let subject = |kind, name: String, end: &u64| {
             let end = Some(*end).filter(|end| *end != NEVER);

@@ -9,14 +9,14 @@ use percent_encoding::percent_decode_str;
 
 /// Where traces go, and which.
 #[derive(Clone, Debug)]
-pub(super) struct TraceOptions {
-    pub(super) endpoint: Uri,
-    pub(super) headers: HeaderMap,
+pub(crate) struct TraceOptions {
+    pub(crate) endpoint: Uri,
+    pub(crate) headers: HeaderMap,
     /// Authorities of the collector's certificate, a file; "" = those of the system.
-    pub(super) certificate: String,
+    pub(crate) certificate: String,
     /// Names and values.
-    pub(super) resource: Vec<(String, String)>,
-    pub(super) sampler: Sampler,
+    pub(crate) resource: Vec<(String, String)>,
+    pub(crate) sampler: Sampler,
 }
 
 impl TraceOptions {
@@ -24,7 +24,7 @@ impl TraceOptions {
     ///
     /// # Errors
     /// A text that names the variable and what it should be.
-    pub(super) fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+    pub(crate) fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let read = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         let of_traces = |name: &str| {
             let specific = name.replacen("OTLP_", "OTLP_TRACES_", 1);

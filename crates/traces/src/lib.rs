@@ -2,6 +2,7 @@
 //! In: spans that the tracer of the process has queued, receipts of traced publications → out: requests, once a second.
 //! Uses the HTTP client of `tls`. Never: delays what is traced; what the collector does not take is dropped and counted.
 //! Changed here: intervals and sizes of requests. Messages are in `otlp`, variables in `options`.
+#![forbid(unsafe_code)]
 
 mod options;
 mod otlp;
@@ -15,16 +16,15 @@ use fanwire_node::Node;
 use fanwire_telemetry::{
     LogThrottle, Span, SpanKind, SpanValue, TracedDelivery, Tracer, record_traces, tracer,
 };
-use fanwire_tls::{HttpsClient, RequestLimits, Tls};
+use fanwire_tls::{HttpsClient, RequestLimits, Tls, TlsError};
 use http::{Request, StatusCode, header};
 use http_body_util::Full;
 use tokio::time::MissedTickBehavior;
 
 use self::options::TraceOptions;
-use crate::error::StartError;
 
 /// Sends spans until its task ends.
-pub(crate) struct TraceExporter {
+pub struct TraceExporter {
     node: Arc<Node>,
     options: TraceOptions,
     client: HttpsClient,
@@ -35,17 +35,17 @@ impl TraceExporter {
     /// Records traces from now on, as the variables of the process say.
     ///
     /// # Errors
-    /// A variable that is wrong.
-    pub(crate) fn start(node: &Arc<Node>) -> Result<Self, StartError> {
-        let options =
-            TraceOptions::of(|name| std::env::var(name).ok()).map_err(StartError::Traces)?;
+    /// The text names the variable that is wrong.
+    pub fn start(node: &Arc<Node>) -> Result<Self, String> {
+        let options = TraceOptions::of(|name| std::env::var(name).ok())?;
         let tls = TlsOptions {
             enabled: !options.certificate.is_empty(),
             server_ca_pem: options.certificate.clone(),
             ..TlsOptions::default()
         };
-        let tls = Tls::new(&tls);
-        let tls = tls.map_err(|source| StartError::Tls { key: "OTEL_EXPORTER_OTLP", source })?;
+        let tls = Tls::new(&tls).map_err(|TlsError { fault, expected, .. }| {
+            format!("OTEL_EXPORTER_OTLP_CERTIFICATE: {fault}, expected {expected}")
+        })?;
         record_traces(options.sampler);
         let (client, log_throttle) = (HttpsClient::new(tls, LIMITS), LogThrottle::default());
         let mut exporter = Self { node: Arc::clone(node), options, client, log_throttle };
@@ -57,7 +57,7 @@ impl TraceExporter {
     }
 
     /// Sends what is queued, again and again.
-    pub(crate) async fn run(self) {
+    pub async fn run(self) {
         let Some(tracer) = tracer() else { return };
         let mut ticks = tokio::time::interval(INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
