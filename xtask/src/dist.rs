@@ -127,7 +127,7 @@ const ARCHITECTURES: [Architecture; 2] = [
 fn tarball(build: &Build<'_>, out: &Path, folder: &str) -> Result<()> {
     let name = format!("{folder}.tar");
     let mut tar = Command::new("tar");
-    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mode=go-w,a+r"]);
+    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mode=go-w,a+rX"]);
     tar.arg(format!("--mtime=@{}", build.date)).args(["--file", &name, "--create", folder]);
     must(tar.current_dir(out))?;
     must(Command::new("gzip").args(["-9", "-n", &name]).current_dir(out)).map(drop)

@@ -61,12 +61,17 @@ impl<'a> Build<'a> {
         self.house.target.join(architecture.target).join("dist/fanwire")
     }
 
-    /// Writes the licences of all libraries in the program, which each copy must carry.
+    /// Writes the licences of all libraries in the program, which each copy must carry, unless the page is newer than what it is made of.
     ///
     /// # Errors
     /// When a licence is not in the list of `about.toml`.
     pub(super) fn licences(&self, page: &Path) -> Result<()> {
         let folder = self.root.join("deploy/packages");
+        let of = ["about.toml", "licenses.hbs", "../../Cargo.lock"].map(|name| folder.join(name));
+        let changed = |file: &Path| fs::metadata(file).and_then(|facts| facts.modified()).ok();
+        if of.iter().all(|file| changed(file) < changed(page)) {
+            return Ok(());
+        }
         let mut about = cargo(self.house);
         about.args(["about", "generate", "--locked"]);
         about.arg("--manifest-path").arg(self.root.join("crates/cli/Cargo.toml"));
