@@ -32,7 +32,6 @@ use prometheus_client::{
     collector::Collector, encoding::DescriptorEncoder, encoding::text, registry::Registry,
 };
 
-use self::centrifugo::CentrifugoNames;
 pub(crate) use self::reloads::Reloads;
 pub(crate) use self::text_format::TextFormat;
 use self::writer::{Labels, MetricsWriter, Readings, ScrapeWriter};
@@ -120,11 +119,9 @@ impl Metrics {
             text = text_format::prometheus_text(&text);
         }
         if self.sources.has_centrifugo_names {
-            let mut names = CentrifugoNames::new(format);
-            let written = Scrape(self.sources.clone()).write(&mut names);
-            written.expect("writing to a String does not fail");
+            let names = centrifugo::centrifugo_text(&text, format);
             let end = text.strip_suffix(END).map_or(text.len(), str::len);
-            text.insert_str(end, &names.into_text());
+            text.insert_str(end, &names);
         }
         text
     }
