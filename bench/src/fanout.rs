@@ -15,6 +15,7 @@ use crate::corpus::files;
 use crate::setup::Setup;
 use crate::stats::{grouped, judge, median};
 use crate::target::API_KEY;
+use fanwire_load::generator::SubscriberTransport;
 use fanwire_load::generator::messages::Encoding;
 use fanwire_load::generator::publisher::publish_request;
 use fanwire_load::machine;
@@ -65,7 +66,7 @@ pub struct Fanout {
     #[arg(long, conflicts_with_all = ["compression", "compare_compression", "noise", "compare_engines", "event_streams"])]
     uni_websocket: bool,
     /// Compare answers of 4,000 characters that grow by `append` to their 800 pieces published alone, both in context.
-    #[arg(long, conflicts_with_all = ["compression", "compare_compression", "noise", "compare_engines", "event_streams", "uni_websocket"])]
+    #[arg(long, conflicts_with_all = ["compression", "compare_compression", "noise", "compare_engines", "uni_websocket"])]
     answers: bool,
     /// Subscribers of both contenders speak TLS; publications do not.
     #[arg(long, conflicts_with = "compare_engines")]
@@ -104,16 +105,6 @@ pub enum Contender {
     Other {
         compression: bool,
     },
-    /// Fanwire with subscribers of event streams.
-    EventStreams {
-        compression: bool,
-    },
-    /// Fanwire with subscribers of unidirectional event streams, which have ids.
-    UniEventStreams {
-        compression: bool,
-    },
-    /// Fanwire with subscribers of unidirectional WebSockets.
-    UniWebSockets,
     /// Fanwire in context, with pieces of answers.
     Pieces,
     /// The same with answers that grow.
@@ -145,8 +136,8 @@ impl Fanout {
         let choice = self.choice()?;
         let (is_binary, payloads) = self.payloads()?;
         ensure!(!is_binary || !self.has_bare(), "the bare loop has no Protobuf{INSTEAD}");
-        let has_events = self.event_streams || self.uni_event_streams;
-        ensure!(!is_binary || !has_events, "event streams have no Protobuf");
+        let transport = self.transport();
+        ensure!(!is_binary || !transport.is_events(), "event streams have no Protobuf");
         let publications = match self.answers {
             true => vec![answers::pieces()],
             false => publications(&payloads, choice.all, self.uni_websocket)?,
@@ -157,6 +148,7 @@ impl Fanout {
             other: self.against.as_deref(),
             publications: &publications,
             choice,
+            transport,
             encoding: if is_binary { Encoding::Protobuf } else { Encoding::Json },
             subscribers: self.subscribers,
             outstanding: self.outstanding,
@@ -179,11 +171,7 @@ impl Fanout {
     }
 
     fn contenders(&self) -> [Contender; 2] {
-        let fanwire = |compression| match (self.event_streams, self.uni_event_streams) {
-            (true, _) => Contender::EventStreams { compression },
-            (_, true) => Contender::UniEventStreams { compression },
-            (false, false) => Contender::Fanwire { compression },
-        };
+        let fanwire = |compression| Contender::Fanwire { compression };
         if self.noise {
             return [Contender::Bare; 2];
         }
@@ -197,8 +185,17 @@ impl Fanout {
                 let compression = self.compression;
                 [Contender::Other { compression }, fanwire(compression)]
             }
-            _ if self.uni_websocket => [Contender::Bare, Contender::UniWebSockets],
             _ => [Contender::Bare, fanwire(self.compression)],
+        }
+    }
+
+    /// How subscribers of Fanwire receive.
+    fn transport(&self) -> SubscriberTransport {
+        match (self.event_streams, self.uni_event_streams, self.uni_websocket) {
+            (true, ..) => SubscriberTransport::EventStream,
+            (_, true, _) => SubscriberTransport::UniEventStream,
+            (.., true) => SubscriberTransport::UniWebSocket,
+            _ => SubscriberTransport::WebSocket,
         }
     }
 
@@ -262,9 +259,10 @@ impl fmt::Display for Fanout {
         };
         write!(
             f,
-            "fanout{}: {} subscribers of {} of {} channels, {data}, {} outstanding, {} rounds of {} s by turns of {}; server on core {}, generator on core {}",
+            "fanout{}: {} subscribers by {:?} of {} of {} channels, {data}, {} outstanding, {} rounds of {} s by turns of {}; server on core {}, generator on core {}",
             if self.tls { " with TLS" } else { "" },
             grouped(self.subscribers as f64),
+            self.transport(),
             self.channels,
             self.of.unwrap_or(self.channels),
             self.outstanding,
@@ -284,11 +282,6 @@ impl fmt::Display for Contender {
             Contender::Other { .. } => "other build",
             Contender::Fanwire { compression: false } => "fanwire",
             Contender::Fanwire { compression: true } => "fanwire, compressed",
-            Contender::EventStreams { compression: false } => "fanwire, SSE",
-            Contender::EventStreams { compression: true } => "fanwire, SSE in gzip",
-            Contender::UniEventStreams { compression: false } => "fanwire, uni SSE",
-            Contender::UniEventStreams { compression: true } => "fanwire, uni SSE in gzip",
-            Contender::UniWebSockets => "fanwire, uni WS",
             Contender::Redis => "fanwire, Redis",
             Contender::Pieces => "pieces alone",
             Contender::Answers => "answers that grow",

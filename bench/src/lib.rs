@@ -6,6 +6,7 @@
 
 pub mod awake;
 pub mod bare;
+pub mod bare_http;
 pub mod broadcast;
 pub mod caller;
 pub mod certificate;
@@ -16,6 +17,7 @@ pub mod fanout;
 pub mod handshakes;
 pub mod idle;
 pub mod metrics;
+pub mod plots;
 pub mod proxy;
 pub mod publish;
 pub mod redis;

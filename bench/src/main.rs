@@ -6,7 +6,8 @@
 
 use clap::{Parser, Subcommand};
 use fanwire_bench::{
-    awake, bare, broadcast, churn, connects, corpus, fanout, handshakes, idle, proxy, publish, room,
+    awake, bare, bare_http, broadcast, churn, connects, corpus, fanout, handshakes, idle, plots,
+    proxy, publish, room,
 };
 use std::process::ExitCode;
 
@@ -29,9 +30,11 @@ enum Scenario {
     Broadcast(broadcast::Broadcast),
     Proxy(proxy::Proxy),
     Publish(publish::Publish),
+    Plots(plots::Plots),
     Room(room::Room),
     RoomServer(room::server::RoomServer),
     Bare(bare::Bare),
+    BareHttp(bare_http::BareHttp),
     Spin(awake::Spin),
 }
 
@@ -46,9 +49,11 @@ fn main() -> anyhow::Result<ExitCode> {
         Scenario::Broadcast(broadcast) => broadcast.run()?,
         Scenario::Proxy(proxy) => proxy.run()?,
         Scenario::Publish(publish) => publish.run()?,
+        Scenario::Plots(plots) => plots.run()?,
         Scenario::Room(room) => room.run()?,
         Scenario::RoomServer(server) => server.run().map(|()| true)?,
         Scenario::Bare(bare) => bare.run().map(|()| true)?,
+        Scenario::BareHttp(bare) => bare.run().map(|()| true)?,
         Scenario::Spin(spin) => spin.run().map(|()| true)?,
     };
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })

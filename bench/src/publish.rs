@@ -1,6 +1,6 @@
 //! Scenario `publish`: the server's CPU per publication of a backend, by gRPC next to HTTP, one call each and in a stream.
 //! In: numbers of publications → out: a table of medians; not passed above `--bar` or `--stream-bar`.
-//! Uses `target` for the server, `caller` for HTTP, h2 for gRPC; each way waits for its answers, on one connection or on new ones.
+//! Uses `target` for the servers, `caller` for HTTP, h2 for gRPC; each way waits for its answers, on one connection or on new ones.
 //! Change here what is compared; the messages are those of `crates/api/proto`, written by hand.
 
 use anyhow::{Context, Result, ensure};
@@ -46,7 +46,8 @@ pub struct Publish {
     setup: Setup,
 }
 
-const NAMES: [&str; 5] = ["POST", "gRPC", "gRPC stream", "POST, new", "hyper, new"];
+const NAMES: [&str; 7] =
+    ["POST", "gRPC", "gRPC stream", "bare POST", "bare gRPC", "POST, new", "hyper, new"];
 
 impl Publish {
     /// True when the bars are met or none was set.
@@ -64,27 +65,32 @@ impl Publish {
         let internal = free_port()?;
         let settings = serde_json::json!({ "http_server": { "internal_port": internal.port() } });
         let split = Target::fanwire(&self.setup.binary()?, Some(core), settings)?;
+        let bare = Target::bare_http(core)?;
         let data = serde_json::to_string(&"x".repeat(self.bytes.saturating_sub(2)))?;
         let mut http = Http::open(target.address(), &data)?;
         let mut on_new = Http::open(target.address(), &data)?;
         let mut grpc = Grpc::open(target.grpc_address()?, &data)?;
+        let mut bare_http = Http::open(bare.address(), &data)?;
+        let mut bare_grpc = Grpc::open(bare.address(), &data)?;
         println!(
             "publish: {} publications of {} bytes per round, one connection; server on core {core}\n",
             self.publications,
             data.len()
         );
         println!("way            CPU µs each  publications/s");
-        let mut samples: [Samples; 5] = Default::default();
+        let mut samples: [Samples; NAMES.len()] = Default::default();
         for _ in 0..self.rounds {
             for (way, samples) in samples.iter_mut().enumerate() {
-                let pid = if way < 4 { target.pid() } else { split.pid() };
-                let meter = Meter::start(pid, core)?;
-                let count = if way < 3 { self.publications } else { self.connections };
+                let server = [&target, &target, &target, &bare, &bare, &target, &split][way];
+                let meter = Meter::start(server.pid(), core)?;
+                let count = if way < 5 { self.publications } else { self.connections };
                 match way {
                     0 => http.publish(count)?,
                     1 => grpc.publish(count)?,
                     2 => grpc.stream(count)?,
-                    3 => on_new.publish_on_new(target.address(), count)?,
+                    3 => bare_http.publish(count)?,
+                    4 => bare_grpc.publish(count)?,
+                    5 => on_new.publish_on_new(target.address(), count)?,
                     _ => on_new.publish_on_new(internal, count)?,
                 }
                 let usage = meter.stop()?;
@@ -93,16 +99,19 @@ impl Publish {
             }
         }
         print_medians(&samples);
-        let ratio_to = |way: usize, other: usize| {
+        let ratio = |way: usize, other: usize| {
             let rounds = samples[way].iter().zip(&samples[other]);
             median(rounds.map(|((cpu, _), (other, _))| cpu / other))
         };
-        let ratio = |way| ratio_to(way, 0);
-        let (passed, verdict) = judge(ratio(1), Less, self.bar);
-        println!("\nratio of CPU, gRPC / POST: {:.3}{verdict}", ratio(1));
-        let (stream_passed, verdict) = judge(ratio(2), Less, self.stream_bar);
-        println!("ratio of CPU, gRPC stream / POST: {:.3}{verdict}", ratio(2));
-        println!("ratio of CPU, new connection through a shard / to hyper: {:.3}", ratio_to(3, 4));
+        let (passed, verdict) = judge(ratio(1, 0), Less, self.bar);
+        println!(
+            "\nratio of CPU, gRPC / POST: {:.3}{verdict}; of bare hyper: {:.3}",
+            ratio(1, 0),
+            ratio(4, 3)
+        );
+        let (stream_passed, verdict) = judge(ratio(2, 0), Less, self.stream_bar);
+        println!("ratio of CPU, gRPC stream / POST: {:.3}{verdict}", ratio(2, 0));
+        println!("ratio of CPU, new connection through a shard / to hyper: {:.3}", ratio(5, 6));
         Ok(passed && stream_passed)
     }
 }
@@ -110,7 +119,7 @@ impl Publish {
 /// CPU in µs and publications per second of a round.
 type Samples = Vec<(f64, f64)>;
 
-fn print_medians(samples: &[Samples; 5]) {
+fn print_medians(samples: &[Samples; NAMES.len()]) {
     for (name, samples) in NAMES.iter().zip(samples) {
         let cpu = median(samples.iter().map(|(cpu, _)| *cpu));
         let rate = median(samples.iter().map(|(_, rate)| *rate));

@@ -6,7 +6,7 @@
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,6 +32,14 @@ impl Target {
             [flag("certificate", made.certificate()), flag("key", made.key())]
         });
         Self::this_program(core, "bare", &files.collect::<Vec<_>>())
+    }
+
+    /// The bare HTTP server: this program once more.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn bare_http(core: usize) -> Result<Self> {
+        Self::this_program(core, "bare-http", &[])
     }
 
     /// A program with a room: this program once more.
@@ -65,21 +73,44 @@ impl Target {
         core: Option<usize>,
         settings: serde_json::Value,
     ) -> Result<Self> {
+        let words = ["serve", "--config"];
+        Self::configured(binary, core, &words, &configuration(settings), None)
+    }
+
+    /// Centrifugo on a core, with the same configuration and `settings`.
+    ///
+    /// # Errors
+    /// As those of [`fanwire`](Self::fanwire).
+    pub fn centrifugo(binary: &Path, core: usize, settings: serde_json::Value) -> Result<Self> {
+        let mut whole = configuration(settings);
+        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+        whole["http_server"]["port"] = address.port().into();
+        // It says that it listens on this level.
+        whole["log"]["level"] = "info".into();
+        Self::configured(binary, Some(core), &["--config"], &whole, Some(address))
+    }
+
+    /// Starts a server whose arguments end with the file of its configuration; one that cannot choose a port gets `address`.
+    fn configured(
+        binary: &Path,
+        core: Option<usize>,
+        words: &[&str],
+        configuration: &serde_json::Value,
+        address: Option<SocketAddr>,
+    ) -> Result<Self> {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder =
             std::env::temp_dir().join(format!("fanwire-bench-{}-{number}", std::process::id()));
         fs::create_dir(&folder).with_context(|| format!("creating {}", folder.display()))?;
         let config = folder.join("config.json");
-        fs::write(&config, configuration(settings).to_string())?;
+        fs::write(&config, configuration.to_string())?;
         let log = File::create(folder.join("log"))?;
         let mut command = command_on(core, binary);
-        command.stdin(Stdio::null());
-        command.args(["serve".as_ref(), "--config".as_ref(), config.as_os_str()]);
-        command.stdout(log.try_clone()?).stderr(log);
+        command.args(words).arg(config).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let child = command.spawn().with_context(|| format!("starting {}", binary.display()))?;
         let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let mut target = Self { child, address: nowhere, folder: Some(folder) };
-        target.address = target.wait_until_listening()?;
+        target.address = target.wait_until_listening(address)?;
         Ok(target)
     }
 
@@ -120,10 +151,12 @@ impl Target {
 
     /// The address, once the server has printed that it listens there. Trying to connect to a port chosen for it would
     /// not do: while no server listens, a connection from that very port reaches itself, and keeps the server from it.
-    fn wait_until_listening(&mut self) -> Result<SocketAddr> {
+    fn wait_until_listening(&mut self, chosen: Option<SocketAddr>) -> Result<SocketAddr> {
         let started = Instant::now();
         loop {
-            if let Some(address) = printed_address(&self.log()) {
+            let log = self.log();
+            let found = printed_address(&log);
+            if let Some(address) = found.or(chosen.filter(|_| log.contains(" endpoints on "))) {
                 return Ok(address);
             }
             let ended = self.child.try_wait()?;

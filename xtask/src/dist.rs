@@ -9,56 +9,105 @@ mod tools;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::House;
 use crate::command::{must, say};
 use build::Build;
-use tools::Tools;
 
 /// Builds and packs; prints what it made.
 ///
 /// # Errors
 /// When there is no such architecture, a tool cannot be had, or a program fails.
 pub(crate) fn main(names: &[&str]) -> Result<bool> {
-    let out = make(&House::find()?, names)?;
+    let house = House::find()?;
+    let out = Release::build(&house, names)?.pack("packages")?;
     say(&format!("in {}:", out.display()));
     must(Command::new("ls").args(["-l", "."]).current_dir(&out))?;
     Ok(true)
 }
 
-/// Builds and packs for the architectures of these names, none meaning all, and returns the folder of the files.
-///
-/// # Errors
-/// As [`main`].
-pub(crate) fn make(house: &House, names: &[&str]) -> Result<PathBuf> {
-    let chosen =
-        || ARCHITECTURES.iter().filter(|one| names.is_empty() || names.contains(&one.debian));
-    if chosen().count() < names.len() {
-        bail!("architectures are amd64 and arm64");
+/// Programs that are built.
+pub(crate) struct Release<'a> {
+    build: Build<'a>,
+    architectures: Vec<&'static Architecture>,
+    licences: PathBuf,
+}
+
+impl<'a> Release<'a> {
+    /// Builds for the architectures of these names, none meaning all.
+    ///
+    /// # Errors
+    /// As [`main`].
+    pub(crate) fn build(house: &'a House, names: &[&str]) -> Result<Self> {
+        let is_chosen = |one: &&Architecture| names.is_empty() || names.contains(&one.debian);
+        let architectures: Vec<_> = ARCHITECTURES.iter().filter(is_chosen).collect();
+        if architectures.len() < names.len() {
+            bail!("architectures are amd64 and arm64");
+        }
+        let build = Build::of(house)?;
+        let licences = house.target.join("dist-tools/licenses.html");
+        // Each file of each library is compared with all licences: minutes, in which linking uses one core.
+        thread::scope(|scope| {
+            let licences = scope.spawn(|| build.licences(&licences));
+            // The first one is needed in any case: it prints manual and completions.
+            let all = [&ARCHITECTURES[0]].into_iter().chain(architectures.iter().copied());
+            all.into_iter().try_for_each(|architecture| build.binary(architecture))?;
+            licences.join().expect("it does not panic")
+        })?;
+        Ok(Self { build, architectures, licences })
     }
-    let tools = Tools::install(house)?;
-    let build = Build::of(house, &tools)?;
-    let out = house.target.join("packages");
-    if out.is_dir() {
-        fs::remove_dir_all(&out)?;
+
+    /// Makes tarballs, packages and lists in a folder of the target folder, and returns the folder.
+    ///
+    /// # Errors
+    /// When a program fails.
+    pub(crate) fn pack(&self, folder: &str) -> Result<PathBuf> {
+        let out = self.build.house.target.join(folder);
+        if out.is_dir() {
+            fs::remove_dir_all(&out)?;
+        }
+        fs::create_dir_all(&out)?;
+        let stem = format!("fanwire-{}", self.build.version);
+        for architecture in &self.architectures {
+            let folder = format!("{stem}-linux-{}", architecture.debian);
+            self.stage(architecture, &out.join(&folder))?;
+            tarball(&self.build, &out, &folder)?;
+            package(&self.build, architecture, &out.join(&folder))?;
+            fs::remove_dir_all(out.join(&folder))?;
+        }
+        self.build.parts(&out.join(format!("{stem}.cdx.json")))?;
+        checksums(&out)?;
+        Ok(out)
     }
-    fs::create_dir_all(&out)?;
-    // The first one is needed in any case: it prints manual and completions.
-    build.binary(&ARCHITECTURES[0])?;
-    let stem = format!("fanwire-{}", build.version);
-    for architecture in chosen() {
-        build.binary(architecture)?;
-        let folder = format!("{stem}-linux-{}", architecture.debian);
-        stage(&build, architecture, &out.join(&folder))?;
-        tarball(&build, &out, &folder)?;
-        package(&build, &tools, architecture, &out.join(&folder))?;
-        fs::remove_dir_all(out.join(&folder))?;
+
+    /// Gathers the files of a tarball, which are those of the packages, too.
+    fn stage(&self, architecture: &Architecture, folder: &Path) -> Result<()> {
+        let build = &self.build;
+        fs::create_dir_all(folder)?;
+        fs::copy(build.program(architecture), folder.join("fanwire"))?;
+        let files = ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "deploy/fanwire.service"];
+        let of_packages = ["after-install.sh", "before-remove.sh", "after-remove.sh", "logrotate"];
+        let of_packages = of_packages.map(|name| format!("deploy/packages/{name}"));
+        for file in files.into_iter().chain(of_packages.iter().map(String::as_str)) {
+            let name = Path::new(file).file_name().context("a name")?;
+            fs::copy(build.root.join(file), folder.join(name)).with_context(|| file.to_owned())?;
+        }
+        let here = build.program(&ARCHITECTURES[0]);
+        for (words, name) in [
+            (&["man"][..], "fanwire.1"),
+            (&["completions", "bash"], "fanwire.bash"),
+            (&["completions", "zsh"], "_fanwire"),
+            (&["completions", "fish"], "fanwire.fish"),
+        ] {
+            let text = Command::new(&here).args(words).output()?.stdout;
+            fs::write(folder.join(name), text)?;
+        }
+        must(Command::new("gzip").args(["-9", "-n", "fanwire.1"]).current_dir(folder))?;
+        fs::copy(&self.licences, folder.join("licenses.html")).context("licences").map(drop)
     }
-    build.parts(&out.join(format!("{stem}.cdx.json")))?;
-    checksums(&out)?;
-    Ok(out)
 }
 
 /// A kind of machine, by its names.
@@ -74,33 +123,8 @@ const ARCHITECTURES: [Architecture; 2] = [
     Architecture { target: "aarch64-unknown-linux-musl", debian: "arm64" },
 ];
 
-/// Gathers the files of a tarball, which are those of the packages, too.
-fn stage(build: &Build, architecture: &Architecture, folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder)?;
-    fs::copy(build.program(architecture), folder.join("fanwire"))?;
-    let files = ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "deploy/fanwire.service"];
-    let of_packages = ["after-install.sh", "before-remove.sh", "after-remove.sh", "logrotate"];
-    let of_packages = of_packages.map(|name| format!("deploy/packages/{name}"));
-    for file in files.into_iter().chain(of_packages.iter().map(String::as_str)) {
-        let name = Path::new(file).file_name().context("a name")?;
-        fs::copy(build.root.join(file), folder.join(name)).with_context(|| file.to_owned())?;
-    }
-    let here = build.program(&ARCHITECTURES[0]);
-    for (words, name) in [
-        (&["man"][..], "fanwire.1"),
-        (&["completions", "bash"], "fanwire.bash"),
-        (&["completions", "zsh"], "_fanwire"),
-        (&["completions", "fish"], "fanwire.fish"),
-    ] {
-        let text = Command::new(&here).args(words).output()?.stdout;
-        fs::write(folder.join(name), text)?;
-    }
-    must(Command::new("gzip").args(["-9", "-n", "fanwire.1"]).current_dir(folder))?;
-    build.licences(&folder.join("licenses.html"))
-}
-
 /// Packs a folder; names, owners and times are the same on every machine.
-fn tarball(build: &Build, out: &Path, folder: &str) -> Result<()> {
+fn tarball(build: &Build<'_>, out: &Path, folder: &str) -> Result<()> {
     let name = format!("{folder}.tar");
     let mut tar = Command::new("tar");
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mode=go-w,a+r"]);
@@ -110,9 +134,9 @@ fn tarball(build: &Build, out: &Path, folder: &str) -> Result<()> {
 }
 
 /// Makes the packages for Debian and RPM next to the folder.
-fn package(build: &Build, tools: &Tools, of: &Architecture, folder: &Path) -> Result<()> {
+fn package(build: &Build<'_>, of: &Architecture, folder: &Path) -> Result<()> {
     for kind in ["deb", "rpm"] {
-        let mut nfpm = Command::new(&tools.nfpm);
+        let mut nfpm = Command::new(&build.tools.nfpm);
         nfpm.args(["package", "--packager", kind, "--target", "..", "--config"]);
         nfpm.arg(build.root.join("deploy/packages/nfpm.yaml")).current_dir(folder);
         nfpm.env("FANWIRE_ARCH", of.debian).env("FANWIRE_VERSION", &build.version);

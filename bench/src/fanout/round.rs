@@ -4,6 +4,7 @@
 //! Change here how a round is measured; what is compared lives in `fanout`.
 
 use anyhow::{Context, Result};
+use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,8 @@ pub struct Round<'a> {
     /// By channel.
     pub publications: &'a [Vec<Publication>],
     pub choice: Choice,
+    /// Of the subscribers of Fanwire.
+    pub transport: SubscriberTransport,
     /// Of the subscribers.
     pub encoding: Encoding,
     pub subscribers: usize,
@@ -95,8 +98,8 @@ impl Round<'_> {
             Contender::Other { .. } => self.other.context("no other build")?,
             _ => self.binary,
         };
-        let mut settings =
-            self.certificate.map_or_else(|| serde_json::json!({}), Certificate::settings);
+        let mut settings = self.certificate.map_or_else(|| json!({}), Certificate::settings);
+        merge(&mut settings, of_transport(self.transport));
         merge(&mut settings, of_contender(contender, redis.as_ref()));
         let target = match contender {
             Contender::Bare => Target::bare(self.server_core, self.certificate)?,
@@ -116,10 +119,8 @@ impl Round<'_> {
     ) -> Result<Run<'_>> {
         let mut generator = Generator::new(false)?;
         let transport = match contender {
-            Contender::EventStreams { .. } => SubscriberTransport::EventStream,
-            Contender::UniEventStreams { .. } => SubscriberTransport::UniEventStream,
-            Contender::UniWebSockets => SubscriberTransport::UniWebSocket,
-            _ => SubscriberTransport::WebSocket,
+            Contender::Bare => SubscriberTransport::WebSocket,
+            _ => self.transport,
         };
         let tls = self.certificate.map(Certificate::client);
         generator.set_endpoint(ConnectTarget { transport, tls, ..ConnectTarget::default() });
@@ -151,12 +152,9 @@ impl Round<'_> {
 
     fn profile(&self, contender: Contender, channels: &[usize]) -> Profile {
         let compression = match contender {
-            Contender::Fanwire { compression }
-            | Contender::Other { compression }
-            | Contender::EventStreams { compression }
-            | Contender::UniEventStreams { compression } => compression,
+            Contender::Fanwire { compression } | Contender::Other { compression } => compression,
             Contender::Pieces | Contender::Answers => true,
-            Contender::Bare | Contender::Redis | Contender::UniWebSockets => false,
+            Contender::Bare | Contender::Redis => false,
         };
         Profile {
             plain: contender == Contender::Bare,
@@ -256,26 +254,31 @@ impl Run<'_> {
 }
 
 /// Settings of a contender's server.
-fn of_contender(contender: Contender, redis: Option<&RedisServer>) -> serde_json::Value {
+fn of_contender(contender: Contender, redis: Option<&RedisServer>) -> Value {
     match (contender, redis) {
+        (Contender::Pieces | Contender::Answers, _) => answers::settings(),
+        (_, Some(redis)) => json!({ "engine": redis.engine() }),
+        _ => json!({}),
+    }
+}
+
+/// Settings of a server with such subscribers.
+fn of_transport(transport: SubscriberTransport) -> Value {
+    match transport {
         // Without pings, to which these subscribers have no answer.
-        (Contender::EventStreams { .. }, _) => {
-            serde_json::json!({ "sse": { "enabled": true }, "client": { "ping_interval": "1h" } })
+        SubscriberTransport::EventStream => {
+            json!({ "sse": { "enabled": true }, "client": { "ping_interval": "1h" } })
         }
         // With ids.
-        (Contender::UniEventStreams { .. }, _) => serde_json::json!({
+        SubscriberTransport::UniEventStream => json!({
             "uni_sse": { "enabled": true },
             "client": { "ping_interval": "1h" },
             "channel": { "without_namespace": {
                 "history_size": 10, "history_ttl": "1h", "force_recovery": true,
             } },
         }),
-        (Contender::UniWebSockets, _) => {
-            serde_json::json!({ "uni_websocket": { "enabled": true } })
-        }
-        (Contender::Pieces | Contender::Answers, _) => answers::settings(),
-        (_, Some(redis)) => serde_json::json!({ "engine": redis.engine() }),
-        _ => serde_json::json!({}),
+        SubscriberTransport::UniWebSocket => json!({ "uni_websocket": { "enabled": true } }),
+        _ => json!({}),
     }
 }
 

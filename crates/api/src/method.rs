@@ -36,6 +36,7 @@ pub(crate) mod unsupported;
 pub(crate) mod update_user_status;
 
 use fanwire_node::protocol::without_halves;
+use futures_util::future::{BoxFuture, ready};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeSeed, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
@@ -154,17 +155,22 @@ macro_rules! methods {
         ];
 
         impl Api {
-            /// Runs one command.
+            /// Runs one command. Each method is a future of its own size, which is compiled here alone.
             ///
             /// # Errors
             /// The error of the method.
-            pub async fn run(&self, command: Command) -> Result<Outcome, ApiError> {
+            pub fn run(&self, command: Command) -> BoxFuture<'_, Result<Outcome, ApiError>> {
                 match command {
-                    $(Command::$method(request) => self.$run(request).await.map(Outcome::$method),)*
-                    $(Command::$asked(request) => {
-                        DiagnosticMethods(self).$ask(request).await.map(Outcome::$asked)
+                    $(Command::$method(request) => {
+                        Box::pin(async move { self.$run(request).await.map(Outcome::$method) })
                     })*
-                    Command::Unsupported(method, request) => match self.unsupported(method, request)? {},
+                    $(Command::$asked(request) => Box::pin(async move {
+                        DiagnosticMethods(self).$ask(request).await.map(Outcome::$asked)
+                    }),)*
+                    Command::Unsupported(method, request) => {
+                        let refused = self.unsupported(method, request);
+                        Box::pin(ready(refused.map(|never| match never {})))
+                    }
                 }
             }
         }

@@ -137,7 +137,7 @@ impl Api {
             }
             let started = match command {
                 Ok(command) => {
-                    let mut run = Box::pin(self.run(command));
+                    let mut run = self.run(command);
                     match poll_fn(|context| Poll::Ready(run.as_mut().poll(context))).await {
                         Poll::Ready(outcome) => Started::Done(outcome),
                         Poll::Pending => Started::Pending(run),

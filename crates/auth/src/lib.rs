@@ -21,6 +21,7 @@ mod options;
 mod options_error;
 mod refused_token;
 mod registered;
+mod revocation;
 mod secret;
 mod sign;
 mod verifier;
@@ -31,6 +32,7 @@ pub use error::{Fault, SignError, TokenError};
 pub use jwks::{Fetch, KEY_SET_BYTES_MAX, KeyCounters, KeyFetching, KeyLookup, KeySource};
 pub use options::TokenOptions;
 pub use options_error::{OptionsError, compile};
+pub use revocation::{ENTRIES_MAX, RevocationTable, Subject, TableFull, TokenId};
 pub use secret::Secret;
 pub use sign::{
     ConnectionToken, HmacAlgorithm, Lifetime, SubscriptionToken, sign_hmac_connection,

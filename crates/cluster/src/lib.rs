@@ -9,6 +9,7 @@ mod control;
 mod diagnostics;
 mod message;
 mod occupancy;
+mod revocation_sync;
 mod unacknowledged;
 mod users;
 
@@ -32,6 +33,7 @@ use message::{ConnectionSurvey, NodeMessage};
 pub use message::{ControlCommand, EmulationCommand, ViewCommand};
 pub use message::{Metrics, NodeState};
 pub use occupancy::OccupancyReport;
+pub use revocation_sync::{AfterPages, Received, RevocationSync};
 use unacknowledged::{ReceivedCommands, SettledPromise, UnacknowledgedCommands};
 pub use users::{
     CONNECTIONS_MAX, ConnectionPage, ConnectionRange, ConnectionRecord, Connections, TokenRecord,

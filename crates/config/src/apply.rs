@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use fanwire_node::options::{Namespace, ProxyChoice, SubscriptionType};
+use fanwire_policy::options::{Namespace, ProxyChoice, SubscriptionType};
 use serde_json::Value as Json;
 
 use super::finding::{Finding, Severity};

@@ -72,7 +72,7 @@ pub struct Config {
     pub engine: EngineOptions,
     /// Part of `client.*` that applies before a session exists; the rest is in `node`.
     pub client: ClientShellOptions,
-    pub node: fanwire_node::options::Options,
+    pub node: fanwire_policy::options::Options,
     pub websocket: WebsocketOptions,
     pub http_api: HttpApiOptions,
     pub grpc_api: GrpcApiOptions,
@@ -480,6 +480,7 @@ fn collect(
     }
     settings.add_environment(environment, &mut findings);
     settings.add_flags(flags, &mut findings);
+    settings.rename_former(&mut findings);
     if !is_configured {
         settings.assume_development(&findings);
     }
@@ -548,9 +549,9 @@ impl Config {
             engine: EngineOptions::default(),
             client: ClientShellOptions::default(),
             // The server names itself when it knows its port.
-            node: fanwire_node::options::Options {
+            node: fanwire_policy::options::Options {
                 name: String::new(),
-                ..fanwire_node::options::Options::default()
+                ..fanwire_policy::options::Options::default()
             },
             websocket: WebsocketOptions::default(),
             http_api: HttpApiOptions::default(),

@@ -208,7 +208,7 @@ fn is_fixed_in_namespace(key: &str) -> bool {
 
 /// Keys that commands, handshakes and API requests read when they begin. All others are built into connections, shards,
 /// listeners or the engine at the start.
-const CAN_CHANGE: [&str; 66] = [
+const CAN_CHANGE: [&str; 67] = [
     "channel.history_meta_ttl",
     "channel.max_length",
     NAMESPACES,
@@ -253,6 +253,7 @@ const CAN_CHANGE: [&str; 66] = [
     "client.token.rsa_public_key",
     "client.token.user_id_claim",
     "client.user_connection_limit",
+    "grpc_api.key",
     "http_api.key",
     API_KEYS,
     "http_api.previous_key",

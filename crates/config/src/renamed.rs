@@ -1,4 +1,4 @@
-//! Keys of Centrifugo before v6, whose configuration had no sections, and their names since.
+//! Keys of Centrifugo before v6, whose configuration had no sections, and their names since; former names of keys of Fanwire.
 //! In: a name without dots, or a whole file → out: today's key; a finding about a file that was written for those versions.
 //! Uses `catalog` and `nearest`. Never: their values, which have no effect.
 //! A key whose name is ambiguous is a row here; most are found by putting dots for their `_`.
@@ -82,6 +82,10 @@ fn of_a_namespace(name: &str) -> Option<&'static str> {
 
 /// One may be a slip of a finger.
 const KEYS_MIN: usize = 2;
+
+/// Keys of Fanwire that were renamed since the version before, and their names now.
+pub(crate) const FORMER: [(&str, &str); 1] =
+    [("engine.redis.feed_connections", "engine.redis.pubsub_connections")];
 
 const RENAMED: &[(&str, &str)] = &[
     ("address", "http_server.address"),

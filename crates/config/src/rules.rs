@@ -1,6 +1,6 @@
 //! Relations between keys, and checks that need the node: patterns, public keys, names.
 //! In: a filled `Config` and the source of each value → out: findings.
-//! Uses `fanwire_node::options::Options::mistakes`. Never: changes a value.
+//! Uses `fanwire_policy::options::Options::mistakes`. Never: changes a value.
 //! A relation is added here; the limits of a single key live in its row.
 
 use fanwire_auth::OptionsError;

@@ -159,6 +159,16 @@ impl Settings {
         }
     }
 
+    /// Gives values of keys of the version before to their new names, which win where both are set.
+    pub(crate) fn rename_former(&mut self, findings: &mut Vec<Finding>) {
+        for (old, new) in renamed::FORMER {
+            let Some(setting) = self.values.remove(old) else { continue };
+            let (source, reason) = (setting.source.clone(), format!("{old} was renamed to {new}"));
+            findings.push(Finding::rejected(Severity::Note, source, old, reason));
+            self.values.entry(new.to_owned()).or_insert(setting);
+        }
+    }
+
     /// The members of a list.
     pub(crate) fn list(&self, name: &str) -> &[MemberSettings] {
         self.lists.get(name).map_or(&[], Vec::as_slice)

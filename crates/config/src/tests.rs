@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use fanwire_node::options::SubscriptionType;
+use fanwire_policy::options::SubscriptionType;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
@@ -96,11 +96,11 @@ publication_data_format = "json_object"
     expected.node.client.ping_interval = std::time::Duration::from_secs(90);
     expected.node.client.token.hmac_secret_key = "0123456789abcdef-0123456789abcdef".into();
     expected.node.channel.without_namespace.allow_subscribe_for_client = true;
-    expected.node.channel.namespaces = vec![fanwire_node::options::Namespace {
+    expected.node.channel.namespaces = vec![fanwire_policy::options::Namespace {
         name: "chat".to_owned(),
         allow_subscribe_for_client: true,
         allow_publish_for_subscriber: true,
-        publication_data_format: fanwire_node::options::DataFormat::JsonObject,
+        publication_data_format: fanwire_policy::options::DataFormat::JsonObject,
         ..Default::default()
     }];
     for (format, text) in

@@ -1,12 +1,12 @@
 //! Lists that say what codes and statuses become: of a refused connect, `code` and `to`, and of a backend's answer.
 //! In: a JSON value → out: whether it has that form, and its rows.
-//! Uses serde. Never: other kinds of values; judges a code; `fanwire_node` and `rules` know which ones there are.
+//! Uses serde. Never: other kinds of values; judges a code; `fanwire_policy` and `rules` know which ones there are.
 //! The form of a row is changed here.
 
 use std::fmt;
 
-use fanwire_node::options::ConnectCodeTransform;
-use fanwire_node::protocol::Disconnect;
+use fanwire_policy::options::{ConnectCodeTransform, REASON_BYTES_MAX};
+use fanwire_protocol::Disconnect;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -153,9 +153,6 @@ fn taken<T: DeserializeOwned>(json: &Json) -> Vec<T> {
 fn rows<T: DeserializeOwned>(json: &Json) -> Option<Vec<T>> {
     Vec::deserialize(json).ok()
 }
-
-/// Longest reason in a close frame (RFC 6455 §5.5.1).
-const REASON_BYTES_MAX: usize = 123;
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use std::time::Instant;
 use axum::body::Body;
 use fanwire_api::Method as ApiMethod;
 use http::header::AUTHORIZATION;
-use http::{HeaderValue, Method, Request};
+use http::{HeaderValue, Method, Request, StatusCode};
 
 use crate::DurableStreams;
 use crate::request::parameter;
@@ -42,7 +42,12 @@ impl DurableStreams {
         {
             return Ok(());
         }
-        permitted.map_err(|(status, text)| HttpRefusal::new(status.as_u16(), text))
+        permitted.map_err(|(status, text)| match is_read && status == StatusCode::UNAUTHORIZED {
+            true => {
+                HttpRefusal::new(401, format!("{text}; or a token as Authorization: Bearer TOKEN"))
+            }
+            false => HttpRefusal::new(status.as_u16(), text),
+        })
     }
 }
 

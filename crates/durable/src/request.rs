@@ -95,9 +95,7 @@ pub(crate) fn read(query: &str) -> Result<ReadQuery, HttpRefusal> {
     let offset = parameter(query, "offset")?;
     let start = match offset.as_deref() {
         None => ReadStart::Beginning,
-        Some(text) => {
-            ReadStart::parse(text).ok_or(bad_request("the offset is none of this server"))?
-        }
+        Some(text) => ReadStart::parse(text).ok_or(bad_request(NO_OFFSET))?,
     };
     let live = match parameter(query, "live")?.as_deref() {
         None => None,
@@ -151,6 +149,8 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>
     }
 }
 
+const NO_OFFSET: &str =
+    "the offset is none of this server; send -1, now, or a Stream-Next-Offset of this stream";
 /// Longest value of a header that a stream keeps.
 const HEADER_BYTES_MAX: usize = 256;
 /// Largest epoch and number of a producer.

@@ -70,7 +70,10 @@ impl HttpRefusal {
     /// The refusal of a channel, or of a reader.
     pub(crate) fn of_channel(error: ErrorCode) -> Self {
         match error {
-            ErrorCode::UNAUTHORIZED | ErrorCode::TOKEN_EXPIRED => Self::new(401, error.message),
+            ErrorCode::UNAUTHORIZED => {
+                Self::new(401, "the token is not valid here: sign one for the channel or its user")
+            }
+            ErrorCode::TOKEN_EXPIRED => Self::new(401, error.message),
             ErrorCode::PERMISSION_DENIED => Self::new(403, error.message),
             ErrorCode::UNKNOWN_CHANNEL | ErrorCode::NOT_AVAILABLE => Self::new(404, error.message),
             ErrorCode::BAD_REQUEST => Self::new(

@@ -4,6 +4,7 @@
 //! Changed here: how a stream begins, expires and ends. The rules of its state are in `stream`.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -11,7 +12,6 @@ use fanwire_broker::{Answer, Position};
 use fanwire_node::Page;
 use fanwire_node::protocol::{ErrorCode, StreamPosition};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
 
 use crate::DurableStreams;
 use crate::content::ContentKind;
@@ -52,6 +52,7 @@ impl DurableStreams {
             None => return Err(missing()),
         };
         let mut state = entry.state.lock();
+        state.touch(entry.published_ms.load(Relaxed));
         if state.has_expired(now_ms()) {
             self.remove(&entry, &mut state)?;
         }
@@ -75,7 +76,8 @@ impl DurableStreams {
         let state = StreamState::new(config, start, now_ms());
         let look_at = state.expires_at_ms();
         let (channel, state) = (channel.into(), Mutex::new(state));
-        let entry = Arc::new(StreamEntry { channel, state, changed: Notify::new() });
+        let (changed, published_ms) = Default::default();
+        let entry = Arc::new(StreamEntry { channel, state, changed, published_ms });
         let mut state = entry.state.lock();
         match self.table.add(&entry, look_at) {
             Ok(()) => {}
@@ -194,6 +196,7 @@ impl DurableStreams {
             if state.is_removed {
                 continue;
             }
+            state.touch(entry.published_ms.load(Relaxed));
             if state.has_expired(now_ms) {
                 // The memory engine cannot fail.
                 let _ = self.remove(&entry, &mut state);
@@ -203,11 +206,12 @@ impl DurableStreams {
         }
     }
 
-    /// Wakes the readers of a channel; called with the lock of the channel's stripe in the broker.
+    /// Wakes the readers of a channel and restarts the window of its lifetime; called with the lock of the channel's stripe in the broker.
     pub(crate) fn notice(&self, channel: &str) {
         if channel.starts_with(&self.channel_prefix)
             && let Some(entry) = self.table.find(channel)
         {
+            entry.published_ms.store(now_ms(), Relaxed);
             entry.changed.notify_waiters();
         }
     }

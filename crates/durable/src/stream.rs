@@ -103,12 +103,16 @@ impl StreamState {
         }
     }
 
-    /// Whether a PUT asks for the stream as it is.
-    pub(crate) fn is_same(&self, asked: &StreamConfig) -> bool {
+    /// What a PUT asks for that the stream is not; `None` for the stream as it is.
+    pub(crate) fn difference(&self, asked: &StreamConfig) -> Option<String> {
         let own = &self.config;
-        essence(&own.content_type) == essence(&asked.content_type)
-            && own.lifetime.is_same(&asked.lifetime)
-            && own.is_closed == asked.is_closed
+        if essence(&own.content_type) != essence(&asked.content_type) {
+            Some(format!("Content-Type {}", own.content_type))
+        } else if !own.lifetime.is_same(&asked.lifetime) {
+            Some("another Stream-TTL or Stream-Expires-At".to_owned())
+        } else {
+            (own.is_closed != asked.is_closed).then(|| format!("Stream-Closed {}", own.is_closed))
+        }
     }
 
     pub(crate) fn config(&self) -> &StreamConfig {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -20,6 +21,8 @@ pub(crate) struct StreamEntry {
     pub(crate) state: Mutex<StreamState>,
     /// Content was added, or the state changed.
     pub(crate) changed: Notify,
+    /// Unix milliseconds of the last publication, for those who do not have the lock.
+    pub(crate) published_ms: AtomicU64,
 }
 
 #[derive(Debug)]

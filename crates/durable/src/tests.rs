@@ -4,6 +4,7 @@
 //! Changed here: what the published suite does not test. Rules are tested in their modules.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -12,6 +13,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use fanwire_api::{Api, ApiKeyOptions};
 use fanwire_auth::{HmacAlgorithm, SubscriptionToken, sign_hmac_subscription};
+use fanwire_broker::Position;
 use fanwire_config::Config;
 use fanwire_node::Node;
 use fanwire_node::options::Namespace;
@@ -21,6 +23,8 @@ use http_body_util::BodyExt as _;
 use tower::util::ServiceExt as _;
 
 use crate::DurableStreams;
+use crate::storage::now_ms;
+use crate::stream::StreamState;
 
 struct Server {
     node: Arc<Node>,
@@ -189,7 +193,9 @@ async fn writes_need_a_key_and_reads_a_key_or_a_token() {
     let bearer = format!("Bearer {own}");
     assert_eq!(server.status("POST", "a", &[JSON, ("authorization", &bearer)], "[1]").await, 401);
     assert_eq!(server.status("DELETE", "a", &[("x-api-key", "reader")], "").await, 403);
-    assert_eq!(server.status("GET", "a", &[], "").await, 401);
+    let refused = text(server.send("GET", "a", &[], "").await).await;
+    assert!(refused.contains("X-API-Key") && refused.contains("Bearer TOKEN"), "{refused}");
+    assert_eq!(server.status("GET", "a?token=x", &[], "").await, 401);
     assert_eq!(server.status("GET", "a", &[("x-api-key", "reader")], "").await, 200);
     assert_eq!(server.status("GET", "a", &[("authorization", &bearer)], "").await, 200);
     assert_eq!(server.status("HEAD", &format!("a?token={own}"), &[], "").await, 200);
@@ -255,6 +261,43 @@ async fn an_expired_stream_is_removed_without_a_request() {
     assert_eq!(waiting.await.unwrap().status(), StatusCode::NOT_FOUND);
     assert!(server.streams.table.find("log:a").is_none());
     assert_eq!(server.status("GET", "a", &[], "").await, 404);
+}
+
+#[tokio::test]
+async fn a_publication_of_the_api_restarts_the_window_of_a_lifetime() {
+    let server = Server::start(|_| {});
+    for (name, is_published) in [("a", true), ("b", false)] {
+        server.send("PUT", name, &[JSON, ("stream-ttl", "3600")], "[1]").await;
+        let entry = server.streams.table.find(&format!("log:{name}")).expect("a stream");
+        let config = entry.state.lock().config().clone();
+        *entry.state.lock() = StreamState::new(config, Position::default(), 0);
+        entry.published_ms.store(0, Relaxed);
+        if is_published {
+            server.publish("log:a", "2");
+        }
+        server.streams.table.look_again(&entry, Some(0));
+        server.streams.remove_expired(now_ms());
+        assert_eq!(server.streams.table.find(&entry.channel).is_some(), is_published);
+        let status = if is_published { 200 } else { 404 };
+        assert_eq!(server.status("GET", name, &[], "").await, status, "last used in 1970");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_says_what_would_be_right() {
+    let server = Server::start(|_| {});
+    server.send("PUT", "a", &[JSON], "[1]").await;
+    let requests: &[(&str, &str, Headers<'_>, &str)] = &[
+        ("PUT", "a", &[], "Content-Type application/json"),
+        ("PUT", "a", &[JSON, ("stream-ttl", "5")], "another Stream-TTL"),
+        ("PUT", "a", &[JSON, ("stream-closed", "true")], "Stream-Closed false"),
+        ("GET", "a?offset=5", &[], "Stream-Next-Offset"),
+        ("GET", "b", &[], "PUT creates it"),
+    ];
+    for (method, name, headers, right) in requests {
+        let said = text(server.send(method, name, headers, "").await).await;
+        assert!(said.contains(right), "{method} {name}: {said}");
+    }
 }
 
 #[tokio::test]

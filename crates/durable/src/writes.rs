@@ -37,11 +37,8 @@ impl DurableStreams {
         loop {
             let existing = self.table.find(channel).is_some().then(|| {
                 self.with_stream(channel, |_, state| {
-                    if !state.is_same(&config) {
-                        return Err(HttpRefusal::new(
-                            409,
-                            "the stream exists with another configuration",
-                        ));
+                    if let Some(own) = state.difference(&config) {
+                        return Err(HttpRefusal::new(409, format!("the stream exists with {own}")));
                     }
                     self.put_response(200, state, channel, None)
                 })

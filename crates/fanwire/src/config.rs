@@ -32,4 +32,4 @@ pub use fanwire_config::{
 };
 /// ([example](self))
 #[doc(inline)]
-pub use fanwire_node::options::{CompressionPolicy, Namespace, RecoveryMode};
+pub use fanwire_policy::options::{CompressionPolicy, Namespace, RecoveryMode};

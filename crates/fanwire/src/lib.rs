@@ -33,7 +33,6 @@ mod grpc;
 mod handle;
 mod hooks;
 mod http;
-mod jwks;
 mod metrics;
 mod readiness;
 pub mod room;
@@ -63,15 +62,15 @@ pub use fanwire_cluster::Renewal;
 /// ([example](Handle))
 #[doc(inline)]
 pub use fanwire_cluster::{ConnectionSelector, ServerSubscription};
-/// ([example](Hooks))
-#[doc(inline)]
-pub use fanwire_node::hooks::{
-    ClientContext, ConnectEvent, ConnectGrant, PublishEvent, PublishGrant, RefreshEvent, Rejection,
-    RpcEvent, SubscribeEvent, SubscribeGrant,
-};
 /// ([example](Handle))
 #[doc(inline)]
 pub use fanwire_node::{Counts, Page};
+/// ([example](Hooks))
+#[doc(inline)]
+pub use fanwire_policy::hooks::{
+    ClientContext, ConnectEvent, ConnectGrant, PublishEvent, PublishGrant, RefreshEvent, Rejection,
+    RpcEvent, SubscribeEvent, SubscribeGrant,
+};
 /// ([example](Hooks))
 #[doc(inline)]
 pub use fanwire_protocol::{ClientInfo, Error};

@@ -1,6 +1,6 @@
 //! The metrics of a running server for Prometheus, and for `info` of the server API.
 //! In: counters of shards, hubs, node and API → out: one text per scrape, readings; nothing is counted here.
-//! Uses prometheus-client through `writer`; reads relaxed, so a scrape never slows a shard.
+//! Uses prometheus-client through `telemetry`; reads relaxed, so a scrape never slows a shard.
 //! Changed here: names, labels and help of metrics. The counters live in the code that increments them.
 
 mod centrifugo;
@@ -10,14 +10,11 @@ mod consumers;
 mod delivery;
 mod engine;
 mod events;
-mod process;
 mod proxies;
 mod reloads;
 mod rooms;
 mod shard;
-mod text_format;
 mod tls;
-mod writer;
 
 use std::{
     collections::BTreeMap,
@@ -26,22 +23,24 @@ use std::{
 };
 
 use fanwire_api::{Api, KeyHolder, LATENCY_BOUNDS_US, Method, MethodCounts};
-use fanwire_node::{HubCounters, Meters, Node, Reading, Unrecovered};
+use fanwire_node::{HubCounters, Meters, Node, Unrecovered};
 use parking_lot::Mutex;
 use prometheus_client::{
     collector::Collector, encoding::DescriptorEncoder, encoding::text, registry::Registry,
 };
 
 pub(crate) use self::reloads::Reloads;
-pub(crate) use self::text_format::TextFormat;
-use self::writer::{Labels, MetricsWriter, Readings, ScrapeWriter};
 use crate::{engine::Engine, rooms::Rooms};
 use fanwire_consumers::ConsumerMonitor;
 use fanwire_edge::Refusals;
 use fanwire_events::Events;
 use fanwire_fanout::{BacklogCounters, Contexts, RealtimeCounters, Shards};
+use fanwire_profile::process::{self, ProcessMetrics};
 use fanwire_proxy::EventProxies;
 use fanwire_shard::{Transport, counters::Traffic};
+use fanwire_telemetry::{
+    Labels, MetricsWriter, Reading, Readings, ScrapeWriter, TextFormat, prometheus_text,
+};
 use fanwire_tls::{Certificates, HandshakeCounts, ListenersTls};
 
 /// The sources of all metrics and the registry that encodes them.
@@ -100,7 +99,7 @@ impl Metrics {
         let mut registry = Registry::with_prefix("fanwire");
         registry.register_collector(Box::new(Scrape(sources.clone())));
         let mut process = Registry::default();
-        process.register_collector(Box::new(process::Process));
+        process.register_collector(Box::new(ProcessMetrics));
         Self { sources, registry, process }
     }
 
@@ -116,7 +115,7 @@ impl Metrics {
             .and_then(|()| text::encode(&mut text, &self.registry))
             .expect("writing to a String does not fail");
         if format == TextFormat::Prometheus {
-            text = text_format::prometheus_text(&text);
+            text = prometheus_text(&text);
         }
         if self.sources.has_centrifugo_names {
             let names = centrifugo::centrifugo_text(&text, format);

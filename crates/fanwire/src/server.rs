@@ -26,7 +26,7 @@ use fanwire_fanout::{Contexts, Shards};
 use fanwire_node::Node;
 use fanwire_proxy::EventProxies;
 use fanwire_shard as shard;
-use fanwire_tls::{Acme, HandshakeCounts, ListenersTls};
+use fanwire_tls::{Acme, HandshakeCounts, KeyFetcher, ListenersTls};
 use tokio::{sync::watch, task::JoinHandle};
 
 use self::{
@@ -40,7 +40,6 @@ use crate::{
     error::StartError,
     grpc::GrpcService,
     http::routes,
-    jwks::Fetcher,
     metrics::{Metrics, Reloads, Sources},
     readiness::Readiness,
     traces::TraceExporter,
@@ -387,7 +386,7 @@ fn attach(
     node: &Arc<Node>,
     (hooks, proxies, events): (Hooks, Option<&EventProxies>, Option<&Events>),
     rooms: Option<&Rooms>,
-    fetchers: Option<[Arc<Fetcher>; 2]>,
+    fetchers: Option<[Arc<KeyFetcher>; 2]>,
 ) {
     if let Some([of_token, of_subscription]) = fetchers {
         node.fetch_keys_with(of_token, of_subscription);
@@ -403,14 +402,14 @@ fn attach(
 }
 
 /// The fetchers of JWKS documents for both kinds of tokens; `None` if no endpoint is configured.
-fn fetchers(config: &Config) -> Result<Option<[Arc<Fetcher>; 2]>, StartError> {
+fn fetchers(config: &Config) -> Result<Option<[Arc<KeyFetcher>; 2]>, StartError> {
     let (token, subscription) = (&config.node.client.token, &config.node.client.subscription_token);
     let has_endpoint = |token: &TokenOptions| !token.jwks_public_endpoint.is_empty();
     if !has_endpoint(token) && !subscription.as_ref().is_some_and(has_endpoint) {
         return Ok(None);
     }
     let fetcher = |tls: &TlsOptions, key| {
-        Fetcher::new(tls).map(Arc::new).map_err(|source| StartError::Tls { key, source })
+        KeyFetcher::new(tls).map(Arc::new).map_err(|source| StartError::Tls { key, source })
     };
     let client = &config.client;
     Ok(Some([

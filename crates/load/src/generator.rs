@@ -70,7 +70,8 @@ pub enum SubscriberTransport {
 }
 
 impl SubscriberTransport {
-    fn is_events(self) -> bool {
+    /// Subscribers read Server-Sent Events.
+    pub fn is_events(self) -> bool {
         matches!(self, Self::EventStream | Self::UniEventStream)
     }
 

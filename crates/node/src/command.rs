@@ -25,11 +25,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use fanwire_cluster::{Renewal, ServerSubscribe};
+use fanwire_policy::hooks::{CommandDecision, Rejection};
 use fanwire_protocol::{Command, DecodeError, Disconnect, Refresh, Reply, Request};
 
 use crate::counters::CommandKind;
 use crate::flight_log;
-use crate::hooks::{Decision, Rejection};
 use crate::pending::{Awaited, Part, PendingSubscribe, SubscribeOrigin};
 use crate::refusal::{Refusal, channel_of};
 use crate::session::{Phase, Session};
@@ -118,7 +118,7 @@ impl CommandContext<'_> {
     pub(crate) fn begin_decided(
         &mut self,
         bytes: &Bytes,
-        decision: Result<Decision, Rejection>,
+        decision: Result<CommandDecision, Rejection>,
     ) -> Result<Option<Reply>, Disconnect> {
         self.decision = Some(decision);
         self.begin_kept(bytes)
@@ -134,11 +134,11 @@ impl CommandContext<'_> {
         match self.dispatch(request) {
             Ok(CommandStep::Ask(answer)) => {
                 let bytes = bytes();
-                let part = |decision| Part::Decision(Box::new(decision));
+                let part = |decision| Part::CommandDecision(Box::new(decision));
                 if let Some(decision) = self.soon(answer, part) {
                     return self.begin_decided(&bytes, decision);
                 }
-                self.park(id, Awaited::Decision(bytes));
+                self.park(id, Awaited::CommandDecision(bytes));
                 Ok(None)
             }
             Ok(step) => self.step(id, step),

@@ -4,11 +4,11 @@
 //! Change here: which numbers exist. Their names for Prometheus live in the server.
 
 use fanwire_auth::{Fault, TokenError};
+use fanwire_policy::recovery::Unrecovered;
 use fanwire_protocol::{Disconnect, ErrorCode, Request};
 use fanwire_telemetry::Counter;
 
 use crate::delta::Saved;
-use crate::recovery::Unrecovered;
 
 /// The numbers of one hub. Gauges go up and down, the rest only up.
 #[derive(Debug, Default)]

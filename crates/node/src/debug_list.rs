@@ -8,10 +8,9 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use fanwire_cluster::DebugForCommand;
+use fanwire_policy::options::{DebugForOptions, SUBJECTS_MAX};
 use fanwire_telemetry::excerpt;
 use parking_lot::RwLock;
-
-use crate::options::DebugForOptions;
 
 /// The list of a node. While it is empty, a look costs one atomic load.
 #[derive(Debug, Default)]
@@ -150,9 +149,6 @@ impl Subjects {
 
 /// The target of the lines, for filters of the subscriber.
 pub const DEBUG_FOR_TARGET: &str = "fanwire::debug_for";
-
-/// Subjects of a node.
-pub const SUBJECTS_MAX: usize = 100;
 
 const NEVER: u64 = u64::MAX;
 

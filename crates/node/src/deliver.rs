@@ -7,14 +7,14 @@ use std::sync::{Arc, OnceLock};
 
 use fanwire_auth::OptionsError;
 use fanwire_broker::{Change, ClientId, Deliver, DeliverOptions, DeliveryClass};
+use fanwire_policy::channel::NamespaceId;
+use fanwire_policy::options::{ChannelOptions, DeliveryOptions, Namespace};
 use fanwire_protocol::{ClientInfo, Publication};
 use parking_lot::RwLock;
 
 use crate::broadcast::{Broadcast, Prepare};
-use crate::channel::NamespaceId;
 use crate::join_leave::JoinLeave;
 use crate::notice::{Inbox, Notice};
-use crate::options::{ChannelOptions, DeliveryOptions, Namespace};
 use crate::receipt::Receipts;
 use crate::registry::ShardId;
 use crate::registry::{Listeners, Registry};

@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use fanwire_cluster::{ConnectionLogQuery, ConnectionLogRecord, LoggedEvent};
+use fanwire_policy::recovery::Unrecovered;
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 use fanwire_recorder::{ConnectionFacts, FlightEvent, FlightEventKind, FlightLog, StoredEvent};
 use fanwire_telemetry::excerpt;
@@ -16,7 +17,6 @@ use uuid::Uuid;
 
 use crate::debug_list::DEBUG_FOR_TARGET;
 use crate::node::Node;
-use crate::recovery::Unrecovered;
 use crate::refusal::{Refused, cause_of_disconnect};
 use crate::session::{ConnectionKey, Session};
 use crate::session_table::SessionTable;

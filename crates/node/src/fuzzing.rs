@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use fanwire_protocol::FilterNode;
 use prost::Message as _;
 
-use crate::filter::{DEPTH_MAX, Filter, NODES_MAX};
-use crate::glob::Glob;
 use fanwire_cluster as cluster;
+use fanwire_policy::Glob;
+use fanwire_policy::filter::{DEPTH_MAX, Filter, NODES_MAX};
 
 pub use session::sessions;
 

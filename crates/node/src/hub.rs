@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use fanwire_policy::NodeSettings;
 use fanwire_protocol::{
     Disconnect, Encoding, Reply, UnsubscribeCode, encode_reply, encode_unsubscribe_push,
 };
@@ -41,7 +42,6 @@ use crate::registry::ShardId;
 use crate::session::{ConnectionInfo, ConnectionKey};
 use crate::session_effects;
 use crate::session_table::SessionTable;
-use crate::settings::NodeSettings;
 use batches::Batches;
 
 /// The sessions and subscriber lists of one shard.

@@ -8,7 +8,7 @@ use std::fmt;
 use fanwire_broker::{Epoch, Position};
 use fanwire_protocol::ConnectResult;
 
-use crate::recovery::Unrecovered;
+use fanwire_policy::recovery::Unrecovered;
 
 /// The id of an event: the position of its publication as `OFFSET.EPOCH`, or a text that is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

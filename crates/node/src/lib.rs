@@ -69,12 +69,9 @@
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod channel;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod hooks;
-pub mod options;
 
 mod broadcast;
 mod client_apps;
@@ -88,34 +85,24 @@ mod deliver;
 mod delta;
 mod diagnostic_list;
 mod encode_job;
-mod filter;
 mod flight_log;
-mod glob;
-mod hot_channels;
 mod hub;
 mod index;
 mod join_leave;
 mod last_event_id;
-mod limits;
 mod meters;
 mod node;
 mod notice;
 mod outbox;
 mod pending;
 mod receipt;
-mod recovery;
 mod refusal;
 mod registry;
-mod revocation;
-mod revocation_sync;
 mod session;
 mod session_effects;
 mod session_table;
-mod settings;
 mod shared_replies;
 mod subscribers;
-mod tiles;
-mod validate;
 mod wheel;
 
 pub use fanwire_area as area;
@@ -123,11 +110,17 @@ pub use fanwire_auth as auth;
 pub use fanwire_broker as broker;
 pub use fanwire_protocol as protocol;
 
+pub use fanwire_policy::TokenBucket;
+pub use fanwire_policy::channel::{self, NamespaceId};
+pub use fanwire_policy::filter::check_filter;
+pub use fanwire_policy::hooks;
+pub use fanwire_policy::options::{self, Options};
+pub use fanwire_policy::recovery::Unrecovered;
+
 pub use broadcast::{Broadcast, DeltaMode, Prepare, Prepared};
-pub use channel::NamespaceId;
 pub use connection_list::ConnectionList;
 pub use counters::{CommandKind, HubCounters, TokenRefusal};
-pub use debug_list::{DEBUG_FOR_TARGET, DebugSubject, SUBJECTS_MAX};
+pub use debug_list::{DEBUG_FOR_TARGET, DebugSubject};
 pub use diagnostic_list::DiagnosticList;
 pub use encode_job::EncodeJob;
 pub use fanwire_broker::UserStatus;
@@ -138,23 +131,19 @@ pub use fanwire_cluster::{
     DiagnosticQuestion, HotEntry, HotRecord, LoggedEvent, Metrics, NodeState, OccupancyReport,
     Renewal, ServerSubscribe, ServerSubscription, TokenRecord,
 };
-pub use filter::check_filter;
 pub use hub::Hub;
 pub use index::{MovedSubscription, SubscriptionIndex};
 pub use join_leave::JoinLeave;
 pub use last_event_id::LastEventId;
-pub use limits::TokenBucket;
-pub use meters::{Meters, Reading, ReadingKind};
+pub use meters::Meters;
 pub use node::{
     Channels, ConnectionCommands, Counts, Diagnostics, Node, NodeLog, Page, RefusalLevel,
     RevocationError, Revocations, Users,
 };
 pub use notice::{Inbox, Notice};
-pub use options::Options;
 pub use outbox::Outbox;
 pub use pending::AwaitedResult;
 pub use receipt::Receipt;
-pub use recovery::Unrecovered;
 pub use registry::ShardId;
 pub use session::{CommandSource, ConnectionInfo, ConnectionKey};
 pub use subscribers::PositionCheck;

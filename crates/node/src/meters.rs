@@ -11,28 +11,12 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 use fanwire_cluster::Metrics;
+use fanwire_telemetry::{Reading, ReadingKind};
 
 /// Reads the metrics of the server around a node.
 pub trait Meters: Send + Sync {
     /// All metrics, each name once. Called once per interval, on the thread that ticks the node.
     fn read(&self) -> Vec<Reading>;
-}
-
-/// One metric at one moment.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Reading {
-    pub name: String,
-    pub kind: ReadingKind,
-    pub value: f64,
-}
-
-/// The kind of a metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadingKind {
-    /// A counter; a summary has its increase.
-    Total,
-    /// A gauge; a summary has its value.
-    Level,
 }
 
 /// The last summary, and the readings that the next one is compared with.

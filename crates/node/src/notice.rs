@@ -8,18 +8,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fanwire_area::View;
 use fanwire_broker::ClientId;
+use fanwire_cluster::{ConnectionSelector, Renewal, ServerSubscribe};
+use fanwire_policy::hooks::Rejection;
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 use uuid::Uuid;
 
 use crate::broadcast::Broadcast;
 use crate::connection_list::ConnectionList;
 use crate::diagnostic_list::DiagnosticList;
-use crate::hooks::Rejection;
 use crate::join_leave::JoinLeave;
 use crate::pending::AwaitedResult;
 use crate::session::ConnectionKey;
 use crate::subscribers::PositionCheck;
-use fanwire_cluster::{ConnectionSelector, Renewal, ServerSubscribe};
 
 /// The inbox of one shard, written by every thread and emptied by the shard.
 ///

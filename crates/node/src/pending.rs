@@ -12,13 +12,13 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use fanwire_broker::StreamSlice;
+use fanwire_policy::hooks::{CommandDecision, Rejection};
 use fanwire_protocol::{ErrorCode, Reply, UnsubscribeCode};
 use hashbrown::HashMap;
 
 use crate::broadcast::Broadcast;
 use crate::counters::CommandKind;
 use crate::encode_job::{Encoded, ReplySource};
-use crate::hooks::{Decision, Rejection};
 use crate::session::ConnectionKey;
 pub(crate) use channel_buffer::BufferedMessages;
 use channel_buffer::ChannelBuffer;
@@ -65,7 +65,7 @@ pub(crate) enum Awaited {
     /// larger.
     Key(Bytes),
     /// The decision of a hook about a command, which is kept for the same reason.
-    Decision(Bytes),
+    CommandDecision(Bytes),
     /// All channels of a subscribe or a connect.
     Enter(Box<PendingSubscribe>),
     /// Its turn, after other connections: it ran many commands at once.
@@ -118,7 +118,7 @@ pub(crate) enum Part {
     Encoded(Result<Encoded, ErrorCode>),
     /// The key was fetched, or the fetch failed.
     Key,
-    Decision(Box<Result<Decision, Rejection>>),
+    CommandDecision(Box<Result<CommandDecision, Rejection>>),
     /// Other connections had their turn.
     Turn,
     StreamSlice(usize, Result<StreamSlice, ErrorCode>),
@@ -149,7 +149,9 @@ impl AwaitedResult {
                 encoded.iter().flat_map(|one| &one.messages).flatten().map(Bytes::len).sum()
             }
             Part::StreamSlice(_, slice) => slice.as_ref().map_or(0, StreamSlice::payload_bytes),
-            Part::Decision(decision) => decision.as_ref().as_ref().map_or(0, Decision::bytes),
+            Part::CommandDecision(decision) => {
+                decision.as_ref().as_ref().map_or(0, CommandDecision::bytes)
+            }
             Part::Key | Part::Turn | Part::Presence(..) => 0,
         }
     }

@@ -6,11 +6,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use fanwire_policy::hooks::Rejection;
+use fanwire_policy::options::REASON_BYTES_MAX;
 use fanwire_protocol::{Disconnect, Error, ErrorCode, Request};
 use fanwire_telemetry::excerpt;
 
 use crate::counters::CommandKind;
-use crate::hooks::Rejection;
 
 /// Why a command was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -218,9 +219,6 @@ pub(crate) fn cause_of_disconnect(code: u16) -> &'static str {
 const HOOK: &str = "the backend, or a hook of the program, refused it";
 const HOOK_ERROR_CODE: &str = "a hook returned an error with code 0";
 const HOOK_CLOSE_CODE: &str = "a hook returned a code that no close frame may have";
-
-/// RFC 6455 §5.5: 125 bytes of payload, of which the code takes two.
-pub(crate) const REASON_BYTES_MAX: usize = 123;
 
 /// The end of a cause that is longer.
 const CUT: &str = "…";

@@ -13,7 +13,7 @@ use hashbrown::{DefaultHashBuilder, HashMap};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use crate::channel::NamespaceId;
+use fanwire_policy::channel::NamespaceId;
 
 /// A shard of this node, numbered from 0 in the order of [`crate::Node::attach`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,19 +8,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use fanwire_auth::TokenId;
 use fanwire_broker::ClientId;
+use fanwire_policy::filter::Filter;
+use fanwire_policy::hooks::ClientContext;
+use fanwire_policy::options::ClientOptions;
 use fanwire_protocol::{ClientInfo, Commands, Encoding};
 use smallvec::SmallVec;
 use uuid::{Builder, Uuid};
 
 use crate::client_apps::ClientApp;
 use crate::clock::{Clock, Moment};
-use crate::filter::Filter;
-use crate::hooks::ClientContext;
 use crate::index::{SubscriberIndex, SubscriptionIndex};
 use crate::last_event_id::LastEventId;
-use crate::options::ClientOptions;
-use crate::revocation::TokenId;
 
 /// Identifies a connection of a shard: a dense index, and a generation that differs when the index is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -199,12 +199,10 @@ impl Session {
         no_user: Arc<str>,
         stale_at: Moment,
     ) -> Self {
-        let context = ClientContext {
-            transport: hello.transport,
-            protocol: hello.encoding.name(),
-            headers: hello.headers,
-            ..ClientContext::default()
-        };
+        let mut context = ClientContext::default();
+        context.transport = hello.transport;
+        context.protocol = hello.encoding.name();
+        context.headers = hello.headers;
         Self {
             generation: key.generation,
             phase: Phase::Open,

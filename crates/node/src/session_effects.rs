@@ -8,18 +8,18 @@ use std::time::Instant;
 
 use fanwire_area::{AreaError, Grid, View, ViewChange};
 use fanwire_broker::{Change, Position};
+use fanwire_policy::hooks::ClientReport;
+use fanwire_policy::tiles::tile_channel;
 use fanwire_protocol::Disconnect;
 
 use crate::clock::Moment;
 use crate::deadlines;
-use crate::hooks::ClientReport;
 use crate::index::{MovedSubscription, SubscriptionIndex};
 use crate::node::Node;
 use crate::pending::PendingChannel;
 use crate::registry::ShardId;
 use crate::session::{ConnectionInfo, ConnectionKey, Session};
 use crate::session_table::{EndedSession, EndedSubscription, NewSubscription, SessionTable};
-use crate::tiles::tile_channel;
 
 /// Adds a session that waits for `connect`. An earlier session at its index ends.
 pub(crate) fn open(

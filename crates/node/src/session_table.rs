@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanwire_broker::{ClientId, Position};
+use fanwire_policy::RateLimits;
 use fanwire_protocol::ClientInfo;
 use fanwire_recorder::FlightRecorder;
 
@@ -18,7 +19,6 @@ use crate::client_apps::ClientApps;
 use crate::clock::Moment;
 use crate::counters::HubCounters;
 use crate::index::{MovedSubscription, SubscriberIndex, SubscriptionIndex};
-use crate::limits::Limits;
 use crate::pending::{PendingChannel, PendingCommands};
 use crate::registry::ShardId;
 use crate::session::{
@@ -50,7 +50,7 @@ pub(crate) struct SessionTable {
     pub(crate) timers: Timers,
     pub(crate) counters: Arc<HubCounters>,
     no_user: Arc<str>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: RateLimits,
     pub(crate) pending: PendingCommands,
     pub(crate) shared_replies: SharedReplies,
     pub(crate) recorder: FlightRecorder,
@@ -113,7 +113,7 @@ impl SessionTable {
             timers: Timers { sessions: Wheel::new(), renewals: Wheel::new(), checks: Wheel::new() },
             counters: Arc::default(),
             no_user: "".into(),
-            limits: Limits::default(),
+            limits: RateLimits::default(),
             pending: PendingCommands::default(),
             shared_replies: SharedReplies::default(),
             recorder: FlightRecorder::default(),

@@ -1,5 +1,5 @@
-//! Observability for every crate: counters for metrics, spans of traces, a throttle for log lines, texts from outside in them.
-//! In: additions, events with the time, texts → out: numbers, whether a line is to be logged, short printable texts.
+//! Observability for every crate: counters, writers of metrics, spans, a throttle for log lines, texts from outside in them.
+//! In: additions, samples, events with the time → out: numbers, text of a scrape, whether a line is logged, short printable texts.
 //! Uses atomics and one small lock. Never: a clock of its own, names of metrics, the log itself.
 //! Change here: the list of parts. The numbers and log lines are defined where they occur.
 #![forbid(unsafe_code)]
@@ -7,13 +7,19 @@
 mod counter;
 mod excerpt;
 mod heavy_hitters;
+mod hot_channels;
 mod log_throttle;
+mod metrics_writer;
+mod text_format;
 mod trace;
 
 pub use counter::Counter;
 pub use excerpt::excerpt;
 pub use heavy_hitters::{HeavyHitters, Largest};
+pub use hot_channels::{ChannelLook, HotChannels};
 pub use log_throttle::{Burst, LogThrottle, RefusalEvent, Repeats};
+pub use metrics_writer::{Labels, MetricsWriter, Reading, ReadingKind, Readings, ScrapeWriter};
+pub use text_format::{TextFormat, prometheus_text};
 pub use trace::{
     Sampler, Span, SpanKind, SpanValue, TraceContext, TracedDelivery, Tracer, record_traces, tracer,
 };

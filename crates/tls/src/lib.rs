@@ -2,7 +2,7 @@
 //! In: sections `tls` of the configuration → out: configurations of listeners, verified streams, errors that name the option.
 //! Uses rustls with aws-lc, instant-acme, hyper-util's client. Never: sockets of clients, which `edge` and the shards own.
 //! Changed here: the error of an option. `client` verifies servers, `server` has the certificate of a listener, `pem` reads options,
-//! `certificate` their dates, `acme` orders certificates, `https_client` sends requests.
+//! `certificate` their dates, `acme` orders certificates, `https_client` sends requests, `jwks` fetches keys.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -12,6 +12,7 @@ mod certificate;
 mod client;
 mod handshakes;
 mod https_client;
+mod jwks;
 mod listeners;
 mod pem;
 mod server;
@@ -23,6 +24,7 @@ pub use certificate::Fields;
 pub use client::Tls;
 pub use handshakes::{HandshakeCounts, HandshakeResult};
 pub use https_client::{Http2, HttpsClient, PoolOptions, RequestError, RequestLimits};
+pub use jwks::KeyFetcher;
 pub use listeners::ListenersTls;
 pub use server::{ACME_PROTOCOL, HTTP2, ServerTls};
 

@@ -1,7 +1,7 @@
 // npm centrifuge, as published, in JSON and in Protobuf: tag filters of subscriptions.
 // In: one server that allows filters → out: the publications the SDK reports.
 // May use the SDK's public interface and the server API only; never looks at bytes.
-// The operators by themselves are tested in crates/node/src/filter.
+// The operators by themselves are tested in crates/policy/src/filter.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

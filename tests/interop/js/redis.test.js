@@ -4,10 +4,9 @@
 // What the engine does by itself is tested in crates/brokers; one node without Redis in the other suites.
 
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import net from 'node:net';
 import { after, before, describe, test } from 'node:test';
 
+import { balance } from '../balancer.js';
 import { startRedis, startSentinels } from '../redis.js';
 import { eventually, refusal, start, token } from '../server.js';
 import { ENCODINGS, connect, next, sdk, subscribe } from './clients.js';
@@ -56,25 +55,6 @@ const someone = (t, node, encoding = ENCODINGS[0], user = '42') =>
 
 const offsets = (publications) => publications.items.map((item) => item.offset);
 const upTo = (count, from = 1) => Array.from({ length: count }, (_, index) => from + index);
-
-/** A balancer in front of `target`: new connections go where it points. */
-async function balance(t, target) {
-  const balancer = { target };
-  const listener = net.createServer((client) => {
-    const [host, port] = balancer.target.host.split(':');
-    const server = net.connect(Number(port), host);
-    for (const [from, to] of [[client, server], [server, client]]) {
-      from.pipe(to);
-      from.on('error', () => to.destroy());
-      from.on('close', () => to.destroy());
-    }
-  });
-  listener.listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  t.after(() => listener.close());
-  balancer.websocket = `ws://127.0.0.1:${listener.address().port}/connection/websocket`;
-  return balancer;
-}
 
 /**
  * Publishes without a pause until it is stopped, each time on the next one of `targets`, a few at once. What fails, because a node

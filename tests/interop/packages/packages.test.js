@@ -1,11 +1,12 @@
 // What `cargo xtask dist` made: the package on a clean Debian, the static program without any system, AArch64 under qemu.
-// In: FANWIRE_PACKAGES, the folder with the packages → out: what an installation, an upgrade and a removal leave behind.
+// In: FANWIRE_PACKAGES, the folder with the packages, and the one of a second packing → out: what an installation, an upgrade and a removal leave behind.
 // May use debootstrap, chroot and dpkg, as root; never installs anything on this machine.
 // A promise of docs/install.md is tested here; how packages are made stands in deploy/packages.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -15,10 +16,13 @@ import { fileURLToPath } from 'node:url';
 
 import WebSocket from 'ws';
 
-const PACKAGES = process.env.FANWIRE_PACKAGES;
+const { FANWIRE_PACKAGES: PACKAGES, FANWIRE_PACKAGES_AGAIN: AGAIN } = process.env;
+// They are no keys of the programs that are started here.
+for (const name of ['FANWIRE_PACKAGES', 'FANWIRE_PACKAGES_AGAIN']) delete process.env[name];
 const files = readdirSync(PACKAGES);
 const find = (end) => path.join(PACKAGES, files.find((name) => name.endsWith(end)) ?? assert.fail(`no file ends with ${end}`));
 const folder = mkdtempSync(path.join(tmpdir(), 'fanwire-packages-'));
+const AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt';
 const run = (name, ...words) => execFileSync(name, words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 
 /** Unpacks the tarball of an architecture and returns its folder. */
@@ -50,12 +54,21 @@ test('checksums are right, and a tarball has at most 12 MB', () => {
   assert.ok(parts.components.some((part) => part.name === 'rustls' && part.purl.startsWith('pkg:cargo/rustls@')));
 });
 
-test('the program runs where there is no system at all, only itself', () => {
+test('the same program packed again, in another folder, gives the same bytes', { skip: !AGAIN && 'packed once' }, () => {
+  const [one, two] = [PACKAGES, AGAIN].map((made) => readFileSync(path.join(made, 'SHA256SUMS'), 'utf8'));
+  assert.equal(two, one);
+});
+
+test('the program runs where there is no system at all, only itself', async () => {
   const root = path.join(folder, 'empty');
   mkdirSync(root);
   cpSync(path.join(unpacked('amd64'), 'fanwire'), path.join(root, 'fanwire'));
   const said = run('chroot', root, '/fanwire', 'version', '--verbose');
   assert.match(said, /target: x86_64-unknown-linux-musl/);
+  run('chroot', root, '/fanwire', 'init', '/fanwire.yaml');
+  await serving([root, '/fanwire'], path.join(root, 'fanwire.yaml'), async ({ publish }) => {
+    assert.equal((await publish()).result.offset, 1);
+  });
   const dynamic = spawnSync('ldd', [path.join(root, 'fanwire')], { encoding: 'utf8' });
   assert.match(dynamic.stdout + dynamic.stderr, /statically linked|not a dynamic executable/);
 });
@@ -84,16 +97,41 @@ test('AArch64 under qemu: a subscriber gets a compressed publication', { skip },
   }
 });
 
+/** Serves with the file `config` on a free port, in the root and as the user of the words for chroot, as long as `work` takes. */
+async function serving(words, config, work) {
+  const port = await freePort();
+  const text = readFileSync(config, 'utf8');
+  const key = /key: "([^"]+)" # your backend publishes/.exec(text)[1];
+  writeFileSync(config, `${text}http_server: { address: 127.0.0.1, port: ${port} }\n`);
+  const inside = config.slice(words.find((word) => word.startsWith('/')).length);
+  const server = spawn('chroot', [...words, 'serve', '--config', inside], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const log = [];
+  server.stderr.on('data', (chunk) => log.push(chunk));
+  const exit = once(server, 'exit');
+  const ask = () =>
+    fetch(`http://127.0.0.1:${port}/api/publish`, {
+      method: 'POST',
+      headers: { 'X-API-Key': key, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ channel: 'chat:lobby', data: { text: 'hi' } }),
+    }).then((response) => response.json(), () => undefined);
+  try {
+    await work({ server, port, log: () => log.join(''), publish: () => eventually(ask, `an answer; ${log.join('')}`, 30_000) });
+  } finally {
+    server.kill('SIGTERM');
+    await exit;
+  }
+}
+
 /** A clean Debian, unpacked once for all runs. */
-function cleanDebian() {
-  const kept = fileURLToPath(new URL('../../../target/tools/debian-bookworm', import.meta.url));
+function cleanDebian(suite) {
+  const kept = fileURLToPath(new URL(`../../../target/tools/debian-${suite}`, import.meta.url));
   if (!existsSync(kept)) {
     const made = `${kept}.new`;
     rmSync(made, { recursive: true, force: true });
-    run('debootstrap', '--variant=minbase', '--include=curl,logrotate,systemd', 'bookworm', made);
+    run('debootstrap', '--variant=minbase', '--include=curl,logrotate,systemd', suite, made);
     run('mv', made, kept);
   }
-  const root = path.join(folder, 'debian');
+  const root = path.join(folder, suite);
   run('cp', '--archive', kept, root);
   return root;
 }
@@ -108,7 +146,7 @@ function content(root) {
 }
 
 test('the package on a clean Debian: install, publish, reload, upgrade, purge', async () => {
-  const root = cleanDebian();
+  const root = cleanDebian('bookworm');
   const inside = (...words) => run('chroot', root, ...words);
   const before = content(root);
   cpSync(find('_amd64.deb'), path.join(root, 'tmp/fanwire.deb'));
@@ -117,40 +155,21 @@ test('the package on a clean Debian: install, publish, reload, upgrade, purge', 
   assert.match(said, /with secrets of its own/);
   const config = path.join(root, 'etc/fanwire/fanwire.yaml');
   assert.equal(inside('stat', '--format=%a %U:%G', '/etc/fanwire/fanwire.yaml').trim(), '640 root:fanwire');
-  const key = /key: "([^"]+)" # your backend publishes/.exec(readFileSync(config, 'utf8'))[1];
 
   // As the unit does, which needs a running systemd.
-  const port = await freePort();
-  const text = readFileSync(config, 'utf8');
-  writeFileSync(config, `${text}http_server: { address: 127.0.0.1, port: ${port} }\n`);
-  const words = ['--userspec=fanwire:fanwire', root, '/usr/bin/fanwire', 'serve', '--config', '/etc/fanwire/fanwire.yaml'];
-  const server = spawn('chroot', words, { stdio: ['ignore', 'ignore', 'pipe'] });
-  let log = '';
-  server.stderr.on('data', (chunk) => (log += chunk));
-  const exit = new Promise((resolve) => server.once('exit', resolve));
-  try {
-    const publish = () =>
-      fetch(`http://127.0.0.1:${port}/api/publish`, {
-        method: 'POST',
-        headers: { 'X-API-Key': key, 'Content-Type': 'application/json' },
-        body: JSON.stringify({ channel: 'chat:lobby', data: { text: 'hi' } }),
-      }).then((response) => response.json(), () => undefined);
-    const answer = await eventually(publish, 'an answer', 30_000);
-    assert.equal(answer.result.offset, 1);
+  await serving(['--userspec=fanwire:fanwire', root, '/usr/bin/fanwire'], config, async ({ server, log, publish }) => {
+    assert.equal((await publish()).result.offset, 1);
     assert.ok(Date.now() - begun < 60_000, 'from the package to the first message within a minute');
 
     writeFileSync(config, readFileSync(config, 'utf8').replace('history_size: 100', 'history_size: 200'));
     server.kill('SIGHUP');
-    await eventually(() => /configuration.*reloaded/i.test(log) || undefined, `a reload in ${log}`);
+    await eventually(() => /configuration.*reloaded/i.test(log()), `a reload in ${log()}`);
 
     const mine = readFileSync(config, 'utf8');
     inside('dpkg', '--install', '/tmp/fanwire.deb');
     assert.equal(readFileSync(config, 'utf8'), mine, 'an upgrade keeps the configuration');
     assert.equal((await publish()).result.offset, 2, 'and leaves the server alone until it is restarted');
-  } finally {
-    server.kill('SIGTERM');
-    await exit;
-  }
+  });
 
   run('systemd-analyze', 'verify', '--man=no', '--root', root, '/lib/systemd/system/fanwire.service');
   run('systemd-analyze', 'security', '--offline=true', '--threshold=15', path.join(root, 'lib/systemd/system/fanwire.service'));
@@ -165,18 +184,114 @@ test('the package on a clean Debian: install, publish, reload, upgrade, purge', 
   assert.equal(readFileSync(path.join(root, 'etc/passwd'), 'utf8').includes('fanwire'), false);
 });
 
-test('a package that does not fit on the disk leaves the old one working', () => {
-  const root = path.join(folder, 'debian');
-  run('chroot', root, 'true');
+test('a package that does not fit on the disk leaves the old one working', (t) => {
+  const root = path.join(folder, 'bookworm');
   cpSync(find('_amd64.deb'), path.join(root, 'opt/fanwire.deb'));
   run('chroot', root, 'dpkg', '--install', '/opt/fanwire.deb');
-  const program = path.join(root, 'usr/bin/fanwire');
-  const old = readFileSync(program);
-  // A process may write files of at most 1 MB: what a full disk does to dpkg.
-  const full = spawnSync('sh', ['-c', `ulimit -f 1024; trap '' XFSZ; exec chroot ${root} dpkg --install /opt/fanwire.deb`], { encoding: 'utf8' });
-  assert.notEqual(full.status, 0, full.stdout + full.stderr);
-  assert.ok(readFileSync(program).equals(old), 'the program is the old one');
+  // The folder of programs on a file system of its own, with 1 MB left.
+  const programs = path.join(root, 'usr/bin');
+  const copy = `${programs}.copy`;
+  run('cp', '--archive', programs, copy);
+  const used = Number(run('du', '--summarize', '--block-size=1M', copy).split('\t')[0]);
+  run('mount', '-t', 'tmpfs', '-o', `size=${used + 1}M`, 'tmpfs', programs);
+  t.after(() => {
+    run('umount', programs);
+    rmSync(copy, { recursive: true });
+  });
+  run('cp', '--archive', `${copy}/.`, programs);
+  const old = readFileSync(path.join(programs, 'fanwire'));
+  const full = spawnSync('chroot', [root, 'dpkg', '--install', '/opt/fanwire.deb'], { encoding: 'utf8' });
+  assert.notEqual(full.status, 0, full.stdout);
+  assert.match(full.stderr, /No space left on device/);
+  assert.ok(readFileSync(path.join(programs, 'fanwire')).equals(old), 'the program is the old one');
   assert.match(run('chroot', root, 'fanwire', 'version'), /^fanwire /);
+  assert.deepEqual(readdirSync(programs).filter((name) => name.includes('dpkg')), readdirSync(copy).filter((name) => name.includes('dpkg')));
+});
+
+test('an upgrade with an old key, a port that is taken, a value that is wrong: installed, and said', async (t) => {
+  const root = path.join(folder, 'bookworm');
+  const config = path.join(root, 'etc/fanwire/fanwire.yaml');
+  // In place of systemd, which is not process 1 here: a restart is the unit's command, for two seconds.
+  mkdirSync(path.join(root, 'run/systemd/system'), { recursive: true });
+  const systemctl = path.join(root, 'usr/local/bin/systemctl');
+  writeFileSync(systemctl, `#!/bin/sh
+echo "$*" >> /tmp/asked
+[ "$1" != restart ] || { timeout 2 fanwire serve --config /etc/fanwire/fanwire.yaml; [ $? = 124 ]; }
+`);
+  chmodSync(systemctl, 0o755);
+  const asked = path.join(root, 'tmp/asked');
+  const text = readFileSync(config, 'utf8');
+  t.after(() => writeFileSync(config, text));
+  const upgrade = (lines) => {
+    writeFileSync(config, `${text}${lines}\n`);
+    rmSync(asked, { force: true });
+    const { status, stdout, stderr } = spawnSync('chroot', [root, 'dpkg', '--install', '/opt/fanwire.deb'], { encoding: 'utf8' });
+    assert.equal(status, 0, stderr);
+    assert.match(run('chroot', root, 'dpkg', '--status', 'fanwire'), /^Status: install ok installed$/m);
+    return { said: stdout + stderr, asked: new Set(readFileSync(asked, 'utf8').trim().split('\n')) };
+  };
+  const address = `http_server: { address: 127.0.0.1, port: ${await freePort()} }`;
+
+  const old = upgrade(`${address}\nengine: { redis: { feed_connections: 2 } }`);
+  assert.match(old.said, /engine\.redis\.feed_connections.*engine\.redis\.pubsub_connections/);
+  assert.deepEqual([...old.asked], ['daemon-reload', 'restart fanwire.service']);
+  assert.doesNotMatch(old.said, /did not start/);
+
+  const listener = createServer().listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const { port } = listener.address();
+  const taken = upgrade(`http_server: { address: 127.0.0.1, port: ${port} }`);
+  listener.close();
+  assert.match(taken.said, new RegExp(`http_server.*127\\.0\\.0\\.1:${port}|127\\.0\\.0\\.1:${port}.*http_server`));
+  assert.match(taken.said, /the server did not start: systemctl status fanwire/);
+
+  const wrong = upgrade('http_server: { port: many }');
+  assert.match(wrong.said, /http_server\.port is "many"[^]*was not restarted: mend the file/);
+  assert.deepEqual([...wrong.asked], ['daemon-reload']);
+});
+
+test('Debian 11 takes the package and runs the program', async () => {
+  const root = cleanDebian('bullseye');
+  cpSync(find('_amd64.deb'), path.join(root, 'opt/fanwire.deb'));
+  run('chroot', root, 'dpkg', '--install', '/opt/fanwire.deb');
+  const config = path.join(root, 'etc/fanwire/fanwire.yaml');
+  await serving(['--userspec=fanwire:fanwire', root, '/usr/bin/fanwire'], config, async ({ publish }) => {
+    assert.equal((await publish()).result.offset, 1);
+  });
+});
+
+const noBuildah = spawnSync('buildah', ['--version']).error && 'needs buildah';
+test('the image: program and authorities, no shell, no root, a health check that answers', { skip: noBuildah }, async () => {
+  const context = path.join(folder, 'context');
+  mkdirSync(path.join(context, 'etc/ssl/certs'), { recursive: true });
+  for (const [from, to] of [[path.join(unpacked('amd64'), 'fanwire'), 'fanwire'], [AUTHORITIES, AUTHORITIES]]) cpSync(from, path.join(context, to));
+  // The last stage: what the first one compiles is there.
+  const dockerfile = readFileSync(new URL('../../../deploy/Dockerfile', import.meta.url), 'utf8');
+  writeFileSync(path.join(context, 'Dockerfile'), dockerfile.slice(dockerfile.indexOf('\nFROM scratch')));
+  const store = ['--root', path.join(folder, 'images'), '--runroot', path.join(folder, 'images-run'), '--storage-driver', 'vfs'];
+  const buildah = (...words) => run('buildah', ...store, ...words).trim();
+  buildah('build', '--isolation', 'chroot', '--format', 'docker', '--build-context', `build=${context}`, '--tag', 'fanwire', context);
+  const { User, Env, Entrypoint, Cmd, Healthcheck } = JSON.parse(buildah('inspect', '--type', 'image', 'fanwire')).Docker.config;
+  const root = buildah('mount', buildah('from', '--pull-never', 'fanwire'));
+  assert.deepEqual(run('find', root, '-type', 'f', '-printf', '/%P\n').trim().split('\n').sort(), [AUTHORITIES, '/usr/bin/fanwire']);
+  assert.notEqual(spawnSync('chroot', [root, 'sh', '-c', 'true']).status, 0, 'a shell');
+
+  // What is mounted there.
+  const config = path.join(root, 'etc/fanwire/fanwire.yaml');
+  mkdirSync(path.dirname(config));
+  run('chroot', root, '/usr/bin/fanwire', 'init', '/etc/fanwire/fanwire.yaml');
+  chmodSync(config, 0o644);
+  assert.deepEqual([User, Env, ...Entrypoint, ...Cmd], ['65532:65532', ['PATH=/usr/bin'], 'fanwire', 'serve', '--config', '/etc/fanwire/fanwire.yaml']);
+  const inside = [`--userspec=${User}`, root, '/usr/bin/fanwire'];
+  await serving(inside, config, async ({ server, publish }) => {
+    assert.equal((await publish()).result.offset, 1);
+    assert.match(readFileSync(`/proc/${server.pid}/status`, 'utf8'), /^Uid:\t65532\t65532/m);
+    const [kind, name, ...words] = Healthcheck.Test;
+    assert.deepEqual([kind, name], ['CMD', 'fanwire']);
+    run('chroot', ...inside, ...words);
+  });
+  const [, , ...words] = Healthcheck.Test;
+  assert.equal(spawnSync('chroot', [...inside, ...words]).status, 1, 'without a server');
 });
 
 test('the RPM has the same program, its scripts, and needs no library', () => {

@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use super::Architecture;
 use super::tools::Tools;
+use super::{ARCHITECTURES, Architecture};
 use crate::House;
 use crate::command::{ask, cargo, must};
 
 /// The checkout that is built, and how.
 pub(super) struct Build<'a> {
-    house: &'a House,
-    tools: &'a Tools,
+    pub(super) house: &'a House,
+    pub(super) tools: Tools,
     pub(super) root: &'a Path,
     pub(super) version: String,
     /// Time of the commit, in seconds since 1970.
@@ -25,8 +25,9 @@ pub(super) struct Build<'a> {
 
 impl<'a> Build<'a> {
     /// # Errors
-    /// When cargo or git do not know the checkout.
-    pub(super) fn of(house: &'a House, tools: &'a Tools) -> Result<Self> {
+    /// When cargo or git do not know the checkout, or a tool cannot be had.
+    pub(super) fn of(house: &'a House) -> Result<Self> {
+        let tools = Tools::install(house)?;
         let metadata = cargo_metadata::MetadataCommand::new().no_deps().exec()?;
         let program = metadata.packages.iter().find(|package| package.name == "fanwire-cli");
         let version = program.context("no package fanwire-cli")?.version.to_string();
@@ -80,11 +81,12 @@ impl<'a> Build<'a> {
     pub(super) fn parts(&self, file: &Path) -> Result<()> {
         let mut cyclonedx = cargo(self.house);
         cyclonedx.args(["cyclonedx", "--format=json", "--spec-version=1.5", "--no-build-deps"]);
-        cyclonedx.args(["--override-filename=parts", "--manifest-path"]);
-        cyclonedx.arg(self.root.join("crates/cli/Cargo.toml"));
+        cyclonedx.args(["--override-filename=parts", "--target", ARCHITECTURES[0].target]);
+        cyclonedx.arg("--manifest-path").arg(self.root.join("crates/cli/Cargo.toml"));
         cyclonedx.env("SOURCE_DATE_EPOCH", &self.date);
         must(self.tools.in_path(&mut cyclonedx)?)?;
-        fs::copy(self.root.join("crates/cli/parts.json"), file).context("the list of parts")?;
+        let parts = fs::read_to_string(self.root.join("crates/cli/parts.json"))?;
+        fs::write(file, parts.replace(&*self.root.to_string_lossy(), "/fanwire"))?;
         // It leaves one next to each manifest of the workspace.
         let metadata = cargo_metadata::MetadataCommand::new().no_deps().exec()?;
         for package in metadata.packages {

@@ -14,10 +14,12 @@ use crate::{House, dist, machine, site};
 
 /// Makes a release, installs it on a clean Debian, and starts the one for AArch64 under qemu.
 pub(super) fn packages(house: &House) -> Result<Tally> {
-    let packages = dist::make(house, &[])?;
+    let release = dist::Release::build(house, &[])?;
+    let (packages, again) = (release.pack("packages")?, release.pack("packages-again")?);
     let mut test = Command::new(machine::node()?);
     test.args(["--test", "--test-reporter=spec", "packages/packages.test.js"]);
     test.current_dir(interop(house)).env("FANWIRE_PACKAGES", packages);
+    test.env("FANWIRE_PACKAGES_AGAIN", again);
     Ok(Tally::of_node(&watch(&mut test)?))
 }
 

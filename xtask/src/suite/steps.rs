@@ -316,7 +316,7 @@ fn node_suite(house: &House, folder: &str) -> Result<Tally> {
     node.args(files).current_dir(interop(house)).env("FANWIRE", server(house)?);
     node.env("FANWIRE_DELTAS", deltas(house));
     node.env("FANWIRE_PYTHON", environment(house).join("bin/python"));
-    node.envs(house.at_length.then_some(("FANWIRE_ROLLOUT", "5000")));
+    node.envs(AT_LENGTH.into_iter().filter(|_| house.at_length));
     if folder == "browser" {
         node.env("CHROMIUM", machine::chromium()?);
         node.env("FANWIRE_WORLD", built(house, "debug/world")?);
@@ -360,6 +360,12 @@ fn go_clients(house: &House) -> PathBuf {
     house.target.join("interop/go")
 }
 
+/// Sizes of tests with `--all`.
+const AT_LENGTH: [(&str, &str); 3] = [
+    ("FANWIRE_ROLLOUT", "5000"),
+    ("FANWIRE_RESUME_CLIENTS", "1000"),
+    ("FANWIRE_RESUME_SECONDS", "60"),
+];
 /// The longest that a file of tests may take on a machine that is busy; the longest takes half a minute.
 const FILE_MS_MAX: u32 = 600_000;
 const FILES_AT_ONCE: u32 = 3;

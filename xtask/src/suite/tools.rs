@@ -168,6 +168,13 @@ const TOOLS: &[Tool] = &[
         used_by: &[],
     },
     Tool {
+        name: "buildah",
+        package: "buildah",
+        find: || machine::program(&["buildah"]).map(drop),
+        needed_by: &[],
+        used_by: &["packages"],
+    },
+    Tool {
         name: "rpm",
         package: "rpm",
         find: || machine::program(&["rpm"]).map(drop),

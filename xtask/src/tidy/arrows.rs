@@ -99,12 +99,12 @@ const CRATES: &[CrateRule] = &[
     CrateRule { name: "fanwire-area", level: 0, may_use: &[] },
     CrateRule { name: "fanwire-deflate", level: 0, may_use: &[] },
     CrateRule { name: "fanwire-load", level: 0, may_use: &[] },
-    CrateRule { name: "fanwire-profile", level: 0, may_use: &[] },
     CrateRule { name: "fanwire-protocol", level: 0, may_use: &[] },
     CrateRule { name: "fanwire-recorder", level: 0, may_use: &[] },
     CrateRule { name: "fanwire-telemetry", level: 0, may_use: &[] },
     CrateRule { name: "fanwire-auth", level: 1, may_use: &[] },
     CrateRule { name: "fanwire-broker", level: 1, may_use: &["fanwire-protocol"] },
+    CrateRule { name: "fanwire-profile", level: 1, may_use: &["fanwire-telemetry"] },
     CrateRule { name: "fanwire-room", level: 1, may_use: &["fanwire-area"] },
     CrateRule { name: "fanwire-tune", level: 1, may_use: &["fanwire-deflate", "fanwire-protocol"] },
     CrateRule { name: "fanwire-ws", level: 1, may_use: &["fanwire-deflate"] },
@@ -114,13 +114,25 @@ const CRATES: &[CrateRule] = &[
         may_use: &["fanwire-auth", "fanwire-broker", "fanwire-protocol"],
     },
     CrateRule {
-        name: "fanwire-node",
+        name: "fanwire-policy",
         level: 3,
         may_use: &[
             "fanwire-area",
             "fanwire-auth",
             "fanwire-broker",
             "fanwire-cluster",
+            "fanwire-protocol",
+        ],
+    },
+    CrateRule {
+        name: "fanwire-node",
+        level: 4,
+        may_use: &[
+            "fanwire-area",
+            "fanwire-auth",
+            "fanwire-broker",
+            "fanwire-cluster",
+            "fanwire-policy",
             "fanwire-protocol",
             "fanwire-recorder",
             "fanwire-telemetry",
@@ -133,17 +145,17 @@ const CRATES: &[CrateRule] = &[
     },
     CrateRule {
         name: "fanwire-api",
-        level: 4,
+        level: 5,
         may_use: &["fanwire-auth", "fanwire-node", "fanwire-broker", "fanwire-telemetry"],
     },
     CrateRule {
         name: "fanwire-brokers",
-        level: 4,
+        level: 5,
         may_use: &["fanwire-broker", "fanwire-node", "fanwire-protocol", "fanwire-telemetry"],
     },
     CrateRule {
         name: "fanwire-fanout",
-        level: 4,
+        level: 5,
         may_use: &[
             "fanwire-auth",
             "fanwire-node",
@@ -157,19 +169,25 @@ const CRATES: &[CrateRule] = &[
     },
     CrateRule {
         name: "fanwire-config",
-        level: 5,
+        level: 6,
         may_use: &[
             "fanwire-auth",
             "fanwire-api",
+            "fanwire-broker",
             "fanwire-brokers",
-            "fanwire-node",
             "fanwire-deflate",
+            "fanwire-policy",
+            "fanwire-protocol",
         ],
     },
-    CrateRule { name: "fanwire-tls", level: 6, may_use: &["fanwire-config", "fanwire-telemetry"] },
+    CrateRule {
+        name: "fanwire-tls",
+        level: 7,
+        may_use: &["fanwire-auth", "fanwire-config", "fanwire-telemetry"],
+    },
     CrateRule {
         name: "fanwire-edge",
-        level: 7,
+        level: 8,
         may_use: &[
             "fanwire-config",
             "fanwire-fanout",
@@ -183,7 +201,7 @@ const CRATES: &[CrateRule] = &[
     },
     CrateRule {
         name: "fanwire-consumers",
-        level: 7,
+        level: 8,
         may_use: &[
             "fanwire-api",
             "fanwire-broker",
@@ -196,7 +214,7 @@ const CRATES: &[CrateRule] = &[
     },
     CrateRule {
         name: "fanwire-durable",
-        level: 7,
+        level: 8,
         may_use: &[
             "fanwire-api",
             "fanwire-auth",
@@ -207,7 +225,7 @@ const CRATES: &[CrateRule] = &[
     },
     CrateRule {
         name: "fanwire-events",
-        level: 7,
+        level: 8,
         may_use: &[
             "fanwire-brokers",
             "fanwire-config",
@@ -218,7 +236,7 @@ const CRATES: &[CrateRule] = &[
     },
     CrateRule {
         name: "fanwire-proxy",
-        level: 7,
+        level: 8,
         may_use: &[
             "fanwire-auth",
             "fanwire-broker",
@@ -232,7 +250,7 @@ const CRATES: &[CrateRule] = &[
     },
     CrateRule {
         name: "fanwire",
-        level: 8,
+        level: 9,
         may_use: &[
             "fanwire-api",
             "fanwire-area",
@@ -248,6 +266,7 @@ const CRATES: &[CrateRule] = &[
             "fanwire-events",
             "fanwire-fanout",
             "fanwire-node",
+            "fanwire-policy",
             "fanwire-profile",
             "fanwire-protocol",
             "fanwire-proxy",
@@ -260,7 +279,7 @@ const CRATES: &[CrateRule] = &[
     },
     CrateRule {
         name: "fanwire-cli",
-        level: 9,
+        level: 10,
         may_use: &[
             "fanwire",
             "fanwire-api",
@@ -273,10 +292,10 @@ const CRATES: &[CrateRule] = &[
             "fanwire-tune",
         ],
     },
-    CrateRule { name: "fanwire-example-world", level: 9, may_use: &["fanwire"] },
+    CrateRule { name: "fanwire-example-world", level: 10, may_use: &["fanwire"] },
     CrateRule {
         name: "fanwire-bench",
-        level: 9,
+        level: 10,
         may_use: &[
             "fanwire-load",
             "fanwire",

@@ -5,7 +5,6 @@
 
 use std::fmt;
 
-use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt as _};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -92,28 +91,20 @@ impl Api {
 }
 
 /// Runs one command; 104 for a batch inside a batch, 111 when the replies before it are too large.
-fn reply<'a>(
-    api: &'a Api,
-    command: Result<Command, ApiError>,
-    budget: &'a ReplyBudget,
-) -> BoxFuture<'a, Reply> {
-    Box::pin(async move {
-        let reads = command.as_ref().is_ok_and(Command::is_read);
-        let admitted = if reads { budget.admit_read() } else { Ok(()) };
-        let outcome = match admitted.and(command) {
-            Ok(Command::Batch(_)) => {
-                Err(ApiError::NOT_FOUND.because("a batch cannot contain a batch"))
-            }
-            Ok(command) => api.run(command).await,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = &outcome {
-            api.log_error("batch", error, Named::default, None, "");
-        }
-        let reply = outcome.map_or_else(|error| Reply::Error { error }, Reply::Outcome);
-        budget.hold(if reads { json_bytes(&reply) } else { 0 });
-        reply
-    })
+async fn reply(api: &Api, command: Result<Command, ApiError>, budget: &ReplyBudget) -> Reply {
+    let reads = command.as_ref().is_ok_and(Command::is_read);
+    let admitted = if reads { budget.admit_read() } else { Ok(()) };
+    let outcome = match admitted.and(command) {
+        Ok(Command::Batch(_)) => Err(ApiError::NOT_FOUND.because("a batch cannot contain a batch")),
+        Ok(command) => api.run(command).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = &outcome {
+        api.log_error("batch", error, Named::default, None, "");
+    }
+    let reply = outcome.map_or_else(|error| Reply::Error { error }, Reply::Outcome);
+    budget.hold(if reads { json_bytes(&reply) } else { 0 });
+    reply
 }
 
 fn items<'de, D: Deserializer<'de>>(

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use fanwire_api::{ApiOptions, BATCH_COMMANDS_MAX, BROADCAST_CHANNELS_MAX};
-use fanwire_node::{Meters, Node, Reading, ReadingKind};
+use fanwire_node::{Meters, Node};
+use fanwire_telemetry::{Reading, ReadingKind};
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, Harness, KEY, node_options, ok, plain};

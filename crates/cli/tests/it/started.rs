@@ -102,6 +102,18 @@ fn the_nodes_of_the_compose_file_are_one_chat() {
     let [first, second] = <[Process; 2]>::try_from(started).ok().expect("two nodes");
     chat([&first, &second], &Secrets::of(&variables));
 
+    for (node, (name, service)) in [&first, &second].into_iter().zip(nodes(&compose)) {
+        let (_, port) = node.address.rsplit_once(':').expect("a port");
+        let mut health = fanwire();
+        for word in &of_image("    CMD ")[1..] {
+            let place = |_: &str| format!("{}/{name}.yaml", folder.path());
+            health.arg(mounted(word, service, place));
+        }
+        let asked = health.envs(&variables).env("FANWIRE_HTTP_SERVER_PORT", port);
+        let answer = asked.output().expect("it runs");
+        assert!(answer.status.success(), "{answer:?}");
+    }
+
     let balancer = text("haproxy.cfg");
     let check = balancer.lines().find_map(|line| line.trim().strip_prefix("option httpchk "));
     let (method, path) = check.and_then(|check| check.split_once(' ')).expect("a check");
@@ -247,13 +259,15 @@ fn interpolated(text: &str, operator: &Variables) -> String {
 
 /// The arguments with which the image calls the binary.
 fn image_command() -> Vec<String> {
+    assert_eq!(of_image("ENTRYPOINT "), ["fanwire"]);
+    of_image("CMD ")
+}
+
+/// The words of an instruction of the image, which has the exec form.
+fn of_image(key: &str) -> Vec<String> {
     let image = text("Dockerfile");
-    let list = |key: &str| {
-        let row = image.lines().find_map(|line| line.strip_prefix(key));
-        texts(&serde_json::from_str(row.expect(key)).expect("the exec form"))
-    };
-    assert_eq!(list("ENTRYPOINT "), ["fanwire"]);
-    list("CMD ")
+    let row = image.lines().find_map(|line| line.strip_prefix(key));
+    texts(&serde_json::from_str(row.expect(key)).expect("the exec form"))
 }
 
 fn texts(list: &Value) -> Vec<String> {

@@ -1,12 +1,12 @@
 //! Rows of `channel.*` and of one namespace: syntax of names, and permissions of clients.
 //! In: nothing → out: `CHANNEL`, rows that set `Config`, and `NAMESPACE`, rows that set a `Namespace`.
 //! Uses the kinds of `keys`. Never: lists of namespaces as such (`settings`).
-//! Change a default or a sentence here; the effects live in `fanwire_node::channel`.
+//! Change a default or a sentence here; the effects live in `fanwire_policy::channel`.
 
 use std::time::Duration;
 
-use fanwire_node::broker::DeliveryClass;
-use fanwire_node::options::{
+use fanwire_broker::DeliveryClass;
+use fanwire_policy::options::{
     CompressionPolicy, DataFormat, Namespace, RecoveryMode, SubscriptionType,
 };
 

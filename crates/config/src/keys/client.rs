@@ -1,7 +1,7 @@
 //! Rows of `client.*`, `rpc.*` and `user_status.*` but for sections of proxies: connections, their credentials and limits.
 //! In: nothing → out: `CLIENT`, rows that set fields of `Config`.
 //! Uses the kinds of `keys`. Never: what a channel allows (`keys::channel`).
-//! Change a default, a limit or a sentence here; the effects live in `fanwire_node`.
+//! Change a default, a limit or a sentence here; the effects live in `fanwire_policy` and `fanwire_node`.
 
 use std::time::Duration;
 

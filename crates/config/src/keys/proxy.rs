@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use fanwire_node::options::ProxyChoice;
+use fanwire_policy::options::ProxyChoice;
 use serde_json::Value as Json;
 
 use super::{DAY, LIST, SECRET, SWITCH, TEXT, duration, integer};

@@ -1,11 +1,11 @@
 //! Subjects whose events are logged: addresses that are some, and not too many.
 //! In: a filled `Config` → out: remarks.
 //! Uses values only. Never: looks a name up.
-//! What is logged lives in `fanwire_node`.
+//! What is logged lives in `node`.
 
 use std::net::IpAddr;
 
-use fanwire_node::SUBJECTS_MAX;
+use fanwire_policy::options::SUBJECTS_MAX;
 
 use super::{Config, Remark, Severity};
 

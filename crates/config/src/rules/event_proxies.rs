@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use fanwire_node::options::{Namespace, ProxyChoice};
+use fanwire_policy::options::{Namespace, ProxyChoice};
 
 use super::{Config, Severity};
 use crate::ProxyOptions;

@@ -1,9 +1,9 @@
 //! Options of namespaces that no client can use, for example presence without a permission to ask for it.
 //! In: a filled `Config` → out: a severity, the full key and a sentence for each.
 //! Uses the permissions of namespaces. Never: a channel, a client.
-//! `node::channel::permission` checks a command; a combination of options without effect is added here.
+//! `policy::channel::permission` checks a command; a combination of options without effect is added here.
 
-use fanwire_node::options::Namespace;
+use fanwire_policy::options::Namespace;
 
 use super::{Config, Severity};
 use crate::EngineKind;

@@ -1,6 +1,6 @@
 //! Statuses that unidirectional streams answer refused connects with: they must exist, as must the codes.
 //! In: a filled `Config` → out: a remark for each that does not.
-//! Uses nothing. Never: codes of disconnects, which `fanwire_node` checks.
+//! Uses nothing. Never: codes of disconnects, which `fanwire_policy` checks.
 //! The range of statuses is changed here.
 
 use super::{Config, Remark, Severity};

@@ -284,3 +284,15 @@ fn letter_case_of_keys_in_a_file_does_not_count() {
     assert!(config.node.channel.namespaces[0].presence, "{findings:?}");
     assert_eq!(config.node.channel.namespaces[0].name, "chat");
 }
+
+#[test]
+fn a_key_of_the_version_before_is_obeyed_and_its_new_name_wins() {
+    let (old, new) =
+        (("engine.redis.feed_connections", "3"), ("engine.redis.pubsub_connections", "4"));
+    let (one, findings) = run(None, &[], &[old]).expect("it starts");
+    assert_eq!(one.engine.redis.pubsub_connections, 3);
+    let line = "flag --engine.redis.feed_connections: engine.redis.feed_connections was renamed to \
+                engine.redis.pubsub_connections";
+    assert!(findings.iter().any(|found| found.to_string() == line), "{findings:?}");
+    assert_eq!(config(None, &[], &[new, old]).engine.redis.pubsub_connections, 4);
+}

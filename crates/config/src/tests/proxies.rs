@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use fanwire_node::options::ProxyChoice;
+use fanwire_policy::options::ProxyChoice;
 use serde_json::{Value as Json, json};
 
 use super::super::{

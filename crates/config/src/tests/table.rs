@@ -3,7 +3,7 @@
 //! Uses the tables and the node's own defaults. Never: single findings.
 //! A rule that every row has to follow is a test here.
 
-use fanwire_node::options::Options;
+use fanwire_policy::options::Options;
 
 use super::super::catalog::{consumers, find, is_section, names};
 use super::super::{Config, Kind, entries};

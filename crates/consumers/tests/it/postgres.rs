@@ -265,14 +265,21 @@ async fn a_start_that_cannot_succeed_names_consumer_and_key() {
     }
 }
 
-/// `FANWIRE_LAG=1000 cargo test -p fanwire-consumers --release -- lag --nocapture` prints how late 10 s of so many rows per second are.
+/// `FANWIRE_LAG=1000 cargo test -p fanwire-consumers --release -- lag --nocapture` prints how late 10 s of so many rows per second
+/// are, and the CPU of the consumer for each.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_lag_of_rows_with_notifications_is_short() {
     let rate: usize =
         std::env::var("FANWIRE_LAG").ok().and_then(|it| it.parse().ok()).unwrap_or(200);
     let (server, client) = outbox().await;
     let api = api();
-    let consumers = start(&consumer(&server, 1), &api).await;
+    // Threads of its own, whose CPU is read below.
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(1).thread_name(THREAD).enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let (options, its_api) = (consumer(&server, 1), api.clone());
+    let starting = runtime.spawn(async move { start(&options, &its_api).await });
+    let consumers = starting.await.expect("it starts");
     let (seconds, mut ticks) = (
         if rate > 200 { 10 } else { 1 },
         tokio::time::interval(Duration::from_secs(1) / rate as u32),
@@ -304,14 +311,30 @@ async fn the_lag_of_rows_with_notifications_is_short() {
     lags.sort_by(f64::total_cmp);
     let at = |share: f64| lags[((lags.len() - 1) as f64 * share) as usize] * 1000.0;
     println!(
-        "{} rows at {rate}/s: p50 {:.1} ms, p99 {:.1} ms, max {:.1} ms",
+        "{} rows at {rate}/s: p50 {:.1} ms, p99 {:.1} ms, max {:.1} ms; CPU {:.0} µs each",
         lags.len(),
         at(0.5),
         at(0.99),
-        at(1.0)
+        at(1.0),
+        cpu_us(THREAD) / lags.len() as f64
     );
     assert!(stats(&consumers).errors == 0 && lags.len() >= rate * seconds);
+    runtime.shutdown_background();
 }
+
+/// CPU time of the threads of a name in µs (schedstat of Linux).
+fn cpu_us(thread: &str) -> f64 {
+    let threads = std::fs::read_dir("/proc/self/task").expect("a list of threads").flatten();
+    let times = threads.map(|it| it.path()).filter_map(|path| {
+        let name = std::fs::read_to_string(path.join("comm")).ok()?;
+        let times = std::fs::read_to_string(path.join("schedstat")).ok()?;
+        let first = times.split(' ').next()?.parse::<f64>().ok()?;
+        (name.trim_end() == thread).then_some(first / 1e3)
+    });
+    times.sum()
+}
+
+const THREAD: &str = "its_consumer";
 
 /// The data of publications behind an offset.
 async fn publications_from(api: &Api, offset: u64) -> Vec<f64> {

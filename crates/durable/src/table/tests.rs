@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use fanwire_broker::Position;
 use parking_lot::Mutex;
-use tokio::sync::Notify;
 
 use super::{LOOKS_MAX, NotAdded, StreamEntry, StreamTable};
 use crate::lifetime::StreamLifetime;
@@ -17,7 +16,8 @@ fn entry(channel: &str) -> Arc<StreamEntry> {
     let lifetime = StreamLifetime::Unlimited;
     let config = StreamConfig { content_type: String::new(), lifetime, is_closed: false };
     let state = Mutex::new(StreamState::new(config, Position::default(), 0));
-    Arc::new(StreamEntry { channel: channel.into(), state, changed: Notify::new() })
+    let (changed, published_ms) = Default::default();
+    Arc::new(StreamEntry { channel: channel.into(), state, changed, published_ms })
 }
 
 #[test]

@@ -5,8 +5,9 @@
 
 use std::time::Duration;
 
-use super::{Engine, redis_options};
 use fanwire_config::{Config, EngineKind};
+
+use super::{Engine, redis_options};
 
 fn config(change: impl FnOnce(&mut Config)) -> Config {
     let mut config = Config::default();

@@ -20,16 +20,12 @@ use fanwire_durable::DurableStreams;
 use fanwire_edge::{ClientParts, ClientRoutes, PlainRequests, TrustedProxies, UniGrpcService};
 use fanwire_fanout::Shards;
 use fanwire_proxy::{CircuitState, EventProxies};
-use fanwire_telemetry::LogThrottle;
+use fanwire_telemetry::{LogThrottle, TextFormat};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::{admin, api_service::ApiService, debug, root_service::RootService};
-use crate::{
-    engine::Engine,
-    metrics::{Metrics, TextFormat},
-    readiness::Readiness,
-};
+use super::{admin, api_service::ApiService, root_service::RootService};
+use crate::{engine::Engine, metrics::Metrics, readiness::Readiness};
 
 /// The parts of a server that handlers use.
 pub(crate) struct Parts {
@@ -158,7 +154,7 @@ fn pages(config: &Config, parts: &Parts) -> Router {
             router.route(&config.prometheus.handler_prefix, get(prometheus).with_state(metrics));
     }
     if config.debug.enabled {
-        router = router.merge(debug::routes(&config.debug.handler_prefix));
+        router = router.merge(fanwire_profile::routes(&config.debug.handler_prefix));
     }
     if config.swagger.enabled {
         let document = Bytes::from(config.http_api.api.openapi());

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::writer::MetricsWriter;
+use fanwire_telemetry::MetricsWriter;
 use fanwire_tls::{Certificates, NameStats};
 
 pub(super) fn write(certificates: &Certificates, writer: &mut impl MetricsWriter) -> fmt::Result {

@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use super::writer::{Labels, MetricsWriter};
 use fanwire_fanout::{Contexts, DeliveryKind, NamespaceCounters};
+use fanwire_telemetry::{Labels, MetricsWriter};
 
 pub(super) fn write(
     contexts: &Contexts,

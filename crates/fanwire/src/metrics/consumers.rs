@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use super::writer::MetricsWriter;
 use fanwire_consumers::{ConsumerMonitor, ConsumerStats};
+use fanwire_telemetry::MetricsWriter;
 
 pub(super) fn write(consumers: &ConsumerMonitor, writer: &mut impl MetricsWriter) -> fmt::Result {
     let stats = consumers.stats();

@@ -6,11 +6,9 @@
 use std::{fmt, sync::Arc};
 
 use fanwire_fanout::BacklogCounters;
+use fanwire_telemetry::{Labels, MetricsWriter};
 
-use super::{
-    shard::{HistogramSum, histogram},
-    writer::{Labels, MetricsWriter},
-};
+use super::shard::{HistogramSum, histogram};
 
 pub(super) fn write(
     shards: &[Arc<[BacklogCounters]>],

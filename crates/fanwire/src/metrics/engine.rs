@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use fanwire_brokers::redis::Health;
 use fanwire_node::Node;
+use fanwire_telemetry::MetricsWriter;
 
-use super::writer::MetricsWriter;
 use crate::engine::Engine;
 
 pub(super) fn write(engine: &Engine, node: &Node, writer: &mut impl MetricsWriter) -> fmt::Result {

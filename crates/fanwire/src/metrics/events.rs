@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use super::writer::MetricsWriter;
 use fanwire_events::{EventStats, Events};
+use fanwire_telemetry::MetricsWriter;
 
 pub(super) fn write(events: &Events, writer: &mut impl MetricsWriter) -> fmt::Result {
     let EventStats { sent, lost, waiting, failed_requests } = events.stats();

@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use super::writer::{Labels, MetricsWriter};
 use fanwire_proxy::{CallStats, CircuitState, DURATION_BOUNDS_US, EventProxies, ProxyStats};
+use fanwire_telemetry::{Labels, MetricsWriter};
 
 pub(super) fn write(proxies: &EventProxies, writer: &mut impl MetricsWriter) -> fmt::Result {
     let stats = proxies.stats();

@@ -9,7 +9,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::writer::MetricsWriter;
+use fanwire_telemetry::MetricsWriter;
 
 /// The last reload. Times are Unix seconds; 0 = never.
 #[derive(Debug, Default)]

@@ -5,10 +5,9 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{
-    shard::{HistogramSum, histogram},
-    writer::MetricsWriter,
-};
+use fanwire_telemetry::MetricsWriter;
+
+use super::shard::{HistogramSum, histogram};
 use crate::rooms::RoomTotals;
 
 pub(super) fn write(totals: &RoomTotals, writer: &mut impl MetricsWriter) -> fmt::Result {

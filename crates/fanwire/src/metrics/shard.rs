@@ -8,7 +8,7 @@ use std::fmt;
 use fanwire_fanout::Shards;
 use fanwire_shard::counters::{BOUNDS, Histogram, ShardCounters};
 
-use super::writer::{Labels, MetricsWriter};
+use fanwire_telemetry::{Labels, MetricsWriter};
 
 pub(super) fn write(shards: &Shards, writer: &mut impl MetricsWriter) -> fmt::Result {
     let all = || shards.counters().iter();

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::writer::MetricsWriter;
+use fanwire_telemetry::MetricsWriter;
 use fanwire_tls::{HandshakeCounts, ListenersTls};
 
 pub(super) fn write(

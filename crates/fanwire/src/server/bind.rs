@@ -8,12 +8,12 @@ use std::{
     net::{SocketAddr, TcpListener as StdListener},
 };
 
-use tokio::net::TcpListener;
-
-use crate::error::StartError;
 use fanwire_config::{AutocertOptions, Config, GrpcListenerOptions};
 use fanwire_edge::listener;
 use fanwire_tls::AcmeError;
+use tokio::net::TcpListener;
+
+use crate::error::StartError;
 
 /// A listener with its address.
 pub(super) struct Bound {

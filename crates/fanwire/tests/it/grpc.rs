@@ -75,6 +75,28 @@ async fn a_call_publishes_and_its_status_is_in_the_trailers() {
     server.shutdown().await;
 }
 
+#[tokio::test]
+async fn a_reload_changes_the_key() {
+    let mut config = Config::default();
+    let server = start(|used| {
+        with_grpc(used);
+        config.clone_from(used);
+    })
+    .await;
+    let publishes = async || {
+        let message = framed(b"\x0a\x01a\x12\x017");
+        headers_or_trailers(call(&server, PUBLISH, "application/grpc", message.into()).await).await
+    };
+    assert_eq!(publishes().await, "0");
+    config.grpc_api.key = "other".into();
+    server.reload(&config).expect("a good configuration");
+    assert_eq!(publishes().await, "16", "unauthenticated");
+    config.grpc_api.key = "key".into();
+    server.reload(&config).expect("a good configuration");
+    assert_eq!(publishes().await, "0");
+    server.shutdown().await;
+}
+
 async fn headers_or_trailers(response: Response<Incoming>) -> String {
     match response.headers().get("grpc-status") {
         Some(status) => status.to_str().expect("text").to_owned(),

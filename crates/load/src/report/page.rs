@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use super::plot::{Series, by_percentile, over_time};
 use super::{Ending, Report, grouped};
-use crate::record::{Second, milliseconds};
+use crate::record::Second;
 
 impl Report {
     /// The page.
@@ -75,6 +75,22 @@ impl Report {
         format!("<section class=\"cards\">{cards}</section>\n")
     }
 
+    /// Latency and CPU of two servers under the same plan, each as an SVG file: its name and its text.
+    pub fn compared(runs: [(&str, &Self); 2]) -> [(&'static str, String); 2] {
+        let [(one, first), (two, second)] = runs;
+        let latency =
+            by_percentile(&[(one, "one", first.histogram()), (two, "two", second.histogram())]);
+        let cpu = |name, class, report: &Self| {
+            let of = |second: &Second| second.server_cpu.unwrap_or(0.0) * 100.0;
+            Series { name, class, values: report.seconds.iter().map(of).collect() }
+        };
+        let cpu = over_time("%", &[cpu(one, "one", first), cpu(two, "two", second)]);
+        [("latency", latency), ("cpu", cpu)].map(|(name, svg)| {
+            let svg = svg.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"", 1);
+            (name, svg.replacen('>', &format!("><style>{STYLE}</style>"), 1))
+        })
+    }
+
     fn plots(&self) -> String {
         let of = |value: fn(&Second) -> f64| self.seconds.iter().map(value).collect();
         let one = |name, class, values| Series { name, class, values };
@@ -89,12 +105,11 @@ impl Report {
             over_time("1/s", &[one("deliveries", "one", of(|second| second.deliveries as f64))]);
         let published =
             over_time("1/s", &[one("publications", "two", of(|second| second.published as f64))]);
-        let quantiles = (0..=400).map(|step| 1.0 - 10f64.powf(-f64::from(step) / 100.0));
-        let points: Vec<(f64, f64)> = quantiles
-            .map(|quantile| (quantile, milliseconds(self.histogram().value_at_quantile(quantile))))
-            .collect();
         let mut plots = vec![
-            ("Latency by percentile, from the planned time", by_percentile("ms", &points)),
+            (
+                "Latency by percentile, from the planned time",
+                by_percentile(&[("arrival", "one", self.histogram())]),
+            ),
             ("Latency by second", latency),
             ("Deliveries", rates),
             ("Publications", published),
@@ -127,6 +142,6 @@ body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);
 .verdict{font-weight:600}.good{color:var(--good)}.bad{color:var(--bad)}.warn{color:var(--two)}\
 .cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(8rem,1fr));gap:.75rem;margin:1rem 0}\
 .cards div{background:var(--card);border-radius:8px;padding:.75rem}.cards b{display:block;font-size:1.4rem}.cards span{color:var(--soft)}\
-figure{margin:1.5rem 0}figcaption{font-weight:600}svg{width:100%;height:auto}svg text{font-size:11px;fill:var(--soft)}\
+figure{margin:1.5rem 0}figcaption{font-weight:600}svg{width:100%;height:auto}svg text{font:11px system-ui,sans-serif;fill:var(--soft)}\
 .grid{stroke:var(--line)}polyline{fill:none;stroke-width:1.5}polyline.one{stroke:var(--one)}polyline.two{stroke:var(--two)}rect.one{fill:var(--one)}rect.two{fill:var(--two)}\
 pre{background:var(--card);border-radius:8px;padding:1rem;overflow-x:auto;font-size:13px}";

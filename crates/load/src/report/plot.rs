@@ -5,6 +5,10 @@
 
 use std::fmt::Write as _;
 
+use hdrhistogram::Histogram;
+
+use crate::record::milliseconds;
+
 /// A line of a plot: one value for each x; `class` gives its colour.
 pub(super) struct Series<'a> {
     pub(super) name: &'a str,
@@ -29,8 +33,8 @@ pub(super) fn over_time(unit: &str, series: &[Series<'_>]) -> String {
     draw(unit, &labels, &lines.collect::<Vec<_>>())
 }
 
-/// Values at percentiles: the x axis gives each further nine the same room.
-pub(super) fn by_percentile(unit: &str, points: &[(f64, f64)]) -> String {
+/// Latencies at percentiles: the x axis gives each further nine the same room.
+pub(super) fn by_percentile(runs: &[(&str, &str, &Histogram<u64>)]) -> String {
     let labels = ["0 %", "90 %", "99 %", "99.9 %", "99.99 %"];
     let labels: Vec<(f64, String)> = labels
         .iter()
@@ -38,8 +42,13 @@ pub(super) fn by_percentile(unit: &str, points: &[(f64, f64)]) -> String {
         .map(|(text, nines)| (f64::from(nines) / 4.0, (*text).to_owned()))
         .collect();
     let place = |quantile: f64| (-(1.0 - quantile).max(1e-4).log10() / 4.0).clamp(0.0, 1.0);
-    let points = points.iter().map(|(quantile, y)| (place(*quantile), *y)).collect();
-    draw(unit, &labels, &[("arrival", "one", points)])
+    let quantiles = || (0..=400).map(|step| 1.0 - 10f64.powf(-f64::from(step) / 100.0));
+    let line = |histogram: &Histogram<u64>| {
+        let at = |quantile| milliseconds(histogram.value_at_quantile(quantile));
+        quantiles().map(|quantile| (place(quantile), at(quantile))).collect()
+    };
+    let lines = runs.iter().map(|(name, class, histogram)| (*name, *class, line(histogram)));
+    draw("ms", &labels, &lines.collect::<Vec<_>>())
 }
 
 type PlotLine<'a> = (&'a str, &'a str, Vec<(f64, f64)>);

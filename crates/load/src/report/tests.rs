@@ -69,6 +69,27 @@ fn percentiles_are_of_all_parts_and_the_page_has_them() {
 }
 
 #[test]
+fn plots_of_two_runs_are_files_with_a_line_for_each() {
+    let (quick, slow) = ([1; 9], [50; 9]);
+    let [quick, slow] =
+        [quick, slow].map(|latencies| report(&latencies, 0, GroupCounts::default(), 0.1));
+    let plots = Report::compared([("ours", &quick), ("theirs", &slow)]);
+    assert_eq!(plots.each_ref().map(|(name, _)| *name), ["latency", "cpu"]);
+    for (_, svg) in &plots {
+        assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>"), "{svg}");
+        assert_eq!(svg.matches("<polyline").count(), 2, "{svg}");
+        assert!(svg.contains(">ours<") && svg.contains(">theirs<"), "{svg}");
+    }
+    // Lower values are further down.
+    let heights = plots[0].1.split("points=\"").skip(1);
+    let first: Vec<f64> = heights
+        .map(|points| points[..points.find(' ').expect("two points")].rsplit(',').next())
+        .map(|height| height.expect("a pair").parse().expect("a number"))
+        .collect();
+    assert!(first[0] > first[1], "{first:?}");
+}
+
+#[test]
 fn a_run_without_a_message_has_neither_a_verdict_nor_nonsense() {
     let report = report(&[], 0, GroupCounts::default(), 0.0);
     let (text, page) = (report.to_string(), report.html());

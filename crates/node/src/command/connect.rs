@@ -10,6 +10,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use fanwire_auth::ChannelGrant;
 use fanwire_broker::Position;
+use fanwire_policy::channel::{NamesOthers, SubscribeDecision, Who};
+use fanwire_policy::hooks::{ClientReport, CommandDecision, ConnectEvent, ConnectGrant};
+use fanwire_policy::recovery::ClaimedPosition;
 use fanwire_protocol::{
     ConnectRequest, ConnectResult, Disconnect, ErrorCode, SubscribeRequest, SubscribeResult,
 };
@@ -18,15 +21,12 @@ use super::credentials::{self, Credentials, Grants};
 use super::hook::HookDecision;
 use super::subscribe::{self, Finished, Progress, SubscribeParameters};
 use super::{CommandContext, CommandStep, StepResult};
-use crate::channel::{NamesOthers, SubscribeDecision, Who};
 use crate::encode_job::{Encoded, ReplySource};
 use crate::flight_log;
-use crate::hooks::{ClientReport, ConnectEvent, ConnectGrant, Decision};
 use crate::last_event_id::{self, Unresumed};
 use crate::pending::{
     ConnectTerms, PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility,
 };
-use crate::recovery::ClaimedPosition;
 use crate::refusal::Refusal;
 use crate::session::{CommandSource, Lifetime, NO_EXPIRY, SubscriptionGrant, random_id};
 
@@ -84,7 +84,7 @@ fn authenticate(
         name: request.name.clone(),
         version: request.version.clone(),
     };
-    context.ask(Some(hook), event, Decision::Connect, Decision::into_connect)
+    context.ask(Some(hook), event, CommandDecision::Connect, CommandDecision::into_connect)
 }
 
 /// Keeps the headers of the command that some proxy lists.

@@ -9,30 +9,30 @@ use std::time::Instant;
 use bytes::Bytes;
 use fanwire_auth::KeyLookup;
 use fanwire_broker::{Answer, Position};
+use fanwire_policy::NodeSettings;
+use fanwire_policy::channel::Who;
+use fanwire_policy::hooks::{CommandDecision, Rejection};
+use fanwire_policy::options::Namespace;
+use fanwire_policy::recovery::Unrecovered;
 use fanwire_protocol::{Disconnect, ErrorCode, Reply};
 use fanwire_telemetry::{RefusalEvent, excerpt};
 
 use crate::broadcast::Broadcast;
-use crate::channel::Who;
 use crate::counters::CommandKind;
 use crate::deadlines;
 use crate::encode_job::{EncodeJob, Encoded, ReplySource};
 use crate::flight_log;
-use crate::hooks::{Decision, Rejection};
 use crate::index::{MovedSubscription, SubscriptionIndex};
 use crate::last_event_id::Unresumed;
 use crate::node::Node;
 use crate::notice::Notice;
-use crate::options::Namespace;
 use crate::pending::{
     Awaited, AwaitedResult, Outcome, Part, PendingChannel, PendingSubscribe, Ticket,
 };
-use crate::recovery::Unrecovered;
 use crate::refusal::{Consequence, Refusal, Refused};
 use crate::session::{CommandSource, ConnectionKey, Phase, Session};
 use crate::session_effects;
 use crate::session_table::SessionTable;
-use crate::settings::NodeSettings;
 use crate::subscribers::CatchUp;
 
 /// The context of one command: its session, the node and the time. The session exists as long as the context.
@@ -47,7 +47,7 @@ pub(crate) struct CommandContext<'a> {
     /// The result of the key lookup, if the token has a published key that was available without waiting.
     pub(super) key_lookup: Option<KeyLookup>,
     /// The decision of a hook about this command, when it begins again.
-    pub(super) decision: Option<Result<Decision, Rejection>>,
+    pub(super) decision: Option<Result<CommandDecision, Rejection>>,
     /// `None` for a command of the server API.
     pub(crate) command: Option<CommandKind>,
     /// Work after the reply.
@@ -108,7 +108,7 @@ pub(super) enum CommandStep {
     /// A subscribe waits for its channels.
     Enter(Box<PendingSubscribe>),
     /// A hook decides; then the command begins again.
-    Ask(Answer<Decision, Rejection>),
+    Ask(Answer<CommandDecision, Rejection>),
 }
 
 impl CommandStep {

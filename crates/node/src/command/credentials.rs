@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
+use fanwire_auth::TokenId;
 use fanwire_auth::{ChannelGrant, ConnectionClaims, KeyLookup, SubscriptionClaims, TokenError};
 use fanwire_broker::Answer;
+use fanwire_policy::hooks::ConnectGrant;
 use fanwire_protocol::{Disconnect, ErrorCode, Request};
 
 use super::CommandContext;
 use crate::counters::TokenRefusal;
-use crate::hooks::ConnectGrant;
 use crate::refusal::Refusal;
-use crate::revocation::TokenId;
 use crate::session::ConnectionGrant;
 
 /// Server-side channels by name.

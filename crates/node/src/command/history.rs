@@ -3,10 +3,10 @@
 //! Uses: channel rules, the broker through the node. Never: subscriptions, except whether there is one.
 //! Change here: order of the checks and the length of a page. `broker/` reads streams, `encode_job.rs` makes the reply.
 
+use fanwire_policy::channel::may_read_history;
 use fanwire_protocol::{ErrorCode, HistoryRequest};
 
 use super::{CommandContext, CommandStep, StepResult, named};
-use crate::channel::may_read_history;
 use crate::encode_job::ReplySource;
 use crate::node::Page;
 use crate::refusal::Refusal;

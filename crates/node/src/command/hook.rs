@@ -4,15 +4,15 @@
 //! Change here: when a hook is asked again. `hooks.rs` has the values, `refusal.rs` the consequence of a rejection.
 
 use fanwire_broker::Answer;
+use fanwire_policy::hooks::{CommandDecision, Hook, Rejection};
 
 use super::CommandContext;
-use crate::hooks::{Decision, Hook, Rejection};
 use crate::refusal::Refusal;
 
 /// State of a hook's decision.
 pub(super) enum HookDecision<G> {
     /// The hook was asked: return [`CommandStep::Ask`](super::CommandStep::Ask), and the command begins again with the answer.
-    Pending(Answer<Decision, Rejection>),
+    Pending(Answer<CommandDecision, Rejection>),
     /// The hook decided; `None` when it did not, or when there is no hook.
     Made(Option<G>),
 }
@@ -26,8 +26,8 @@ impl CommandContext<'_> {
         &mut self,
         hook: Option<&Hook<E, G>>,
         event: impl FnOnce(&Self) -> E,
-        decision: fn(Option<G>) -> Decision,
-        granted: fn(Decision) -> Option<G>,
+        decision: fn(Option<G>) -> CommandDecision,
+        granted: fn(CommandDecision) -> Option<G>,
     ) -> Result<HookDecision<G>, Refusal> {
         let Some(hook) = hook else { return Ok(HookDecision::Made(None)) };
         match self.decision.take() {

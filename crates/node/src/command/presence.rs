@@ -3,10 +3,10 @@
 //! Uses: channel rules, presence through the node. Never: subscriptions, except whether there is one.
 //! Change here: order of the checks. `crate::presence` stores members, `encode_job.rs` makes the reply.
 
+use fanwire_policy::channel::may_see_presence;
 use fanwire_protocol::PresenceRequest;
 
 use super::{CommandContext, CommandStep, StepResult, named};
-use crate::channel::may_see_presence;
 use crate::encode_job::ReplySource;
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: PresenceRequest) -> StepResult {

@@ -4,10 +4,10 @@
 //! Change here: order of the checks. `crate::presence` stores members.
 
 use fanwire_broker::PresenceStats;
+use fanwire_policy::channel::may_see_presence;
 use fanwire_protocol::{PresenceStatsRequest, PresenceStatsResult, Reply};
 
 use super::{CommandContext, CommandStep, StepResult, named};
-use crate::channel::may_see_presence;
 
 pub(super) fn handle(
     context: &mut CommandContext<'_>,

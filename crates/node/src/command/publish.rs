@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 
 use fanwire_broker::PublishOptions;
+use fanwire_policy::InNamespace;
+use fanwire_policy::channel::{check_data, may_publish};
+use fanwire_policy::hooks::{CommandDecision, PublishEvent, PublishGrant};
 use fanwire_protocol::{ErrorCode, Publication, PublishRequest, PublishResult, Reply};
 
 use super::hook::HookDecision;
 use super::{CommandContext, CommandStep, StepResult, named};
-use crate::channel::{check_data, may_publish};
-use crate::hooks::{Decision, PublishEvent, PublishGrant};
-use crate::limits::InNamespace;
 use crate::pending::Outcome;
 use crate::refusal::Refusal;
 
@@ -40,7 +40,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
     };
     let hook = context.node.hooks().publish.as_ref().filter(|hook| hook.applies(choice));
     let (data, tags, options) =
-        match context.ask(hook, event, Decision::Publish, Decision::into_publish)? {
+        match context.ask(hook, event, CommandDecision::Publish, CommandDecision::into_publish)? {
             HookDecision::Pending(answer) => return Ok(CommandStep::Ask(answer)),
             HookDecision::Made(Some(PublishGrant::Processed)) => {
                 return Ok(CommandStep::Done(result()));

@@ -3,11 +3,11 @@
 //! Uses: options, the hook. Never: calls a backend.
 //! Change here: methods that the server answers itself.
 
+use fanwire_policy::hooks::{CommandDecision, RpcEvent};
 use fanwire_protocol::{ErrorCode, Reply, RpcRequest, RpcResult};
 
 use super::hook::HookDecision;
 use super::{CommandContext, CommandStep, StepResult};
-use crate::hooks::{Decision, RpcEvent};
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: RpcRequest) -> StepResult {
     let options = &context.settings.options.rpc;
@@ -26,7 +26,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: RpcRequest) -> S
         data: request.data,
     };
     let hook = context.node.hooks().rpc.as_ref().filter(|hook| hook.applies(choice));
-    match context.ask(hook, event, Decision::Rpc, Decision::into_rpc)? {
+    match context.ask(hook, event, CommandDecision::Rpc, CommandDecision::into_rpc)? {
         HookDecision::Pending(answer) => Ok(CommandStep::Ask(answer)),
         HookDecision::Made(Some(data)) => Ok(result(RpcResult { data })),
         HookDecision::Made(None) if options.ping || hook.is_some() => {

@@ -5,18 +5,18 @@
 
 use std::sync::Arc;
 
+use fanwire_cluster::{Renewal, ServerSubscribe, ServerSubscription};
+use fanwire_policy::options::RecoveryMode;
+use fanwire_policy::recovery::ClaimedPosition;
 use fanwire_protocol::{Disconnect, ErrorCode, Refresh, SubscribeResult};
 
 use super::subscribe::{self, Finished, Progress, SubscribeParameters};
 use super::{CommandContext, CommandStep};
 use crate::encode_job::{Encoded, ReplySource};
-use crate::options::RecoveryMode;
 use crate::pending::{PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility};
-use crate::recovery::ClaimedPosition;
 use crate::refusal::{Consequence, Refusal};
 use crate::session::Lifetime;
 use crate::session::{NO_EXPIRY, SubscriptionGrant};
-use fanwire_cluster::{Renewal, ServerSubscribe, ServerSubscription};
 
 /// Starts a subscription. `None` when the session is subscribed already, or the command came too late.
 ///

@@ -7,20 +7,20 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use fanwire_area::{AreaError, Grid, View};
+use fanwire_auth::TokenId;
 use fanwire_auth::{Overrides, SubscriptionClaims};
+use fanwire_policy::InNamespace;
+use fanwire_policy::channel::SubscribeDecision;
+use fanwire_policy::filter::Filter;
+use fanwire_policy::hooks::{CommandDecision, SubscribeEvent, SubscribeGrant};
+use fanwire_policy::options::Namespace;
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
 use super::hook::HookDecision;
 use super::{CommandContext, CommandStep, StepResult, credentials, named};
-use crate::channel::SubscribeDecision;
 use crate::encode_job::{Encoded, ReplySource};
-use crate::filter::Filter;
-use crate::hooks::{Decision, SubscribeEvent, SubscribeGrant};
-use crate::limits::InNamespace;
-use crate::options::Namespace;
 use crate::pending::{PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility};
 use crate::refusal::Refusal;
-use crate::revocation::TokenId;
 use crate::session::{Lifetime, SubscriptionGrant};
 use crate::shared_replies::SharedReplies;
 
@@ -204,7 +204,7 @@ fn permit(
         channel: request.channel.clone(),
         data: request.data.clone(),
     };
-    match context.ask(hook, event, Decision::Subscribe, Decision::into_subscribe)? {
+    match context.ask(hook, event, CommandDecision::Subscribe, CommandDecision::into_subscribe)? {
         HookDecision::Pending(answer) => Ok(HookDecision::Pending(answer)),
         HookDecision::Made(Some(grant)) => Ok(HookDecision::Made(Some(grant.into()))),
         HookDecision::Made(None) => {

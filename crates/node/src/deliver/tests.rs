@@ -6,11 +6,11 @@
 use std::time::Instant;
 
 use fanwire_broker::{Epoch, Position};
+use fanwire_policy::options::{Namespace, Options};
 use parking_lot::Mutex;
 
 use super::*;
 use crate::broadcast::Prepared;
-use crate::options::{Namespace, Options};
 
 /// Congested by its first notice.
 #[derive(Default)]

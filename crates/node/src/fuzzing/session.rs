@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fanwire_broker::{Answer, Bus};
+use fanwire_policy::options::{Namespace, Options};
 use fanwire_protocol::{Disconnect, Encoding, bare_push, is_json};
 use parking_lot::Mutex;
 
-use crate::options::{Namespace, Options};
 use crate::{
     Broadcast, CommandSource, ConnectionInfo, ConnectionKey, Counts, DeltaMode, Hub, Inbox, Node,
     Notice, Outbox, SubscriptionIndex,

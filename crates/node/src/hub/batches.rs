@@ -8,10 +8,10 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use fanwire_policy::options::BatchOptions;
 use hashbrown::HashMap;
 
 use crate::broadcast::Broadcast;
-use crate::options::BatchOptions;
 
 /// The batches of a shard.
 #[derive(Debug, Default)]

@@ -6,6 +6,8 @@
 
 use std::time::{Duration, Instant};
 
+use fanwire_broker::Position;
+
 use crate::broadcast::Broadcast;
 use crate::clock::Moment;
 use crate::deadlines;
@@ -14,7 +16,6 @@ use crate::node::Node;
 use crate::session::ConnectionKey;
 use crate::session_table::SessionTable;
 use crate::subscribers::{PositionCheck, PositionStep, PositionTracker, PossibleGap};
-use fanwire_broker::Position;
 
 /// Subscriptions that lost their position. The hub ends them.
 pub(super) type Lost = Vec<(ConnectionKey, SubscriptionIndex)>;

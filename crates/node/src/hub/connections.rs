@@ -5,12 +5,12 @@
 
 use fanwire_cluster::{ConnectionRecord, ConnectionSelector, TokenRecord};
 
+use fanwire_auth::TokenId;
 use fanwire_recorder::FlightLog;
 
 use super::selection::matching;
 use crate::connection_list::ConnectionList;
 use crate::outbox::Outbox;
-use crate::revocation::TokenId;
 use crate::session::{Session, Subscription};
 use crate::session_table::SessionTable;
 

@@ -7,19 +7,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fanwire_cluster::Renewal;
+use fanwire_policy::NodeSettings;
+use fanwire_policy::hooks::{RefreshEvent, Rejection};
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 
 use super::Hub;
 use crate::clock::Moment;
 use crate::deadlines;
-use crate::hooks::{RefreshEvent, Rejection};
 use crate::index::SubscriptionIndex;
 use crate::node::Node;
 use crate::notice::{Notice, Refreshed};
 use crate::outbox::Outbox;
 use crate::session::{ConnectionKey, NO_EXPIRY, closing};
 use crate::session_table::SessionTable;
-use crate::settings::NodeSettings;
 
 impl Hub {
     /// The hook has decided.

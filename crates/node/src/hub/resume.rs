@@ -46,7 +46,7 @@ impl Hub {
         let outcome = match (work, came) {
             (Awaited::Enter(pending_subscribe), _) => context.finish(id, *pending_subscribe),
             (Awaited::Key(command), _) => context.begin_kept(&command),
-            (Awaited::Decision(command), Some(Part::Decision(decision))) => {
+            (Awaited::CommandDecision(command), Some(Part::CommandDecision(decision))) => {
                 context.begin_decided(&command, *decision)
             }
             (Awaited::Turn, _) => Ok(None),
@@ -249,7 +249,9 @@ fn channel(encoding: Encoding, work: &Awaited) -> Option<Arc<str>> {
         Awaited::Enter(pending_subscribe) => {
             pending_subscribe.channels.first().map(|first| Arc::clone(&first.channel))
         }
-        Awaited::Key(command) | Awaited::Decision(command) => channel_of_command(encoding, command),
+        Awaited::Key(command) | Awaited::CommandDecision(command) => {
+            channel_of_command(encoding, command)
+        }
         Awaited::Reply(_) | Awaited::Turn | Awaited::Resuming => None,
     }
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use fanwire_auth::RevocationTable;
 use fanwire_cluster::ConnectionSelector;
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 
@@ -14,7 +15,6 @@ use super::selection::matching_or_connecting;
 use crate::notice::Notice;
 use crate::outbox::Outbox;
 use crate::pending::Deferred;
-use crate::revocation::RevocationTable;
 use crate::session::ConnectionKey;
 use crate::session_table::SessionTable;
 

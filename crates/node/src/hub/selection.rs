@@ -5,10 +5,10 @@
 
 use fanwire_broker::ClientId;
 use fanwire_cluster::ConnectionSelector;
+use fanwire_policy::filter::Filter;
 use fanwire_protocol::ErrorCode;
 use uuid::Uuid;
 
-use crate::filter::Filter;
 use crate::node::Node;
 use crate::notice::Notice;
 use crate::session::{ConnectionKey, Session};

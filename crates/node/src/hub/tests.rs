@@ -3,9 +3,10 @@
 //! Uses: an outbox that forgets; never sockets.
 //! Behaviour a peer can see is tested in `tests/it`.
 
+use fanwire_policy::options::Options;
+
 use super::*;
 use crate::broadcast::{Broadcast, DeltaMode};
-use crate::options::Options;
 
 /// An outbox that forgets.
 struct Nowhere;

@@ -4,9 +4,9 @@
 //! refused.
 //! Change here: which error becomes which disconnect.
 
+use fanwire_policy::options::ConnectCodeTransform;
 use fanwire_protocol::{Disconnect, ErrorCode, Reply};
 
-use crate::options::ConnectCodeTransform;
 use crate::session::{CommandSource, Session};
 
 /// The code, text and disconnect for a unidirectional session whose connect was refused; `None` if it was not.

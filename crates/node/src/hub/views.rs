@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use fanwire_area::View;
 use fanwire_broker::ClientId;
+use fanwire_policy::NodeSettings;
 
 use crate::node::Node;
 use crate::outbox::Outbox;
 use crate::session_effects;
 use crate::session_table::SessionTable;
-use crate::settings::NodeSettings;
 
 /// Without effect for a client that is not subscribed on this shard.
 pub(super) fn set_view(

@@ -17,17 +17,17 @@ use fanwire_broker::{
     Presence, PresencePage, PresenceStats, PublishOptions, Retention, StreamSlice,
 };
 use fanwire_cluster::Cluster;
+use fanwire_policy::Glob;
+use fanwire_policy::channel::check_data;
+use fanwire_policy::tiles::{is_tile, tile_channel};
+use fanwire_policy::{CurrentSettings, NodeSettings};
 use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
+use fanwire_telemetry::HotChannels;
 
-use crate::channel::check_data;
 use crate::clock::Clock;
 use crate::debug_list::DebugList;
 use crate::deliver::BroadcastRouter;
-use crate::glob::Glob;
-use crate::hot_channels::HotChannels;
 use crate::registry::Registry;
-use crate::settings::{CurrentSettings, NodeSettings};
-use crate::tiles::{is_tile, tile_channel};
 pub use sessions::Page;
 
 /// The channels of a node, with the ports that store and deliver them.

@@ -12,17 +12,17 @@ use fanwire_cluster::{
     Cluster, ControlCommand, DebugForCommand, DiagnosticAnswer, DiagnosticQuestion,
     DiagnosticSurvey, HotEntry, HotRecord, ReceiptRecord,
 };
+use fanwire_policy::CurrentSettings;
+use fanwire_policy::tiles::public_channel;
 use fanwire_protocol::ErrorCode;
 use fanwire_telemetry::Largest;
+use fanwire_telemetry::{ChannelLook, HotChannels};
 
 use crate::debug_list::{DebugList, DebugSubject};
 use crate::deliver::BroadcastRouter;
 use crate::diagnostic_list::DiagnosticList;
-use crate::hot_channels::{ChannelLook, HotChannels};
 use crate::meters::Summaries;
 use crate::notice::Notice;
-use crate::settings::CurrentSettings;
-use crate::tiles::public_channel;
 
 /// Diagnosis of this node and the others.
 pub struct Diagnostics {

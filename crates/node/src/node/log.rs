@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use fanwire_telemetry::{Burst, LogThrottle, RefusalEvent};
 
-use crate::recovery::Unrecovered;
+use fanwire_policy::recovery::Unrecovered;
 
 /// The throttles of a node.
 pub struct NodeLog {

@@ -8,14 +8,14 @@ use std::time::Instant;
 
 use fanwire_area::View;
 use fanwire_broker::{Answer, ClientId};
-use fanwire_protocol::{ErrorCode, UnsubscribeCode};
-
-use super::{Counts, Node};
-use crate::notice::Notice;
 use fanwire_cluster::{
     ControlCommand, EmulationCommand, NodeState, OccupancyReport, ServerSubscribe, Task,
     ViewCommand,
 };
+use fanwire_protocol::{ErrorCode, UnsubscribeCode};
+
+use super::{Counts, Node};
+use crate::notice::Notice;
 
 impl Node {
     /// Announces this node, so that each other node sends its state, and repeats that every few seconds. Call once

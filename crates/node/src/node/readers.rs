@@ -5,13 +5,13 @@
 
 use std::time::Instant;
 
+use fanwire_auth::TokenId;
 use fanwire_auth::{TokenError, Verifier};
+use fanwire_policy::NodeSettings;
+use fanwire_policy::channel::{SubscribeDecision, Who, may_read_history};
 use fanwire_protocol::ErrorCode;
 
 use super::Node;
-use crate::channel::{SubscribeDecision, Who, may_read_history};
-use crate::revocation::TokenId;
-use crate::settings::NodeSettings;
 
 impl Node {
     /// Checks that a token permits to read a channel with a history: a subscription token for it and for any client, or a

@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Once, OnceLock, Weak};
 use std::time::Instant;
 
+use fanwire_auth::{RevocationTable, Subject, TableFull};
 use fanwire_broker::{
     Answer, BrokerError, Epoch, Position, Promise, RevocationChange, RevocationCursor,
     RevocationEvent, RevocationKind, RevocationPage, RevocationStore,
 };
+use fanwire_cluster::{AfterPages, Received, RevocationSync};
 use fanwire_cluster::{Cluster, ConnectionSelector};
 use fanwire_protocol::{Disconnect, ErrorCode, StreamPosition};
 use parking_lot::Mutex;
@@ -19,8 +21,6 @@ use super::channels::temporary;
 use super::log::NodeLog;
 use crate::deliver::BroadcastRouter;
 use crate::notice::Notice;
-use crate::revocation::{RevocationTable, Subject, TableFull};
-use crate::revocation_sync::{AfterPages, Received, RevocationSync};
 
 /// Blocks and revocations of a node: its table, and the list that all nodes share.
 pub struct Revocations {

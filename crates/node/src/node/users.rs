@@ -13,6 +13,7 @@ use fanwire_broker::{
 use fanwire_cluster::{
     Cluster, ConnectionPage, ConnectionRange, ConnectionSelector, Connections, UserSurvey,
 };
+use fanwire_policy::CurrentSettings;
 use fanwire_protocol::ErrorCode;
 
 use super::channels::temporary;
@@ -20,7 +21,6 @@ use crate::connection_list::ConnectionList;
 use crate::deliver::BroadcastRouter;
 use crate::notice::Notice;
 use crate::registry::{Registry, ShardId};
-use crate::settings::CurrentSettings;
 
 /// The users of all nodes, as this node knows and asks for them.
 pub struct Users {

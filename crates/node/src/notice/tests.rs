@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 use fanwire_broker::{Change, StreamSlice};
+use fanwire_cluster::ServerSubscription;
 use fanwire_protocol::ErrorCode;
 use fanwire_protocol::{ClientInfo, Publication, Reply};
 
@@ -12,7 +13,6 @@ use super::*;
 use crate::encode_job::{Encoded, ReplySource};
 use crate::pending::Part;
 use crate::session::ConnectionKey;
-use fanwire_cluster::ServerSubscription;
 
 fn check(notice: &Notice, bytes: usize) {
     let weight = notice.payload_bytes();

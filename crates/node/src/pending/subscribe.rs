@@ -8,16 +8,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fanwire_area::{Grid, View};
 use fanwire_broker::{Position, StreamSlice};
+use fanwire_cluster::ServerSubscribe;
+use fanwire_policy::options::RecoveryMode;
+use fanwire_policy::recovery::{ClaimedPosition, Unrecovered};
 use fanwire_protocol::{ErrorCode, SubscribeResult};
 
 use super::{BufferedMessages, Part};
 use crate::encode_job::Encoded;
 use crate::last_event_id::Unresumed;
-use crate::options::RecoveryMode;
-use crate::recovery::{ClaimedPosition, Unrecovered};
 use crate::session::{Lifetime, SubscriptionGrant};
 use crate::subscribers::DeltaState;
-use fanwire_cluster::ServerSubscribe;
 
 /// A session that subscribes to channels. It is in the registry, so the router sends it publications already, and all
 /// calls to broker and presence were made. It sends nothing before the last answer.
@@ -177,7 +177,7 @@ impl PendingSubscribe {
             Part::StreamSlice(number, result) => self.channels[number].slice = Some(result),
             Part::Presence(number, result) => self.channels[number].appeared = Some(result),
             Part::Encoded(result) => self.encoder = ReplyEncoder::Encoded(result),
-            Part::Outcome(_) | Part::Key | Part::Decision(_) | Part::Turn => {
+            Part::Outcome(_) | Part::Key | Part::CommandDecision(_) | Part::Turn => {
                 unreachable!("a pending subscribe waits for none of these")
             }
         }

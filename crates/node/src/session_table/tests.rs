@@ -3,11 +3,11 @@
 //! Uses: the table alone; never a node, never commands.
 //! What clients may do is tested in `tests/it`.
 
+use fanwire_policy::filter::Filter;
 use fanwire_protocol::{Encoding, FilterNode};
 use proptest::prelude::*;
 
 use super::*;
-use crate::filter::Filter;
 use crate::session::CommandSource;
 
 impl SessionTable {

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use fanwire_area::{AreaError, Grid, Tile, View, ViewChange};
+use fanwire_policy::tiles::tile_channel;
 use hashbrown::HashMap;
 
 use super::{EndedSubscription, SessionTable};
-use crate::tiles::tile_channel;
 
 /// The tiles of each viewer, by connection index.
 #[derive(Debug, Default)]

@@ -14,10 +14,10 @@ use fanwire_broker::{Answer, BrokerError, Bus, ClientId, PublishOptions};
 use fanwire_node::area::{Place, Shape, View};
 use fanwire_node::{
     ConnectionLogQuery, ConnectionRange, ConnectionRecord, ConnectionSelector, DebugForCommand,
-    DiagnosticQuestion, Meters, Node, Reading, ReadingKind, Renewal, ServerSubscription,
-    UserStatus,
+    DiagnosticQuestion, Meters, Node, Renewal, ServerSubscription, UserStatus,
 };
 use fanwire_protocol::{Disconnect, ErrorCode, Publication};
+use fanwire_telemetry::{Reading, ReadingKind};
 
 use crate::script::hello;
 use crate::world::{UNIX, World, options};

@@ -75,14 +75,20 @@ async fn header_and_parameter_name_the_last_event() {
 async fn anything_else_is_answered_with_the_reason() {
     let (server, epoch) = start_with_history().await;
     let address = server.address();
-    let half_a_megabyte = "7".repeat(5_000);
+    let five_kilobytes = "7".repeat(5_000);
+    publish(address, "b", "0").await;
+    let query = query(r#"{"subs":{"b":{}}}"#);
+    let request = format!("GET /sse?{query} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let push = Client::request(address, &request).await.text_until("\n\n").await;
+    let of_another_channel = format!("1.{}", member(&push, "epoch"));
     for (id, reason) in [
         ("x", "invalid"),
         ("5", "invalid"),
         ("\u{e4}.\u{1f600}", "invalid"),
         ("5.AbCdEfGh", "epoch"),
         (&format!("6.{epoch}"), "epoch"),
-        (&half_a_megabyte, "invalid"),
+        (&of_another_channel, "epoch"),
+        (&five_kilobytes, "invalid"),
     ] {
         let request = events("", &format!("Last-Event-ID: {id}\r\n"));
         let mut client = Client::request(address, &request).await;

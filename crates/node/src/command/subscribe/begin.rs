@@ -4,12 +4,12 @@
 //! Change here: which calls precede a subscription, and their order.
 
 use fanwire_broker::Query;
+use fanwire_policy::options::{Namespace, RecoveryMode};
+use fanwire_policy::recovery::{self, ClaimedPosition};
 
 use super::options::SubscribeParameters;
 use crate::command::CommandContext;
-use crate::options::{Namespace, RecoveryMode};
 use crate::pending::{BufferedMessages, OwnedPosition, Part, PendingChannel};
-use crate::recovery::{self, ClaimedPosition};
 
 /// Starts to subscribe: first the registry, so that everything published from now on reaches this shard; then the
 /// stream and the presence, concurrently. The session has its id by now.

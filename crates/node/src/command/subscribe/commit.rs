@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use fanwire_broker::Position;
+use fanwire_policy::hooks::ClientReport;
+use fanwire_policy::recovery::Unrecovered;
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeResult};
 
 use super::recover::decide;
@@ -15,10 +17,8 @@ use crate::deadlines;
 use crate::delta;
 use crate::encode_job::{self, Encoded, ReplySource};
 use crate::flight_log;
-use crate::hooks::ClientReport;
 use crate::index::SubscriptionIndex;
 use crate::pending::{BufferedMessages, Large, PendingChannel};
-use crate::recovery::Unrecovered;
 use crate::refusal::Refusal;
 use crate::session_effects;
 use crate::session_table::NewSubscription;

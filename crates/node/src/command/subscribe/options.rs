@@ -6,13 +6,13 @@
 use bytes::Bytes;
 use fanwire_area::{Grid, View};
 use fanwire_auth::Overrides;
+use fanwire_policy::channel::{has_presence_access, may_read_history};
+use fanwire_policy::options::{Namespace, RecoveryMode};
+use fanwire_policy::recovery::ClaimedPosition;
 use fanwire_protocol::SubscribeRequest;
 
-use crate::channel::{has_presence_access, may_read_history};
 use crate::command::CommandContext;
-use crate::options::{Namespace, RecoveryMode};
 use crate::pending::{Tracking, Visibility};
-use crate::recovery::ClaimedPosition;
 use crate::session::SubscriptionGrant;
 use crate::subscribers::DeltaState;
 

@@ -4,10 +4,10 @@
 //! Change here: positions in a subscribe result.
 
 use fanwire_broker::Position;
+use fanwire_policy::recovery::{self, Unrecovered};
 use fanwire_protocol::{ErrorCode, SubscribeResult};
 
 use crate::pending::{PendingChannel, Tracking};
-use crate::recovery::{self, Unrecovered};
 
 /// The top of the stream, and the result with its position and missed publications.
 pub(super) fn decide(

@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use fanwire_broker::Epoch;
+use fanwire_policy::channel::NamespaceId;
 use fanwire_protocol::Publication;
 
 use super::*;
-use crate::channel::NamespaceId;
 
 const MS: Duration = Duration::from_millis(1);
 

@@ -6,10 +6,10 @@
 use std::time::Instant;
 
 use fanwire_broker::{Answer, Append, AppendRefusal, Appended, Fragment};
+use fanwire_policy::options::{DataFormat, Namespace};
 use fanwire_protocol::{ErrorCode, Publication};
 
 use super::{Channels, temporary};
-use crate::options::{DataFormat, Namespace};
 
 impl Channels {
     /// Appends to the growing message `key` of a channel; without a fragment, publishes its text that waits. Each

@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use fanwire_broker::{Answer, Position, PublishOptions};
+use fanwire_policy::channel::check_data;
 use fanwire_protocol::{ErrorCode, Publication};
 
 use super::Channels;
-use crate::channel::check_data;
 
 impl Channels {
     /// Publishes payloads in their order, after a check of all of them. Publications of others may come between them. Empty

@@ -11,9 +11,9 @@ use fanwire_auth::{
     sign_hmac_subscription,
 };
 use fanwire_broker::{RevocationChange, RevocationKind};
+use fanwire_policy::options::{Namespace, Options};
 
 use crate::Node;
-use crate::options::{Namespace, Options};
 
 const NOW_UNIX: u64 = 1_800_000_000;
 

@@ -6,10 +6,10 @@
 use std::time::Instant;
 
 use fanwire_broker::Epoch;
+use fanwire_policy::channel::NamespaceId;
 use fanwire_protocol::Publication;
 
 use super::*;
-use crate::channel::NamespaceId;
 
 fn hold(channel_buffer: &mut ChannelBuffer, bytes: usize, count: usize) {
     for _ in 0..count {

@@ -1,0 +1,85 @@
+//! Rate limits of each connection: token buckets for its commands, publishes and subscribes.
+//! In: the command's kind and namespace, rates, `now` → out: allowed or not.
+//! Uses: options and times. Never: sessions, replies; `command/rates.rs` decides what a refusal means to a client.
+//! Change here: what is stored per connection. `command/rates.rs` decides which commands count.
+
+mod bucket;
+
+use smallvec::SmallVec;
+
+use crate::channel::NamespaceId;
+use crate::options::Rate;
+pub use bucket::TokenBucket;
+
+/// The buckets of the connections of one shard, by connection index.
+///
+/// Empty as long as no rate is limited; then a connection gets a small block with its first command that counts.
+#[derive(Debug, Default)]
+pub struct RateLimits {
+    connections: Vec<Option<Box<Buckets>>>,
+}
+
+#[derive(Debug, Default)]
+struct Buckets {
+    commands: TokenBucket,
+    refusals: TokenBucket,
+    /// Buckets of the limited namespaces that the connection used.
+    namespaces: SmallVec<[(NamespaceId, InNamespace, TokenBucket); 1]>,
+}
+
+/// The actions limited per namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InNamespace {
+    Publish,
+    Subscribe,
+}
+
+impl RateLimits {
+    /// Counts one command of a connection and returns whether it is allowed; `now` in nanoseconds since a fixed point.
+    pub fn take_command(&mut self, index: u32, rate: Rate, now: u64) -> bool {
+        rate.limit == 0 || self.buckets(index).commands.take(rate, now)
+    }
+
+    /// Counts one refusal of the other limits and returns whether the connection may stay.
+    pub fn take_refusal(&mut self, index: u32, rate: Rate, now: u64) -> bool {
+        rate.limit == 0 || self.buckets(index).refusals.take(rate, now)
+    }
+
+    /// Counts one publish or subscribe in a namespace and returns whether it is allowed.
+    pub fn take_in(
+        &mut self,
+        index: u32,
+        (namespace, what): (NamespaceId, InNamespace),
+        rate: Rate,
+        now: u64,
+    ) -> bool {
+        if rate.limit == 0 {
+            return true;
+        }
+        let buckets = &mut self.buckets(index).namespaces;
+        let known = buckets.iter().position(|(of, does, _)| (*of, *does) == (namespace, what));
+        let at = known.unwrap_or_else(|| {
+            buckets.push((namespace, what, TokenBucket::default()));
+            buckets.len() - 1
+        });
+        buckets[at].2.take(rate, now)
+    }
+
+    /// The connection is gone; the next one with its index starts with full buckets.
+    pub fn forget(&mut self, index: u32) {
+        if let Some(buckets) = self.connections.get_mut(index as usize) {
+            *buckets = None;
+        }
+    }
+
+    fn buckets(&mut self, index: u32) -> &mut Buckets {
+        let index = index as usize;
+        if self.connections.len() <= index {
+            self.connections.resize_with(index + 1, || None);
+        }
+        self.connections[index].get_or_insert_default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! Tests of the limits of one shard: whose buckets are whose.
+//! In: two connections, two namespaces → out: what one does costs another nothing.
+//! Uses: rates of one per second.
+//! The arithmetic is tested in `bucket/tests.rs`, what clients see in `tests/it/rates.rs`.
+
+use std::time::Duration;
+
+use super::*;
+
+const ONE: Rate = Rate { limit: 1, interval: Duration::from_secs(1) };
+const SECOND: u64 = 1_000_000_000;
+
+#[test]
+fn every_connection_and_purpose_has_a_bucket_of_its_own() {
+    let mut limits = RateLimits::default();
+    let [here, there] = [0, 1].map(NamespaceId);
+    for index in [3, 0] {
+        let buckets = [here, there]
+            .into_iter()
+            .flat_map(|id| [(id, InNamespace::Publish), (id, InNamespace::Subscribe)]);
+        for bucket in buckets {
+            assert!(limits.take_in(index, bucket, ONE, 0), "{index} {bucket:?}");
+            assert!(!limits.take_in(index, bucket, ONE, 0), "{index} {bucket:?}");
+        }
+        assert!(limits.take_command(index, ONE, 0) && limits.take_refusal(index, ONE, 0));
+        assert!(!limits.take_command(index, ONE, 0) && !limits.take_refusal(index, ONE, 0));
+    }
+    assert!(limits.take_command(3, ONE, SECOND));
+}
+
+#[test]
+fn an_index_that_is_used_again_begins_with_full_buckets() {
+    let mut limits = RateLimits::default();
+    assert!(limits.take_command(0, ONE, 0));
+    limits.forget(0);
+    limits.forget(7);
+    assert!(limits.take_command(0, ONE, 0));
+}
+
+#[test]
+fn without_limits_nothing_is_remembered() {
+    let mut limits = RateLimits::default();
+    let none = Rate::default();
+    let bucket = (NamespaceId(0), InNamespace::Publish);
+    for index in 0..100 {
+        assert!(limits.take_command(index, none, 0) && limits.take_in(index, bucket, none, 0));
+    }
+    assert_eq!(limits.connections.capacity(), 0);
+}
