@@ -25,6 +25,7 @@ mod paths;
 mod proxies;
 mod redis;
 mod secrets;
+mod switches;
 mod tls;
 mod unidirectional;
 
@@ -53,6 +54,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         origins::are_origins(config),
         proxies::are_networks(config),
         debug_for::are_addresses(config),
+        switches::are_on(config),
         secrets::are_long(config),
         profiles_for_clients(config).into_iter().collect(),
         tls::listeners(config),

@@ -38,7 +38,7 @@ use fanwire_profile::process::{self, ProcessMetrics};
 use fanwire_proxy::EventProxies;
 use fanwire_shard::{Transport, counters::Traffic};
 use fanwire_telemetry::{
-    CentrifugoNames, Labels, MetricsWriter, Reading, Readings, ScrapeWriter, TextFormat,
+    Labels, MetricsWriter, Reading, Readings, ScrapeWriter, TextFormat, centrifugo_text,
     prometheus_text,
 };
 use fanwire_tls::{Certificates, HandshakeCounts, ListenersTls};
@@ -118,11 +118,9 @@ impl Metrics {
             text = prometheus_text(&text);
         }
         if self.sources.has_centrifugo_names {
-            let mut names = CentrifugoNames::new(format);
-            let written = Scrape(self.sources.clone()).write(&mut names);
-            written.expect("writing to a String does not fail");
+            let names = centrifugo_text(&text, format);
             let end = text.strip_suffix(END).map_or(text.len(), str::len);
-            text.insert_str(end, &names.into_text());
+            text.insert_str(end, &names);
         }
         text
     }

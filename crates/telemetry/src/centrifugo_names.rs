@@ -1,142 +1,37 @@
 //! The metrics of Centrifugo that ours can answer, under its names, so that its dashboard works.
-//! In: the same rows as every other writer gets → out: text of a scrape with the prefix `centrifugo_`.
-//! Uses the table of names alone. Never: a counter of its own.
+//! In: the text of a scrape → out: the same samples with the prefix `centrifugo_` and other names.
+//! Uses the table of names alone. Never: a counter, a metric of its own.
 //! Changed here: which of our metrics has which name there.
 
-use std::fmt::{self, Display, Write as _};
-
-use crate::metrics_writer::{Labels, MetricsWriter};
 use crate::text_format::TextFormat;
 
-/// Writes the metrics that are in the table, and skips all others.
-pub struct CentrifugoNames {
-    text: String,
-    format: TextFormat,
+/// The lines of the metrics that are in the table, with their names there; without an end marker.
+pub fn centrifugo_text(text: &str, format: TextFormat) -> String {
+    let families = NAMES.iter().flat_map(|(ours, theirs)| {
+        text.lines().filter_map(move |line| renamed(line, ours, theirs, format))
+    });
+    families.collect()
 }
 
-impl CentrifugoNames {
-    pub fn new(format: TextFormat) -> Self {
-        Self { text: String::new(), format }
-    }
-
-    /// The text; it has no end marker.
-    pub fn into_text(self) -> String {
-        self.text
-    }
-
-    /// Writes one family under each of its names.
-    fn family<const N: usize, V: Display>(
-        &mut self,
-        name: &str,
-        (help, kind): (&str, &str),
-        rows: impl IntoIterator<Item = (Labels<N>, V)>,
-    ) -> fmt::Result {
-        let mut names = names(name).peekable();
-        if names.peek().is_none() {
-            return Ok(());
-        }
-        let rows: Vec<_> = rows.into_iter().collect();
-        for name in names {
-            self.head(name, help, kind)?;
-            for (labels, value) in &rows {
-                self.sample(name, "", labels, None, value)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// OpenMetrics demands `_total` of a counter, which these names do not have.
-    fn head(&mut self, name: &str, help: &str, kind: &str) -> fmt::Result {
-        let is_counter_there = kind == "counter" && self.format == TextFormat::OpenMetrics;
-        let kind = if is_counter_there { "unknown" } else { kind };
-        writeln!(self.text, "# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} {kind}")
-    }
-
-    fn sample(
-        &mut self,
-        name: &str,
-        suffix: &str,
-        labels: &[(&'static str, String)],
-        bound: Option<&str>,
-        value: impl Display,
-    ) -> fmt::Result {
-        write!(self.text, "{PREFIX}{name}{suffix}")?;
-        let mut separator = "{";
-        let bound = bound.map(|bound| ("le", bound));
-        let labels = labels.iter().map(|(name, value)| (*name, value.as_str())).chain(bound);
-        for (label, value) in labels {
-            let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            write!(self.text, "{separator}{label}=\"{value}\"")?;
-            separator = ",";
-        }
-        writeln!(self.text, "{} {value}", if separator == "," { "}" } else { "" })
-    }
+/// A line about our metric `ours` as one about `theirs`; `None` for a line about another metric.
+fn renamed(line: &str, ours: &str, theirs: &str, format: TextFormat) -> Option<String> {
+    let marks = ["# HELP ", "# TYPE ", ""];
+    let of_mark = |mark| Some((mark, line.strip_prefix(mark)?.strip_prefix("fanwire_")?));
+    let (mark, name) = marks.into_iter().find_map(of_mark)?;
+    let rest = name.strip_prefix(ours)?;
+    let (suffix, rest) = rest.split_at(rest.find([' ', '{'])?);
+    let suffix = match suffix {
+        "" | "_total" => "",
+        "_bucket" | "_sum" | "_count" => suffix,
+        _ => return None,
+    };
+    // OpenMetrics demands `_total` of a counter, which these names do not have.
+    let is_counter = mark == "# TYPE " && rest == " counter";
+    let rest = if is_counter && format == TextFormat::OpenMetrics { " unknown" } else { rest };
+    Some(format!("{mark}centrifugo_{theirs}{suffix}{rest}\n"))
 }
 
-impl MetricsWriter for CentrifugoNames {
-    fn gauge(&mut self, name: &str, help: &str, value: usize) -> fmt::Result {
-        self.family(name, (help, "gauge"), [([], value)])
-    }
-
-    fn gauges<const N: usize>(
-        &mut self,
-        name: &str,
-        help: &str,
-        rows: impl IntoIterator<Item = (Labels<N>, u64)>,
-    ) -> fmt::Result {
-        self.family(name, (help, "gauge"), rows)
-    }
-
-    fn counters<const N: usize>(
-        &mut self,
-        name: &str,
-        help: &str,
-        rows: impl IntoIterator<Item = (Labels<N>, u64)>,
-    ) -> fmt::Result {
-        self.family(name, (help, "counter"), rows)
-    }
-
-    fn seconds<const N: usize>(
-        &mut self,
-        name: &str,
-        help: &str,
-        rows: impl IntoIterator<Item = (Labels<N>, f64)>,
-    ) -> fmt::Result {
-        self.family(name, (help, "counter"), rows)
-    }
-
-    fn histogram<const N: usize>(
-        &mut self,
-        name: &str,
-        help: &str,
-        bounds_us: &[u64],
-        rows: &[(Labels<N>, &[u64], f64)],
-    ) -> fmt::Result {
-        for name in names(name) {
-            self.head(name, help, "histogram")?;
-            for (labels, counts, sum) in rows {
-                let bounds = bounds_us.iter().map(|us| (*us as f64 / 1e6).to_string());
-                let mut total = 0;
-                for (bound, count) in bounds.chain(["+Inf".to_owned()]).zip(counts.iter()) {
-                    total += count;
-                    self.sample(name, "_bucket", labels, Some(&bound), total)?;
-                }
-                self.sample(name, "_sum", labels, None, sum)?;
-                self.sample(name, "_count", labels, None, total)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The names that a metric of ours has there.
-fn names(name: &str) -> impl Iterator<Item = &'static str> {
-    NAMES.iter().filter(move |(ours, _)| *ours == name).map(|(_, theirs)| *theirs)
-}
-
-const PREFIX: &str = "centrifugo_";
-
-/// Our names, and those there. Labels are the same, as far as ours has them.
+/// Our names, and those there. Labels are ours.
 const NAMES: [(&str, &str); 32] = [
     ("node_num_clients", "node_num_clients"),
     ("node_num_clients", "client_connections_inflight"),
@@ -178,34 +73,32 @@ mod tests {
 
     #[test]
     fn a_metric_of_the_table_is_written_under_each_of_its_names() {
-        let mut names = CentrifugoNames::new(TextFormat::Prometheus);
-        names.gauge("node_num_clients", "Clients", 3).expect("memory");
-        names.gauge("recorder_bytes", "Not there", 3).expect("memory");
-        let rows = [([("code", "10\"9\\".to_owned())], 7)];
-        names.counters("client_num_reply_errors", "Errors", rows).expect("memory");
-        let labels = [("protocol", "http".to_owned()), ("method", "publish".to_owned())];
-        let rows = [(labels, &[1_u64, 2, 3][..], 0.5)];
-        names
-            .histogram("api_command_duration_seconds", "Time", &[10, 1000], &rows)
-            .expect("memory");
+        let text = r#"# HELP fanwire_node_num_clients Clients
+# TYPE fanwire_node_num_clients gauge
+fanwire_node_num_clients 3
+fanwire_recorder_bytes 3
+# TYPE fanwire_client_recover_total counter
+fanwire_client_recover_total{recovered="yes"} 7
+fanwire_client_recovered_publications_total 9
+fanwire_api_command_duration_seconds_bucket{protocol="http",le="+Inf"} 6
+fanwire_api_command_duration_seconds_sum{protocol="http"} 0.5
+"#;
         let expected = r#"# HELP centrifugo_node_num_clients Clients
 # TYPE centrifugo_node_num_clients gauge
 centrifugo_node_num_clients 3
 # HELP centrifugo_client_connections_inflight Clients
 # TYPE centrifugo_client_connections_inflight gauge
 centrifugo_client_connections_inflight 3
-# HELP centrifugo_client_num_reply_errors Errors
-# TYPE centrifugo_client_num_reply_errors counter
-centrifugo_client_num_reply_errors{code="10\"9\\"} 7
-# HELP centrifugo_api_command_duration_seconds_histogram Time
-# TYPE centrifugo_api_command_duration_seconds_histogram histogram
-centrifugo_api_command_duration_seconds_histogram_bucket{protocol="http",method="publish",le="0.00001"} 1
-centrifugo_api_command_duration_seconds_histogram_bucket{protocol="http",method="publish",le="0.001"} 3
-centrifugo_api_command_duration_seconds_histogram_bucket{protocol="http",method="publish",le="+Inf"} 6
-centrifugo_api_command_duration_seconds_histogram_sum{protocol="http",method="publish"} 0.5
-centrifugo_api_command_duration_seconds_histogram_count{protocol="http",method="publish"} 6
+# TYPE centrifugo_client_recover counter
+centrifugo_client_recover{recovered="yes"} 7
+centrifugo_client_recovered_publications_sum 9
+centrifugo_api_command_duration_seconds_histogram_bucket{protocol="http",le="+Inf"} 6
+centrifugo_api_command_duration_seconds_histogram_sum{protocol="http"} 0.5
 "#;
-        assert_eq!(names.into_text(), expected);
+        assert_eq!(centrifugo_text(text, TextFormat::Prometheus), expected);
+        let open_metrics = "# TYPE fanwire_client_recover counter\n";
+        let unknown = "# TYPE centrifugo_client_recover unknown\n";
+        assert_eq!(centrifugo_text(open_metrics, TextFormat::OpenMetrics), unknown);
     }
 
     #[test]

@@ -11,15 +11,16 @@ import { test } from 'node:test';
 
 import { ENCODINGS, sdk } from '../js/clients.js';
 import { freePort } from '../redis.js';
-import { PATIENCE_MS, eventually, start, token } from '../server.js';
+import { PATIENCE_MS, eventually, refusal, start, token } from '../server.js';
 import { openPage } from './chromium.js';
 
 const ADMIN = { enabled: true, password: 'grüße', read_only_password: 'schau', secret: 'a-secret-of-32-bytes-or-a-few-more' };
+const EVIL = '<img src=x onerror="document.title=1">';
 const SETTINGS = {
   admin: ADMIN,
+  node: { name: EVIL },
   channel: { without_namespace: { presence: true, history_size: 10, history_ttl: '60s', allow_subscribe_for_client: true } },
 };
-const EVIL = '<img src=x onerror="document.title=1">';
 
 async function served(t, settings = {}) {
   const server = await start({ ...SETTINGS, ...settings });
@@ -37,7 +38,7 @@ const call = (server, body, login) =>
   fetch(`${server.http}/admin/api`, { method: 'POST', headers: login ? { Authorization: login } : {}, body });
 
 async function client(t, server, user) {
-  const one = sdk(t, server, ENCODINGS[0], { token: token({ sub: user }) });
+  const one = sdk(t, server, ENCODINGS[0], { token: token({ sub: user }), name: EVIL, version: EVIL });
   const subscription = one.newSubscription(EVIL);
   subscription.subscribe();
   one.connect();
@@ -72,6 +73,16 @@ test('the password for reading changes nothing', async (t) => {
   for (const [method, params] of [['publish', { channel: 'a', data: 1 }], ['disconnect', { user: '1' }], ['block_user', { user: '1' }], ['history_remove', { channel: 'a' }], ['debug_for', { users: ['1'] }]]) {
     assert.equal((await reply(method, params)).error.code, 108, method);
   }
+});
+
+test('a login of a server with another secret is none, and no namespace is a tag', async (t) => {
+  const [one, other] = [await served(t), await served(t, { admin: { ...ADMIN, secret: 'another-secret-of-32-bytes-or-more!' } })];
+  const { token: login } = await (await auth(one, 'grüße')).json();
+  assert.equal((await call(one, '{"method":"info","params":{}}', `token ${login}`)).status, 200);
+  assert.equal((await call(other, '{"method":"info","params":{}}', `token ${login}`)).status, 401);
+  const { code, text } = await refusal({ channel: { namespaces: [{ name: '<script>' }] } });
+  assert.equal(code, 1);
+  assert.match(text, /channel.namespaces\[0\].name is "<script>", expected two or more of the characters/);
 });
 
 test('an address with wrong passwords has to wait', async (t) => {

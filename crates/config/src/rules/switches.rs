@@ -1,0 +1,36 @@
+//! Keys without an effect, because the feature that they belong to is off.
+//! In: a filled `Config` → out: remarks.
+//! Uses values only. Never: switches anything.
+//! A key that needs another one is added here.
+
+use super::{Config, Remark, Severity};
+
+pub(super) fn are_on(config: &Config) -> Vec<Remark> {
+    let traces = config.http_api.api.is_traced && !config.opentelemetry;
+    let names = config.centrifugo_metrics && !config.prometheus.enabled;
+    let needs = [
+        (traces, "opentelemetry.api", "opentelemetry.enabled"),
+        (names, "compatibility.centrifugo_metrics", "prometheus.enabled"),
+    ];
+    let needs = needs.into_iter().filter(|(is_missing, ..)| *is_missing);
+    let remark = |(_, key, other): (bool, &'static str, &str)| {
+        let reason = format!("{key} is true and has no effect without {other}: set that to true");
+        (Severity::Warning, key, reason)
+    };
+    needs.map(remark).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_without_its_feature_is_named() {
+        let mut config = Config::blank();
+        assert!(are_on(&config).is_empty());
+        (config.http_api.api.is_traced, config.centrifugo_metrics) = (true, true);
+        assert_eq!(are_on(&config).len(), 2);
+        config.opentelemetry = true;
+        assert_eq!(are_on(&config)[0].1, "compatibility.centrifugo_metrics");
+    }
+}
