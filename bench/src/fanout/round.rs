@@ -28,7 +28,7 @@ pub struct Round<'a> {
     /// By channel.
     pub publications: &'a [Vec<Publication>],
     pub choice: Choice,
-    /// Of the subscribers of Fanwire.
+    /// The transport of Fanwire's subscribers.
     pub transport: SubscriberTransport,
     /// Of the subscribers.
     pub encoding: Encoding,

@@ -1,4 +1,4 @@
-//! What a program says of its configuration, for `node_config`.
+//! The port by which a program describes its configuration, for `node_config`.
 //! In: a function of the program. Out: values without secrets, and how their sources differ.
 //! Data only. Never: keys, files.
 //! The method is `method/node_config.rs`; what is masked and compared is changed in `fanwire_config`.

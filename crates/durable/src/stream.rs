@@ -103,7 +103,7 @@ impl StreamState {
         }
     }
 
-    /// What a PUT asks for that the stream is not; `None` for the stream as it is.
+    /// The difference between what a PUT asks for and the stream; `None` for the stream as it is.
     pub(crate) fn difference(&self, asked: &StreamConfig) -> Option<String> {
         let own = &self.config;
         if essence(&own.content_type) != essence(&asked.content_type) {

@@ -55,7 +55,7 @@ pub fn standard(writer: &mut impl MetricsWriter) -> fmt::Result {
 /// Writes the version of the build, and the highest resident memory.
 ///
 /// # Errors
-/// Those of the writer.
+/// The writer's errors.
 pub fn write(writer: &mut impl MetricsWriter) -> fmt::Result {
     let version = [("version", env!("CARGO_PKG_VERSION").to_owned())];
     writer.gauges("build_info", "Version of the server; always 1", [(version, 1)])?;

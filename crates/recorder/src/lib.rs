@@ -58,7 +58,7 @@ pub struct FlightLog {
     /// Since when the socket takes no bytes, and the most bytes that were queued since then.
     stall: Option<(u64, u64)>,
     refusals: u32,
-    /// It stays whatever the memory.
+    /// The log stays whatever the memory.
     is_kept: bool,
     ring: Ring,
 }

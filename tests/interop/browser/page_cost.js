@@ -1,7 +1,7 @@
-// What the admin page costs the server, in percent of a core: node page_cost.js [CONNECTIONS] [CHANNELS] [SECONDS].
+// The cost of the admin page to the server, in percent of a core: node page_cost.js [CONNECTIONS] [CHANNELS] [SECONDS].
 // In: numbers; by default 19,000 connections to 10,000 channels → out: a line for each view, exit code 1 above 2 %.
 // May use `fanwire bench` for the load, Chromium for the page and /proc for the CPU; needs a quiet machine.
-// What the page asks for is changed in crates/fanwire/assets/admin.
+// The requests of the page are changed in crates/fanwire/assets/admin.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

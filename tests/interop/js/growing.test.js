@@ -1,7 +1,7 @@
 // Bytes and time of a page that is loaded again: one growing answer next to a replay of its pieces.
 // In: the same text, appended in one channel and published piece by piece in another → out: what a reload of each reads.
 // May use Node's own modules; readers use uni_sse with everything that is stored, and no SDK.
-// What readers end with is tested in redis_growing.test.js; bytes of live deliveries by `fanwire-bench fanout --answers`.
+// The texts of readers at the end are tested in redis_growing.test.js; bytes of live deliveries by `fanwire-bench fanout --answers`.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

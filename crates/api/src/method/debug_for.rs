@@ -35,7 +35,7 @@ pub struct DebugForRequest {
 /// The subjects whose events are logged, those of `log.debug_for` included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DebugForResult {
-    /// By kind and name.
+    /// Sorted by kind and name.
     pub subjects: Vec<DebuggedSubject>,
 }
 
@@ -85,8 +85,8 @@ impl DiagnosticMethods<'_> {
                     if seconds == 0 { 0 } else { self.0.node.unix(now) + u64::from(seconds) };
                 let command = DebugForCommand { users, channels, addresses, until };
                 if command.len() > 0 {
-                    let told = diagnostics.debug_for(command);
-                    told.ok_or(ApiError::BAD_REQUEST.because(FULL))?.await?;
+                    let sent = diagnostics.debug_for(command);
+                    sent.ok_or(ApiError::BAD_REQUEST.because(FULL))?.await?;
                 }
                 let subjects = diagnostics.debug_subjects().into_iter().map(subject);
                 Ok(DebugForResult { subjects: subjects.collect() })

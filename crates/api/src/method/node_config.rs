@@ -1,7 +1,7 @@
 //! node_config: the configuration of the node that answers, without secrets, and what its sources say now.
 //! In: `NodeConfigRequest`. Out: values with their sources, keys whose new values are not in force.
 //! Uses the reader of the program, on a thread that may wait for files. Never: a key by its name, a secret.
-//! What is masked and compared is changed in `fanwire_config`.
+//! The masks and the comparison are changed in `fanwire_config`.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,7 +1,7 @@
 //! Subjects whose events are logged: addresses that are some, and not too many.
 //! In: a filled `Config` → out: remarks.
 //! Uses values only. Never: looks a name up.
-//! What is logged lives in `node`.
+//! The lines are written in `node`.
 
 use std::net::IpAddr;
 

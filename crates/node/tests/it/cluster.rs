@@ -129,8 +129,8 @@ fn a_subject_of_debug_lines_is_listed_on_every_node() {
     let worlds = cluster(&["ada", "bob"]);
     let users = vec!["42".to_owned()];
     let command = DebugForCommand { users, until: u64::MAX - 1, ..DebugForCommand::default() };
-    let told = worlds[0].node.diagnostics().debug_for(command.clone());
-    assert_eq!(told.expect("there is room").wait(), Ok(()));
+    let sent = worlds[0].node.diagnostics().debug_for(command.clone());
+    assert_eq!(sent.expect("there is room").wait(), Ok(()));
     let names = |world: &World| -> Vec<String> {
         let subjects = world.node.diagnostics().debug_subjects();
         subjects.into_iter().map(|subject| subject.name).collect()

@@ -15,7 +15,7 @@ use crate::refusals::{Line, logged};
 use crate::script::hello;
 use crate::world::{UNIX, World};
 
-/// What the debug lines are about: the message and the user or the channel.
+/// Names of debug lines: the message and the user or the channel.
 fn about(lines: &[Line]) -> Vec<String> {
     let debug = lines.iter().filter(|line| line["level"] == "DEBUG");
     let text = |line: &Line, field: &str| line.get(field).cloned().unwrap_or_default();
@@ -40,8 +40,8 @@ fn play(world: &mut World) {
 #[test]
 fn the_events_of_a_listed_user_are_logged_until_the_end() {
     let lines = logged(Level::DEBUG, with_history(|_| {}), |world| {
-        let told = world.node.diagnostics().debug_for(command(&["42"], &[], UNIX + 5));
-        assert_eq!(told.expect("there is room").wait(), Ok(()));
+        let sent = world.node.diagnostics().debug_for(command(&["42"], &[], UNIX + 5));
+        assert_eq!(sent.expect("there is room").wait(), Ok(()));
         play(world);
         world.wait(std::time::Duration::from_secs(6));
         world.node.tick(world.now);
@@ -53,8 +53,8 @@ fn the_events_of_a_listed_user_are_logged_until_the_end() {
 #[test]
 fn the_events_of_a_listed_channel_are_those_of_all_its_subscribers() {
     let lines = logged(Level::DEBUG, with_history(|_| {}), |world| {
-        let told = world.node.diagnostics().debug_for(command(&[], &["news"], UNIX + 5));
-        assert_eq!(told.expect("there is room").wait(), Ok(()));
+        let sent = world.node.diagnostics().debug_for(command(&[], &["news"], UNIX + 5));
+        assert_eq!(sent.expect("there is room").wait(), Ok(()));
         play(world);
         for channel in ["news", "chat"] {
             let publication = Publication { data: "1".into(), ..Publication::default() };
@@ -83,8 +83,8 @@ fn a_reload_lists_others() {
 #[test]
 fn a_listed_user_has_a_log_whatever_the_memory() {
     let mut world = World::new(Options { recorder_memory_max: 0, ..with_history(|_| {}) });
-    let told = world.node.diagnostics().debug_for(command(&["42"], &[], UNIX + 5));
-    assert_eq!(told.expect("there is room").wait(), Ok(()));
+    let sent = world.node.diagnostics().debug_for(command(&["42"], &[], UNIX + 5));
+    assert_eq!(sent.expect("there is room").wait(), Ok(()));
     play(&mut world);
     let query = ConnectionLogQuery { limit: 10, ..ConnectionLogQuery::default() };
     let node = world.node.clone();
