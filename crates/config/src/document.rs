@@ -10,6 +10,7 @@ use super::duration;
 use super::file::Format;
 use super::key::{Key, Kind, Row, Support, Value, Weight};
 use super::keys::{RPC_PROXY, WITHOUT_NAMESPACE, proxy};
+use super::renamed::FORMER;
 use super::settings::DEVELOPMENT;
 
 #[cfg(test)]
@@ -17,7 +18,8 @@ mod tests;
 
 /// A file with every key that works, at its default, and its sentence where the format has comments.
 pub fn sample(format: Format) -> String {
-    let tree = Branch::of(entries().iter().filter(|entry| entry.works()));
+    let is_former = |entry: &Entry| FORMER.iter().any(|(name, _)| entry.name == *name);
+    let tree = Branch::of(entries().iter().filter(|entry| entry.works() && !is_former(entry)));
     let mut text = String::new();
     match format {
         Format::Json => json(&tree, 0, &mut text),
