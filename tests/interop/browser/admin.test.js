@@ -163,7 +163,7 @@ test('an operator logs in, finds a channel and a user, and acts', async (t) => {
     await press('Find');
     await has('1 connections');
     await has('What happened');
-    await page.until(`document.querySelector('details tbody').innerText.includes('subscribe')`);
+    await page.until(`document.querySelector('details tbody')?.innerText.includes('subscribe')`);
     await press('Block');
     await eventually(() => victim.state === 'disconnected', 'the end of the connection');
     await has('0 connections');
