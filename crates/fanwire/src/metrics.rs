@@ -155,7 +155,9 @@ impl fmt::Debug for Scrape {
 
 impl Collector for Scrape {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        self.write(&mut ScrapeWriter(&mut encoder))
+        let mut writer = ScrapeWriter(&mut encoder);
+        self.write(&mut writer)?;
+        self.histories(&mut writer)
     }
 }
 
@@ -174,6 +176,14 @@ impl Meters for NodeMeters {
 }
 
 impl Scrape {
+    /// For scrapes alone: it reads the size of each history, which the readings of `info` must not cost a node by itself.
+    fn histories(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
+        let bytes = self.0.node.diagnostics().history_by_namespace().into_iter();
+        let bytes = bytes.map(|(namespace, bytes)| ([("namespace", namespace)], bytes));
+        let help = "Approximate memory of the histories of a namespace in bytes";
+        writer.gauges("node_namespace_history_bytes", help, bytes)
+    }
+
     fn write(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
         self.node(writer)?;
         self.traffic(writer)?;
@@ -230,10 +240,6 @@ impl Scrape {
         for (name, help, value) in gauges {
             writer.gauge(name, help, value)?;
         }
-        let bytes = self.0.node.diagnostics().history_by_namespace().into_iter();
-        let bytes = bytes.map(|(namespace, bytes)| ([("namespace", namespace)], bytes));
-        let help = "Approximate memory of the histories of a namespace in bytes";
-        writer.gauges("node_namespace_history_bytes", help, bytes)?;
         let evictions = self.0.node.channels().history_evictions();
         let help = "Histories that were dropped, because channel.history_memory_max is reached";
         writer.counters("node_history_evictions", help, [([], evictions)])?;

@@ -1,7 +1,7 @@
 //! The compression policy of a channel's publications: the namespaces' `compression`.
 //! In: the channel options, again after a reload → out: a policy for each broadcast.
 //! Uses the node's options alone; allocates nothing per broadcast.
-//! Changed here: how a channel finds its policy. The default is in `node::options`.
+//! Changed here: how a channel finds its policy. The default is in `policy::options`.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 

@@ -89,9 +89,12 @@ impl Diagnostics {
         self.own(DiagnosticQuestion::HotLists(limit), now).map(|own| own.map(|own| own.hot))
     }
 
-    /// The gauges of the metrics, by name and labels.
+    /// The gauges of the metrics, by name and labels; those of histories, too, which only scrapes have.
     pub fn levels(&self) -> BTreeMap<String, f64> {
-        self.summaries.levels()
+        let histories = self.history_by_namespace().into_iter().map(|(namespace, bytes)| {
+            (format!("node_namespace_history_bytes.namespace.{namespace}"), bytes as f64)
+        });
+        self.summaries.levels().into_iter().chain(histories).collect()
     }
 
     /// Bytes of histories in memory by namespace; "" for channels without one. Reads the size of each history.
