@@ -18,7 +18,6 @@ mod tests;
 
 /// A file with every key that works, at its default, and its sentence where the format has comments.
 pub fn sample(format: Format) -> String {
-    let is_former = |entry: &Entry| FORMER.iter().any(|(name, _)| entry.name == *name);
     let tree = Branch::of(entries().iter().filter(|entry| entry.works() && !is_former(entry)));
     let mut text = String::new();
     match format {
@@ -110,6 +109,11 @@ fn row(name: &str, key: &Key, page: &mut String) {
         default => format!("`{default}`"),
     };
     let _ = writeln!(page, "| `{name}` | {} | {default} | {} |", words(&key.kind), key.doc);
+}
+
+/// Whether a key has a new name and is read under this one for files from before.
+fn is_former(entry: &Entry) -> bool {
+    FORMER.iter().any(|(name, _)| entry.name == *name)
 }
 
 /// Whether a key is one of those that every event proxy has.
