@@ -19,7 +19,7 @@ use crate::error::NO_METHOD;
 use crate::method::batch::{Reply, take_method};
 use crate::refusals::Named;
 use crate::reply_budget::ReplyBudget;
-use crate::{Api, ApiError, Command, KeyHolder, Outcome, protobuf};
+use crate::{Api, ApiError, Command, KeyHolder, Outcome, protobuf, traced};
 
 /// Splits a body into lines.
 pub struct Lines {
@@ -137,7 +137,12 @@ impl Api {
             }
             let started = match command {
                 Ok(command) => {
+                    let name = |method: &str| format!("/api/stream {method}");
+                    let span = traced::begin(self, &command, None, name);
                     let mut run = self.run(command);
+                    if let Some(span) = span {
+                        run = Box::pin(traced::record(span, run));
+                    }
                     match poll_fn(|context| Poll::Ready(run.as_mut().poll(context))).await {
                         Poll::Ready(outcome) => Started::Done(outcome),
                         Poll::Pending => Started::Pending(run),

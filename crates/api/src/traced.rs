@@ -22,17 +22,41 @@ pub(crate) async fn run(
     headers: &HeaderMap,
     name: impl FnOnce(&str) -> String,
 ) -> Result<Outcome, ApiError> {
-    let span = api.options.is_traced.then(|| {
-        let header = headers.get("traceparent").and_then(|value| value.to_str().ok());
-        let parent = header.and_then(TraceContext::parse);
-        let name = || name(command.method().name());
-        Span::begin(name, SpanKind::Server, parent, SystemTime::now())
-    });
-    let Some(mut span) = span.flatten() else { return api.run_for(holder, command).await };
+    match begin(api, &command, Some(headers), name) {
+        Some(span) => record(span, api.run_for(holder, command)).await,
+        None => api.run_for(holder, command).await,
+    }
+}
+
+/// Begins the span of a command, if it is sampled. Commands of a stream have no headers of their own: each is a new trace.
+pub(crate) fn begin(
+    api: &Api,
+    command: &Command,
+    headers: Option<&HeaderMap>,
+    name: impl FnOnce(&str) -> String,
+) -> Option<Span> {
+    if !api.options.is_traced {
+        return None;
+    }
+    let header = headers.and_then(|headers| headers.get("traceparent")?.to_str().ok());
+    let parent = header.and_then(TraceContext::parse);
+    let name = || name(command.method().name());
+    let mut span = Span::begin(name, SpanKind::Server, parent, SystemTime::now())?;
     if let [channel] = command.channels() {
         span.set(CHANNEL, SpanValue::Text(channel.clone()));
     }
-    let outcome = call_span::within(span.context, api.run_for(holder, command)).await;
+    Some(span)
+}
+
+/// Runs a command in its span.
+///
+/// # Errors
+/// Those of the command.
+pub(crate) async fn record(
+    mut span: Span,
+    work: impl Future<Output = Result<Outcome, ApiError>>,
+) -> Result<Outcome, ApiError> {
+    let outcome = call_span::within(span.context, work).await;
     if let Err(error) = &outcome {
         span.set("code", SpanValue::Number(error.code.into()));
         span.error = Some(error.text().into_owned());

@@ -85,6 +85,13 @@ test('a call, the broker and the deliveries are one trace, which continues that 
   assert.ok(BigInt(call.end.toString()) > BigInt(call.start.toString()));
   const failed = found.spans.find(({ name, trace }) => name === '/api/publish' && trace !== TRACE);
   assert.deepEqual([failed.parent, failed.status.code, failed.about.code], ['', 2, 102]);
+  const lines = ['a', 'none:x'].map((channel) => JSON.stringify({ publish: { channel, data: 1 } })).join('\n');
+  await fetch(`${server.http}/api/stream`, { method: 'POST', headers: { 'X-API-Key': API_KEY }, body: lines });
+  const commands = () => found.spans.filter(({ name }) => name === '/api/stream publish');
+  await eventually(() => commands().length === 2, 'spans of the commands of a stream');
+  const [first, second] = commands();
+  assert.ok(first.trace !== second.trace && first.parent === '');
+  assert.deepEqual(commands().map(({ about }) => about.code ?? 0), [0, 102]);
   assert.deepEqual([found.resource['service.name'], found.headers['x-tenant']], ['chat', 'a b']);
 });
 
