@@ -192,6 +192,11 @@ impl Cluster {
         });
     }
 
+    /// Sends a new node a command that the others have executed. A lost one is not repeated.
+    pub fn catch_up(&self, uid: &str, command: ControlCommand) {
+        drop(self.send(Some(uid), command));
+    }
+
     fn send(&self, to: Option<&str>, command: ControlCommand) -> Answer<usize> {
         match self.bus.get() {
             Some(bus) => {

@@ -108,6 +108,22 @@ impl DebugList {
         users.chain(channels).chain(addresses).collect()
     }
 
+    /// Commands that give a new node the subjects of other nodes: one for each end.
+    pub fn commands(&self) -> Vec<DebugForCommand> {
+        let mut commands = BTreeMap::new();
+        for DebugSubject { kind, name, end } in self.subjects() {
+            let Some(until) = end else { continue };
+            let empty = DebugForCommand { until, ..DebugForCommand::default() };
+            let command: &mut DebugForCommand = commands.entry(until).or_insert(empty);
+            match kind {
+                "user" => command.users.push(name),
+                "channel" => command.channels.push(name),
+                _ => command.addresses.push(name),
+            }
+        }
+        commands.into_values().collect()
+    }
+
     fn change<T>(&self, change: impl FnOnce(&mut Subjects) -> T) -> T {
         let mut subjects = self.subjects.write();
         let changed = change(&mut subjects);

@@ -45,7 +45,10 @@ impl Node {
             Task::Nothing => {}
             Task::Refuse => return false,
             Task::Introduce(uid) => {
-                drop(self.cluster.publish_state(Some(&uid), || self.state(now)))
+                drop(self.cluster.publish_state(Some(&uid), || self.state(now)));
+                for command in self.diagnostics.debug_list().commands() {
+                    self.cluster.catch_up(&uid, ControlCommand::DebugFor(command));
+                }
             }
             Task::Answer { to, survey, pattern } => {
                 self.cluster.answer(&to, survey, self.channels.own(&pattern).unwrap_or_default());

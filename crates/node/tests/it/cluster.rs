@@ -126,7 +126,8 @@ fn every_node_answers_a_question_for_diagnosis() {
 
 #[test]
 fn a_subject_of_debug_lines_is_listed_on_every_node() {
-    let worlds = cluster(&["ada", "bob"]);
+    let ether = Ether::default();
+    let mut worlds = cluster_on(&ether, &["ada", "bob"]);
     let users = vec!["42".to_owned()];
     let command = DebugForCommand { users, until: u64::MAX - 1, ..DebugForCommand::default() };
     let sent = worlds[0].node.diagnostics().debug_for(command.clone());
@@ -136,9 +137,11 @@ fn a_subject_of_debug_lines_is_listed_on_every_node() {
         subjects.into_iter().map(|subject| subject.name).collect()
     };
     assert_eq!(worlds.iter().map(names).collect::<Vec<_>>(), [["42"], ["42"]]);
+    worlds.extend(cluster_on(&ether, &["a node that starts later"]));
+    assert_eq!(worlds.iter().map(names).collect::<Vec<_>>(), [["42"], ["42"], ["42"]]);
     let ended = DebugForCommand { until: 0, ..command };
     assert_eq!(worlds[1].node.diagnostics().debug_for(ended).expect("room").wait(), Ok(()));
-    assert_eq!(worlds.iter().map(names).collect::<Vec<_>>(), [[""; 0], [""; 0]]);
+    assert_eq!(worlds.iter().map(names).collect::<Vec<_>>(), [[""; 0], [""; 0], [""; 0]]);
 }
 
 #[test]
