@@ -180,10 +180,11 @@ impl Connection {
         self.rare.as_mut()?.dedicated.as_deref_mut()
     }
 
-    /// The address of the peer; usually by a system call.
+    /// The address of the peer; usually by a system call. A client by IPv4 at an IPv6 listener has its IPv4 address.
     pub fn peer_address(&self) -> Option<SocketAddr> {
-        let address = self.rare.as_ref().and_then(|rare| rare.address);
-        address.or_else(|| self.socket.peer_addr().ok())
+        let known = self.rare.as_ref().and_then(|rare| rare.address);
+        let address = known.or_else(|| self.socket.peer_addr().ok())?;
+        Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
     }
 
     /// Encrypted bytes that wait ahead of the queued frames.

@@ -203,7 +203,8 @@ impl AcceptQueue {
         Ok(Self { listener, readiness: TcpStream::from_std(readiness)? })
     }
 
-    /// The next socket, which is nonblocking, and its peer.
+    /// The next socket, which is nonblocking, and its peer. A client by IPv4 at an IPv6 listener has its IPv4 address (RFC 4291
+    /// §2.5.5.2), as in lists of networks.
     async fn accept(&self) -> io::Result<(StdStream, SocketAddr)> {
         match self.try_accept() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -217,7 +218,7 @@ impl AcceptQueue {
     fn try_accept(&self) -> io::Result<(StdStream, SocketAddr)> {
         let (socket, peer) = self.listener.accept()?;
         socket.set_nonblocking(true)?;
-        Ok((socket, peer))
+        Ok((socket, SocketAddr::new(peer.ip().to_canonical(), peer.port())))
     }
 }
 
