@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use super::binaries::{self, Binary};
 use super::interop::STACKS;
 use super::tally::Tally;
-use crate::command::{cargo, linted_cargo, must, say, watch};
+use crate::command::{ask, cargo, linted_cargo, must, say, watch};
 use crate::{House, autobahn, machine, tidy};
 
 pub(super) fn fmt(house: &House) -> Result<Tally> {
@@ -319,6 +319,8 @@ fn node_suite(house: &House, folder: &str) -> Result<Tally> {
     node.envs(AT_LENGTH.into_iter().filter(|_| house.at_length));
     if folder == "browser" {
         node.env("CHROMIUM", machine::chromium()?);
+        // The module with the admin page of Centrifugo; without it, its test is reported as skipped.
+        let _ = machine::go().map(|go| ask(go, &["mod", "download", CENTRIFUGO]));
         node.env("FANWIRE_WORLD", built(house, "debug/world")?);
         return Ok(Tally::of_node(&watch(&mut node)?));
     }
@@ -367,6 +369,7 @@ const AT_LENGTH: [(&str, &str); 3] = [
     ("FANWIRE_RESUME_SECONDS", "60"),
 ];
 /// The longest that a file of tests may take on a machine that is busy; the longest takes half a minute.
+const CENTRIFUGO: &str = "github.com/centrifugal/centrifugo/v6@v6.9.1";
 const FILE_MS_MAX: u32 = 600_000;
 const FILES_AT_ONCE: u32 = 3;
 

@@ -116,7 +116,7 @@ const TOOLS: &[Tool] = &[
             "go-api",
             "packages",
         ],
-        used_by: &[],
+        used_by: &["browser"],
     },
     Tool {
         name: "Redis",

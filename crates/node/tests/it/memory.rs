@@ -104,8 +104,9 @@ fn a_channel_of_its_own_costs_a_connection_less_than_two_hundred_bytes_more() {
 fn a_position_costs_a_subscriber_nothing_and_its_channel_less_than_half_a_kilobyte() {
     let recoverable = || with_history(|open| open.force_recovery = true);
     let bytes = bytes_per_connection_with(recoverable(), |_| "news".into());
-    // But one for where a table happens to end: hashes are seeded by chance.
-    assert!(bytes <= bytes_per_connection(|_| "news".into()) + 1, "{bytes} bytes per connection");
+    // Less than an offset needs: hashes are seeded by chance, so tables end at different sizes.
+    let without = bytes_per_connection(|_| "news".into());
+    assert!(bytes < without + 8, "{bytes} bytes per connection, {without} without positions");
     let own = |index| format!("channel-{index:08}");
     let (with, without) =
         (bytes_per_connection_with(recoverable(), own), bytes_per_connection(own));
