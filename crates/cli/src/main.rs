@@ -1,10 +1,33 @@
-//! The one binary, `fanwire`.
-//! In: the command line, the environment, signals → out: an exit code.
-//! Uses: the library next to it, which cargo compiles while `fanwire` is still compiled. Never: commands.
-//! Change here: the allocator.
+//! The one binary, `fanwire`: serves, makes and checks configurations, makes tokens, publishes, shows, examines, measures.
+//! In: the command line, the environment, signals → out: a running server, text on stdout, exit codes 0, 1 and 2.
+//! Uses the library `fanwire`, `fanwire_tune` for `tune`, `fanwire_load` for `bench`. Never: server behaviour, keys of the configuration.
+//! Each command is one file of this folder; its options are in `arguments`.
 #![forbid(unsafe_code)]
 
+use std::io::Write as _;
 use std::process::ExitCode;
+
+use arguments::{Arguments, CliCommand};
+
+mod api_client;
+mod arguments;
+mod bench;
+mod check;
+mod check_token;
+mod config;
+mod doctor;
+mod document;
+mod environment;
+mod health;
+mod init;
+mod local;
+mod logs;
+mod progress;
+mod publish;
+mod serve;
+mod token;
+mod top;
+mod tune;
 
 /// Resident memory varies less than with the system's allocator.
 #[cfg(all(feature = "mimalloc", not(feature = "heap-profile")))]
@@ -22,5 +45,35 @@ static ALLOCATOR: fanwire_profile::SamplingAllocator<std::alloc::System> =
     fanwire_profile::SamplingAllocator(std::alloc::System);
 
 fn main() -> ExitCode {
-    fanwire_cli::main()
+    let arguments = Arguments::of_process();
+    let command = arguments.command.unwrap_or(CliCommand::Serve(arguments.serve));
+    let result = match command {
+        CliCommand::Serve(serve) => serve::run(&serve),
+        CliCommand::Init(init) => init::run(&init, init::FILE),
+        CliCommand::Genconfig(init) => init::run(&init, init::FILE_OF_CENTRIFUGO),
+        CliCommand::CheckConfig(check) => check::run(&check),
+        CliCommand::Config(show) => config::run(&show),
+        CliCommand::SampleConfig(sample) => document::sample(&sample),
+        CliCommand::ConfigDoc => document::page(),
+        CliCommand::ApiDoc => document::api_page(),
+        CliCommand::Token(token) => token::run(&token),
+        CliCommand::CheckToken(check) => check_token::run(&check),
+        CliCommand::Publish(publish) => publish::run(&publish),
+        CliCommand::Top(top) => top::run(&top),
+        CliCommand::Bench(bench) => return bench::run(&bench),
+        CliCommand::Doctor(doctor) => return doctor::run(&doctor),
+        CliCommand::Tune(tune) => tune::run(&tune),
+        CliCommand::Health(health) => health::run(&health),
+        CliCommand::Version(version) => document::version(&version),
+        CliCommand::Completions(completions) => document::completions(&completions),
+        CliCommand::Man => document::manual(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // An error of stderr must not cause a panic.
+            let _ = writeln!(std::io::stderr(), "fanwire: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }
