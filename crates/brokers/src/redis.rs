@@ -128,7 +128,7 @@ impl Redis {
         let singles = if options.clusters.is_empty() { &options.addresses[..] } else { &[] };
         for address in singles {
             let dialer = Dialer::new(address, options, Arc::new(RedisClock::new()));
-            dialer.dial(script::loads(), drop).await?;
+            dialer.dial(script::loads(), Arc::new(drop)).await?;
         }
         Ok(())
     }

@@ -20,6 +20,7 @@ mod state;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -180,7 +181,17 @@ impl ConsumerMonitor {
 }
 
 /// Connects to the queue of a consumer. Returns what starts its lanes.
-async fn open(
+///
+/// The clients of queues are compiled in this crate alone: code of an `async fn` is in every crate that awaits it.
+fn open<'a>(
+    consumer: &'a ConsumerOptions,
+    runner: Runner,
+    node: &'a str,
+) -> Pin<Box<dyn Future<Output = Result<Start, ConsumerError>> + Send + 'a>> {
+    Box::pin(connect(consumer, runner, node))
+}
+
+async fn connect(
     consumer: &ConsumerOptions,
     runner: Runner,
     node: &str,

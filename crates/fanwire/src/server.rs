@@ -9,6 +9,7 @@ mod tasks;
 
 use std::{
     net::SocketAddr,
+    pin::Pin,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -90,7 +91,14 @@ impl Server {
         Builder::new(config).start().await
     }
 
-    async fn start_with(builder: Builder) -> Result<Self, StartError> {
+    /// The server is compiled in this crate alone: code of an `async fn` is in every crate that awaits it.
+    fn start_with(
+        builder: Builder,
+    ) -> Pin<Box<dyn Future<Output = Result<Self, StartError>> + Send>> {
+        Box::pin(Self::start_parts(builder))
+    }
+
+    async fn start_parts(builder: Builder) -> Result<Self, StartError> {
         let Builder { mut config, listener, hooks, rooms } = builder;
         let (descriptors, (acme, tls)) = (prepare_process(&config), start_tls(&config).await?);
         let (listeners, addresses) = bind(&mut config, listener).await?;

@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout, timeout_at};
 use self::in_flight::{Batch, InFlightBatches, Sent};
 use super::backoff::Backoff;
 use super::call::{Call, Caller, Route};
-use super::dial::{Connection, Dialer};
+use super::dial::{Connection, Dialer, PushHandler};
 use super::error::{Failure, RedisError};
 use super::health::Health;
 use super::redirect::{ClusterRedirects, Redirect, ends_connection, is_of_slots};
@@ -182,7 +182,7 @@ impl ConnectionTask {
                 PushKind::Invalidate => sender.invalidated.notify_one(),
                 _ => {}
             };
-            let must_wait = match self.dial(pushed).await {
+            let must_wait = match self.dial(Arc::new(pushed)).await {
                 Ok(connection) => match self.serve_counted(connection, &signals).await {
                     Some(must_wait) => must_wait,
                     None => return,
@@ -201,11 +201,8 @@ impl ConnectionTask {
     }
 
     /// Connects. After the timeout, waiting and new calls fail while it goes on.
-    async fn dial(
-        &mut self,
-        pushed: impl Fn(PushInfo) + Send + Sync + 'static,
-    ) -> Result<Connection, RedisError> {
-        let mut dialing = pin!(self.dialer.dial(script::loads(), pushed));
+    async fn dial(&mut self, pushed: PushHandler) -> Result<Connection, RedisError> {
+        let mut dialing = self.dialer.dial(script::loads(), pushed);
         if let Ok(dialed) = timeout(self.dialer.timeouts.connect, &mut dialing).await {
             return dialed;
         }

@@ -3,12 +3,12 @@
 //! Uses sockets and Sentinels. Never: waits without a limit.
 //! Change here: the checks before a Redis is used. `command_connection.rs` and `pubsub_connection.rs` try again.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use redis::{Pipeline, PushInfo, Value};
+use futures_util::future::BoxFuture;
+use redis::{Pipeline, Value};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
@@ -17,7 +17,7 @@ use super::clock::RedisClock;
 use super::error::RedisError;
 use super::options::{RedisOptions, Wait};
 use super::sentinel::MasterResolver;
-pub(crate) use super::socket::{BATCHES_MAX, Connection};
+pub(crate) use super::socket::{BATCHES_MAX, Connection, PushHandler};
 use super::socket::{RedisTls, Timeouts, open};
 use super::wire::{RedisCommand, number, parts, text};
 
@@ -99,10 +99,18 @@ impl Dialer {
     ///
     /// # Errors
     /// A [`RedisError`] with the address, after twice the two timeouts at the latest, three times with Sentinels.
-    pub(crate) async fn dial(
+    pub(crate) fn dial(
         &self,
-        first: impl Iterator<Item = RedisCommand>,
-        pushed: impl Fn(PushInfo) + Send + Sync + 'static,
+        first: Vec<RedisCommand>,
+        pushed: PushHandler,
+    ) -> BoxFuture<'_, Result<Connection, RedisError>> {
+        Box::pin(self.connect(first, pushed))
+    }
+
+    async fn connect(
+        &self,
+        first: Vec<RedisCommand>,
+        pushed: PushHandler,
     ) -> Result<Connection, RedisError> {
         let (address, master_replaced) = self.resolve_address().await?;
         let mut connection =
@@ -161,7 +169,7 @@ impl Dialer {
         &self,
         address: &Address,
         connection: &mut Connection,
-        first: impl Iterator<Item = RedisCommand>,
+        first: Vec<RedisCommand>,
     ) -> Result<(), RedisError> {
         let mut commands = Pipeline::new();
         // With tracking the Redis sends an invalidation when it drops all its data. A Redis that refuses the command
@@ -206,7 +214,7 @@ impl Dialer {
 }
 
 /// Completes when the Redis is not the master any more.
-pub(crate) type MasterChange = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type MasterChange = BoxFuture<'static, ()>;
 
 /// Checks the reply to `INFO`. A missing field passes.
 fn verify_info(

@@ -65,7 +65,7 @@ impl OwnDialer {
     /// Connects, and goes where a Cluster says that the key is.
     async fn follow(&self, mut dialer: Dialer, key: &[u8]) -> Result<OwnConnection, RedisError> {
         for _ in 0..REDIRECTS_MAX {
-            let connection = dialer.dial(std::iter::empty(), |_| {}).await?;
+            let connection = dialer.dial(Vec::new(), Arc::new(drop)).await?;
             let mut own = OwnConnection { connection, dialer };
             let Value::ServerError(error) = own.send(&[b"TYPE", key], Duration::ZERO).await? else {
                 return Ok(own);

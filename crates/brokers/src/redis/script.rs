@@ -54,8 +54,9 @@ impl Script {
 }
 
 /// The commands that load all scripts.
-pub(crate) fn loads() -> impl Iterator<Item = RedisCommand> {
-    SOURCES.iter().map(|source| RedisCommand::of(&[b"SCRIPT", b"LOAD", source.text.as_bytes()]))
+pub(crate) fn loads() -> Vec<RedisCommand> {
+    let load = |source: &Source| RedisCommand::of(&[b"SCRIPT", b"LOAD", source.text.as_bytes()]);
+    SOURCES.iter().map(load).collect()
 }
 
 struct Source {

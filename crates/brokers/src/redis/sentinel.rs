@@ -6,6 +6,7 @@
 mod sentinel_set;
 
 use std::fmt;
+use std::future::pending;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
@@ -19,7 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::address::{Address, Sentinels};
 use super::backoff::Backoff;
 use super::error::RedisError;
-use super::socket::{Connection, RedisTls, Timeouts, open};
+use super::socket::{Connection, PushHandler, RedisTls, Timeouts, open};
 use super::wire::{RedisCommand, number, parts, text};
 use sentinel_set::{SentinelChanges, SentinelSet, others_of};
 
@@ -116,7 +117,7 @@ impl MasterResolver {
                 current.as_ref().is_some_and(|it| it.config_epoch > config_epoch)
             };
             if current.wait_for(is_newer).await.is_err() {
-                std::future::pending::<()>().await; // the resolver is gone
+                pending::<()>().await; // the resolver is gone
             }
         }
     }
@@ -126,7 +127,7 @@ impl MasterResolver {
         let mut current = self.current.subscribe();
         async move {
             if current.changed().await.is_err() {
-                std::future::pending::<()>().await; // the resolver is gone
+                pending::<()>().await; // the resolver is gone
             }
         }
     }
@@ -171,18 +172,18 @@ impl MasterResolver {
 
     /// Asks one Sentinel on a connection of its own.
     async fn ask(self: &Arc<Self>, sentinel: &Address) -> Result<MasterAddress, RedisError> {
-        let mut connection = self.open(sentinel, drop).await?;
+        let mut connection = self.open(sentinel, Arc::new(drop)).await?;
         self.ask_on(sentinel, &mut connection).await
     }
 
     async fn open(
         &self,
         sentinel: &Address,
-        pushed: impl Fn(PushInfo) + Send + Sync + 'static,
+        pushed: PushHandler,
     ) -> Result<Connection, RedisError> {
         let timeouts =
             Timeouts { io: self.timeouts.io.min(self.timeouts.connect), ..self.timeouts };
-        open(sentinel, self.tls.as_ref(), timeouts, pushed, std::future::pending()).await
+        open(sentinel, self.tls.as_ref(), timeouts, pushed, Box::pin(pending())).await
     }
 
     async fn ask_on(
@@ -299,7 +300,7 @@ impl Watcher {
         };
         let Some(resolver) = self.resolver.upgrade() else { return Ok(()) };
         let limit = resolver.timeouts.io;
-        let mut connection = resolver.open(&self.sentinel, pushed).await?;
+        let mut connection = resolver.open(&self.sentinel, Arc::new(pushed)).await?;
         drop(resolver);
         let subscribed = connection.subscribe("+switch-master").await;
         subscribed.map_err(|error| RedisError::of(&self.sentinel, &error, limit))?;

@@ -9,6 +9,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use redis::aio::MultiplexedConnection;
 use redis::{
     Arg, AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, PushKind, RedisConnectionInfo,
@@ -44,6 +45,9 @@ pub(crate) struct Connection {
 /// The task that reads and writes.
 struct SocketTask(AbortHandle);
 
+/// Gets the pushes of a connection and its end.
+pub(crate) type PushHandler = Arc<dyn Fn(PushInfo) + Send + Sync>;
+
 /// Time limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
@@ -60,12 +64,22 @@ pub(crate) struct Timeouts {
 ///
 /// # Errors
 /// A [`RedisError`] with the address, after the limits at the latest.
-pub(crate) async fn open(
+pub(crate) fn open<'a>(
+    address: &'a Address,
+    tls: Option<&'a RedisTls>,
+    timeouts: Timeouts,
+    pushed: PushHandler,
+    master_replaced: BoxFuture<'static, ()>,
+) -> BoxFuture<'a, Result<Connection, RedisError>> {
+    Box::pin(connect(address, tls, timeouts, pushed, master_replaced))
+}
+
+async fn connect(
     address: &Address,
     tls: Option<&RedisTls>,
     timeouts: Timeouts,
-    pushed: impl Fn(PushInfo) + Send + Sync + 'static,
-    master_replaced: impl Future<Output = ()> + Send + 'static,
+    pushed: PushHandler,
+    master_replaced: BoxFuture<'static, ()>,
 ) -> Result<Connection, RedisError> {
     if address.is_unix() {
         let socket = timeout(timeouts.connect, UnixStream::connect(&address.host)).await;
@@ -115,10 +129,9 @@ async fn greet(
     address: &Address,
     socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     timeouts: Timeouts,
-    pushed: impl Fn(PushInfo) + Send + Sync + 'static,
-    master_replaced: impl Future<Output = ()> + Send + 'static,
+    pushed: PushHandler,
+    master_replaced: BoxFuture<'static, ()>,
 ) -> Result<Connection, RedisError> {
-    let pushed = Arc::new(pushed);
     let push_handler = Arc::clone(&pushed);
     let config = AsyncConnectionConfig::new()
         .set_response_timeout((!timeouts.has_own_timeout).then_some(timeouts.io))

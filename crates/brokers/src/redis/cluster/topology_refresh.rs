@@ -122,7 +122,7 @@ pub(super) async fn ask_seeds(
 async fn ask_seed(seed: &Address, options: &RedisOptions) -> Result<Topology, RedisError> {
     let dialer =
         Dialer::new(seed, options, Arc::new(RedisClock::new())).expecting(Expected::ClusterNode);
-    let mut connection = dialer.dial(std::iter::empty(), drop).await?;
+    let mut connection = dialer.dial(Vec::new(), Arc::new(drop)).await?;
     let mut commands = Pipeline::new();
     for command in Topology::commands() {
         commands.add_command(command.into_cmd());

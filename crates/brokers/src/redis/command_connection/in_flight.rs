@@ -144,7 +144,7 @@ impl InFlightBatches {
         let to_repeat = std::mem::take(&mut self.to_repeat);
         let bytes = to_repeat.iter().map(|call| call.bytes).sum();
         self.shared.held_bytes.fetch_add(bytes, Relaxed); // their first batch released them
-        self.send(script::loads().map(Call::of).chain(to_repeat).collect());
+        self.send(script::loads().into_iter().map(Call::of).chain(to_repeat).collect());
     }
 }
 

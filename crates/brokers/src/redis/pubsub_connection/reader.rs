@@ -3,21 +3,21 @@
 //! May use: the runtime's timers. Never decides which names are desired: that is `subscription_table.rs`.
 //! Change here: when a connection is given up, and how names are subscribed.
 
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::ready;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
-use redis::{Pipeline, PushInfo, PushKind, RedisResult, Value};
+use redis::{Pipeline, PushKind, RedisResult, Value};
 use tokio::task::unconstrained;
 use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
 use super::Shared;
 use super::push_queue::PushQueue;
 use crate::redis::backoff::Backoff;
-use crate::redis::dial::{Connection, Dialer};
+use crate::redis::dial::{Connection, Dialer, PushHandler};
 use crate::redis::error::RedisError;
 use crate::redis::health::Health;
 use crate::redis::redirect::is_of_slots;
@@ -59,7 +59,7 @@ impl ReaderTask {
     async fn reconnect_until_closed(&mut self) {
         while self.wait_for_shards().await {
             let (sender, mut pushes) = PushQueue::pair();
-            let must_wait = match self.dial(sender).await {
+            let must_wait = match self.dial(Arc::new(sender)).await {
                 Ok(connection) => {
                     let began = Instant::now();
                     self.health.connection_up();
@@ -101,11 +101,8 @@ impl ReaderTask {
     }
 
     /// Connects, and expires waiters until then.
-    async fn dial(
-        &self,
-        pushed: impl Fn(PushInfo) + Send + Sync + 'static,
-    ) -> Result<Connection, RedisError> {
-        let mut dialing = pin!(self.dialer.dial(std::iter::empty(), pushed));
+    async fn dial(&self, pushed: PushHandler) -> Result<Connection, RedisError> {
+        let mut dialing = self.dialer.dial(Vec::new(), pushed);
         loop {
             match timeout(self.dialer.io_timeout / 4, &mut dialing).await {
                 Ok(dialed) => return dialed,
