@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod channels;
 mod control;
 mod diagnostics;
 mod message;
@@ -24,6 +25,7 @@ use fanwire_protocol::{ErrorCode, StreamPosition};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
+pub use channels::{ChannelQuery, SurveyChannels};
 pub use control::{ConnectionSelector, Renewal, ServerSubscribe, ServerSubscription};
 pub use diagnostics::{
     ConnectionLogQuery, ConnectionLogRecord, DebugForCommand, DiagnosticAnswer, DiagnosticQuestion,
@@ -95,9 +97,6 @@ pub fn rewritten(bytes: &[u8]) -> Option<Bytes> {
     NodeMessage::decoded(bytes).map(|message| message.encoded())
 }
 
-/// Subscribers by channel.
-pub type SurveyChannels = BTreeMap<String, u32>;
-
 /// Task of this node after a message of another node.
 #[derive(Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "moved once for each message, never stored")]
@@ -112,7 +111,7 @@ pub enum Task {
     Answer {
         to: String,
         survey: u64,
-        pattern: String,
+        query: ChannelQuery,
     },
     /// A message about occupied channels, also of this node itself.
     ReceiveOccupancy {
@@ -284,7 +283,7 @@ impl Cluster {
                 Task::Nothing
             }
             ControlCommand::Survey(survey) => {
-                Task::Answer { to: from, survey: survey.number, pattern: survey.pattern }
+                Task::Answer { to: from, survey: survey.number, query: survey.into() }
             }
             ControlCommand::UserSurvey(survey) => Task::AnswerUsers { to: from, survey },
             ControlCommand::DiagnosticSurvey(survey) => {
@@ -359,13 +358,12 @@ impl Cluster {
     /// 100 when the others could not be asked, or a live one did not answer in time; 111 when too many surveys run.
     pub fn survey(
         &self,
-        pattern: &str,
+        query: ChannelQuery,
         own: SurveyChannels,
         now: Instant,
     ) -> Answer<SurveyChannels, ErrorCode> {
         let found = SurveyResult { counts: own, ..SurveyResult::default() };
-        let pattern = pattern.to_owned();
-        let question = |number| ControlCommand::Survey(message::Survey { number, pattern });
+        let question = |number| ControlCommand::Survey(query.survey(number));
         self.ask(None, question, found, now).map(|all| all.map(|all| all.counts))
     }
 

@@ -218,6 +218,12 @@ pub struct Survey {
     pub number: u64,
     #[prost(string, tag = "2")]
     pub pattern: String,
+    /// See [`ChannelQuery`](crate::ChannelQuery).
+    #[prost(string, tag = "3")]
+    pub after: String,
+    /// 0 = all.
+    #[prost(uint32, tag = "4")]
+    pub limit: u32,
 }
 
 /// Asks for the connections that a selector matches.

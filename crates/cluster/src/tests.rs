@@ -63,7 +63,7 @@ fn a_node_alone_says_nothing_and_answers_at_once() {
     );
     assert_eq!(alone.command(command).ready().expect("nobody to wait for"), Ok(()));
     let own = SurveyChannels::from([("news".to_owned(), 2)]);
-    assert_eq!(alone.survey("", own.clone(), now).wait(), Ok(own));
+    assert_eq!(alone.survey("".into(), own.clone(), now).wait(), Ok(own));
     assert_eq!(alone.peers(), []);
 }
 
@@ -181,15 +181,15 @@ fn a_survey_adds_up_what_all_nodes_have() {
     introduce(&a, "b", now);
     introduce(&a, "c", now);
     let own = SurveyChannels::from([("news".to_owned(), 2), ("a".to_owned(), 1)]);
-    let answer = a.survey("*", own, now).ready().expect_err("others are asked");
+    let answer = a.survey("*".into(), own, now).ready().expect_err("others are asked");
     let sent = wire.take();
     assert_eq!(sent.len(), 1, "one message for all");
     for (uid, channels) in [("b", [("news", 3)]), ("c", [("c", 1)])] {
         let (other, out) = node(uid);
-        let Task::Answer { to, survey, pattern } = other.handle_message(&sent[0].1, now) else {
+        let Task::Answer { to, survey, query } = other.handle_message(&sent[0].1, now) else {
             panic!("a survey")
         };
-        assert_eq!((to.as_str(), pattern.as_str()), ("a", "*"));
+        assert_eq!((to.as_str(), query), ("a", "*".into()));
         other.answer(&to, survey, channels.map(|(name, count)| (name.to_owned(), count)).into());
         let (to, reply) = out.take().remove(0);
         assert_eq!(to.as_deref(), Some("a"), "for the one that asked");
@@ -204,7 +204,7 @@ fn a_survey_adds_up_what_all_nodes_have() {
 fn a_survey_fails_when_one_of_the_others_does_not_answer() {
     let ((a, _), now) = (node("a"), Instant::now());
     introduce(&a, "b", now);
-    let answer = a.survey("", SurveyChannels::new(), now);
+    let answer = a.survey("".into(), SurveyChannels::new(), now);
     introduce(&a, "b", now + SURVEY_TIME / 2);
     a.tick(now + SURVEY_TIME / 2);
     let answer = answer.ready().expect_err("there is time left");
@@ -218,16 +218,20 @@ fn a_survey_does_without_a_node_that_goes_and_fails_with_one_that_vanishes() {
     let ((a, wire), now) = (node("a"), Instant::now());
     introduce(&a, "b", now);
     let (b, out) = node("b");
-    let answer = a.survey("", SurveyChannels::new(), now);
+    let answer = a.survey("".into(), SurveyChannels::new(), now);
     b.leave();
     a.handle_message(&out.take()[0].1, now);
     assert_eq!(answer.wait(), Ok(SurveyChannels::new()));
     introduce(&a, "b", now);
-    let answer = a.survey("", SurveyChannels::new(), now + SILENCE_MAX / 2);
+    let answer = a.survey("".into(), SurveyChannels::new(), now + SILENCE_MAX / 2);
     a.tick(now + SILENCE_MAX);
     assert_eq!(answer.wait(), Err(ErrorCode::INTERNAL), "what it had is not known");
     let own = SurveyChannels::from([("news".to_owned(), 2)]);
-    assert_eq!(a.survey("", own.clone(), now + SILENCE_MAX).wait(), Ok(own), "nobody else is left");
+    assert_eq!(
+        a.survey("".into(), own.clone(), now + SILENCE_MAX).wait(),
+        Ok(own),
+        "nobody else is left"
+    );
     assert_eq!(wire.take().len(), 3, "each asks");
 }
 
@@ -237,7 +241,7 @@ fn a_survey_that_cannot_be_sent_fails_at_once_whoever_is_known() {
     wire.is_cut.store(true, Relaxed);
     for uid in ["a", "b"] {
         introduce(&a, uid, now);
-        let answer = a.survey("", SurveyChannels::new(), now).ready().expect("at once");
+        let answer = a.survey("".into(), SurveyChannels::new(), now).ready().expect("at once");
         assert_eq!(answer, Err(ErrorCode::INTERNAL));
     }
     assert!(a.table.lock().surveys.is_empty());
@@ -314,8 +318,8 @@ fn surveys_are_bounded() {
     let ((a, _), now) = (node("a"), Instant::now());
     introduce(&a, "b", now);
     let answers: Vec<_> =
-        (0..SURVEYS_MAX).map(|_| a.survey("", SurveyChannels::new(), now)).collect();
-    let one_more = a.survey("", SurveyChannels::new(), now);
+        (0..SURVEYS_MAX).map(|_| a.survey("".into(), SurveyChannels::new(), now)).collect();
+    let one_more = a.survey("".into(), SurveyChannels::new(), now);
     assert_eq!(one_more.wait(), Err(ErrorCode::TOO_MANY_REQUESTS));
     drop(answers);
 }

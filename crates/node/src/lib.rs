@@ -124,10 +124,10 @@ pub use encode_job::EncodeJob;
 pub use fanwire_broker::UserStatus;
 pub use fanwire_broker::{RevocationChange, RevocationKind};
 pub use fanwire_cluster::{
-    CONNECTIONS_MAX, ConnectionLogQuery, ConnectionLogRecord, ConnectionPage, ConnectionRange,
-    ConnectionRecord, ConnectionSelector, Connections, DebugForCommand, DiagnosticAnswer,
-    DiagnosticQuestion, HotEntry, HotRecord, LoggedEvent, Metrics, NodeState, OccupancyReport,
-    Renewal, ServerSubscribe, ServerSubscription, TokenRecord,
+    CONNECTIONS_MAX, ChannelQuery, ConnectionLogQuery, ConnectionLogRecord, ConnectionPage,
+    ConnectionRange, ConnectionRecord, ConnectionSelector, Connections, DebugForCommand,
+    DiagnosticAnswer, DiagnosticQuestion, HotEntry, HotRecord, LoggedEvent, Metrics, NodeState,
+    OccupancyReport, Renewal, ServerSubscribe, ServerSubscription, TokenRecord,
 };
 pub use hub::Hub;
 pub use index::{MovedSubscription, SubscriptionIndex};

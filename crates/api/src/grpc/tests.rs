@@ -60,6 +60,8 @@ const CALLS: &[(&str, &str)] = &[
     ("HistoryRemove", r#"{"channel":"kept:a"}"#),
     ("HistoryRemove", r#"{"channel":"a"}"#),
     ("Channels", "{}"),
+    ("Channels", r#"{"pattern":"*","limit":1,"cursor":"a"}"#),
+    ("Channels", r#"{"limit":10001}"#),
     ("Channels", r#"{"pattern":"[a"}"#),
     ("RPC", r#"{"method":"m","params":{"a":1}}"#),
     ("RPC", "{}"),

@@ -1,13 +1,15 @@
 //! channels: the channels with subscribers, for debugging.
-//! In: a glob pattern. Out: each matching channel with its number of subscribers, sorted by name.
-//! Uses the channel lists of all nodes; the result has no pages (advice: at most about 10,000 active channels).
+//! In: a glob pattern, a page. Out: each matching channel with its number of subscribers, sorted by name.
+//! Uses the channel lists of all nodes; without a limit the result is as large as they are.
 //! Pattern matching lives in the node.
 
 use std::collections::BTreeMap;
 
+use fanwire_node::ChannelQuery;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::paging::page_limit;
 use crate::json::or_default;
 use crate::{Api, ApiError, Method};
 
@@ -18,6 +20,13 @@ pub struct ChannelsRequest {
     /// `*`, `?`, classes `[a-z]` and alternatives `{a,b}`; "" means all.
     #[serde(deserialize_with = "or_default")]
     pub pattern: String,
+    /// Channels of a page, at most 10,000; 0 or absent means all.
+    #[serde(deserialize_with = "or_default")]
+    #[schemars(range(max = 10000))]
+    pub limit: u32,
+    /// The `cursor` of the page before; absent for the first page.
+    #[serde(deserialize_with = "or_default")]
+    pub cursor: String,
 }
 
 /// The matching channels.
@@ -25,6 +34,9 @@ pub struct ChannelsRequest {
 pub struct ChannelsResult {
     /// Channels with at least one subscriber, by name.
     pub channels: BTreeMap<String, ChannelSummary>,
+    /// For the next page; absent in the last one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub cursor: String,
 }
 
 /// One channel.
@@ -38,14 +50,24 @@ impl Api {
     /// Lists channels that have subscribers.
     ///
     /// # Errors
-    /// 107 for a malformed pattern; 100 when a node could not be reached or did not answer within 10 s; 111 when too many
+    /// 107 for a malformed pattern or a limit above 10,000; 100 when a node could not be reached or did not answer within 10 s; 111 when too many
     /// such requests are in flight.
     pub async fn channels(&self, request: ChannelsRequest) -> Result<ChannelsResult, ApiError> {
         self.measure_async(Method::Channels, async |now| {
-            let channels = self.node.channels().list(&request.pattern, now).await?;
+            let limit = match request.limit {
+                0 => usize::MAX,
+                limit => page_limit(limit, LIMIT_MAX)?,
+            };
+            let query = ChannelQuery { pattern: request.pattern, after: request.cursor, limit };
+            let mut found = self.node.channels().list(query, now).await?;
+            let has_more = found.len() > limit && found.pop_last().is_some();
+            let cursor = found.last_key_value().filter(|_| has_more).map(|(name, _)| name);
+            let cursor = cursor.cloned().unwrap_or_default();
             let summary = |(name, num_clients)| (name, ChannelSummary { num_clients });
-            Ok(ChannelsResult { channels: channels.into_iter().map(summary).collect() })
+            Ok(ChannelsResult { channels: found.into_iter().map(summary).collect(), cursor })
         })
         .await
     }
 }
+
+const LIMIT_MAX: usize = 10_000;

@@ -298,6 +298,7 @@ fn results_have_the_fields_of_their_json() {
         Outcome::Info(InfoResult { nodes: vec![node, NodeInfo::default()] }),
         Outcome::Channels(ChannelsResult {
             channels: [("é".repeat(200), ChannelSummary { num_clients: 0 })].into(),
+            cursor: "é".into(),
         }),
         Outcome::Connections(ConnectionsResult {
             connections: [("c".into(), connection)].into(),

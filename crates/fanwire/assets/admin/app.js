@@ -145,18 +145,17 @@ function nodesView() {
 function channelsView([selected]) {
   const pattern = field('Pattern, such as news:*', { name: 'pattern', placeholder: 'all' });
   const list = el('div');
-  const find = async () => {
-    const { channels } = await call('channels', { pattern: pattern.input.value });
-    const found = Object.entries(channels).sort(([, one], [, other]) => other.num_clients - one.num_clients);
-    const rows = found.slice(0, ROWS_MAX).map(([name, { num_clients: clients }]) =>
+  const page = async (after) => {
+    const { channels, cursor } = await call('channels', { pattern: pattern.input.value, limit: ROWS_MAX, cursor: after });
+    const rows = Object.entries(channels).map(([name, { num_clients: clients }]) =>
       el('tr', {}, cell(el('button', { className: 'link', onclick: () => go('channels', name) }, name)), cell(number(clients), 'number')));
-    const more = found.length > ROWS_MAX ? `The ${ROWS_MAX} largest of ${number(found.length)}.` : `${number(found.length)} found.`;
-    list.replaceChildren(el('p', { className: 'soft' }, more), table([['Channel'], ['Clients', 'number']], rows, 'No channel has a subscriber.'));
+    const next = cursor && el('button', { onclick: () => shown(() => page(cursor), list) }, 'Next page');
+    list.replaceChildren(table([['Channel'], ['Clients', 'number']], rows, 'No channel has a subscriber.'), ...(next ? [next] : []));
   };
-  const form = el('form', { className: 'row', onsubmit: submitted(find, list) }, pattern.label, el('button', { className: 'main' }, 'List'));
-  const content = [el('section', {}, el('h2', {}, 'Channels by clients'), form, list)];
+  const form = el('form', { className: 'row', onsubmit: submitted(() => page(''), list) }, pattern.label, el('button', { className: 'main' }, 'List'));
+  const content = [el('section', {}, el('h2', {}, 'Channels'), form, list)];
   if (selected) content.unshift(channelSection(selected));
-  return { content, start: () => shown(find, list) };
+  return { content, start: () => shown(() => page(''), list) };
 }
 
 function channelSection(name) {

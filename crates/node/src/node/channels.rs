@@ -7,7 +7,6 @@ mod growing;
 mod sessions;
 mod several;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,7 +15,7 @@ use fanwire_broker::{
     Answer, Broker, BrokerError, ClientId, Deliver, DeliverOptions, DeliveryClass, Position,
     Presence, PresencePage, PresenceStats, PublishOptions, Retention, StreamSlice,
 };
-use fanwire_cluster::Cluster;
+use fanwire_cluster::{ChannelQuery, Cluster, SurveyChannels};
 use fanwire_policy::DebugList;
 use fanwire_policy::Glob;
 use fanwire_policy::channel::check_data;
@@ -245,24 +244,34 @@ impl Channels {
     }
 
     /// The channels that match a glob (`*`, `?`, `[a-z]`, `[!a]`, `{a,b}`; "" = all), each with its subscribers on all
-    /// nodes.
+    /// nodes; of a page with one more when there are more.
     ///
     /// # Errors
     /// 107 for an invalid glob; 111 when too many surveys run; 100 when the other nodes could not be asked, or one
     /// of them did not answer within 10 s.
-    pub fn list(&self, pattern: &str, now: Instant) -> Answer<BTreeMap<String, u32>, ErrorCode> {
-        match self.own(pattern) {
-            Ok(own) => self.cluster.survey(pattern, own, now),
-            Err(error) => Answer::now(Err(error)),
-        }
+    pub fn list(
+        &self,
+        query: impl Into<ChannelQuery>,
+        now: Instant,
+    ) -> Answer<SurveyChannels, ErrorCode> {
+        let query = query.into();
+        let own = match self.own(&query) {
+            Ok(own) => own,
+            Err(error) => return Answer::now(Err(error)),
+        };
+        self.cluster.survey(query.clone(), own, now).map(move |all| {
+            let mut all = all?;
+            query.cut(&mut all);
+            Ok(all)
+        })
     }
 
-    pub(super) fn own(&self, pattern: &str) -> Result<BTreeMap<String, u32>, ErrorCode> {
-        let glob = Glob::new(pattern).ok_or(ErrorCode::BAD_REQUEST)?;
-        let mut found = BTreeMap::new();
+    pub(super) fn own(&self, query: &ChannelQuery) -> Result<SurveyChannels, ErrorCode> {
+        let glob = Glob::new(&query.pattern).ok_or(ErrorCode::BAD_REQUEST)?;
+        let mut found = SurveyChannels::new();
         self.registry.each_channel(|channel, subscribers| {
             if glob.matches(channel) && !is_tile(channel) {
-                found.insert(channel.to_owned(), subscribers);
+                query.add(&mut found, channel, subscribers);
             }
         });
         Ok(found)

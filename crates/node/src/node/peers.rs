@@ -50,8 +50,8 @@ impl Node {
                     self.cluster.catch_up(&uid, ControlCommand::DebugFor(command));
                 }
             }
-            Task::Answer { to, survey, pattern } => {
-                self.cluster.answer(&to, survey, self.channels.own(&pattern).unwrap_or_default());
+            Task::Answer { to, survey, query } => {
+                self.cluster.answer(&to, survey, self.channels.own(&query).unwrap_or_default());
             }
             Task::AnswerUsers { to, survey } => self.users.answer_users(to, survey),
             Task::AnswerConnections { to, survey, target, range } => {

@@ -3,7 +3,7 @@
 //! Uses: `world` once per node, a bus that carries messages at once. Never: sockets, brokers far away.
 //! Change here: promises about the cluster. Its messages are tested in the module.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -13,8 +13,8 @@ use fanwire_auth::Overrides;
 use fanwire_broker::{Answer, BrokerError, Bus, ClientId, PublishOptions};
 use fanwire_node::area::{Place, Shape, View};
 use fanwire_node::{
-    ConnectionLogQuery, ConnectionRange, ConnectionRecord, ConnectionSelector, DebugForCommand,
-    DiagnosticQuestion, Meters, Node, Renewal, ServerSubscription, UserStatus,
+    ChannelQuery, ConnectionLogQuery, ConnectionRange, ConnectionRecord, ConnectionSelector,
+    DebugForCommand, DiagnosticQuestion, Meters, Node, Renewal, ServerSubscription, UserStatus,
 };
 use fanwire_protocol::{Disconnect, ErrorCode, Publication};
 use fanwire_telemetry::{Reading, ReadingKind};
@@ -344,6 +344,34 @@ fn every_node_knows_of_all_nodes_and_their_channels() {
         assert!(nodes.iter().all(|node| (node.connections, node.subscriptions) == (1, 1)));
         let channels = world.node.channels().list("n*", world.now).wait();
         assert_eq!(channels, Ok([("news".to_owned(), 3)].into()));
+    }
+}
+
+#[test]
+fn pages_of_channels_hold_what_all_nodes_have_together() {
+    let mut worlds = cluster(&["ada", "bob", "eve"]);
+    for (number, (world, name)) in worlds.iter_mut().zip(["ada", "bob", "eve"]).enumerate() {
+        for channel in (number..9).step_by(number + 1) {
+            world.say(name, &format!(r#"{{"id":3,"subscribe":{{"channel":"{channel}"}}}}"#));
+        }
+        world.settle();
+    }
+    let (channels, now) = (worlds[1].node.channels(), worlds[1].now);
+    let whole = channels.list("?", now).wait().expect("all nodes answer");
+    assert_eq!(whole.len(), 9);
+    for limit in [1, 2, 8, 9, 10] {
+        let (mut pages, mut after) = (BTreeMap::new(), String::new());
+        loop {
+            let query = ChannelQuery { pattern: "?".into(), after, limit };
+            let mut page = channels.list(query, now).wait().expect("all nodes answer");
+            let has_more = page.len() > limit && page.pop_last().is_some();
+            pages.extend(page);
+            after = pages.last_key_value().expect("a channel").0.clone();
+            if !has_more {
+                break;
+            }
+        }
+        assert_eq!(pages, whole, "{limit} in a page");
     }
 }
 
