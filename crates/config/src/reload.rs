@@ -208,7 +208,7 @@ fn is_fixed_in_namespace(key: &str) -> bool {
 
 /// Keys that commands, handshakes and API requests read when they begin. All others are built into connections, shards,
 /// listeners or the engine at the start.
-const CAN_CHANGE: [&str; 67] = [
+const CAN_CHANGE: [&str; 68] = [
     "channel.history_meta_ttl",
     "channel.max_length",
     NAMESPACES,
@@ -216,6 +216,7 @@ const CAN_CHANGE: [&str; 67] = [
     "client.allow_anonymous_connect_without_token",
     "client.allowed_origins",
     "client.channel_limit",
+    "client.concurrency",
     "client.connect_code_to_unidirectional_disconnect.enabled",
     "client.connect_code_to_unidirectional_disconnect.transforms",
     "client.connect_include_server_time",

@@ -259,8 +259,6 @@ channel:
              supported yet. Mirrors presence of users into a map.",
             "note: fanwire.yaml: http_server.tls.server_name is not supported yet. Name that a server's \
              certificate must have; here it is the server.",
-            "note: fanwire.yaml: client.concurrency is not supported yet. \
-             Commands of one connection at a time; Fanwire answers them in order.",
             "note: fanwire.yaml: admin.web_proxy_address is not supported yet. Address of another admin web interface.",
         ],
     );

@@ -138,7 +138,9 @@ impl CommandContext<'_> {
                 if let Some(decision) = self.soon(answer, part) {
                     return self.begin_decided(&bytes, decision);
                 }
-                self.park(id, Awaited::CommandDecision(bytes));
+                if !self.call(&bytes) {
+                    self.park(id, Awaited::CommandDecision(bytes));
+                }
                 Ok(None)
             }
             Ok(step) => self.step(id, step),

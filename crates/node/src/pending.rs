@@ -4,6 +4,7 @@
 //! Uses: values only. Never: sends. With the memory broker a session waits for its turn only, after many commands at once.
 //! Change here: what is kept for a waiting session. `hub/resume.rs` continues it.
 
+mod calls;
 mod channel_buffer;
 mod subscribe;
 
@@ -20,6 +21,7 @@ use crate::broadcast::Broadcast;
 use crate::counters::CommandKind;
 use crate::encode_job::{Encoded, ReplySource};
 use crate::session::ConnectionKey;
+use calls::Calls;
 pub(crate) use channel_buffer::BufferedMessages;
 use channel_buffer::ChannelBuffer;
 use fanwire_cluster::{Renewal, ServerSubscribe};
@@ -29,12 +31,13 @@ pub(crate) use subscribe::{
 };
 
 /// The waiting sessions of one shard. A session waits for one command at most: later ones are deferred, so that each
-/// is answered before the next begins, with every broker.
+/// is answered before the next begins, with every broker. Only calls of a backend may run next to each other.
 #[derive(Debug, Default)]
 pub(crate) struct PendingCommands {
     /// Waiting commands by connection index.
     pending: HashMap<u32, PendingCommand>,
     channel_buffers: HashMap<Arc<str>, ChannelBuffer>,
+    calls: Calls,
     ticket: u64,
 }
 
@@ -189,6 +192,22 @@ impl PendingCommands {
         self.pending.insert(key.index, pending);
     }
 
+    /// Keeps a call of a backend for which the session does not wait. Returns false when it has `limit` of them.
+    pub(crate) fn call(
+        &mut self,
+        key: ConnectionKey,
+        ticket: Ticket,
+        command: Bytes,
+        limit: usize,
+    ) -> bool {
+        self.calls.add(key, ticket, command, limit)
+    }
+
+    /// The command of a call whose decision arrived.
+    pub(crate) fn take_call(&mut self, arrival: &AwaitedResult) -> Option<Bytes> {
+        self.calls.take(arrival)
+    }
+
     /// A reference that ends when the waiting session no longer waits.
     pub(crate) fn interest(&mut self, key: ConnectionKey) -> Weak<()> {
         let pending = self.pending.get_mut(&key.index);
@@ -295,6 +314,7 @@ impl PendingCommands {
 
     /// The session is gone. Returns its pending subscribe, to be abandoned.
     pub(crate) fn forget(&mut self, key: ConnectionKey) -> Option<Box<PendingSubscribe>> {
+        self.calls.forget(key);
         if self.pending.is_empty() {
             return None;
         }

@@ -68,6 +68,8 @@ pub struct ClientOptions {
     pub presence_ttl: Duration,
     /// Channels per connection, at least 1.
     pub channel_limit: usize,
+    /// Calls of backends by rpc that a connection has in flight; 0 and 1: its later commands wait for each.
+    pub concurrency: usize,
     /// Outgoing bytes per connection, at least 1; more → 3008.
     pub queue_max_size: usize,
     /// Connections per user on this node; 0 = unlimited. More → 3504.
@@ -267,6 +269,7 @@ impl Default for ClientOptions {
             presence_update_interval: Duration::from_secs(27),
             presence_ttl: Duration::from_secs(60),
             channel_limit: 128,
+            concurrency: 0,
             queue_max_size: 1_048_576,
             user_connection_limit: 0,
             command_rate: Rate::default(),

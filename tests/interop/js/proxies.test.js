@@ -33,6 +33,25 @@ test('a connect carries what the client said, and its result is the connection',
   assert.deepEqual(asked, { ...common, user: 'quo"te\u0001', method: 'echo', data: [1, 'ü'] });
 });
 
+test('calls of a connection are in flight at the same time as far as client.concurrency allows', async (t) => {
+  const waiting = [];
+  const backend = await HttpBackend.start(t, {
+    // Answers when both calls are there, the later one first.
+    '/rpc': ({ body }) => new Promise((resolve) => {
+      waiting.unshift(() => resolve({ result: { data: body.data } }));
+      if (waiting.length === 2) waiting.splice(0).forEach((answer) => answer());
+    }),
+  });
+  const server = await serve(t, {
+    client: { allow_anonymous_connect_without_token: true, concurrency: 2 },
+    rpc: { proxy: { endpoint: backend.url('/rpc') }, without_namespace: { proxy_enabled: true } },
+  });
+  const client = sdk(t, server, JSON_SDK);
+  await connect(client);
+  const answers = await Promise.all([1, 2, 3, 4].map((data) => client.rpc('m', data)));
+  assert.deepEqual(answers.map(({ data }) => data), [1, 2, 3, 4]);
+});
+
 test('the empty id of an anonymous user is sent, other empty values are not', async (t) => {
   const answer = () => ({ result: {} });
   const backend = await HttpBackend.start(t, { '/connect': answer, '/subscribe': answer, '/publish': answer, '/rpc': answer });

@@ -42,6 +42,8 @@ rows! { CLIENT: Config;
         "Fanwire only: how long a connection stays present without a renewal; must be longer than client.presence_update_interval.";
     "client.channel_limit", COUNT_FROM_1, "128" => [node.client.channel_limit],
         "Most channels of one connection.";
+    "client.concurrency", COUNT, "0" => [node.client.concurrency],
+        "Calls by rpc that a connection may have in flight at a backend or a hook, whose replies then come as they are made; with 0 or 1 its later commands wait for each.";
     "client.queue_max_size", COUNT_FROM_1, "1048576" => [node.client.queue_max_size],
         "Most bytes that wait for one slow connection, besides one larger message on its way; more close it with 3008.";
     "client.write_delay", duration(Duration::ZERO, Duration::from_secs(1)), "0s" => [client.write_delay],

@@ -35,7 +35,6 @@ not_yet! { NOT_YET;
     "controller", BLOCK, "", Feature, "How several servers find each other.";
     "shared_poll", BLOCK, "", Feature, "Shared poll subscriptions.";
 
-    "client.concurrency", COUNT, "0", Tuning, "Commands of one connection at a time; Fanwire answers them in order.";
     "client.token.jwks.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; the JWKS endpoint is a server.";
     "client.subscription_token.jwks.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; the JWKS endpoint is a server.";
 

@@ -153,6 +153,16 @@ impl<'a> CommandContext<'a> {
         self.session_table.pending.park(self.key, self.ticket, id, work);
     }
 
+    /// Keeps an rpc for whose decision the session does not wait, if `client.concurrency` allows one more: replies have ids,
+    /// and the session does not change.
+    pub(super) fn call(&mut self, command: &Bytes) -> bool {
+        let others_max = self.settings.options.client.concurrency.saturating_sub(1);
+        let pending = &mut self.session_table.pending;
+        self.command == Some(CommandKind::Rpc)
+            && others_max > 0
+            && pending.call(self.key, self.ticket, command.clone(), others_max)
+    }
+
     /// An answer for the pending command arrived.
     pub(crate) fn arrived(
         &mut self,

@@ -25,6 +25,9 @@ impl Hub {
     /// One of the results that a session waits for. A result for a wait that was given up is dropped.
     pub(super) fn arrive(&mut self, arrival: AwaitedResult, now: Instant, out: &mut impl Outbox) {
         let key = arrival.key;
+        if let Some(command) = self.session_table.pending.take_call(&arrival) {
+            return self.conclude_call(key, &command, arrival.part, now, out);
+        }
         let Some(pending) = self.session_table.pending.awaiting(&arrival) else { return };
         let came = match (&mut pending.work, arrival.part) {
             (Awaited::Enter(pending_subscribe), part) => {
@@ -60,6 +63,22 @@ impl Hub {
         }
         let weight = self.conclude(key, outcome, backlog, out);
         self.resume(key, weight, now, out);
+    }
+
+    /// Answers an rpc for which the session did not wait.
+    fn conclude_call(
+        &mut self,
+        key: ConnectionKey,
+        command: &Bytes,
+        part: Part,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        let Part::CommandDecision(decision) = part else { unreachable!("a call waits for a hook") };
+        let mut context = self.context(key, now);
+        let outcome = context.begin_decided(command, *decision);
+        let backlog = context.backlog;
+        self.conclude(key, outcome, backlog, out);
     }
 
     /// Sends the outcome of a command: its reply or the disconnect, then publications that arrived during the wait.

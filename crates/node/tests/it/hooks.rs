@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
 use fanwire_auth::{ChannelGrant, Overrides};
 use fanwire_broker::{Answer, Promise, PublishOptions};
 use fanwire_node::hooks::{
@@ -84,6 +85,29 @@ fn a_connect_waits_for_its_hook_and_gets_user_data_and_channels() {
            ada < {"id":2,"error":{"code":108,"message":"not available"}}"#,
     );
     assert_eq!(world.id("ada"), event.client, "the hook knew the id");
+}
+
+#[test]
+fn as_many_calls_as_allowed_are_in_flight_and_later_commands_wait_for_the_next() {
+    let asked = Asked::<RpcEvent, Bytes>::default();
+    let hooks = Hooks { rpc: later(&asked), ..Hooks::default() };
+    let mut world = world(options(|options| options.client.concurrency = 2), hooks);
+    world.play(ADA);
+    let rpc = |id: u32| format!(r#"{{"id":{id},"rpc":{{"method":"m","data":{id}}}}}"#);
+    world.say("ada", &format!("{}\n{}", rpc(2), rpc(3)));
+    world.say("ada", &format!(r#"{}{}{{"id":5,"rpc":{{"method":"ping"}}}}"#, rpc(4), "\n"));
+    let take = |place: usize| asked.lock().expect("one thread").remove(place).1;
+    assert_eq!(asked.lock().expect("one thread").len(), 2, "the third waits");
+    take(1).keep(Ok(Some("33".into())));
+    world.settle();
+    world.play(r#"ada < {"id":3,"rpc":{"data":33}}"#);
+    assert_eq!(asked.lock().expect("one thread").len(), 2, "the first and the third");
+    take(0).keep(Err(error(1000)));
+    world.settle();
+    world.play(r#"ada < {"id":2,"error":{"code":1000,"message":"not today"}}"#);
+    world.close("ada");
+    take(0).keep(Ok(Some("4".into())));
+    world.settle();
 }
 
 #[test]
@@ -214,7 +238,7 @@ fn rejections_are_errors_with_codes_of_the_program_or_ends() {
 
 #[test]
 fn a_dropped_promise_ends_the_connection() {
-    let asked = Asked::<RpcEvent, bytes::Bytes>::default();
+    let asked = Asked::<RpcEvent, Bytes>::default();
     let hooks = Hooks { rpc: later(&asked), ..Hooks::default() };
     let mut world = world(options(|_| {}), hooks);
     world.play(&format!("{ADA}\n ada > {{\"id\":2,\"rpc\":{{\"method\":\"m\",\"data\":7}}}}"));
@@ -245,7 +269,7 @@ fn a_message_without_reply_reaches_the_hook_as_a_method() {
            ada > {{"send":{{"data":5}}}}
            ada x 4500 enough"#
     ));
-    let asked = Asked::<RpcEvent, bytes::Bytes>::default();
+    let asked = Asked::<RpcEvent, Bytes>::default();
     let noted = options(|options| options.rpc.send_method = "note".to_owned());
     let mut world = world(noted, Hooks { rpc: later(&asked), ..Hooks::default() });
     world.play(&format!("{ADA}\n ada > {{\"send\":{{\"data\":1}}}}\n ada > {{\"id\":2,\"rpc\":{{\"method\":\"m\"}}}}"));
