@@ -141,7 +141,7 @@ test('an operator logs in, finds a channel and a user, and acts', async (t) => {
     await has('Deliveries a second');
     await page.until(`document.querySelector('.tile b').textContent === '2'`);
   });
-  await t.test('channels are listed by clients, and opened', async () => {
+  await t.test('channels are listed, and opened', async () => {
     await press('Channels');
     await has(EVIL);
     await press(EVIL);
