@@ -51,7 +51,7 @@ pub(crate) fn begin(
 /// Runs a command in its span.
 ///
 /// # Errors
-/// Those of the command.
+/// The errors of the command.
 pub(crate) async fn record(
     mut span: Span,
     work: impl Future<Output = Result<Outcome, ApiError>>,
