@@ -230,7 +230,7 @@ fn a_survey_does_without_a_node_that_goes_and_fails_with_one_that_vanishes() {
     assert_eq!(
         a.survey("".into(), own.clone(), now + SILENCE_MAX).wait(),
         Ok(own),
-        "nobody else is left"
+        "no other node is left"
     );
     assert_eq!(wire.take().len(), 3, "each asks");
 }

@@ -138,9 +138,7 @@ impl CommandContext<'_> {
                 if let Some(decision) = self.soon(answer, part) {
                     return self.begin_decided(&bytes, decision);
                 }
-                if !self.call(&bytes) {
-                    self.park(id, Awaited::CommandDecision(bytes));
-                }
+                self.wait_for_decision(id, bytes);
                 Ok(None)
             }
             Ok(step) => self.step(id, step),

@@ -37,7 +37,8 @@ pub(crate) struct PendingCommands {
     /// Waiting commands by connection index.
     pending: HashMap<u32, PendingCommand>,
     channel_buffers: HashMap<Arc<str>, ChannelBuffer>,
-    calls: Calls,
+    /// Calls of backends for which sessions do not wait.
+    pub(crate) calls: Calls,
     ticket: u64,
 }
 
@@ -69,6 +70,8 @@ pub(crate) enum Awaited {
     Key(Bytes),
     /// The decision of a hook about a command, which is kept for the same reason.
     CommandDecision(Bytes),
+    /// The same about an rpc, or the end of another call of the session.
+    Call(Bytes),
     /// All channels of a subscribe or a connect.
     Enter(Box<PendingSubscribe>),
     /// Its turn, after other connections: it ran many commands at once.
@@ -192,20 +195,13 @@ impl PendingCommands {
         self.pending.insert(key.index, pending);
     }
 
-    /// Keeps a call of a backend for which the session does not wait. Returns false when it has `limit` of them.
-    pub(crate) fn call(
-        &mut self,
-        key: ConnectionKey,
-        ticket: Ticket,
-        command: Bytes,
-        limit: usize,
-    ) -> bool {
-        self.calls.add(key, ticket, command, limit)
-    }
-
-    /// The command of a call whose decision arrived.
-    pub(crate) fn take_call(&mut self, arrival: &AwaitedResult) -> Option<Bytes> {
-        self.calls.take(arrival)
+    /// A call of the session ended: if it waits for another one, it waits no longer, and its deferred work may run.
+    pub(crate) fn wait_no_longer(&mut self, key: ConnectionKey) -> bool {
+        let Some(pending) = self.pending.get_mut(&key.index) else { return false };
+        let Awaited::Call(command) = &pending.work else { return false };
+        self.calls.add(key, pending.ticket, command.clone(), usize::MAX);
+        pending.work = Awaited::Resuming;
+        true
     }
 
     /// A reference that ends when the waiting session no longer waits.

@@ -67,7 +67,7 @@ test('viewers that walk at random on both nodes get each publication in view onc
   for (let step = 0; step < STEPS; step += 1) {
     const walker = viewers[below(VIEWERS)];
     walker.stand(below);
-    // What nobody on its node had in view may still be on its way there when it enters that tile.
+    // A publication of the last step may still be on its way when the walker enters its tile.
     for (const { place, number } of places) if (walker.covers(place)) walker.possible.add(number);
     places = [];
     const { id, view } = walker;
@@ -87,6 +87,7 @@ test('viewers that walk at random on both nodes get each publication in view onc
     await eventually(complete, `the publications of step ${step}`);
   }
   for (const [number, one] of viewers.entries()) {
+    assert.equal(new Set(one.received()).size, one.received().length, `viewer ${number} gets each once`);
     const isMeant = (data) => !one.possible.has(data) || one.expected.includes(data);
     const received = one.received().filter(isMeant).sort((a, b) => a - b);
     assert.deepEqual(received, one.expected, `viewer ${number}`);

@@ -50,8 +50,8 @@ impl Api {
     /// Lists channels that have subscribers.
     ///
     /// # Errors
-    /// 107 for a malformed pattern or a limit above 10,000; 100 when a node could not be reached or did not answer within 10 s; 111 when too many
-    /// such requests are in flight.
+    /// 107 for a malformed pattern or a limit above 10,000; 100 when a node could not be reached or did not answer within
+    /// 10 s; 111 when too many such requests are in flight.
     pub async fn channels(&self, request: ChannelsRequest) -> Result<ChannelsResult, ApiError> {
         self.measure_async(Method::Channels, async |now| {
             let limit = match request.limit {

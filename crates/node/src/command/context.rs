@@ -153,14 +153,17 @@ impl<'a> CommandContext<'a> {
         self.session_table.pending.park(self.key, self.ticket, id, work);
     }
 
-    /// Keeps an rpc for whose decision the session does not wait, if `client.concurrency` allows one more: replies have ids,
-    /// and the session does not change.
-    pub(super) fn call(&mut self, command: &Bytes) -> bool {
+    /// Keeps a command until its decision arrives. The session does not wait for an rpc, as far as `client.concurrency` allows:
+    /// replies have ids, and the session does not change.
+    pub(super) fn wait_for_decision(&mut self, id: u32, command: Bytes) {
         let others_max = self.settings.options.client.concurrency.saturating_sub(1);
-        let pending = &mut self.session_table.pending;
-        self.command == Some(CommandKind::Rpc)
-            && others_max > 0
-            && pending.call(self.key, self.ticket, command.clone(), others_max)
+        if self.command != Some(CommandKind::Rpc) || others_max == 0 {
+            return self.park(id, Awaited::CommandDecision(command));
+        }
+        let calls = &mut self.session_table.pending.calls;
+        if !calls.add(self.key, self.ticket, command.clone(), others_max) {
+            self.park(id, Awaited::Call(command));
+        }
     }
 
     /// An answer for the pending command arrived.

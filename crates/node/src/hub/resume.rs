@@ -25,7 +25,7 @@ impl Hub {
     /// One of the results that a session waits for. A result for a wait that was given up is dropped.
     pub(super) fn arrive(&mut self, arrival: AwaitedResult, now: Instant, out: &mut impl Outbox) {
         let key = arrival.key;
-        if let Some(command) = self.session_table.pending.take_call(&arrival) {
+        if let Some(command) = self.session_table.pending.calls.take(&arrival) {
             return self.conclude_call(key, &command, arrival.part, now, out);
         }
         let Some(pending) = self.session_table.pending.awaiting(&arrival) else { return };
@@ -49,9 +49,10 @@ impl Hub {
         let outcome = match (work, came) {
             (Awaited::Enter(pending_subscribe), _) => context.finish(id, *pending_subscribe),
             (Awaited::Key(command), _) => context.begin_kept(&command),
-            (Awaited::CommandDecision(command), Some(Part::CommandDecision(decision))) => {
-                context.begin_decided(&command, *decision)
-            }
+            (
+                Awaited::CommandDecision(command) | Awaited::Call(command),
+                Some(Part::CommandDecision(decision)),
+            ) => context.begin_decided(&command, *decision),
             (Awaited::Turn, _) => Ok(None),
             (_, Some(Part::Outcome(outcome))) => context.arrived(id, *outcome),
             (_, Some(Part::Encoded(message))) => context.encoded(id, message),
@@ -78,7 +79,10 @@ impl Hub {
         let mut context = self.context(key, now);
         let outcome = context.begin_decided(command, *decision);
         let backlog = context.backlog;
-        self.conclude(key, outcome, backlog, out);
+        let weight = self.conclude(key, outcome, backlog, out);
+        if self.session_table.pending.wait_no_longer(key) {
+            self.resume(key, weight, now, out);
+        }
     }
 
     /// Sends the outcome of a command: its reply or the disconnect, then publications that arrived during the wait.
@@ -271,6 +275,6 @@ fn channel(encoding: Encoding, work: &Awaited) -> Option<Arc<str>> {
         Awaited::Key(command) | Awaited::CommandDecision(command) => {
             channel_of_command(encoding, command)
         }
-        Awaited::Reply(_) | Awaited::Turn | Awaited::Resuming => None,
+        Awaited::Reply(_) | Awaited::Call(_) | Awaited::Turn | Awaited::Resuming => None,
     }
 }

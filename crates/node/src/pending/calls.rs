@@ -11,7 +11,7 @@ use crate::session::ConnectionKey;
 
 /// Calls in flight, by connection index.
 #[derive(Debug, Default)]
-pub(super) struct Calls(HashMap<u32, SessionCalls>);
+pub(crate) struct Calls(HashMap<u32, SessionCalls>);
 
 #[derive(Debug, Default)]
 struct SessionCalls {
@@ -22,7 +22,7 @@ struct SessionCalls {
 
 impl Calls {
     /// Keeps a command until its decision arrives. Returns false when the session has `limit` of them.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         key: ConnectionKey,
         ticket: Ticket,
@@ -39,7 +39,7 @@ impl Calls {
     }
 
     /// The command whose decision arrived.
-    pub(super) fn take(&mut self, arrival: &AwaitedResult) -> Option<Bytes> {
+    pub(crate) fn take(&mut self, arrival: &AwaitedResult) -> Option<Bytes> {
         let session = self.0.get_mut(&arrival.key.index)?;
         if session.generation != arrival.key.generation {
             return None;
@@ -53,7 +53,7 @@ impl Calls {
     }
 
     /// The session is gone.
-    pub(super) fn forget(&mut self, key: ConnectionKey) {
+    pub(crate) fn forget(&mut self, key: ConnectionKey) {
         if !self.0.is_empty() {
             self.0.remove(&key.index);
         }

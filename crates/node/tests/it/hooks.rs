@@ -105,6 +105,7 @@ fn as_many_calls_as_allowed_are_in_flight_and_later_commands_wait_for_the_next()
     take(0).keep(Err(error(1000)));
     world.settle();
     world.play(r#"ada < {"id":2,"error":{"code":1000,"message":"not today"}}"#);
+    assert_eq!(asked.lock().expect("one thread").len(), 2, "one ended, and the last begins");
     world.close("ada");
     take(0).keep(Ok(Some("4".into())));
     world.settle();

@@ -103,10 +103,11 @@ fn a_channel_of_its_own_costs_a_connection_less_than_two_hundred_bytes_more() {
 #[test]
 fn a_position_costs_a_subscriber_nothing_and_its_channel_less_than_half_a_kilobyte() {
     let recoverable = || with_history(|open| open.force_recovery = true);
-    let bytes = bytes_per_connection_with(recoverable(), |_| "news".into());
-    // Less than an offset needs: hashes are seeded by chance, so tables end at different sizes.
-    let without = bytes_per_connection(|_| "news".into());
-    assert!(bytes < without + 8, "{bytes} bytes per connection, {without} without positions");
+    let least = |measured: &dyn Fn() -> u64| (0..8).map(|_| measured()).min().expect("eight");
+    // But one for where a table happens to end: hashes are seeded by chance, so the least of eight counts.
+    let bytes = least(&|| bytes_per_connection_with(recoverable(), |_| "news".into()));
+    let without = least(&|| bytes_per_connection(|_| "news".into()));
+    assert!(bytes <= without + 1, "{bytes} bytes per connection, {without} without positions");
     let own = |index| format!("channel-{index:08}");
     let (with, without) =
         (bytes_per_connection_with(recoverable(), own), bytes_per_connection(own));
