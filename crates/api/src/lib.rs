@@ -69,3 +69,4 @@ pub use names::Method;
 pub use openapi::openapi;
 pub use options::{ApiKeyOptions, ApiOptions, BODY_BYTES_MAX, DEFAULT_KEY, ErrorMode, NamedKeys};
 pub use stream::{Line, Lines};
+pub use traced::consume;

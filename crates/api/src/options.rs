@@ -34,6 +34,8 @@ pub struct ApiOptions {
     pub body_bytes_max: usize,
     /// Calls are spans of traces.
     pub is_traced: bool,
+    /// Messages of consumers are spans of traces.
+    pub is_consuming_traced: bool,
     /// Reads the configuration of the process, for `node_config`.
     pub config_reader: ConfigReader,
 }
@@ -68,6 +70,7 @@ impl Default for ApiOptions {
             handler_prefix: "/api".to_owned(),
             body_bytes_max: BODY_BYTES_MAX,
             is_traced: false,
+            is_consuming_traced: false,
             config_reader: ConfigReader::default(),
         }
     }

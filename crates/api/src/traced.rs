@@ -1,5 +1,5 @@
 //! Spans of API calls.
-//! In: a command with the headers of its request → out: its outcome; spans, if the trace is sampled.
+//! In: a command with the trace of its request or message → out: its outcome; spans, if the trace is sampled.
 //! Uses the tracer of the process and the clock. Never: what a command does.
 //! Change here: names and attributes of these spans. What a call waits for is in `call_span`.
 
@@ -10,6 +10,23 @@ use http::HeaderMap;
 
 use crate::keys::KeyHolder;
 use crate::{Api, ApiError, Command, Outcome, call_span};
+
+/// Runs the command of a message of a queue, in a span that continues the trace of the message.
+///
+/// # Errors
+/// The errors of the command.
+pub async fn consume(
+    api: &Api,
+    command: Command,
+    traceparent: Option<&str>,
+) -> Result<Outcome, ApiError> {
+    let name = |method: &str| format!("consume {method}");
+    let span = || begin_span(&command, SpanKind::Consumer, traceparent, name);
+    match api.options.is_consuming_traced.then(span).flatten() {
+        Some(span) => record(span, api.run(command)).await,
+        None => api.run(command).await,
+    }
+}
 
 /// Runs a command as [`Api::run_for`] does, in a span that continues the trace of the request.
 ///
@@ -39,9 +56,18 @@ pub(crate) fn begin(
         return None;
     }
     let header = headers.and_then(|headers| headers.get("traceparent")?.to_str().ok());
-    let parent = header.and_then(TraceContext::parse);
+    begin_span(command, SpanKind::Server, header, name)
+}
+
+fn begin_span(
+    command: &Command,
+    kind: SpanKind,
+    traceparent: Option<&str>,
+    name: impl FnOnce(&str) -> String,
+) -> Option<Span> {
+    let parent = traceparent.and_then(TraceContext::parse);
     let name = || name(command.method().name());
-    let mut span = Span::begin(name, SpanKind::Server, parent, SystemTime::now())?;
+    let mut span = Span::begin(name, kind, parent, SystemTime::now())?;
     if let [channel] = command.channels() {
         span.set(CHANNEL, SpanValue::Text(channel.clone()));
     }

@@ -15,7 +15,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::time::timeout;
 
 use crate::OpenError;
-use crate::message::QueueMessage;
+use crate::message::{QueueMessage, TRACEPARENT};
 use crate::outcome::pause;
 use crate::runner::{Lane, MessageBatch, QueueError};
 
@@ -105,7 +105,7 @@ impl JetStreamLane {
             let value = value.unwrap_or_default();
             if name == self.options.method_header && !name.is_empty() {
                 read.method = value;
-            } else if self.options.publication_data_mode.enabled {
+            } else if self.options.publication_data_mode.enabled || name == TRACEPARENT {
                 read.headers.push((name, value));
             }
         }

@@ -20,7 +20,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
 use crate::OpenError;
-use crate::message::QueueMessage;
+use crate::message::{QueueMessage, TRACEPARENT};
 use crate::runner::{Lane, MessageBatch, QueueError, Runner};
 use crate::state::LaneState;
 
@@ -303,7 +303,7 @@ fn message(record: &BorrowedMessage<'_>, options: &KafkaOptions) -> (i64, QueueM
         let value = String::from_utf8_lossy(header.value.unwrap_or_default()).into_owned();
         if header.key == options.method_header && !header.key.is_empty() {
             read.method = value;
-        } else if options.publication_data_mode.enabled {
+        } else if options.publication_data_mode.enabled || header.key == TRACEPARENT {
             read.headers.push((header.key.to_owned(), value));
         }
     }

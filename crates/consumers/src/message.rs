@@ -20,7 +20,7 @@ pub(crate) struct QueueMessage {
     pub(crate) method: String,
     /// `None` = the queue has none, or one above [`MESSAGE_BYTES_MAX`] that it did not deliver.
     pub(crate) payload: Option<Bytes>,
-    /// Names and values; only for data of publications.
+    /// Names and values; without data of publications only [`TRACEPARENT`].
     pub(crate) headers: Vec<(String, String)>,
 }
 
@@ -72,6 +72,11 @@ impl QueueMessage {
         // JSON is UTF-8 (RFC 8259 §8.1), also in the fields that are ignored.
         let text = str::from_utf8(payload).map_err(|_| SkipCause::Malformed)?;
         if self.method.is_empty() { envelope(text) } else { command(&self.method, text) }
+    }
+
+    /// The trace of the program that sent the message (W3C Trace Context §3.2).
+    pub(crate) fn traceparent(&self) -> Option<&str> {
+        self.header(TRACEPARENT)
     }
 
     fn publication(&self, mode: &PublicationDataMode, data: &Bytes) -> Result<Command, SkipCause> {
@@ -170,6 +175,9 @@ fn switch(text: &str) -> Result<bool, SkipCause> {
 
 /// Most bytes of a payload: as many as a request of the server API may have.
 pub(crate) const MESSAGE_BYTES_MAX: usize = BODY_BYTES_MAX;
+
+/// The header with the trace of a message, which is kept for messages of every form.
+pub(crate) const TRACEPARENT: &str = "traceparent";
 
 /// Methods that change something and whose result does not have to be read.
 const EXECUTED: [Method; 8] = [

@@ -13,7 +13,7 @@ use fanwire_tls::Tls;
 use redis::Value;
 
 use crate::OpenError;
-use crate::message::QueueMessage;
+use crate::message::{QueueMessage, TRACEPARENT};
 use crate::runner::{Lane, MessageBatch, QueueError};
 
 /// A worker of a stream.
@@ -246,7 +246,7 @@ fn message(fields: Value, options: &RedisStreamOptions) -> QueueMessage {
             message.payload = Some(value);
         } else if *name == *options.method_value.as_bytes() {
             message.method = text();
-        } else if options.publication_data_mode.enabled {
+        } else if options.publication_data_mode.enabled || *name == *TRACEPARENT.as_bytes() {
             message.headers.push((String::from_utf8_lossy(&name).into_owned(), text()));
         }
     }

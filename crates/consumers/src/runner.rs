@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanwire_api::{Api, Command};
+use fanwire_api::{Api, Command, consume};
 use fanwire_config::PublicationDataMode;
 use fanwire_telemetry::excerpt;
 use tokio::sync::watch;
@@ -118,7 +118,7 @@ impl Runner {
             match message.command(self.mode.as_ref()) {
                 Err(cause) => self.state.skipped(cause, &excerpt(&message.method)),
                 Ok(command) => {
-                    if !self.run_command(command).await {
+                    if !self.run_command(command, message.traceparent()).await {
                         return index;
                     }
                 }
@@ -128,8 +128,8 @@ impl Runner {
     }
 
     /// Whether the message of a command is done.
-    async fn run_command(&self, command: Command) -> bool {
-        let result = self.api.run(command).await;
+    async fn run_command(&self, command: Command, traceparent: Option<&str>) -> bool {
+        let result = consume(&self.api, command, traceparent).await;
         match Verdict::of(&result) {
             Verdict::Done => true,
             Verdict::Refused(error) => {

@@ -41,6 +41,7 @@ pub enum SpanKind {
     Server = 2,
     Client = 3,
     Producer = 4,
+    Consumer = 5,
 }
 
 /// The value of an attribute.

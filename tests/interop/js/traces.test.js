@@ -1,5 +1,5 @@
 // Traces by OpenTelemetry: an API call, the broker and the deliveries arrive at a collector, and proxies continue a trace.
-// In: a small collector that decodes OTLP with npm protobufjs, a backend of proxies → out: spans, headers, figures of the server.
+// In: a small collector that decodes OTLP with npm protobufjs, a backend of proxies, a Redis stream → out: spans, headers, figures of the server.
 // May use fetch and npm centrifuge; never the server's inside.
 // Sampling and the header are tested in `telemetry/src/trace/tests.rs`, variables in `fanwire/src/traces/options.rs`.
 
@@ -10,6 +10,7 @@ import { test } from 'node:test';
 
 import protobuf from 'protobufjs';
 
+import { startRedis } from '../redis.js';
 import { API_KEY, eventually, run, start } from '../server.js';
 import { ENCODINGS, connect, sdk, subscribe } from './clients.js';
 
@@ -93,6 +94,26 @@ test('a call, the broker and the deliveries are one trace, which continues that 
   assert.ok(first.trace !== second.trace && first.parent === '');
   assert.deepEqual(commands().map(({ about }) => about.code ?? 0), [0, 102]);
   assert.deepEqual([found.resource['service.name'], found.headers['x-tenant']], ['chat', 'a b']);
+});
+
+test('the message of a queue continues the trace of the program that sent it', async (t) => {
+  const found = await collector(t);
+  const redis = await startRedis();
+  t.after(() => redis.stop());
+  const consumer = { name: 'work', enabled: true, type: 'redis_stream', redis_stream: { address: redis.address, streams: ['work'], consumer_group: 'fanwire' } };
+  await traced(t, found.url, { opentelemetry: { enabled: true, consuming: true }, consumers: [consumer] });
+  const add = (channel, ...fields) => redis.ask(['XADD work * method publish payload', JSON.stringify({ channel, data: 1 }), ...fields].join(' '));
+  await add('news', `traceparent 00-${TRACE}-${PARENT}-01`);
+  await add('none:x', 'traceparent garbage');
+  const consumed = await eventually(() => {
+    const spans = found.spans.filter(({ name }) => name === 'consume publish');
+    return spans.length === 2 && spans;
+  }, 'the spans of two messages');
+  const [first, refused] = consumed;
+  assert.deepEqual([first.trace, first.parent, first.kind, first.about], [TRACE, PARENT, 5, { 'centrifugo.channel': 'news' }]);
+  assert.deepEqual([refused.parent, refused.status.code, refused.about.code], ['', 2, 102]);
+  const broker = found.spans.find(({ name, trace }) => name === 'broker publish' && trace === TRACE);
+  assert.equal(broker.parent, first.id);
 });
 
 test('a backend of event proxies gets the trace of its call', async (t) => {

@@ -73,7 +73,6 @@ not_yet! { NOT_YET;
     "graphite.interval", DELAY, "10s", Tuning, "How often metrics go to Graphite.";
     "graphite.tags", SWITCH, "false", Tuning, "Tags of metrics in Graphite.";
     "opentelemetry.google_cloud_adc_auth", SWITCH, "false", Tuning, "Credentials of Google Cloud for traces.";
-    "opentelemetry.consuming", SWITCH, "false", Tuning, "Traces of consumers.";
     "usage_stats.disabled", SWITCH, "false", Tuning, "Switches usage statistics off; Fanwire never sends any.";
     "enable_unreleased_features", SWITCH, "false", Tuning, "Centrifugo's unreleased features.";
 }

@@ -247,6 +247,8 @@ rows! { SERVER: Config;
         "Sends traces by OTLP over HTTP, as the variables OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_SAMPLER and others of OpenTelemetry say; event proxies get traceparent.";
     "opentelemetry.api", SWITCH, "false" => [http_api.api.is_traced],
         "Calls of the server API over HTTP and gRPC are spans, with the broker and the deliveries, and continue the trace of a header traceparent; each command of a stream begins a trace.";
+    "opentelemetry.consuming", SWITCH, "false" => [http_api.api.is_consuming_traced],
+        "Messages of consumers are spans as calls are; a header traceparent of Kafka, NATS JetStream or Redis Streams is continued.";
     "swagger.enabled", SWITCH, "false" => [swagger.enabled],
         "Serves the description of the HTTP server API, an OpenAPI 3.1 document in JSON; the file docs/openapi.json is the same.";
     "swagger.handler_prefix", PATH, "/swagger" => [swagger.handler_prefix],

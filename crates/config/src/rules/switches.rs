@@ -6,10 +6,12 @@
 use super::{Config, Remark, Severity};
 
 pub(super) fn are_on(config: &Config) -> Vec<Remark> {
-    let traces = config.http_api.api.is_traced && !config.opentelemetry;
+    let api = &config.http_api.api;
+    let consuming = api.is_consuming_traced && !config.opentelemetry;
     let names = config.centrifugo_metrics && !config.prometheus.enabled;
     let needs = [
-        (traces, "opentelemetry.api", "opentelemetry.enabled"),
+        (api.is_traced && !config.opentelemetry, "opentelemetry.api", "opentelemetry.enabled"),
+        (consuming, "opentelemetry.consuming", "opentelemetry.enabled"),
         (names, "compatibility.centrifugo_metrics", "prometheus.enabled"),
     ];
     let needs = needs.into_iter().filter(|(is_missing, ..)| *is_missing);
@@ -29,7 +31,8 @@ mod tests {
         let mut config = Config::blank();
         assert!(are_on(&config).is_empty());
         (config.http_api.api.is_traced, config.centrifugo_metrics) = (true, true);
-        assert_eq!(are_on(&config).len(), 2);
+        config.http_api.api.is_consuming_traced = true;
+        assert_eq!(are_on(&config).len(), 3);
         config.opentelemetry = true;
         assert_eq!(are_on(&config)[0].1, "compatibility.centrifugo_metrics");
     }
