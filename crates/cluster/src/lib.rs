@@ -9,7 +9,9 @@ mod channels;
 mod control;
 mod diagnostics;
 mod message;
+mod node_answer;
 mod occupancy;
+mod receipt;
 mod revocation_sync;
 mod unacknowledged;
 mod users;
@@ -34,7 +36,9 @@ pub use diagnostics::{
 use message::{ConnectionSurvey, NodeMessage};
 pub use message::{ControlCommand, EmulationCommand, ViewCommand};
 pub use message::{Metrics, NodeState};
+pub use node_answer::{ConnectionList, DiagnosticList};
 pub use occupancy::OccupancyReport;
+pub use receipt::{Receipt, Receipts};
 pub use revocation_sync::{AfterPages, Received, RevocationSync};
 use unacknowledged::{ReceivedCommands, SettledPromise, UnacknowledgedCommands};
 pub use users::{

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use fanwire_brokers::redis::{Health, Redis, RedisOptions, RedisTls};
+use fanwire_brokers::redis::{Redis, RedisOptions, RedisTls};
 use fanwire_node::Node;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
@@ -102,11 +102,11 @@ impl Engine {
         }
     }
 
-    /// The state of the connections to Redis; `None` for the memory engine.
-    pub(crate) fn health(&self) -> Option<&Health> {
+    /// `None` for the memory engine.
+    pub(crate) fn redis(&self) -> Option<Arc<Redis>> {
         match self {
             Self::Memory => None,
-            Self::Redis(redis, _) => Some(redis.health()),
+            Self::Redis(redis, _) => Some(Arc::clone(redis)),
         }
     }
 }

@@ -33,7 +33,6 @@ mod grpc;
 mod handle;
 mod hooks;
 mod http;
-mod metrics;
 mod readiness;
 pub mod room;
 mod rooms;

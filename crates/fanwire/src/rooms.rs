@@ -14,13 +14,13 @@ use std::{
 
 use fanwire_broker::Answer;
 use fanwire_cluster::ConnectionSelector;
+use fanwire_metrics::RoomTotals;
 use fanwire_node::{
     Node,
     hooks::{ClientReport, Hook, Hooks as NodeHooks, PublishEvent, PublishGrant, Rejection},
 };
 use fanwire_protocol::ErrorCode;
 use fanwire_room::{InputLimits, Overrun, Refused, Simulation};
-use fanwire_shard::counters::CallHistogram;
 use hashbrown::HashMap;
 use parking_lot::{Mutex, RwLock};
 
@@ -75,15 +75,6 @@ struct RoomTable {
     ended: Mutex<RoomStats>,
     /// The node's hooks refer to these rooms.
     node: OnceLock<Weak<Node>>,
-}
-
-/// The figures of all rooms together.
-pub(crate) struct RoomTotals {
-    pub(crate) rooms: usize,
-    /// Without the times of ticks.
-    pub(crate) stats: RoomStats,
-    /// By thread.
-    pub(crate) tick_times: Vec<Arc<CallHistogram>>,
 }
 
 /// The options of one room. [`Rooms`] has an example.
@@ -166,7 +157,19 @@ impl Rooms {
         let mut stats = *self.0.ended.lock();
         rooms.iter().for_each(|room| stats.add(&room.stats()));
         let tick_times = self.0.pool.tick_times().to_vec();
-        RoomTotals { rooms: rooms.len(), stats, tick_times }
+        RoomTotals {
+            rooms: rooms.len(),
+            players: stats.players,
+            waiting: stats.waiting,
+            ticks: stats.ticks,
+            overruns: stats.overruns,
+            inputs: stats.inputs.accepted,
+            inputs_refused: stats.inputs.refused,
+            messages: stats.messages,
+            bytes: stats.bytes,
+            failed_outputs: stats.failed_outputs,
+            tick_times,
+        }
     }
 
     /// Takes what the recording of a room contains since the last call; empty without one. The bytes of all calls together

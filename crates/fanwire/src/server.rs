@@ -24,6 +24,7 @@ use fanwire_edge::{
 };
 use fanwire_events::{Events, EventsError};
 use fanwire_fanout::{Contexts, Shards};
+use fanwire_metrics::{Reloads, ServerMetrics, Sources};
 use fanwire_node::Node;
 use fanwire_proxy::EventProxies;
 use fanwire_shard as shard;
@@ -37,13 +38,8 @@ use self::{
     tasks::{Handshakes, background_tasks},
 };
 use crate::{
-    Builder, Handle, Hooks, Rooms, compression,
-    engine::Engine,
-    error::StartError,
-    grpc::GrpcService,
-    http::routes,
-    metrics::{Metrics, Reloads, Sources},
-    readiness::Readiness,
+    Builder, Handle, Hooks, Rooms, compression, engine::Engine, error::StartError,
+    grpc::GrpcService, http::routes, readiness::Readiness,
 };
 
 /// A running server. Dropping it leaves its threads running; call [`Server::shutdown`]. The [crate](crate) has an example.
@@ -113,18 +109,18 @@ impl Server {
         let (handshakes, reloads) = (Handshakes::default(), Arc::<Reloads>::default());
         let (acceptors, limits) =
             (acceptors(&tls, &handshakes.tls), limits(&config, None).shared());
-        let metrics = Arc::new(Metrics::new(Sources {
+        let metrics = Arc::new(ServerMetrics::new(Sources {
             node: node.clone(),
             shards: shards.clone(),
             realtime_counters,
             contexts: contexts.clone(),
             apis: apis.clone(),
-            engine: engine.clone(),
+            redis: engine.redis(),
             refusals: handshakes.refusals.clone(),
             tls: tls.clone(),
             tls_handshakes: handshakes.tls.clone(),
             certificates: acme.as_ref().map(Acme::certificates),
-            rooms,
+            rooms: rooms.map(|rooms| Box::new(move || rooms.totals()) as _),
             proxies: proxies.clone(),
             events,
             consumers: consumers.as_ref().map(Consumers::monitor),

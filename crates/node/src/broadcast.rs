@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fanwire_broker::{ClientId, Delta, Epoch, Position};
+use fanwire_cluster::Receipt;
 use fanwire_policy::channel::NamespaceId;
 use fanwire_policy::options::{BatchOptions, DeliveryOptions};
 use fanwire_policy::tiles::public_channel;
 use fanwire_protocol::{Encoding, Publication, encode_publication};
 
-use crate::receipt::Receipt;
 use deltas::Deltas;
 
 /// A publication shared by all its receivers. Immutable, except that each empty slot is filled once.

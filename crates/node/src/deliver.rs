@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use fanwire_auth::OptionsError;
 use fanwire_broker::{Change, ClientId, Deliver, DeliverOptions, DeliveryClass};
+use fanwire_cluster::Receipts;
 use fanwire_policy::channel::NamespaceId;
 use fanwire_policy::options::{ChannelOptions, DeliveryOptions, Namespace};
 use fanwire_protocol::{ClientInfo, Publication};
@@ -15,7 +16,6 @@ use parking_lot::RwLock;
 use crate::broadcast::{Broadcast, Prepare};
 use crate::join_leave::JoinLeave;
 use crate::notice::{Inbox, Notice};
-use crate::receipt::Receipts;
 use crate::registry::ShardId;
 use crate::registry::{Listeners, Registry};
 

@@ -77,12 +77,10 @@ mod broadcast;
 mod client_apps;
 mod clock;
 mod command;
-mod connection_list;
 mod counters;
 mod deadlines;
 mod deliver;
 mod delta;
-mod diagnostic_list;
 mod encode_job;
 mod flight_log;
 mod hub;
@@ -94,7 +92,6 @@ mod node;
 mod notice;
 mod outbox;
 mod pending;
-mod receipt;
 mod refusal;
 mod registry;
 mod session;
@@ -117,17 +114,16 @@ pub use fanwire_policy::recovery::Unrecovered;
 pub use fanwire_policy::{DEBUG_FOR_TARGET, DebugSubject, TokenBucket};
 
 pub use broadcast::{Broadcast, DeltaMode, Prepare, Prepared};
-pub use connection_list::ConnectionList;
 pub use counters::{CommandKind, HubCounters, TokenRefusal};
-pub use diagnostic_list::DiagnosticList;
 pub use encode_job::EncodeJob;
 pub use fanwire_broker::UserStatus;
 pub use fanwire_broker::{RevocationChange, RevocationKind};
 pub use fanwire_cluster::{
-    CONNECTIONS_MAX, ChannelQuery, ConnectionLogQuery, ConnectionLogRecord, ConnectionPage,
-    ConnectionRange, ConnectionRecord, ConnectionSelector, Connections, DebugForCommand,
-    DiagnosticAnswer, DiagnosticQuestion, HotEntry, HotRecord, LoggedEvent, Metrics, NodeState,
-    OccupancyReport, Renewal, ServerSubscribe, ServerSubscription, TokenRecord,
+    CONNECTIONS_MAX, ChannelQuery, ConnectionList, ConnectionLogQuery, ConnectionLogRecord,
+    ConnectionPage, ConnectionRange, ConnectionRecord, ConnectionSelector, Connections,
+    DebugForCommand, DiagnosticAnswer, DiagnosticList, DiagnosticQuestion, HotEntry, HotRecord,
+    LoggedEvent, Metrics, NodeState, OccupancyReport, Receipt, Renewal, ServerSubscribe,
+    ServerSubscription, TokenRecord,
 };
 pub use hub::Hub;
 pub use index::{MovedSubscription, SubscriptionIndex};
@@ -141,7 +137,6 @@ pub use node::{
 pub use notice::{Inbox, Notice};
 pub use outbox::Outbox;
 pub use pending::AwaitedResult;
-pub use receipt::Receipt;
 pub use registry::ShardId;
 pub use session::{CommandSource, ConnectionInfo, ConnectionKey};
 pub use subscribers::PositionCheck;

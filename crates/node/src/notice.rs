@@ -8,14 +8,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fanwire_area::View;
 use fanwire_broker::ClientId;
-use fanwire_cluster::{ConnectionSelector, Renewal, ServerSubscribe};
+use fanwire_cluster::{
+    ConnectionList, ConnectionSelector, DiagnosticList, Renewal, ServerSubscribe,
+};
 use fanwire_policy::hooks::Rejection;
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 use uuid::Uuid;
 
 use crate::broadcast::Broadcast;
-use crate::connection_list::ConnectionList;
-use crate::diagnostic_list::DiagnosticList;
 use crate::join_leave::JoinLeave;
 use crate::pending::AwaitedResult;
 use crate::session::ConnectionKey;

@@ -255,8 +255,26 @@ const CRATES: &[CrateRule] = &[
         may_use: &["fanwire-config", "fanwire-node", "fanwire-telemetry", "fanwire-tls"],
     },
     CrateRule {
-        name: "fanwire",
+        name: "fanwire-metrics",
         level: 9,
+        may_use: &[
+            "fanwire-api",
+            "fanwire-brokers",
+            "fanwire-consumers",
+            "fanwire-edge",
+            "fanwire-events",
+            "fanwire-fanout",
+            "fanwire-node",
+            "fanwire-profile",
+            "fanwire-proxy",
+            "fanwire-shard",
+            "fanwire-telemetry",
+            "fanwire-tls",
+        ],
+    },
+    CrateRule {
+        name: "fanwire",
+        level: 10,
         may_use: &[
             "fanwire-api",
             "fanwire-area",
@@ -271,6 +289,7 @@ const CRATES: &[CrateRule] = &[
             "fanwire-durable",
             "fanwire-events",
             "fanwire-fanout",
+            "fanwire-metrics",
             "fanwire-node",
             "fanwire-policy",
             "fanwire-profile",
@@ -286,7 +305,7 @@ const CRATES: &[CrateRule] = &[
     },
     CrateRule {
         name: "fanwire-cli",
-        level: 10,
+        level: 11,
         may_use: &[
             "fanwire",
             "fanwire-api",

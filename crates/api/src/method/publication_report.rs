@@ -1,7 +1,7 @@
 //! publication_report: what became of a publication that was published with `report`.
 //! In: `PublicationReportRequest`. Out: counts and times of each node, for a minute after the publication.
 //! Uses a survey of all nodes. Never: connections; shards count in the node's receipts.
-//! Counts are changed in the node, in `receipt.rs`.
+//! Counts are changed in `cluster`, in `receipt.rs`.
 
 use fanwire_node::DiagnosticQuestion;
 use schemars::JsonSchema;

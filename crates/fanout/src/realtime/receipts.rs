@@ -1,7 +1,7 @@
 //! Deliveries of publications with a receipt: counted one by one, in a loop of their own.
 //! In: receivers of a broadcast with a receipt → out: the same frames as for others, and counts in the receipt.
 //! Uses `frames`, `backlog` and the observer of `shard`. Never: costs anything for other broadcasts.
-//! Changed here: what counts as a delivery. The counts are in `receipt.rs` of `node`.
+//! Changed here: what counts as a delivery. The counts are in `receipt.rs` of `cluster`.
 
 use std::{rc::Rc, sync::Arc, time::Instant};
 

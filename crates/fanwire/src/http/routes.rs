@@ -19,20 +19,21 @@ use fanwire_consumers::{ConsumerMonitor, ConsumerStats};
 use fanwire_durable::DurableStreams;
 use fanwire_edge::{ClientParts, ClientRoutes, PlainRequests, TrustedProxies, UniGrpcService};
 use fanwire_fanout::Shards;
+use fanwire_metrics::ServerMetrics;
 use fanwire_proxy::{CircuitState, EventProxies};
 use fanwire_telemetry::{LogThrottle, TextFormat};
 use serde::Serialize;
 use tokio::sync::watch;
 
 use super::{admin, api_service::ApiService, root_service::RootService};
-use crate::{engine::Engine, metrics::Metrics, readiness::Readiness};
+use crate::{engine::Engine, readiness::Readiness};
 
 /// The parts of a server that handlers use.
 pub(crate) struct Parts {
     pub clients: ClientParts,
     pub shards: Arc<Shards>,
     pub api: Arc<Api>,
-    pub metrics: Arc<Metrics>,
+    pub metrics: Arc<ServerMetrics>,
     pub engine: Engine,
     pub proxies: Option<EventProxies>,
     pub consumers: Option<ConsumerMonitor>,
@@ -204,14 +205,17 @@ fn health_response(reasons: BTreeMap<&'static str, String>) -> Response {
     (status, Json(reasons)).into_response()
 }
 
-async fn prometheus(State(metrics): State<Arc<Metrics>>, headers: HeaderMap) -> impl IntoResponse {
+async fn prometheus(
+    State(metrics): State<Arc<ServerMetrics>>,
+    headers: HeaderMap,
+) -> impl IntoResponse {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let format = TextFormat::accepted(accept.unwrap_or_default());
     ([(header::CONTENT_TYPE, format.content_type())], metrics.text(format))
 }
 
 /// The demo page and the figures it shows.
-fn demo(config: &Config, metrics: Arc<Metrics>, curl: &str) -> Router {
+fn demo(config: &Config, metrics: Arc<ServerMetrics>, curl: &str) -> Router {
     let prefix = config.demo.handler_prefix.as_str();
     let escaped =
         curl.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
@@ -263,7 +267,7 @@ struct DemoStats {
     connections: usize,
 }
 
-async fn demo_stats(State(metrics): State<Arc<Metrics>>) -> Json<DemoStats> {
+async fn demo_stats(State(metrics): State<Arc<ServerMetrics>>) -> Json<DemoStats> {
     let sent = metrics.sent();
     Json(DemoStats {
         payload_bytes: sent.payload_bytes,

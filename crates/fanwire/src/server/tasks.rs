@@ -10,12 +10,13 @@ use std::{
 
 use fanwire_edge::Refusals;
 use fanwire_fanout::{Contexts, Shards};
+use fanwire_metrics::ServerMetrics;
 use fanwire_node::Node;
 use fanwire_telemetry::{Burst, LogThrottle};
 use fanwire_tls::HandshakeCounts;
 use tokio::{task::JoinHandle, time::MissedTickBehavior};
 
-use crate::{metrics::Metrics, readiness::Readiness};
+use crate::readiness::Readiness;
 
 /// Counts of refused handshakes, which know the ends of bursts.
 #[derive(Clone, Default)]
@@ -36,7 +37,7 @@ impl Handshakes {
 pub(super) fn background_tasks(
     node: &Arc<Node>,
     contexts: &Arc<Contexts>,
-    metrics: &Arc<Metrics>,
+    metrics: &Arc<ServerMetrics>,
     shards: &Arc<Shards>,
     readiness: &Arc<Readiness>,
     handshakes: &Handshakes,
@@ -61,7 +62,7 @@ async fn sweep_contexts(node: Arc<Node>, contexts: Arc<Contexts>) {
 }
 
 /// Runs the node's periodic work, logs the ends of bursts of refusals, and keeps `metrics`, which the node summarises, alive.
-async fn tick(node: Arc<Node>, metrics: Arc<Metrics>, handshakes: Handshakes) {
+async fn tick(node: Arc<Node>, metrics: Arc<ServerMetrics>, handshakes: Handshakes) {
     node.summarise(metrics.meters());
     let mut ticks = tokio::time::interval(TICK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -3,13 +3,12 @@
 //! Uses: `session_table`. Never: sends to clients.
 //! Change here: what a record says of a connection.
 
-use fanwire_cluster::{ConnectionRecord, ConnectionSelector, TokenRecord};
+use fanwire_cluster::{ConnectionList, ConnectionRecord, ConnectionSelector, TokenRecord};
 
 use fanwire_auth::TokenId;
 use fanwire_recorder::FlightLog;
 
 use super::selection::matching;
-use crate::connection_list::ConnectionList;
 use crate::outbox::Outbox;
 use crate::session::{Session, Subscription};
 use crate::session_table::SessionTable;

@@ -5,12 +5,11 @@
 
 use std::time::Instant;
 
-use fanwire_cluster::{DiagnosticQuestion, HotEntry};
+use fanwire_cluster::{DiagnosticList, DiagnosticQuestion, HotEntry};
 use fanwire_recorder::ConnectionFacts;
 use fanwire_telemetry::Largest;
 use uuid::Uuid;
 
-use crate::diagnostic_list::DiagnosticList;
 use crate::flight_log;
 use crate::node::Node;
 use crate::outbox::Outbox;

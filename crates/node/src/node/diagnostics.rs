@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use fanwire_broker::{Answer, Broker};
 use fanwire_cluster::{
-    Cluster, ControlCommand, DebugForCommand, DiagnosticAnswer, DiagnosticQuestion,
+    Cluster, ControlCommand, DebugForCommand, DiagnosticAnswer, DiagnosticList, DiagnosticQuestion,
     DiagnosticSurvey, HotEntry, HotRecord, ReceiptRecord,
 };
 use fanwire_policy::CurrentSettings;
@@ -20,7 +20,6 @@ use fanwire_telemetry::Largest;
 use fanwire_telemetry::{ChannelLook, HotChannels};
 
 use crate::deliver::BroadcastRouter;
-use crate::diagnostic_list::DiagnosticList;
 use crate::meters::Summaries;
 use crate::notice::Notice;
 

@@ -11,13 +11,13 @@ use fanwire_broker::{
     Answer, BrokerError, MemoryUserStatuses, UserStatus, UserStatusChange, UserStatusStore,
 };
 use fanwire_cluster::{
-    Cluster, ConnectionPage, ConnectionRange, ConnectionSelector, Connections, UserSurvey,
+    Cluster, ConnectionList, ConnectionPage, ConnectionRange, ConnectionSelector, Connections,
+    UserSurvey,
 };
 use fanwire_policy::CurrentSettings;
 use fanwire_protocol::ErrorCode;
 
 use super::channels::temporary;
-use crate::connection_list::ConnectionList;
 use crate::deliver::BroadcastRouter;
 use crate::notice::Notice;
 use crate::registry::{Registry, ShardId};

@@ -1,7 +1,7 @@
 //! Receipts of publications over real sockets: at once, after a wait, replaced, dropped; stalls in the flight recorder.
 //! In: clients that read and one that does not, publications with receipts → out: asserted counts.
 //! Uses turns on the test's own thread. Never: a thread, HTTP.
-//! Changed here: what a receipt says. Its arithmetic is tested in `receipt.rs` of `node`.
+//! Changed here: what a receipt says. Its arithmetic is tested in `receipt.rs` of `cluster`.
 
 use std::io::Read as _;
 use std::time::{Duration, Instant};

@@ -6,13 +6,15 @@
 use std::fmt;
 use std::time::Instant;
 
-use fanwire_brokers::redis::Health;
+use fanwire_brokers::redis::{Health, Redis};
 use fanwire_node::Node;
 use fanwire_telemetry::MetricsWriter;
 
-use crate::engine::Engine;
-
-pub(super) fn write(engine: &Engine, node: &Node, writer: &mut impl MetricsWriter) -> fmt::Result {
+pub(super) fn write(
+    redis: Option<&Redis>,
+    node: &Node,
+    writer: &mut impl MetricsWriter,
+) -> fmt::Result {
     writer.gauge(
         "cluster_nodes",
         "Nodes of the cluster, this one included",
@@ -27,7 +29,7 @@ pub(super) fn write(engine: &Engine, node: &Node, writer: &mut impl MetricsWrite
         "Blocked users, revoked tokens, users with invalid tokens",
         counts,
     )?;
-    let Some(health) = engine.health() else { return Ok(()) };
+    let Some(health) = redis.map(Redis::health) else { return Ok(()) };
     writer.gauge(
         "redis_up",
         "1 while all connections to Redis are up",

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use fanwire_cluster::ReceiptRecord;
 use parking_lot::Mutex;
+
+use crate::ReceiptRecord;
 
 /// Counts of one publication, or of one broadcast to many channels, on this node.
 #[derive(Debug)]
@@ -70,7 +71,7 @@ impl Receipt {
     }
 
     /// The counts at an instant.
-    pub(crate) fn record(&self, now: Instant) -> ReceiptRecord {
+    fn record(&self, now: Instant) -> ReceiptRecord {
         let read = |counter: &AtomicU32| counter.load(Relaxed);
         let (at_once, waited) = (read(&self.at_once), read(&self.waited));
         let (replaced, dropped) = (read(&self.replaced), read(&self.dropped));
@@ -105,14 +106,14 @@ impl Receipt {
 
 /// The receipts of a node: the last thousand, for a minute each.
 #[derive(Debug, Default)]
-pub(crate) struct Receipts {
+pub struct Receipts {
     /// Number, time of the begin and receipt, oldest first.
     table: Mutex<VecDeque<(u64, Instant, Arc<Receipt>)>>,
 }
 
 impl Receipts {
     /// The receipt with this number, begun now if there is none.
-    pub(crate) fn open(&self, number: u64, now: Instant) -> Arc<Receipt> {
+    pub fn open(&self, number: u64, now: Instant) -> Arc<Receipt> {
         let mut table = self.table.lock();
         if let Some((.., receipt)) = table.iter().rev().find(|(known, ..)| *known == number) {
             return Arc::clone(receipt);
@@ -127,7 +128,7 @@ impl Receipts {
     }
 
     /// The counts of a receipt, if it is kept.
-    pub(crate) fn record(&self, number: u64, now: Instant) -> Option<ReceiptRecord> {
+    pub fn record(&self, number: u64, now: Instant) -> Option<ReceiptRecord> {
         let table = self.table.lock();
         let (_, begun, receipt) = table.iter().rev().find(|(known, ..)| *known == number)?;
         (now.saturating_duration_since(*begun) < KEPT).then(|| receipt.record(now))

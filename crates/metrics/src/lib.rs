@@ -2,6 +2,7 @@
 //! In: counters of shards, hubs, node and API → out: one text per scrape, readings; nothing is counted here.
 //! Uses prometheus-client through `telemetry`; reads relaxed, so a scrape never slows a shard.
 //! Changed here: names, labels and help of metrics. The counters live in the code that increments them.
+#![forbid(unsafe_code)]
 
 mod certificates;
 mod compression;
@@ -28,8 +29,9 @@ use prometheus_client::{
     collector::Collector, encoding::DescriptorEncoder, encoding::text, registry::Registry,
 };
 
-pub(crate) use self::reloads::Reloads;
-use crate::{engine::Engine, rooms::Rooms};
+pub use self::reloads::Reloads;
+pub use self::rooms::RoomTotals;
+use fanwire_brokers::redis::Redis;
 use fanwire_consumers::ConsumerMonitor;
 use fanwire_edge::Refusals;
 use fanwire_events::Events;
@@ -44,7 +46,7 @@ use fanwire_telemetry::{
 use fanwire_tls::{Certificates, HandshakeCounts, ListenersTls};
 
 /// The sources of all metrics and the registry that encodes them.
-pub(crate) struct Metrics {
+pub struct ServerMetrics {
     sources: Arc<Sources>,
     registry: Registry,
     process: Registry,
@@ -52,13 +54,13 @@ pub(crate) struct Metrics {
 
 /// Bytes sent since the start, over all shards and encodings.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Sent {
+pub struct Sent {
     pub payload_bytes: u64,
     pub wire_bytes: u64,
 }
 
 /// The parts of a server with counters.
-pub(crate) struct Sources {
+pub struct Sources {
     pub node: Arc<Node>,
     pub shards: Arc<Shards>,
     /// Each shard adds its own when it starts.
@@ -66,13 +68,14 @@ pub(crate) struct Sources {
     pub contexts: Arc<Contexts>,
     /// The server API by its protocols.
     pub apis: Vec<(&'static str, Arc<Api>)>,
-    pub engine: Engine,
+    /// The engine, unless it is memory.
+    pub redis: Option<Arc<Redis>>,
     pub refusals: Arc<Refusals>,
-    pub(crate) tls: ListenersTls,
-    pub(crate) tls_handshakes: Arc<HandshakeCounts>,
+    pub tls: ListenersTls,
+    pub tls_handshakes: Arc<HandshakeCounts>,
     /// Those that an authority issues.
     pub certificates: Option<Arc<Certificates>>,
-    pub rooms: Option<Rooms>,
+    pub rooms: Option<Box<dyn Fn() -> RoomTotals + Send + Sync>>,
     pub proxies: Option<EventProxies>,
     pub events: Option<Events>,
     pub consumers: Option<ConsumerMonitor>,
@@ -93,8 +96,8 @@ impl Sources {
     }
 }
 
-impl Metrics {
-    pub(crate) fn new(sources: Sources) -> Self {
+impl ServerMetrics {
+    pub fn new(sources: Sources) -> Self {
         let sources = Arc::new(sources);
         let mut registry = Registry::with_prefix("fanwire");
         registry.register_collector(Box::new(Scrape(sources.clone())));
@@ -104,12 +107,12 @@ impl Metrics {
     }
 
     /// The same metrics for `info` of the server API.
-    pub(crate) fn meters(&self) -> Arc<dyn Meters> {
+    pub fn meters(&self) -> Arc<dyn Meters> {
         Arc::new(NodeMeters(Arc::downgrade(&self.sources)))
     }
 
     /// The text of one scrape.
-    pub(crate) fn text(&self, format: TextFormat) -> String {
+    pub fn text(&self, format: TextFormat) -> String {
         let mut text = String::new();
         text::encode_registry(&mut text, &self.process)
             .and_then(|()| text::encode(&mut text, &self.registry))
@@ -125,7 +128,7 @@ impl Metrics {
         text
     }
 
-    pub(crate) fn sent(&self) -> Sent {
+    pub fn sent(&self) -> Sent {
         let mut sent = Sent::default();
         for traffic in self.sources.shards.counters().iter().flat_map(|counters| &counters.traffic)
         {
@@ -136,11 +139,11 @@ impl Metrics {
     }
 
     /// Publications handed to subscribers since the start.
-    pub(crate) fn deliveries(&self) -> u64 {
+    pub fn deliveries(&self) -> u64 {
         self.sources.hubs().iter().map(|hub| hub.deliveries.value()).sum()
     }
 
-    pub(crate) fn connections(&self) -> usize {
+    pub fn connections(&self) -> usize {
         self.sources.shards.connections()
     }
 }
@@ -196,12 +199,12 @@ impl Scrape {
         let names = self.0.node.namespace_names();
         compression::write(&self.0.contexts, &names, writer)?;
         delivery::write(&self.0.backlogs(), &names, writer)?;
-        engine::write(&self.0.engine, &self.0.node, writer)?;
+        engine::write(self.0.redis.as_deref(), &self.0.node, writer)?;
         if let Some(certificates) = &self.0.certificates {
             certificates::write(certificates, writer)?;
         }
         if let Some(rooms) = &self.0.rooms {
-            rooms::write(&rooms.totals(), writer)?;
+            rooms::write(&rooms(), writer)?;
         }
         if let Some(proxies) = &self.0.proxies {
             proxies::write(proxies, writer)?;

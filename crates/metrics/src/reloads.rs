@@ -13,13 +13,14 @@ use fanwire_telemetry::MetricsWriter;
 
 /// The last reload. Times are Unix seconds; 0 = never.
 #[derive(Debug, Default)]
-pub(crate) struct Reloads {
+pub struct Reloads {
     last: AtomicU64,
     last_success: AtomicU64,
 }
 
 impl Reloads {
-    pub(crate) fn record(&self, is_success: bool) {
+    /// Notes the end of a reload.
+    pub fn record(&self, is_success: bool) {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.last.store(since.as_secs(), Relaxed);
         if is_success {

@@ -1,0 +1,58 @@
+//! The metrics of rooms: players, ticks and their times, late ticks, inputs and messages of all rooms together.
+//! In: the totals of rooms → out: rows for the writer; none for a server without rooms.
+//! Uses the writer and the sum of histograms; no metric is per room, so the number of series stays bounded.
+//! Changed here: names and help. `Rooms::stats` has the figures of one room.
+
+use std::{fmt, sync::Arc};
+
+use fanwire_telemetry::MetricsWriter;
+
+use fanwire_shard::counters::CallHistogram;
+
+use super::shard::{HistogramSum, histogram};
+
+/// The figures of all rooms together.
+pub struct RoomTotals {
+    pub rooms: usize,
+    pub players: usize,
+    /// Commands that wait for a tick.
+    pub waiting: usize,
+    pub ticks: u64,
+    pub overruns: u64,
+    pub inputs: u64,
+    pub inputs_refused: u64,
+    pub messages: u64,
+    pub bytes: u64,
+    pub failed_outputs: u64,
+    /// By thread.
+    pub tick_times: Vec<Arc<CallHistogram>>,
+}
+
+pub(super) fn write(totals: &RoomTotals, writer: &mut impl MetricsWriter) -> fmt::Result {
+    writer.gauge("rooms", "Open rooms", totals.rooms)?;
+    writer.gauge("room_players", "Players of all rooms", totals.players)?;
+    writer.gauge("room_waiting_commands", "Commands that wait for a tick", totals.waiting)?;
+    let counts = [
+        ("room_ticks", "Ticks of all rooms", totals.ticks),
+        ("room_overruns", "Ticks that were late by a period or more", totals.overruns),
+        ("room_inputs", "Inputs of players that were accepted", totals.inputs),
+        (
+            "room_inputs_refused",
+            "Inputs that were refused: a limit, or no player",
+            totals.inputs_refused,
+        ),
+        (
+            "room_messages",
+            "Messages of simulations, each for any number of players",
+            totals.messages,
+        ),
+        ("room_message_bytes", "Bytes of these messages", totals.bytes),
+        ("room_failed_outputs", "Messages and views that were impossible", totals.failed_outputs),
+    ];
+    for (name, help, count) in counts {
+        writer.counters(name, help, [([], count)])?;
+    }
+    let sum = HistogramSum::of(totals.tick_times.iter().map(Arc::as_ref));
+    let help = "From the commands of a tick to the publication of its last message";
+    histogram(writer, "room_tick_duration_seconds", help, &[([], sum)])
+}
