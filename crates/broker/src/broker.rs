@@ -161,10 +161,24 @@ pub trait Broker: Send + Sync {
     /// operator: the time grows with the channels, and publishers wait for parts of it.
     fn visit_histories(&self, _visit: &mut dyn FnMut(&str, usize)) {}
 
+    /// Publications that were not published, since the start.
+    fn suppressed(&self) -> SuppressedCounts {
+        SuppressedCounts::default()
+    }
+
     /// Returns how many histories were dropped because their memory is limited; 0 of an engine without such a limit.
     fn history_evictions(&self) -> u64 {
         0
     }
+}
+
+/// Publications that were not published: the caller got the position of an earlier one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SuppressedCounts {
+    /// Their idempotency key was repeated.
+    pub idempotency: u64,
+    /// Their version was not newer than the stored one.
+    pub version: u64,
 }
 
 /// How many publications of a channel are kept, and how long (`history_size`, `history_ttl`, `history_meta_ttl`).

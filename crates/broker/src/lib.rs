@@ -27,7 +27,9 @@ pub mod conformance {
 }
 
 pub use answer::{Abandoned, Answer, Promise};
-pub use broker::{Broker, MemoryBroker, PublishOptions, Query, Retention, StreamSlice};
+pub use broker::{
+    Broker, MemoryBroker, PublishOptions, Query, Retention, StreamSlice, SuppressedCounts,
+};
 pub use bus::Bus;
 pub use client_id::ClientId;
 pub use deliver::{Change, Deliver, DeliverOptions};

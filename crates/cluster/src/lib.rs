@@ -13,6 +13,7 @@ mod node_answer;
 mod occupancy;
 mod receipt;
 mod revocation_sync;
+mod survey;
 mod unacknowledged;
 mod users;
 
@@ -22,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use fanwire_broker::{Answer, Bus, Promise};
+use fanwire_broker::{Answer, Bus};
 use fanwire_protocol::{ErrorCode, StreamPosition};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -40,6 +41,8 @@ pub use node_answer::{ConnectionList, DiagnosticList};
 pub use occupancy::OccupancyReport;
 pub use receipt::{Receipt, Receipts};
 pub use revocation_sync::{AfterPages, Received, RevocationSync};
+pub use survey::{ClusterTimes, SurveyKind};
+use survey::{SURVEY_TIME, Survey, SurveyResult};
 use unacknowledged::{ReceivedCommands, SettledPromise, UnacknowledgedCommands};
 pub use users::{
     CONNECTIONS_MAX, ConnectionPage, ConnectionRange, ConnectionRecord, Connections, TokenRecord,
@@ -70,30 +73,13 @@ struct NodeTable {
     cannot_receive: bool,
     /// Last time a state was not delivered, or this node did not receive its own.
     cut_at: Option<Instant>,
+    times: Arc<ClusterTimes>,
 }
 
 struct Peer {
     state: NodeState,
     received_at: Instant,
     executed: ReceivedCommands,
-}
-
-/// A running survey: counts or connections collected from all nodes.
-struct Survey {
-    /// Uids that have not answered.
-    awaited: BTreeSet<String>,
-    found: SurveyResult,
-    until: Instant,
-    promise: Promise<SurveyResult, ErrorCode>,
-}
-
-/// The result of a survey.
-#[derive(Debug, Default)]
-struct SurveyResult {
-    /// Subscribers by channel, or connections by user.
-    counts: SurveyChannels,
-    page: ConnectionPage,
-    diagnostics: Vec<DiagnosticAnswer>,
 }
 
 /// Decodes a message and encodes it again; `None` for invalid bytes.
@@ -265,7 +251,13 @@ impl Cluster {
         }
         let mut table = self.table.lock();
         if from == self.uid {
-            table.cannot_receive &= !matches!(command, ControlCommand::State(_));
+            if matches!(command, ControlCommand::State(_))
+                && std::mem::take(&mut table.cannot_receive)
+                && let Some(told_at) = table.told_at
+            {
+                let lag = now.saturating_duration_since(told_at);
+                table.times.pub_sub_lag.observe(lag);
+            }
             return Task::Nothing;
         }
         match command {
@@ -303,7 +295,7 @@ impl Cluster {
                 },
             },
             ControlCommand::SurveyChannels(answer) => {
-                let done = table.answered(&from, answer);
+                let done = table.answered(&from, answer, now);
                 drop(table);
                 done.into_iter().for_each(Survey::end);
                 Task::Nothing
@@ -368,7 +360,8 @@ impl Cluster {
     ) -> Answer<SurveyChannels, ErrorCode> {
         let found = SurveyResult { counts: own, ..SurveyResult::default() };
         let question = |number| ControlCommand::Survey(query.survey(number));
-        self.ask(None, question, found, now).map(|all| all.map(|all| all.counts))
+        self.ask(SurveyKind::Channels, None, question, found, now)
+            .map(|all| all.map(|all| all.counts))
     }
 
     /// Asks every other node for its connections of some users, and adds their numbers to `own`.
@@ -384,7 +377,7 @@ impl Cluster {
         let found = SurveyResult { counts: own, ..SurveyResult::default() };
         let question =
             |number| ControlCommand::UserSurvey(UserSurvey { number, users, ..Default::default() });
-        self.ask(None, question, found, now).map(|all| all.map(|all| all.counts))
+        self.ask(SurveyKind::Users, None, question, found, now).map(|all| all.map(|all| all.counts))
     }
 
     /// Asks every other node for the connections of a range that a selector matches.
@@ -401,7 +394,7 @@ impl Cluster {
         let question = |number| {
             ControlCommand::ConnectionSurvey(ConnectionSurvey { number, target, after, limit })
         };
-        let all = self.ask(None, question, SurveyResult::default(), now);
+        let all = self.ask(SurveyKind::Connections, None, question, SurveyResult::default(), now);
         all.map(|all| all.map(|all| all.page.connections))
     }
 
@@ -418,7 +411,7 @@ impl Cluster {
             let question = Some(question);
             ControlCommand::DiagnosticSurvey(DiagnosticSurvey { number, question })
         };
-        let all = self.ask(None, question, SurveyResult::default(), now);
+        let all = self.ask(SurveyKind::Diagnostics, None, question, SurveyResult::default(), now);
         all.map(|all| all.map(|all| all.diagnostics))
     }
 
@@ -438,12 +431,14 @@ impl Cluster {
         }
         let survey = UserSurvey { page_start, page_limit, ..UserSurvey::default() };
         let question = |number| ControlCommand::UserSurvey(UserSurvey { number, ..survey });
-        let one = self.ask(Some(node), question, SurveyResult::default(), now);
+        let one =
+            self.ask(SurveyKind::Connections, Some(node), question, SurveyResult::default(), now);
         one.map(|one| one.map(|one| one.page))
     }
 
     fn ask(
         &self,
+        kind: SurveyKind,
         to: Option<&str>,
         question: impl FnOnce(u64) -> ControlCommand,
         own: SurveyResult,
@@ -461,7 +456,7 @@ impl Cluster {
         table.last_survey += 1;
         let number = table.last_survey;
         let (promise, answer) = Answer::later();
-        let survey = Survey { awaited, found: own, until: now + SURVEY_TIME, promise };
+        let survey = Survey { kind, awaited, found: own, until: now + SURVEY_TIME, promise };
         table.surveys.insert(number, survey);
         drop(table);
         let table = Arc::clone(&self.table);
@@ -504,6 +499,11 @@ impl Cluster {
         table.peers.values().filter_map(|peer| peer.state.revocations.clone()).collect()
     }
 
+    /// Times of messages between nodes.
+    pub fn times(&self) -> Arc<ClusterTimes> {
+        Arc::clone(&self.table.lock().times)
+    }
+
     /// The last states of the other nodes, by uid.
     pub fn peers(&self) -> Vec<NodeState> {
         self.table.lock().peers.values().map(|peer| peer.state.clone()).collect()
@@ -511,39 +511,6 @@ impl Cluster {
 }
 
 impl NodeTable {
-    /// The survey was sent, or could not be. Returns it when no answer is outstanding.
-    fn asked(&mut self, number: u64, is_asked: bool) -> Option<Survey> {
-        let survey = self.surveys.get(&number)?;
-        let is_over = !is_asked || survey.awaited.is_empty();
-        is_over.then(|| self.surveys.remove(&number)).flatten()
-    }
-
-    /// Adds the answer of a node. Returns the survey when it was the last one.
-    fn answered(&mut self, from: &str, answer: message::SurveyChannels) -> Option<Survey> {
-        let survey = self.surveys.get_mut(&answer.survey)?;
-        if survey.awaited.remove(from) {
-            for (name, count) in answer.channels {
-                *survey.found.counts.entry(name).or_default() += count;
-            }
-            survey.found.page.connections.extend(answer.connections);
-            survey.found.page.next = answer.next;
-            survey.found.diagnostics.extend(answer.diagnostics);
-        }
-        if survey.awaited.is_empty() { self.surveys.remove(&answer.survey) } else { None }
-    }
-
-    /// A node left with its channels: no survey waits for it any more. Returns the surveys that waited for it alone.
-    fn done_with(&mut self, uid: &str) -> Vec<Survey> {
-        for survey in self.surveys.values_mut() {
-            survey.awaited.remove(uid);
-        }
-        self.take_surveys(|survey| survey.awaited.is_empty())
-    }
-
-    fn take_surveys(&mut self, which: impl Fn(&Survey) -> bool) -> Vec<Survey> {
-        self.surveys.extract_if(|_, survey| which(survey)).map(|(_, survey)| survey).collect()
-    }
-
     /// How many nodes sent something since then. All count if this node may not have received them: a node whose own
     /// subscription is down cannot tell dead nodes from silent ones.
     fn spoken_since(&self, since: Instant) -> usize {
@@ -575,22 +542,10 @@ impl NodeTable {
     }
 }
 
-impl Survey {
-    fn end(self) {
-        self.promise.keep(Ok(self.found));
-    }
-
-    fn fail(self) {
-        self.promise.keep(Err(ErrorCode::INTERNAL));
-    }
-}
-
 /// Interval between states.
 const STATE_INTERVAL: Duration = Duration::from_secs(3);
 /// A node that is silent for so long is gone.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
-/// Time limit of a survey (server API §3 channels).
-const SURVEY_TIME: Duration = Duration::from_secs(10);
 /// Concurrent surveys; each may hold the channels of all nodes.
 const SURVEYS_MAX: usize = 64;
 

@@ -177,7 +177,7 @@ fn an_order_to_subscribe_or_refresh_arrives_with_all_it_says() {
 
 #[test]
 fn a_survey_adds_up_what_all_nodes_have() {
-    let ((a, wire), now) = (node("a"), Instant::now());
+    let ((a, wire), mut now) = (node("a"), Instant::now());
     introduce(&a, "b", now);
     introduce(&a, "c", now);
     let own = SurveyChannels::from([("news".to_owned(), 2), ("a".to_owned(), 1)]);
@@ -193,11 +193,15 @@ fn a_survey_adds_up_what_all_nodes_have() {
         other.answer(&to, survey, channels.map(|(name, count)| (name.to_owned(), count)).into());
         let (to, reply) = out.take().remove(0);
         assert_eq!(to.as_deref(), Some("a"), "for the one that asked");
+        now += Duration::from_millis(35);
         a.handle_message(&reply, now);
         a.handle_message(&reply, now); // told twice, counted once
     }
     let expected = [("a", 1), ("c", 1), ("news", 5)].map(|(name, count)| (name.to_owned(), count));
     assert_eq!(answer.wait(), Ok(expected.into()));
+    let kinds = SurveyKind::ALL.map(|kind| a.times().surveys[kind as usize].snapshot());
+    let counts = kinds.map(|(buckets, sum_ns)| (buckets.iter().sum::<u64>(), sum_ns));
+    assert_eq!(counts, [(1, 70_000_000), (0, 0), (0, 0), (0, 0)]);
 }
 
 #[test]
@@ -276,7 +280,8 @@ fn nobody_counts_as_silent_while_this_node_does_not_hear_itself() {
             a.introduce(now, NodeState::default);
             let (_, state) = wire.take().remove(0);
             if wants_join_leave {
-                a.handle_message(&state, now);
+                a.handle_message(&state, now + Duration::from_millis(2));
+                a.handle_message(&state, now + Duration::from_millis(9));
             }
             now += STATE_INTERVAL;
             a.tick(now);
@@ -286,6 +291,9 @@ fn nobody_counts_as_silent_while_this_node_does_not_hear_itself() {
     assert_eq!(until_silence(false), 3 * SILENCE_MAX, "it is deaf");
     let time = until_silence(true);
     assert!((SILENCE_MAX..SILENCE_MAX + 2 * STATE_INTERVAL).contains(&time), "{time:?}");
+    let (lags, sum_ns) = a.times().pub_sub_lag.snapshot();
+    assert_eq!(sum_ns, 2_000_000 * lags.iter().sum::<u64>(), "each from the first copy");
+    assert!(sum_ns > 0);
 }
 
 #[test]

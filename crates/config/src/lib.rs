@@ -87,6 +87,7 @@ pub struct Config {
     pub prometheus: EndpointOptions,
     /// Metrics have the names of Centrifugo, too.
     pub centrifugo_metrics: bool,
+    pub instrument_http_handlers: bool,
     /// Traces are sent.
     pub opentelemetry: bool,
     pub swagger: EndpointOptions,
@@ -566,6 +567,7 @@ impl Config {
             health: EndpointOptions::default(),
             prometheus: EndpointOptions::default(),
             centrifugo_metrics: false,
+            instrument_http_handlers: false,
             opentelemetry: false,
             swagger: EndpointOptions::default(),
             debug: EndpointOptions::default(),

@@ -125,6 +125,7 @@ impl Server {
             events,
             consumers: consumers.as_ref().map(Consumers::monitor),
             reloads: reloads.clone(),
+            requests: routes::request_counts(&config),
             has_centrifugo_names: config.centrifugo_metrics,
         }));
         let tasks = background_tasks(&node, &contexts, &metrics, &shards, &readiness, &handshakes);
@@ -137,9 +138,7 @@ impl Server {
             shards: shards.clone(),
             api: apis[0].1.clone(),
             metrics,
-            engine,
-            proxies,
-            consumers: consumers.as_ref().map(Consumers::monitor),
+            health: (engine, proxies, consumers.as_ref().map(Consumers::monitor)),
             readiness: readiness.clone(),
             demo_curl: demo_curl(&config, addresses.api),
         };

@@ -6,9 +6,13 @@
 use std::fmt;
 use std::time::Instant;
 
+use fanwire_broker::SuppressedCounts;
 use fanwire_brokers::redis::{Health, Redis};
+use fanwire_cluster::{ClusterTimes, SurveyKind};
 use fanwire_node::Node;
 use fanwire_telemetry::MetricsWriter;
+
+use super::shard::{HistogramSum, histogram};
 
 pub(super) fn write(
     redis: Option<&Redis>,
@@ -29,6 +33,17 @@ pub(super) fn write(
         "Blocked users, revoked tokens, users with invalid tokens",
         counts,
     )?;
+    let published = [([("type", "publication".to_owned())], node.channels().published())];
+    let help = "Publications that this node gave to the broker";
+    writer.counters("node_messages_sent", help, published)?;
+    let SuppressedCounts { idempotency, version } = node.channels().suppressed_publications();
+    let rows = [("idempotency", idempotency), ("version", version)];
+    let rows = rows.map(|(reason, count)| ([("reason", reason.to_owned())], count));
+    let help = "Publications that were not published: a repeated idempotency key, an old version";
+    writer.counters("broker_publish_suppressed", help, rows)?;
+    if node.cluster().has_bus() {
+        times(&node.cluster().times(), writer)?;
+    }
     let Some(health) = redis.map(Redis::health) else { return Ok(()) };
     writer.gauge(
         "redis_up",
@@ -39,6 +54,20 @@ pub(super) fn write(
         writer.counters(name, help, [([], read(health))])?;
     }
     Ok(())
+}
+
+/// The times of messages between nodes; surveys only of kinds that took place.
+fn times(times: &ClusterTimes, writer: &mut impl MetricsWriter) -> fmt::Result {
+    let lag = [([], HistogramSum::of([&times.pub_sub_lag].into_iter()))];
+    let help = "From the publication of this node's state to its own subscription";
+    histogram(writer, "cluster_pub_sub_lag_seconds", help, &lag)?;
+    let surveys = SurveyKind::ALL.into_iter().zip(&times.surveys);
+    let surveys = surveys.map(|(kind, times)| {
+        ([("op", kind.name().to_owned())], HistogramSum::of([times].into_iter()))
+    });
+    let surveys: Vec<_> = surveys.filter(|(_, sum)| !sum.is_empty()).collect();
+    let help = "From a question to all nodes to the last answer";
+    histogram(writer, "cluster_survey_duration_seconds", help, &surveys)
 }
 
 type Read = fn(&Health) -> u64;

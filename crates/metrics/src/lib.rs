@@ -12,6 +12,7 @@ mod engine;
 mod events;
 mod proxies;
 mod reloads;
+mod requests;
 mod rooms;
 mod shard;
 mod tls;
@@ -30,7 +31,9 @@ use prometheus_client::{
 };
 
 pub use self::reloads::Reloads;
+pub use self::requests::{HandlerId, RequestCounts};
 pub use self::rooms::RoomTotals;
+use self::shard::HistogramSum;
 use fanwire_brokers::redis::Redis;
 use fanwire_consumers::ConsumerMonitor;
 use fanwire_edge::Refusals;
@@ -80,6 +83,8 @@ pub struct Sources {
     pub events: Option<Events>,
     pub consumers: Option<ConsumerMonitor>,
     pub reloads: Arc<Reloads>,
+    /// Only if they are counted.
+    pub requests: Option<Arc<RequestCounts>>,
     /// Metrics have the names of Centrifugo, too.
     pub has_centrifugo_names: bool,
 }
@@ -104,6 +109,11 @@ impl ServerMetrics {
         let mut process = Registry::default();
         process.register_collector(Box::new(ProcessMetrics));
         Self { sources, registry, process }
+    }
+
+    /// The counts of HTTP requests, if they are counted.
+    pub fn requests(&self) -> Option<Arc<RequestCounts>> {
+        self.sources.requests.clone()
     }
 
     /// The same metrics for `info` of the server API.
@@ -193,6 +203,9 @@ impl Scrape {
         shard::write(&self.0.shards, writer)?;
         process::write(writer)?;
         self.0.reloads.write(writer)?;
+        if let Some(requests) = &self.0.requests {
+            requests.write(writer)?;
+        }
         tls::write(&self.0.tls, &self.0.tls_handshakes, writer)?;
         self.hubs(writer)?;
         self.hubs_by_label(writer)?;
@@ -243,6 +256,11 @@ impl Scrape {
         for (name, help, value) in gauges {
             writer.gauge(name, help, value)?;
         }
+        let namespaces = self.0.node.channels().subscriptions_by_namespace().into_iter();
+        let namespaces = namespaces.filter(|(_, count)| *count > 0);
+        let rows = namespaces.map(|(name, count)| ([("namespace", name)], count as u64));
+        let help = "Subscriptions by the namespace of their channel";
+        writer.gauges("client_subscriptions_inflight", help, rows)?;
         let evictions = self.0.node.channels().history_evictions();
         let help = "Histories that were dropped, because channel.history_memory_max is reached";
         writer.counters("node_history_evictions", help, [([], evictions)])?;
@@ -335,7 +353,19 @@ impl Scrape {
         for (name, help, read) in rows {
             writer.counters(name, help, [([], hubs.iter().map(|hub| read(hub)).sum())])?;
         }
-        Ok(())
+        let mut clients = BTreeMap::<[&str; 2], u64>::new();
+        for (labels, count) in hubs.iter().flat_map(|hub| hub.clients()) {
+            *clients.entry(labels).or_default() += count;
+        }
+        let clients = clients.into_iter().filter(|(_, count)| *count > 0);
+        let clients = clients.map(|([transport, name], count)| {
+            ([("transport", transport.to_owned()), ("client_name", name.to_owned())], count)
+        });
+        let help = "Connected clients by transport and SDK";
+        writer.gauges("client_connections_inflight", help, clients)?;
+        let pings = HistogramSum::of(hubs.iter().map(|hub| &hub.ping_pong));
+        let help = "From a ping to its pong: the network and the client";
+        shard::histogram(writer, "client_ping_pong_duration_seconds", help, &[([], pings)])
     }
 
     fn hubs_by_label(&self, writer: &mut impl MetricsWriter) -> fmt::Result {

@@ -5,9 +5,7 @@
 
 use std::{fmt, sync::Arc};
 
-use fanwire_telemetry::MetricsWriter;
-
-use fanwire_shard::counters::CallHistogram;
+use fanwire_telemetry::{CallHistogram, MetricsWriter};
 
 use super::shard::{HistogramSum, histogram};
 

@@ -6,9 +6,8 @@
 use std::fmt;
 
 use fanwire_fanout::Shards;
-use fanwire_shard::counters::{BOUNDS, Histogram, ShardCounters};
-
-use fanwire_telemetry::{Labels, MetricsWriter};
+use fanwire_shard::counters::ShardCounters;
+use fanwire_telemetry::{BOUNDS, Histogram, Labels, MetricsWriter};
 
 pub(super) fn write(shards: &Shards, writer: &mut impl MetricsWriter) -> fmt::Result {
     let all = || shards.counters().iter();
@@ -51,6 +50,10 @@ impl<const FIRST_US: u64> HistogramSum<FIRST_US> {
             total.sum_ns += sum_ns;
         }
         total
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.buckets.iter().all(|count| *count == 0)
     }
 }
 

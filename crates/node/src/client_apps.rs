@@ -9,7 +9,7 @@ use std::sync::Arc;
 use hashbrown::{Equivalent, HashSet};
 
 /// The program of a client, as it says itself, its transport, and the labels of its credentials.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ClientApp {
     pub(crate) transport: &'static str,
     pub(crate) name: Box<str>,

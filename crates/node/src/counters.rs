@@ -6,8 +6,9 @@
 use fanwire_auth::{Fault, TokenError};
 use fanwire_policy::recovery::Unrecovered;
 use fanwire_protocol::{Disconnect, ErrorCode, Request};
-use fanwire_telemetry::Counter;
+use fanwire_telemetry::{Counter, Histogram};
 
+use crate::client_apps::ClientApp;
 use crate::delta::Saved;
 
 /// The numbers of one hub. Gauges go up and down, the rest only up.
@@ -45,6 +46,10 @@ pub struct HubCounters {
     pub delta_saved_bytes: Counter,
     /// Publications not delivered because of tag filters.
     pub filtered_publications: Counter,
+    /// From a ping to its pong.
+    pub ping_pong: Histogram,
+    /// Gauges: connected clients by transport, then by SDK.
+    clients: [[Counter; SDKS.len() + 1]; TRANSPORTS.len() + 1],
     /// Pings sent, of both kinds.
     pub pings: Counter,
     /// Subscriptions ended by the server with an unsubscribe push.
@@ -64,6 +69,24 @@ pub struct HubCounters {
 }
 
 impl HubCounters {
+    /// Connected clients by transport and SDK.
+    pub fn clients(&self) -> impl Iterator<Item = ([&'static str; 2], u64)> {
+        let name =
+            |names: &[&'static str], index: usize| names.get(index).copied().unwrap_or(OTHER);
+        self.clients.iter().enumerate().flat_map(move |(transport, sdks)| {
+            sdks.iter().enumerate().map(move |(sdk, count)| {
+                ([name(&TRANSPORTS, transport), name(&SDKS, sdk)], count.value())
+            })
+        })
+    }
+
+    /// The gauge of a client.
+    pub(crate) fn clients_like(&self, app: &ClientApp) -> &Counter {
+        let index = |names: &[&str], name: &str| names.iter().position(|known| *known == name);
+        let transport = index(&TRANSPORTS, app.transport).unwrap_or(TRANSPORTS.len());
+        &self.clients[transport][index(&SDKS, &app.name).unwrap_or(SDKS.len())]
+    }
+
     /// Commands received, by kind.
     pub fn commands(&self) -> impl Iterator<Item = (CommandKind, u64)> {
         CommandKind::ALL.into_iter().zip(self.commands.iter().map(Counter::value))
@@ -213,6 +236,14 @@ impl From<TokenError> for TokenRefusal {
         }
     }
 }
+
+/// Transports with a label of their own (protocol §24).
+const TRANSPORTS: [&str; 7] =
+    ["websocket", "http_stream", "sse", "uni_websocket", "uni_http_stream", "uni_sse", "uni_grpc"];
+/// The names that SDKs send, which have a label of their own. Other names are chosen by clients.
+const SDKS: [&str; 7] = ["js", "go", "dart", "swift", "java", "python", "csharp"];
+/// The label of all others, as Centrifugo calls it.
+const OTHER: &str = "unregistered";
 
 #[cfg(test)]
 mod tests;

@@ -131,8 +131,9 @@ pub(crate) fn pong(
     let next_ping = node.clock().instant(session.beat_at);
     let pinged_at = next_ping.and_then(|next_ping| next_ping.checked_sub(interval));
     let Some(pinged_at) = pinged_at else { return };
-    let round_trip = now.saturating_duration_since(pinged_at).as_millis();
-    let round_trip = round_trip.try_into().unwrap_or(u32::MAX);
+    let round_trip = now.saturating_duration_since(pinged_at);
+    session_table.counters.ping_pong.observe(round_trip);
+    let round_trip = round_trip.as_millis().try_into().unwrap_or(u32::MAX);
     session_table.recorder.ping(key.index, round_trip, node.clock().unix_ms(now));
 }
 

@@ -162,6 +162,7 @@ impl Node {
                 presence,
                 cluster: Arc::clone(&cluster),
                 presence_ttl: client.presence_ttl,
+                published: AtomicU64::new(0),
                 sets_times: !client.channel_position_max_time_lag.is_zero(),
             },
             cluster,

@@ -40,7 +40,8 @@ pub(crate) struct Listeners {
 #[derive(Debug, Default)]
 struct ChannelStripe {
     channels: HashMap<Arc<str>, Entry>,
-    subscriptions: usize,
+    /// Subscriptions by number of their namespace.
+    subscriptions: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -82,8 +83,9 @@ impl Registry {
         first: impl FnOnce(),
     ) -> Arc<str> {
         let mut stripe = self.channel_stripe(channel).lock();
-        stripe.subscriptions += 1;
-        if let Some((name, entry)) = stripe.channels.get_key_value_mut(channel) {
+        let ChannelStripe { channels, subscriptions } = &mut *stripe;
+        if let Some((name, entry)) = channels.get_key_value_mut(channel) {
+            *of_namespace(subscriptions, entry.namespace) += 1;
             match entry.shares.iter_mut().find(|(id, _)| *id == shard) {
                 Some((_, count)) => *count += 1,
                 None => entry.shares.push((shard, 1)),
@@ -93,7 +95,9 @@ impl Registry {
         first();
         let name: Arc<str> = channel.into();
         let shares = SmallVec::from_slice(&[(shard, 1)]);
-        stripe.channels.insert(Arc::clone(&name), Entry { namespace: namespace(), shares });
+        let namespace = namespace();
+        *of_namespace(subscriptions, namespace) += 1;
+        channels.insert(Arc::clone(&name), Entry { namespace, shares });
         name
     }
 
@@ -101,18 +105,19 @@ impl Registry {
     /// left.
     pub(crate) fn leave(&self, channel: &str, shard: ShardId, last: impl FnOnce()) {
         let mut stripe = self.channel_stripe(channel).lock();
-        let entry = stripe.channels.get_mut(channel).expect("who leaves has joined");
+        let ChannelStripe { channels, subscriptions } = &mut *stripe;
+        let entry = channels.get_mut(channel).expect("who leaves has joined");
+        *of_namespace(subscriptions, entry.namespace) -= 1;
         let shares = &mut entry.shares;
         let at = shares.iter().position(|(id, _)| *id == shard).expect("who leaves has joined");
         shares[at].1 -= 1;
         if shares[at].1 == 0 {
             shares.swap_remove(at);
             if shares.is_empty() {
-                stripe.channels.remove(channel);
+                channels.remove(channel);
                 last();
             }
         }
-        stripe.subscriptions -= 1;
     }
 
     /// The shards with subscribers of `channel`; `None` without subscribers. No allocation up to 8 shards.
@@ -199,8 +204,19 @@ impl Registry {
     /// (channels, subscriptions)
     pub(crate) fn channel_counts(&self) -> (usize, usize) {
         self.channels.iter().map(|stripe| stripe.lock()).fold((0, 0), |sum, stripe| {
-            (sum.0 + stripe.channels.len(), sum.1 + stripe.subscriptions)
+            (sum.0 + stripe.channels.len(), sum.1 + stripe.subscriptions.iter().sum::<usize>())
         })
+    }
+
+    /// Subscriptions by number of their namespace.
+    pub(crate) fn subscriptions_by_namespace(&self) -> Vec<usize> {
+        let mut sums = Vec::new();
+        for stripe in &self.channels {
+            for (number, count) in stripe.lock().subscriptions.iter().enumerate() {
+                *of_namespace(&mut sums, NamespaceId(number as u16)) += count;
+            }
+        }
+        sums
     }
 
     /// (users, connections)
@@ -218,6 +234,15 @@ impl Registry {
     fn user_stripe(&self, user: &str) -> &Mutex<UserStripe> {
         &self.users[stripe(self.hasher.hash_one(user))]
     }
+}
+
+/// The count of a namespace.
+fn of_namespace(counts: &mut Vec<usize>, NamespaceId(number): NamespaceId) -> &mut usize {
+    let needed = usize::from(number) + 1;
+    if counts.len() < needed {
+        counts.resize(needed, 0);
+    }
+    &mut counts[usize::from(number)]
 }
 
 fn stripe(hash: u64) -> usize {

@@ -184,6 +184,8 @@ impl SessionTable {
         session.user = user;
         session.request = None;
         session.phase = Phase::Connected;
+        let app = Arc::clone(&session.app);
+        self.counters.clients_like(&app).add(1);
         self.clients.add(index, &self.sessions);
         self.counters.connections.add(1);
         self.counters.connections_accepted.add(1);
@@ -423,6 +425,7 @@ impl SessionTable {
             self.users.remove(&session.user, key.index);
             self.clients.remove(key.index, session.client_id());
             self.counters.connections.subtract(1);
+            self.counters.clients_like(&session.app).subtract(1);
         }
         Some(EndedSession { session, subscriptions, pending })
     }

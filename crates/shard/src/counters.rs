@@ -3,43 +3,9 @@
 //! Uses the counters of `telemetry`, without read-modify-write; never a lock.
 //! Changed here: which numbers a shard keeps. Their names in Prometheus live in `fanwire::metrics`.
 
-use std::time::Duration;
-
-use fanwire_telemetry::Counter;
+use fanwire_telemetry::{CallHistogram, Counter, Histogram};
 
 use super::transport::Transport;
-
-/// Durations in powers of two: bucket `i` counts durations up to `2^i` times `FIRST_US` µs, the last one all longer ones.
-#[derive(Default, Debug)]
-pub struct Histogram<const FIRST_US: u64 = 50> {
-    buckets: [Counter; BOUNDS + 1],
-    sum_ns: Counter,
-}
-
-/// Durations of single calls, from 1 µs to 33 ms.
-pub type CallHistogram = Histogram<1>;
-
-/// The bounds of a histogram; one more bucket has none.
-pub const BOUNDS: usize = 16;
-
-impl<const FIRST_US: u64> Histogram<FIRST_US> {
-    pub fn observe(&self, duration: Duration) {
-        let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        let bucket = (0..BOUNDS).find(|&i| ns <= Self::bound_us(i) * 1000).unwrap_or(BOUNDS);
-        self.buckets[bucket].add(1);
-        self.sum_ns.add(ns);
-    }
-
-    /// Upper bound of a bucket, in µs.
-    pub fn bound_us(bucket: usize) -> u64 {
-        FIRST_US << bucket
-    }
-
-    /// Counts per bucket, not cumulative, the unbounded one last; and the sum in ns.
-    pub fn snapshot(&self) -> ([u64; BOUNDS + 1], u64) {
-        (std::array::from_fn(|i| self.buckets[i].value()), self.sum_ns.value())
-    }
-}
 
 /// Whether to time the call that comes after `calls` others: one of 64, because two readings of the clock take 40 to
 /// 50 ns, which is a tenth of the shortest calls.

@@ -47,7 +47,6 @@ pub use budget::{Budget, Reservation};
 pub use client_window::ClientWindow;
 pub use connection::{CloseCause, Connection, PeerFormat, SlotKey};
 pub use connection_writer::{ConnectionWriter, FrameObserver, Framers, observe_frame};
-pub use counters::Histogram;
 use counters::ShardCounters;
 pub use decode_failures::{DecodeFailures, Peer};
 pub use dedicated::DedicatedSettings;

@@ -14,7 +14,7 @@ import { ENCODINGS, sdk } from './clients.js';
 
 const SETTINGS = {
   prometheus: { enabled: true },
-  client: { insecure: true },
+  client: { insecure: true, ping_interval: '1s', pong_timeout: '500ms' },
   channel: { without_namespace: { history_size: 10, history_ttl: '60s', force_recovery: true } },
 };
 const OPEN_METRICS = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
@@ -22,7 +22,7 @@ const skip = withoutPrometheus();
 const deploy = (file) => fileURLToPath(new URL(`../../../deploy/${file}`, import.meta.url));
 const dashboard = JSON.parse(readFileSync(deploy('grafana/fanwire.json'), 'utf8'));
 /** Panels about parts of the server that the test does not start. */
-const OF_OTHER_PARTS = /fanwire_(redis|proxy|events)_/;
+const OF_OTHER_PARTS = /fanwire_(cluster|redis|proxy|events)_/;
 
 async function scrape(server, headers = {}) {
   const answer = await fetch(`${server.http}/metrics`, { headers, signal: AbortSignal.timeout(PATIENCE_MS) });
@@ -102,14 +102,63 @@ test('every panel of the dashboard has data', { skip }, async (t) => {
 /** Names of Centrifugo that ours can answer, with their labels here (its metrics.go, v6.9). */
 const OF_CENTRIFUGO = {
   node_num_clients: [], node_num_users: [], node_num_subscriptions: [], node_num_channels: [], node_num_nodes: [], node_build: ['version'],
-  node_tags_filter_dropped_publications: [], node_messages_received_count: [], node_broadcast_duration_seconds: ['le'],
-  client_connections_accepted: [], client_connections_inflight: [], client_subscriptions_accepted: [], client_subscriptions_inflight: [],
+  node_tags_filter_dropped_publications: [], node_messages_sent_count: ['type'], broker_publish_suppressed_count: ['reason'],
+  node_messages_received_count: [], node_broadcast_duration_seconds: ['le'],
+  client_connections_accepted: [], client_connections_inflight: ['transport', 'client_name'], client_subscriptions_accepted: [],
+  client_subscriptions_inflight: [], client_ping_pong_duration_seconds: ['le'],
   client_command_duration_seconds_histogram: ['method'], client_num_reply_errors: ['code'], client_num_server_unsubscribes: [],
   client_num_server_disconnects: ['code'], client_recover: ['recovered'], client_recovered_publications: [],
   transport_messages_sent: ['transport'], transport_messages_sent_size: ['transport'], transport_messages_received: ['transport'],
   transport_messages_received_size: ['transport'], transport_outgoing_close_count: [],
   api_command_duration_seconds_histogram: ['protocol', 'method', 'le'], api_command_errors_total: ['protocol', 'method'],
 };
+
+test('clients, publications and requests are counted by their labels', async (t) => {
+  const server = await start({ ...SETTINGS, prometheus: { enabled: true, instrument_http_handlers: true } });
+  t.after(() => server.stop());
+  await someTraffic(t, server);
+  for (let number = 0; number < 2; number += 1) await server.api('publish', { channel: 'news', data: 1, idempotency_key: 'a' });
+  for (const version of [2, 1]) await server.api('publish', { channel: 'news', data: 1, version });
+  await fetch(`${server.http}/none`);
+  const text = await eventually(async () => {
+    const { text: now } = await scrape(server);
+    return /^fanwire_client_ping_pong_duration_seconds_count [1-9]/m.test(now) && now;
+  }, 'a pong');
+  const expected = [
+    'fanwire_client_connections_inflight{transport="websocket",client_name="js"} 2',
+    'fanwire_client_subscriptions_inflight{namespace=""} 2',
+    'fanwire_node_messages_sent_total{type="publication"} 27',
+    'fanwire_broker_publish_suppressed_total{reason="idempotency"} 1',
+    'fanwire_broker_publish_suppressed_total{reason="version"} 1',
+    'fanwire_http_requests_total{path="/api",method="POST",status="200"} 27',
+    'fanwire_http_requests_total{path="other",method="GET",status="404"} 1',
+  ];
+  const lines = text.split('\n');
+  assert.deepEqual(expected.filter((line) => !lines.includes(line)), [], lines.filter((line) => /inflight|suppressed|http_requests|messages_sent_total/.test(line)).join('\n'));
+});
+
+test('queries of public dashboards for Centrifugo have data', { skip }, async (t) => {
+  const server = await start({ ...SETTINGS, compatibility: { centrifugo_metrics: true } });
+  t.after(() => server.stop());
+  const query = await startPrometheus(t, server);
+  const publish = await someTraffic(t, server);
+  for (const text of DASHBOARD_QUERIES) await eventually(async () => (await publish(1), await query(text)).length > 0, `data of ${text}`);
+});
+
+/** What dashboards ask a Centrifugo for. */
+const DASHBOARD_QUERIES = [
+  'centrifugo_node_num_clients', 'centrifugo_node_num_users', 'centrifugo_node_num_channels', 'centrifugo_node_num_subscriptions', 'centrifugo_node_num_nodes',
+  'sum(rate(centrifugo_node_messages_sent_count[10s])) by (type)',
+  'sum(rate(centrifugo_node_messages_received_count[10s]))',
+  'sum(rate(centrifugo_client_command_duration_seconds_histogram_count[10s])) by (method)',
+  'sum(rate(centrifugo_transport_messages_sent[10s])) by (transport)',
+  'sum(rate(centrifugo_transport_messages_sent_size[10s])) by (transport)',
+  'sum(centrifugo_client_connections_inflight) by (transport, client_name)',
+  'sum(rate(centrifugo_client_recover[10s])) by (recovered)',
+  'histogram_quantile(0.99, sum(rate(centrifugo_api_command_duration_seconds_histogram_bucket[10s])) by (le, method))',
+  'histogram_quantile(0.99, sum(rate(centrifugo_node_broadcast_duration_seconds_bucket[10s])) by (le))',
+  'histogram_quantile(0.9, sum(rate(centrifugo_client_ping_pong_duration_seconds_bucket[10s])) by (le))',
+];
 
 test('with compatibility.centrifugo_metrics there are the names of Centrifugo, too', async (t) => {
   const server = await start({ ...SETTINGS, compatibility: { centrifugo_metrics: true } });

@@ -111,7 +111,7 @@ const CRATES: &[CrateRule] = &[
     CrateRule {
         name: "fanwire-cluster",
         level: 2,
-        may_use: &["fanwire-auth", "fanwire-broker", "fanwire-protocol"],
+        may_use: &["fanwire-auth", "fanwire-broker", "fanwire-protocol", "fanwire-telemetry"],
     },
     CrateRule {
         name: "fanwire-policy",
@@ -259,7 +259,9 @@ const CRATES: &[CrateRule] = &[
         level: 9,
         may_use: &[
             "fanwire-api",
+            "fanwire-broker",
             "fanwire-brokers",
+            "fanwire-cluster",
             "fanwire-consumers",
             "fanwire-edge",
             "fanwire-events",

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_protocol::{ClientInfo, Publication};
 
-use super::{Broker, PublishOptions, Retention, StreamSlice};
+use super::{Broker, PublishOptions, Retention, StreamSlice, SuppressedCounts};
 use crate::{Change, ClientId, Deliver, DeliverOptions, DeliveryClass, Delta, Epoch, Position};
 
 /// Makes a broker that delivers to a recorder. Called for each promise.
@@ -104,6 +104,7 @@ fn an_idempotency_key_publishes_once(make: MakeBroker<'_>) {
     publish(&*broker, "a", numbered(0, 3), "");
     publish(&*broker, "a", numbered(0, 4), "");
     assert_eq!(numbers(&recorder.wait_for(4), "a"), [(0, 0), (0, 2), (0, 3), (0, 4)]);
+    assert_eq!(broker.suppressed(), SuppressedCounts { idempotency: 1, version: 0 });
 }
 
 fn an_idempotency_key_counts_per_channel(make: MakeBroker<'_>) {

@@ -19,7 +19,7 @@ use fanwire_protocol::{ClientInfo, Publication};
 use hashbrown::DefaultHashBuilder;
 use parking_lot::Mutex;
 
-use super::{Broker, PublishOptions, Query, Retention, StreamSlice};
+use super::{Broker, PublishOptions, Query, Retention, StreamSlice, SuppressedCounts};
 use crate::{
     Answer, Append, AppendRefusal, Appended, Change, Deliver, DeliverOptions, Delta, Position,
 };
@@ -35,6 +35,8 @@ pub struct MemoryBroker {
     history_bytes: AtomicUsize,
     history_bytes_max: usize,
     evictions: AtomicU64,
+    /// By idempotency key, by version.
+    suppressed: [AtomicU64; 2],
 }
 
 #[derive(Default)]
@@ -60,6 +62,7 @@ impl MemoryBroker {
             history_bytes: AtomicUsize::new(0),
             history_bytes_max,
             evictions: AtomicU64::new(0),
+            suppressed: Default::default(),
         }
     }
 
@@ -127,6 +130,7 @@ impl Broker for MemoryBroker {
         results.remove_expired(now);
         let key = IdempotencyKey::new(channel, &options.idempotency_key);
         if let Some(first) = key.as_ref().and_then(|key| results.find(key)) {
+            self.suppressed[0].fetch_add(1, Relaxed);
             return Answer::now(Ok(first));
         }
         let (mut position, mut delta) =
@@ -134,7 +138,10 @@ impl Broker for MemoryBroker {
         if retention.keeps_history() && !options.skip_history {
             match self.store(streams, hashed, &publication, options, retention, now) {
                 Ok(stored) => (position, delta) = stored,
-                Err(top) => return Answer::now(Ok(top)),
+                Err(top) => {
+                    self.suppressed[1].fetch_add(1, Relaxed);
+                    return Answer::now(Ok(top));
+                }
             }
         }
         publication.offset = position.offset;
@@ -248,6 +255,11 @@ impl Broker for MemoryBroker {
 
     fn visit_histories(&self, visit: &mut dyn FnMut(&str, usize)) {
         self.stripes.iter().for_each(|stripe| stripe.lock().streams.visit(visit));
+    }
+
+    fn suppressed(&self) -> SuppressedCounts {
+        let [idempotency, version] = [0, 1].map(|index| self.suppressed[index].load(Relaxed));
+        SuppressedCounts { idempotency, version }
     }
 
     fn history_evictions(&self) -> u64 {

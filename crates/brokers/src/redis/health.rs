@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
+use fanwire_broker::SuppressedCounts;
 use fanwire_telemetry::LogThrottle;
 use parking_lot::Mutex;
 
@@ -26,6 +27,8 @@ pub struct Health {
     refused: AtomicU64,
     unreplicated: AtomicU64,
     merged: AtomicU64,
+    /// By idempotency key, by version.
+    suppressed: [AtomicU64; 2],
     log_throttle: LogThrottle,
 }
 
@@ -94,6 +97,16 @@ impl Health {
     /// Reads that shared the answer of an equal read.
     pub fn merged_count(&self) -> u64 {
         self.merged.load(Relaxed)
+    }
+
+    /// A publication was not published.
+    pub(crate) fn suppressed(&self, is_by_version: bool) {
+        self.suppressed[usize::from(is_by_version)].fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn suppressed_counts(&self) -> SuppressedCounts {
+        let [idempotency, version] = [0, 1].map(|index| self.suppressed[index].load(Relaxed));
+        SuppressedCounts { idempotency, version }
     }
 
     pub(crate) fn connection_added(&self) {

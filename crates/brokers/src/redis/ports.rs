@@ -10,8 +10,8 @@ use bytes::Bytes;
 use fanwire_broker::{
     Answer, Append, AppendRefusal, Appended, Broker, BrokerError, Bus, Change, Position, Presence,
     PresencePage, PresenceStats, PublishOptions, Query, Retention, RevocationChange,
-    RevocationCursor, RevocationListener, RevocationPage, RevocationStore, StreamSlice, UserStatus,
-    UserStatusChange, UserStatusStore,
+    RevocationCursor, RevocationListener, RevocationPage, RevocationStore, StreamSlice,
+    SuppressedCounts, UserStatus, UserStatusChange, UserStatusStore,
 };
 use fanwire_protocol::{ClientInfo, Publication};
 
@@ -31,8 +31,10 @@ impl Broker for Redis {
     ) -> Answer<Position> {
         let (done, answer) = later();
         let command = stream::publish(&self.keys, channel, publication, options, retention);
-        self.command_connection(channel)
-            .send(command, |reply| done(reply.and_then(stream::read_published)));
+        let health = Arc::clone(&self.health);
+        self.command_connection(channel).send(command, move |reply| {
+            done(reply.and_then(|reply| stream::read_published(reply, &health)));
+        });
         answer
     }
 
@@ -114,6 +116,10 @@ impl Broker for Redis {
 
     fn history_bytes(&self) -> usize {
         0
+    }
+
+    fn suppressed(&self) -> SuppressedCounts {
+        self.health.suppressed_counts()
     }
 }
 

@@ -60,8 +60,12 @@ pub(crate) fn publish(
 ///
 /// # Errors
 /// [`Failure::Refused`] for a reply that no such command has.
-pub(crate) fn read_published(reply: Value) -> Result<Position, Failure> {
+pub(crate) fn read_published(reply: Value, health: &Health) -> Result<Position, Failure> {
     match reply {
+        Value::Array(mut parts) if !parts.is_empty() => {
+            health.suppressed(parts.len() > 1);
+            position(parts.swap_remove(0)).ok_or(Failure::Refused)
+        }
         Value::Int(_) => Ok(Position::default()), // PUBLISH: the number of receivers
         reply => position(reply).ok_or(Failure::Refused),
     }

@@ -62,7 +62,6 @@ not_yet! { NOT_YET;
     "init.handler_prefix", TEXT, "/connection/init", Tuning, "Path of the connection init endpoint.";
 
     "admin.web_proxy_address", TEXT, "", Tuning, "Address of another admin web interface.";
-    "prometheus.instrument_http_handlers", SWITCH, "false", Tuning, "Metrics of HTTP requests.";
     "prometheus.recovered_publications_histogram", SWITCH, "false", Tuning, "Histogram of recovered publications.";
     "prometheus.native_histograms", SWITCH, "false", Tuning, "Native histograms.";
     "dev.enabled", SWITCH, "false", Feature, "Centrifugo's page for development; see demo.enabled.";

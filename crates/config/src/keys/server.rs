@@ -241,6 +241,8 @@ rows! { SERVER: Config;
         "Switches the metrics endpoint on.";
     "prometheus.handler_prefix", PATH, "/metrics" => [prometheus.handler_prefix],
         "Path of the metrics endpoint.";
+    "prometheus.instrument_http_handlers", SWITCH, "false" => [instrument_http_handlers],
+        "Counts HTTP requests by handler, method and status, except upgrades and streams of clients, which transport metrics count.";
     "compatibility.centrifugo_metrics", SWITCH, "false" => [centrifugo_metrics],
         "Fanwire only: metrics have Centrifugo's names, too, so that its Grafana dashboard 13039 works; they need prometheus.enabled.";
     "opentelemetry.enabled", SWITCH, "false" => [opentelemetry],

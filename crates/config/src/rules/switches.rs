@@ -8,10 +8,12 @@ use super::{Config, Remark, Severity};
 pub(super) fn are_on(config: &Config) -> Vec<Remark> {
     let api = &config.http_api.api;
     let consuming = api.is_consuming_traced && !config.opentelemetry;
+    let requests = config.instrument_http_handlers && !config.prometheus.enabled;
     let names = config.centrifugo_metrics && !config.prometheus.enabled;
     let needs = [
         (api.is_traced && !config.opentelemetry, "opentelemetry.api", "opentelemetry.enabled"),
         (consuming, "opentelemetry.consuming", "opentelemetry.enabled"),
+        (requests, "prometheus.instrument_http_handlers", "prometheus.enabled"),
         (names, "compatibility.centrifugo_metrics", "prometheus.enabled"),
     ];
     let needs = needs.into_iter().filter(|(is_missing, ..)| *is_missing);

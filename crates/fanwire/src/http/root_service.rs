@@ -17,6 +17,7 @@ use hyper::body::Incoming;
 use tower::util::ServiceExt;
 
 use fanwire_edge::{Service, TrackedBody, host};
+use fanwire_metrics::RequestCounts;
 
 use super::api_service::ApiService;
 
@@ -25,6 +26,8 @@ pub(crate) struct RootService {
     /// The server API, if this listener serves it.
     pub api_service: Option<Arc<ApiService>>,
     pub router: Router,
+    /// Counts of requests, if they are counted.
+    pub requests: Option<Arc<RequestCounts>>,
     /// Refuse a `Host` other than `localhost` and IP addresses.
     pub local_hosts_only: bool,
 }
@@ -35,7 +38,7 @@ type Content = Either<Full<Bytes>, Body>;
 impl RootService {
     /// The pages of `router` alone.
     pub(crate) fn pages(router: Router) -> Self {
-        Self { api_service: None, router, local_hosts_only: false }
+        Self { api_service: None, router, requests: None, local_hosts_only: false }
     }
 }
 
@@ -43,6 +46,21 @@ impl Service for RootService {
     type Body = Content;
 
     async fn answer(
+        &self,
+        request: Request<TrackedBody<Incoming>>,
+        peer: SocketAddr,
+    ) -> Response<Content> {
+        let Some(requests) = &self.requests else { return self.route(request, peer).await };
+        let (method, handler) = (request.method().clone(), requests.handler(request.uri().path()));
+        // Boxed, so that a request that is not counted does not reserve its size twice.
+        let response = Box::pin(self.route(request, peer)).await;
+        requests.record(handler, &method, response.status().as_u16());
+        response
+    }
+}
+
+impl RootService {
+    async fn route(
         &self,
         request: Request<TrackedBody<Incoming>>,
         peer: SocketAddr,
@@ -68,9 +86,7 @@ impl Service for RootService {
         // Boxed, so that the future of an API call does not reserve its size.
         Box::pin(self.route_page(request, peer)).await.map(Either::Right)
     }
-}
 
-impl RootService {
     async fn route_page(
         &self,
         mut request: Request<TrackedBody<Incoming>>,

@@ -19,7 +19,7 @@ use fanwire_consumers::{ConsumerMonitor, ConsumerStats};
 use fanwire_durable::DurableStreams;
 use fanwire_edge::{ClientParts, ClientRoutes, PlainRequests, TrustedProxies, UniGrpcService};
 use fanwire_fanout::Shards;
-use fanwire_metrics::ServerMetrics;
+use fanwire_metrics::{RequestCounts, ServerMetrics};
 use fanwire_proxy::{CircuitState, EventProxies};
 use fanwire_telemetry::{LogThrottle, TextFormat};
 use serde::Serialize;
@@ -34,9 +34,7 @@ pub(crate) struct Parts {
     pub shards: Arc<Shards>,
     pub api: Arc<Api>,
     pub metrics: Arc<ServerMetrics>,
-    pub engine: Engine,
-    pub proxies: Option<EventProxies>,
-    pub consumers: Option<ConsumerMonitor>,
+    pub health: HealthParts,
     pub(crate) readiness: Arc<Readiness>,
     /// A command line that publishes to the demo page's channel.
     pub demo_curl: String,
@@ -62,6 +60,7 @@ pub(crate) fn services(config: &Config, parts: Parts, stopped: watch::Receiver<b
     let durable = DurableStreams::start(config, &parts.clients.node, &parts.api);
     let ClientRoutes { mut router, plain: endpoints, uni_grpc } =
         ClientRoutes::new(config, parts.clients);
+    let requests = parts.metrics.requests();
     if config.demo.enabled {
         router = router.merge(demo(config, parts.metrics, &parts.demo_curl));
     }
@@ -81,7 +80,11 @@ pub(crate) fn services(config: &Config, parts: Parts, stopped: watch::Receiver<b
         let listener = if is_public { &mut router } else { &mut pages };
         *listener = std::mem::take(listener).merge(admin);
     }
-    let root_service = |router, api| RootService { local_hosts_only, ..with_api(router, api) };
+    let root_service = |router, api| RootService {
+        local_hosts_only,
+        requests: requests.clone(),
+        ..with_api(router, api)
+    };
     if !config.http_server.is_split() {
         let public = root_service(router.merge(pages), api);
         return Services { public, plain_requests, internal: None, uni_grpc };
@@ -94,6 +97,24 @@ pub(crate) fn services(config: &Config, parts: Parts, stopped: watch::Receiver<b
         internal: Some(root_service(pages, internal_api)),
         uni_grpc,
     }
+}
+
+/// Counts of requests by the paths that have a handler, if they are counted.
+pub(crate) fn request_counts(config: &Config) -> Option<Arc<RequestCounts>> {
+    let admin = format!("{}/admin", config.admin.handler_prefix.trim_end_matches('/'));
+    let paths = [
+        &config.http_api.api.handler_prefix,
+        &config.health.handler_prefix,
+        &config.prometheus.handler_prefix,
+        &config.swagger.handler_prefix,
+        &config.debug.handler_prefix,
+        &config.demo.handler_prefix,
+        &config.emulation.handler_prefix,
+        &config.durable_streams.handler_prefix,
+        &admin,
+    ];
+    let counts = || RequestCounts::new(paths.map(Clone::clone));
+    config.instrument_http_handlers.then(counts).map(Arc::new)
 }
 
 /// The proxies that say who a client is. `check` of the configuration has refused what is no network.
@@ -142,8 +163,8 @@ fn pages(config: &Config, parts: &Parts) -> Router {
     let mut router = Router::new();
     if config.health.enabled {
         let prefix = config.health.handler_prefix.trim_end_matches('/');
-        let state = (parts.engine.clone(), parts.proxies.clone(), parts.consumers.clone());
-        let ready = (parts.readiness.clone(), parts.engine.clone());
+        let state = parts.health.clone();
+        let ready = (parts.readiness.clone(), parts.health.0.clone());
         router = router
             .route(&config.health.handler_prefix, get(health).with_state(state))
             .route(&format!("{prefix}/ready"), get(ready_health).with_state(ready))
@@ -167,7 +188,7 @@ fn pages(config: &Config, parts: &Parts) -> Router {
 }
 
 /// The parts of a server that health reports on.
-type HealthParts = (Engine, Option<EventProxies>, Option<ConsumerMonitor>);
+pub(crate) type HealthParts = (Engine, Option<EventProxies>, Option<ConsumerMonitor>);
 
 /// 200, or 503 with the reason while calls of the engine fail. A backend of an event proxy that is down, and a consumer that
 /// has lost its queue, are named and do not change the status: clients are served.

@@ -5,7 +5,7 @@
 
 use std::{cmp::Ordering, collections::BinaryHeap, sync::Arc, thread, time::Instant};
 
-use fanwire_shard::counters::CallHistogram;
+use fanwire_telemetry::CallHistogram;
 use parking_lot::{Condvar, Mutex};
 
 use super::running::RunningRoom;

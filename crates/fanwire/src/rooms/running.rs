@@ -20,7 +20,7 @@ use fanwire_room::{
     Command, CommandQueue, InputCounts, InputKind, PlayerId, Receivers, RecordingWriter, Refused,
     Room, RoomOutput, Schedule, Simulation,
 };
-use fanwire_shard::counters::{BOUNDS, CallHistogram};
+use fanwire_telemetry::{BOUNDS, CallHistogram};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 

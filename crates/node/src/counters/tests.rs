@@ -22,6 +22,17 @@ fn codes_and_kinds_are_counted_in_their_cells() {
 }
 
 #[test]
+fn clients_are_counted_by_transport_and_sdk() {
+    let counters = HubCounters::default();
+    let (labels, version) = (Default::default(), Box::from("1"));
+    let js = ClientApp { transport: "sse", name: "js".into(), version, labels };
+    let foreign = ClientApp { transport: "carrier pigeon", name: "<b>".into(), ..js.clone() };
+    [&js, &js, &foreign].iter().for_each(|app| counters.clients_like(app).add(1));
+    let found: Vec<_> = counters.clients().filter(|(_, count)| *count > 0).collect();
+    assert_eq!(found, [(["sse", "js"], 2), ([OTHER, OTHER], 1)]);
+}
+
+#[test]
 fn a_kind_has_the_name_of_its_command() {
     let request = Request::SubRefresh(Default::default());
     assert_eq!(CommandKind::from(&request).name(), "sub_refresh");

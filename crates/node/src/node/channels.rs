@@ -8,12 +8,14 @@ mod sessions;
 mod several;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use fanwire_area::{Place, Tile};
 use fanwire_broker::{
     Answer, Broker, BrokerError, ClientId, Deliver, DeliverOptions, DeliveryClass, Position,
     Presence, PresencePage, PresenceStats, PublishOptions, Retention, StreamSlice,
+    SuppressedCounts,
 };
 use fanwire_cluster::{ChannelQuery, Cluster, SurveyChannels};
 use fanwire_policy::DebugList;
@@ -42,6 +44,8 @@ pub struct Channels {
     pub(super) cluster: Arc<Cluster>,
     /// `client.presence_ttl`.
     pub(super) presence_ttl: Duration,
+    /// Publications that were given to the broker.
+    pub(super) published: AtomicU64,
     /// Publications carry their time, because `client.channel_position_max_time_lag` is set.
     pub(super) sets_times: bool,
 }
@@ -294,6 +298,22 @@ impl Channels {
     /// Returns how many histories in memory were dropped since the start, for `channel.history_memory_max`.
     pub fn history_evictions(&self) -> u64 {
         self.broker.history_evictions()
+    }
+
+    /// Subscriptions by namespace; "" for channels without one.
+    pub fn subscriptions_by_namespace(&self) -> Vec<(String, usize)> {
+        let counts = self.registry.subscriptions_by_namespace();
+        self.settings().names().iter().cloned().zip(counts).collect()
+    }
+
+    /// Publications that this node gave to the broker since the start: of clients, backends and the server itself.
+    pub fn published(&self) -> u64 {
+        self.published.load(Relaxed)
+    }
+
+    /// Publications that were not published since the start, because of their idempotency key or version.
+    pub fn suppressed_publications(&self) -> SuppressedCounts {
+        self.broker.suppressed()
     }
 
     fn settings(&self) -> Arc<NodeSettings> {

@@ -73,6 +73,11 @@ fn counts_add_up_over_stripes() {
     let mut subscribers = 0;
     registry.each_channel(|_, count| subscribers += count);
     assert_eq!(subscribers, 2_000);
+    registry.join("game:1", FIRST, || NamespaceId(2), || ());
+    registry.join("game:1", SECOND, || NamespaceId(7), || ()); // the first one says it
+    assert_eq!(registry.subscriptions_by_namespace(), [2_000, 0, 2]);
+    registry.leave("game:1", FIRST, || ());
+    assert_eq!(registry.subscriptions_by_namespace(), [2_000, 0, 1]);
 }
 
 #[test]

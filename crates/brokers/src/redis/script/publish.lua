@@ -3,8 +3,8 @@
 -- ARGV: 1 record, 2 new epoch in case there is none, 3 size of the history (0 = none), 4 ttl of the stream in ms,
 --       5 ttl of meta in ms (0 = for ever), 6 version (0 = none), 7 epoch of the version, 8 ttl of the result in ms,
 --       9 whether it is a delta (1 or 0), 10 PUBLISH, in a Cluster SPUBLISH; the last two as in replication_history.lua
--- Reply: "offset epoch" of the publication, of the first one with this key, or of the top if the version is not newer;
---        "" without a position in a stream.
+-- Reply: "offset epoch" of the publication, "" without a position in a stream; {"offset epoch"} of the first one with this
+--        key, {"offset epoch", "version"} of the top if the version is not newer.
 -- Stands behind store.lua. Each redis.call costs about a microsecond. A usual publication has six; one of them reads three fields for the epoch.
 local stream, meta, result = KEYS[1], KEYS[2], KEYS[4]
 local record, version = ARGV[1], ARGV[6]
@@ -13,7 +13,7 @@ if result then
   local first = call('GET', result)
   if first then
     call('SET', result, first, 'KEEPTTL') -- WAIT covers only writes of this connection, so a repeated publication writes as well
-    return first
+    return {first}
   end
 end
 local position = ''
@@ -28,7 +28,7 @@ if ARGV[3] ~= '0' then
       if not newer then
         live_on(meta, ARGV[5])
         call('HSET', meta, 'e', epoch) -- for WAIT, as above
-        return (held[3] or '0') .. ' ' .. epoch
+        return {(held[3] or '0') .. ' ' .. epoch, 'version'}
       end
     end
   end

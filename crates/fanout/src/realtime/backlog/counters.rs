@@ -1,10 +1,9 @@
 //! Counters of the publications of one namespace that wait for connections of one shard.
 //! In: increments on the shard's thread → out: relaxed reads by the metrics endpoint.
-//! Uses the counters of `telemetry` and `shard`; never a lock, never a channel's name.
+//! Uses the counters of `telemetry`; never a lock, never a channel's name.
 //! Changed here: which numbers there are. Their names in Prometheus live in `fanwire::metrics`.
 
-use fanwire_shard::Histogram;
-use fanwire_telemetry::Counter;
+use fanwire_telemetry::{Counter, Histogram};
 
 /// One namespace's numbers on one shard.
 #[derive(Debug, Default)]

@@ -3,6 +3,7 @@
 //! Uses: the rules of namespaces, the broker. Never: texts; `growing.rs` of `broker` has the rules of a fragment.
 //! Change here: which channels have growing messages, and the tags of their publications.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use fanwire_broker::{Answer, Append, AppendRefusal, Appended, Fragment};
@@ -55,6 +56,7 @@ impl Channels {
             limits: namespace.append,
         };
         self.hot_channels.count_publication(channel);
+        self.published.fetch_add(1, Relaxed);
         self.broker.append(channel, append, retention, now).map_err(temporary)
     }
 }

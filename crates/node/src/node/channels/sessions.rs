@@ -4,6 +4,7 @@
 //! Change here: how the ports are called. Their contracts are in the crate `broker`.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use fanwire_broker::{
@@ -90,6 +91,7 @@ impl Channels {
         let publication = Publication { time: self.time(now), ..publication };
         self.hot_channels.count_publication(channel);
         self.debug_list.log_publication(channel, publication.data.len());
+        self.published.fetch_add(1, Relaxed);
         self.broker.publish(channel, publication, options, retention, now).map_err(temporary)
     }
 
