@@ -27,7 +27,8 @@ fn main() {
         ("PROFILE", variable("PROFILE")),
         ("FEATURES", features.join(" ")),
     ] {
-        println!("cargo::rustc-env=FANWIRE_BUILD_{name}={value}");
+        // `cargo run` sets them for the program, too: with the prefix of keys each would be an unknown one.
+        println!("cargo::rustc-env=BUILD_{name}={value}");
     }
     println!("cargo::rerun-if-env-changed=FANWIRE_COMMIT");
     println!("cargo::rerun-if-changed=build.rs");

@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
 
 /// The version with the commit of the build.
 pub(crate) const VERSION: &str =
-    concat!(env!("CARGO_PKG_VERSION"), " (", env!("FANWIRE_BUILD_COMMIT"), ")");
+    concat!(env!("CARGO_PKG_VERSION"), " (", env!("BUILD_COMMIT"), ")");
 
 impl Arguments {
     /// Parses the arguments of this process; a usage error ends it.

@@ -29,11 +29,11 @@ pub(crate) fn version(arguments: &Version) -> Result<()> {
         true => format!(
             "fanwire {}\ncommit: {}\ncompiler: {}\ntarget: {}\nprofile: {}\nfeatures: {}\n",
             env!("CARGO_PKG_VERSION"),
-            env!("FANWIRE_BUILD_COMMIT"),
-            env!("FANWIRE_BUILD_COMPILER"),
-            env!("FANWIRE_BUILD_TARGET"),
-            env!("FANWIRE_BUILD_PROFILE"),
-            env!("FANWIRE_BUILD_FEATURES"),
+            env!("BUILD_COMMIT"),
+            env!("BUILD_COMPILER"),
+            env!("BUILD_TARGET"),
+            env!("BUILD_PROFILE"),
+            env!("BUILD_FEATURES"),
         ),
     })
 }
