@@ -7,10 +7,8 @@ use std::{
     convert::Infallible,
     future::{Future, poll_fn},
     io,
-    net::{
-        IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener as StdListener, TcpStream as StdStream,
-    },
-    os::fd::OwnedFd,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream as StdStream},
+    os::fd::AsFd,
     pin::{Pin, pin},
     sync::Arc,
     task::Poll,
@@ -188,18 +186,19 @@ async fn behind_proxy_header(
 
 /// Accepts sockets without registering them anywhere: a shard or the HTTP runtime does.
 struct AcceptQueue {
-    listener: StdListener,
+    /// Accepts nonblocking sockets with one system call.
+    listener: mio::net::TcpListener,
     /// The same socket. tokio's own listener registers what it accepts, and of its types this one waits for readiness alone.
     readiness: TcpStream,
 }
 
 impl AcceptQueue {
     fn new(listener: TcpListener) -> io::Result<Self> {
-        let listener = listener.into_std()?;
+        let listener = mio::net::TcpListener::from_std(listener.into_std()?);
         // With Nagle's algorithm the end of a long response waits for the acknowledgement of earlier segments. Accepted
         // sockets have the options of their listener.
         socket2::SockRef::from(&listener).set_tcp_nodelay(true)?;
-        let readiness = StdStream::from(OwnedFd::from(listener.try_clone()?));
+        let readiness = StdStream::from(listener.as_fd().try_clone_to_owned()?);
         Ok(Self { listener, readiness: TcpStream::from_std(readiness)? })
     }
 
@@ -217,8 +216,7 @@ impl AcceptQueue {
 
     fn try_accept(&self) -> io::Result<(StdStream, SocketAddr)> {
         let (socket, peer) = self.listener.accept()?;
-        socket.set_nonblocking(true)?;
-        Ok((socket, SocketAddr::new(peer.ip().to_canonical(), peer.port())))
+        Ok((socket.into(), SocketAddr::new(peer.ip().to_canonical(), peer.port())))
     }
 }
 
