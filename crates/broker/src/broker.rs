@@ -172,13 +172,15 @@ pub trait Broker: Send + Sync {
     }
 }
 
-/// Publications that were not published: the caller got the position of an earlier one.
+/// Publications that were not published, because the caller got the position of an earlier one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SuppressedCounts {
     /// Their idempotency key was repeated.
     pub idempotency: u64,
     /// Their version was not newer than the stored one.
     pub version: u64,
+    /// Idempotency keys that were forgotten early, because of their memory: what is repeated then is published again.
+    pub keys_dropped: u64,
 }
 
 /// How many publications of a channel are kept, and how long (`history_size`, `history_ttl`, `history_meta_ttl`).

@@ -36,11 +36,14 @@ pub(super) fn write(
     let published = [([("type", "publication".to_owned())], node.channels().published())];
     let help = "Publications that this node gave to the broker";
     writer.counters("node_messages_sent", help, published)?;
-    let SuppressedCounts { idempotency, version } = node.channels().suppressed_publications();
+    let SuppressedCounts { idempotency, version, keys_dropped } =
+        node.channels().suppressed_publications();
     let rows = [("idempotency", idempotency), ("version", version)];
     let rows = rows.map(|(reason, count)| ([("reason", reason.to_owned())], count));
     let help = "Publications that were not published: a repeated idempotency key, an old version";
     writer.counters("broker_publish_suppressed", help, rows)?;
+    let help = "Idempotency keys in memory that were forgotten early";
+    writer.counters("broker_idempotency_keys_dropped", help, [([], keys_dropped)])?;
     if node.cluster().has_bus() {
         times(&node.cluster().times(), writer)?;
     }

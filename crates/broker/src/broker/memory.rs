@@ -23,7 +23,7 @@ use super::{Broker, PublishOptions, Query, Retention, StreamSlice, SuppressedCou
 use crate::{
     Answer, Append, AppendRefusal, Appended, Change, Deliver, DeliverOptions, Delta, Position,
 };
-use results::{IdempotencyKey, Results};
+use results::{IdempotencyKey, Results, ResultsMemory};
 use streams::Streams;
 
 /// Calls `Deliver` while it holds the lock of the channel's stripe, so the order of the lock is the order of the channel.
@@ -35,6 +35,7 @@ pub struct MemoryBroker {
     history_bytes: AtomicUsize,
     history_bytes_max: usize,
     evictions: AtomicU64,
+    results_memory: ResultsMemory,
     /// By idempotency key, by version.
     suppressed: [AtomicU64; 2],
 }
@@ -62,6 +63,7 @@ impl MemoryBroker {
             history_bytes: AtomicUsize::new(0),
             history_bytes_max,
             evictions: AtomicU64::new(0),
+            results_memory: ResultsMemory::default(),
             suppressed: Default::default(),
         }
     }
@@ -127,7 +129,7 @@ impl Broker for MemoryBroker {
     ) -> Answer<Position> {
         let (hashed, stripe) = self.stripe(channel);
         let Stripe { results, streams } = &mut *stripe.lock();
-        results.remove_expired(now);
+        results.remove_expired(now, &self.results_memory);
         let key = IdempotencyKey::new(channel, &options.idempotency_key);
         if let Some(first) = key.as_ref().and_then(|key| results.find(key)) {
             self.suppressed[0].fetch_add(1, Relaxed);
@@ -157,7 +159,7 @@ impl Broker for MemoryBroker {
         // enter the history in the channel's order (docs/decisions/0004).
         self.deliver.deliver(channel, publication, deliver_options);
         if let Some(key) = key {
-            results.insert(key, position, now, IDEMPOTENCY_BYTES_MAX / STRIPES);
+            results.insert(key, position, now, &self.results_memory);
         }
         Answer::now(Ok(position))
     }
@@ -243,7 +245,7 @@ impl Broker for MemoryBroker {
     fn sweep(&self, now: Instant) {
         for stripe in &self.stripes {
             let mut stripe = stripe.lock();
-            stripe.results.remove_expired(now);
+            stripe.results.remove_expired(now, &self.results_memory);
             let freed = stripe.streams.sweep(SWEEP_SLOTS, now);
             self.history_bytes.fetch_sub(freed, Relaxed);
         }
@@ -259,7 +261,7 @@ impl Broker for MemoryBroker {
 
     fn suppressed(&self) -> SuppressedCounts {
         let [idempotency, version] = [0, 1].map(|index| self.suppressed[index].load(Relaxed));
-        SuppressedCounts { idempotency, version }
+        SuppressedCounts { idempotency, version, keys_dropped: self.results_memory.dropped() }
     }
 
     fn history_evictions(&self) -> u64 {
@@ -267,8 +269,6 @@ impl Broker for MemoryBroker {
     }
 }
 
-/// Memory for idempotency results of the node; beyond it the oldest are removed before they expire.
-const IDEMPOTENCY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Number of locks; publications to channels of one stripe wait for each other.
 const STRIPES: usize = 64;
 /// Evictions per call, or more until the bytes of its publication are free: a publisher does not wait for long, and a

@@ -106,7 +106,7 @@ impl Health {
 
     pub(crate) fn suppressed_counts(&self) -> SuppressedCounts {
         let [idempotency, version] = [0, 1].map(|index| self.suppressed[index].load(Relaxed));
-        SuppressedCounts { idempotency, version }
+        SuppressedCounts { idempotency, version, keys_dropped: 0 }
     }
 
     pub(crate) fn connection_added(&self) {

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hashbrown::HashMap;
@@ -17,6 +18,28 @@ pub(super) struct Results {
     positions: HashMap<Arc<IdempotencyKey>, Position>,
     queue: VecDeque<(Instant, Arc<IdempotencyKey>)>,
     pub(super) bytes: usize,
+}
+
+/// The memory of the results of all stripes: each stripe has a share of its own, and what busy ones need beyond it is bounded
+/// for all together.
+#[derive(Debug, Default)]
+pub(super) struct ResultsMemory {
+    /// Bytes beyond the shares.
+    borrowed: AtomicUsize,
+    /// Results that were removed before they expired.
+    dropped: AtomicU64,
+}
+
+impl ResultsMemory {
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped.load(Relaxed)
+    }
+
+    /// Whether no stripe has more than its share.
+    #[cfg(test)]
+    pub(super) fn is_free(&self) -> bool {
+        self.borrowed.load(Relaxed) == 0
+    }
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -44,28 +67,29 @@ impl Results {
     }
 
     /// All results have the same lifetime, so the oldest expires first.
-    pub(super) fn remove_expired(&mut self, now: Instant) {
+    pub(super) fn remove_expired(&mut self, now: Instant, memory: &ResultsMemory) {
         while (self.queue.front())
             .is_some_and(|(since, _)| now.saturating_duration_since(*since) >= TTL)
         {
-            self.remove_oldest();
+            self.remove_oldest(memory);
         }
     }
 
-    /// Stores `position`; beyond `bytes_max` it removes the oldest results before they expire.
+    /// Stores `position`. Without memory it removes the oldest results of this stripe before they expire.
     pub(super) fn insert(
         &mut self,
         key: IdempotencyKey,
         position: Position,
         now: Instant,
-        bytes_max: usize,
+        memory: &ResultsMemory,
     ) {
         let key = Arc::new(key);
-        self.bytes += key.bytes();
+        self.resize(self.bytes + key.bytes(), memory);
         self.queue.push_back((now, Arc::clone(&key)));
         self.positions.insert(key, position);
-        while self.bytes > bytes_max {
-            self.remove_oldest();
+        while self.bytes > SHARE_BYTES && memory.borrowed.load(Relaxed) > BORROWED_BYTES_MAX {
+            self.remove_oldest(memory);
+            memory.dropped.fetch_add(1, Relaxed);
         }
     }
 
@@ -75,15 +99,25 @@ impl Results {
         self.positions.is_empty() && self.queue.is_empty() && self.bytes == 0
     }
 
-    fn remove_oldest(&mut self) {
+    fn remove_oldest(&mut self, memory: &ResultsMemory) {
         if let Some((_, key)) = self.queue.pop_front() {
-            self.bytes -= key.bytes();
+            self.resize(self.bytes - key.bytes(), memory);
             self.positions.remove(&key);
         }
+    }
+
+    fn resize(&mut self, bytes: usize, memory: &ResultsMemory) {
+        let [before, after] = [self.bytes, bytes].map(|bytes| bytes.saturating_sub(SHARE_BYTES));
+        memory.borrowed.fetch_add(after.wrapping_sub(before), Relaxed); // which may be negative
+        self.bytes = bytes;
     }
 }
 
 /// How long a repeated idempotency key returns the first result.
 pub(super) const TTL: Duration = Duration::from_secs(300);
+/// Memory of one stripe that others cannot use: 32 MiB of all 64 stripes.
+pub(super) const SHARE_BYTES: usize = 512 * 1024;
+/// Memory beyond that, of all stripes together: some 180,000 keys, if they are of one channel.
+pub(super) const BORROWED_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// A map entry, a queue entry and the heap block of a key.
 const KEY_BYTES_OVERHEAD: usize = 160;

@@ -68,16 +68,38 @@ fn an_idempotency_key_is_forgotten_after_five_minutes() {
 fn idempotency_results_take_bounded_memory_and_the_oldest_are_removed_first() {
     let (deliver, broker) = broker();
     let now = Instant::now();
-    let long = "k".repeat(IDEMPOTENCY_BYTES_MAX / STRIPES / 4);
+    let bytes_max = results::SHARE_BYTES + results::BORROWED_BYTES_MAX;
+    let long = "k".repeat(bytes_max / 4);
     for number in 0..10 {
         publish(&broker, "a", &format!("{number}{long}"), now);
     }
     let held: usize = broker.stripes.iter().map(|stripe| stripe.lock().results.bytes).sum();
-    assert!(held <= IDEMPOTENCY_BYTES_MAX / STRIPES, "{held}");
+    assert!(held <= bytes_max, "{held}");
+    assert_eq!(broker.suppressed().keys_dropped, 7);
     publish(&broker, "a", &format!("9{long}"), now);
     assert_eq!(*deliver.0.lock(), 10, "the newest is kept");
     publish(&broker, "a", &format!("0{long}"), now);
     assert_eq!(*deliver.0.lock(), 11, "the oldest is not");
+}
+
+#[test]
+fn a_busy_channel_leaves_the_idempotency_keys_of_others_their_share() {
+    let (deliver, broker) = broker();
+    let now = Instant::now();
+    let stripe = |name: &str| std::ptr::from_ref(broker.stripe(name).1);
+    let names = (0..).map(|number| number.to_string());
+    let other = names.into_iter().find(|name| stripe(name) != stripe("a")).expect("64 stripes");
+    let long = "k".repeat(results::SHARE_BYTES / 5);
+    for number in 0..400 {
+        publish(&broker, "a", &format!("{number}{long}"), now);
+    }
+    for _ in 0..2 {
+        (0..4).for_each(|number| publish(&broker, &other, &format!("{number}{long}"), now));
+    }
+    assert_eq!(*deliver.0.lock(), 404, "each of the others once");
+    broker.sweep(now + results::TTL);
+    let kept = broker.stripes.iter().any(|stripe| !stripe.lock().results.is_empty());
+    assert!(!kept && broker.results_memory.is_free(), "all memory is given back");
 }
 
 #[test]
