@@ -1,7 +1,7 @@
 //! Counters of the API: calls, errors and latency per method, and refused requests.
 //! In: one record per call. Out: snapshots for the metrics endpoint.
 //! Relaxed atomics only: never a lock, never an allocation.
-//! Names and format of the published metrics live in `fanwire::metrics`.
+//! Names and format of the published metrics live in `fanwire_metrics`.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;

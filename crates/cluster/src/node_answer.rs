@@ -64,7 +64,7 @@ impl ConnectionList {
     }
 }
 
-/// What this node knows for diagnosis.
+/// The answer of this node to a question for diagnosis.
 #[derive(Debug)]
 pub struct DiagnosticList {
     pub question: DiagnosticQuestion,

@@ -16,9 +16,9 @@ use crate::{ConnectionPage, DiagnosticAnswer, NodeTable, SurveyChannels};
 /// Times of messages between nodes, written under the lock of the table.
 #[derive(Debug, Default)]
 pub struct ClusterTimes {
-    /// From the publication of this node's state to its own subscription: the delay of PUB/SUB, without another clock.
+    /// Time from the publication of this node's state to its own subscription: the delay of PUB/SUB, without another clock.
     pub pub_sub_lag: Histogram,
-    /// From the question to the last answer, in the order of [`SurveyKind::ALL`].
+    /// Times from the question to the last answer, in the order of [`SurveyKind::ALL`].
     pub surveys: [Histogram; SurveyKind::ALL.len()],
 }
 

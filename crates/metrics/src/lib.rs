@@ -1,5 +1,5 @@
 //! The metrics of a running server for Prometheus, and for `info` of the server API.
-//! In: counters of shards, hubs, node and API → out: one text per scrape, readings; nothing is counted here.
+//! In: counters of shards, hubs, node and API → out: one text per scrape, readings; only requests and reloads are counted here.
 //! Uses prometheus-client through `telemetry`; reads relaxed, so a scrape never slows a shard.
 //! Changed here: names, labels and help of metrics. The counters live in the code that increments them.
 #![forbid(unsafe_code)]

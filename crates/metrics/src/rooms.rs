@@ -22,7 +22,7 @@ pub struct RoomTotals {
     pub messages: u64,
     pub bytes: u64,
     pub failed_outputs: u64,
-    /// By thread.
+    /// Times of ticks by thread.
     pub tick_times: Vec<Arc<CallHistogram>>,
 }
 

@@ -1,7 +1,7 @@
 //! Counters of a hub for the metrics endpoint.
 //! In: one writer, the hub's own thread → out: numbers any thread reads with relaxed order.
 //! Uses: atomics. Never: locks, or labels without bound (channels and users are never counted by name).
-//! Change here: which numbers exist. Their names for Prometheus live in the server.
+//! Change here: which numbers exist. Their names for Prometheus live in `metrics`.
 
 use fanwire_auth::{Fault, TokenError};
 use fanwire_policy::recovery::Unrecovered;
@@ -46,7 +46,7 @@ pub struct HubCounters {
     pub delta_saved_bytes: Counter,
     /// Publications not delivered because of tag filters.
     pub filtered_publications: Counter,
-    /// From a ping to its pong.
+    /// Time from a ping to its pong.
     pub ping_pong: Histogram,
     /// Gauges: connected clients by transport, then by SDK.
     clients: [[Counter; SDKS.len() + 1]; TRANSPORTS.len() + 1],

@@ -1,7 +1,7 @@
 //! The counters of a shard: plain integers with one writer, readable by any thread.
 //! In: increments on the shard's thread → out: relaxed reads by the metrics endpoint.
 //! Uses the counters of `telemetry`, without read-modify-write; never a lock.
-//! Changed here: which numbers a shard keeps. Their names in Prometheus live in `fanwire::metrics`.
+//! Changed here: which numbers a shard keeps. Their names in Prometheus live in `fanwire_metrics`.
 
 use fanwire_telemetry::{CallHistogram, Counter, Histogram};
 

@@ -1,7 +1,7 @@
 //! dump: the tables of the node that answers and their sizes, in one document.
 //! In: `DumpRequest`. Out: `DumpResult`.
 //! Uses the meters and the hot lists of the node. Never: other nodes, contents of channels.
-//! A size is a gauge in `fanwire::metrics`; a list is changed in the node, in `hub/diagnostics.rs`.
+//! A size is a gauge in `fanwire_metrics`; a list is changed in the node, in `hub/diagnostics.rs`.
 
 use std::collections::BTreeMap;
 

@@ -36,7 +36,7 @@ pub struct MemoryBroker {
     history_bytes_max: usize,
     evictions: AtomicU64,
     results_memory: ResultsMemory,
-    /// By idempotency key, by version.
+    /// Counts by idempotency key, then by version.
     suppressed: [AtomicU64; 2],
 }
 

@@ -27,7 +27,7 @@ pub struct Health {
     refused: AtomicU64,
     unreplicated: AtomicU64,
     merged: AtomicU64,
-    /// By idempotency key, by version.
+    /// Counts by idempotency key, then by version.
     suppressed: [AtomicU64; 2],
     log_throttle: LogThrottle,
 }

@@ -1,7 +1,7 @@
 //! Counters of the compression of one namespace's publications.
 //! In: one addition per publication, or per broadcast and shard → out: relaxed reads by the metrics endpoint and the demo page.
 //! Uses atomics and the depths of `deflate::gap`; never a lock, never a channel's name.
-//! Changed here: which numbers there are. Their names in Prometheus live in `fanwire::metrics`.
+//! Changed here: which numbers there are. Their names in Prometheus live in `fanwire_metrics`.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},

@@ -1,7 +1,7 @@
 //! Counters of the publications of one namespace that wait for connections of one shard.
 //! In: increments on the shard's thread → out: relaxed reads by the metrics endpoint.
 //! Uses the counters of `telemetry`; never a lock, never a channel's name.
-//! Changed here: which numbers there are. Their names in Prometheus live in `fanwire::metrics`.
+//! Changed here: which numbers there are. Their names in Prometheus live in `fanwire_metrics`.
 
 use fanwire_telemetry::{Counter, Histogram};
 
