@@ -49,6 +49,7 @@ class Metrics(Sdk, unittest.IsolatedAsyncioTestCase):
                 "fanwire_node_publish_latency_seconds",
                 "fanwire_api_command_duration_seconds",
                 "fanwire_client_message_duration_seconds",
+                "fanwire_client_ping_pong_duration_seconds",
                 "fanwire_delivery_waiting_age_seconds",
                 "fanwire_shard_turn_duration_seconds",
                 "fanwire_transport_write_duration_seconds",

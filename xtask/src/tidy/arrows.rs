@@ -320,10 +320,10 @@ const CRATES: &[CrateRule] = &[
             "fanwire-tune",
         ],
     },
-    CrateRule { name: "fanwire-example-world", level: 10, may_use: &["fanwire"] },
+    CrateRule { name: "fanwire-example-world", level: 11, may_use: &["fanwire"] },
     CrateRule {
         name: "fanwire-bench",
-        level: 10,
+        level: 11,
         may_use: &[
             "fanwire-load",
             "fanwire",
