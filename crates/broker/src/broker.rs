@@ -9,6 +9,7 @@ mod memory;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use fanwire_protocol::{ClientInfo, Publication};
@@ -181,6 +182,31 @@ pub struct SuppressedCounts {
     pub version: u64,
     /// Idempotency keys that were forgotten early, because of their memory: what is repeated then is published again.
     pub keys_dropped: u64,
+}
+
+/// The counters of a broker behind [`SuppressedCounts`].
+#[derive(Debug, Default)]
+pub struct SuppressedCounters {
+    idempotency: AtomicU64,
+    version: AtomicU64,
+}
+
+impl SuppressedCounters {
+    /// An idempotency key was repeated.
+    pub fn add_repeated_key(&self) {
+        self.idempotency.fetch_add(1, Relaxed);
+    }
+
+    /// A version was not newer than the stored one.
+    pub fn add_old_version(&self) {
+        self.version.fetch_add(1, Relaxed);
+    }
+
+    /// The counts; no key was dropped.
+    pub fn counts(&self) -> SuppressedCounts {
+        let (idempotency, version) = (self.idempotency.load(Relaxed), self.version.load(Relaxed));
+        SuppressedCounts { idempotency, version, keys_dropped: 0 }
+    }
 }
 
 /// How many publications of a channel are kept, and how long (`history_size`, `history_ttl`, `history_meta_ttl`).

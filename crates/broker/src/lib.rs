@@ -28,7 +28,8 @@ pub mod conformance {
 
 pub use answer::{Abandoned, Answer, Promise};
 pub use broker::{
-    Broker, MemoryBroker, PublishOptions, Query, Retention, StreamSlice, SuppressedCounts,
+    Broker, MemoryBroker, PublishOptions, Query, Retention, StreamSlice, SuppressedCounters,
+    SuppressedCounts,
 };
 pub use bus::Bus;
 pub use client_id::ClientId;

@@ -87,6 +87,7 @@ pub struct Config {
     pub prometheus: EndpointOptions,
     /// Metrics have the names of Centrifugo, too.
     pub centrifugo_metrics: bool,
+    /// HTTP requests are counted.
     pub instrument_http_handlers: bool,
     /// Traces are sent.
     pub opentelemetry: bool,

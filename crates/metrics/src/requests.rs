@@ -1,7 +1,7 @@
 //! Counts of HTTP requests, for `prometheus.instrument_http_handlers`.
 //! In: path, method and status of requests → out: rows for the writer.
 //! Uses a small table behind a lock. Never: a label that clients can choose.
-//! Changed here: the labels. Requests that shards answer (upgrades, streams of clients) are counted there.
+//! Changed here: the labels. Requests that shards answer (those of clients without TLS) are counted there.
 
 use std::{collections::BTreeMap, fmt};
 

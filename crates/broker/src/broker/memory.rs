@@ -19,7 +19,9 @@ use fanwire_protocol::{ClientInfo, Publication};
 use hashbrown::DefaultHashBuilder;
 use parking_lot::Mutex;
 
-use super::{Broker, PublishOptions, Query, Retention, StreamSlice, SuppressedCounts};
+use super::{
+    Broker, PublishOptions, Query, Retention, StreamSlice, SuppressedCounters, SuppressedCounts,
+};
 use crate::{
     Answer, Append, AppendRefusal, Appended, Change, Deliver, DeliverOptions, Delta, Position,
 };
@@ -36,8 +38,7 @@ pub struct MemoryBroker {
     history_bytes_max: usize,
     evictions: AtomicU64,
     results_memory: ResultsMemory,
-    /// Counts by idempotency key, then by version.
-    suppressed: [AtomicU64; 2],
+    suppressed: SuppressedCounters,
 }
 
 #[derive(Default)]
@@ -64,7 +65,7 @@ impl MemoryBroker {
             history_bytes_max,
             evictions: AtomicU64::new(0),
             results_memory: ResultsMemory::default(),
-            suppressed: Default::default(),
+            suppressed: SuppressedCounters::default(),
         }
     }
 
@@ -132,7 +133,7 @@ impl Broker for MemoryBroker {
         results.remove_expired(now, &self.results_memory);
         let key = IdempotencyKey::new(channel, &options.idempotency_key);
         if let Some(first) = key.as_ref().and_then(|key| results.find(key)) {
-            self.suppressed[0].fetch_add(1, Relaxed);
+            self.suppressed.add_repeated_key();
             return Answer::now(Ok(first));
         }
         let (mut position, mut delta) =
@@ -141,7 +142,7 @@ impl Broker for MemoryBroker {
             match self.store(streams, hashed, &publication, options, retention, now) {
                 Ok(stored) => (position, delta) = stored,
                 Err(top) => {
-                    self.suppressed[1].fetch_add(1, Relaxed);
+                    self.suppressed.add_old_version();
                     return Answer::now(Ok(top));
                 }
             }
@@ -260,8 +261,8 @@ impl Broker for MemoryBroker {
     }
 
     fn suppressed(&self) -> SuppressedCounts {
-        let [idempotency, version] = [0, 1].map(|index| self.suppressed[index].load(Relaxed));
-        SuppressedCounts { idempotency, version, keys_dropped: self.results_memory.dropped() }
+        let keys_dropped = self.results_memory.dropped();
+        SuppressedCounts { keys_dropped, ..self.suppressed.counts() }
     }
 
     fn history_evictions(&self) -> u64 {

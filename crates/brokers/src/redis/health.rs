@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
-use fanwire_broker::SuppressedCounts;
+use fanwire_broker::SuppressedCounters;
 use fanwire_telemetry::LogThrottle;
 use parking_lot::Mutex;
 
@@ -27,8 +27,7 @@ pub struct Health {
     refused: AtomicU64,
     unreplicated: AtomicU64,
     merged: AtomicU64,
-    /// Counts by idempotency key, then by version.
-    suppressed: [AtomicU64; 2],
+    suppressed: SuppressedCounters,
     log_throttle: LogThrottle,
 }
 
@@ -99,14 +98,9 @@ impl Health {
         self.merged.load(Relaxed)
     }
 
-    /// A publication was not published.
-    pub(crate) fn suppressed(&self, is_by_version: bool) {
-        self.suppressed[usize::from(is_by_version)].fetch_add(1, Relaxed);
-    }
-
-    pub(crate) fn suppressed_counts(&self) -> SuppressedCounts {
-        let [idempotency, version] = [0, 1].map(|index| self.suppressed[index].load(Relaxed));
-        SuppressedCounts { idempotency, version, keys_dropped: 0 }
+    /// Publications that were not published.
+    pub(crate) fn suppressed(&self) -> &SuppressedCounters {
+        &self.suppressed
     }
 
     pub(crate) fn connection_added(&self) {

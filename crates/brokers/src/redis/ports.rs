@@ -119,7 +119,7 @@ impl Broker for Redis {
     }
 
     fn suppressed(&self) -> SuppressedCounts {
-        self.health.suppressed_counts()
+        self.health.suppressed().counts()
     }
 }
 

@@ -63,7 +63,10 @@ pub(crate) fn publish(
 pub(crate) fn read_published(reply: Value, health: &Health) -> Result<Position, Failure> {
     match reply {
         Value::Array(mut parts) if !parts.is_empty() => {
-            health.suppressed(parts.len() > 1);
+            match parts.len() {
+                1 => health.suppressed().add_repeated_key(),
+                _ => health.suppressed().add_old_version(),
+            }
             position(parts.swap_remove(0)).ok_or(Failure::Refused)
         }
         Value::Int(_) => Ok(Position::default()), // PUBLISH: the number of receivers

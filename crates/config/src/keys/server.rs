@@ -242,7 +242,7 @@ rows! { SERVER: Config;
     "prometheus.handler_prefix", PATH, "/metrics" => [prometheus.handler_prefix],
         "Path of the metrics endpoint.";
     "prometheus.instrument_http_handlers", SWITCH, "false" => [instrument_http_handlers],
-        "Counts HTTP requests by handler, method and status, except upgrades and streams of clients, which transport metrics count.";
+        "Counts HTTP requests by handler, method and status, except requests of clients without TLS, which shards answer and transport metrics count.";
     "compatibility.centrifugo_metrics", SWITCH, "false" => [centrifugo_metrics],
         "Fanwire only: metrics have Centrifugo's names, too, so that its Grafana dashboard 13039 works; they need prometheus.enabled.";
     "opentelemetry.enabled", SWITCH, "false" => [opentelemetry],

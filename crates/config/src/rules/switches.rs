@@ -33,9 +33,11 @@ mod tests {
         let mut config = Config::blank();
         assert!(are_on(&config).is_empty());
         (config.http_api.api.is_traced, config.centrifugo_metrics) = (true, true);
-        config.http_api.api.is_consuming_traced = true;
-        assert_eq!(are_on(&config).len(), 3);
+        (config.http_api.api.is_consuming_traced, config.instrument_http_handlers) = (true, true);
+        assert_eq!(are_on(&config).len(), 4);
         config.opentelemetry = true;
-        assert_eq!(are_on(&config)[0].1, "compatibility.centrifugo_metrics");
+        let named: Vec<_> = are_on(&config).iter().map(|remark| remark.1).collect();
+        let metrics = "compatibility.centrifugo_metrics";
+        assert_eq!(named, ["prometheus.instrument_http_handlers", metrics]);
     }
 }

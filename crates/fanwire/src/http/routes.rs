@@ -103,6 +103,12 @@ pub(crate) fn services(config: &Config, parts: Parts, stopped: watch::Receiver<b
 pub(crate) fn request_counts(config: &Config) -> Option<Arc<RequestCounts>> {
     let admin = format!("{}/admin", config.admin.handler_prefix.trim_end_matches('/'));
     let paths = [
+        &config.websocket.handler_prefix,
+        &config.http_stream.handler_prefix,
+        &config.sse.handler_prefix,
+        &config.uni_websocket.handler_prefix,
+        &config.uni_http_stream.handler_prefix,
+        &config.uni_sse.handler_prefix,
         &config.http_api.api.handler_prefix,
         &config.health.handler_prefix,
         &config.prometheus.handler_prefix,
