@@ -1,4 +1,4 @@
-//! Methods of types: none has more than 40, in all inherent impls of its crate together.
+//! Methods of types: none has more than 50, in all inherent impls of its crate together.
 //! In: the Rust files of `crates` without tests → out: a finding per type with more methods, with their number.
 //! May use the lexer and rustfmt's layout; never counts methods of traits, nor what only tests are built with.
 //! A type that has too many is cut where its state is: into types that it holds, or functions over what they need.
@@ -76,7 +76,7 @@ fn self_type(head: &str) -> Option<String> {
     Some(name.trim().to_owned())
 }
 
-const METHODS_MAX: usize = 40;
+const METHODS_MAX: usize = 50;
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! ARCHITECTURE.md: at most 250 lines, every crate has its place in it, and the glossary stays short.
+//! ARCHITECTURE.md: at most 300 lines, every crate has its place in it, and the glossary stays short.
 //! In: the page and the members of the workspace → out: the findings.
 //! May look for names only; never judges the prose, and is silent while there is no page.
 //! What must hold of a page is changed here; the page is written by hand.
@@ -38,7 +38,7 @@ fn glossary_entries(page: &str) -> usize {
 }
 
 const PAGE: &str = "ARCHITECTURE.md";
-const LINES_MAX: usize = 250;
+const LINES_MAX: usize = 300;
 /// Most words of the glossary. To become 20: the words that are really ours.
 const GLOSSARY_MAX: usize = 20;
 

@@ -1,4 +1,4 @@
-//! Sizes: files stop at 600 lines and functions at 70.
+//! Sizes: files stop at 600 lines and functions at 90.
 //! In: the Rust files → out: a finding per file or function that is too long, and per exception no longer needed.
 //! May use the lexer; never counts a table of equal rows that `TABLES` names.
 //! An exception is a row here with its reason; the list only shrinks, because a row without need fails.
@@ -73,7 +73,7 @@ struct LongFunction {
 }
 
 const FILE_LINES_MAX: usize = 600;
-const FUNCTION_LINES_MAX: usize = 70;
+const FUNCTION_LINES_MAX: usize = 90;
 const TABLES: &[Table] = &[];
 const LONG_FUNCTIONS: &[LongFunction] = &[];
 

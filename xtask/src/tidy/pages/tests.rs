@@ -18,8 +18,8 @@ fn every_crate_is_named_by_its_folder() {
 }
 
 #[test]
-fn the_page_stops_at_two_hundred_and_fifty_lines() {
-    check_one(&format!("`crates/ws` `bench`\n{}", "a\n".repeat(250)), 1);
+fn the_page_stops_at_three_hundred_lines() {
+    check_one(&format!("`crates/ws` `bench`\n{}", "a\n".repeat(300)), 1);
 }
 
 #[test]
