@@ -58,6 +58,9 @@ pub struct Hub {
     batches: Batches,
     /// Buffer for encoding one message; its capacity stays between turns up to `SCRATCH_BYTES_MAX`.
     scratch: Vec<u8>,
+    /// Replies to publishes of the message that is read now, whose publications the publisher is to receive first.
+    /// Empty between messages.
+    publish_replies: Vec<Reply>,
     /// The time of the last input, for the log.
     now: Option<Instant>,
 }
@@ -68,7 +71,15 @@ impl Hub {
         let settings = node.settings();
         let session_table = SessionTable::new(shard);
         let batches = Batches::default();
-        Self { node, settings, session_table, batches, scratch: Vec::new(), now: None }
+        Self {
+            node,
+            settings,
+            session_table,
+            batches,
+            scratch: Vec::new(),
+            publish_replies: Vec::new(),
+            now: None,
+        }
     }
 
     /// A connection opened. It is closed if it does not connect within `client.stale_close_delay`.

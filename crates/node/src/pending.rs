@@ -76,6 +76,8 @@ pub(crate) enum Awaited {
     Enter(Box<PendingSubscribe>),
     /// Its turn, after other connections: it ran many commands at once.
     Turn,
+    /// Its own publications, which it receives before these replies to its publishes.
+    OwnPublications(Vec<Reply>),
     /// Nothing: its deferred work is running.
     Resuming,
 }

@@ -79,6 +79,8 @@ pub(crate) struct Backlog {
     pub(crate) compared: usize,
     /// The flight log of the session began, and has no address yet.
     pub(crate) begins_log: bool,
+    /// The publisher receives its publication, which is in the inbox of its shard, before the reply.
+    pub(crate) follows_own_publication: bool,
     /// The command was refused, and is to be logged.
     pub(crate) refused: Option<Box<Refused>>,
 }

@@ -1,6 +1,6 @@
 //! The `publish` command (protocol §16): sends a client's publication to the broker.
-//! In: a PublishRequest → out: an empty result, or an error; the publisher receives its own publication,
-//! except with `exclude_publisher`.
+//! In: a PublishRequest → out: an empty result, or an error; the publisher receives its own publication, before the reply
+//! if the broker is in memory; with `exclude_publisher` it receives none.
 //! Uses: channel rules, the broker through the node. Never: delivers by itself.
 //! Change here: order of the checks and the contents of a client's publication.
 
@@ -69,7 +69,11 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
         retention,
         context.now,
     );
-    CommandStep::of(accepted, |_| result())
+    let step = CommandStep::of(accepted, |_| result())?;
+    let is_done = matches!(step, CommandStep::Done(_));
+    context.backlog.follows_own_publication =
+        is_done && own.is_some() && !namespace.exclude_publisher;
+    Ok(step)
 }
 
 fn result() -> Outcome {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use fanwire_protocol::{Commands, Encoding};
+use fanwire_protocol::{Command, Commands, DecodeError, Encoding, Reply};
 
 use super::Hub;
 use crate::command::NO_COMMAND;
@@ -48,7 +48,11 @@ impl Hub {
         }
         let (mut commands, mut done) = (command_source.commands(encoding, frame), 0);
         let mut left = frame;
+        let mut has_had_its_share = false;
         while let Some(command) = commands.next() {
+            if !self.publish_replies.is_empty() && !is_publish(&command) {
+                break;
+            }
             let own = &left[..left.len() - commands.rest().len()];
             left = commands.rest();
             let mut context = self.context(key, now);
@@ -60,30 +64,74 @@ impl Hub {
             done += 1 + self.conclude(key, outcome, backlog, out);
             let session_table = &mut self.session_table;
             if session_table.session(key).is_none_or(|session| session.phase == Phase::Refused) {
+                self.publish_replies.clear();
                 return done;
             }
-            if done >= COMMANDS_AT_ONCE && !left.is_empty() && !session_table.pending.waits(key) {
-                await_turn(&self.node, session_table, key);
-            }
-            if session_table.pending.waits(key) {
-                if !left.is_empty() {
-                    session_table.pending.put_back(key, Deferred::Rest(keep(left)));
-                }
-                out.hold(key);
+            has_had_its_share = done >= COMMANDS_AT_ONCE && !left.is_empty();
+            if has_had_its_share || session_table.pending.waits(key) {
                 break;
             }
         }
+        self.await_own_publications(key, out);
+        let session_table = &mut self.session_table;
+        if has_had_its_share && !session_table.pending.waits(key) {
+            await_turn(&self.node, session_table, key);
+        }
+        if session_table.pending.waits(key) {
+            if !left.is_empty() {
+                session_table.pending.put_back(key, Deferred::Rest(keep(left)));
+            }
+            out.hold(key);
+        }
         done
+    }
+
+    /// Replies to publishes follow the client's own publications, which are in the shard's inbox now: the session waits
+    /// until the shard has handled them. One that waits for something else gets its replies at once.
+    pub(super) fn await_own_publications(&mut self, key: ConnectionKey, out: &mut impl Outbox) {
+        if self.publish_replies.is_empty() {
+            return;
+        }
+        let replies = std::mem::take(&mut self.publish_replies);
+        if self.session_table.pending.waits(key) {
+            return self.send_publish_replies(key, replies, out);
+        }
+        await_inbox(&self.node, &mut self.session_table, key, Awaited::OwnPublications(replies));
+    }
+
+    /// Sends replies to publishes. They are small.
+    pub(super) fn send_publish_replies(
+        &mut self,
+        key: ConnectionKey,
+        replies: Vec<Reply>,
+        out: &mut impl Outbox,
+    ) {
+        for reply in &replies {
+            self.send(key, reply, out);
+        }
     }
 }
 
 /// After [`COMMANDS_AT_ONCE`] commands a session waits until the shard has handled the messages that are in its
 /// inbox now.
 pub(super) fn await_turn(node: &Node, session_table: &mut SessionTable, key: ConnectionKey) {
+    await_inbox(node, session_table, key, Awaited::Turn);
+}
+
+/// The session waits until the shard has handled what is in its inbox now.
+fn await_inbox(node: &Node, session_table: &mut SessionTable, key: ConnectionKey, work: Awaited) {
     let ticket = session_table.pending.ticket();
-    session_table.pending.park(key, ticket, NO_COMMAND, Awaited::Turn);
+    session_table.pending.park(key, ticket, NO_COMMAND, work);
     let arrival = AwaitedResult { key, ticket, part: Part::Turn };
     node.inbox(session_table.shard).push(Notice::AwaitedResult(Box::new(arrival)));
+}
+
+/// Only further publishes run before the replies to earlier ones are sent.
+fn is_publish(command: &Result<Command, DecodeError>) -> bool {
+    let Ok(command) = command else { return false };
+    let comes_first =
+        command.connect.is_some() || command.subscribe.is_some() || command.unsubscribe.is_some();
+    command.publish.is_some() && !comes_first // as `Command::into_request` chooses
 }
 
 /// The channel that a refused command names. Decodes it again, so that commands that succeed keep no copy of it.

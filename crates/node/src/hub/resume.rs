@@ -54,6 +54,10 @@ impl Hub {
                 Some(Part::CommandDecision(decision)),
             ) => context.begin_decided(&command, *decision),
             (Awaited::Turn, _) => Ok(None),
+            (Awaited::OwnPublications(replies), _) => {
+                self.send_publish_replies(key, replies, out);
+                return self.resume(key, 0, now, out);
+            }
             (_, Some(Part::Outcome(outcome))) => context.arrived(id, *outcome),
             (_, Some(Part::Encoded(message))) => context.encoded(id, message),
             _ => unreachable!("only a pending subscribe waits for streams and presence"),
@@ -63,6 +67,7 @@ impl Hub {
             refused.channel = channel;
         }
         let weight = self.conclude(key, outcome, backlog, out);
+        self.await_own_publications(key, out);
         self.resume(key, weight, now, out);
     }
 
@@ -117,12 +122,19 @@ impl Hub {
             return 0;
         }
         match outcome {
+            Ok(Some(reply))
+                if backlog.follows_own_publication || !self.publish_replies.is_empty() =>
+            {
+                self.publish_replies.push(reply);
+            }
             Ok(reply) => {
                 let position = if reply.is_some() { positions.next() } else { None };
                 position.into_iter().for_each(|position| out.position(key, position));
                 bytes += reply.map_or(0, |reply| self.send(key, &reply, out));
             }
             Err(disconnect) => {
+                let replies = std::mem::take(&mut self.publish_replies);
+                self.send_publish_replies(key, replies, out);
                 self.end(key, &disconnect, out);
                 return 0;
             }
@@ -275,6 +287,10 @@ fn channel(encoding: Encoding, work: &Awaited) -> Option<Arc<str>> {
         Awaited::Key(command) | Awaited::CommandDecision(command) => {
             channel_of_command(encoding, command)
         }
-        Awaited::Reply(_) | Awaited::Call(_) | Awaited::Turn | Awaited::Resuming => None,
+        Awaited::Reply(_)
+        | Awaited::Call(_)
+        | Awaited::Turn
+        | Awaited::OwnPublications(_)
+        | Awaited::Resuming => None,
     }
 }

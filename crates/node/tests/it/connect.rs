@@ -43,8 +43,8 @@ fn the_user_of_a_trusted_header_counts_as_credentials() {
         r#"
         ada > {"id":2,"subscribe":{"channel":"a"}}\n{"id":3,"publish":{"channel":"a","data":1}}
         ada < {"id":2,"subscribe":{}}
-        ada < {"id":3,"publish":{}}
         ada < {"push":{"channel":"a","pub":{"data":1,"info":{"user":"42","client":"ada"}}}}
+        ada < {"id":3,"publish":{}}
     "#,
     );
 }

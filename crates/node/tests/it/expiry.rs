@@ -196,8 +196,8 @@ fn a_refreshed_info_is_what_others_see() {
                ada > {}
                ada < {{"id":5,"refresh":{{}}}}
                ada > {{"id":6,"publish":{{"channel":"a","data":1}}}}
-               ada < {{"id":6,"publish":{{}}}}
-               ada < {{"push":{{"channel":"a","pub":{{"data":1,"info":{{"user":"42","client":"ada","conn_info":"new"}}}}}}}}"#,
+               ada < {{"push":{{"channel":"a","pub":{{"data":1,"info":{{"user":"42","client":"ada","conn_info":"new"}}}}}}}}
+               ada < {{"id":6,"publish":{{}}}}"#,
             connect(&claims("old")),
             refresh(&claims("new")),
         ),
@@ -218,8 +218,8 @@ fn a_refresh_without_info_leaves_what_there_is() {
                ada > {}
                ada < {{"id":5,"refresh":{{}}}}
                ada > {{"id":6,"publish":{{"channel":"a","data":1}}}}
-               ada < {{"id":6,"publish":{{}}}}
-               ada < {{"push":{{"channel":"a","pub":{{"data":1,"info":{{"user":"42","client":"ada","conn_info":"old"}}}}}}}}"#,
+               ada < {{"push":{{"channel":"a","pub":{{"data":1,"info":{{"user":"42","client":"ada","conn_info":"old"}}}}}}}}
+               ada < {{"id":6,"publish":{{}}}}"#,
             connect(r#"{"sub":"42","info":"old","channels":["a"]}"#),
             refresh(r#"{"sub":"42","channels":["a"]}"#),
         ),

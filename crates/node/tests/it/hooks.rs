@@ -151,8 +151,8 @@ fn a_hook_without_a_decision_leaves_it_to_the_options() {
            ada > {{"id":2,"subscribe":{{"channel":"a"}}}}
            ada < {{"id":2,"subscribe":{{}}}}
            ada > {{"id":3,"publish":{{"channel":"a","data":1}}}}
-           ada < {{"id":3,"publish":{{}}}}
            ada < {{"push":{{"channel":"a","pub":{{"data":1,"info":{{"user":"","client":"ada"}}}}}}}}
+           ada < {{"id":3,"publish":{{}}}}
            ada > {{"id":4,"rpc":{{"method":"x"}}}}
            ada < {{"id":4,"error":{{"code":104,"message":"method not found"}}}}"#
     ));
@@ -303,8 +303,8 @@ fn a_publish_hook_changes_replaces_or_takes_a_publication() {
            ada > {{"id":3,"publish":{{"channel":"a","data":1}}}}
            ada < {{"id":3,"publish":{{}}}}
            ada > {{"id":4,"publish":{{"channel":"a","data":2}}}}
-           ada < {{"id":4,"publish":{{}}}}
-           ada < {{"push":{{"channel":"a","pub":{{"data":[2],"info":{{"user":"","client":"ada"}},"tags":{{"by":"hook"}}}}}}}}"#
+           ada < {{"push":{{"channel":"a","pub":{{"data":[2],"info":{{"user":"","client":"ada"}},"tags":{{"by":"hook"}}}}}}}}
+           ada < {{"id":4,"publish":{{}}}}"#
     ));
 }
 

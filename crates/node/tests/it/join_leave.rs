@@ -46,12 +46,13 @@ fn who_asked_hears_of_others_and_of_itself_after_the_reply() {
         bob < {"id":2,"subscribe":{}}
         ada < {"push":{"channel":"room","join":{"info":{"user":"","client":"bob"}}}}
         bob > {"id":3,"publish":{"channel":"room","data":1}}\n{"id":4,"unsubscribe":{"channel":"room"}}
+        bob < {"push":{"channel":"room","pub":{"data":1,"info":{"user":"","client":"bob"}}}}
         bob < {"id":3,"publish":{}}
         bob < {"id":4,"unsubscribe":{}}
         ada < {"push":{"channel":"room","pub":{"data":1,"info":{"user":"","client":"bob"}}}}
-        ada < {"push":{"channel":"room","leave":{"info":{"user":"","client":"bob"}}}}
         bob > {"id":5,"subscribe":{"channel":"room"}}
         bob < {"id":5,"subscribe":{}}
+        ada < {"push":{"channel":"room","leave":{"info":{"user":"","client":"bob"}}}}
         ada < {"push":{"channel":"room","join":{"info":{"user":"","client":"bob"}}}}
         bob closes
         ada < {"push":{"channel":"room","leave":{"info":{"user":"","client":"bob"}}}}

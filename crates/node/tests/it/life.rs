@@ -108,6 +108,7 @@ fn commands_of_one_frame_are_answered_in_order() {
         r#"
         ada > {"id":9,"subscribe":{"channel":"a"}}\n{"id":4,"publish":{"channel":"a","data":1}}\n{"id":9,"unsubscribe":{"channel":"a"}}
         ada < {"id":9,"subscribe":{}}
+        ada < {"push":{"channel":"a","pub":{"data":1,"info":{"user":"","client":"ada"}}}}
         ada < {"id":4,"publish":{}}
         ada < {"id":9,"unsubscribe":{}}
     "#,

@@ -121,8 +121,10 @@ impl Model {
             }
             Step::Publish { channel, is_json } => self.publish(channel, is_json),
             Step::ClientPublish { who, channel } => {
+                self.step(&Step::Drain { shard: shard_of(who) });
                 if self.in_order(who, true) {
                     self.publish(channel, true);
+                    self.step(&Step::Drain { shard: shard_of(who) });
                     self.receives(who, "published");
                 }
             }
@@ -272,11 +274,13 @@ impl Real {
                 published.wait().expect("published");
             }
             Step::ClientPublish { who, channel } => {
+                self.step(&Step::Drain { shard: shard_of(who) });
                 let data = self.published + 1;
                 let before = self.heard.get(&who).map_or(0, Vec::len);
                 let command =
                     format!(r#"{{"id":1,"publish":{{"channel":"{channel}","data":{data}}}}}"#);
                 self.say(who, &command);
+                self.step(&Step::Drain { shard: shard_of(who) });
                 let heard = self.heard.get(&who).into_iter().flatten().skip(before);
                 self.published += heard.filter(|what| *what == "published").count();
             }

@@ -388,8 +388,8 @@ fn a_refresh_changes_the_info_when_it_brings_one() {
     let seen = |info: &str| {
         format!(
             r#"ada > {{"id":2,"publish":{{"channel":"a","data":1}}}}
-               ada < {{"id":2,"publish":{{}}}}
-               ada < {{"push":{{"channel":"a","pub":{{"data":1,"info":{{"user":"42","client":"ada"{info}}}}}}}}}"#
+               ada < {{"push":{{"channel":"a","pub":{{"data":1,"info":{{"user":"42","client":"ada"{info}}}}}}}}}
+               ada < {{"id":2,"publish":{{}}}}"#
         )
     };
     for mut world in worlds(&options(|_| {})) {

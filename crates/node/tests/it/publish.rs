@@ -37,10 +37,60 @@ fn a_publisher_hears_its_own_publication_with_its_info() {
         ada > {"id":2,"subscribe":{"channel":"a"}}
         ada < {"id":2,"subscribe":{}}
         ada > {"id":3,"publish":{"channel":"a","data":{"text":"<hi>"}}}
-        ada < {"id":3,"publish":{}}
         ada < {"push":{"channel":"a","pub":{"data":{"text":"<hi>"},"info":{"user":"","client":"ada"}}}}
+        ada < {"id":3,"publish":{}}
     "#,
     );
+}
+
+#[test]
+fn several_publishes_of_one_message_are_answered_after_the_publications_and_before_other_commands()
+{
+    check(
+        &options(|_| {}),
+        r#"
+        ada > {"id":2,"subscribe":{"channel":"a"}}
+        ada < {"id":2,"subscribe":{}}
+        ada > {"id":3,"publish":{"channel":"a","data":1}}\n{"id":4,"publish":{"channel":"b","data":2}}\n{"id":5,"publish":{"channel":"a"}}\n{"id":6,"publish":{"channel":"a","data":3}}\n{"id":7,"unsubscribe":{"channel":"a"}}
+        ada < {"push":{"channel":"a","pub":{"data":1,"info":{"user":"","client":"ada"}}}}
+        ada < {"push":{"channel":"a","pub":{"data":3,"info":{"user":"","client":"ada"}}}}
+        ada < {"id":3,"publish":{}}
+        ada < {"id":4,"publish":{}}
+        ada < {"id":5,"error":{"code":107,"message":"bad request"}}
+        ada < {"id":6,"publish":{}}
+        ada < {"id":7,"unsubscribe":{}}
+    "#,
+    );
+}
+
+#[test]
+fn a_disconnect_behind_publishes_comes_after_their_replies() {
+    check(
+        &options(|_| {}),
+        r#"
+        ada > {"id":2,"subscribe":{"channel":"a"}}
+        ada < {"id":2,"subscribe":{}}
+        ada > {"id":3,"publish":{"channel":"a","data":1}}\n{"id":4,"publish":{"data":2}}
+        ada < {"id":3,"publish":{}}
+        ada x 3501 bad request
+    "#,
+    );
+}
+
+#[test]
+fn a_publisher_that_does_not_receive_its_publication_is_answered_at_once() {
+    let mut world = World::with_shards(
+        options(|options| options.channel.without_namespace.exclude_publisher = true),
+        1,
+    );
+    world.connected("ada", hello("json"));
+    world.say("ada", r#"{"id":2,"subscribe":{"channel":"a"}}"#);
+    assert_eq!(world.heard("ada").as_deref(), Some(r#"{"id":2,"subscribe":{}}"#));
+    for channel in ["a", "b"] {
+        let publish = format!(r#"{{"id":3,"publish":{{"channel":"{channel}","data":1}}}}"#);
+        world.say_unsettled("ada", &publish);
+        assert_eq!(world.heard("ada").as_deref(), Some(r#"{"id":3,"publish":{}}"#), "{channel}");
+    }
 }
 
 #[test]
@@ -98,8 +148,8 @@ fn where_only_subscribers_may_publish_one_has_to_subscribe_first() {
         ada < {"id":2,"error":{"code":103,"message":"permission denied"}}
         ada < {"id":3,"subscribe":{}}
         ada > {"id":4,"publish":{"channel":"a","data":2}}
-        ada < {"id":4,"publish":{}}
         ada < {"push":{"channel":"a","pub":{"data":2,"info":{"user":"","client":"ada"}}}}
+        ada < {"id":4,"publish":{}}
     "#,
     );
 }
@@ -117,12 +167,12 @@ fn peers_of_both_encodings_hear_each_other() {
         bob < {"id":1,"connect":{"client":"bob","version":"test","ping":25,"pong":true}}
         bob < {"id":2,"subscribe":{}}
         ada > {"id":3,"publish":{"channel":"a","data":{"from":"ada"}}}
-        ada < {"id":3,"publish":{}}
         bob > {"id":3,"publish":{"channel":"a","data":{"from":"bob"}}}
         bob < {"push":{"channel":"a","pub":{"data":{"from":"ada"},"info":{"user":"","client":"ada"}}}}
-        bob < {"id":3,"publish":{}}
         bob < {"push":{"channel":"a","pub":{"data":{"from":"bob"},"info":{"user":"","client":"bob"}}}}
+        bob < {"id":3,"publish":{}}
         ada < {"push":{"channel":"a","pub":{"data":{"from":"ada"},"info":{"user":"","client":"ada"}}}}
+        ada < {"id":3,"publish":{}}
         ada < {"push":{"channel":"a","pub":{"data":{"from":"bob"},"info":{"user":"","client":"bob"}}}}
     "#,
     );

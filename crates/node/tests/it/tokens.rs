@@ -76,8 +76,8 @@ fn a_token_makes_the_user_and_its_info() {
         ada < {"id":1,"connect":{"client":"ada","version":"test","ping":25,"pong":true}}
         ada > {"id":2,"subscribe":{"channel":"a"}}\n{"id":3,"publish":{"channel":"a","data":1}}
         ada < {"id":2,"subscribe":{}}
-        ada < {"id":3,"publish":{}}
         ada < {"push":{"channel":"a","pub":{"data":1,"info":{"user":"42","client":"ada","conn_info":{"name":"Ada"}}}}}
+        ada < {"id":3,"publish":{}}
     "#,
     );
 }
@@ -234,8 +234,8 @@ fn a_channel_of_a_token_brings_its_data_and_info() {
         r#"
         ada < {"id":1,"connect":{"client":"ada","version":"test","subs":{"a":{"data":{"welcome":true}}},"ping":25,"pong":true}}
         ada > {"id":2,"publish":{"channel":"a","data":1}}
-        ada < {"id":2,"publish":{}}
         ada < {"push":{"channel":"a","pub":{"data":1,"info":{"user":"42","client":"ada","chan_info":{"role":"owner"}}}}}
+        ada < {"id":2,"publish":{}}
     "#,
     );
 }
