@@ -3,7 +3,7 @@
 set -e
 
 if [ "$1" = purge ]; then
-    rm -rf /etc/fanwire /var/log/fanwire
+    rm -rf /etc/fanwire /var/lib/fanwire /var/log/fanwire
     if getent passwd fanwire > /dev/null; then
         userdel fanwire
     fi

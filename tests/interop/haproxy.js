@@ -1,16 +1,19 @@
 // Debian's HAProxy in front of two nodes, with the configuration that the repository ships.
 // In: two servers → out: an address of the proxy, which is ended by its process id.
-// May take the program out of Debian's packages (debian.js); replaces addresses and the limit of connections, nothing else.
+// May take the program out of Debian's packages (debian.js); replaces addresses and the limit of connections, and adds a socket for questions.
 // How HAProxy is started for the suites is changed here, its configuration in deploy/haproxy.cfg.
 
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 
 import { program, whyWithout } from './debian.js';
 import { proxy } from './nginx.js';
 import { freePort } from './redis.js';
+import { eventually } from './server.js';
 
 const LIBRARIES = ['liblua5.3-0', 'libopentracing-c-wrapper0', 'libopentracing1'];
 const haproxy = () => program('haproxy', ['haproxy', ...LIBRARIES]);
@@ -19,18 +22,35 @@ const SHIPPED = new URL('../../deploy/haproxy.cfg', import.meta.url);
 /** Whether HAProxy can be started here: the reason if not. */
 export const withoutHaproxy = () => whyWithout(haproxy);
 
-/** Starts it with the frontends at free ports; `http` is the public one. */
+/** Starts it with the frontends at free ports; `http` is the public one, `inside` that of backends. */
 export async function startHaproxy(t, [one, two]) {
   const folder = mkdtempSync(path.join(tmpdir(), 'fanwire-haproxy-'));
   const [port, inside] = [await freePort(), await freePort()];
-  const text = readFileSync(SHIPPED, 'utf8')
-    .replace('maxconn 100000', 'maxconn 1000')
+  const config = readFileSync(SHIPPED, 'utf8')
+    .replace('maxconn 100000', `maxconn 1000\n    stats socket ${folder}/stats`)
     .replace('bind :8000', `bind 127.0.0.1:${port}`)
     .replace('bind :8001', `bind 127.0.0.1:${inside}`)
-    .replace('node1:8000', one.host)
-    .replace('node2:8000', two.host);
-  writeFileSync(path.join(folder, 'haproxy.cfg'), text);
+    .replaceAll('node1:8000', one.host)
+    .replaceAll('node2:8000', two.host);
+  writeFileSync(path.join(folder, 'haproxy.cfg'), config);
   const { file, env } = haproxy();
   const child = spawn(file, ['-db', '-f', path.join(folder, 'haproxy.cfg')], { stdio: ['ignore', 'ignore', 'inherit'], env });
-  return proxy(t, child, folder, port);
+  const address = await proxy(t, child, folder, port);
+  return { ...address, inside: `http://127.0.0.1:${inside}`, checks: () => checks(path.join(folder, 'stats')) };
+}
+
+/** The servers of the backend `nodes` once each was asked for its health: whether it is up, and what the check found. */
+async function checks(socket) {
+  const ask = async () => {
+    const connection = net.connect(socket);
+    connection.end('show stat\n');
+    const [head, ...rows] = (await text(connection)).replace(/^# /, '').trim().split('\n').map((line) => line.split(','));
+    const column = (row, name) => row[head.indexOf(name)];
+    const servers = rows.filter((row) => row[0] === 'nodes' && row[1].startsWith('node'));
+    return servers.map((row) => ({ status: column(row, 'status'), check: column(row, 'check_status') }));
+  };
+  return eventually(async () => {
+    const servers = await ask();
+    return servers.every(({ check }) => check !== 'INI') && servers;
+  }, 'the first checks');
 }

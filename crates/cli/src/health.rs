@@ -5,12 +5,14 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
 use fanwire_tls::{HttpsClient, RequestLimits};
 use http::{Request, StatusCode};
 use http_body_util::Empty;
+use tokio::net::TcpStream;
 use tokio::runtime;
+use tokio::time::timeout;
 
 use crate::arguments::{Health, Probe};
 use crate::document::print;
@@ -18,6 +20,10 @@ use crate::local::{LocalServer, with_remedy};
 
 pub(crate) fn run(arguments: &Health) -> Result<()> {
     let local = LocalServer::load(arguments.config.as_deref())?;
+    let is_live = matches!(arguments.probe, Some(Probe::Live));
+    if is_live && arguments.url.is_none() && local.has_unreachable_health() {
+        return accepts_connections(&local.internal_address());
+    }
     let mut url = match &arguments.url {
         Some(url) => url.trim_end_matches('/').to_owned(),
         None => local.health_url()?,
@@ -42,6 +48,14 @@ pub(crate) fn run(arguments: &Health) -> Result<()> {
         StatusCode::OK => print(&format!("{}\n", text.trim_end())),
         status => bail!("{url} answers {status}: {}", text.trim_end()),
     }
+}
+
+/// All that `live` can find out where nobody on this machine gets an answer of the health endpoint.
+fn accepts_connections(address: &str) -> Result<()> {
+    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+    let connect = async { timeout(TIMEOUT, TcpStream::connect(address)).await };
+    runtime.block_on(connect)?.with_context(|| format!("{address} accepts no connection"))?;
+    print(&format!("{address} accepts connections\n"))
 }
 
 /// Probes of containers give up after a second or some.

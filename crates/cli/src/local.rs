@@ -3,6 +3,7 @@
 //! Uses the library's loader. Never: connections.
 //! Change here how a command finds its server, and which certificate it accepts.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::{Error, Result, anyhow, bail};
@@ -25,10 +26,8 @@ impl LocalServer {
 
     /// Returns the address of the server API, with its prefix.
     pub(crate) fn api_url(&self) -> String {
-        let server = &self.config.http_server;
-        let port = server.internal_port.parse().unwrap_or(server.port);
         let prefix = self.config.http_api.api.handler_prefix.trim_matches('/');
-        format!("{}://{}:{port}/{prefix}", example::api_scheme(&self.config), self.host())
+        format!("{}://{}/{prefix}", example::api_scheme(&self.config), self.internal_address())
     }
 
     /// Returns the address of the health endpoint.
@@ -36,19 +35,38 @@ impl LocalServer {
     /// # Errors
     /// When the configuration switches it off.
     pub(crate) fn health_url(&self) -> Result<String> {
-        let (server, health) = (&self.config.http_server, &self.config.health);
+        let health = &self.config.health;
         if !health.enabled {
             bail!("health.enabled is false: set it to true, or give --url");
         }
-        let port = server.internal_port.parse().unwrap_or(server.port);
         let path = health.handler_prefix.trim_matches('/');
-        Ok(format!("{}://{}:{port}/{path}", example::api_scheme(&self.config), self.host()))
+        Ok(format!("{}://{}/{path}", example::api_scheme(&self.config), self.internal_address()))
+    }
+
+    /// Whether a program of this machine gets no answer of the health endpoint: it is off, or its listener asks for the
+    /// certificate of a client or for a header of the PROXY protocol.
+    pub(crate) fn has_unreachable_health(&self) -> bool {
+        let server = &self.config.http_server;
+        let asks_for_certificates =
+            server.internal_tls().is_some_and(|(_, tls)| !tls.client_ca_pem.is_empty());
+        !self.config.health.enabled || asks_for_certificates || server.proxy_protocol
+    }
+
+    /// Returns address and port of the operator's and backends' endpoints.
+    pub(crate) fn internal_address(&self) -> String {
+        let server = &self.config.http_server;
+        let address = match server.internal_address.as_str() {
+            "" => &server.address,
+            address => address,
+        };
+        host_and_port(address, server.internal_port.parse().unwrap_or(server.port))
     }
 
     pub(crate) fn websocket_url(&self) -> String {
         let path = self.config.websocket.handler_prefix.trim_matches('/');
         let (_, scheme) = example::client_schemes(&self.config);
-        format!("{scheme}://{}:{}/{path}", self.host(), self.config.http_server.port)
+        let server = &self.config.http_server;
+        format!("{scheme}://{}/{path}", host_and_port(&server.address, server.port))
     }
 
     /// Returns TLS for the option `url`, with an address of the API or of clients. Without the option the server must show
@@ -84,10 +102,14 @@ impl LocalServer {
     pub(crate) fn api_key(&self) -> String {
         self.config.http_api.api.key.to_string()
     }
+}
 
-    fn host(&self) -> &str {
-        let address = &self.config.http_server.address;
-        if address.is_empty() { "127.0.0.1" } else { address }
+/// The address with its port, as a URL has them; loopback for a server that listens on all addresses.
+fn host_and_port(address: &str, port: u16) -> String {
+    match address.parse() {
+        Ok(ip) => example::reachable(SocketAddr::new(ip, port)).to_string(),
+        Err(_) if address.is_empty() => format!("127.0.0.1:{port}"),
+        Err(_) => format!("{address}:{port}"),
     }
 }
 

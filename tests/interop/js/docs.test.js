@@ -1,11 +1,11 @@
-// Programs in the documentation, run as they stand there, and the table of permissions next to the keys of the server.
+// Programs in the documentation, run as they stand there, its lines for systemd, and its table of permissions next to the keys of the server.
 // In: fenced blocks with the word `run` of docs/tokens.md → out: tokens that the server accepts; docs/concepts.md has every permission.
 // May use Node, Python and Go; never a program of its own.
 // What a page promises besides its programs is tested in the other suites.
 
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -55,4 +55,26 @@ test('docs/concepts.md has every permission that a namespace or a client can hav
   const keys = [...text.matchAll(/`(?:client|channel\.without_namespace)\.((?:dis)?allow_\w+)`/g)].map(([, key]) => key);
   assert.ok(keys.length > 15, String(keys));
   assert.deepEqual(keys.filter((key) => !page.includes(key)), []);
+});
+
+const noSystemd = spawnSync('systemd-analyze', ['--version']).error && 'needs systemd-analyze';
+test('the lines of docs/acme.md let the unit listen below 1024, and nothing else', { skip: noSystemd }, (t) => {
+  const page = readFileSync(new URL('../../../docs/acme.md', import.meta.url), 'utf8');
+  const [, lines] = /^```ini override\.conf\n(.*?)^```$/ms.exec(page);
+  const root = mkdtempSync(path.join(tmpdir(), 'fanwire-unit-'));
+  t.after(() => rmSync(root, { recursive: true }));
+  const units = path.join(root, 'lib/systemd/system');
+  const override = path.join(root, 'etc/systemd/system/fanwire.service.d');
+  for (const folder of [units, override]) mkdirSync(folder, { recursive: true });
+  cpSync(new URL('../../../deploy/fanwire.service', import.meta.url), path.join(units, 'fanwire.service'));
+  const missing = () => {
+    const words = ['security', '--offline=true', `--root=${root}`, '--json=short', 'fanwire.service'];
+    const rows = JSON.parse(execFileSync('systemd-analyze', words, { encoding: 'utf8' }));
+    return rows.filter(({ set }) => set === false).map(({ name }) => name);
+  };
+  const before = missing();
+  writeFileSync(path.join(override, 'override.conf'), lines);
+  const opened = missing().filter((name) => !before.includes(name)).sort();
+  // In a user namespace of its own a process has no capability for the ports of the machine.
+  assert.deepEqual(opened, ['AmbientCapabilities=', 'CapabilityBoundingSet=~CAP_NET_(BIND_SERVICE|BROADCAST|RAW)', 'PrivateUsers=']);
 });

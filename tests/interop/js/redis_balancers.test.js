@@ -1,18 +1,21 @@
-// Two nodes behind a balancer, one of which drains: deploy/haproxy.cfg, and the nginx configuration of docs/scaling.md.
-// In: 50 clients of npm centrifuge, every fifth over HTTP streaming → out: all come back without a failed attempt.
+// Nodes behind a balancer: deploy/haproxy.cfg, and the nginx configuration of docs/scaling.md.
+// In: 50 clients of npm centrifuge, every fifth over HTTP streaming, and a node that drains → out: all come back without a failed attempt.
 // May use the SDK, and haproxy and nginx out of Debian's packages.
 // What a node does while it drains is tested in crates/server, framing through nginx in streams.test.js.
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 
 import WebSocket from 'ws';
 
+import { inCharge } from '../children.js';
 import { startHaproxy, withoutHaproxy } from '../haproxy.js';
 import { startNginxWith, withoutNginx } from '../nginx.js';
 import { startRedis } from '../redis.js';
-import { Log, PATIENCE_MS, eventually, start } from '../server.js';
+import { API_KEY, Log, PATIENCE_MS, eventually, start, token, within } from '../server.js';
 import { ENCODINGS, connect, sdk, subscribe } from './clients.js';
 
 const CLIENTS = 50;
@@ -29,12 +32,71 @@ test('HAProxy: 50 clients of a draining node come back without a failed attempt'
 test('nginx: 50 clients of a draining node come back without a failed attempt', async (t) => {
   const missing = withoutNginx();
   if (missing) return t.skip(missing);
+  await drain(t, (nodes) => startNginxOfThePage(t, nodes));
+});
+
+/** A client may send any text as `Forwarded`; the balancer says who it is. */
+const CLIENT = '127.0.0.9';
+const LIES = ['x', 'for=192.0.2.7', 'for=192.0.2.7, for="[2001:db8::7]:47";proto=https'];
+
+for (const [name, missing, startBalancer] of [
+  ['HAProxy', withoutHaproxy(), startHaproxy],
+  ['nginx', withoutNginx(), startNginxOfThePage],
+]) {
+  test(`${name}: a client cannot hide its address with the header Forwarded`, { skip: missing }, async (t) => {
+    const server = await start({
+      http_stream: { enabled: true },
+      health: { enabled: true },
+      http_server: { trusted_proxies: ['127.0.0.1'] },
+    });
+    t.after(() => server.stop());
+    const { http } = await startBalancer(t, [server, server]);
+    for (const lie of LIES) {
+      const connect = JSON.stringify({ id: 1, connect: { token: token({ sub: lie }) } });
+      // The client has another address than the balancer.
+      const words = ['--silent', '--no-buffer', '--max-time', '20', '--interface', CLIENT, '--header', `Forwarded: ${lie}`];
+      const client = inCharge(spawn('curl', [...words, '--data', connect, `${http}/connection/http_stream`]));
+      t.after(() => client.kill());
+      await within(once(client.stdout, 'data'), 'the answer to connect');
+      const { connections } = await server.api('connections', { user: lie });
+      const addresses = Object.values(connections).map(({ address }) => address.replace(/:\d+$/, ''));
+      assert.deepEqual(addresses, [CLIENT]);
+    }
+  });
+}
+
+for (const [what, settings] of [
+  ['with a port of their own for health and API', { http_server: { internal_port: '0' }, health: { enabled: true } }],
+  ['without health', {}],
+  ['with health', { health: { enabled: true } }],
+]) {
+  test(`HAProxy: nodes ${what} are up`, { skip: withoutHaproxy() }, async (t) => {
+    const server = await start(settings);
+    t.after(() => server.stop());
+    const balancer = await startHaproxy(t, [server, server]);
+    assert.deepEqual(await balancer.checks(), Array.from({ length: 2 }, () => ({ status: 'UP', check: 'L7OK' })));
+  });
+}
+
+test('HAProxy: metrics are not those of a random node', { skip: withoutHaproxy() }, async (t) => {
+  const server = await start({ health: { enabled: true }, prometheus: { enabled: true } });
+  t.after(() => server.stop());
+  const { inside } = await startHaproxy(t, [server, server]);
+  assert.equal((await fetch(`${server.http}/metrics`)).status, 200);
+  const metrics = await fetch(`${inside}/metrics`);
+  assert.equal(metrics.status, 404);
+  assert.match(await metrics.text(), /ask each node/);
+  const info = await fetch(`${inside}/api/info`, { method: 'POST', headers: { 'X-API-Key': API_KEY }, body: '{}' });
+  assert.equal((await info.json()).result.nodes.length, 1);
+});
+
+/** Starts nginx with the configuration of the page, in front of two nodes. */
+function startNginxOfThePage(t, [one, two]) {
   const page = readFileSync(new URL('../../../docs/scaling.md', import.meta.url), 'utf8');
   const [, snippet] = /^```\n(upstream .*?)^```$/ms.exec(page);
-  const blocks = ([one, two], port) =>
-    snippet.replace('10.0.0.11:8000', one.host).replace('10.0.0.12:8000', two.host).replace('443 ssl', `127.0.0.1:${port}`);
-  await drain(t, (nodes) => startNginxWith(t, (port) => blocks(nodes, port)));
-});
+  const text = snippet.replace('10.0.0.11:8000', one.host).replace('10.0.0.12:8000', two.host);
+  return startNginxWith(t, (port) => text.replace('443 ssl', `127.0.0.1:${port}`));
+}
 
 async function drain(t, startBalancer) {
   const redis = await startRedis();

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -16,11 +16,16 @@ import { fileURLToPath } from 'node:url';
 
 import WebSocket from 'ws';
 
+import { inCharge } from '../children.js';
+import { program } from '../debian.js';
+
 const { FANWIRE_PACKAGES: PACKAGES, FANWIRE_PACKAGES_AGAIN: AGAIN } = process.env;
 // They are no keys of the programs that are started here.
 for (const name of ['FANWIRE_PACKAGES', 'FANWIRE_PACKAGES_AGAIN']) delete process.env[name];
 const files = readdirSync(PACKAGES);
 const find = (end) => path.join(PACKAGES, files.find((name) => name.endsWith(end)) ?? assert.fail(`no file ends with ${end}`));
+/** Of no loopback interface (RFC 5737). */
+const ADDRESS = '192.0.2.1';
 const folder = mkdtempSync(path.join(tmpdir(), 'fanwire-packages-'));
 const AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt';
 const run = (name, ...words) => execFileSync(name, words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
@@ -155,6 +160,8 @@ test('the package on a clean Debian: install, publish, reload, upgrade, purge', 
   assert.match(said, /with secrets of its own/);
   const config = path.join(root, 'etc/fanwire/fanwire.yaml');
   assert.equal(inside('stat', '--format=%a %U:%G', '/etc/fanwire/fanwire.yaml').trim(), '640 root:fanwire');
+  const isEnabled = () => spawnSync('chroot', [root, 'systemctl', 'is-enabled', 'fanwire.service'], { encoding: 'utf8' }).stdout.trim();
+  assert.equal(isEnabled(), 'enabled');
 
   // As the unit does, which needs a running systemd.
   await serving(['--userspec=fanwire:fanwire', root, '/usr/bin/fanwire'], config, async ({ server, log, publish }) => {
@@ -171,12 +178,27 @@ test('the package on a clean Debian: install, publish, reload, upgrade, purge', 
     assert.equal((await publish()).result.offset, 2, 'and leaves the server alone until it is restarted');
   });
 
-  run('systemd-analyze', 'verify', '--man=no', '--root', root, '/lib/systemd/system/fanwire.service');
-  run('systemd-analyze', 'security', '--offline=true', '--threshold=15', path.join(root, 'lib/systemd/system/fanwire.service'));
+  const unit = '/lib/systemd/system/fanwire.service';
+  run('systemd-analyze', 'verify', '--man=no', '--root', root, unit);
+  run('systemd-analyze', 'security', '--offline=true', '--threshold=15', path.join(root, unit));
   inside('logrotate', '--debug', '/etc/logrotate.d/fanwire');
+
+  const reinstall = () => {
+    inside('dpkg', '--remove', 'fanwire');
+    inside('dpkg', '--install', '/tmp/fanwire.deb');
+  };
+  reinstall();
+  assert.equal(isEnabled(), 'enabled', 'after a removal and another installation');
+  inside('systemctl', 'disable', 'fanwire.service');
+  inside('dpkg', '--install', '/tmp/fanwire.deb');
+  assert.equal(isEnabled(), 'disabled', 'an upgrade leaves it to the operator');
+  reinstall();
+  assert.equal(isEnabled(), 'disabled', 'and so does another installation');
+  inside('systemctl', 'enable', 'fanwire.service');
 
   inside('dpkg', '--remove', 'fanwire');
   assert.ok(existsSync(config), 'a removal keeps the configuration');
+  assert.notEqual(isEnabled(), 'enabled');
   inside('dpkg', '--purge', 'fanwire');
   rmSync(path.join(root, 'tmp/fanwire.deb'));
   const left = content(root);
@@ -208,15 +230,22 @@ test('a package that does not fit on the disk leaves the old one working', (t) =
   assert.deepEqual(readdirSync(programs).filter((name) => name.includes('dpkg')), readdirSync(copy).filter((name) => name.includes('dpkg')));
 });
 
-test('an upgrade with an old key, a port that is taken, a value that is wrong: installed, and said', async (t) => {
+test('an upgrade with an old key, a port that is taken, a value that is wrong, of a stopped server: installed, and said', async (t) => {
   const root = path.join(folder, 'bookworm');
   const config = path.join(root, 'etc/fanwire/fanwire.yaml');
-  // In place of systemd, which is not process 1 here: a restart is the unit's command, for two seconds.
+  // In place of systemd, which is not process 1 here: a restart is the unit's command, for two seconds; `try-restart` of a server that
+  // is stopped does nothing.
   mkdirSync(path.join(root, 'run/systemd/system'), { recursive: true });
   const systemctl = path.join(root, 'usr/local/bin/systemctl');
   writeFileSync(systemctl, `#!/bin/sh
 echo "$*" >> /tmp/asked
-[ "$1" != restart ] || { timeout 2 fanwire serve --config /etc/fanwire/fanwire.yaml; [ $? = 124 ]; }
+case "$1" in
+  try-restart) [ ! -e /tmp/stopped ] || exit 0 ;;
+  start | restart) ;;
+  *) exit 0 ;;
+esac
+timeout 2 fanwire serve --config /etc/fanwire/fanwire.yaml
+[ $? = 124 ] && echo ran >> /tmp/asked
 `);
   chmodSync(systemctl, 0o755);
   const asked = path.join(root, 'tmp/asked');
@@ -234,8 +263,13 @@ echo "$*" >> /tmp/asked
 
   const old = upgrade(`${address}\nengine: { redis: { feed_connections: 2 } }`);
   assert.match(old.said, /engine\.redis\.feed_connections.*engine\.redis\.pubsub_connections/);
-  assert.deepEqual([...old.asked], ['daemon-reload', 'restart fanwire.service']);
+  assert.deepEqual([...old.asked], ['daemon-reload', 'try-restart fanwire.service', 'ran']);
   assert.doesNotMatch(old.said, /did not start/);
+
+  const stopped = path.join(root, 'tmp/stopped');
+  writeFileSync(stopped, '');
+  assert.deepEqual([...upgrade(address).asked], ['daemon-reload', 'try-restart fanwire.service'], 'a stopped server is not started');
+  rmSync(stopped);
 
   const listener = createServer().listen(0, '127.0.0.1');
   await once(listener, 'listening');
@@ -248,6 +282,10 @@ echo "$*" >> /tmp/asked
   const wrong = upgrade('http_server: { port: many }');
   assert.match(wrong.said, /http_server\.port is "many"[^]*was not restarted: mend the file/);
   assert.deepEqual([...wrong.asked], ['daemon-reload']);
+
+  run('chroot', root, 'dpkg', '--remove', 'fanwire');
+  const again = upgrade(address);
+  assert.deepEqual([...again.asked], ['enable fanwire.service', 'daemon-reload', 'restart fanwire.service', 'ran'], 'after a removal');
 });
 
 test('Debian 11 takes the package and runs the program', async () => {
@@ -261,18 +299,27 @@ test('Debian 11 takes the package and runs the program', async () => {
 });
 
 const noBuildah = spawnSync('buildah', ['--version']).error && 'needs buildah';
-test('the image: program and authorities, no shell, no root, a health check that answers', { skip: noBuildah }, async () => {
+
+/** Builds a stage of deploy/Dockerfile, without the stages before it: what the first one compiles is there. */
+function image(name, begin) {
   const context = path.join(folder, 'context');
   mkdirSync(path.join(context, 'etc/ssl/certs'), { recursive: true });
   for (const [from, to] of [[path.join(unpacked('amd64'), 'fanwire'), 'fanwire'], [AUTHORITIES, AUTHORITIES]]) cpSync(from, path.join(context, to));
-  // The last stage: what the first one compiles is there.
   const dockerfile = readFileSync(new URL('../../../deploy/Dockerfile', import.meta.url), 'utf8');
-  writeFileSync(path.join(context, 'Dockerfile'), dockerfile.slice(dockerfile.indexOf('\nFROM scratch')));
+  const stage = dockerfile.slice(dockerfile.indexOf(`\n${begin}`) + 1).split(/\n(?=FROM )/)[0];
+  writeFileSync(path.join(context, 'Dockerfile'), stage);
+  buildah('build', '--isolation', 'chroot', '--format', 'docker', '--pull-never', '--build-context', `build=${context}`, '--tag', name, context);
+  const { config } = JSON.parse(buildah('inspect', '--type', 'image', name)).Docker;
+  return { config, root: buildah('mount', buildah('from', '--pull-never', name)) };
+}
+
+function buildah(...words) {
   const store = ['--root', path.join(folder, 'images'), '--runroot', path.join(folder, 'images-run'), '--storage-driver', 'vfs'];
-  const buildah = (...words) => run('buildah', ...store, ...words).trim();
-  buildah('build', '--isolation', 'chroot', '--format', 'docker', '--build-context', `build=${context}`, '--tag', 'fanwire', context);
-  const { User, Env, Entrypoint, Cmd, Healthcheck } = JSON.parse(buildah('inspect', '--type', 'image', 'fanwire')).Docker.config;
-  const root = buildah('mount', buildah('from', '--pull-never', 'fanwire'));
+  return run('buildah', ...store, ...words).trim();
+}
+
+test('the image: program and authorities, no shell, no root, a health check that answers', { skip: noBuildah }, async () => {
+  const { config: { User, Env, Entrypoint, Cmd, Healthcheck }, root } = image('fanwire', 'FROM scratch');
   assert.deepEqual(run('find', root, '-type', 'f', '-printf', '/%P\n').trim().split('\n').sort(), [AUTHORITIES, '/usr/bin/fanwire']);
   assert.notEqual(spawnSync('chroot', [root, 'sh', '-c', 'true']).status, 0, 'a shell');
 
@@ -283,15 +330,82 @@ test('the image: program and authorities, no shell, no root, a health check that
   chmodSync(config, 0o644);
   assert.deepEqual([User, Env, ...Entrypoint, ...Cmd], ['65532:65532', ['PATH=/usr/bin'], 'fanwire', 'serve', '--config', '/etc/fanwire/fanwire.yaml']);
   const inside = [`--userspec=${User}`, root, '/usr/bin/fanwire'];
+  const [kind, name, ...words] = Healthcheck.Test;
+  assert.deepEqual([kind, name], ['CMD', 'fanwire']);
   await serving(inside, config, async ({ server, publish }) => {
     assert.equal((await publish()).result.offset, 1);
     assert.match(readFileSync(`/proc/${server.pid}/status`, 'utf8'), /^Uid:\t65532\t65532/m);
-    const [kind, name, ...words] = Healthcheck.Test;
-    assert.deepEqual([kind, name], ['CMD', 'fanwire']);
     run('chroot', ...inside, ...words);
   });
-  const [, , ...words] = Healthcheck.Test;
   assert.equal(spawnSync('chroot', [...inside, ...words]).status, 1, 'without a server');
+});
+
+/** Debian's busybox, in place of the base image, which no test loads from the network. */
+function standIn(base) {
+  const root = path.join(folder, 'base');
+  for (const name of ['bin', 'etc', 'sbin', 'tmp']) mkdirSync(path.join(root, name), { recursive: true });
+  const { file } = program('busybox', ['busybox-static'], 'bin');
+  cpSync(file, path.join(root, 'bin/busybox'));
+  for (const name of run(file, '--list').trim().split('\n')) if (name !== 'busybox') symlinkSync('busybox', path.join(root, 'bin', name));
+  for (const [name, text] of [['passwd', 'root:x:0:0:root:/root:/bin/sh\n'], ['group', 'root:x:0:\n']]) writeFileSync(path.join(root, 'etc', name), text);
+  const container = buildah('from', 'scratch');
+  buildah('add', '--quiet', container, root, '/');
+  buildah('config', '--env', 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', container);
+  buildah('commit', '--quiet', container, `docker.io/library/${base}`);
+}
+
+const KEY = 'a-key-of-this-test';
+const CONFIG = JSON.stringify({ http_api: { key: KEY }, client: { token: { hmac_secret_key: 'secret-of-this-test' } }, health: { enabled: true } });
+/** How public compose files and charts start Centrifugo: command line, variables, config.json of the folder; a path that answers 200. */
+const STARTS = [
+  { words: ['centrifugo', '-c', 'config.json'], config: CONFIG, path: '/health' },
+  { words: ['centrifugo', '--config=/centrifugo/config.json', '--port=8000'], config: CONFIG, path: '/health' },
+  { words: ['centrifugo'], config: CONFIG, path: '/health' },
+  { words: ['sh', '-c', 'centrifugo genconfig && centrifugo --health'], path: '/health' },
+  { words: ['centrifugo', '--health'], path: '/health' },
+  { words: ['centrifugo', '--health.enabled'], path: '/health' },
+  { words: ['centrifugo'], variables: { CENTRIFUGO_HTTP_API_KEY: KEY, CENTRIFUGO_HEALTH_ENABLED: 'true' }, path: '/health' },
+  { words: ['centrifugo', '--http_api.insecure'], path: '/api/info', post: '{}' },
+  {
+    words: ['centrifugo'],
+    variables: { CENTRIFUGO_ADMIN_ENABLED: 'true', CENTRIFUGO_ADMIN_PASSWORD: 'password-of-this-test', CENTRIFUGO_ADMIN_SECRET: 'secret-of-this-test' },
+    path: '/',
+  },
+  // The chart, whose probes and services ask at the internal port.
+  { words: ['centrifugo', '--health', '--prometheus', '--port', '8000', '--internal_port', '9000'], config: CONFIG, port: 9000, path: '/health' },
+];
+
+test('the image in place of Centrifugo: shell, wget, its user and folder, and its start lines', { skip: noBuildah }, async (t) => {
+  standIn('alpine:3.22');
+  const { config: { User, WorkingDir, Env, Entrypoint, Cmd, Healthcheck }, root } = image('fanwire:compat', 'FROM alpine');
+  assert.deepEqual([User, WorkingDir, Entrypoint ?? null, Cmd, Healthcheck ?? null], ['1000:1000', '/centrifugo', null, ['centrifugo'], null]);
+  assert.equal(run('chroot', root, 'readlink', '-f', '/usr/local/bin/centrifugo').trim(), '/usr/bin/fanwire');
+  assert.equal(run('chroot', root, 'stat', '-c', '%u:%g', '/centrifugo').trim(), '1000:1000');
+  assert.equal(run('chroot', `--userspec=${User}`, root, 'id', '-un').trim(), 'centrifugo');
+  for (const { words, variables = {}, config, port = 8000, path: where, post } of STARTS) {
+    await t.test(`${Object.keys(variables).join(' ')} ${words.join(' ')}${config ? ', config.json' : ''}`, async () => {
+      const file = path.join(root, 'centrifugo/config.json');
+      if (config) writeFileSync(file, config);
+      // A network of its own, which has an address besides loopback; with its process 1 all processes end.
+      const begin = `${root}/bin/busybox ip link set lo up; ${root}/bin/busybox ip address add ${ADDRESS}/32 dev lo; exec "$@"`;
+      const inside = ['env', '-i', ...Env, ...Object.entries(variables).map((pair) => pair.join('=')), 'chroot', `--userspec=${User}`, root];
+      const server = inCharge(spawn('unshare', ['--net', '--pid', '--fork', '--kill-child', 'sh', '-c', begin, 'sh', ...inside, 'sh', '-c', `cd ${WorkingDir}; exec "$@"`, 'sh', ...words]));
+      const log = [];
+      for (const stream of [server.stdout, server.stderr]) stream.on('data', (chunk) => log.push(chunk));
+      const exit = once(server, 'exit');
+      const data = post ? ['--post-data', post] : [];
+      const wget = ['chroot', root, 'wget', '-q', '-O', '-', ...data, `http://${ADDRESS}:${port}${where}`];
+      const ask = () => server.exitCode !== null || spawnSync('nsenter', ['--net', '--target', `${server.pid}`, ...wget]).status === 0;
+      try {
+        await eventually(ask, `an answer; ${log.join('')}`, 30_000);
+        assert.equal(server.exitCode, null, log.join(''));
+      } finally {
+        server.kill('SIGKILL');
+        await exit;
+        rmSync(file, { force: true });
+      }
+    });
+  }
 });
 
 test('the RPM has the same program, its scripts, and needs no library', () => {
