@@ -22,7 +22,7 @@ const WRONG_FRAME = 'a compressed frame was wrong';
 /** The longest a test waits for one event, in milliseconds. */
 export const PATIENCE_MS = 10_000;
 
-const PROGRAM =
+export const PROGRAM =
   process.env.FANWIRE ?? fileURLToPath(new URL('../../target/debug/fanwire', import.meta.url));
 
 /** Variables of these suites: a start warns of them, and a reload refuses what is no key. */
@@ -67,7 +67,7 @@ export class Server {
       this.child.kill(signal);
       await within(exit, 'exit of the server', 40_000);
     }
-    rmSync(this.folder, { recursive: true, force: true });
+    if (this.folder) rmSync(this.folder, { recursive: true, force: true });
     const wrong = this.lines.filter((line) => line.includes(WRONG_FRAME));
     assert.deepEqual(wrong, [], 'websocket.compression_verify held frames back');
     return this.child.exitCode;
@@ -92,6 +92,12 @@ export function check(text) {
   const own = Object.keys(process.env).filter((name) => name.startsWith('FANWIRE'));
   const environment = Object.fromEntries(own.map((name) => [name, undefined]));
   return run(['check-config', '--strict', 'fanwire.yaml'], {}, { 'fanwire.yaml': text }, environment);
+}
+
+/** Starts the program with the words of a command line in a folder, which stays when the server is stopped. */
+export async function startIn(folder, words, environment) {
+  const process = { ...launchIn(folder, words, environment), folder: undefined };
+  return new Server(process, await firstAddress(process), undefined);
 }
 
 /** Starts the program as a newcomer does, without arguments; only the port is left to the system. */
@@ -204,6 +210,10 @@ function launch(programArguments, settings, environment = {}, files = {}) {
   const folder = mkdtempSync(path.join(tmpdir(), 'fanwire-'));
   writeFileSync(path.join(folder, 'config.json'), JSON.stringify(settings, null, 2));
   for (const [name, text] of Object.entries(files)) writeFileSync(path.join(folder, name), text);
+  return launchIn(folder, programArguments, environment);
+}
+
+function launchIn(folder, programArguments, environment) {
   const env = { ...process.env, ...NOT_FOR_THE_SERVER, ...environment };
   const child = inCharge(spawn(PROGRAM, programArguments, { stdio: ['ignore', 'pipe', 'pipe'], cwd: folder, env }));
   const lines = [];

@@ -122,7 +122,7 @@ pub(crate) struct Serve {
 
 #[derive(Debug, Args)]
 pub(crate) struct Init {
-    /// File to write; its name ends in .json, .yaml, .yml or .toml; without one, fanwire.yaml
+    /// File to write; its name ends in .json, .yaml, .yml or .toml; without one, fanwire.yaml. In `.env` go the secrets alone
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// The same, with the flag of `serve`

@@ -42,4 +42,5 @@ fn with_process(mut variables: BTreeMap<String, String>) -> impl Iterator<Item =
     variables.into_iter()
 }
 
-const FILE: &str = ".env";
+/// Variables of the working directory.
+pub(crate) const FILE: &str = ".env";

@@ -24,7 +24,14 @@ mod tests;
 pub(crate) fn run(arguments: &Init, default_file: &str) -> Result<()> {
     let path = arguments.path(default_file);
     let secret = |chars| Alphanumeric.sample_string(&mut rand::rng(), chars);
-    let yaml = yaml(arguments.job, &secret(TOKEN_SECRET_CHARS), &secret(API_KEY_CHARS));
+    let token_secret = secret(TOKEN_SECRET_CHARS);
+    let api_key = secret(API_KEY_CHARS);
+    if path.file_name().is_some_and(|name| name == environment::FILE) {
+        write(path, &secrets(&token_secret, &api_key), arguments.force)?;
+        let file = quoted(&path.display().to_string());
+        return document::print(&format!("{file} is written, {INSTRUCTIONS_FOR_SECRETS}"));
+    }
+    let yaml = yaml(arguments.job, &token_secret, &api_key);
     let text = converted(path, yaml)?;
     let variables = environment::variables()?;
     write(path, &text, arguments.force)?;
@@ -54,6 +61,17 @@ channel:
     - name: {}
 {namespace}",
         job.name()
+    )
+}
+
+/// The secrets alone, as variables, for a configuration that has none.
+fn secrets(token_secret: &str, api_key: &str) -> String {
+    format!(
+        "# Your backend signs the tokens of users with it.
+FANWIRE_CLIENT_TOKEN_HMAC_SECRET_KEY={token_secret}
+# Your backend publishes with it.
+FANWIRE_HTTP_API_KEY={api_key}
+"
     )
 }
 
@@ -151,6 +169,13 @@ fn quoted(path: &str) -> String {
     }
     format!("'{}'", path.replace('\'', r"'\''"))
 }
+
+const INSTRUCTIONS_FOR_SECRETS: &str = "with random secrets.
+
+Fanwire reads it when it is started in this folder. A backend in Node.js gets the same variables:
+
+  node --env-file=.env backend.mjs
+";
 
 /// The name in our documentation.
 pub(crate) const FILE: &str = "fanwire.yaml";

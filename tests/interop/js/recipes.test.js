@@ -1,10 +1,10 @@
-// The recipes of the documentation: configuration, backend and client of each page, run as they stand there.
-// In: fenced blocks with a file name of docs/recipes/*.md → out: what the programs print.
-// May use Node and the SDK from npm; never a program of its own.
+// The recipes of the documentation: command lines, configuration, backend and client of each page, run as they stand there.
+// In: fenced blocks of docs/recipes/*.md, with a file name or with lines for a shell → out: what the programs print.
+// May use Node, Python and the SDK from npm; never a program of its own, and never a text of the page that was changed.
 // What a page promises besides is tested in the other suites.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { EventEmitter } from 'node:events';
 import { createServer } from 'node:net';
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -13,47 +13,68 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { parseEnv } from 'node:util';
 
 import { inCharge } from '../children.js';
-import { Log, check, startWith, token } from '../server.js';
+import { Log, PROGRAM, startIn, token } from '../server.js';
 
 const MODULES = fileURLToPath(new URL('../node_modules', import.meta.url));
-const SECRET = 'recipe-of-a-test';
 /** Node.js before 22 has no WebSocket of its own. */
 const WEBSOCKET = "import WebSocket from 'ws'; globalThis.WebSocket ??= WebSocket;\n";
 
-/** A page with its server: writes its files into a folder and starts its programs there. */
+/** A page with its server: writes its files into a folder and runs its lines there. */
 class Recipe {
-  static async open(t, page, { apiKey, port = 3000, names = ['fanwire.yaml', 'backend.mjs', 'client.mjs'] } = {}) {
+  static async open(t, page, { variables = {}, names = ['fanwire.yaml', 'backend.mjs', 'client.mjs'] } = {}) {
     const text = readFileSync(new URL(`../../../docs/recipes/${page}`, import.meta.url), 'utf8');
-    // The server refuses the secrets of the page, as everybody knows them.
-    const found = [...text.matchAll(/^```\w+ (\S+)\n(.*?)^```$/gms)].map(([, name, block]) => [
-      name,
-      block.replaceAll('change-me', SECRET).replace('127.0.0.1:3000/rpc', `127.0.0.1:${port}/rpc`),
-    ]);
-    const files = Object.fromEntries(found);
+    const files = Object.fromEntries([...text.matchAll(/^```\w+ (\S+)\n(.*?)^```$/gms)].map(([, name, block]) => [name, block]));
     assert.deepEqual(Object.keys(files), names);
-    const { code, text: said } = await check(files['fanwire.yaml']);
-    assert.ok(code === 0 && !said.includes('warning:'), said);
-    const recipe = Object.assign(new Recipe(), { t, server: await startWith(files['fanwire.yaml'], apiKey) });
-    t.after(() => recipe.server.stop());
+    const recipe = Object.assign(new Recipe(), { t });
+    recipe.lines = [...text.matchAll(/^```sh\n(.*?)^```$/gms)].flatMap(([, block]) => block.trim().split('\n'));
     recipe.folder = mkdtempSync(path.join(tmpdir(), 'fanwire-recipe-'));
     t.after(() => rmSync(recipe.folder, { recursive: true }));
     for (const [name, block] of Object.entries(files)) writeFileSync(path.join(recipe.folder, name), block);
     writeFileSync(path.join(recipe.folder, 'websocket.mjs'), WEBSOCKET);
     symlinkSync(MODULES, path.join(recipe.folder, 'node_modules'));
+    // What a reader has in the PATH.
+    for (const [name, program] of [['fanwire', PROGRAM], ['node', process.execPath]]) symlinkSync(program, path.join(recipe.folder, name));
+    const own = Object.keys(process.env).filter((name) => name.startsWith('FANWIRE'));
+    recipe.environment = {
+      ...process.env,
+      ...Object.fromEntries(own.map((name) => [name, undefined])),
+      PATH: `${recipe.folder}:${process.env.PATH}`,
+    };
+
+    assert.match(recipe.lines[0], /^fanwire init /, 'each recipe begins with secrets of its own');
+    const shell = (line) => execFileSync('sh', ['-c', line], { cwd: recipe.folder, env: recipe.environment, encoding: 'utf8' });
+    shell(recipe.lines[0]);
+    assert.doesNotMatch(shell('fanwire check-config --strict fanwire.yaml'), /warning:/);
+    recipe.secrets = parseEnv(readFileSync(path.join(recipe.folder, '.env'), 'utf8'));
+    await recipe.serve({ FANWIRE_HTTP_SERVER_PORT: '0', ...variables });
     return recipe;
   }
 
-  /** Starts a program of the page; `lines` has what it prints. */
+  /** Starts the server by the line of the page. */
+  async serve(environment) {
+    const [program, ...words] = this.lines.find((line) => line.startsWith('fanwire --config')).split(' ');
+    assert.equal(program, 'fanwire');
+    this.server = await startIn(this.folder, words, { FANWIRE_HTTP_SERVER_ADDRESS: '127.0.0.1', ...environment });
+    const { server } = this;
+    this.t.after(() => server.stop());
+  }
+
+  /** Runs the line of the page for a program; `lines` has what it prints. */
   start(file, programArguments = [], environment = {}) {
-    const isPython = file.endsWith('.py');
-    const program = isPython ? 'python3' : process.execPath;
-    const node = isPython ? [] : ['--import', './websocket.mjs'];
+    const line = this.lines.find((one) => one.endsWith(` ${file}`)) ?? `node ${file}`;
     const child = inCharge(
-      spawn(program, [...node, file, ...programArguments], {
+      spawn('sh', ['-c', `exec ${line} "$@"`, 'sh', ...programArguments], {
         cwd: this.folder,
-        env: { ...process.env, FANWIRE_URL: this.server.http, WEBSOCKET_URL: this.server.websocket, ...environment },
+        env: {
+          ...this.environment,
+          NODE_OPTIONS: '--import ./websocket.mjs',
+          FANWIRE_URL: this.server.http,
+          WEBSOCKET_URL: this.server.websocket,
+          ...environment,
+        },
         stdio: ['pipe', 'pipe', 'inherit'],
       }),
     );
@@ -107,7 +128,7 @@ test('chat: members talk, scroll back, and one is kicked out', async (t) => {
 
   await fetch(`${recipe.server.http}/api/publish`, {
     method: 'POST',
-    headers: { 'X-API-Key': `${SECRET}-to-32-other-random-bytes` },
+    headers: { 'X-API-Key': recipe.secrets.FANWIRE_HTTP_API_KEY },
     body: JSON.stringify({ channel: 'room:board', data: { text: 'closing soon' } }),
   });
   await alice.printed(/^backend: closing soon$/);
@@ -129,7 +150,7 @@ test('live scores: who comes late has the current state', async (t) => {
 test('a game: players steer, see themselves move, and get every event', async (t) => {
   const recipe = await Recipe.open(t, 'game.md');
   recipe.start('backend.mjs');
-  const key = { secret: `${SECRET}-to-32-random-bytes-or-more` };
+  const key = { secret: recipe.secrets.FANWIRE_CLIENT_TOKEN_HMAC_SECRET_KEY };
   const [alice, bob] = ['alice', 'bob'].map((sub) => recipe.start('client.mjs', [sub, token({ sub }, key)]));
   for (const player of [alice, bob]) {
     await player.printed(/^tick \d+: x \d+, input [1-9]\d* of \d+$/);
@@ -151,7 +172,8 @@ for (const backend of ['backend.mjs', 'backend.py']) {
   test(`answers of a model by ${backend}: a reload, a second tab, a phone, and stop`, async (t) => {
     const port = await freePort();
     const names = ['fanwire.yaml', 'backend.mjs', 'backend.py', 'client.mjs', 'phone.mjs'];
-    const recipe = await Recipe.open(t, 'ai-answers.md', { port, names });
+    const variables = { FANWIRE_RPC_PROXY_ENDPOINT: `http://127.0.0.1:${port}/rpc` };
+    const recipe = await Recipe.open(t, 'ai-answers.md', { variables, names });
     await recipe.start(backend, [], { PORT: String(port) }).printed(/^backend on port/);
     const texts = (reader) => reader.lines.items.map((line) => line.split(' ').slice(2).join(' ')).filter(Boolean);
 
@@ -172,6 +194,14 @@ for (const backend of ['backend.mjs', 'backend.py']) {
     const again = recipe.start('client.mjs');
     await again.printed(/^ready$/);
     assert.deepEqual(again.lines.items, [ends[0], 'ready'], 'a reload costs one publication');
+
+    const cut = recipe.start('client.mjs', ['What if the server is restarted?']);
+    await cut.printed(/^grows \d+ You asked: What if the server is restarted\? Let me think /);
+    const { port: same } = new URL(recipe.server.http);
+    await recipe.server.stop();
+    await recipe.serve({ FANWIRE_HTTP_SERVER_PORT: same, ...variables });
+    const whole = await cut.printed(/^final \d+ You asked: What if the server/);
+    assert.match(whole, /restarted\? (Let me think about that\. ){20} ?$/, 'all of it, although the history was lost');
 
     const other = recipe.start('client.mjs', ['Are you sure?']);
     await other.printed(/^grows \d+ You asked: Are you sure\? Let me think /);

@@ -371,8 +371,15 @@ const STARTS = [
     variables: { CENTRIFUGO_ADMIN_ENABLED: 'true', CENTRIFUGO_ADMIN_PASSWORD: 'password-of-this-test', CENTRIFUGO_ADMIN_SECRET: 'secret-of-this-test' },
     path: '/',
   },
-  // The chart, whose probes and services ask at the internal port.
-  { words: ['centrifugo', '--health', '--prometheus', '--port', '8000', '--internal_port', '9000'], config: CONFIG, port: 9000, path: '/health' },
+  {
+    // Centrifugo's chart, whose probes and services ask at the internal port.
+    words: ['centrifugo', '--health.enabled', '--prometheus.enabled', '--http_server.port', '8000', '--http_server.internal_port', '9000'].concat(
+      ['--grpc_api.port', '10000', '--uni_grpc.port', '11000'],
+    ),
+    config: CONFIG,
+    port: 9000,
+    path: '/health',
+  },
 ];
 
 test('the image in place of Centrifugo: shell, wget, its user and folder, and its start lines', { skip: noBuildah }, async (t) => {

@@ -52,5 +52,77 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if dig "grpc_api" "enabled" false $config -}}
 {{- $_ := set $set "grpc_api" (dict "port" (int $ports.grpc)) -}}
 {{- end -}}
+{{- if dig "uni_grpc" "enabled" false $config -}}
+{{- $_ := set $set "uni_grpc" (dict "port" (int $ports.uniGrpc)) -}}
+{{- end -}}
 {{- mergeOverwrite $config $set | toYaml -}}
+{{- end -}}
+
+{{/* http or https: how the internal port is asked. Where http_server.internal_tls is off, it has the TLS of clients' port. */}}
+{{- define "fanwire.internalScheme" -}}
+{{- $http := default dict .Values.config.http_server -}}
+{{- $own := dig "internal_tls" "enabled" false $http -}}
+{{- $shared := and (or (dig "tls" "enabled" false $http) (dig "tls_autocert" "enabled" false $http)) (not (dig "tls_external" false $http)) -}}
+{{- ternary "https" "http" (not (not (or $own $shared))) -}}
+{{- end -}}
+
+{{/* http or https: how clients come. */}}
+{{- define "fanwire.externalScheme" -}}
+{{- $http := default dict .Values.config.http_server -}}
+{{- $tls := or (dig "tls" "enabled" false $http) (dig "tls_autocert" "enabled" false $http) -}}
+{{- ternary "https" "http" (not (not $tls)) -}}
+{{- end -}}
+
+{{/* What a probe does, for a path: it cannot answer the questions for a certificate of a client and for the PROXY protocol. */}}
+{{- define "fanwire.probe" -}}
+{{- $http := default dict .root.Values.config.http_server -}}
+{{- $scheme := include "fanwire.internalScheme" .root -}}
+{{- $section := ternary "internal_tls" "tls" (not (not (dig "internal_tls" "enabled" false $http))) -}}
+{{- $asks := and (eq $scheme "https") (dig $section "client_ca_pem" "" $http) -}}
+{{- if or $asks (dig "proxy_protocol" false $http) -}}
+tcpSocket: { port: internal }
+{{- else -}}
+httpGet: { path: {{ .path }}, port: internal{{ if eq $scheme "https" }}, scheme: HTTPS{{ end }} }
+{{- end -}}
+{{- end -}}
+
+{{/* An Ingress of the values `key`, to the port of a Service. */}}
+{{- define "fanwire.ingress" -}}
+{{- $ingress := index .root.Values .key -}}
+{{- $service := .service -}}
+{{- $port := .port -}}
+{{- if not $ingress.hosts }}
+{{- fail (printf "%s.hosts is empty: name the host of the clients" .key) }}
+{{- end -}}
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: {{ $service }}
+  labels: {{- include "fanwire.labels" .root | nindent 4 }}
+  {{- with $ingress.annotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  {{- with $ingress.className }}
+  ingressClassName: {{ . }}
+  {{- end }}
+  {{- with $ingress.tls }}
+  tls: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  rules:
+    {{- range $ingress.hosts }}
+    {{- $host := . }}
+    {{- if kindIs "string" . }}{{ $host = dict "host" . }}{{ end }}
+    - {{ if $host.host }}host: {{ $host.host | quote }}
+      {{ end }}http:
+        paths:
+          {{- range default (list "/") $host.paths }}
+          - path: {{ . | quote }}
+            pathType: {{ $ingress.pathType }}
+            backend:
+              service:
+                name: {{ $service }}
+                port: { name: {{ $port }} }
+          {{- end }}
+    {{- end }}
 {{- end -}}

@@ -138,6 +138,8 @@ func TestEverythingAtOnceHasNoUnknownField(t *testing.T) {
 existingSecret: secrets
 shutdown: {preStopSeconds: 0, drainSeconds: 120, timeoutSeconds: 60}
 ingress: {enabled: true, className: nginx, hosts: [a.example.com], tls: [{secretName: t, hosts: [a.example.com]}]}
+ingressInternal: {enabled: true, className: nginx, hosts: [{host: b.example.com, paths: [/api, /admin]}, {host: ''}], pathType: Exact}
+initContainers: [{name: wait, image: busybox}]
 httpRoute: {enabled: true, parentRefs: [{name: public}], hostnames: [a.example.com]}
 autoscaling: {enabled: true, connectionsPerNode: 20000}
 serviceMonitor: {enabled: true, labels: {release: prometheus}}
@@ -152,7 +154,7 @@ tolerations: [{key: a, operator: Exists}]
 topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]
 imagePullSecrets: [{name: registry}]
 `)
-	if len(objects) != 11 {
+	if len(objects) != 12 {
 		t.Fatalf("%d objects", len(objects))
 	}
 	deployment := find[*apps.Deployment](t, objects, "Deployment/prod-fanwire")
@@ -171,6 +173,109 @@ imagePullSecrets: [{name: registry}]
 	}
 	if find[*core.Service](t, objects, "Service/prod-fanwire").Labels["fanwire.io/port"] != "" {
 		t.Fatal("the port of clients would be scraped")
+	}
+}
+
+func TestAnIngressHasThePathsOfItsHosts(t *testing.T) {
+	paths := func(name string) string {
+		text := ""
+		objects := must(t, `
+ingress: {enabled: true, hosts: [a.example.com, {host: b.example.com, paths: [/connection, /emulation]}]}
+ingressInternal: {enabled: true, hosts: [{host: c.example.com, paths: [/api]}]}
+`)
+		for _, rule := range find[*networking.Ingress](t, objects, name).Spec.Rules {
+			for _, path := range rule.HTTP.Paths {
+				service := path.Backend.Service
+				text += fmt.Sprintf("%s%s -> %s:%s\n", rule.Host, path.Path, service.Name, service.Port.Name)
+			}
+		}
+		return text
+	}
+	clients := `a.example.com/ -> prod-fanwire:http
+b.example.com/connection -> prod-fanwire:http
+b.example.com/emulation -> prod-fanwire:http
+`
+	if found := paths("Ingress/prod-fanwire"); found != clients {
+		t.Fatal(found)
+	}
+	if found := paths("Ingress/prod-fanwire-internal"); found != "c.example.com/api -> prod-fanwire-internal:internal\n" {
+		t.Fatal(found)
+	}
+}
+
+func TestProbesAskAsTheInternalPortAnswers(t *testing.T) {
+	for http, want := range map[string]string{
+		"{}":                              "HTTP",
+		"{tls: {enabled: false}}":         "HTTP",
+		"{tls: {enabled: true}}":          "HTTPS",
+		"{tls_autocert: {enabled: true}}": "HTTPS",
+		"{tls: {enabled: true}, tls_external: true}":                                    "HTTP",
+		"{tls: {enabled: true}, tls_external: true, internal_tls: {enabled: true}}":     "HTTPS",
+		"{internal_tls: {enabled: true}}":                                               "HTTPS",
+		"{tls: {enabled: true, client_ca_pem: /ca.pem}}":                                "connect",
+		"{tls: {enabled: true, client_ca_pem: /ca.pem}, tls_external: true}":            "HTTP",
+		"{tls: {enabled: true, client_ca_pem: /ca.pem}, internal_tls: {enabled: true}}": "HTTPS",
+		"{internal_tls: {enabled: true, client_ca_pem: /ca.pem}}":                       "connect",
+		"{proxy_protocol: true, trusted_proxies: [10.0.0.0/8]}":                         "connect",
+	} {
+		objects := must(t, "config: {http_server: "+http+"}\nserviceMonitor: {enabled: true}\n")
+		container := find[*apps.Deployment](t, objects, "Deployment/prod-fanwire").Spec.Template.Spec.Containers[0]
+		for _, probe := range []*core.Probe{container.StartupProbe, container.LivenessProbe, container.ReadinessProbe} {
+			found := "connect"
+			if probe.HTTPGet != nil {
+				found = string(probe.HTTPGet.Scheme)
+			}
+			if found == "" {
+				found = "HTTP"
+			}
+			if found != want || (found == "connect") != (probe.TCPSocket != nil) {
+				t.Errorf("%s: %s instead of %s", http, found, want)
+			}
+		}
+		endpoint := find[*monitoring.ServiceMonitor](t, objects, "ServiceMonitor/prod-fanwire").Spec.Endpoints[0]
+		if want != "connect" && (endpoint.TLSConfig != nil) != (want == "HTTPS") {
+			t.Errorf("%s: the monitor asks by %v", http, endpoint.Scheme)
+		}
+	}
+}
+
+func TestWhatAPodNeedsCanBeReplaced(t *testing.T) {
+	objects := must(t, `
+command: [centrifugo]
+podSecurityContext: {runAsUser: 1000, fsGroup: null}
+securityContext: {readOnlyRootFilesystem: false}
+livenessProbe: {exec: {command: [fanwire, health, live, --config, /etc/fanwire/fanwire.yaml]}}
+readinessProbe: {httpGet: {path: /health, port: 9000}, periodSeconds: 7}
+startupProbe: {tcpSocket: {port: internal}}
+lifecycle: {preStop: {exec: {command: [/bin/sh, -c, sleep 5]}}}
+initContainers: [{name: wait, image: busybox, command: [sh, -c, 'until nc -z redis 6379; do sleep 1; done']}]
+config: {uni_grpc: {enabled: true}}
+networkPolicy: {enabled: true}
+ports: {uniGrpc: 12000}
+`)
+	pod := find[*apps.Deployment](t, objects, "Deployment/prod-fanwire").Spec.Template.Spec
+	container := pod.Containers[0]
+	context := pod.SecurityContext
+	if *context.RunAsUser != 1000 || *context.RunAsGroup != 65532 || context.FSGroup != nil || !*context.RunAsNonRoot {
+		t.Fatalf("%v", context)
+	}
+	if *container.SecurityContext.ReadOnlyRootFilesystem || *container.SecurityContext.AllowPrivilegeEscalation {
+		t.Fatalf("%v", container.SecurityContext)
+	}
+	if container.Command[0] != "centrifugo" || container.Args[0] != "serve" || pod.InitContainers[0].Name != "wait" {
+		t.Fatalf("%v", container)
+	}
+	if container.LivenessProbe.Exec == nil || container.LivenessProbe.PeriodSeconds != 0 || container.Lifecycle.PreStop.Exec == nil {
+		t.Fatalf("%v", container)
+	}
+	if container.ReadinessProbe.PeriodSeconds != 7 || container.StartupProbe.TCPSocket == nil {
+		t.Fatalf("%v", container)
+	}
+	config := find[*core.ConfigMap](t, objects, "ConfigMap/prod-fanwire").Data["fanwire.yaml"]
+	service := find[*core.Service](t, objects, "Service/prod-fanwire").Spec.Ports[1]
+	open := find[*networking.NetworkPolicy](t, objects, "NetworkPolicy/prod-fanwire").Spec.Ingress[0].Ports[1]
+	if !strings.Contains(config, "port: 12000") || service.Port != 12000 || service.TargetPort != *open.Port {
+		t.Fatalf("%s\n%v %v", config, service, open)
 	}
 }
 
@@ -230,14 +335,17 @@ func TestWrongValuesAreErrorsWithARemedy(t *testing.T) {
 	for values, part := range map[string]string{
 		"replicas: 3":                  "config.engine.type to redis",
 		"autoscaling: {enabled: true}": "config.engine.type to redis",
-		redis + "autoscaling: {enabled: true, cpuPercent: 0}": "autoscaling.connectionsPerNode",
-		"config: {http_server: {port: 1}}":                    "use the values ports",
-		"config: {shutdown: {timeout: 5s}}":                   "values ports and shutdown",
-		"ingress: {enabled: true}":                            "ingress.hosts is empty",
-		"httpRoute: {enabled: true}":                          "httpRoute.parentRefs is empty",
-		"replica: 2":                                          "replica",
-		"replicas: 0":                                         "replicas",
-		"shutdown: {drainSeconds: 30s}":                       "drainSeconds",
+		redis + "autoscaling: {enabled: true, cpuPercent: 0}":               "autoscaling.connectionsPerNode",
+		"config: {http_server: {port: 1}}":                                  "use the values ports",
+		"config: {shutdown: {timeout: 5s}}":                                 "values ports and shutdown",
+		"ingress: {enabled: true}":                                          "ingress.hosts is empty",
+		"ingressInternal: {enabled: true}":                                  "ingressInternal.hosts is empty",
+		"ingress: {enabled: true, hosts: [{host: a, paths: [connection]}]}": "paths",
+		"probes: {}":                    "probes",
+		"httpRoute: {enabled: true}":    "httpRoute.parentRefs is empty",
+		"replica: 2":                    "replica",
+		"replicas: 0":                   "replicas",
+		"shutdown: {drainSeconds: 30s}": "drainSeconds",
 	} {
 		if _, err := render(values); err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%s: %v", values, err)
