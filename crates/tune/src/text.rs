@@ -98,10 +98,11 @@ pub(crate) fn footnote(report: &Measurement) -> String {
             .to_owned();
     let _ = write!(
         note,
-        " K is how many earlier publications of its channel a frame may refer to. Of 0 to 16 these are the depths that the \
-         server has, {DEPTH_MAX} at most where other channels lie in between; one between them, for windows that hold no \
-         more, costs what is between theirs; the page (--html) has all. A compressor's window has \
-         one memory level here, the smallest and the largest window two; the configuration takes any pair."
+        " K is how many earlier publications of its channel a frame may refer to. The table has the values of K that the \
+         server prefers, up to {DEPTH_MAX} where other channels lie in between. For a window that holds fewer publications \
+         the server takes a K between two of them, whose cost is between their costs; the page (--html) has every K from 0 \
+         to 16. This table has one memory level for each window of a compressor, and two for the smallest and for the \
+         largest window; the configuration accepts every pair."
     );
     if again > 0.0 {
         let _ = write!(

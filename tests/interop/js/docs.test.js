@@ -10,8 +10,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 
-import { TOKEN_SECRET, run, start } from '../server.js';
-import { ENCODINGS, connect, sdk } from './clients.js';
+import { API_KEY, Log, TOKEN_SECRET, check, run, start, startWith, token } from '../server.js';
+import { ENCODINGS, connect, sdk, subscribe } from './clients.js';
 
 /** How a block of a language is run: the name of its file, and the command. */
 const RUNNERS = {
@@ -55,6 +55,54 @@ test('docs/concepts.md has every permission that a namespace or a client can hav
   const keys = [...text.matchAll(/`(?:client|channel\.without_namespace)\.((?:dis)?allow_\w+)`/g)].map(([, key]) => key);
   assert.ok(keys.length > 15, String(keys));
   assert.deepEqual(keys.filter((key) => !page.includes(key)), []);
+});
+
+/** The configuration of a page. */
+function configOf(page) {
+  const text = readFileSync(new URL(`../../../docs/${page}`, import.meta.url), 'utf8');
+  return /^```yaml fanwire\.yaml\n(.*?)^```$/ms.exec(text)[1];
+}
+
+test('the configurations of pages on one subject have no mistake', async () => {
+  for (const page of ['typing-receipts.md', 'durability.md']) {
+    const { code, text } = await check(configOf(page));
+    assert.ok(code === 0 && !text.includes('warning:'), `${page}: ${text}`);
+  }
+});
+
+test('docs/typing-receipts.md: who types is known, not kept and limited; receipts and counts reach a user', async (t) => {
+  const place = `http_api: { key: ${API_KEY} }\n`;
+  const secret = `  token: { hmac_secret_key: ${TOKEN_SECRET} }\n`;
+  const server = await startWith(place + configOf('typing-receipts.md').replace('client:\n', `client:\n${secret}`), API_KEY);
+  t.after(() => server.stop());
+  const user = async (sub) => {
+    const client = sdk(t, server, ENCODINGS[0], { token: token({ sub }) });
+    const personal = new Log(client, 'publication');
+    await connect(client);
+    return { client, personal, typing: await subscribe(client, 'typing:board'), receipts: await subscribe(client, 'receipts:board') };
+  };
+  const [ada, bob] = [await user('42'), await user('43')];
+
+  await ada.typing.subscription.publish({});
+  const [typed] = await bob.typing.publications.count(1);
+  assert.equal(typed.info.user, '42');
+  await bob.typing.subscription.publish({});
+  await ada.typing.publications.count(1);
+  assert.deepEqual(ada.typing.publications.items.map(({ info }) => info.user), ['43'], 'not what she published herself');
+  await assert.rejects(ada.typing.subscription.history({ limit: 1 }), { code: 108 });
+  for (let n = 0; n < 3; n += 1) await ada.typing.subscription.publish({});
+  await assert.rejects(ada.typing.subscription.publish({}), { code: 111 });
+  await assert.rejects(ada.receipts.subscription.publish({ id: 1 }), { code: 103 });
+
+  await server.api('publish', { channel: 'receipts:board', data: { user: '42', id: 1017 }, tags: { user: '42' } });
+  const [receipt] = await bob.receipts.publications.count(1);
+  assert.deepEqual(receipt.data, { user: '42', id: 1017 });
+  await server.api('broadcast', { channels: ['user:#42', 'user:#43'], data: { room: 'board', newest: 1018 } });
+  for (const { personal } of [ada, bob]) {
+    const [{ channel, data }] = await personal.count(1);
+    assert.deepEqual(data, { room: 'board', newest: 1018 });
+    assert.match(channel, /^user:#4[23]$/);
+  }
 });
 
 const noSystemd = spawnSync('systemd-analyze', ['--version']).error && 'needs systemd-analyze';

@@ -45,6 +45,8 @@ fn every_node_of_the_compose_file_starts_without_a_remark() {
         assert_eq!(config.node.name, *name);
         assert_eq!(config.http_server.port, 8_000);
         assert_eq!(node["volumes"][0], "./fanwire.yaml:/etc/fanwire/fanwire.yaml:ro");
+        let own = node["ports"][0].as_str().expect("a port of its own, for Prometheus");
+        assert!(own.starts_with("127.0.0.1:") && own.ends_with(":8000"), "{own}");
         let grace = seconds(node["stop_grace_period"].as_str().expect("a duration"));
         assert!(grace > config.shutdown_timeout.as_secs(), "closing takes {grace} s at most");
     }
@@ -69,7 +71,9 @@ fn the_balancer_knows_every_node_and_asks_where_health_answers() {
     let (compose, balancer) = (compose(), text("haproxy.cfg"));
     for (name, _) in nodes(&compose) {
         let server = format!("server {name} {name}:8000");
-        assert!(balancer.lines().any(|line| line.trim() == server), "{server}");
+        for line in [server.clone(), format!("{server} track nodes/{name}")] {
+            assert!(balancer.lines().any(|there| there.trim() == line), "{line}");
+        }
     }
     let service = &compose["services"]["balancer"];
     for port in service["ports"].as_array().expect("ports") {
@@ -87,10 +91,10 @@ fn the_balancer_knows_every_node_and_asks_where_health_answers() {
     assert!(config.health.enabled);
     assert!(balancer.contains(&format!("option httpchk GET {}", config.health.handler_prefix)));
     let told_apart = "http-request set-header X-Forwarded-For %[src]";
-    assert!(
-        balancer.lines().any(|line| line.trim() == told_apart),
-        "clients behind it are several"
-    );
+    for line in [told_apart, "http-request del-header Forwarded"] {
+        let count = balancer.lines().filter(|there| there.trim() == line).count();
+        assert_eq!(count, 2, "{line}: each frontend tells clients apart");
+    }
     let maxconn = balancer.lines().find_map(|line| line.trim().strip_prefix("maxconn "));
     let maxconn: u64 = maxconn.expect("a limit").parse().expect("a number");
     let descriptors = service["ulimits"]["nofile"]["soft"].as_u64();

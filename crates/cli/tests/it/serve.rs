@@ -436,3 +436,45 @@ fn health_is_an_exit_code() {
     let (code, _, error) = run(&["health", "--config", &off]);
     assert!(code == 1 && error.contains("health.enabled"), "{error}");
 }
+
+#[test]
+fn health_asks_where_the_configuration_says() {
+    let server = Process::serve(fanwire().args(["--http_server.port=0", "--health.enabled"]));
+    let (_, port) = server.address.rsplit_once(':').expect("a port");
+    for (name, address) in [
+        ("all", format!("address: 0.0.0.0, port: {port}")),
+        ("internal", format!("address: 127.0.0.9, port: 1, internal_port: {port}, internal_address: 127.0.0.1")),
+    ] {
+        let text = format!("health: {{enabled: true}}\nhttp_server: {{{address}}}\n");
+        let config = file(&format!("health-{name}.yaml"), &text);
+        let (code, out, error) = run(&["health", "ready", "--config", &config]);
+        assert_eq!((code, &*out, &*error), (0, "{}\n", ""), "{name}");
+    }
+}
+
+/// Else a container that serves its clients would be called unhealthy, and restarted.
+#[test]
+fn where_no_program_gets_an_answer_a_live_server_is_one_that_accepts_connections() {
+    let server = Process::serve(fanwire().args(["--http_server.port=0"]));
+    let (_, port) = server.address.rsplit_once(':').expect("a port");
+    let configs = [
+        ("off", "health: {enabled: false}", ""),
+        ("mtls", "health: {enabled: true}", "tls: {enabled: true, cert_pem: a, key_pem: b, client_ca_pem: c}"),
+        ("proxy", "health: {enabled: true}", "proxy_protocol: true, trusted_proxies: [127.0.0.1]"),
+    ];
+    let configs = configs.map(|(name, health, http)| {
+        let text = format!("{health}\nhttp_server: {{address: 127.0.0.1, port: {port}, {http}}}\n");
+        file(&format!("live-{name}.yaml"), &text)
+    });
+    for config in &configs {
+        let (code, out, error) = run(&["health", "live", "--config", config]);
+        assert_eq!((code, &*error), (0, ""), "{config}");
+        assert_eq!(out, format!("127.0.0.1:{port} accepts connections\n"));
+        assert_eq!(run(&["health", "ready", "--config", config]).0, 1, "ready asks for an answer");
+    }
+    assert_eq!(server.stop("-TERM"), Some(0));
+    for config in &configs {
+        let (code, _, error) = run(&["health", "live", "--config", config]);
+        assert!(code == 1 && error.contains("accepts no connection"), "{error}");
+    }
+}
