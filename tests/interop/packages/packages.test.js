@@ -45,7 +45,7 @@ if (!skip) {
   chmodSync(arm, 0o755);
   process.env.FANWIRE = arm;
 }
-const { eventually, start, token } = await import('../server.js');
+const { eventually, start, token, within } = await import('../server.js');
 const { ENCODINGS, connect, sdk, subscribe } = await import('../js/clients.js');
 
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -385,7 +385,7 @@ const STARTS = [
 test('the image in place of Centrifugo: shell, wget, its user and folder, and its start lines', { skip: noBuildah }, async (t) => {
   standIn('alpine:3.22');
   const { config: { User, WorkingDir, Env, Entrypoint, Cmd, Healthcheck }, root } = image('fanwire:compat', 'FROM alpine');
-  assert.deepEqual([User, WorkingDir, Entrypoint ?? null, Cmd, Healthcheck ?? null], ['1000:1000', '/centrifugo', null, ['centrifugo'], null]);
+  assert.deepEqual([User, WorkingDir, Entrypoint ?? [], Cmd, Healthcheck], ['1000:1000', '/centrifugo', [], ['centrifugo'], undefined]);
   assert.equal(run('chroot', root, 'readlink', '-f', '/usr/local/bin/centrifugo').trim(), '/usr/bin/fanwire');
   assert.equal(run('chroot', root, 'stat', '-c', '%u:%g', '/centrifugo').trim(), '1000:1000');
   assert.equal(run('chroot', `--userspec=${User}`, root, 'id', '-un').trim(), 'centrifugo');
@@ -408,7 +408,7 @@ test('the image in place of Centrifugo: shell, wget, its user and folder, and it
         assert.equal(server.exitCode, null, log.join(''));
       } finally {
         server.kill('SIGKILL');
-        await exit;
+        await within(exit, 'its end');
         rmSync(file, { force: true });
       }
     });
