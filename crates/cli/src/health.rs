@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Health) -> Result<()> {
     }
 }
 
-/// All that `live` can find out where nobody on this machine gets an answer of the health endpoint.
+/// All that `live` can find out where no program of this machine gets an answer of the health endpoint.
 fn accepts_connections(address: &str) -> Result<()> {
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let connect = async { timeout(TIMEOUT, TcpStream::connect(address)).await };
