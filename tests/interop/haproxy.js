@@ -47,10 +47,10 @@ async function checks(socket) {
     const [head, ...rows] = (await text(connection)).replace(/^# /, '').trim().split('\n').map((line) => line.split(','));
     const column = (row, name) => row[head.indexOf(name)];
     const servers = rows.filter((row) => row[0] === 'nodes' && row[1].startsWith('node'));
-    return servers.map((row) => ({ status: column(row, 'status'), check: column(row, 'check_status') }));
+    return servers.map((row) => ({ status: column(row, 'status'), check: column(row, 'check_status').replace('* ', '') }));
   };
   return eventually(async () => {
     const servers = await ask();
-    return servers.every(({ check }) => check !== 'INI') && servers;
+    return servers.every(({ check }) => !check.includes('INI')) && servers;
   }, 'the first checks');
 }

@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 
-import { API_KEY, Log, TOKEN_SECRET, check, run, start, startWith, token } from '../server.js';
+import { Log, TOKEN_SECRET, check, run, start, startWith, token } from '../server.js';
 import { ENCODINGS, connect, sdk, subscribe } from './clients.js';
 
 /** How a block of a language is run: the name of its file, and the command. */
@@ -57,10 +57,16 @@ test('docs/concepts.md has every permission that a namespace or a client can hav
   assert.deepEqual(keys.filter((key) => !page.includes(key)), []);
 });
 
-/** The configuration of a page. */
+const SECRET = 'a-secret-of-the-tests-of-the-documentation';
+const KEY = 'a-key-of-the-tests-of-the-documentation';
+
+/** The configuration of a page, with secrets. */
 function configOf(page) {
   const text = readFileSync(new URL(`../../../docs/${page}`, import.meta.url), 'utf8');
-  return /^```yaml fanwire\.yaml\n(.*?)^```$/ms.exec(text)[1];
+  const [, config] = /^```yaml fanwire\.yaml\n(.*?)^```$/ms.exec(text);
+  const client = `client:\n  token: { hmac_secret_key: ${SECRET} }\n`;
+  const withClient = config.includes('client:\n') ? config.replace('client:\n', client) : config + client;
+  return `${withClient}http_api: { key: ${KEY} }\n`;
 }
 
 test('the configurations of pages on one subject have no mistake', async () => {
@@ -71,12 +77,10 @@ test('the configurations of pages on one subject have no mistake', async () => {
 });
 
 test('docs/typing-receipts.md: who types is known, not kept and limited; receipts and counts reach a user', async (t) => {
-  const place = `http_api: { key: ${API_KEY} }\n`;
-  const secret = `  token: { hmac_secret_key: ${TOKEN_SECRET} }\n`;
-  const server = await startWith(place + configOf('typing-receipts.md').replace('client:\n', `client:\n${secret}`), API_KEY);
+  const server = await startWith(configOf('typing-receipts.md'), KEY);
   t.after(() => server.stop());
   const user = async (sub) => {
-    const client = sdk(t, server, ENCODINGS[0], { token: token({ sub }) });
+    const client = sdk(t, server, ENCODINGS[0], { token: token({ sub }, { secret: SECRET }) });
     const personal = new Log(client, 'publication');
     await connect(client);
     return { client, personal, typing: await subscribe(client, 'typing:board'), receipts: await subscribe(client, 'receipts:board') };

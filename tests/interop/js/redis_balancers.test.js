@@ -14,7 +14,7 @@ import WebSocket from 'ws';
 import { inCharge } from '../children.js';
 import { startHaproxy, withoutHaproxy } from '../haproxy.js';
 import { startNginxWith, withoutNginx } from '../nginx.js';
-import { startRedis } from '../redis.js';
+import { freePort, startRedis } from '../redis.js';
 import { API_KEY, Log, PATIENCE_MS, eventually, start, token, within } from '../server.js';
 import { ENCODINGS, connect, sdk, subscribe } from './clients.js';
 
@@ -66,7 +66,7 @@ for (const [name, missing, startBalancer] of [
 }
 
 for (const [what, settings] of [
-  ['with a port of their own for health and API', { http_server: { internal_port: '0' }, health: { enabled: true } }],
+  ['with a port of their own for health and API', { http_server: { internal_port: String(await freePort()) }, health: { enabled: true } }],
   ['without health', {}],
   ['with health', { health: { enabled: true } }],
 ]) {
