@@ -359,9 +359,9 @@ const CONFIG = JSON.stringify({ http_api: { key: KEY }, client: { token: { hmac_
 /** How public compose files and charts start Centrifugo: command line, variables, config.json of the folder; a path that answers 200. */
 const STARTS = [
   { words: ['centrifugo', '-c', 'config.json'], config: CONFIG, path: '/health' },
-  { words: ['centrifugo', '--config=/centrifugo/config.json', '--port=8000'], config: CONFIG, path: '/health' },
+  { words: ['centrifugo', '--config=/centrifugo/config.json'], config: CONFIG, path: '/health' },
   { words: ['centrifugo'], config: CONFIG, path: '/health' },
-  { words: ['sh', '-c', 'centrifugo genconfig && centrifugo --health'], path: '/health' },
+  { words: ['sh', '-c', 'centrifugo genconfig && centrifugo'], path: '/health' },
   { words: ['centrifugo', '--health'], path: '/health' },
   { words: ['centrifugo', '--health.enabled'], path: '/health' },
   { words: ['centrifugo'], variables: { CENTRIFUGO_HTTP_API_KEY: KEY, CENTRIFUGO_HEALTH_ENABLED: 'true' }, path: '/health' },
