@@ -443,7 +443,12 @@ fn health_asks_where_the_configuration_says() {
     let (_, port) = server.address.rsplit_once(':').expect("a port");
     for (name, address) in [
         ("all", format!("address: 0.0.0.0, port: {port}")),
-        ("internal", format!("address: 127.0.0.9, port: 1, internal_port: {port}, internal_address: 127.0.0.1")),
+        (
+            "internal",
+            format!(
+                "address: 127.0.0.9, port: 1, internal_port: {port}, internal_address: 127.0.0.1"
+            ),
+        ),
     ] {
         let text = format!("health: {{enabled: true}}\nhttp_server: {{{address}}}\n");
         let config = file(&format!("health-{name}.yaml"), &text);
@@ -459,7 +464,11 @@ fn where_no_program_gets_an_answer_a_live_server_is_one_that_accepts_connections
     let (_, port) = server.address.rsplit_once(':').expect("a port");
     let configs = [
         ("off", "health: {enabled: false}", ""),
-        ("mtls", "health: {enabled: true}", "tls: {enabled: true, cert_pem: a, key_pem: b, client_ca_pem: c}"),
+        (
+            "mtls",
+            "health: {enabled: true}",
+            "tls: {enabled: true, cert_pem: a, key_pem: b, client_ca_pem: c}",
+        ),
         ("proxy", "health: {enabled: true}", "proxy_protocol: true, trusted_proxies: [127.0.0.1]"),
     ];
     let configs = configs.map(|(name, health, http)| {
