@@ -171,6 +171,10 @@ imagePullSecrets: [{name: registry}]
 			t.Fatalf("the monitor finds no service: %s is %q", key, internal.Labels[key])
 		}
 	}
+	filter := find[*gateway.HTTPRoute](t, objects, "HTTPRoute/prod-fanwire").Spec.Rules[0].Filters[0]
+	if filter.RequestHeaderModifier.Remove[0] != "Forwarded" {
+		t.Fatal("a client could hide its address")
+	}
 	if find[*core.Service](t, objects, "Service/prod-fanwire").Labels["fanwire.io/port"] != "" {
 		t.Fatal("the port of clients would be scraped")
 	}
