@@ -148,11 +148,15 @@ const ADDRESS: Remedies = &[
         "nothing: it sends X-Forwarded-For; behind another proxy, servers { trusted_proxies … }",
     ),
     ("Fanwire", "http_server.trusted_proxies: [ADDRESS_OF_THE_PROXY]"),
+    FORWARDED,
 ];
 const FORGED: Remedies = &[
     ("nginx", "proxy_set_header X-Forwarded-For $remote_addr;"),
     ("HAProxy", "http-request del-header X-Forwarded-For, then option forwardfor"),
     ("Fanwire", "http_server.trusted_proxies: only addresses of proxies, never of clients"),
+    FORWARDED,
 ];
+/// With both headers neither counts, and a client could hide its address by sending the one that the proxy does not write.
+const FORWARDED: (&str, &str) = ("every proxy", "remove the header Forwarded of the client");
 const CLOCK: Remedies =
     &[("both machines", "timedatectl set-ntp true  # tokens are refused before nbf and after exp")];
