@@ -154,20 +154,20 @@ impl Figures {
         match compression {
             Compression::Context => {
                 let mut reasons = vec![format!(
-                    "Messages resemble those before them: {one} B a delivery in context, where a standalone \
-                     frame has {standalone} B and a raw one {raw} B."
+                    "Messages resemble the ones before them: a delivery in context has {one} B, a standalone \
+                     frame {standalone} B, and a raw one {raw} B."
                 )];
                 if channels > 1 {
                     reasons.push(format!(
-                        "That is for clients with this channel alone. With {channels} channels interleaved \
-                         a delivery has {many} B, and the savings below are for these."
+                        "These figures are for clients with this channel alone. Where messages of {channels} channels \
+                         alternate, a delivery has {many} B; the savings below are calculated with that."
                     ));
                 }
                 reasons
             }
             Compression::Standalone => vec![
                 format!(
-                    "A standalone frame has {standalone} B, a raw one {raw} B; it is compressed once for all."
+                    "A standalone frame has {standalone} B, a raw one {raw} B. It is compressed once for all receivers."
                 ),
                 format!(
                     "Context would save {} of that ({} B), which is not worth the memory of a history.",
@@ -239,8 +239,8 @@ fn caveats(report: &Measurement, compression: Compression) -> Vec<String> {
     if compression == Compression::Context {
         caveats.push(
             "A publisher who sees the lengths of frames can test guesses at other messages of the channel. Where \
-             publishers may not read the channel, choose standalone; without the option the server does so by \
-             itself."
+             publishers may not read the channel, choose standalone; where the option is absent the server \
+             chooses it."
                 .to_owned(),
         );
     }
@@ -256,7 +256,7 @@ fn caveats(report: &Measurement, compression: Compression) -> Vec<String> {
     }
     if lengths.len() < MESSAGES_GOOD {
         caveats.push(format!(
-            "{} messages are few; {} or more show better what context is worth.",
+            "{} messages are few: the result is more reliable with {} or more.",
             lengths.len(),
             MESSAGES_GOOD,
         ));

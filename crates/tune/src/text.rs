@@ -93,8 +93,8 @@ pub(crate) fn footnote(report: &Measurement) -> String {
     let again = report.rows.iter().filter_map(|row| row.micros?.again);
     let again = again.fold(0.0, f64::max);
     let mut note =
-        "µs: one core of this machine, of each message the fastest of two or three passes; compressing is done once for all \
-         receivers, but once for each with a compressor per connection."
+        "µs: time on one core of this machine; each message counts with the fastest of two or three passes. A message is \
+         compressed once for all receivers, but with a compressor per connection once for each receiver."
             .to_owned();
     let _ = write!(
         note,
@@ -107,8 +107,8 @@ pub(crate) fn footnote(report: &Measurement) -> String {
     if again > 0.0 {
         let _ = write!(
             note,
-            " Interleaved, clients at another position in the stream need a frame of their own, which takes \
-             up to {} µs more.",
+            " Where channels alternate, clients at another position in the stream need a frame of their own, which \
+             takes up to {} µs more.",
             figure::micros(again)
         );
     }

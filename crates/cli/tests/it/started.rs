@@ -263,9 +263,10 @@ fn image_command() -> Vec<String> {
     of_image("CMD ")
 }
 
-/// The words of an instruction of the image, which has the exec form.
+/// The words of an instruction of the last stage, which is what is built by default; it has the exec form.
 fn of_image(key: &str) -> Vec<String> {
-    let image = text("Dockerfile");
+    let stages = text("Dockerfile");
+    let (_, image) = stages.rsplit_once("\nFROM ").expect("stages");
     let row = image.lines().find_map(|line| line.strip_prefix(key));
     texts(&serde_json::from_str(row.expect(key)).expect("the exec form"))
 }
