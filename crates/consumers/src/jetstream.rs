@@ -3,12 +3,13 @@
 //! Uses async-nats, which reconnects by itself. Never: makes a stream.
 //! Changed here: the settings of the durable consumer, what gives it up. How messages are read is in `message`.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use async_nats::jetstream::consumer::pull::{Config, Stream};
 use async_nats::jetstream::consumer::{AckPolicy, Consumer, DeliverPolicy};
 use async_nats::jetstream::{self, AckKind};
-use async_nats::{Client, ConnectOptions};
+use async_nats::{Client, ConnectOptions, Event};
 use fanwire_config::JetStreamOptions;
 use fanwire_tls::Tls;
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -39,7 +40,14 @@ pub(crate) async fn open(
     let mut connect = ConnectOptions::new()
         .name(format!("fanwire {name}"))
         .connection_timeout(CONNECT_TIMEOUT)
-        .max_reconnects(None);
+        .max_reconnects(None)
+        .event_callback({
+            let consumer = Arc::<str>::from(name);
+            move |event| {
+                log(&consumer, &event);
+                std::future::ready(())
+            }
+        });
     if !options.credentials_file.is_empty() {
         let file = connect.credentials_file(&options.credentials_file).await;
         connect = file.map_err(|error| OpenError::new("credentials_file", error))?;
@@ -56,6 +64,17 @@ pub(crate) async fn open(
         JetStreamLane { client, options: options.clone(), messages: None, batch: Vec::new() };
     lane.messages = Some(lane.subscribe().await?);
     Ok(vec![lane])
+}
+
+/// Says when NATS is lost, and when it is back.
+fn log(consumer: &str, event: &Event) {
+    match event {
+        Event::Connected => tracing::info!(consumer, "connected to NATS"),
+        Event::Disconnected => {
+            tracing::warn!(consumer, "the connection to NATS is lost, connecting again");
+        }
+        _ => {}
+    }
 }
 
 impl JetStreamLane {

@@ -232,3 +232,57 @@ async fn connections_use_tls_and_check_the_certificate() {
     let error = try_start(&options, &api(), "node_1").await.expect_err("there is no stream");
     assert!(error.to_string().contains("stream"), "{error}");
 }
+
+/// Log lines that say something of NATS, of all tests of this process.
+static LINES: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
+
+/// Keeps the fields of each event.
+struct Log;
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut line = event.metadata().target().to_owned();
+        event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+            line.push_str(&format!(" {field}={value:?}"));
+        });
+        LINES.lock().expect("no panic inside").push(line);
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_names_the_consumer_whose_server_is_lost_and_is_back() {
+    // Another test may have set one, which would be this one.
+    let _ = tracing::subscriber::set_global_default(Log);
+    let mut server = QueueServer::nats();
+    connect(&server).await;
+    let api = api();
+    let _consumers = start(&consumer(&server), &api).await;
+    let says = async |text: &str| {
+        let lines = LINES.lock().expect("no panic inside");
+        lines.iter().any(|line| {
+            let is_ours = line.starts_with("fanwire_consumers::jetstream ");
+            is_ours && line.contains("consumer=\"the_queue\"") && line.contains(text)
+        })
+    };
+    server.crash();
+    until("the line of a loss", async || says("the connection to NATS is lost").await).await;
+    LINES.lock().expect("no panic inside").clear();
+    server.restart();
+    until("the line of a return", async || says("connected to NATS").await).await;
+}
