@@ -1,5 +1,5 @@
 //! Blocked users, revoked tokens, and users whose older tokens are invalid: one table of a node, for all of its shards.
-//! In: changes of the server API, Unix time → out: whether a user or a token is refused now.
+//! In: changes of the server API, Unix time → out: whether a user or a token is refused now; entries that a shared list has lost.
 //! Uses: hashes with a random key in place of texts, a lock for each stripe. Never: a clock, sessions, other nodes.
 //! Change here: what an entry says, and how long it stays. `node/revocations.rs` tells shards and other nodes of changes.
 
@@ -9,14 +9,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use hashbrown::HashMap;
 use parking_lot::RwLock;
 
-/// The table. An entry takes 38 to 75 bytes, whatever the length of its texts. A check of an empty table is one atomic load.
+/// The table. An entry takes 47 to 94 bytes, whatever the length of its texts. A check of an empty table is one atomic load.
 ///
-/// It may be a copy of a list that all nodes share, which is read in loads.
+/// It may be a copy of a list that all nodes share, which is read in loads. Then entries have their origin as well, the change that
+/// made them, so that this node can make it again when the list has lost it.
 #[derive(Debug)]
-pub struct RevocationTable {
+pub struct RevocationTable<T> {
     /// Random keys, so that no client can choose texts with equal hashes.
     hashers: [RandomState; 2],
-    stripes: Box<[RwLock<HashMap<SubjectHash, RevocationEntry>>]>,
+    stripes: Box<[RevocationStripe<T>]>,
     entries: AtomicUsize,
     entries_max: usize,
     /// Entries of each kind, in the order of [`TABLES`].
@@ -42,6 +43,9 @@ pub enum Subject<'a> {
 /// A hash of a subject, in the table in place of its texts.
 type SubjectHash = [u32; 4];
 
+/// The entries of a part of all subjects.
+type RevocationStripe<T> = RwLock<HashMap<SubjectHash, RevocationEntry<T>>>;
+
 /// The identity of a token, for as long as the rights that it granted last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenId {
@@ -58,8 +62,8 @@ impl TokenId {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct RevocationEntry {
+#[derive(Debug)]
+struct RevocationEntry<T> {
     /// The Unix second at which it ends, or `NEVER`.
     end: u32,
     /// Tokens that were issued earlier are invalid; 0 in other entries.
@@ -68,19 +72,20 @@ struct RevocationEntry {
     load: u32,
     /// An index in [`TABLES`].
     table: u8,
+    origin: Option<Box<T>>,
 }
 
 /// The table has as many entries as it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableFull;
 
-impl Default for RevocationTable {
+impl<T> Default for RevocationTable<T> {
     fn default() -> Self {
         Self::with_limit(ENTRIES_MAX)
     }
 }
 
-impl RevocationTable {
+impl<T> RevocationTable<T> {
     fn with_limit(entries_max: usize) -> Self {
         Self {
             hashers: [RandomState::new(), RandomState::new()],
@@ -104,15 +109,17 @@ impl RevocationTable {
         subject: Subject<'_>,
         issued_before: u64,
         expire_at: u64,
+        origin: Option<Box<T>>,
     ) -> Result<bool, TableFull> {
         let end = if expire_at == 0 { NEVER } else { seconds(expire_at) };
         let (load, table) = (self.load.load(Relaxed), subject.table());
-        let entry = RevocationEntry { end, issued_before: seconds(issued_before), load, table };
+        let issued_before = seconds(issued_before);
+        let entry = RevocationEntry { end, issued_before, load, table, origin };
         let hash = self.hash(subject);
         let mut stripe = self.stripe(&hash).write();
         if let Some(old) = stripe.get_mut(&hash) {
             let old = std::mem::replace(old, entry);
-            return Ok((old.end, old.issued_before) != (entry.end, entry.issued_before));
+            return Ok((old.end, old.issued_before) != (end, issued_before));
         }
         if self.entries.fetch_add(1, Relaxed) >= self.entries_max {
             self.entries.fetch_sub(1, Relaxed);
@@ -160,6 +167,23 @@ impl RevocationTable {
         self.is_incomplete.store(false, Relaxed);
     }
 
+    /// The origins of at most `max` entries that the list has lost and that have not ended at a Unix second. Begins at any stripe, so
+    /// that several nodes rarely return the same ones. An entry that is inserted again is not lost any more.
+    pub fn lost(&self, unix: u64, max: usize) -> Vec<T>
+    where
+        T: Clone,
+    {
+        let first = RandomState::new().hash_one(unix) as usize;
+        let mut lost = Vec::new();
+        for stripe in (0..STRIPES).map(|step| &self.stripes[first.wrapping_add(step) % STRIPES]) {
+            let stripe = stripe.read();
+            let of_stripe = stripe.values().filter(|it| it.load == KEPT && !it.has_ended(unix));
+            let origins = of_stripe.filter_map(|entry| entry.origin.as_deref());
+            lost.extend(origins.take(max - lost.len()).cloned());
+        }
+        lost
+    }
+
     /// Whether the table has been loaded, so that its checks say the truth.
     pub fn is_complete(&self) -> bool {
         !self.is_incomplete.load(Relaxed)
@@ -172,7 +196,7 @@ impl RevocationTable {
 
     /// Whether a user is blocked at a Unix second.
     pub fn blocks(&self, user: &str, unix: u64) -> bool {
-        !self.is_empty() && self.entry(&self.hash(Subject::User(user)), unix).is_some()
+        !self.is_empty() && self.issued_before(Subject::User(user), unix).is_some()
     }
 
     /// Whether a token of a user is revoked or invalid at a Unix second. `channel` is that of a subscription token.
@@ -180,12 +204,11 @@ impl RevocationTable {
         if self.is_empty() {
             return false;
         }
-        let entry = |subject| self.entry(&self.hash(subject), unix);
         let is_too_old = |channel| {
-            let entry = entry(Subject::TokensOf(user, channel));
-            entry.is_some_and(|entry| token.issued_at < entry.issued_before)
+            let issued_before = self.issued_before(Subject::TokensOf(user, channel), unix);
+            issued_before.is_some_and(|issued_before| token.issued_at < issued_before)
         };
-        !token.uid.is_empty() && entry(Subject::Token(&token.uid)).is_some()
+        !token.uid.is_empty() && self.issued_before(Subject::Token(&token.uid), unix).is_some()
             || is_too_old(None)
             || channel.is_some() && is_too_old(channel)
     }
@@ -211,7 +234,7 @@ impl RevocationTable {
         }
     }
 
-    fn count_removed(&self, entry: &RevocationEntry) {
+    fn count_removed(&self, entry: &RevocationEntry<T>) {
         self.entries.fetch_sub(1, Relaxed);
         self.counts[usize::from(entry.table)].fetch_sub(1, Relaxed);
     }
@@ -220,10 +243,12 @@ impl RevocationTable {
         self.entries.load(Relaxed) == 0
     }
 
-    /// The entry of a subject, unless it has ended.
-    fn entry(&self, hash: &SubjectHash, unix: u64) -> Option<RevocationEntry> {
-        let entry = self.stripe(hash).read().get(hash).copied();
-        entry.filter(|entry| !entry.has_ended(unix))
+    /// The time in the entry of a subject; `None` without an entry, or when it has ended.
+    fn issued_before(&self, subject: Subject<'_>, unix: u64) -> Option<u32> {
+        let hash = self.hash(subject);
+        let stripe = self.stripe(&hash).read();
+        let entry = stripe.get(&hash).filter(|entry| !entry.has_ended(unix));
+        entry.map(|entry| entry.issued_before)
     }
 
     fn hash(&self, subject: Subject<'_>) -> SubjectHash {
@@ -231,7 +256,7 @@ impl RevocationTable {
         [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32]
     }
 
-    fn stripe(&self, hash: &SubjectHash) -> &RwLock<HashMap<SubjectHash, RevocationEntry>> {
+    fn stripe(&self, hash: &SubjectHash) -> &RevocationStripe<T> {
         &self.stripes[hash[0] as usize % STRIPES]
     }
 }
@@ -247,7 +272,7 @@ impl Subject<'_> {
     }
 }
 
-impl RevocationEntry {
+impl<T> RevocationEntry<T> {
     fn has_ended(&self, unix: u64) -> bool {
         self.end != NEVER && u64::from(self.end) <= unix
     }

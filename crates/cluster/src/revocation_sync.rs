@@ -136,10 +136,8 @@ impl RevocationSync {
         let Some(known) = self.known.filter(|_| self.reading.is_none() && !self.has_failed) else {
             return self.has_failed;
         };
-        let is_ahead = |other: &Position| {
-            other.epoch != Epoch::NONE
-                && (other.epoch != known.epoch || other.offset > known.offset)
-        };
+        // One that has read an empty list shows that the list has lost its entries.
+        let is_ahead = |other: &Position| other.epoch != known.epoch || other.offset > known.offset;
         let ahead = others.filter(is_ahead).max_by_key(|other| other.offset);
         let was_ahead = std::mem::replace(&mut self.ahead, ahead);
         let is_due = ahead.is_some() && ahead == was_ahead && ahead != self.read_for;

@@ -34,6 +34,14 @@ fn revoke(node: &Node, kind: RevocationKind, subject: &str) -> Result<(), ErrorC
     begin(node, kind, subject).wait()
 }
 
+/// Revokes as soon as the connection is there.
+fn until_back(node: &Node, kind: RevocationKind, subject: &str) {
+    let by = Instant::now() + WAIT_MAX;
+    while revoke(node, kind, subject).is_err() {
+        assert!(Instant::now() < by, "it is back");
+    }
+}
+
 /// Entries of the tables `blocked`, `revoked`, `invalidated`.
 fn counts(node: &Node) -> [u64; 3] {
     let counts: Vec<u64> = node.revocations().counts().map(|(_, count)| count).collect();
@@ -203,19 +211,42 @@ fn a_redis_that_was_away_or_has_lost_its_data() {
     server.restart(); // without persistence
     wait_until(&[&late], "the list is read", |node| node.revocations().are_known());
     assert_eq!(counts(&late.node), [0; 3]);
-    // The others keep what they know, and follow new changes.
-    let until_back = |node: &Node, kind, subject| {
-        let by = Instant::now() + WAIT_MAX;
-        while revoke(node, kind, subject).is_err() {
-            assert!(Instant::now() < by, "it is back");
-        }
-    };
+    // The others keep what they know, store it again, and follow new changes.
     until_back(&old[1].node, RevocationKind::BlockUser, "eve");
-    wait_until(&[&late], "a new block", |node| counts(node) == [1, 0, 0]);
-    wait_until(&[&old[1]], "a new block", |node| counts(node) == [2, 0, 0]);
-    wait_until(&[&old[0]], "a new block", |node| counts(node) == [3, 0, 0]);
+    wait_until(&[&old[0], &old[1], &late], "stored again", |node| counts(node) == [3, 0, 0]);
+    assert!(late.notices.try_iter().any(|notice| matches!(notice, Notice::Disconnect { .. })));
     server.ask("FLUSHALL");
     until_back(&late.node, RevocationKind::RevokeToken, "7");
-    wait_until(&[&late], "kept", |node| counts(node) == [1, 1, 0]);
-    wait_until(&[&old[0]], "kept", |node| counts(node) == [3, 1, 0]);
+    wait_until(&[&old[0], &old[1], &late], "stored again", |node| counts(node) == [3, 1, 0]);
+    // A node that reads the empty list shows the others that it is empty.
+    server.ask("FLUSHALL");
+    let last = loaded(server.options());
+    let all = [&old[0], &old[1], &late, &last];
+    wait_until(&all, "stored again", |node| counts(node) == [3, 1, 0]);
+    drop((old, late, last));
+    assert_eq!(counts(&loaded(server.options()).node), [3, 1, 0]);
+}
+
+#[test]
+fn many_entries_that_redis_has_lost_are_stored_again_with_their_ends() {
+    let server = RedisServer::start(&[]);
+    let members = [loaded(server.options()), loaded(server.options())];
+    let revoke_until = |number: u64| {
+        let expire_at = 4_000_000_000 + number;
+        let change = RevocationChange { expire_at, ..change(&format!("token {number}")) };
+        let now = (Instant::now(), members[0].node.unix(Instant::now()));
+        members[0].node.revocations().revoke(RevocationKind::RevokeToken, change, now)
+    };
+    let answers: Vec<_> = (0..5_000).map(|number| revoke_until(number).expect("room")).collect();
+    assert!(answers.into_iter().all(|answer| answer.wait() == Ok(())));
+    let all = [&members[0], &members[1]];
+    wait_until(&all, "revoked", |node| counts(node) == [0, 5_000, 0]);
+    let ends = || server.ask("ZRANGE fanwire.{revocations}.revoked 0 -1 WITHSCORES");
+    let before = ends();
+    server.ask("FLUSHALL");
+    until_back(&members[1].node, RevocationKind::BlockUser, "ada");
+    let is_stored = |_: &Node| server.ask("ZCARD fanwire.{revocations}.revoked").trim() == ":5000";
+    wait_until(&all, "stored again", is_stored);
+    assert_eq!(ends(), before);
+    wait_until(&all, "known", |node| counts(node) == [1, 5_000, 0]);
 }

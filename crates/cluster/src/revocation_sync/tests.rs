@@ -137,4 +137,7 @@ fn the_list_is_read_once_for_a_node_that_stays_ahead() {
     assert!(!is_due(&[at(7, OLD)]), "the list was read for it");
     assert!(!is_due(&[at(1, NEW)]));
     assert!(is_due(&[at(1, NEW)]));
+    assert!(!is_due(&[at(0, "")]));
+    assert!(is_due(&[at(0, "")]), "the list has lost its entries");
+    assert!(!is_due(&[at(0, "")]));
 }

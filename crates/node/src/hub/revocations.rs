@@ -69,8 +69,8 @@ enum Revoked {
     Subscriptions(Vec<Arc<str>>),
 }
 
-fn revoked(
-    table: &RevocationTable,
+fn revoked<T>(
+    table: &RevocationTable<T>,
     session_table: &SessionTable,
     key: ConnectionKey,
     unix: u64,

@@ -1,5 +1,6 @@
 //! Blocks and revocations of the server API: changes of the table on every node, and their effect on connections.
-//! In: users, token ids, times; the list that all nodes share → out: table entries, notices in every inbox, changes to store.
+//! In: users, token ids, times; the list that all nodes share → out: table entries, notices in every inbox, changes to store, and
+//! those that the store has lost.
 //! Uses: the table, `router`, the store. Never: clocks, sessions; `hub/revocations.rs` compares them with the table.
 //! Change here: checks before a change, and the order: first the table, then the shards, then the store.
 
@@ -24,8 +25,10 @@ use crate::notice::Notice;
 
 /// Blocks and revocations of a node: its table, and the list that all nodes share.
 pub struct Revocations {
-    table: RevocationTable,
+    table: RevocationTable<RevocationChange>,
     shared: OnceLock<SharedRevocations>,
+    /// The list has lost entries that the table has.
+    has_lost_entries: AtomicBool,
     /// A change of another node did not fit into the table; logged by the next tick.
     has_full_table: AtomicBool,
     /// Logs once that a restart forgets the table.
@@ -57,6 +60,7 @@ impl Revocations {
         Self {
             table: RevocationTable::default(),
             shared: OnceLock::new(),
+            has_lost_entries: AtomicBool::new(false),
             has_full_table: AtomicBool::new(false),
             forgets: Once::new(),
             router,
@@ -84,6 +88,11 @@ impl Revocations {
             }
         }));
         self.read_list();
+    }
+
+    /// Whether a restart of this node forgets blocks and revocations.
+    pub fn are_forgotten(&self) -> bool {
+        self.shared.get().is_none()
     }
 
     /// Whether blocks and revocations are known. Before that no client can connect.
@@ -176,7 +185,8 @@ impl Revocations {
             self.table.remove(subject);
             return Ok(true);
         }
-        self.table.insert(subject, *issued_before, *expire_at)
+        let origin = self.shared.get().map(|_| Box::new(change.clone()));
+        self.table.insert(subject, *issued_before, *expire_at, origin)
     }
 
     fn receive(&self, event: RevocationEvent) {
@@ -252,9 +262,9 @@ impl Revocations {
                     self.router.send_to_all_shards(&notice);
                 }
                 if has_lost_entries {
+                    self.has_lost_entries.store(true, Relaxed);
                     tracing::warn!(
-                        "Redis has lost blocks and revocations: this node keeps those that it knows until it ends, and nodes \
-                         that start later do not have them; call the methods again"
+                        "Redis has lost blocks and revocations: this node stores those that it knows again"
                     );
                 }
             }
@@ -276,6 +286,19 @@ impl Revocations {
         if is_due {
             self.read_list();
         }
+        if self.has_lost_entries.load(Relaxed) {
+            self.restore(shared, now, unix);
+        }
+    }
+
+    /// Stores entries again that the list has lost, some at a time. Each of them is lost until it comes back as a change, whichever
+    /// node stored it; so what fails is tried again.
+    fn restore(&self, shared: &SharedRevocations, now: Instant, unix: u64) {
+        let lost = self.table.lost(unix, RESTORED_AT_ONCE);
+        self.has_lost_entries.store(!lost.is_empty(), Relaxed);
+        for change in lost {
+            shared.store.change(&change, now).then(drop);
+        }
     }
 
     /// The position up to which this node has the list of all nodes.
@@ -285,7 +308,7 @@ impl Revocations {
     }
 
     /// Blocked users and revoked tokens.
-    pub(crate) fn table(&self) -> &RevocationTable {
+    pub(crate) fn table(&self) -> &RevocationTable<RevocationChange> {
         &self.table
     }
 }
@@ -302,3 +325,6 @@ impl SharedRevocations {
         });
     }
 }
+
+/// Entries that a node stores again in a second. Redis needs some 40 ms for them.
+const RESTORED_AT_ONCE: usize = 2_000;

@@ -214,13 +214,30 @@ fn missed_changes_have_their_effect_when_the_list_is_read_again() {
 }
 
 #[test]
-fn a_node_keeps_what_the_list_has_lost() {
+fn a_node_stores_again_what_the_list_has_lost() {
     let list = Arc::new(List::default());
     let mut old = node(&list);
     assert_eq!(revoke(&old, RevocationKind::BlockUser, "ada"), Ok(()));
+    assert_eq!(revoke(&old, RevocationKind::RevokeToken, "2"), Ok(()));
     list.lose_entries();
     let mut new = node(&list);
-    assert_eq!([&mut old, &mut new].map(|world| refusal(world, ADA)), [Some(3507), None]);
+    connected(&mut new, "ada", ADA);
+    assert_eq!([ADA, BOB].map(|claims| refusal(&mut old, claims)), [Some(3507), Some(109)]);
+    let wait = |old: &mut World| {
+        old.wait(Duration::from_secs(1));
+        old.node.tick(old.now);
+    };
+    list.is_away.store(true, Relaxed);
+    wait(&mut old);
+    connected(&mut new, "bob", BOB);
+    list.is_away.store(false, Relaxed);
+    wait(&mut old);
+    new.settle();
+    new.play("ada x 3507 permission denied\n bob x 3005 connection expired");
+    for world in [&mut old, &mut new, &mut node(&list)] {
+        assert_eq!([ADA, BOB].map(|claims| refusal(world, claims)), [Some(3507), Some(109)]);
+    }
     assert_eq!(revoke(&new, RevocationKind::UnblockUser, "ada"), Ok(()));
-    assert_eq!(refusal(&mut old, ADA), None, "but no longer than the API says");
+    wait(&mut old);
+    assert_eq!([&mut old, &mut new].map(|world| refusal(world, ADA)), [None; 2]);
 }
