@@ -56,7 +56,8 @@ pub use method::presence_stats::{PresenceStatsRequest, PresenceStatsResult};
 pub use method::publish::{PublishRequest, PublishResult};
 pub use method::refresh::RefreshRequest;
 pub use method::revocations::{
-    BlockUserRequest, InvalidateUserTokensRequest, RevokeTokenRequest, UnblockUserRequest,
+    BlockUserRequest, InvalidateUserTokensRequest, RevocationResult, RevokeTokenRequest,
+    UnblockUserRequest,
 };
 pub use method::rpc::{RpcRequest, RpcResult};
 pub use method::set_view::SetViewRequest;

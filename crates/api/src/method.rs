@@ -65,7 +65,8 @@ use publication_report::{PublicationReportRequest, PublicationReportResult};
 use publish::{PublishRequest, PublishResult};
 use refresh::RefreshRequest;
 use revocations::{
-    BlockUserRequest, InvalidateUserTokensRequest, RevokeTokenRequest, UnblockUserRequest,
+    BlockUserRequest, InvalidateUserTokensRequest, RevocationResult, RevokeTokenRequest,
+    UnblockUserRequest,
 };
 use rpc::{RpcRequest, RpcResult};
 use set_view::SetViewRequest;
@@ -215,13 +216,13 @@ methods! {
             "Returns when users were active, and who is online.";
         DeleteUserStatus = delete_user_status(DeleteUserStatusRequest) -> Empty,
             "Forgets the status of users.";
-        BlockUser = block_user(BlockUserRequest) -> Empty,
+        BlockUser = block_user(BlockUserRequest) -> RevocationResult,
             "Closes the connections of a user, and refuses new ones.";
         UnblockUser = unblock_user(UnblockUserRequest) -> Empty,
             "Lets a blocked user connect again.";
-        RevokeToken = revoke_token(RevokeTokenRequest) -> Empty,
+        RevokeToken = revoke_token(RevokeTokenRequest) -> RevocationResult,
             "Makes one token invalid, and ends what it granted.";
-        InvalidateUserTokens = invalidate_user_tokens(InvalidateUserTokensRequest) -> Empty,
+        InvalidateUserTokens = invalidate_user_tokens(InvalidateUserTokensRequest) -> RevocationResult,
             "Makes the tokens of a user invalid that were issued before a time.";
         SetView = set_view(SetViewRequest) -> Empty,
             "Sets what a client sees of a channel with places.";

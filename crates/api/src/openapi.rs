@@ -191,7 +191,7 @@ const PLAIN_TEXT: [(u16, &str); 5] = [
         "The body is not JSON or incomplete, or a field has a wrong type; the text names the field and the position.",
     ),
     (401, "The key is missing or wrong."),
-    (408, "The body did not arrive within 30 s; the request was not executed."),
+    (408, "The body did not arrive in time; the request was not executed."),
     (413, "The body is longer than http_api.max_request_body_size."),
     (503, "The server is shutting down, or overloaded for 30 s; the request was not executed."),
 ];

@@ -1,11 +1,11 @@
 //! block_user, unblock_user, revoke_token, invalidate_user_tokens: users and tokens that are refused from now on.
-//! In: a request of each. Out: nothing; connections end with 3507 or 3005, subscriptions with 2501.
+//! In: a request of each. Out: whether a restart forgets it; connections end with 3507 or 3005, subscriptions with 2501.
 //! Uses the node's table of revocations, on every node; a second call for the same subject replaces the first.
 //! The table and its checks live in the node.
 
 use fanwire_node::{RevocationChange, RevocationError, RevocationKind};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::Empty;
 use super::subscribe::unix;
@@ -74,12 +74,23 @@ pub struct InvalidateUserTokensRequest {
     pub channel: String,
 }
 
+/// A change that was made. Empty with Redis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RevocationResult {
+    /// Fanwire only: the change is in the memory of one node, because there is no Redis, and a restart of the node forgets it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub forgotten_at_restart: bool,
+}
+
 impl Api {
     /// Blocks a user on all nodes.
     ///
     /// # Errors
     /// 107 without a user, for an end in the past, and when the table is full; 100 when the other nodes could not be reached.
-    pub async fn block_user(&self, request: BlockUserRequest) -> Result<Empty, ApiError> {
+    pub async fn block_user(
+        &self,
+        request: BlockUserRequest,
+    ) -> Result<RevocationResult, ApiError> {
         let change = change(request.user, request.expire_at, NO_USER);
         self.revoke(Method::BlockUser, RevocationKind::BlockUser, change).await
     }
@@ -90,14 +101,18 @@ impl Api {
     /// 107 without a user; 100 when the other nodes could not be reached.
     pub async fn unblock_user(&self, request: UnblockUserRequest) -> Result<Empty, ApiError> {
         let change = change(request.user, 0, NO_USER);
-        self.revoke(Method::UnblockUser, RevocationKind::UnblockUser, change).await
+        self.revoke(Method::UnblockUser, RevocationKind::UnblockUser, change).await?;
+        Ok(Empty {})
     }
 
     /// Revokes a token on all nodes.
     ///
     /// # Errors
     /// 107 without a uid, for an end in the past, and when the table is full; 100 when the other nodes could not be reached.
-    pub async fn revoke_token(&self, request: RevokeTokenRequest) -> Result<Empty, ApiError> {
+    pub async fn revoke_token(
+        &self,
+        request: RevokeTokenRequest,
+    ) -> Result<RevocationResult, ApiError> {
         let change = change(request.uid, request.expire_at, NO_UID);
         self.revoke(Method::RevokeToken, RevocationKind::RevokeToken, change).await
     }
@@ -109,7 +124,7 @@ impl Api {
     pub async fn invalidate_user_tokens(
         &self,
         request: InvalidateUserTokensRequest,
-    ) -> Result<Empty, ApiError> {
+    ) -> Result<RevocationResult, ApiError> {
         let InvalidateUserTokensRequest { expire_at, user, issued_before, channel } = request;
         let change = change(user, expire_at, NO_USER).map(|change| RevocationChange {
             channel: (!channel.is_empty()).then_some(channel),
@@ -125,14 +140,15 @@ impl Api {
         method: Method,
         kind: RevocationKind,
         change: Result<RevocationChange, ApiError>,
-    ) -> Result<Empty, ApiError> {
+    ) -> Result<RevocationResult, ApiError> {
         self.measure_async(method, async |now| {
             let mut change = change?;
             if kind == RevocationKind::InvalidateTokens && change.issued_before == 0 {
                 change.issued_before = self.node.unix(now);
             }
-            self.node.revocations().revoke(kind, change, (now, self.node.unix(now)))?.await?;
-            Ok(Empty {})
+            let revocations = self.node.revocations();
+            revocations.revoke(kind, change, (now, self.node.unix(now)))?.await?;
+            Ok(RevocationResult { forgotten_at_restart: revocations.are_forgotten() })
         })
         .await
     }

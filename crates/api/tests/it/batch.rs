@@ -44,7 +44,7 @@ async fn a_failing_item_does_not_affect_the_others() {
         (r#"{"publish":null}"#, not_found),
         (r#"{"no_such_method":{"channel":"a"}}"#, not_found),
         (r#"{"push_user":{"user":"42"}}"#, not_found),
-        (r#"{"block_user":{"user":"43"}}"#, r#"{"block_user":{}}"#),
+        (r#"{"block_user":{"user":"43"}}"#, r#"{"block_user":{"forgotten_at_restart":true}}"#),
         (r#"{"batch":{"commands":[]}}"#, not_found),
         (r#"{"publish":{"channel":"","data":{}}}"#, bad_request),
         (r#"{"info":{},"channels":{}}"#, bad_request),

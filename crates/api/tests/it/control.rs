@@ -3,12 +3,19 @@
 //! Uses the test harness with a hub and its in-memory connections.
 //! The selection of connections by a target is tested in the node.
 
+use std::sync::Arc;
+use std::time::Instant;
+
 use fanwire_api::ApiOptions;
+use fanwire_broker::{
+    Answer, RevocationChange, RevocationCursor, RevocationListener, RevocationPage, RevocationStore,
+};
 use fanwire_node::Node;
 
 use crate::harness::{Harness, KEY, node_options, ok};
 
 const DONE: &str = r#"{"result":{}}"#;
+const FORGOTTEN: &str = r#"{"result":{"forgotten_at_restart":true}}"#;
 
 fn harness() -> Harness {
     let mut harness = Harness::new();
@@ -210,28 +217,58 @@ async fn info_counts_connections_users_channels_and_subscriptions() {
 #[tokio::test]
 async fn a_blocked_user_is_disconnected_and_invalid_changes_are_refused() {
     let mut harness = harness();
-    assert_eq!(harness.post("/api/block_user", r#"{"user":"42"}"#).await, ok(DONE));
+    assert_eq!(harness.post("/api/block_user", r#"{"user":"42"}"#).await, ok(FORGOTTEN));
     assert_eq!(harness.messages_of(0), ["close 3507 permission denied"]);
     assert!(harness.messages_of(1).is_empty());
     let bad_request = r#"{"error":{"code":107,"message":"bad request"}}"#;
     for (path, body, expect) in [
-        ("block_user", r#"{"user":"42","expire_at":0}"#, DONE),
-        ("block_user", r#"{"user":"42","expire_at":9999999999}"#, DONE),
+        ("block_user", r#"{"user":"42","expire_at":0}"#, FORGOTTEN),
+        ("block_user", r#"{"user":"42","expire_at":9999999999}"#, FORGOTTEN),
         ("block_user", r#"{"user":"42","expire_at":-1}"#, bad_request),
         ("block_user", r#"{"user":"42","expire_at":1}"#, bad_request),
         ("block_user", r#"{"user":""}"#, bad_request),
         ("unblock_user", r#"{"user":"42"}"#, DONE),
         ("unblock_user", r#"{"user":"no such user"}"#, DONE),
         ("unblock_user", "{}", bad_request),
-        ("revoke_token", r#"{"uid":"7","expire_at":9999999999}"#, DONE),
+        ("revoke_token", r#"{"uid":"7","expire_at":9999999999}"#, FORGOTTEN),
         ("revoke_token", r#"{"uid":"7","expire_at":1}"#, bad_request),
         ("revoke_token", "{}", bad_request),
-        ("invalidate_user_tokens", r#"{"user":"42","issued_before":5,"channel":"a"}"#, DONE),
-        ("invalidate_user_tokens", r#"{"user":"42"}"#, DONE),
+        ("invalidate_user_tokens", r#"{"user":"42","issued_before":5,"channel":"a"}"#, FORGOTTEN),
+        ("invalidate_user_tokens", r#"{"user":"42"}"#, FORGOTTEN),
         ("invalidate_user_tokens", r#"{"user":"42","expire_at":1}"#, bad_request),
         ("invalidate_user_tokens", r#"{"channel":"a"}"#, bad_request),
     ] {
         assert_eq!(harness.post(&format!("/api/{path}"), body).await, ok(expect), "{path} {body}");
+    }
+}
+
+/// Stores nothing, as far as a caller knows.
+struct Stored;
+
+impl RevocationStore for Stored {
+    fn listen(&self, _: RevocationListener) {}
+
+    fn change(&self, _: &RevocationChange, _: Instant) -> Answer<()> {
+        Answer::now(Ok(()))
+    }
+
+    fn page(&self, _: RevocationCursor) -> Answer<RevocationPage> {
+        Answer::now(Ok(RevocationPage::default()))
+    }
+}
+
+#[tokio::test]
+async fn a_block_that_is_stored_has_an_empty_result() {
+    let node = Node::new(node_options()).expect("good options");
+    node.revocations().share(Arc::new(Stored));
+    let harness = Harness::around(node, ApiOptions { key: KEY.into(), ..ApiOptions::default() });
+    for (path, body) in [
+        ("block_user", r#"{"user":"42"}"#),
+        ("unblock_user", r#"{"user":"42"}"#),
+        ("revoke_token", r#"{"uid":"7"}"#),
+        ("invalidate_user_tokens", r#"{"user":"42"}"#),
+    ] {
+        assert_eq!(harness.post(&format!("/api/{path}"), body).await, ok(DONE), "{path}");
     }
 }
 

@@ -14,6 +14,7 @@ async fn check(body: &str, expect: &str) {
 #[tokio::test]
 async fn methods_are_named_in_any_case_or_numbered() {
     let empty = r#"{"result":{}}"#;
+    let forgotten = r#"{"result":{"forgotten_at_restart":true}}"#;
     let not_available = r#"{"error":{"code":108,"message":"not available"}}"#;
     let bad_request = r#"{"error":{"code":107,"message":"bad request"}}"#;
     let not_found = r#"{"error":{"code":104,"message":"not found"}}"#;
@@ -44,10 +45,10 @@ async fn methods_are_named_in_any_case_or_numbered() {
             r#"{"result":{"statuses":[{"user":"43"}]}}"#,
         ),
         (r#"{"method":17,"params":{"users":["43"]}}"#, empty),
-        (r#"{"method":18,"params":{"user":"43"}}"#, empty),
+        (r#"{"method":18,"params":{"user":"43"}}"#, forgotten),
         (r#"{"method":19,"params":{"user":"43"}}"#, empty),
-        (r#"{"method":20,"params":{"uid":"7"}}"#, empty),
-        (r#"{"method":21,"params":{"user":"43"}}"#, empty),
+        (r#"{"method":20,"params":{"uid":"7"}}"#, forgotten),
+        (r#"{"method":21,"params":{"user":"43"}}"#, forgotten),
         (r#"{"method":99}"#, not_found),
         (r#"{"method":null}"#, not_found),
         (r#"{"method":{}}"#, not_found),
