@@ -161,8 +161,6 @@ async fn respond(State(streams): State<Arc<DurableStreams>>, request: Request<Bo
 
 /// How often expired streams are looked for. A request finds them by itself.
 const EXPIRY_INTERVAL: Duration = Duration::from_millis(200);
-/// How long a client may take to send a body.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// First part of names that the protocol keeps for itself.
 const RESERVED: &str = "__ds";
 

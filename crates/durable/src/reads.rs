@@ -21,7 +21,7 @@ use crate::lifetime::StreamLifetime;
 use crate::offset::ReadStart;
 use crate::request::{LiveMode, ReadQuery};
 use crate::response::{HttpRefusal, finish, reply};
-use crate::storage::{StreamBatch, now_ms};
+use crate::storage::{BATCH_BYTES, SSE_BATCH_BYTES, StreamBatch, now_ms};
 use crate::table::StreamEntry;
 use crate::{DurableStreams, offset, request};
 
@@ -32,9 +32,11 @@ impl DurableStreams {
         head: &Parts,
     ) -> Result<Response, HttpRefusal> {
         let query = request::read(head.uri.query().unwrap_or_default())?;
+        let is_sse = query.live == Some(LiveMode::Sse);
+        let bytes_max = if is_sse { SSE_BATCH_BYTES } else { BATCH_BYTES };
         let (entry, batch) = self.with_stream(channel, |entry, state| {
             state.touch(now_ms());
-            Ok((entry.clone(), self.batch(channel, state, query.start)?))
+            Ok((entry.clone(), self.batch(channel, state, query.start, bytes_max)?))
         })?;
         match query.live {
             None => Ok(catch_up(&batch, &query, head)),
@@ -83,7 +85,7 @@ impl DurableStreams {
         let deadline = Instant::now() + self.options.long_poll_timeout;
         let (start, content_type) = (first.next, first.content_type.clone());
         let waited = match first.payloads.is_empty() && !first.is_closed {
-            true => self.wait(&entry, ReadStart::At(start), deadline).await?,
+            true => self.wait(&entry, ReadStart::At(start), deadline, BATCH_BYTES).await?,
             false => Some(first),
         };
         let Some(batch) = waited else {
@@ -114,6 +116,7 @@ impl DurableStreams {
         entry: &Arc<StreamEntry>,
         from: ReadStart,
         deadline: Instant,
+        bytes_max: usize,
     ) -> Result<Option<StreamBatch>, HttpRefusal> {
         let mut is_closing = self.is_closing.subscribe();
         loop {
@@ -125,7 +128,7 @@ impl DurableStreams {
                 if state.is_removed {
                     return Err(HttpRefusal::new(404, "the stream was deleted, or has expired"));
                 }
-                let batch = self.batch(&entry.channel, &mut state, from)?;
+                let batch = self.batch(&entry.channel, &mut state, from, bytes_max)?;
                 if !batch.payloads.is_empty() || batch.is_closed {
                     return Ok(Some(batch));
                 }

@@ -21,7 +21,7 @@ use crate::header::SSE_ENCODING;
 use crate::offset::{self, ReadStart};
 use crate::reads::next_cursor;
 use crate::response::{finish, reply};
-use crate::storage::StreamBatch;
+use crate::storage::{SSE_BATCH_BYTES, StreamBatch};
 use crate::table::StreamEntry;
 
 /// A response that has begun.
@@ -81,7 +81,8 @@ impl SseReader {
             Some(batch) => batch,
             None => {
                 let from = ReadStart::At(self.next);
-                self.streams.wait(&self.entry, from, self.deadline).await.ok()??
+                let waited = self.streams.wait(&self.entry, from, self.deadline, SSE_BATCH_BYTES);
+                waited.await.ok()??
             }
         };
         self.next = batch.next;

@@ -119,7 +119,8 @@ impl DurableStreams {
         Ok(ready(self.node.channels().history(channel, &page, Instant::now()))?.top)
     }
 
-    /// Reads a batch under the stream's lock, so that the content of one request is seen whole or not at all.
+    /// Reads a batch of at most `bytes_max` bytes, or one publication, under the stream's lock, so that the content of one request is
+    /// seen whole or not at all.
     ///
     /// # Errors
     /// 400 for an offset beyond the tail, 410 for one whose content is not kept any more.
@@ -128,6 +129,7 @@ impl DurableStreams {
         channel: &str,
         state: &mut StreamState,
         from: ReadStart,
+        bytes_max: usize,
     ) -> Result<StreamBatch, HttpRefusal> {
         let tail = self.tail(channel)?;
         let beginning = state.start(tail.epoch);
@@ -152,7 +154,7 @@ impl DurableStreams {
                 return Err(gone());
             }
             bytes += publication.data.len();
-            if bytes > BATCH_BYTES && !payloads.is_empty() {
+            if bytes > bytes_max && !payloads.is_empty() {
                 break;
             }
             next.offset = publication.offset;
@@ -245,6 +247,8 @@ fn gone() -> HttpRefusal {
     )
 }
 
-/// Most publications of a batch, and bytes of their payloads unless it is one.
+/// Most publications of a batch.
 const PUBLICATIONS_MAX: usize = 4096;
-const BATCH_BYTES: usize = 1 << 20;
+/// Bytes of a response in one body, and of a piece of one in SSE, which a reader that takes nothing holds.
+pub(crate) const BATCH_BYTES: usize = 1 << 20;
+pub(crate) const SSE_BATCH_BYTES: usize = 64 << 10;

@@ -173,6 +173,48 @@ async fn content_that_the_history_dropped_is_gone() {
 }
 
 #[tokio::test]
+async fn no_host_of_another_machine_gets_into_a_location() {
+    let server = Server::start(|_| {});
+    for (number, (host, expect)) in [
+        ("127.0.0.1:8000", "http://127.0.0.1:8000"),
+        ("localhost", "http://localhost"),
+        ("[::1]:80", "http://[::1]:80"),
+        ("chat.example", ""),
+        ("203.0.113.7:80", ""),
+        ("127.0.0.1.example", ""),
+        ("localhost.example:1", ""),
+        ("", ""),
+        ("a b", ""),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = number.to_string();
+        let created = server.send("PUT", &name, &[JSON, ("host", host)], "[1]").await;
+        assert_eq!(header(&created, "location"), format!("{expect}/v1/stream/{name}"), "{host}");
+    }
+}
+
+#[tokio::test]
+async fn a_reader_of_events_holds_no_more_than_a_piece() {
+    let server = Server::start(|_| {});
+    let values = (0..50).map(|number| format!("\"{number:020000}\""));
+    let values = format!("[{}]", values.collect::<Vec<_>>().join(","));
+    assert_eq!(server.send("PUT", "a", &[JSON], values.clone()).await.status(), 201);
+    let mut body = server.send("GET", "a?offset=-1&live=sse", &[], "").await.into_body();
+    let mut received = String::new();
+    while !received.contains("\"upToDate\":true") {
+        let piece = body.frame().await.expect("not the end").expect("an open stream");
+        let piece = piece.into_data().expect("data");
+        assert!(piece.len() < 70_000, "{} bytes", piece.len());
+        received.push_str(str::from_utf8(&piece).expect("UTF-8"));
+    }
+    let events = received.lines().filter_map(|line| line.strip_prefix("data:["));
+    let events = events.map(|line| line.trim_end_matches(']')).collect::<Vec<_>>();
+    assert_eq!(format!("[{}]", events.join(",")), values, "nothing is missing");
+}
+
+#[tokio::test]
 async fn writes_need_a_key_and_reads_a_key_or_a_token() {
     let server = Server::start(|config| {
         config.durable_streams.insecure = false;

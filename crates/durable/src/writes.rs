@@ -3,24 +3,25 @@
 //! Uses `storage`. A body is read before a lock is taken. Never: rules of streams.
 //! Changed here: headers of these responses. What a request may do is decided in `stream`.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use fanwire_broker::Position;
+use http::StatusCode;
 use http::header::{CONTENT_TYPE, HOST, LOCATION};
 use http::request::Parts;
-use http::{HeaderValue, StatusCode};
+use http::uri::Authority;
 use http_body_util::BodyExt as _;
-use tokio::time::timeout;
 
 use crate::content::ContentKind;
 use crate::header::{NEXT_OFFSET, PRODUCER_EPOCH, PRODUCER_SEQ, STREAM_CLOSED};
 use crate::response::{HttpRefusal, bad_request, finish, reply};
 use crate::storage::now_ms;
 use crate::stream::{AppendDecision, StreamState};
-use crate::{BODY_TIMEOUT, DurableStreams, offset, request};
+use crate::{DurableStreams, offset, request};
 
 impl DurableStreams {
     /// Creates a stream, or finds the same one; then the body is ignored.
@@ -136,43 +137,47 @@ impl DurableStreams {
         Ok(finish(response, Body::empty()))
     }
 
-    /// The absolute URL of a request.
+    /// The URL of a request: absolute on this machine alone. Elsewhere it is relative to the request (RFC 9110 §10.2.2), because
+    /// the client chooses `Host`, and a proxy may have another scheme.
     fn location(&self, head: &Parts) -> String {
-        let of_header = head.headers.get(HOST).and_then(|host: &HeaderValue| host.to_str().ok());
-        let host = of_header.or(head.uri.authority().map(|authority| authority.as_str()));
-        format!("{}://{}{}", self.scheme, host.unwrap_or_default(), head.uri.path())
+        let of_header = head.headers.get(HOST).and_then(|host| host.to_str().ok()?.parse().ok());
+        let host: Option<Authority> = of_header.or_else(|| head.uri.authority().cloned());
+        let is_here = |host: &Authority| {
+            let name = host.host().trim_matches(['[', ']']);
+            name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+        };
+        match host.filter(is_here) {
+            Some(host) => format!("{}://{host}{}", self.scheme, head.uri.path()),
+            None => head.uri.path().to_owned(),
+        }
     }
 
     /// The whole body of a request. The rest of one that is too large is read and dropped up to a limit, so that its sender
     /// reads the response.
     ///
     /// # Errors
-    /// 413, 408, and 400 for an incomplete one.
+    /// 413, and 400 for an incomplete one.
     async fn body(&self, mut body: Body) -> Result<Bytes, HttpRefusal> {
         let bytes_max = self.options.body_bytes_max;
-        let read = async {
-            let (mut whole, mut dropped) = (BytesMut::new(), 0);
-            while let Some(frame) = body.frame().await {
-                let frame = frame.map_err(|_| bad_request("the body is incomplete"))?;
-                let Ok(piece) = frame.into_data() else { continue };
-                if dropped > 0 || whole.len() + piece.len() > bytes_max {
-                    dropped += whole.len() + piece.len();
-                    whole = BytesMut::new();
-                    if dropped > bytes_max.saturating_mul(DROPPED_FACTOR) {
-                        break;
-                    }
-                    continue;
+        let (mut whole, mut dropped) = (BytesMut::new(), 0);
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| bad_request("the body is incomplete"))?;
+            let Ok(piece) = frame.into_data() else { continue };
+            if dropped > 0 || whole.len() + piece.len() > bytes_max {
+                dropped += whole.len() + piece.len();
+                whole = BytesMut::new();
+                if dropped > bytes_max.saturating_mul(DROPPED_FACTOR) {
+                    break;
                 }
-                whole.extend_from_slice(&piece);
+                continue;
             }
-            if dropped > 0 {
-                let text = format!("durable_streams.max_request_body_size is {bytes_max} bytes");
-                return Err(HttpRefusal::new(413, text).with(http::header::CONNECTION, "close"));
-            }
-            Ok(whole.freeze())
-        };
-        let late = || HttpRefusal::new(408, "timed out reading the request");
-        timeout(BODY_TIMEOUT, read).await.map_err(|_| late())?
+            whole.extend_from_slice(&piece);
+        }
+        if dropped > 0 {
+            let text = format!("durable_streams.max_request_body_size is {bytes_max} bytes");
+            return Err(HttpRefusal::new(413, text).with(http::header::CONNECTION, "close"));
+        }
+        Ok(whole.freeze())
     }
 }
 
