@@ -21,6 +21,7 @@ use axum::{
 };
 use fanwire_api::http::HttpApi;
 use fanwire_config::AdminOptions;
+use fanwire_edge::is_own_origin;
 use fanwire_telemetry::LogThrottle;
 use serde_json::json;
 
@@ -60,11 +61,11 @@ pub(super) fn routes(options: &AdminOptions, http_api: HttpApi) -> Router {
         folder,
         log_throttle: LogThrottle::default(),
     };
-    let limit = DefaultBodyLimit::max(BODY_BYTES_MAX);
+    let [form, commands] = [FORM_BYTES_MAX, BODY_BYTES_MAX].map(DefaultBodyLimit::max);
     files
         .route(&format!("{prefix}/admin/init"), get(init))
-        .route(&format!("{prefix}/admin/auth"), post(auth).layer(limit))
-        .route(&format!("{prefix}/admin/api"), post(call).layer(limit))
+        .route(&format!("{prefix}/admin/auth"), post(auth).layer(form))
+        .route(&format!("{prefix}/admin/api"), post(call).layer(commands))
         .with_state(Arc::new(admin))
 }
 
@@ -97,6 +98,9 @@ async fn auth(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     request: Request,
 ) -> Response {
+    if let Err(refusal) = check_site(request.headers()) {
+        return refusal.into_response();
+    }
     let Some(password) = password(request).await else {
         return (StatusCode::BAD_REQUEST, "expected a form with a field password").into_response();
     };
@@ -110,10 +114,21 @@ async fn auth(
         }
         Err(LoginError::TryLater(seconds)) => {
             let headers = [(header::RETRY_AFTER, seconds.to_string())];
-            let text = "too many wrong passwords from this address, try again later";
+            let text = "too many wrong passwords, try again later";
             (StatusCode::TOO_MANY_REQUESTS, headers, text).into_response()
         }
     }
+}
+
+/// Refuses what a page of another site sends (W3C Fetch Metadata §2.4): it could guess, or act, with the address of its reader. Over
+/// plain HTTP browsers say so by `Origin` alone.
+fn check_site(headers: &HeaderMap) -> Result<(), (StatusCode, &'static str)> {
+    let is_foreign = match (headers.get("sec-fetch-site"), headers.get(header::ORIGIN)) {
+        (Some(site), _) => site != "same-origin" && site != "none",
+        (None, Some(origin)) => !is_own_origin(origin.to_str().ok(), headers),
+        (None, None) => false,
+    };
+    if is_foreign { Err((StatusCode::FORBIDDEN, FOREIGN)) } else { Ok(()) }
 }
 
 async fn password(request: Request) -> Option<String> {
@@ -136,11 +151,17 @@ async fn password(request: Request) -> Option<String> {
 async fn call(
     State(admin): State<Arc<Admin>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    headers: HeaderMap,
-    body: Bytes,
+    request: Request,
 ) -> Response {
-    let Some(role) = admin.role(&headers) else {
+    if let Err(refusal) = check_site(request.headers()) {
+        return refusal.into_response();
+    }
+    let Some(role) = admin.role(request.headers()) else {
         return (StatusCode::UNAUTHORIZED, "Unauthorized: log in again").into_response();
+    };
+    let body = match Bytes::from_request(request, &()).await {
+        Ok(body) => body,
+        Err(refused) => return refused.into_response(),
     };
     let answer = admin.http_api.answer_admin(&body, peer, role == Role::Reading).await;
     answer.map(Into::into)
@@ -203,7 +224,11 @@ fn unix_now() -> u64 {
 
 /// No content of others, no frame, no script in the page; Centrifugo's page has styles in its elements.
 const POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
+const FOREIGN: &str =
+    "the request comes from a page of another site; a proxy in front must leave Host as it is";
 const BODY_BYTES_MAX: usize = 1 << 20;
+/// Of a password.
+const FORM_BYTES_MAX: usize = 16 << 10;
 
 /// Name, content type and content of the files of the page.
 const FILES: &[(&str, &str, &[u8])] = &[

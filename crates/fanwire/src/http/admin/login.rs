@@ -1,10 +1,10 @@
-//! Logins of the admin page: passwords, tokens, and addresses that guess.
+//! Logins of the admin page: passwords, tokens, and networks that guess.
 //! In: a password or a token, an address, the Unix time → out: a token, a role, or why not.
 //! Uses HMAC-SHA256 and one lock. Never: a clock, HTTP.
-//! Changed here: how long a login lasts, and how long a wrong password keeps an address away.
+//! Changed here: how long a login lasts, and how long wrong passwords keep a network, or all of them, away.
 
-use std::collections::HashMap;
-use std::net::IpAddr;
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, Ipv6Addr};
 
 use aws_lc_rs::hmac;
 use base64::Engine as _;
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 /// The accounts of the page.
 pub(super) struct Logins {
     accounts: Vec<Account>,
-    failures: Mutex<HashMap<IpAddr, Failures>>,
+    guesses: Mutex<Guesses>,
 }
 
 /// What a login permits.
@@ -32,18 +32,28 @@ struct Account {
     password: hmac::Tag,
 }
 
-/// Wrong passwords of one address.
-#[derive(Clone, Copy)]
+/// Wrong passwords.
+#[derive(Default)]
+struct Guesses {
+    networks: HashMap<IpAddr, Failures>,
+    /// The networks that logged in last. The common limit does not apply to them, so that guesses of others lock no operator out.
+    logged_in: VecDeque<IpAddr>,
+    /// The Unix second at which the common limit is as it was at first; each guess adds one second.
+    paid_until: u64,
+}
+
+/// Wrong passwords of one network.
+#[derive(Clone, Copy, Default)]
 struct Failures {
     count: u32,
-    /// Unix second before which the address may not try again.
+    /// Unix second before which the network may not try again.
     blocked_until: u64,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LoginError {
     WrongPassword,
-    /// Too many wrong passwords; seconds to wait.
+    /// Too many wrong passwords of the network, or of all; seconds to wait.
     TryLater(u64),
 }
 
@@ -54,38 +64,29 @@ impl Logins {
         let is_usable = |password: &str| !password.is_empty() && !options.secret.is_empty();
         let usable = passwords.into_iter().filter(|(_, password)| is_usable(password));
         let accounts = usable.map(|(role, password)| Account::new(role, &options.secret, password));
-        Self { accounts: accounts.collect(), failures: Mutex::default() }
+        Self { accounts: accounts.collect(), guesses: Mutex::default() }
     }
 
     /// A token for the password.
     ///
     /// # Errors
-    /// The password is wrong, or the address has tried too many.
+    /// The password is wrong, or there were too many wrong ones.
     pub(super) fn log_in(
         &self,
         password: &str,
         peer: IpAddr,
         unix: u64,
     ) -> Result<String, LoginError> {
-        let mut failures = self.failures.lock();
-        if let Some(blocked) = failures.get(&peer).filter(|it| it.blocked_until > unix) {
-            return Err(LoginError::TryLater(blocked.blocked_until - unix));
-        }
+        let network = network(peer);
+        let mut guesses = self.guesses.lock();
+        guesses.check(network, unix)?;
         let has_password = |account: &&Account| account.has_password(password);
-        if let Some(account) = self.accounts.iter().find(has_password) {
-            failures.remove(&peer);
-            return Ok(account.token(unix + LOGIN_SECONDS));
-        }
-        if failures.len() >= ADDRESSES_MAX {
-            failures.retain(|_, it| it.blocked_until + FORGOTTEN_AFTER > unix);
-        }
-        if failures.len() < ADDRESSES_MAX || failures.contains_key(&peer) {
-            let entry = failures.entry(peer).or_insert(Failures { count: 0, blocked_until: unix });
-            entry.count += 1;
-            let pause = 1_u64 << entry.count.saturating_sub(FREE_FAILURES).min(6);
-            entry.blocked_until = unix + if entry.count < FREE_FAILURES { 0 } else { pause };
-        }
-        Err(LoginError::WrongPassword)
+        let Some(account) = self.accounts.iter().find(has_password) else {
+            guesses.fail(network, unix);
+            return Err(LoginError::WrongPassword);
+        };
+        guesses.succeed(network);
+        Ok(account.token(unix + LOGIN_SECONDS))
     }
 
     /// What a token permits; `None` for one that is not ours, or has ended.
@@ -96,6 +97,46 @@ impl Logins {
             |account: &&Account| hmac::verify(&account.key, end.as_bytes(), &signature).is_ok();
         let account = self.accounts.iter().find(signed)?;
         (end.parse::<u64>().ok()? > unix).then_some(account.role)
+    }
+}
+
+impl Guesses {
+    fn check(&self, network: IpAddr, unix: u64) -> Result<(), LoginError> {
+        let own = self.networks.get(&network).map_or(0, |failures| failures.blocked_until);
+        let common = match self.logged_in.contains(&network) {
+            true => 0,
+            false => (self.paid_until + 1).saturating_sub(GUESSES_AT_ONCE),
+        };
+        match own.max(common).saturating_sub(unix) {
+            0 => Ok(()),
+            seconds => Err(LoginError::TryLater(seconds)),
+        }
+    }
+
+    fn fail(&mut self, network: IpAddr, unix: u64) {
+        if !self.logged_in.contains(&network) {
+            self.paid_until = self.paid_until.max(unix) + 1;
+        }
+        self.networks.retain(|_, it| it.blocked_until + FORGOTTEN_AFTER > unix);
+        let failures = self.networks.entry(network).or_default();
+        failures.count += 1;
+        let pause = 1_u64 << failures.count.saturating_sub(FREE_FAILURES).min(6);
+        failures.blocked_until = unix + if failures.count < FREE_FAILURES { 0 } else { pause };
+    }
+
+    fn succeed(&mut self, network: IpAddr) {
+        self.networks.remove(&network);
+        self.logged_in.retain(|known| *known != network);
+        self.logged_in.push_front(network);
+        self.logged_in.truncate(LOGGED_IN_MAX);
+    }
+}
+
+/// What counts as one peer: an address of IPv4, 64 bits of IPv6, which is what a customer gets at least.
+fn network(peer: IpAddr) -> IpAddr {
+    match peer.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        address => address,
     }
 }
 
@@ -124,8 +165,10 @@ impl Account {
 const LOGIN_SECONDS: u64 = 30 * 86_400;
 /// Wrong passwords without a pause.
 const FREE_FAILURES: u32 = 5;
-/// Addresses whose failures are counted; a wrong password of another one costs it nothing.
-const ADDRESSES_MAX: usize = 10_000;
+/// Wrong passwords of all networks together, without those that logged in before; then there is one a second.
+const GUESSES_AT_ONCE: u64 = 100;
+/// Networks that are known from a login.
+const LOGGED_IN_MAX: usize = 64;
 /// Seconds after a pause.
 const FORGOTTEN_AFTER: u64 = 600;
 
@@ -175,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_guesses_waits_longer_and_longer_and_others_do_not() {
+    fn a_network_that_guesses_waits_longer_and_longer_and_others_do_not() {
         let logins = logins("right", "secret");
         let other = IpAddr::from([10, 0, 0, 1]);
         let mut tried = 0;
@@ -209,14 +252,56 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_bounded() {
+    fn guesses_from_many_addresses_have_a_common_limit_that_locks_no_operator_out() {
         let logins = logins("right", "secret");
-        for number in 0..20_000_u32 {
-            let peer = IpAddr::from(number.to_be_bytes());
-            assert_eq!(logins.log_in("wrong", peer, 0), Err(LoginError::WrongPassword));
+        let addresses = |count: u32| (0..count).map(|number| IpAddr::from(number.to_be_bytes()));
+        assert!(logins.log_in("right", PEER, 0).is_ok());
+        let looked_at = (0..100_u64)
+            .flat_map(|unix| addresses(20_000).map(move |address| (address, unix)))
+            .filter(|(address, unix)| {
+                logins.log_in("wrong", *address, *unix) == Err(LoginError::WrongPassword)
+            })
+            .count();
+        assert_eq!(looked_at, 199, "100 at once, then one a second");
+        let kept = logins.guesses.lock().networks.len();
+        assert!(kept <= looked_at, "{kept} networks for {looked_at} guesses");
+        let other = IpAddr::from([192, 0, 2, 1]);
+        assert_eq!(logins.log_in("right", other, 99), Err(LoginError::TryLater(1)));
+        assert!(logins.log_in("right", PEER, 99).is_ok(), "it has logged in before");
+        assert!(logins.log_in("right", other, 100).is_ok());
+        for address in addresses(200) {
+            let _ = logins.log_in("wrong", address, 100);
         }
-        assert_eq!(logins.failures.lock().len(), ADDRESSES_MAX);
-        assert_eq!(logins.log_in("wrong", PEER, 10_000), Err(LoginError::WrongPassword));
-        assert_eq!(logins.failures.lock().len(), 1, "old ones are forgotten");
+        assert!(logins.log_in("right", other, 100).is_ok(), "so has this one now");
+        assert!(logins.log_in("wrong", other, 10_000).is_err());
+        assert_eq!(logins.guesses.lock().networks.len(), 1, "old ones are forgotten");
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_peer_and_so_is_an_address_in_both_forms() {
+        let logins = logins("right", "secret");
+        let mut tried = 0;
+        for number in 0..1_000_u128 {
+            let address = Ipv6Addr::from_bits((0x2001_0db8 << 96) + (number << 40));
+            if logins.log_in("wrong", address.into(), 0) == Err(LoginError::WrongPassword) {
+                tried += 1;
+            }
+        }
+        assert_eq!(tried, FREE_FAILURES);
+        let neighbour = Ipv6Addr::from_bits((0x2001_0db8 << 96) + (1 << 64));
+        assert!(logins.log_in("right", neighbour.into(), 0).is_ok());
+        assert!(logins.log_in("wrong", PEER, 0).is_err());
+        let mapped: IpAddr = "::ffff:127.0.0.1".parse().expect("an address");
+        assert_eq!(network(mapped), PEER);
+    }
+
+    #[test]
+    fn the_last_logins_are_known_and_no_more() {
+        let logins = logins("right", "secret");
+        for number in 0..200_u8 {
+            assert!(logins.log_in("right", IpAddr::from([10, 0, 0, number]), 0).is_ok());
+            assert!(logins.log_in("right", PEER, 0).is_ok());
+        }
+        assert_eq!(logins.guesses.lock().logged_in.len(), LOGGED_IN_MAX);
     }
 }
