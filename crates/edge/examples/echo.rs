@@ -85,6 +85,10 @@ impl Service for EchoService {
         let setup = ConnectionSetup { hello: (), is_binary: false, message: Vec::new() };
         self.0.upgrade(request.map(Body::new), |_, _| Ok(setup))
     }
+
+    fn late(&self) -> Response<Body> {
+        Response::default()
+    }
 }
 
 #[derive(Default)]

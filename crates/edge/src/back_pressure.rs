@@ -16,7 +16,7 @@ pub async fn wait_for_shards(shards: &Shards) {
     }
 }
 
-/// The longest time for the body of a request (Centrifugo: 30 s), and for the wait before it.
+/// The longest time that a request waits.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A shard drains its whole inbox in a few milliseconds.

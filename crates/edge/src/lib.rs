@@ -10,7 +10,7 @@ mod clients;
 pub mod descriptors;
 
 pub use accept::{
-    exchange::TrackedBody,
+    bodies::TrackedBody,
     forwarded::TrustedProxies,
     host,
     listener::{self, ListenerSettings, Service},
@@ -19,7 +19,7 @@ pub use accept::{
 };
 pub use back_pressure::{REQUEST_TIMEOUT, wait_for_shards};
 pub use clients::{
-    admission::{Admission, AdmissionLimits, SharedLimits},
+    admission::{Admission, AdmissionLimits, SharedLimits, is_own_origin},
     origin::AllowedOrigins,
     rate::ConnectionRate,
     refusals::Refusals,

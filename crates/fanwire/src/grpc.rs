@@ -5,7 +5,7 @@
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 
-use axum::body::{Bytes, HttpBody};
+use axum::body::Bytes;
 use bytes::{Buf as _, BufMut as _};
 use fanwire_api::KeyHolder;
 use fanwire_api::grpc::{DESCRIPTORS, GrpcApi, GrpcMethod, STREAM_PATH};
@@ -33,6 +33,7 @@ pub(crate) struct GrpcService {
     reflection: Option<[(&'static str, Reflection); 2]>,
 }
 
+type GrpcRequest = Request<TrackedBody<Incoming>>;
 type Reflection = BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>;
 
 impl GrpcService {
@@ -41,15 +42,12 @@ impl GrpcService {
     }
 
     /// Runs a call.
-    async fn call<B>(
+    async fn call(
         &self,
         method: GrpcMethod,
-        request: Request<B>,
+        request: GrpcRequest,
         peer: SocketAddr,
-    ) -> Result<Response<Body>, Status>
-    where
-        B: HttpBody<Data = Bytes, Error: Into<axum::BoxError>> + Send,
-    {
+    ) -> Result<Response<Body>, Status> {
         let path = request.uri().path().to_owned();
         let caller = self.api.authorize(request.headers(), &path, peer).map_err(to_status)?;
         let caught_up = timeout(REQUEST_TIMEOUT, wait_for_shards(&self.shards)).await;
@@ -58,14 +56,12 @@ impl GrpcService {
         })?;
         let (head, body) = request.into_parts();
         let bytes_max = self.api.message_bytes_max().saturating_add(PREFIX_BYTES);
-        let body = timeout(REQUEST_TIMEOUT, Limited::new(body, bytes_max).collect()).await;
-        let body = match body {
-            Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => {
+        let body = match Limited::new(body, bytes_max).collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(error) if error.is::<LengthLimitError>() => {
                 return Err(to_status(self.api.too_large(&path, peer)));
             }
-            Ok(Err(_)) => return Err(Status::cancelled("the message ends early")),
-            Err(_) => return Err(Status::deadline_exceeded("the message takes too long")),
+            Err(_) => return Err(Status::cancelled("the message ends early")),
         };
         if let Some(message) = unframed(&body) {
             let called = self.api.call(method, &head.headers, &message, peer, &caller).await;
@@ -96,26 +92,21 @@ impl GrpcService {
     }
 
     /// Starts the answers to a stream of commands.
-    fn stream<B>(&self, request: Request<B>, peer: SocketAddr) -> Result<Response<Body>, Status>
-    where
-        B: HttpBody<Data = Bytes> + Unpin + Send + 'static,
-    {
+    fn stream(&self, request: GrpcRequest, peer: SocketAddr) -> Result<Response<Body>, Status> {
         let authorized = self.api.authorize(request.headers(), STREAM_PATH, peer);
         let caller = authorized.map_err(to_status)?;
         let (api, shards) = (self.api.api().clone(), self.shards.clone());
         let splitter = Splitter::Messages(self.api.messages());
-        let body = CommandStream::new((api, caller), shards, request.into_body(), splitter);
+        let body =
+            CommandStream::new((api, caller), shards, request.into_body().endless(), splitter);
         Ok(response(Body::new(body)))
     }
 
-    async fn answer_any<B>(
+    async fn answer_any(
         &self,
-        request: Request<B>,
+        request: GrpcRequest,
         peer: SocketAddr,
-    ) -> Result<Response<Body>, Status>
-    where
-        B: HttpBody<Data = Bytes, Error: Into<axum::BoxError>> + Unpin + Send + 'static,
-    {
+    ) -> Result<Response<Body>, Status> {
         let path = request.uri().path();
         if let Some(method) = self.api.method(path) {
             return self.call(method, request, peer).await;
@@ -140,17 +131,17 @@ impl GrpcService {
 impl Service for GrpcService {
     type Body = Body;
 
-    async fn answer(
-        &self,
-        request: Request<TrackedBody<Incoming>>,
-        peer: SocketAddr,
-    ) -> Response<Body> {
+    async fn answer(&self, request: GrpcRequest, peer: SocketAddr) -> Response<Body> {
         if !is_grpc(request.headers()) || request.method() != Method::POST {
             let mut response = Response::new(Body::empty());
             *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
             return response;
         }
         self.answer_any(request, peer).await.unwrap_or_else(Status::into_http)
+    }
+
+    fn late(&self) -> Response<Body> {
+        Status::deadline_exceeded("the message takes too long").into_http()
     }
 }
 

@@ -1,26 +1,19 @@
 //! The state of the request on one HTTP connection, shared between hyper's service and the socket wrapper (RFC 9112 §9.3).
-//! In: requests, pieces of their bodies, statuses → out: whether a request is in flight, or not read completely; a refused upgrade;
-//! what takes the socket over.
+//! In: requests, what became of their bodies, statuses → out: whether a request is in flight, late, or not read completely; a refused
+//! upgrade; what takes the socket over.
 //! Uses atomics, and a lock that only the task of the connection takes; never a socket, never time.
 //! Changed here: when a request counts as read. `timeout_stream` and `listener` act on it.
 
-use std::{
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-    task::{Context, Poll},
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::Relaxed},
 };
 
 use axum::{
-    body::{Bytes, HttpBody},
+    body::HttpBody,
     http::{Request, StatusCode},
 };
-use hyper::{
-    body::{Frame, SizeHint},
-    upgrade::OnUpgrade,
-};
+use hyper::upgrade::OnUpgrade;
 use parking_lot::Mutex;
 
 use super::socket::ReleasedSocket;
@@ -31,6 +24,7 @@ pub(crate) struct Exchange {
     is_in_flight: AtomicBool,
     is_unread: AtomicBool,
     is_in_head: AtomicBool,
+    is_late: AtomicBool,
     refused: Mutex<Option<OnUpgrade>>,
     handover: Mutex<Option<SocketHandover>>,
 }
@@ -38,21 +32,11 @@ pub(crate) struct Exchange {
 /// Takes the socket of a connection out of HTTP, in the middle of a request whose response it sends itself.
 pub(crate) type SocketHandover = Box<dyn FnOnce(ReleasedSocket) + Send>;
 
-/// Marks a request as in flight until it is dropped. Then no time limit of the connection applies; the body has its own.
+/// Marks a request as in flight until it is dropped, at the end of its response. Then no time limit of the connection applies to
+/// reads; the body has its own.
 pub(crate) struct InFlightRequest {
     exchange: Arc<Exchange>,
     upgrade: Option<OnUpgrade>,
-}
-
-/// The body of a request; records in the exchange when it was read to its end.
-pub struct TrackedBody<B> {
-    body: B,
-    exchange: Arc<Exchange>,
-}
-
-/// A request whose connection has no such state, because its requests come in streams of their own (HTTP/2).
-pub(crate) fn untracked<B>(request: Request<B>) -> Request<TrackedBody<B>> {
-    request.map(|body| TrackedBody { body, exchange: Arc::default() })
 }
 
 impl Exchange {
@@ -68,20 +52,34 @@ impl Exchange {
     /// Must be called with each request: its head was read, its body was not.
     pub(crate) fn begin_request<B: HttpBody>(
         self: &Arc<Self>,
-        request: Request<B>,
-    ) -> (Request<TrackedBody<B>>, InFlightRequest) {
+        request: &mut Request<B>,
+    ) -> InFlightRequest {
         self.is_in_flight.store(true, Relaxed);
         self.is_in_head.store(false, Relaxed);
         self.is_unread.store(!request.body().is_end_stream(), Relaxed);
         let upgrade = request.extensions().get::<OnUpgrade>().cloned();
-        let mut request = request.map(|body| TrackedBody { body, exchange: Arc::clone(self) });
         request.extensions_mut().insert(Arc::clone(self));
-        (request, InFlightRequest { exchange: Arc::clone(self), upgrade })
+        InFlightRequest { exchange: Arc::clone(self), upgrade }
     }
 
     /// The upgrade future of the last upgrade request that got another status than 101.
     pub(crate) fn refused_upgrade(&self) -> Option<OnUpgrade> {
         self.refused.lock().take()
+    }
+
+    /// The body of the request was read to its end.
+    pub(crate) fn end_body(&self) {
+        self.is_unread.store(false, Relaxed);
+    }
+
+    /// The body of the request did not arrive in time. The connection closes after the response and does not wait for the rest.
+    pub(crate) fn be_late(&self) {
+        self.is_late.store(true, Relaxed);
+        self.end_body();
+    }
+
+    pub(crate) fn is_late(&self) -> bool {
+        self.is_late.load(Relaxed)
     }
 
     /// Gives the socket of this connection to `handover` as soon as the service waits.
@@ -114,7 +112,7 @@ impl Exchange {
 
 impl InFlightRequest {
     /// Must be called with the status of the response.
-    pub(crate) fn end(mut self, status: StatusCode) {
+    pub(crate) fn respond(&mut self, status: StatusCode) {
         if let Some(upgrade) = self.upgrade.take_if(|_| status != StatusCode::SWITCHING_PROTOCOLS) {
             *self.exchange.refused.lock() = Some(upgrade);
         }
@@ -124,29 +122,5 @@ impl InFlightRequest {
 impl Drop for InFlightRequest {
     fn drop(&mut self) {
         self.exchange.is_in_flight.store(false, Relaxed);
-    }
-}
-
-impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for TrackedBody<B> {
-    type Data = Bytes;
-    type Error = B::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        let frame = Pin::new(&mut self.body).poll_frame(context);
-        if matches!(frame, Poll::Ready(None)) || self.body.is_end_stream() {
-            self.exchange.is_unread.store(false, Relaxed);
-        }
-        frame
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

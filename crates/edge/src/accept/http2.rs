@@ -13,7 +13,7 @@ use std::{
     pin::{Pin, pin},
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicUsize, Ordering::Relaxed},
     },
     task::{Context, Poll, ready},
     time::Duration,
@@ -22,10 +22,13 @@ use std::{
 use axum::{
     BoxError,
     body::{Body, Bytes, HttpBody},
-    http::{HeaderValue, Request, Response, header},
+    http::{
+        HeaderMap, HeaderValue, Request, Response,
+        header::{self, COOKIE},
+    },
 };
 use hyper::{
-    body::{Frame, Incoming, SizeHint},
+    body::{Frame, Incoming},
     server::conn::http2,
     service::service_fn,
     upgrade::Upgraded,
@@ -34,23 +37,25 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf, WriteHalf},
     net::{UnixStream, unix::OwnedReadHalf, unix::OwnedWriteHalf},
-    sync::watch,
-    time::sleep,
+    sync::{Notify, watch},
+    time::{sleep, timeout},
 };
 
 use super::{
-    exchange::{TrackedBody, untracked},
+    bodies::{GuardedBody, TrackedBody},
     frame_limit::FrameLimit,
+    limits::IDLE_TIMEOUT,
+    slots::{ConnectionSlots, TIMEOUT_SCARCE},
 };
 use crate::descriptors::StreamDescriptors;
 
 /// The bytes with which a client with prior knowledge begins (RFC 9113 §3.4), as far as no HTTP/1.1 request begins.
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0";
 
-/// Serves a connection until it ends, is idle for long, or its last request after `stop` is answered.
+/// Serves a connection until it ends, is idle for long or gives way, or its last request after `stop` is answered.
 pub(crate) async fn serve<S, A, R, B>(
     socket: S,
-    (peer, windows): (SocketAddr, Windows),
+    settings: ConnectionSettings,
     answer: A,
     stop: impl Future<Output = ()>,
 ) where
@@ -59,14 +64,19 @@ pub(crate) async fn serve<S, A, R, B>(
     R: Future<Output = Response<B>> + Send + 'static,
     B: HttpBody<Data: Send, Error: Into<BoxError>> + Unpin + Send + 'static,
 {
+    let ConnectionSettings { peer, slots, has_small_messages } = settings;
     let streams = Arc::<Streams>::default();
     let service = service_fn({
-        let streams = Arc::clone(&streams);
+        let (streams, slots) = (Arc::clone(&streams), Arc::clone(&slots));
         move |mut request: Request<Incoming>| {
             let open = Arc::new(OpenStream::begin(&streams));
             request.extensions_mut().insert(Arc::clone(&open));
-            let answer = answer(untracked(with_host(request)));
-            let answer = async move { answer.await.map(|body| OpenBody { body, _open: open }) };
+            join_cookies(request.headers_mut());
+            // Its state is its own: requests come in streams.
+            let request =
+                with_host(request).map(|body| TrackedBody::new(body, Arc::default(), &slots));
+            let answer = answer(request);
+            let answer = async move { answer.await.map(|body| GuardedBody { body, _guard: open }) };
             async move { Ok::<_, Infallible>(answer.await) }
         }
     });
@@ -75,11 +85,12 @@ pub(crate) async fn serve<S, A, R, B>(
         .timer(TokioTimer::new())
         .enable_connect_protocol()
         .max_concurrent_streams(STREAMS_MAX)
+        .max_pending_accept_reset_streams(RESET_STREAMS_MAX)
         .max_header_list_size(HEADER_BYTES_MAX)
         .max_send_buf_size(SEND_BUFFER_BYTES)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PONG_TIMEOUT);
-    if windows.has_small_messages {
+    if has_small_messages {
         builder.initial_stream_window_size(SMALL_MESSAGES_STREAM_WINDOW);
         builder.initial_connection_window_size(SMALL_MESSAGES_CONNECTION_WINDOW);
     }
@@ -87,9 +98,18 @@ pub(crate) async fn serve<S, A, R, B>(
         pin!(builder.serve_connection(TokioIo::new(FrameLimit::new(socket)), service));
     let result = tokio::select! {
         result = connection.as_mut() => result,
-        () = async { tokio::select! { () = stop => {}, () = idle(&streams) => {} } } => {
+        () = stop => {
             connection.as_mut().graceful_shutdown();
             connection.await
+        }
+        () = idle(&streams, &slots) => {
+            connection.as_mut().graceful_shutdown();
+            match timeout(TIMEOUT_SCARCE, connection.as_mut()).await {
+                Ok(result) => result,
+                // A peer that does not answer keeps its slot no longer.
+                Err(_) if streams.open.load(Relaxed) == 0 => Ok(()),
+                Err(_) => connection.await,
+            }
         }
     };
     if let Err(error) = result {
@@ -97,28 +117,36 @@ pub(crate) async fn serve<S, A, R, B>(
     }
 }
 
-/// The bytes that a peer may send before they are read.
-pub(crate) struct Windows {
+/// What a connection needs to know of its listener.
+pub(crate) struct ConnectionSettings {
+    pub(crate) peer: SocketAddr,
+    pub(crate) slots: Arc<ConnectionSlots>,
+    /// The peer sends many small messages, which wait until they are read.
     pub(crate) has_small_messages: bool,
 }
 
-/// Returns when there was no open stream and no request for [`IDLE_TIMEOUT`].
-async fn idle(streams: &Streams) {
-    let mut before = None;
+/// Returns when no stream was open for [`IDLE_TIMEOUT`], or less while slots are scarce, or another connection needs the slot.
+async fn idle(streams: &Streams, slots: &Arc<ConnectionSlots>) {
     loop {
-        let now = streams.begun.load(Relaxed);
-        if before.replace(now) == Some(now) && streams.open.load(Relaxed) == 0 {
-            return;
+        let changed = streams.changed.notified();
+        if streams.open.load(Relaxed) > 0 {
+            changed.await;
+            continue;
         }
-        sleep(IDLE_TIMEOUT).await;
+        tokio::select! {
+            () = slots.idle() => return,
+            () = sleep(slots.limit(IDLE_TIMEOUT)) => return,
+            () = changed => {}
+        }
     }
 }
 
 /// The streams of a connection.
 #[derive(Default)]
 struct Streams {
-    begun: AtomicU64,
     open: AtomicUsize,
+    /// The first stream has begun, or the last one has ended.
+    changed: Notify,
 }
 
 /// A stream that is open until this is dropped. It is an extension of its request, too: a WebSocket outlives its response.
@@ -126,41 +154,18 @@ pub(crate) struct OpenStream(Arc<Streams>);
 
 impl OpenStream {
     fn begin(streams: &Arc<Streams>) -> Self {
-        streams.begun.fetch_add(1, Relaxed);
-        streams.open.fetch_add(1, Relaxed);
+        if streams.open.fetch_add(1, Relaxed) == 0 {
+            streams.changed.notify_one();
+        }
         Self(Arc::clone(streams))
     }
 }
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Relaxed);
-    }
-}
-
-/// The body of a response, whose stream is open until it was sent.
-struct OpenBody<B> {
-    body: B,
-    _open: Arc<OpenStream>,
-}
-
-impl<B: HttpBody + Unpin> HttpBody for OpenBody<B> {
-    type Data = B::Data;
-    type Error = B::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        if self.0.open.fetch_sub(1, Relaxed) == 1 {
+            self.0.changed.notify_one();
+        }
     }
 }
 
@@ -175,6 +180,16 @@ fn with_host<B>(mut request: Request<B>) -> Request<B> {
         }
     }
     request
+}
+
+/// Joins the fields in which a client of HTTP/2 may send its cookies (RFC 9113 §8.2.3): backends know one.
+fn join_cookies(headers: &mut HeaderMap) {
+    let cookies: Vec<&[u8]> = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if cookies.len() > 1
+        && let Ok(joined) = HeaderValue::from_bytes(&cookies.join(&b"; "[..]))
+    {
+        headers.insert(COOKIE, joined);
+    }
 }
 
 /// The end of a pair of sockets that a task has.
@@ -328,6 +343,10 @@ const HEADERS_MAX: usize = 32;
 /// Concurrent streams of one connection: a WebSocket is one of them (RFC 9113 §5.1.2 asks for 100 at least).
 const STREAMS_MAX: u32 = 256;
 
+/// Streams that a peer may reset before we look at them; the library ends a connection with more. It is above [`STREAMS_MAX`],
+/// because a page that is left resets all of its requests at once. `frame_limit` ends floods (CVE-2023-44487).
+const RESET_STREAMS_MAX: usize = 300;
+
 /// The library ends a connection when too many small frames of DATA wait for their reader: each costs 256 bytes less its own of a
 /// budget of half the window of the connection. With these a stream full of messages of no bytes, 5 with their prefix, has enough.
 const SMALL_MESSAGES_STREAM_WINDOW: u32 = 64 << 10;
@@ -343,28 +362,8 @@ const SEND_BUFFER_BYTES: usize = 64 * 1024;
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PONG_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// As for HTTP/1.1.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(180);
-
 /// The most that is copied at a time.
 const COPIED_BYTES: usize = 16 * 1024;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_connection_with_an_open_stream_is_not_idle() {
-        let (streams, start) = (Arc::<Streams>::default(), tokio::time::Instant::now());
-        let open = OpenStream::begin(&streams);
-        let idle = tokio::spawn({
-            let streams = streams.clone();
-            async move { idle(&streams).await }
-        });
-        tokio::time::advance(10 * IDLE_TIMEOUT).await;
-        drop(open);
-        idle.await.expect("it returns");
-        assert!(start.elapsed() >= 10 * IDLE_TIMEOUT);
-        assert!(start.elapsed() <= 12 * IDLE_TIMEOUT);
-    }
-}
+mod tests;

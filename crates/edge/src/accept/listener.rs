@@ -36,7 +36,8 @@ use tokio::{
 };
 
 use super::{
-    exchange::{Exchange, TrackedBody},
+    bodies::{GuardedBody, TrackedBody},
+    exchange::Exchange,
     forwarded::{self, ClientAddress, TrustedProxies},
     http2,
     limits::{HEADER_BYTES_MAX, TIMEOUTS},
@@ -59,6 +60,9 @@ pub trait Service: Send + Sync + 'static {
         request: Request<TrackedBody<Incoming>>,
         peer: SocketAddr,
     ) -> impl Future<Output = Response<Self::Body>> + Send;
+
+    /// The response to a request whose body did not arrive in time (408).
+    fn late(&self) -> Response<Self::Body>;
 }
 
 /// Protocols that a listener serves besides HTTP/1.1.
@@ -159,7 +163,7 @@ impl<S: Service> Served<S> {
         }
     }
 
-    /// Serves a request, whose client a proxy may name.
+    /// Serves a request, whose client a proxy may name. Drops the service that waits for a body that is late.
     async fn answer(
         &self,
         mut request: Request<TrackedBody<Incoming>>,
@@ -167,7 +171,13 @@ impl<S: Service> Served<S> {
     ) -> Response<S::Body> {
         let client = self.settings.trusted_proxies.of_request(connection, request.headers());
         client.mark(request.extensions_mut());
-        self.service.answer(request, client.address).await
+        let exchange = Arc::clone(&request.body().exchange);
+        let mut answer = pin!(self.service.answer(request, client.address));
+        poll_fn(|context| match answer.as_mut().poll(context) {
+            Poll::Pending if exchange.is_late() => Poll::Ready(self.service.late()),
+            polled => polled,
+        })
+        .await
     }
 }
 
@@ -304,28 +314,33 @@ async fn serve_connection<S: Service>(
     };
     if is_http2 {
         let stop = http2::stop_requested(stop);
-        let has_small_messages = served.settings.has_small_messages;
+        let connection = http2::ConnectionSettings {
+            peer: client.address,
+            slots,
+            has_small_messages: served.settings.has_small_messages,
+        };
         let answer = move |request| {
             let served = Arc::clone(&served);
             async move { served.answer(request, client).await }
         };
-        let windows = http2::Windows { has_small_messages };
-        return http2::serve(socket, (client.address, windows), answer, stop).await;
+        return http2::serve(socket, connection, answer, stop).await;
     }
     let exchange = Arc::<Exchange>::default();
     let socket = TimeoutStream::new(socket, TIMEOUTS, Arc::clone(&slots), Arc::clone(&exchange));
     let service = service_fn({
         let exchange = exchange.clone();
-        move |request: Request<Incoming>| {
-            let (request, in_flight) = exchange.begin_request(request);
-            let (served, slots) = (served.clone(), slots.clone());
+        move |mut request: Request<Incoming>| {
+            let mut in_flight = exchange.begin_request(&mut request);
+            let (served, slots, exchange) = (served.clone(), slots.clone(), exchange.clone());
+            let request = request.map(|body| TrackedBody::new(body, exchange.clone(), &slots));
             async move {
                 let mut answer = served.answer(request, client).await;
-                in_flight.end(answer.status());
-                if !slots.may_keep() && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+                in_flight.respond(answer.status());
+                let must_close = exchange.is_late() || !slots.may_keep();
+                if must_close && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
-                Ok::<_, Infallible>(answer)
+                Ok::<_, Infallible>(answer.map(|body| GuardedBody { body, _guard: in_flight }))
             }
         }
     });

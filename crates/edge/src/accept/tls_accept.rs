@@ -137,8 +137,8 @@ async fn answer_plain_http(socket: TcpStream, slots: Arc<ConnectionSlots>) {
     let exchange = Arc::<Exchange>::default();
     let socket = Socket::from(socket);
     let socket = TimeoutStream::new(socket, TIMEOUTS, slots, Arc::clone(&exchange));
-    let service = service_fn(move |request: Request<Incoming>| {
-        let (_, in_flight) = exchange.begin_request(request);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        let mut in_flight = exchange.begin_request(&mut request);
         async move {
             let response = Response::builder()
                 .status(StatusCode::BAD_REQUEST)
@@ -146,7 +146,7 @@ async fn answer_plain_http(socket: TcpStream, slots: Arc<ConnectionSlots>) {
                 .header(header::CONNECTION, "close")
                 .body(Body::from(PLAIN_HTTP))
                 .expect("static headers are valid");
-            in_flight.end(response.status());
+            in_flight.respond(response.status());
             Ok::<_, Infallible>(response)
         }
     });

@@ -105,7 +105,7 @@ impl Admission {
         let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or("?"));
         if let Some(patterns) = &limits.allowed_origins
             && !patterns.allow(origin)
-            && !(self.allows_own_origin && is_own(origin, headers))
+            && !(self.allows_own_origin && is_own_origin(origin, headers))
         {
             self.refuse_request(Cause::Origin, WRONG_ORIGIN, headers, peer, now);
             return Err((StatusCode::FORBIDDEN, WRONG_ORIGIN));
@@ -178,8 +178,8 @@ impl Admission {
     }
 }
 
-/// Whether `Origin` has the same host as the request. Its scheme may be `https` when a proxy terminates TLS.
-fn is_own(origin: Option<&str>, headers: &HeaderMap) -> bool {
+/// Whether an `Origin` has the same host as the request. Its scheme may be `https` when a proxy terminates TLS.
+pub fn is_own_origin(origin: Option<&str>, headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let page = origin.and_then(|origin| origin.split_once("://"));
     page.zip(host).is_some_and(|((scheme, of), host)| {

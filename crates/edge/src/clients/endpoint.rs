@@ -3,11 +3,7 @@
 //! Uses axum's types; never opens a connection.
 //! Changed here: limits of a body, where the commands of a query are. The checks of a transport are in its module.
 
-use std::{
-    fmt,
-    net::SocketAddr,
-    time::{Duration, Instant},
-};
+use std::{fmt, net::SocketAddr, time::Instant};
 
 use axum::{
     body::{Body, Bytes, HttpBody},
@@ -133,12 +129,10 @@ pub(crate) async fn read(body: Body, bytes_max: usize) -> Result<Bytes, Refusal>
     if body.size_hint().lower() > bytes_max as u64 {
         return Err(body_too_long()); // its Content-Length says so
     }
-    let collected = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, bytes_max).collect());
-    match collected.await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(body_too_long()),
-        Ok(Err(_)) => Err(refuse(StatusCode::BAD_REQUEST, "the body ends early")),
-        Err(_) => Err(refuse(StatusCode::REQUEST_TIMEOUT, "the body takes too long")),
+    match Limited::new(body, bytes_max).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(body_too_long()),
+        Err(_) => Err(refuse(StatusCode::BAD_REQUEST, "the body ends early")),
     }
 }
 
@@ -162,6 +156,3 @@ pub(crate) fn refuse(status: StatusCode, text: impl fmt::Display) -> Refusal {
 fn body_too_long() -> Refusal {
     refuse(StatusCode::PAYLOAD_TOO_LARGE, "the body is too long")
 }
-
-/// Limit for a complete body, as for the server API.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);

@@ -15,7 +15,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
 use super::endpoint::{RealtimeEndpoint, Refusal, read, refuse};
-use crate::accept::{exchange::TrackedBody, forwarded::peer_of, http2, listener::Service};
+use crate::accept::{bodies::TrackedBody, forwarded::peer_of, http2, listener::Service};
 
 /// The service of the listener.
 pub struct UniGrpcService {
@@ -37,6 +37,10 @@ impl Service for UniGrpcService {
             return response;
         }
         self.begin(request.map(Body::new), peer).await.unwrap_or_else(|refusal| status_of(*refusal))
+    }
+
+    fn late(&self) -> Response<Body> {
+        status_of(*refuse(StatusCode::REQUEST_TIMEOUT, "the body takes too long"))
     }
 }
 

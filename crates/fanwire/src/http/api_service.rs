@@ -1,16 +1,9 @@
-//! The server API on a listener: requests bypass the router, with a time limit and back-pressure.
+//! The server API on a listener: requests bypass the router, with back-pressure.
 //! In: POST requests below the API's prefix → out: responses in one piece.
 //! Uses `HttpApi` of the API; never reads a request beyond its method and path.
-//! Changed here: the time limit of a request, back-pressure and its log line. The methods live in `api`.
+//! Changed here: back-pressure and its log line. The methods live in `api`, the time limit of a body in `edge::accept`.
 
-use std::{
-    future::{Future, poll_fn},
-    net::SocketAddr,
-    pin::{Pin, pin},
-    sync::Arc,
-    task::Poll,
-    time::Instant,
-};
+use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use axum::{
     body::{Body, Bytes, HttpBody},
@@ -62,14 +55,12 @@ impl ApiService {
     where
         B: HttpBody<Data = Bytes>,
     {
-        if with_timeout(pin!(self.wait_for_shards())).await.is_none() {
+        if !self.caught_up().await {
             return busy(&self.log_throttle, Instant::now());
         }
-        let result = with_timeout(pin!(self.http_api.read(route, request, peer))).await;
-        match result {
-            Some(Ok(request)) => self.http_api.answer(request).await,
-            Some(Err(refused)) => refused,
-            None => text_response(StatusCode::REQUEST_TIMEOUT, LATE),
+        match self.http_api.read(route, request, peer).await {
+            Ok(request) => self.http_api.answer(request).await,
+            Err(refused) => refused,
         }
     }
 
@@ -102,19 +93,18 @@ impl ApiService {
         request.method() == Method::POST && request.uri().path() == self.stream_path
     }
 
-    /// Returns when the shards have caught up.
-    async fn wait_for_shards(&self) {
-        wait_for_shards(&self.shards).await;
+    /// Whether the shards have caught up in time. Shards that have nothing to catch up with cost no timer.
+    async fn caught_up(&self) -> bool {
+        if self.shards.backlog_bytes() <= INBOX_BYTES_MAX {
+            return true;
+        }
+        timeout(REQUEST_TIMEOUT, wait_for_shards(&self.shards)).await.is_ok()
     }
 }
 
-/// The output of a future, or `None` after `REQUEST_TIMEOUT`. A future that is ready at the first poll costs no timer.
-/// Takes a pinned future: passed by value, its memory would be part of every request twice.
-async fn with_timeout<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
-    match poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await {
-        Poll::Ready(output) => Some(output),
-        Poll::Pending => timeout(REQUEST_TIMEOUT, future).await.ok(),
-    }
+/// The response to a request whose body did not arrive in time.
+pub(super) fn late() -> Response<Bytes> {
+    text_response(StatusCode::REQUEST_TIMEOUT, LATE)
 }
 
 /// The response when the shards did not catch up in time. Also logs it.

@@ -19,7 +19,7 @@ use tower::util::ServiceExt;
 use fanwire_edge::{Service, TrackedBody, host};
 use fanwire_metrics::RequestCounts;
 
-use super::api_service::ApiService;
+use super::api_service::{self, ApiService};
 
 /// The service of one listener.
 pub(crate) struct RootService {
@@ -57,6 +57,10 @@ impl Service for RootService {
         requests.record(handler, &method, response.status().as_u16());
         response
     }
+
+    fn late(&self) -> Response<Content> {
+        api_service::late().map(|text| Either::Left(Full::new(text)))
+    }
 }
 
 impl RootService {
@@ -73,6 +77,7 @@ impl RootService {
         if let Some(api_service) = &self.api_service
             && api_service.is_stream(&request)
         {
+            let request = request.map(TrackedBody::endless);
             return api_service.stream(request, peer).map(Either::Right);
         }
         if let Some(api_service) = &self.api_service

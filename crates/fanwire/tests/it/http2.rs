@@ -12,7 +12,7 @@ use http_body_util::BodyExt;
 use hyper::{client::conn::http2::SendRequest, ext::Protocol, upgrade::Upgraded};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
 };
 
@@ -402,5 +402,69 @@ async fn a_host_that_differs_from_the_authority_is_malformed() {
         let response = sender.send_request(request.body(Body::empty()).expect("a request")).await;
         assert_eq!(response.expect("a response").status(), status);
     }
+    server.shutdown().await;
+}
+
+/// RFC 9113 §5.4.2: a page that is left resets its requests, and others of the connection go on.
+#[tokio::test]
+async fn as_many_streams_as_there_may_be_are_reset_at_once_and_the_connection_goes_on() {
+    let server = start(cleartext).await;
+    let head = [0x82, 0x86, 0x84, 0x41, 1, b'a']; // GET, http, /, an authority (RFC 7541 §A, §6.2.1)
+    let frame = |kind: u8, stream: u32, payload: &[u8]| {
+        let flags = if kind == 1 { 0x5 } else { 0 }; // END_STREAM and END_HEADERS
+        let length = payload.len() as u8;
+        [&[0, 0, length, kind, flags][..], &stream.to_be_bytes(), payload].concat()
+    };
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend(frame(4, 0, &[]));
+    let streams = (0..256).map(|number| 2 * number + 1);
+    streams.clone().for_each(|stream| bytes.extend(frame(1, stream, &head)));
+    streams.for_each(|stream| bytes.extend(frame(3, stream, &[0, 0, 0, 8])));
+    let last = 2 * 256 + 1;
+    bytes.extend(frame(1, last, &head));
+    let mut socket = TcpStream::connect(server.address()).await.expect("the server listens");
+    socket.write_all(&bytes).await.expect("room in the socket");
+    loop {
+        let mut header = [0; 9];
+        socket.read_exact(&mut header).await.expect("the connection goes on");
+        let [high, middle, low, kind, _, stream @ ..] = header;
+        assert_ne!(kind, 7, "GOAWAY");
+        let length = u32::from_be_bytes([0, high, middle, low]);
+        let mut payload = vec![0; length as usize];
+        socket.read_exact(&mut payload).await.expect("the connection goes on");
+        if (kind, u32::from_be_bytes(stream)) == (1, last) {
+            break; // its response
+        }
+    }
+    server.shutdown().await;
+}
+
+/// RFC 9113 §8.2.3.
+#[tokio::test]
+async fn a_backend_gets_one_field_with_all_cookies() {
+    let backend = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let endpoint = format!("http://{}/connect", backend.local_addr().expect("bound"));
+    let server = start(|config| {
+        streams(config);
+        let http_headers = vec!["Cookie".to_owned()];
+        let proxy = fanwire_config::ProxyOptions { endpoint, http_headers, ..Default::default() };
+        config.proxies.connect = Some(proxy);
+    })
+    .await;
+    let mut sender = connect(&server).await;
+    let cookies = [("cookie", "a=1"), VERSION, ("cookie", "b=2; c=3"), ("cookie", "d=")];
+    let client = websocket(&mut sender, server.address(), &cookies).await;
+    let mut client = client.expect("it is accepted");
+    client.text("{\"id\":1,\"connect\":{}}").await;
+    let (mut call, _) = backend.accept().await.expect("a call");
+    let mut bytes = vec![0; 1 << 16];
+    let mut length = 0;
+    while !bytes[..length].windows(4).any(|part| part == b"\r\n\r\n") {
+        length += call.read(&mut bytes[length..]).await.expect("a request");
+    }
+    let head = String::from_utf8_lossy(&bytes[..length]).to_lowercase();
+    let cookies: Vec<_> = head.lines().filter(|line| line.starts_with("cookie:")).collect();
+    assert_eq!(cookies, ["cookie: a=1; b=2; c=3; d="]);
+    drop(call);
     server.shutdown().await;
 }

@@ -3,6 +3,7 @@
 //! Uses the test client and the compressor of `deflate`.
 //! Changed here: expectations over sockets. The reader's own tests are in `ws`.
 
+use fanwire::config::Namespace;
 use fanwire_deflate::Compressor;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -124,4 +125,48 @@ async fn a_request_with_an_incomplete_body_gets_400() {
 
 fn call(headers: &str, body: &str) -> String {
     format!("POST /api/channels HTTP/1.1\r\nHost: a\r\nX-API-Key: key\r\n{headers}\r\n\r\n{body}")
+}
+
+/// The server does not wait for a body that it will refuse.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_refused_is_refused_before_its_body() {
+    let server = start(|config| {
+        config.client.allowed_origins = vec!["https://good.example".to_owned()];
+        config.http_stream.enabled = true;
+        config.uni_http_stream.enabled = true;
+        config.durable_streams.enabled = true;
+        config.durable_streams.namespace = "log".to_owned();
+        let namespace = Namespace { name: "log".into(), history_size: 10, ..Namespace::default() };
+        let history_ttl = std::time::Duration::from_secs(60);
+        config.node.channel.namespaces.push(Namespace { history_ttl, ..namespace });
+        config.admin.enabled = true;
+        config.admin.password = "right".into();
+        config.admin.secret = "a secret that is long enough for a test".into();
+    })
+    .await;
+    let foreign = "Origin: https://bad.example\r\n";
+    for (line, headers, status) in [
+        ("POST /admin/api", "", 401),
+        ("POST /admin/api", "Authorization: token x.y\r\n", 401),
+        ("POST /admin/api", "Sec-Fetch-Site: cross-site\r\n", 403),
+        ("POST /admin/api", foreign, 403),
+        ("POST /admin/auth", "Sec-Fetch-Site: same-site\r\n", 403),
+        ("POST /admin/auth", foreign, 403),
+        ("POST /api/publish", "X-API-Key: wrong\r\n", 401),
+        ("POST /api/stream", "", 401),
+        ("PUT /v1/stream/a", "", 401),
+        ("POST /v1/stream/a", "", 401),
+        ("POST /emulation", foreign, 403),
+        ("POST /connection/http_stream", foreign, 403),
+        ("POST /connection/uni_http_stream", foreign, 403),
+        ("POST /nothing", "", 404),
+    ] {
+        for length in ["Content-Length: 1000\r\n", "Transfer-Encoding: chunked\r\n"] {
+            let head = format!("{line} HTTP/1.1\r\nHost: a\r\n{headers}{length}\r\n");
+            let client = Client::request(server.address(), &head).await;
+            let expect = format!("HTTP/1.1 {status} ");
+            assert!(client.response.starts_with(&expect), "{head}{}", client.response);
+        }
+    }
+    server.shutdown().await;
 }

@@ -8,7 +8,12 @@ use std::{
     net::{self, Shutdown},
 };
 
-use axum::{Router, routing::get};
+use axum::{
+    Router,
+    body::Bytes,
+    response::IntoResponse,
+    routing::{MethodRouter, get, post},
+};
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 
@@ -27,6 +32,10 @@ impl Service for Pages {
     ) -> Response<Self::Body> {
         let request = request.map(axum::body::Body::new);
         self.0.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
+    }
+
+    fn late(&self) -> Response<Self::Body> {
+        (StatusCode::REQUEST_TIMEOUT, "late").into_response()
     }
 }
 
@@ -50,7 +59,7 @@ async fn exchange(bytes: &[u8], then: impl FnOnce(&net::TcpStream)) -> (u64, Str
     let (ours, mut theirs, peer) = pair();
     theirs.write_all(bytes).expect("room in the socket");
     then(&theirs);
-    let pages = served(Router::new().route("/", get("hello")));
+    let pages = served(Router::new().route("/", get("hello").merge(post_body())));
     let (_stop, stopped) = watch::channel(false);
     let start = Instant::now();
     serve_connection(
@@ -140,4 +149,140 @@ async fn an_idle_connection_is_closed_when_the_server_stops() {
     };
     tokio::join!(speaking, stopping);
     assert_eq!(start.elapsed(), IDLE_TIMEOUT / 2);
+}
+
+const HALF_A_BODY: &str = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nhalf";
+
+#[tokio::test(start_paused = true)]
+async fn half_a_body_keeps_its_slot_for_half_a_minute_and_gets_408() {
+    for headers in [
+        "Content-Length: 8\r\n\r\nhalf",
+        "Content-Length: 8\r\n\r\n",
+        "Content-Length: 8\r\nExpect: 100-continue\r\n\r\n",
+        "Transfer-Encoding: chunked\r\n\r\n",
+        "Transfer-Encoding: chunked\r\n\r\n8\r\nhalf",
+        "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+        "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n0\r\n",
+    ] {
+        let request = format!("POST / HTTP/1.1\r\nHost: a\r\n{headers}");
+        let (seconds, answer) = exchange(request.as_bytes(), |_| {}).await;
+        let answer = answer.trim_start_matches("HTTP/1.1 100 Continue\r\n\r\n");
+        assert!(answer.starts_with("HTTP/1.1 408 "), "{headers}: {answer}");
+        assert!(answer.contains("connection: close\r\n"), "{headers}: {answer}");
+        assert_eq!(seconds, 30, "{headers}");
+    }
+    let (seconds, answer) = exchange(HALF_A_BODY.replace(" 8", " 4").as_bytes(), |_| {}).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("read"), "{answer}");
+    assert_eq!(seconds, 180, "it is idle then");
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_a_body_in_a_stream_of_http2_gets_408_too() {
+    let (ours, mut theirs, peer) = pair();
+    let frame = |kind: u8, flags: u8, stream: u8, payload: &[u8]| {
+        [&[0, 0, payload.len() as u8, kind, flags, 0, 0, 0, stream][..], payload].concat()
+    };
+    let post = [0x83, 0x86, 0x84, 0x41, 1, b'a']; // POST, http, /, an authority (RFC 7541 §A)
+    let sent = [
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+        frame(4, 0, 0, &[]),
+        frame(1, 4, 1, &post), // END_HEADERS alone
+        frame(0, 0, 1, b"half"),
+    ];
+    theirs.write_all(&sent.concat()).expect("room in the socket");
+    let settings = ListenerSettings { http2_cleartext: true, ..ListenerSettings::default() };
+    let service = Pages(Router::new().route("/", post_body()));
+    let served = Arc::new(Served { settings, service });
+    let (_stop, stopped) = watch::channel(false);
+    let client = ClientAddress::of_peer(peer);
+    serve_connection(ours, client, served, stopped, ConnectionSlots::new(1)).await;
+    let mut answer = Vec::new();
+    theirs.read_to_end(&mut answer).expect("our end is closed");
+    let status = [0x48, 0x83, 0x68, 0x0f, 0x7f]; // :status 408 (RFC 7541 §6.2.1, §B)
+    assert!(answer.windows(5).any(|bytes| bytes == status), "{answer:?}");
+}
+
+/// Reads the body of a request.
+fn post_body() -> MethodRouter {
+    post(|_: Bytes| async { "read" })
+}
+
+/// The seconds until a request is answered that comes after so many peers, each with half a body.
+async fn seconds_behind(peers: usize, slots: usize) -> u64 {
+    let listener = bind((Ipv4Addr::LOCALHOST, 0).into()).expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let connect = |bytes: &str| {
+        let mut socket = net::TcpStream::connect(address).expect("a listener");
+        socket.write_all(bytes.as_bytes()).expect("room in the socket");
+        socket
+    };
+    let silent: Vec<_> = (0..peers).map(|_| connect(HALF_A_BODY)).collect();
+    let mut last = connect("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    let start = Instant::now();
+    let seconds = move || async move { start.elapsed().as_secs().to_string() };
+    let router = Router::new().route("/", get(seconds).merge(post_body()));
+    let (stop, stopped) = watch::channel(false);
+    let settings = ListenerSettings { slots, ..ListenerSettings::default() };
+    let stopping = async {
+        sleep(IDLE_TIMEOUT).await;
+        stop.send(true).expect("a listener");
+    };
+    tokio::join!(serve(listener, settings, Pages(router), stopped), stopping);
+    for mut socket in silent {
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).expect("our end is closed");
+        assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    }
+    let mut answer = String::new();
+    last.read_to_string(&mut answer).expect("our end is closed");
+    let seconds = answer.rsplit("\r\n").next().expect("a body");
+    seconds.parse().unwrap_or_else(|_| panic!("{answer}"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_peers_with_half_a_body_keep_others_away_for_some_seconds() {
+    assert_eq!(seconds_behind(10, 100).await, 0);
+    let seconds = seconds_behind(100, 100).await;
+    assert!(seconds <= 2, "{seconds} s behind as many as there are slots");
+    let seconds = seconds_behind(400, 100).await;
+    assert!(seconds <= 8, "{seconds} s behind four times as many");
+}
+
+/// Answers with the body of the request, piece by piece.
+struct Echo;
+
+impl Service for Echo {
+    type Body = axum::body::Body;
+
+    async fn answer(
+        &self,
+        request: Request<TrackedBody<Incoming>>,
+        _peer: SocketAddr,
+    ) -> Response<Self::Body> {
+        Response::new(axum::body::Body::new(request.into_body().endless()))
+    }
+
+    fn late(&self) -> Response<Self::Body> {
+        panic!("an endless body is never late")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_answered_while_it_comes_may_be_silent_for_any_time() {
+    let (ours, mut theirs, peer) = pair();
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nline\r\n";
+    theirs.write_all(head.as_bytes()).expect("room in the socket");
+    let (_stop, stopped) = watch::channel(false);
+    let echo = Served { settings: ListenerSettings::default(), service: Echo };
+    let client = ClientAddress::of_peer(peer);
+    let slots = ConnectionSlots::new(1);
+    let _all = slots.take(|| {}).await;
+    let serving = serve_connection(ours, client, Arc::new(echo), stopped, slots.clone());
+    tokio::select! {
+        () = serving => panic!("it ended"),
+        () = sleep(Duration::from_secs(86_400)) => {}
+    }
+    let mut answer = [0; 1024];
+    let length = theirs.read(&mut answer).expect("an answer");
+    assert!(String::from_utf8_lossy(&answer[..length]).contains("line"));
 }

@@ -7,7 +7,7 @@ use axum::{body::Bytes, http::Request};
 use http_body_util::{BodyExt, Full};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
-use super::*;
+use super::{super::bodies::TrackedBody, *};
 
 const TIMEOUTS: Timeouts = Timeouts {
     head: Duration::from_secs(10),
@@ -109,7 +109,7 @@ async fn a_peer_may_be_idle_for_longer_between_requests() {
 #[tokio::test(start_paused = true)]
 async fn no_read_limit_applies_while_a_request_is_in_flight() {
     let (mut ours, mut theirs, exchange) = pair();
-    let (_, in_flight) = exchange.begin_request(Request::new(Full::new(Bytes::new())));
+    let in_flight = exchange.begin_request(&mut Request::new(Full::new(Bytes::new())));
     let (read, ()) =
         tokio::join!(ours.read_u8(), send_after(&mut theirs, Duration::from_secs(3600)));
     assert_eq!(read.expect("a body has limits of its own"), b'x');
@@ -122,9 +122,12 @@ async fn no_read_limit_applies_while_a_request_is_in_flight() {
 /// The seconds from a response to the close of its socket, while the peer sends `piece` `times` times, once a second.
 async fn closed(body: &'static str, is_read: bool, piece: &[u8], times: usize) -> u64 {
     let (mut ours, mut theirs, exchange) = pair();
-    let (request, in_flight) = exchange.begin_request(Request::new(Full::<Bytes>::from(body)));
+    let mut request = Request::new(Full::<Bytes>::from(body));
+    let in_flight = exchange.begin_request(&mut request);
     if is_read {
-        request.into_body().collect().await.expect("complete");
+        let slots = ConnectionSlots::new(1);
+        let body = TrackedBody::new(request.into_body(), Arc::clone(&exchange), &slots);
+        body.collect().await.expect("complete");
     }
     drop(in_flight);
     let start = Instant::now();
@@ -162,7 +165,7 @@ async fn the_rest_of_an_answered_request_is_discarded_within_limits() {
 #[tokio::test(start_paused = true)]
 async fn discarding_ends_when_the_peer_closes_its_side() {
     let (mut ours, mut theirs, exchange) = pair();
-    let (_, in_flight) = exchange.begin_request(Request::new(Full::<Bytes>::from("body")));
+    let in_flight = exchange.begin_request(&mut Request::new(Full::<Bytes>::from("body")));
     drop(in_flight);
     theirs.write_all(b"rest").await.expect("room in the pipe");
     drop(theirs);

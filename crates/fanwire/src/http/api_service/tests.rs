@@ -1,27 +1,14 @@
-//! Tests of `api_service`: the time limit of a body, and the log line of back-pressure.
-//! In: futures, and tokio's clock, which jumps to the next timer → out: responses, and their times.
+//! Tests of `api_service`: the log line of back-pressure, and texts.
+//! In: times → out: lines, responses.
 //! Uses no sockets; a log that stores its lines.
 //! Changed here: tests of `api_service.rs`.
 
 use std::{fmt, time::Duration};
 
 use parking_lot::Mutex;
-use tokio::time::{self, sleep};
 use tracing::{Event, Metadata, Subscriber, field, span};
 
 use super::*;
-
-const PAUSE: Duration = Duration::from_millis(1);
-
-#[tokio::test(start_paused = true)]
-async fn a_body_may_take_half_a_minute() {
-    for pause in [Duration::ZERO, PAUSE, REQUEST_TIMEOUT - PAUSE] {
-        assert_eq!(with_timeout(pin!(sleep(pause))).await, Some(()));
-    }
-    let start = time::Instant::now();
-    assert_eq!(with_timeout(pin!(std::future::pending::<()>())).await, None);
-    assert_eq!(start.elapsed(), REQUEST_TIMEOUT);
-}
 
 #[test]
 fn back_pressure_is_logged() {
@@ -69,7 +56,7 @@ impl Subscriber for Log {
 
 #[test]
 fn a_text_response_has_the_type_text() {
-    let answer = text_response(StatusCode::REQUEST_TIMEOUT, LATE);
+    let answer = late();
     assert_eq!((answer.status().as_u16(), answer.body().as_ref()), (408, LATE.as_bytes()));
     assert_eq!(answer.headers()[CONTENT_TYPE], "text/plain; charset=utf-8");
 }
