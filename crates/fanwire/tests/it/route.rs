@@ -68,18 +68,20 @@ fn the_route_of_one_message() {
 
     // 3–5: the message becomes a command, the command an effect, the effect a publication, ordered by the broker.
     hub.receive(key(0), message.as_bytes(), now, &mut out);
-    let (_, reply) = out.messages.pop().expect("a reply");
-    assert_eq!(reply, br#"{"id":3,"publish":{}}"#);
+    assert!(out.messages.is_empty(), "the publisher receives its publication before the reply");
 
-    // The broadcast router put one broadcast into the inbox of the only shard with subscribers.
+    // The broadcast router put one broadcast into the inbox of the only shard with subscribers. The reply waits behind it.
     let mut notices = std::mem::take(&mut *letters.0.lock().expect("one thread"));
-    assert_eq!(notices.len(), 1);
+    assert_eq!(notices.len(), 2);
 
     // 6: the hub selects the subscribers.
     hub.notice(notices.remove(0), now, &mut out);
     assert_eq!(out.deliveries.iter().map(|(index, _)| *index).collect::<Vec<_>>(), [0, 1]);
     let broadcast = out.deliveries[0].1.clone();
     assert!(Arc::ptr_eq(&broadcast, &out.deliveries[1].1), "one broadcast for all");
+    hub.notice(notices.remove(0), now, &mut out);
+    let (_, reply) = out.messages.pop().expect("a reply");
+    assert_eq!(reply, br#"{"id":3,"publish":{}}"#);
 
     // 7: the envelope is written once per encoding.
     let push = broadcast.message(Encoding::Json).expect("the data is JSON");
