@@ -139,6 +139,9 @@ export class Backend {
       }
       const expected = `sha256=${createHmac('sha256', SECRET).update(body).digest('hex')}`;
       if (headers['x-fanwire-signature'] !== expected) return 401;
+      const [, time, timed] = /^t=(\d+),(sha256=.*)$/.exec(headers['x-fanwire-timed-signature']);
+      const expectedTimed = `sha256=${createHmac('sha256', SECRET).update(`${time}.`).update(body).digest('hex')}`;
+      if (timed !== expectedTimed || Math.abs(Date.now() / 1000 - time) > 300) return 401;
       try {
         await this.take(JSON.parse(body));
         return 204;

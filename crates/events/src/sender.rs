@@ -1,12 +1,12 @@
 //! Sends batches of events: signed requests, or entries of a Redis stream; tried again with a growing pause.
 //! In: the body of a batch → out: accepted, or the error.
 //! Uses the pooled client of `tls`, HMAC of aws-lc, the Redis client of `brokers`. Never: the content of a batch.
-//! Changed here: the signature, the entry, when a request has failed.
+//! Changed here: the signatures, the entry, when a request has failed, the pause after it.
 
 use std::fmt::{self, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::hmac;
 use bytes::Bytes;
@@ -15,8 +15,9 @@ use fanwire_config::{EventsHttpOptions, EventsOptions, EventsRedisStreamOptions}
 use fanwire_telemetry::LogThrottle;
 use fanwire_tls::{Http2, HttpsClient, PoolOptions, RequestError, RequestLimits, Tls, TlsError};
 use http::{Request, header};
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full, Limited};
 use tokio::runtime::Handle;
+use tokio::time::{sleep, timeout};
 
 #[derive(Debug)]
 pub(crate) struct Sender {
@@ -34,6 +35,7 @@ enum EventTarget {
 struct HttpTarget {
     client: HttpsClient,
     url: String,
+    timeout: Duration,
     key: Option<hmac::Key>,
 }
 
@@ -89,11 +91,11 @@ impl Sender {
 
     /// Waits after a failed request.
     pub(crate) async fn pause(&self, error: &str) {
-        let failures = self.failures.fetch_add(1, Relaxed).min(6);
+        let failures = self.failures.fetch_add(1, Relaxed);
         if let Some(repeats) = self.log_throttle.record("events", Instant::now()) {
             tracing::warn!(%error, "the backend did not take a batch of events, which is sent again{repeats}");
         }
-        tokio::time::sleep(PAUSE.saturating_mul(1 << failures).min(PAUSE_MAX)).await;
+        sleep(pause_after(failures)).await;
     }
 
     pub(crate) fn succeeded(&self) {
@@ -113,18 +115,27 @@ impl HttpTarget {
         Ok(Self {
             client: HttpsClient::pooled(Tls::new(&options.tls)?, limits, pool),
             url: options.endpoint.clone(),
+            timeout: options.timeout,
             key: (!secret.is_empty()).then(|| hmac::Key::new(hmac::HMAC_SHA256, secret)),
         })
     }
 
-    /// Accepted are responses with a status 2xx.
+    /// Accepted are responses with a status 2xx, whatever their body is.
     async fn send(&self, body: Bytes) -> Result<(), RequestError> {
         let mut request = Request::post(&self.url).header(header::CONTENT_TYPE, "application/json");
         if let Some(key) = &self.key {
-            request = request.header(SIGNATURE, signature(key, &body));
+            let unix_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            request = request
+                .header(SIGNATURE, signature(key, &body))
+                .header(TIMED_SIGNATURE, timed_signature(key, unix_time.as_secs(), &body));
         }
         let request = request.body(Full::new(body)).map_err(|_| RequestError::Url)?;
-        let status = self.client.send(request).await?.status();
+        let answered = timeout(self.timeout, self.client.request(request)).await;
+        let response = answered.map_err(|_| RequestError::Timeout)??;
+        let status = response.status();
+        // The connection can be used again after the body. One that is long, late or cut costs a connection, no batch.
+        let rest = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect();
+        let _ = timeout(REST_TIMEOUT, rest).await;
         if status.is_success() { Ok(()) } else { Err(RequestError::Status(status)) }
     }
 }
@@ -166,12 +177,26 @@ fn signature(key: &hmac::Key, body: &[u8]) -> String {
     })
 }
 
+/// A time in Unix seconds, and HMAC-SHA256 of the time, a dot and the body: a request that is replayed later has an old time.
+fn timed_signature(key: &hmac::Key, time: u64, body: &[u8]) -> String {
+    let signed = [format!("{time}.").as_bytes(), body].concat();
+    format!("t={time},{}", signature(key, &signed))
+}
+
+/// The pause after a failure that so many others precede.
+fn pause_after(failures: u32) -> Duration {
+    PAUSE.saturating_mul(1 << failures.min(5)).min(PAUSE_MAX)
+}
+
 /// Field of an entry with the body of a request.
 const FIELD: &str = "batch";
 const SIGNATURE: &str = "x-fanwire-signature";
-const PAUSE: Duration = Duration::from_millis(200);
+const TIMED_SIGNATURE: &str = "x-fanwire-timed-signature";
+const PAUSE: Duration = Duration::from_millis(400);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// For the body of a response, whose status has decided already.
+const REST_TIMEOUT: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
 mod tests {
@@ -182,5 +207,22 @@ mod tests {
         let key = hmac::Key::new(hmac::HMAC_SHA256, b"Jefe");
         let expected = "sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
         assert_eq!(signature(&key, b"what do ya want for nothing?"), expected);
+    }
+
+    #[test]
+    fn the_timed_signature_is_that_of_the_time_a_dot_and_the_body() {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, b"Jefe");
+        let of_both = signature(&key, b"1764115200.{\"n\":1}");
+        let timed = timed_signature(&key, 1_764_115_200, b"{\"n\":1}");
+        assert_eq!(timed, format!("t=1764115200,{of_both}"));
+    }
+
+    #[test]
+    fn pauses_grow_from_the_documented_one_to_the_longest() {
+        let pauses =
+            [0, 1, 2, 3, 4, 5, 6, u32::MAX].map(|failures| pause_after(failures).as_millis());
+        assert_eq!(pauses, [400, 800, 1600, 3200, 6400, 10_000, 10_000, 10_000]);
+        let page = include_str!("../../../docs/events.md");
+        assert!(page.contains("a pause that grows from 0.4 s to 10 s"));
     }
 }

@@ -11,26 +11,34 @@ use tokio::sync::mpsc;
 
 use super::*;
 
-/// Starts a backend that answers 500 to the first `failures` requests. Returns its URL and the requests.
+/// Starts a backend that gives these answers to the first requests, and then 204. Returns its URL and the requests.
 async fn backend(
-    failures: usize,
+    answers: Vec<String>,
 ) -> (String, mpsc::UnboundedReceiver<(String, serde_json::Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}/events", listener.local_addr().expect("bound"));
     let (sender, requests) = mpsc::unbounded_channel();
     tokio::spawn(async move {
-        let mut left = failures;
+        let mut answers = answers.into_iter();
         while let Ok((mut socket, _)) = listener.accept().await {
             while let Some((head, body)) = read(&mut socket).await {
                 let _ = sender.send((head, body));
-                let status = if left > 0 { "500 Internal Server Error" } else { "204 No Content" };
-                left = left.saturating_sub(1);
-                let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
-                socket.write_all(answer.as_bytes()).await.expect("the sender reads");
+                let answer = answers.next().unwrap_or_else(|| answer("204 No Content", 0, 0));
+                // The sender may end the connection before a long body does.
+                let _ = socket.write_all(answer.as_bytes()).await;
+                if answer.contains("Connection: close") {
+                    break;
+                }
             }
         }
     });
     (url, requests)
+}
+
+/// A response that promises a body of some length, and has one of another length.
+fn answer(status: &str, promised: usize, length: usize) -> String {
+    let body = "x".repeat(length);
+    format!("HTTP/1.1 {status}\r\nContent-Length: {promised}\r\n\r\n{body}")
 }
 
 async fn read(socket: &mut TcpStream) -> Option<(String, serde_json::Value)> {
@@ -87,7 +95,7 @@ fn the_configuration_knows_the_types() {
 
 #[tokio::test]
 async fn a_failed_batch_is_sent_again_and_nothing_is_out_of_order() {
-    let (url, mut requests) = backend(2).await;
+    let (url, mut requests) = backend(vec![answer("500 Internal Server Error", 0, 0); 2]).await;
     let events = events(url, 100, &[]);
     let report = events.hooks().report.expect("there is one");
     let channel: Arc<str> = "a".into();
@@ -105,6 +113,7 @@ async fn a_failed_batch_is_sent_again_and_nothing_is_out_of_order() {
     let mut batches = Vec::new();
     while let Ok((head, body)) = requests.try_recv() {
         assert!(head.contains("x-fanwire-signature: sha256="), "{head}");
+        assert!(head.contains("x-fanwire-timed-signature: t="), "{head}");
         batches.push(body);
     }
     let first = ["1 connected", "2 subscribed", "3 unsubscribed"];
@@ -121,7 +130,7 @@ async fn a_failed_batch_is_sent_again_and_nothing_is_out_of_order() {
 
 #[tokio::test]
 async fn what_does_not_fit_is_counted_in_the_stream_and_unwanted_types_are_left_out() {
-    let (url, mut requests) = backend(0).await;
+    let (url, mut requests) = backend(Vec::new()).await;
     let events = events(url, 2, &["connected", "lost"]);
     let report = events.hooks().report.expect("there is one");
     for _ in 0..5 {
@@ -134,4 +143,28 @@ async fn what_does_not_fit_is_counted_in_the_stream_and_unwanted_types_are_left_
     assert_eq!(types(&last), ["3 lost"]);
     assert_eq!(last["events"][0]["count"], 3);
     assert_eq!(events.stats().lost, 3);
+}
+
+#[tokio::test]
+async fn a_status_2xx_decides_whatever_the_body_is() {
+    let too_long = 10 * 64 * 1024;
+    let answers = vec![
+        answer("200 OK", too_long, too_long),
+        answer("200 OK", 100, 10),
+        answer("200 OK\r\nConnection: close", 100, 10),
+        "HTTP/1.1 202 Accepted\r\nTransfer-Encoding: chunked\r\n\r\nnot a chunk".to_owned(),
+        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx".to_owned(),
+    ];
+    let count = answers.len() as u64;
+    let (url, mut requests) = backend(answers).await;
+    let events = events(url, 100, &["connected"]);
+    let report = events.hooks().report.expect("there is one");
+    for number in 1..=count {
+        report(ClientReport::Connected { client: ada() });
+        events.0.send_all("node").await;
+        let (_, batch) = requests.recv().await.expect("a batch");
+        assert_eq!(types(&batch), [format!("{number} connected")]);
+    }
+    let expected = EventStats { sent: count, lost: 0, waiting: 0, failed_requests: 0 };
+    assert_eq!(events.stats(), expected);
 }

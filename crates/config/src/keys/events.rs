@@ -13,7 +13,7 @@ rows! { EVENTS: Config;
     "events.http.endpoint", TEXT, "" => [events.http.endpoint],
         "Fanwire only: URL that gets events of clients and channels as POST requests; empty for no events.";
     "events.http.secret", SECRET, "" => [events.http.secret],
-        "Fanwire only: signs each request with HMAC-SHA256 in the header X-Fanwire-Signature.";
+        "Fanwire only: signs each request with HMAC-SHA256 in the headers X-Fanwire-Signature and X-Fanwire-Timed-Signature.";
     "events.http.timeout", duration(Duration::from_millis(1), Duration::from_secs(60)), "5s" => [events.http.timeout],
         "Fanwire only: how long one request may take; its events are sent again after it.";
     "events.http.tls.enabled", SWITCH, "false" => [events.http.tls.enabled],
