@@ -18,7 +18,7 @@ mod redis_stream;
 mod runner;
 mod state;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use fanwire_api::Api;
 use fanwire_config::{ConsumerKind, ConsumerOptions, PublicationDataMode};
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::{Id, JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 pub use message::SkipCause;
@@ -79,8 +79,40 @@ impl OpenError {
     }
 }
 
-/// The tasks of consumers.
-type Tasks = JoinSet<Result<(), ConsumerError>>;
+/// The tasks of consumers, with the names of their consumers.
+#[derive(Default)]
+struct Tasks {
+    set: JoinSet<Result<(), QueueError>>,
+    names: HashMap<Id, Arc<str>>,
+}
+
+impl Tasks {
+    fn spawn(
+        &mut self,
+        name: &Arc<str>,
+        task: impl Future<Output = Result<(), QueueError>> + Send + 'static,
+    ) {
+        let id = self.set.spawn(task).id();
+        self.names.insert(id, Arc::clone(name));
+    }
+
+    /// Calls `on_failure` for each task that ends for good, until all have ended.
+    async fn supervise(mut self, on_failure: impl Fn(ConsumerError)) {
+        while let Some(ended) = self.set.join_next_with_id().await {
+            let id = match &ended {
+                Ok((id, _)) => *id,
+                Err(error) => error.id(),
+            };
+            let reason = match ended {
+                Ok((_, Ok(()))) => continue,
+                Ok((_, Err(error))) => error.why,
+                Err(error) => error.to_string(),
+            };
+            let name = self.names.get(&id).map(ToString::to_string).unwrap_or_default();
+            on_failure(ConsumerError { name, key: String::new(), reason });
+        }
+    }
+}
 
 /// Starts the tasks of a consumer.
 type Start = Box<dyn FnOnce(&mut Tasks) + Send>;
@@ -103,7 +135,8 @@ impl Consumers {
         }
         Self::check(options).map_or(Ok(()), Err)?;
         let (stop, stopped) = watch::channel(false);
-        let (mut tasks, mut states) = (Tasks::new(), Vec::new());
+        let mut tasks = Tasks::default();
+        let mut states = Vec::new();
         // No lane runs before all are open: dropping them ends all.
         let mut lanes: Vec<Start> = Vec::new();
         for (name, consumer) in enabled() {
@@ -114,17 +147,7 @@ impl Consumers {
             states.push(state);
         }
         lanes.into_iter().for_each(|start| start(&mut tasks));
-        let supervisor = tokio::spawn(async move {
-            while let Some(ended) = tasks.join_next().await {
-                let failed = |reason: String| ConsumerError {
-                    name: "?".to_owned(),
-                    key: String::new(),
-                    reason,
-                };
-                let ended = ended.unwrap_or_else(|error| Err(failed(error.to_string())));
-                ended.err().into_iter().for_each(&on_failure);
-            }
-        });
+        let supervisor = tokio::spawn(tasks.supervise(on_failure));
         let supervisor = Mutex::new(Some(supervisor));
         Ok(Some(Self { states: states.into(), stop, supervisor }))
     }
@@ -139,8 +162,8 @@ impl Consumers {
                 ConsumerKind::NatsJetStream if cfg!(feature = "jetstream") => return None,
                 ConsumerKind::Kafka if cfg!(feature = "kafka") => return None,
                 ConsumerKind::Kafka => {
-                    "this build has no client of Kafka; the packages and the container image have one, and so has a build \
-                     with `--features full`"
+                    "this build has no client of Kafka, and neither have the packages and the container image: librdkafka cannot \
+                     be linked statically with musl; build it with `cargo build --release --features full`, which needs make and perl"
                 }
                 kind if kind.is_supported() => "this build was made without that queue",
                 _ => "Fanwire does not support that queue yet",
@@ -226,10 +249,8 @@ async fn connect(
         Some(ConsumerKind::Kafka) => {
             let member = kafka::open(&consumer.kafka).await.map_err(failed)?;
             let mode = mode(&consumer.kafka.publication_data_mode);
-            let (runner, ended) = (Runner { mode, ..runner }, ended(name.clone()));
-            Ok(Box::new(move |tasks| {
-                tasks.spawn(async move { member.run(runner).await.map_err(ended) });
-            }))
+            let runner = Runner { mode, ..runner };
+            Ok(Box::new(move |tasks| tasks.spawn(&runner.state.name.clone(), member.run(runner))))
         }
         _ => Err(failed(OpenError::new("type", "this build lacks the queue"))),
     }
@@ -239,14 +260,10 @@ async fn connect(
 fn start<L: Lane>(runner: Runner, lanes: Vec<L>) -> Start {
     Box::new(move |tasks| {
         for lane in lanes {
-            let runner = runner.clone();
-            let ended = ended(runner.state.name.to_string());
-            tasks.spawn(async move { runner.run(lane).await.map_err(ended) });
+            tasks.spawn(&runner.state.name, runner.clone().run(lane));
         }
     })
 }
 
-/// The error of a lane that ended for good.
-fn ended(name: String) -> impl FnOnce(QueueError) -> ConsumerError {
-    |QueueError { why: reason, .. }| ConsumerError { name, key: String::new(), reason }
-}
+#[cfg(test)]
+mod tests;

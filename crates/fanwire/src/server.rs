@@ -377,7 +377,12 @@ async fn start_consumers(
     let api = Arc::new(Api::new(node.clone(), config.http_api.api.clone()));
     let consumers = Consumers::start(&config.consumers, &api, node.uid(), |error| {
         // As a shard that panics does: a server that goes on would look healthy while its messages wait.
-        tracing::error!(%error, "a consumer ended, and with it this process");
+        let message = "a consumer has ended for good, and with it this process, with exit status 1";
+        tracing::error!(%error, "{message}");
+        // A program that has the library may have no log.
+        if !tracing::enabled!(tracing::Level::ERROR) {
+            eprintln!("fanwire: {message}: {error}");
+        }
         std::process::exit(1);
     });
     let consumers = consumers.await.map_err(StartError::Consumer)?;
