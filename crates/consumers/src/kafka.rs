@@ -298,7 +298,8 @@ impl Lane for PartitionLane {
 
 fn message(record: &BorrowedMessage<'_>, options: &KafkaOptions) -> (i64, QueueMessage) {
     let payload = record.payload().map(Bytes::copy_from_slice);
-    let mut read = QueueMessage { payload, ..QueueMessage::default() };
+    let id = format!("{}/{}/{}", record.topic(), record.partition(), record.offset());
+    let mut read = QueueMessage { id, payload, ..QueueMessage::default() };
     for header in record.headers().iter().flat_map(|headers| headers.iter()) {
         let value = String::from_utf8_lossy(header.value.unwrap_or_default()).into_owned();
         if header.key == options.method_header && !header.key.is_empty() {

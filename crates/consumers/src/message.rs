@@ -10,12 +10,15 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use fanwire_api::{BODY_BYTES_MAX, BroadcastRequest, Command, Method, PublishRequest};
 use fanwire_config::PublicationDataMode;
+use fanwire_telemetry::excerpt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// A message of a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QueueMessage {
+    /// The name of the message in its queue, for log lines.
+    pub(crate) id: String,
     /// "" = the payload names a method.
     pub(crate) method: String,
     /// `None` = the queue has none, or one above [`MESSAGE_BYTES_MAX`] that it did not deliver.
@@ -72,6 +75,13 @@ impl QueueMessage {
         // JSON is UTF-8 (RFC 8259 §8.1), also in the fields that are ignored.
         let text = str::from_utf8(payload).map_err(|_| SkipCause::Malformed)?;
         if self.method.is_empty() { envelope(text) } else { command(&self.method, text) }
+    }
+
+    /// The begin of the payload, for log lines.
+    pub(crate) fn payload_excerpt(&self) -> String {
+        let payload = self.payload.as_deref().unwrap_or_default();
+        let begin = &payload[..payload.len().min(EXCERPT_BYTES_MAX)];
+        excerpt(&String::from_utf8_lossy(begin))
     }
 
     /// The trace of the program that sent the message (W3C Trace Context §3.2).
@@ -175,6 +185,9 @@ fn switch(text: &str) -> Result<bool, SkipCause> {
 
 /// Most bytes of a payload: as many as a request of the server API may have.
 pub(crate) const MESSAGE_BYTES_MAX: usize = BODY_BYTES_MAX;
+
+/// At least as many bytes as the longest excerpt has.
+const EXCERPT_BYTES_MAX: usize = 512;
 
 /// The header with the trace of a message, which is kept for messages of every form.
 pub(crate) const TRACEPARENT: &str = "traceparent";

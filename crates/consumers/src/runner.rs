@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use fanwire_api::{Api, Command, consume};
 use fanwire_config::PublicationDataMode;
-use fanwire_telemetry::excerpt;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
@@ -24,6 +23,11 @@ pub(crate) trait Lane: Send + 'static {
 
     /// Acknowledges the first `done` messages of the last batch, and gives the others back.
     fn settle(&mut self, done: usize) -> impl Future<Output = Result<(), QueueError>> + Send;
+
+    /// Leaves the queue at the stop, after the last batch was settled.
+    fn leave(&mut self) -> impl Future<Output = Result<(), QueueError>> + Send {
+        async { Ok(()) }
+    }
 }
 
 /// Messages of a lane.
@@ -80,6 +84,10 @@ impl Runner {
                 self.wait(pause(failures, rand::random())).await;
             }
         }
+        if let Err(error) = lane.leave().await {
+            let consumer = &*self.state.name;
+            tracing::warn!(consumer, error = error.why, "the queue was not left");
+        }
         Ok(())
     }
 
@@ -116,9 +124,9 @@ impl Runner {
                 return index;
             }
             match message.command(self.mode.as_ref()) {
-                Err(cause) => self.state.skipped(cause, &excerpt(&message.method)),
+                Err(cause) => self.state.skipped(cause, message, ""),
                 Ok(command) => {
-                    if !self.run_command(command, message.traceparent()).await {
+                    if !self.run_command(command, message).await {
                         return index;
                     }
                 }
@@ -128,13 +136,13 @@ impl Runner {
     }
 
     /// Whether the message of a command is done.
-    async fn run_command(&self, command: Command, traceparent: Option<&str>) -> bool {
-        let result = consume(&self.api, command, traceparent).await;
+    async fn run_command(&self, command: Command, message: &QueueMessage) -> bool {
+        let result = consume(&self.api, command, message.traceparent()).await;
         match Verdict::of(&result) {
             Verdict::Done => true,
             Verdict::Refused(error) => {
                 let details = format!("{error}: {}", error.cause);
-                self.state.skipped(SkipCause::Refused, &details);
+                self.state.skipped(SkipCause::Refused, message, &details);
                 true
             }
             Verdict::Retry => {

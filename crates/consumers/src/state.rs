@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use fanwire_telemetry::LogThrottle;
+use fanwire_telemetry::{LogThrottle, excerpt};
 use parking_lot::Mutex;
 
-use crate::message::SkipCause;
+use crate::message::{QueueMessage, SkipCause};
 
 /// One consumer.
 #[derive(Debug)]
@@ -21,6 +21,15 @@ pub(crate) struct ConsumerState {
     skipped: [AtomicU64; SkipCause::ALL.len()],
     lanes: Mutex<Vec<Weak<LaneState>>>,
     log_throttle: LogThrottle,
+    skip_lines: Mutex<SkipLines>,
+}
+
+/// The log lines of skipped messages, of which nothing else is left.
+#[derive(Debug, Default)]
+struct SkipLines {
+    /// The begin of a window, and the lines in it.
+    begin: Option<Instant>,
+    count: usize,
 }
 
 /// One sequence of messages: a partition of a table or a topic, a worker of a stream.
@@ -59,6 +68,7 @@ impl ConsumerState {
             skipped: Default::default(),
             lanes: Mutex::default(),
             log_throttle: LogThrottle::default(),
+            skip_lines: Mutex::default(),
         }
     }
 
@@ -74,13 +84,21 @@ impl ConsumerState {
         self.processed.fetch_add(count as u64, Relaxed);
     }
 
-    /// Counts a message that is acknowledged without an effect; `details` are for the log.
-    pub(crate) fn skipped(&self, cause: SkipCause, details: &str) {
+    /// Counts a message that is acknowledged without an effect, and logs what it was; `details` are for the log.
+    pub(crate) fn skipped(&self, cause: SkipCause, message: &QueueMessage, details: &str) {
         self.skipped[cause as usize].fetch_add(1, Relaxed);
-        if let Some(repeats) = self.log_throttle.record(cause.name(), Instant::now()) {
-            let (consumer, cause) = (&*self.name, cause.name());
-            tracing::warn!(consumer, cause, details, "skipped a message{repeats}");
+        if !self.skip_lines.lock().admit(Instant::now()) {
+            return;
         }
+        tracing::warn!(
+            consumer = &*self.name,
+            cause = cause.name(),
+            id = excerpt(&message.id),
+            method = excerpt(&message.method),
+            payload = message.payload_excerpt(),
+            details,
+            "skipped a message"
+        );
     }
 
     /// Counts a failure after which something is tried again; `what` failed is one of few texts.
@@ -108,6 +126,18 @@ impl ConsumerState {
     }
 }
 
+impl SkipLines {
+    /// Whether one more line may be written now.
+    fn admit(&mut self, now: Instant) -> bool {
+        let is_recent = |begin| now.saturating_duration_since(begin) < SKIP_WINDOW;
+        if !self.begin.is_some_and(is_recent) {
+            *self = Self { begin: Some(now), count: 0 };
+        }
+        self.count += 1;
+        self.count <= SKIP_LINES_MAX
+    }
+}
+
 impl LaneState {
     /// The queue was read.
     pub(crate) fn read(&self, lag: Duration, waiting: u64) {
@@ -120,3 +150,10 @@ impl LaneState {
         *self.trouble.lock() = Some(why);
     }
 }
+
+/// Lines of skipped messages in one [`SKIP_WINDOW`].
+const SKIP_LINES_MAX: usize = 100;
+const SKIP_WINDOW: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests;

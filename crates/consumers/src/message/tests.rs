@@ -9,7 +9,7 @@ use super::*;
 
 fn message(method: &str, payload: &str) -> QueueMessage {
     let payload = Some(Bytes::copy_from_slice(payload.as_bytes()));
-    QueueMessage { method: method.to_owned(), payload, headers: Vec::new() }
+    QueueMessage { method: method.to_owned(), payload, ..QueueMessage::default() }
 }
 
 /// The channel and the data of a publish command, or the cause.
@@ -115,7 +115,8 @@ fn publication(data: &[u8], headers: &[(&str, &str)]) -> Result<Command, SkipCau
     let pair = |(name, value): &(&str, &str)| (format!("centrifugo-{name}"), (*value).to_owned());
     let headers = headers.iter().map(pair).collect();
     let payload = Some(Bytes::copy_from_slice(data));
-    QueueMessage { method: "ignored".to_owned(), payload, headers }.command(Some(&mode()))
+    QueueMessage { method: "ignored".to_owned(), payload, headers, ..QueueMessage::default() }
+        .command(Some(&mode()))
 }
 
 #[test]
@@ -184,8 +185,11 @@ fn options_of_a_wrong_form_are_a_cause_and_empty_ones_are_none() {
 #[test]
 fn an_empty_name_switches_an_option_off() {
     let headers = vec![(String::new(), "a".to_owned()), ("x".to_owned(), "b".to_owned())];
-    let message =
-        QueueMessage { headers, payload: Some(Bytes::from_static(b"1")), method: String::new() };
+    let message = QueueMessage {
+        headers,
+        payload: Some(Bytes::from_static(b"1")),
+        ..QueueMessage::default()
+    };
     let off = PublicationDataMode { channels: "x".to_owned(), ..PublicationDataMode::default() };
     let Ok(Command::Publish(request)) = message.command(Some(&off)) else { panic!("a publish") };
     assert_eq!((&*request.channel, request.tags.len(), &*request.idempotency_key), ("b", 0, ""));
@@ -195,7 +199,7 @@ proptest! {
     #[test]
     fn any_bytes_are_a_command_or_a_cause(method in "|publish|refresh|x", payload: Vec<u8>) {
         let payload = Some(Bytes::from(payload));
-        let _ = QueueMessage { method, payload, headers: Vec::new() }.command(None);
+        let _ = QueueMessage { method, payload, ..QueueMessage::default() }.command(None);
     }
 
     #[test]

@@ -136,6 +136,11 @@ impl PooledClient {
         answers.map_err(|error| QueueError::new(describe(&error)))
     }
 
+    /// Whether the connection has ended.
+    pub(super) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
     /// After a transaction that has ended well. A connection that is dropped instead is closed.
     pub(super) fn give_back(self) {
         let Self { pool, client, .. } = self;

@@ -3,13 +3,15 @@
 //! Uses a node in memory and a clock that jumps. Never: a queue of others.
 //! A rule about order, failures or the stop is a test here.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 
 use bytes::Bytes;
 use fanwire_api::ApiOptions;
 use fanwire_node::Node;
 use fanwire_node::options::Options;
 use parking_lot::Mutex;
+use tracing::{Event, Metadata, Subscriber, field, span};
 
 use super::*;
 
@@ -103,4 +105,76 @@ async fn a_final_error_ends_the_lane() {
     let error = QueueError { why: "fenced".to_owned(), is_final: true };
     let (result, settled, _) = run(vec![Err(error.clone()), Ok(Vec::new())]).await;
     assert_eq!((result, settled), (Err(error), vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_log_has_the_id_and_the_begin_of_each_skipped_message() {
+    let log = Log::default();
+    let lines = Arc::clone(&log.0);
+    let _guard = tracing::subscriber::set_default(log);
+    let binary = Bytes::from_static(b"\x1b\xff{");
+    let batch = vec![
+        QueueMessage { id: "7-1".to_owned(), ..message("history", "a") },
+        QueueMessage { id: "7-2".to_owned(), ..message("publish", "unknown:ü") },
+        QueueMessage { id: "7-3".to_owned(), payload: Some(binary), ..message("publish", "") },
+        QueueMessage { id: "7-4".to_owned(), payload: None, ..message("publish", "") },
+    ];
+    let (result, ..) = run(vec![Ok(batch), Ok(Vec::new())]).await;
+    assert_eq!(result, Ok(()));
+    let lines = std::mem::take(&mut *lines.lock());
+    let of = |name: &str| -> Vec<String> {
+        lines.iter().map(|line| line.get(name).cloned().unwrap_or_default()).collect()
+    };
+    assert_eq!(of("id"), ["7-1", "7-2", "7-3", "7-4"]);
+    assert_eq!(of("cause"), ["method", "refused", "malformed", "payload"]);
+    let payloads = [
+        r#"{"channel":"a","data":1}"#,
+        r#"{"channel":"unknown:ü","data":1}"#,
+        "\\u{1b}\u{fffd}{",
+        "",
+    ];
+    assert_eq!(of("payload"), payloads);
+    assert!(of("details")[1].contains("102"), "{:?}", of("details"));
+}
+
+/// The fields of log lines about skipped messages.
+#[derive(Default)]
+struct Log(Arc<Mutex<Vec<BTreeMap<String, String>>>>);
+
+struct Fields(BTreeMap<String, String>);
+
+impl field::Visit for Fields {
+    fn record_str(&mut self, field: &field::Field, value: &str) {
+        self.0.insert(field.name().to_owned(), value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &field::Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name().to_owned(), format!("{value:?}"));
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = Fields(BTreeMap::new());
+        event.record(&mut fields);
+        if fields.0.get("message").is_some_and(|text| text == "skipped a message") {
+            self.0.lock().push(fields.0);
+        }
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
 }

@@ -160,6 +160,95 @@ async fn rows_that_cannot_be_executed_do_not_block_those_behind() {
     assert_eq!(rows(&client).await, 1);
 }
 
+/// Inserts rows without idempotency keys, which would hide repetitions.
+async fn insert_plain(client: &Client, from: usize, to: usize) {
+    let sql = format!(
+        "INSERT INTO centrifugo_outbox (method, payload) \
+         SELECT 'publish', jsonb_build_object('channel', 'c0', 'data', n) FROM generate_series({from}, {to} - 1) AS n ORDER BY n"
+    );
+    client.batch_execute(&sql).await.expect("rows are inserted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_cannot_be_deleted_are_executed_once_and_keep_no_others() {
+    let first_rows = "payload->>'data' IN ('0', '1', '2', '3')";
+    let by_trigger = format!(
+        "CREATE FUNCTION keep() RETURNS TRIGGER AS $$ BEGIN RETURN NULL; END; $$ LANGUAGE plpgsql; \
+         CREATE TRIGGER keep BEFORE DELETE ON centrifugo_outbox FOR EACH ROW WHEN (OLD.{first_rows}) EXECUTE FUNCTION keep()"
+    );
+    let by_foreign_key = format!(
+        "CREATE TABLE audit (id bigint REFERENCES centrifugo_outbox); \
+         INSERT INTO audit SELECT id FROM centrifugo_outbox WHERE {first_rows}"
+    );
+    let by_policy = format!(
+        "ALTER TABLE centrifugo_outbox ENABLE ROW LEVEL SECURITY; CREATE POLICY a ON centrifugo_outbox FOR SELECT USING (true); \
+         CREATE POLICY b ON centrifugo_outbox FOR DELETE USING (NOT {first_rows})"
+    );
+    for keep in [by_trigger, by_foreign_key, by_policy] {
+        let (server, client) = outbox().await;
+        let grant = "CREATE ROLE worker LOGIN; GRANT SELECT, DELETE ON centrifugo_outbox TO worker";
+        client.batch_execute(grant).await.expect("a role");
+        insert_plain(&client, 0, 10).await;
+        client.batch_execute(&keep).await.expect("some rows are kept");
+        let (api, mut options) = (api(), consumer(&server, 1));
+        options.postgresql.dsn = server.dsn().replace("app@", "worker@").into();
+        // Fewer than the rows that are kept.
+        options.postgresql.partition_select_limit = 3;
+        let consumers = start(&options, &api).await;
+        until_processed(&consumers, 10).await;
+        for from in (10..50).step_by(10) {
+            insert_plain(&client, from, from + 10).await;
+            until_processed(&consumers, from as u64 + 10).await;
+        }
+        check_all(&api, 50, 1).await;
+        until("the others are deleted", async || rows(&client).await == 4).await;
+        assert!(stats(&consumers).errors > 0);
+        assert_eq!((stats(&consumers).processed, stats(&consumers).trouble), (50, None));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_right_that_is_taken_away_repeats_nothing() {
+    let (server, client) = outbox().await;
+    let grant = "CREATE ROLE worker LOGIN; GRANT SELECT, DELETE ON centrifugo_outbox TO worker";
+    client.batch_execute(grant).await.expect("a role");
+    let (api, mut options) = (api(), consumer(&server, 1));
+    options.postgresql.dsn = server.dsn().replace("app@", "worker@").into();
+    let consumers = start(&options, &api).await;
+    let revoke = "REVOKE DELETE ON centrifugo_outbox FROM worker";
+    client.batch_execute(revoke).await.expect("a right less");
+    for from in (0..50).step_by(10) {
+        insert_plain(&client, from, from + 10).await;
+        until_processed(&consumers, from as u64 + 10).await;
+    }
+    check_all(&api, 50, 1).await;
+    assert_eq!((rows(&client).await, stats(&consumers).processed), (50, 50));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn payloads_of_bytes_are_published() {
+    let (server, client) = outbox().await;
+    let sql = r#"ALTER TABLE centrifugo_outbox ALTER payload TYPE bytea USING convert_to(payload::text, 'UTF8');
+        INSERT INTO centrifugo_outbox (method, payload) VALUES
+        ('publish', convert_to('{"channel": "c0", "data": "' || repeat('ä', 500) || '"}', 'UTF8')),
+        ('', convert_to('{"method": "publish", "payload": {"channel": "c0", "data": 2}}', 'UTF8')),
+        ('publish', '\xff00'), ('publish', ''),
+        ('publish', convert_to('{"channel": "c0", "data": 3}', 'UTF8'))"#;
+    client.batch_execute(sql).await.expect("rows are inserted");
+    let api = api();
+    let consumers = start(&consumer(&server, 1), &api).await;
+    until_processed(&consumers, 5).await;
+    assert_eq!(publications(&api, "c0").await, [json!("ä".repeat(500)), json!(2), json!(3)]);
+    let skipped = stats(&consumers).skipped.map(|(cause, count)| (cause.name(), count));
+    assert!(skipped.contains(&("malformed", 2)), "{skipped:?}");
+    drop(consumers);
+    let sql =
+        "ALTER TABLE centrifugo_outbox ALTER method TYPE bytea USING convert_to(method, 'UTF8')";
+    client.batch_execute(sql).await.expect("a column of another type");
+    let error = try_start(&consumer(&server, 1), &api, "a").await.expect_err("it is wrong");
+    assert!(error.to_string().contains("the column method has the type bytea"), "{error}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_wait_in_their_order_while_the_engine_is_down() {
     let (server, client) = outbox().await;
@@ -232,8 +321,11 @@ async fn a_shutdown_in_the_middle_of_a_batch_leaves_the_rest_in_the_table() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_that_cannot_succeed_names_consumer_and_key() {
     let (server, client) = outbox().await;
-    client.batch_execute("CREATE TABLE other (id int); CREATE ROLE reader LOGIN; GRANT SELECT ON centrifugo_outbox TO reader").await.expect("more tables");
-    let cases: [(&str, Change<'_>, &str); 5] = [
+    let sql = "CREATE TABLE other (id int); CREATE ROLE reader LOGIN; GRANT SELECT ON centrifugo_outbox TO reader; \
+        CREATE ROLE standby LOGIN; ALTER ROLE standby SET default_transaction_read_only = on; \
+        GRANT SELECT, DELETE ON centrifugo_outbox TO standby";
+    client.batch_execute(sql).await.expect("more tables");
+    let cases: [(&str, Change<'_>, &str); 6] = [
         ("dsn", &|it| it.postgresql.dsn = "postgres://app@127.0.0.1:1/x".into(), "refused"),
         (
             "dsn",
@@ -254,6 +346,11 @@ async fn a_start_that_cannot_succeed_names_consumer_and_key() {
             "outbox_table_name",
             &|it| it.postgresql.dsn = server.dsn().replace("app@", "reader@").into(),
             "permission denied",
+        ),
+        (
+            "outbox_table_name",
+            &|it| it.postgresql.dsn = server.dsn().replace("app@", "standby@").into(),
+            "read-only transaction",
         ),
     ];
     for (key, change, why) in cases {
