@@ -3,11 +3,13 @@
 //! Uses async-nats, which reconnects by itself. Never: makes a stream.
 //! Changed here: the settings of the durable consumer, what gives it up. How messages are read is in `message`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use async_nats::jetstream::consumer::pull::{Config, Stream};
 use async_nats::jetstream::consumer::{AckPolicy, Consumer, DeliverPolicy};
+use async_nats::jetstream::context::ConsumerInfoErrorKind;
 use async_nats::jetstream::{self, AckKind};
 use async_nats::{Client, ConnectOptions, Event};
 use fanwire_config::JetStreamOptions;
@@ -26,7 +28,20 @@ pub(crate) struct JetStreamLane {
     options: JetStreamOptions,
     /// `None` until the consumer is found or made again.
     messages: Option<Stream>,
+    /// Where a consumer that is made again begins; `None` until it was there once.
+    position: Option<StreamPosition>,
     batch: Vec<jetstream::Message>,
+}
+
+/// What this node knows of the messages of a stream that are done.
+#[derive(Clone, Debug)]
+struct StreamPosition {
+    /// When the stream was made: one that is made again under its name counts from 1.
+    created: SystemTime,
+    /// The number behind the last message that was acknowledged.
+    next: u64,
+    /// The first messages that were given back. Another node may have acknowledged them since: then they come once more.
+    given_back: BTreeSet<u64>,
 }
 
 /// Connects, and finds or makes the durable consumer.
@@ -60,8 +75,13 @@ pub(crate) async fn open(
     connect = connect.tls_client_config((**tls.config()).clone()).require_tls(options.tls.enabled);
     let servers: Vec<&str> = options.url.split(',').map(str::trim).collect();
     let client = connect.connect(servers).await.map_err(|error| OpenError::new("url", error))?;
-    let mut lane =
-        JetStreamLane { client, options: options.clone(), messages: None, batch: Vec::new() };
+    let mut lane = JetStreamLane {
+        client,
+        options: options.clone(),
+        messages: None,
+        position: None,
+        batch: Vec::new(),
+    };
     lane.messages = Some(lane.subscribe().await?);
     Ok(vec![lane])
 }
@@ -78,7 +98,8 @@ fn log(consumer: &str, event: &Event) {
 }
 
 impl JetStreamLane {
-    async fn subscribe(&self) -> Result<Stream, OpenError> {
+    /// Finds the durable consumer, or makes it.
+    async fn subscribe(&mut self) -> Result<Stream, OpenError> {
         let options = &self.options;
         let jetstream = jetstream::new(self.client.clone());
         let stream = jetstream.get_stream(&options.stream_name).await;
@@ -89,11 +110,24 @@ impl JetStreamLane {
         let wrong = |error: String| {
             OpenError::new("durable_consumer_name", format!("{durable:?}: {error}"))
         };
+        let created = SystemTime::from(stream.cached_info().created);
         let consumer: Consumer<Config> = if options.use_existing_consumer {
             let found = stream.get_consumer(durable).await;
             found.map_err(|error| wrong(error.to_string()))?
         } else {
-            let policy = if options.deliver_all { DeliverPolicy::All } else { DeliverPolicy::New };
+            let configured =
+                if options.deliver_all { DeliverPolicy::All } else { DeliverPolicy::New };
+            let last = stream.cached_info().state.last_sequence;
+            let policy =
+                match stream.consumer_info(durable).await.map(|it| it.config.deliver_policy) {
+                    // It was made again before. NATS refuses to change the begin of a consumer.
+                    Ok(begin @ DeliverPolicy::ByStartSequence { .. }) => begin,
+                    Ok(_) => configured,
+                    Err(error) if error.kind() == ConsumerInfoErrorKind::NotFound => {
+                        self.position.as_ref().map_or(configured, |it| it.begin(created, last))
+                    }
+                    Err(error) => return Err(wrong(error.to_string())),
+                };
             let made = stream.create_consumer(Config {
                 durable_name: Some(durable.clone()),
                 deliver_policy: policy,
@@ -107,7 +141,13 @@ impl JetStreamLane {
         };
         let pulled =
             consumer.stream().max_messages_per_batch(self.batch_max()).heartbeat(HEARTBEAT);
-        pulled.messages().await.map_err(|error| wrong(error.to_string()))
+        let messages = pulled.messages().await.map_err(|error| wrong(error.to_string()))?;
+        let info = consumer.cached_info();
+        // A new consumer knows what it passes over only as delivered.
+        let done = if info.num_ack_pending == 0 { info.delivered } else { info.ack_floor };
+        let next = done.stream_sequence + 1;
+        self.position = Some(StreamPosition { created, next, given_back: BTreeSet::new() });
+        Ok(messages)
     }
 
     /// Not all that may be delivered, so that other nodes get some.
@@ -118,6 +158,7 @@ impl JetStreamLane {
     fn message(&self, message: &jetstream::Message) -> QueueMessage {
         let mut read =
             QueueMessage { payload: Some(message.payload.clone()), ..QueueMessage::default() };
+        read.id = number(message).to_string();
         let all = message.headers.iter().flat_map(|headers| headers.iter());
         for (name, values) in all {
             let (name, value) = (name.to_string(), values.first().map(ToString::to_string));
@@ -172,6 +213,9 @@ impl Lane for JetStreamLane {
 
     async fn settle(&mut self, done: usize) -> Result<(), QueueError> {
         for (index, message) in std::mem::take(&mut self.batch).iter().enumerate() {
+            if let Some(position) = &mut self.position {
+                position.settle(number(message), index < done);
+            }
             let settled = if index < done {
                 message.ack().await
             } else {
@@ -186,6 +230,37 @@ impl Lane for JetStreamLane {
     }
 }
 
+impl StreamPosition {
+    /// A message is acknowledged, or given back.
+    fn settle(&mut self, number: u64, is_done: bool) {
+        if is_done {
+            self.next = self.next.max(number + 1);
+            self.given_back.remove(&number);
+        } else {
+            self.given_back.insert(number);
+            if self.given_back.len() > GIVEN_BACK_MAX {
+                self.given_back.pop_last();
+            }
+        }
+    }
+
+    /// Where a consumer begins in the stream that was made then, and has numbers up to `last`.
+    fn begin(&self, created: SystemTime, last: u64) -> DeliverPolicy {
+        let next = self.given_back.first().map_or(self.next, |first| self.next.min(*first));
+        if created == self.created && next <= last + 1 {
+            DeliverPolicy::ByStartSequence { start_sequence: next }
+        } else {
+            // Nothing of another stream was delivered.
+            DeliverPolicy::All
+        }
+    }
+}
+
+/// The number of a message in its stream.
+fn number(message: &jetstream::Message) -> u64 {
+    message.info().map_or(0, |info| info.stream_sequence)
+}
+
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const ACK_WAIT: Duration = Duration::from_secs(30);
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -193,3 +268,8 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 const IDLE: Duration = Duration::from_secs(5);
 const BATCH_MAX: usize = 50;
 const DOUBLINGS_MAX: u32 = 10;
+/// As the first one is the begin of a consumer that is made again, the last ones are not needed.
+const GIVEN_BACK_MAX: usize = 1000;
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use fanwire_brokers::redis::{OwnConnection, OwnDialer, RedisError, RedisTls};
 use fanwire_config::{RedisStreamOptions, TlsOptions};
 use fanwire_tls::Tls;
+use parking_lot::Mutex;
 use redis::Value;
 
 use crate::OpenError;
@@ -23,6 +24,8 @@ pub(crate) struct StreamLane {
     stream: String,
     /// The name of this node in the group.
     node: String,
+    /// The last entry that the group delivered, as far as the workers of this node know; empty before the first look.
+    position: Arc<Mutex<Bytes>>,
     /// The first worker of a stream takes over messages of others.
     takes_over: bool,
     took_over_at: Option<Instant>,
@@ -60,12 +63,14 @@ pub(crate) async fn open(
     let (dialer, options) = (OwnDialer::new(redis), Arc::new(options.clone()));
     let mut lanes = Vec::new();
     for stream in &options.streams {
+        let position: Arc<Mutex<Bytes>> = Arc::default();
         for worker in 0..options.num_workers {
             let mut lane = StreamLane {
                 dialer: dialer.clone(),
                 options: Arc::clone(&options),
                 stream: stream.clone(),
                 node: node.to_owned(),
+                position: Arc::clone(&position),
                 takes_over: worker == 0,
                 took_over_at: None,
                 connections: None,
@@ -108,18 +113,41 @@ impl Lane for StreamLane {
             QueueError::new(named(&error))
         })
     }
+
+    async fn leave(&mut self) -> Result<(), QueueError> {
+        // The reader may still wait for entries, and the writer for a reply whose reader was dropped.
+        self.connections = None;
+        let left = async {
+            self.connect().await?;
+            self.look(self.node.clone().as_bytes()).await
+        };
+        left.await.map_err(|error| QueueError::new(named(&error)))
+    }
 }
 
 impl StreamLane {
     async fn connect(&mut self) -> Result<(), RedisError> {
         let stream = self.stream.as_bytes();
         let reader = self.dialer.connect(stream).await?;
-        let mut writer = self.dialer.connect(stream).await?;
+        let writer = self.dialer.connect(stream).await?;
+        self.connections = Some(Connections { reader, writer });
+        self.look(b"").await
+    }
+
+    /// Makes the group if it is missing, removes members, and asks what is pending and where the group is. `leaving` is the name
+    /// of a member that goes, or empty.
+    async fn look(&mut self, leaving: &[u8]) -> Result<(), RedisError> {
+        let Some(Connections { writer, .. }) = &mut self.connections else { return Ok(()) };
         let group = self.options.consumer_group.as_bytes();
-        let create: [&[u8]; 6] = [b"XGROUP", b"CREATE", stream, group, b"$", b"MKSTREAM"];
-        match writer.call(&create, Duration::ZERO).await {
-            Err(error) if !error.to_string().contains("BUSYGROUP") => return Err(error),
-            _ => self.connections = Some(Connections { reader, writer }),
+        let position = self.position.lock().clone();
+        let look: [&[u8]; 7] =
+            [b"EVAL", LOOK.as_bytes(), b"1", self.stream.as_bytes(), group, &position, leaving];
+        let mut reply = list(writer.call(&look, Duration::ZERO).await?).into_iter();
+        if let Some(Value::Int(pending)) = reply.next() {
+            self.waiting = u64::try_from(pending).unwrap_or_default();
+        }
+        if let Some(delivered) = reply.next().and_then(bytes) {
+            *self.position.lock() = delivered;
         }
         Ok(())
     }
@@ -156,6 +184,9 @@ impl StreamLane {
             ];
             let reply = reader.call(&read, BLOCK).await?;
             self.pending = entries(of_first_stream(reply), &self.options);
+            if let Some((last, _)) = self.pending.last() {
+                *self.position.lock() = last.clone();
+            }
         }
         let lag = self.pending.first().map_or(Duration::ZERO, |(id, _)| age(id));
         let messages = self.pending.iter().map(|(_, message)| message.clone()).collect();
@@ -187,20 +218,16 @@ impl StreamLane {
         writer.call(&claim, Duration::ZERO).await.map(drop)
     }
 
-    /// From time to time: takes over messages that are pending for too long, and asks how many are.
+    /// From time to time: looks at the group, and takes over messages that are pending for too long.
     async fn take_over(&mut self) -> Result<(), RedisError> {
         let is_recent = |at: Instant| at.elapsed() < TAKE_OVER_INTERVAL;
         if !self.takes_over || self.took_over_at.is_some_and(is_recent) {
             return Ok(());
         }
+        self.look(b"").await?;
         let Some(Connections { writer, .. }) = &mut self.connections else { return Ok(()) };
         let stream = self.stream.as_bytes();
         let group = self.options.consumer_group.as_bytes();
-        let pending = writer.call(&[b"XPENDING", stream, group], Duration::ZERO).await?;
-        self.waiting = match list(pending).first() {
-            Some(Value::Int(count)) => u64::try_from(*count).unwrap_or_default(),
-            _ => 0,
-        };
         let timeout = self.options.visibility_timeout.as_millis().to_string();
         if !self.options.visibility_timeout.is_zero() {
             let node = self.node.as_bytes();
@@ -231,7 +258,9 @@ fn entries(reply: Value, options: &RedisStreamOptions) -> Vec<(Bytes, QueueMessa
     let entry = |entry: Value| {
         let mut parts = list(entry).into_iter();
         let id = bytes(parts.next()?)?;
-        Some((id, message(parts.next().unwrap_or(Value::Nil), options)))
+        let read = message(parts.next().unwrap_or(Value::Nil), options);
+        let name = String::from_utf8_lossy(&id).into_owned();
+        Some((id, QueueMessage { id: name, ..read }))
     };
     list(reply).into_iter().filter_map(entry).collect()
 }
@@ -279,6 +308,31 @@ const BLOCK: Duration = Duration::from_secs(5);
 const TAKE_OVER_INTERVAL: Duration = Duration::from_secs(5);
 /// Entries of one read: a few, because a node that is lost keeps them for the visibility timeout.
 const COUNT: &[u8] = b"32";
+
+/// A group that was never seen begins at the end of the stream. One that was lost begins behind the last entry that it delivered,
+/// or with the first entry of a stream without that one, which Redis has lost. Members that have not read for 15 s and owe
+/// nothing are nodes that are gone.
+const LOOK: &str = "
+    local stream, group, position, leaving = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
+    local begin = '$'
+    if position ~= '' then
+        begin = #redis.call('XRANGE', stream, position, position) > 0 and position or '0'
+    end
+    local made = redis.pcall('XGROUP', 'CREATE', stream, group, begin, 'MKSTREAM')
+    if made.err and not string.find(made.err, 'BUSYGROUP') then
+        return made
+    end
+    for _, member in ipairs(redis.call('XINFO', 'CONSUMERS', stream, group)) do
+        local name, pending, idle_ms = member[2], member[4], member[6]
+        if pending == 0 and (name == leaving or idle_ms > 15000) then
+            redis.call('XGROUP', 'DELCONSUMER', stream, group, name)
+        end
+    end
+    for _, found in ipairs(redis.call('XINFO', 'GROUPS', stream)) do
+        if found[2] == group then
+            return {found[6], found[8]}
+        end
+    end";
 
 #[cfg(test)]
 mod tests;

@@ -30,7 +30,8 @@ fn entries_are_messages_in_both_protocols() {
     let all =
         || Value::Array(vec![entry("5-1", &["method", "publish", "payload", "{}", "x", "1"])]);
     let payload = Some(Bytes::from_static(b"{}"));
-    let expected = QueueMessage { method: "publish".to_owned(), payload, headers: Vec::new() };
+    let id = "5-1".to_owned();
+    let expected = QueueMessage { id, method: "publish".to_owned(), payload, headers: Vec::new() };
     let replies = [
         Value::Map(vec![(text("s"), all())]),
         Value::Array(vec![Value::Array(vec![text("s"), all()])]),
@@ -55,7 +56,8 @@ fn other_fields_are_headers_for_data_of_publications() {
 fn an_entry_that_was_deleted_has_no_payload_and_still_an_id() {
     let found =
         entries(Value::Array(vec![Value::Array(vec![text("1-0"), Value::Nil])]), &options(false));
-    assert_eq!(found, [(Bytes::from_static(b"1-0"), QueueMessage::default())]);
+    let expected = QueueMessage { id: "1-0".to_owned(), ..QueueMessage::default() };
+    assert_eq!(found, [(Bytes::from_static(b"1-0"), expected)]);
 }
 
 #[test]

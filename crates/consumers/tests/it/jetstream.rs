@@ -156,6 +156,38 @@ async fn a_deleted_consumer_is_made_again_and_bad_messages_do_not_block() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_consumer_that_is_made_again_goes_on_where_it_was() {
+    let server = QueueServer::nats();
+    let (api, mut options) = (api(), consumer(&server));
+    options.nats_jetstream.deliver_all = false;
+    let context = connect(&server).await;
+    // What is older than the consumer is not read.
+    send(&context, 1000, 1005).await;
+    let stream = context.get_stream("s").await.expect("a stream");
+    let consumers = start(&options, &api).await;
+    // Also before it has read anything.
+    for from in [0, 10, 20] {
+        stream.delete_consumer("d").await.expect("it is there");
+        send(&context, from, from + 10).await;
+        until("all messages", async || numbers(&api).await.len() >= from + 10).await;
+        assert_eq!(numbers(&api).await, (0..from as u64 + 10).collect());
+    }
+    // The position of the consumer that was made again is not the configured one; the next start accepts that.
+    consumers.stop(Duration::from_secs(5)).await;
+    send(&context, 30, 40).await;
+    let consumers = start(&options, &api).await;
+    until_processed(&consumers, 10).await;
+    assert_eq!(numbers(&api).await, (0..40).collect());
+    // A stream that is made again has other messages under the same numbers.
+    context.delete_stream("s").await.expect("it is there");
+    let context = connect(&server).await;
+    send(&context, 40, 50).await;
+    until("all messages", async || numbers(&api).await.len() >= 50).await;
+    assert_eq!(numbers(&api).await, (0..50).collect());
+    assert_eq!(stats(&consumers).skipped.map(|(_, count)| count), [0; 6]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn headers_are_options_of_publications() {
     let server = QueueServer::nats();
     let (api, mut options) = (api(), consumer(&server));

@@ -131,6 +131,101 @@ async fn entries_of_a_lost_node_are_taken_over_and_bad_ones_do_not_block() {
     assert!(skipped.contains(&("payload", 1)), "{skipped:?}");
 }
 
+/// Adds entries with ids of the application, `ms-from` and so on.
+async fn add_with_ids(connection: &mut OwnConnection, from: usize, to: usize, ms: u64) {
+    for n in from..to {
+        let (id, payload) = (format!("{ms}-{n}"), json!({"channel": "c0", "data": n}));
+        ask(connection, &["XADD", "s", &id, "method", "publish", "payload", &payload.to_string()])
+            .await;
+    }
+}
+
+/// The number of members of the group.
+async fn members(connection: &mut OwnConnection) -> usize {
+    let groups = ask(connection, &["XINFO", "GROUPS", "s"]).await;
+    let (_, fields) = groups.split_once("consumers").expect("one group");
+    let (_, count) = fields.split_once("int(").expect("a number");
+    count.split_once(')').expect("it ends").0.parse().expect("a number")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_that_comes_back_empty_loses_no_entry_that_is_added_then() {
+    let mut server = QueueServer::redis();
+    let (api, mut options) = (api(), consumer(&server));
+    options.redis_stream.num_workers = 2;
+    let mut connection = connect(&server).await;
+    // What is older than the group is not read.
+    add_with_ids(&mut connection, 100, 105, 5).await;
+    let consumers = start(&options, &api).await;
+    add_with_ids(&mut connection, 0, 20, 6).await;
+    until_processed(&consumers, 20).await;
+    for (from, ms) in [(20, 1), (50, 7)] {
+        server.crash();
+        server.forget();
+        server.restart();
+        let mut connection = connect(&server).await;
+        // Ids below and above those that were read before.
+        add_with_ids(&mut connection, from, from + 30, ms).await;
+        until("all entries", async || published(&api, "c0").await >= from as u64 + 30).await;
+        assert_eq!(numbers(&api).await, (0..from as u64 + 30).collect());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_that_was_destroyed_goes_on_where_it_was() {
+    let server = QueueServer::redis();
+    let (api, options) = (api(), consumer(&server));
+    let consumers = start(&options, &api).await;
+    let mut connection = connect(&server).await;
+    for round in 0..3 {
+        let from = round * 10;
+        add_with_ids(&mut connection, from, from + 3, 1).await;
+        until_processed(&consumers, from as u64 + 3).await;
+        ask(&mut connection, &["XGROUP", "DESTROY", "s", "g"]).await;
+        add_with_ids(&mut connection, from + 3, from + 10, 1).await;
+        until_processed(&consumers, from as u64 + 10).await;
+    }
+    assert_eq!(numbers(&api).await, (0..30).collect());
+    // An entry that was trimmed cannot be the begin.
+    ask(&mut connection, &["XTRIM", "s", "MAXLEN", "0"]).await;
+    ask(&mut connection, &["XGROUP", "DESTROY", "s", "g"]).await;
+    add_with_ids(&mut connection, 30, 33, 1).await;
+    until_processed(&consumers, 33).await;
+    assert_eq!(numbers(&api).await, (0..33).collect());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_keeps_no_members_that_are_gone_and_owe_nothing() {
+    let server = QueueServer::redis();
+    let (api, mut options) = (api(), consumer(&server));
+    options.redis_stream.num_workers = 3;
+    let mut connection = connect(&server).await;
+    for round in 0..4 {
+        let node = format!("node_{round}");
+        let consumers = try_start(&options, &api, &node).await.expect("it starts");
+        add(&mut connection, round, round + 1).await;
+        until_processed(&consumers, 1).await;
+        consumers.stop(Duration::from_secs(5)).await;
+        assert_eq!(members(&mut connection).await, 0);
+    }
+    // One has an entry that it has not acknowledged, and another one is killed.
+    options.redis_stream.visibility_timeout = Duration::from_secs(3600);
+    add(&mut connection, 4, 5).await;
+    ask(&mut connection, &["XREADGROUP", "GROUP", "g", "owes", "STREAMS", "s", ">"]).await;
+    let killed = try_start(&options, &api, "killed").await.expect("it starts");
+    add(&mut connection, 5, 6).await;
+    until_processed(&killed, 1).await;
+    drop(killed);
+    assert_eq!(members(&mut connection).await, 2);
+    until("the killed one is idle", async || {
+        let next = try_start(&options, &api, "next").await.expect("it starts");
+        next.stop(Duration::from_secs(5)).await;
+        members(&mut connection).await == 1
+    })
+    .await;
+    assert!(ask(&mut connection, &["XINFO", "CONSUMERS", "s", "g"]).await.contains("owes"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn fields_of_entries_are_options_of_publications() {
     let server = QueueServer::redis();

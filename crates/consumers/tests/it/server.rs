@@ -89,6 +89,12 @@ impl QueueServer {
         self.child = (self.start)(&self.folder, self.port);
     }
 
+    /// Removes the data of a Redis that does not run.
+    pub(crate) fn forget(&self) {
+        std::fs::remove_dir_all(self.folder.join("appendonlydir"))
+            .expect("it wrote its data there");
+    }
+
     /// The address of the database `postgres`.
     pub(crate) fn dsn(&self) -> String {
         format!("postgres://app@127.0.0.1:{}/postgres", self.port)
