@@ -117,6 +117,14 @@ async fn two_nodes_share_a_consumer_and_a_stop_gives_messages_back() {
     until("all are acknowledged", async || unfinished(&context).await == 0).await;
 }
 
+/// Deletes the durable consumer. The server of NATS forgets it first, and may then fail to remove a folder into which it
+/// still writes.
+async fn delete_consumer(stream: &jetstream::stream::Stream) {
+    if let Err(error) = stream.delete_consumer("d").await {
+        assert!(error.to_string().contains("directory not empty"), "{error}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_consumer_is_made_again_and_bad_messages_do_not_block() {
     let server = QueueServer::nats();
@@ -149,7 +157,7 @@ async fn a_deleted_consumer_is_made_again_and_bad_messages_do_not_block() {
     until_processed(&consumers, 7).await;
     assert_eq!(numbers(&api).await, (0..2).collect());
     let stream = context.get_stream("s").await.expect("a stream");
-    stream.delete_consumer("d").await.expect("it is there");
+    delete_consumer(&stream).await;
     send(&context, 2, 4).await;
     until("messages behind the deletion", async || numbers(&api).await == (0..4).collect()).await;
     assert!(stats(&consumers).errors > 0);
@@ -167,7 +175,7 @@ async fn a_consumer_that_is_made_again_goes_on_where_it_was() {
     let consumers = start(&options, &api).await;
     // Also before it has read anything.
     for from in [0, 10, 20] {
-        stream.delete_consumer("d").await.expect("it is there");
+        delete_consumer(&stream).await;
         send(&context, from, from + 10).await;
         until("all messages", async || numbers(&api).await.len() >= from + 10).await;
         assert_eq!(numbers(&api).await, (0..from as u64 + 10).collect());
