@@ -23,6 +23,8 @@ pub struct FlightRecorder {
     logs: BTreeMap<u64, Box<FlightLog>>,
     /// Numbers of the logs of open connections, by the index of the connection.
     open: HashMap<u32, u64>,
+    /// Numbers of the logs of refused connects, the oldest first.
+    refused: VecDeque<u64>,
     /// Logs of ended connections with the Unix time of the end in milliseconds, the first end first.
     ended: VecDeque<(u64, u64)>,
     last_number: u64,
@@ -95,6 +97,24 @@ impl FlightRecorder {
         self.logs.insert(self.last_number, Box::new(log));
         self.open.insert(connection, self.last_number);
         self.evict(bytes_max);
+    }
+
+    /// Begins the log of a client whose connect is refused, as [`begin`](Self::begin) does. Only the newest
+    /// `REFUSED_LOGS_MAX` of them are kept, so that wrong tokens displace no logs of others.
+    pub fn begin_refused(
+        &mut self,
+        connection: u32,
+        facts: ConnectionFacts,
+        now_ms: u64,
+        bytes_max: usize,
+    ) {
+        if self.refused.len() >= REFUSED_LOGS_MAX
+            && let Some(oldest) = self.refused.pop_front()
+        {
+            self.remove(oldest);
+        }
+        self.begin(connection, facts, now_ms, bytes_max);
+        self.refused.push_back(self.last_number);
     }
 
     /// Keeps the log of an open connection whatever the memory, and begins one if there is none. Beyond `KEPT_LOGS_MAX` of
@@ -176,6 +196,13 @@ impl FlightRecorder {
     /// The logs of open connections, in no order.
     pub fn open_logs(&self) -> impl Iterator<Item = &FlightLog> {
         self.open.values().filter_map(|number| self.logs.get(number)).map(Box::as_ref)
+    }
+
+    /// The logs of refused connects in the last hour, the oldest first.
+    pub fn refused_logs(&self, now_ms: u64) -> impl Iterator<Item = &FlightLog> {
+        let is_recent = move |log: &&FlightLog| now_ms.saturating_sub(log.opened_ms) < KEPT_MS;
+        let logs = self.refused.iter().filter_map(|number| self.logs.get(number));
+        logs.map(Box::as_ref).filter(is_recent)
     }
 
     /// The logs of a user, of a client, or of both, newest first; `None` stands for any.
@@ -299,6 +326,9 @@ pub const KEPT_MS: u64 = 3600 * 1000;
 
 /// Logs that are kept whatever the memory.
 const KEPT_LOGS_MAX: usize = 200;
+
+/// Logs of refused connects.
+const REFUSED_LOGS_MAX: usize = 256;
 
 /// Round trips below this are equal.
 const PING_NOISE_MS: u32 = 20;

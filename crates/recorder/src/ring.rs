@@ -62,7 +62,7 @@ pub struct FlightEvent<'a> {
     pub kind: FlightEventKind,
     pub code: u32,
     pub numbers: [u64; 2],
-    /// Cut to 64 bytes.
+    /// Cut to 160 bytes.
     pub text: &'a str,
     /// Cut to 48 bytes.
     pub detail: &'a str,
@@ -198,10 +198,12 @@ fn cut(text: &str, bytes_max: usize) -> &str {
 const TIME_BYTES: usize = 5;
 const TIME_MAX: u64 = (1 << (8 * TIME_BYTES)) - 1;
 const HEAD_BYTES: usize = 4 + TIME_BYTES;
-const TEXT_BYTES_MAX: usize = 64;
+/// Causes have up to some 140 bytes; with all its parts an event stays below 256, as its length is one byte.
+const TEXT_BYTES_MAX: usize = 160;
 const DETAIL_BYTES_MAX: usize = 48;
 /// Head, code, two numbers, both texts and the length of the first one.
 const EVENT_BYTES_MAX: usize = HEAD_BYTES + 5 + 2 * 10 + 1 + TEXT_BYTES_MAX + DETAIL_BYTES_MAX;
+const _: () = assert!(EVENT_BYTES_MAX <= u8::MAX as usize, "the length of an event is one byte");
 /// With the other parts of a log this is below 1.1 KB.
 pub(crate) const RING_BYTES_MAX: usize = 768;
 const RING_BYTES_MIN: usize = 64;

@@ -30,6 +30,20 @@ fn clients(recorder: &FlightRecorder, user: &str, now_ms: u64) -> Vec<u128> {
 }
 
 #[test]
+fn refused_connects_displace_only_each_other() {
+    let mut recorder = FlightRecorder::default();
+    recorder.begin(0, facts(1, "42"), 0, usize::MAX);
+    for number in 1..=REFUSED_LOGS_MAX as u32 + 9 {
+        recorder.begin_refused(number, facts(0, "43"), 1, usize::MAX);
+        recorder.end(number, FlightEvent::new(FlightEventKind::Close, ""), 1);
+    }
+    assert_eq!(recorder.counts(), (1 + REFUSED_LOGS_MAX, 0));
+    assert_eq!(recorder.find(Some("42"), None, 2).count(), 1);
+    assert_eq!(recorder.refused_logs(2).count(), REFUSED_LOGS_MAX);
+    assert_eq!(recorder.refused_logs(KEPT_MS + 1).count(), 0, "after an hour");
+}
+
+#[test]
 fn a_log_is_kept_for_an_hour_after_the_end() {
     let mut recorder = FlightRecorder::default();
     recorder.begin(0, facts(1, "ann"), START, NO_BOUND);

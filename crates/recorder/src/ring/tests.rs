@@ -51,7 +51,7 @@ fn equal_events_are_counted_and_texts_are_cut() {
     }
     let stored: Vec<_> = ring.iter().collect();
     assert_eq!((stored.len(), stored[0].count, stored[0].after_ms), (1, u16::MAX, 69_999));
-    assert_eq!((stored[0].event.text.len(), stored[0].event.detail.len()), (64, 48));
+    assert_eq!((stored[0].event.text.len(), stored[0].event.detail.len()), (160, 48));
 }
 
 #[test]
