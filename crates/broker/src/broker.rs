@@ -9,10 +9,12 @@ mod memory;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use fanwire_protocol::{ClientInfo, Publication};
+use parking_lot::Mutex;
 
 use crate::{
     Answer, Append, AppendRefusal, Appended, BrokerError, Change, ClientId, DeliveryClass, Epoch,
@@ -167,6 +169,11 @@ pub trait Broker: Send + Sync {
         SuppressedCounts::default()
     }
 
+    /// The publications with this receipt that were not published; of the last thousand of them.
+    fn suppressed_of(&self, _receipt: u64) -> Vec<Suppression> {
+        Vec::new()
+    }
+
     /// Returns how many histories were dropped because their memory is limited; 0 of an engine without such a limit.
     fn history_evictions(&self) -> u64 {
         0
@@ -189,17 +196,37 @@ pub struct SuppressedCounts {
 pub struct SuppressedCounters {
     idempotency: AtomicU64,
     version: AtomicU64,
+    /// The last ones that had a receipt, by its number.
+    reported: Mutex<VecDeque<(u64, Suppression)>>,
+}
+
+/// Why a publication was not published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Suppression {
+    RepeatedKey,
+    OldVersion,
 }
 
 impl SuppressedCounters {
-    /// An idempotency key was repeated.
-    pub fn add_repeated_key(&self) {
-        self.idempotency.fetch_add(1, Relaxed);
+    /// A publication with the number of a receipt, or 0, was not published.
+    pub fn add(&self, suppression: Suppression, receipt: u64) {
+        let counter = match suppression {
+            Suppression::RepeatedKey => &self.idempotency,
+            Suppression::OldVersion => &self.version,
+        };
+        counter.fetch_add(1, Relaxed);
+        if receipt > 0 {
+            let mut reported = self.reported.lock();
+            reported.push_back((receipt, suppression));
+            let surplus = reported.len().saturating_sub(REPORTED_MAX);
+            reported.drain(..surplus);
+        }
     }
 
-    /// A version was not newer than the stored one.
-    pub fn add_old_version(&self) {
-        self.version.fetch_add(1, Relaxed);
+    /// Those with this receipt.
+    pub fn of_receipt(&self, receipt: u64) -> Vec<Suppression> {
+        let reported = self.reported.lock();
+        reported.iter().filter(|(of, _)| *of == receipt).map(|(_, why)| *why).collect()
     }
 
     /// The counts; no key was dropped.
@@ -208,6 +235,9 @@ impl SuppressedCounters {
         SuppressedCounts { idempotency, version, keys_dropped: 0 }
     }
 }
+
+/// As many as a node keeps receipts.
+const REPORTED_MAX: usize = 1000;
 
 /// How many publications of a channel are kept, and how long (`history_size`, `history_ttl`, `history_meta_ttl`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -29,7 +29,7 @@ pub mod conformance {
 pub use answer::{Abandoned, Answer, Promise};
 pub use broker::{
     Broker, MemoryBroker, PublishOptions, Query, Retention, StreamSlice, SuppressedCounters,
-    SuppressedCounts,
+    SuppressedCounts, Suppression,
 };
 pub use bus::Bus;
 pub use client_id::ClientId;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_protocol::{ClientInfo, Publication};
 
-use super::{Broker, PublishOptions, Retention, StreamSlice, SuppressedCounts};
+use super::{Broker, PublishOptions, Retention, StreamSlice, SuppressedCounts, Suppression};
 use crate::{Change, ClientId, Deliver, DeliverOptions, DeliveryClass, Delta, Epoch, Position};
 
 /// Makes a broker that delivers to a recorder. Called for each promise.
@@ -30,6 +30,7 @@ pub fn check(make: MakeBroker<'_>) {
     publications_of_a_channel_never_overlap(make);
     an_idempotency_key_publishes_once(make);
     an_idempotency_key_counts_per_channel(make);
+    what_was_not_published_is_known_by_its_receipt(make);
     an_idempotency_key_publishes_once_from_many_threads(make);
     publications_arrive_after_subscribing_again(make);
     joins_and_leaves_keep_their_order_among_publications(make);
@@ -108,6 +109,29 @@ fn an_idempotency_key_publishes_once(make: MakeBroker<'_>) {
         broker.suppressed(),
         SuppressedCounts { idempotency: 1, ..SuppressedCounts::default() }
     );
+}
+
+fn what_was_not_published_is_known_by_its_receipt(make: MakeBroker<'_>) {
+    let (_, broker) = start(make, &["a"]);
+    let retention = Retention { size: 5, ttl: Duration::from_secs(60), ..Retention::default() };
+    let put = |options: PublishOptions| {
+        let now = Instant::now();
+        let published = broker.publish("a", Publication::default(), &options, retention, now);
+        assert!(published.wait().is_ok());
+    };
+    let keyed = |receipt| PublishOptions {
+        idempotency_key: "key".to_owned(),
+        receipt,
+        ..PublishOptions::default()
+    };
+    let versioned =
+        |version, receipt| PublishOptions { version, receipt, ..PublishOptions::default() };
+    [keyed(1), keyed(2), versioned(9, 3), versioned(9, 4), versioned(8, 4)]
+        .into_iter()
+        .for_each(put);
+    let found = [1, 2, 3, 4, 0].map(|receipt| broker.suppressed_of(receipt));
+    let old = Suppression::OldVersion;
+    assert_eq!(found, [vec![], vec![Suppression::RepeatedKey], vec![], vec![old, old], vec![]]);
 }
 
 fn an_idempotency_key_counts_per_channel(make: MakeBroker<'_>) {

@@ -21,6 +21,7 @@ use parking_lot::Mutex;
 
 use super::{
     Broker, PublishOptions, Query, Retention, StreamSlice, SuppressedCounters, SuppressedCounts,
+    Suppression,
 };
 use crate::{
     Answer, Append, AppendRefusal, Appended, Change, Deliver, DeliverOptions, Delta, Position,
@@ -133,7 +134,7 @@ impl Broker for MemoryBroker {
         results.remove_expired(now, &self.results_memory);
         let key = IdempotencyKey::new(channel, &options.idempotency_key);
         if let Some(first) = key.as_ref().and_then(|key| results.find(key)) {
-            self.suppressed.add_repeated_key();
+            self.suppressed.add(Suppression::RepeatedKey, options.receipt);
             return Answer::now(Ok(first));
         }
         let (mut position, mut delta) =
@@ -142,7 +143,7 @@ impl Broker for MemoryBroker {
             match self.store(streams, hashed, &publication, options, retention, now) {
                 Ok(stored) => (position, delta) = stored,
                 Err(top) => {
-                    self.suppressed.add_old_version();
+                    self.suppressed.add(Suppression::OldVersion, options.receipt);
                     return Answer::now(Ok(top));
                 }
             }
@@ -258,6 +259,10 @@ impl Broker for MemoryBroker {
 
     fn visit_histories(&self, visit: &mut dyn FnMut(&str, usize)) {
         self.stripes.iter().for_each(|stripe| stripe.lock().streams.visit(visit));
+    }
+
+    fn suppressed_of(&self, receipt: u64) -> Vec<Suppression> {
+        self.suppressed.of_receipt(receipt)
     }
 
     fn suppressed(&self) -> SuppressedCounts {

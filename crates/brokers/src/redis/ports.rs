@@ -11,7 +11,7 @@ use fanwire_broker::{
     Answer, Append, AppendRefusal, Appended, Broker, BrokerError, Bus, Change, Position, Presence,
     PresencePage, PresenceStats, PublishOptions, Query, Retention, RevocationChange,
     RevocationCursor, RevocationListener, RevocationPage, RevocationStore, StreamSlice,
-    SuppressedCounts, UserStatus, UserStatusChange, UserStatusStore,
+    SuppressedCounts, Suppression, UserStatus, UserStatusChange, UserStatusStore,
 };
 use fanwire_protocol::{ClientInfo, Publication};
 
@@ -31,9 +31,9 @@ impl Broker for Redis {
     ) -> Answer<Position> {
         let (done, answer) = later();
         let command = stream::publish(&self.keys, channel, publication, options, retention);
-        let health = Arc::clone(&self.health);
+        let (health, receipt) = (Arc::clone(&self.health), options.receipt);
         self.command_connection(channel).send(command, move |reply| {
-            done(reply.and_then(|reply| stream::read_published(reply, &health)));
+            done(reply.and_then(|reply| stream::read_published(reply, receipt, &health)));
         });
         answer
     }
@@ -116,6 +116,10 @@ impl Broker for Redis {
 
     fn history_bytes(&self) -> usize {
         0
+    }
+
+    fn suppressed_of(&self, receipt: u64) -> Vec<Suppression> {
+        self.health.suppressed().of_receipt(receipt)
     }
 
     fn suppressed(&self) -> SuppressedCounts {

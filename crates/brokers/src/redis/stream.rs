@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
-use fanwire_broker::{Change, Epoch, Position, PublishOptions, Query, Retention, StreamSlice};
+use fanwire_broker::{
+    Change, Epoch, Position, PublishOptions, Query, Retention, StreamSlice, Suppression,
+};
 use fanwire_protocol::{ClientInfo, Publication};
 
 use redis::Value;
@@ -60,13 +62,18 @@ pub(crate) fn publish(
 ///
 /// # Errors
 /// [`Failure::Refused`] for a reply that no such command has.
-pub(crate) fn read_published(reply: Value, health: &Health) -> Result<Position, Failure> {
+pub(crate) fn read_published(
+    reply: Value,
+    receipt: u64,
+    health: &Health,
+) -> Result<Position, Failure> {
     match reply {
         Value::Array(mut parts) if !parts.is_empty() => {
-            match parts.len() {
-                1 => health.suppressed().add_repeated_key(),
-                _ => health.suppressed().add_old_version(),
-            }
+            let suppression = match parts.len() {
+                1 => Suppression::RepeatedKey,
+                _ => Suppression::OldVersion,
+            };
+            health.suppressed().add(suppression, receipt);
             position(parts.swap_remove(0)).ok_or(Failure::Refused)
         }
         Value::Int(_) => Ok(Position::default()), // PUBLISH: the number of receivers

@@ -115,7 +115,7 @@ fn a_status_is_that_of_every_node_and_outlives_all() {
             .users()
             .statuses(users.to_vec(), (Instant::now(), member.node.unix(Instant::now())))
             .wait();
-        let states = statuses.expect("all nodes answer").into_iter();
+        let states = statuses.expect("all nodes answer").found.into_iter();
         states.map(|status| status.state.into_string()).collect::<Vec<_>>()
     };
     let nodes = [Member::start(server.options()), Member::start(server.options())];
