@@ -30,6 +30,16 @@ pub struct ApiError {
     /// The length of a text, which ends the cause.
     #[schemars(skip)]
     pub length: Option<u64>,
+    /// Nodes without an answer, which end the cause.
+    #[schemars(skip)]
+    pub missing: Option<MissingNodes>,
+}
+
+/// Nodes that did not answer: the name of one, cut to 46 bytes, and how many more there are.
+#[derive(Clone, Copy, Debug)]
+pub struct MissingNodes {
+    name: [u8; NODE_NAME_BYTES],
+    more: u16,
 }
 
 impl ApiError {
@@ -86,12 +96,32 @@ impl ApiError {
         Self { length: Some(length), ..self }
     }
 
+    /// Error 100 with the names of nodes that did not answer.
+    pub(crate) fn of_missing(nodes: &[String]) -> Self {
+        let first = nodes.first().map_or("", String::as_str);
+        let first = &first[..first.floor_char_boundary(NODE_NAME_BYTES)];
+        let mut name = [0; NODE_NAME_BYTES];
+        name[..first.len()].copy_from_slice(first.as_bytes());
+        let more = u16::try_from(nodes.len().saturating_sub(1)).unwrap_or(u16::MAX);
+        let missing = Some(MissingNodes { name, more });
+        Self { missing, ..Self::INTERNAL.because("no answer from node") }
+    }
+
+    /// The cause with what ends it; "" if it is not known here.
+    pub(crate) fn cause_text(&self) -> Cow<'static, str> {
+        let cause = self.cause;
+        match (self.length, &self.missing) {
+            (Some(length), _) => format!("{cause} {length}").into(),
+            (None, Some(missing)) => format!("{cause} {missing}").into(),
+            (None, None) => cause.into(),
+        }
+    }
+
     /// The message of a reply.
     pub(crate) fn text(&self) -> Cow<'static, str> {
-        match (self.message, self.cause, self.length) {
-            (message, "", _) => message.into(),
-            (message, cause, None) => format!("{message}: {cause}").into(),
-            (message, cause, Some(length)) => format!("{message}: {cause} {length}").into(),
+        match self.cause {
+            "" => self.message.into(),
+            _ => format!("{}: {}", self.message, self.cause_text()).into(),
         }
     }
 }
@@ -150,8 +180,19 @@ impl fmt::Display for ApiError {
 
 impl std::error::Error for ApiError {}
 
-const fn row(code: u32, message: &'static str, http_status: u16, grpc_status: u8) -> ApiError {
-    ApiError { code, message, http_status, grpc_status, cause: "", length: None }
+impl fmt::Display for MissingNodes {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = String::from_utf8_lossy(&self.name);
+        let more = self.more;
+        out.write_str(name.trim_end_matches('\0'))?;
+        if more > 0 { write!(out, " and {more} more") } else { Ok(()) }
+    }
 }
 
+const fn row(code: u32, message: &'static str, http_status: u16, grpc_status: u8) -> ApiError {
+    ApiError { code, message, http_status, grpc_status, cause: "", length: None, missing: None }
+}
+
+/// An error with a name stays as small as clippy's bar for errors.
+const NODE_NAME_BYTES: usize = 46;
 const INVALID: &str = "channel or data is invalid: see channel.max_length, channel_regex, publication_data_format and delivery";

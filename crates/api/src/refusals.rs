@@ -51,7 +51,8 @@ impl Api {
         peer: Option<SocketAddr>,
         key: &str,
     ) {
-        let ApiError { code, message: error, cause, .. } = *error;
+        let cause = &*error.cause_text();
+        let ApiError { code, message: error, .. } = *error;
         let kind = format!("api {method} {code}");
         let address = peer.map(|peer| peer.ip());
         let event = RefusalEvent { kind: &kind, cause, address, ..RefusalEvent::default() };

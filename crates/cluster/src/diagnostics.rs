@@ -102,6 +102,13 @@ pub struct HotRecord {
     /// Refused commands of clients.
     #[prost(message, repeated, tag = "8")]
     pub refusals: Vec<HotEntry>,
+    /// Time in which the next two were counted: the last seconds.
+    #[prost(double, tag = "9")]
+    pub recent_seconds: f64,
+    #[prost(message, repeated, tag = "10")]
+    pub recent_publications: Vec<HotEntry>,
+    #[prost(message, repeated, tag = "11")]
+    pub recent_deliveries: Vec<HotEntry>,
 }
 
 /// An entry of a list.
@@ -145,6 +152,15 @@ pub struct ReceiptRecord {
     /// The same for all.
     #[prost(uint64, optional, tag = "9")]
     pub all_us: Option<u64>,
+    /// Subscribers that do not get it, by their filter or because they are excluded.
+    #[prost(uint32, tag = "10")]
+    pub filtered: u32,
+    /// Channels in which it was not published, because of its idempotency key.
+    #[prost(uint32, tag = "11")]
+    pub repeated_keys: u32,
+    /// The same because of its version.
+    #[prost(uint32, tag = "12")]
+    pub old_versions: u32,
 }
 
 /// The log of a connection.

@@ -17,7 +17,7 @@ mod survey;
 mod unacknowledged;
 mod users;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -41,8 +41,8 @@ pub use node_answer::{ConnectionList, DiagnosticList};
 pub use occupancy::OccupancyReport;
 pub use receipt::{Receipt, Receipts};
 pub use revocation_sync::{AfterPages, Received, RevocationSync};
-pub use survey::{ClusterTimes, SurveyKind};
-use survey::{SURVEY_TIME, Survey, SurveyResult};
+pub use survey::{ClusterTimes, SurveyKind, Surveyed};
+use survey::{Survey, SurveyResult};
 use unacknowledged::{ReceivedCommands, SettledPromise, UnacknowledgedCommands};
 pub use users::{
     CONNECTIONS_MAX, ConnectionPage, ConnectionRange, ConnectionRecord, Connections, TokenRecord,
@@ -348,20 +348,21 @@ impl Cluster {
         self.bus.get().is_some()
     }
 
-    /// Asks every other node for its channels and adds them to `own`: complete, or an error.
+    /// Asks every other node for its channels and adds them to `own`. Nodes that could not be asked, or did not answer in time, are
+    /// missing.
     ///
     /// # Errors
-    /// 100 when the others could not be asked, or a live one did not answer in time; 111 when too many surveys run.
+    /// 111 when too many surveys run.
     pub fn survey(
         &self,
         query: ChannelQuery,
         own: SurveyChannels,
         now: Instant,
-    ) -> Answer<SurveyChannels, ErrorCode> {
+    ) -> Answer<Surveyed<SurveyChannels>, ErrorCode> {
         let found = SurveyResult { counts: own, ..SurveyResult::default() };
         let question = |number| ControlCommand::Survey(query.survey(number));
         self.ask(SurveyKind::Channels, None, question, found, now)
-            .map(|all| all.map(|all| all.counts))
+            .map(|all| all.map(|all| all.map(|all| all.counts)))
     }
 
     /// Asks every other node for its connections of some users, and adds their numbers to `own`.
@@ -373,11 +374,12 @@ impl Cluster {
         users: Vec<String>,
         own: SurveyChannels,
         now: Instant,
-    ) -> Answer<SurveyChannels, ErrorCode> {
+    ) -> Answer<Surveyed<SurveyChannels>, ErrorCode> {
         let found = SurveyResult { counts: own, ..SurveyResult::default() };
         let question =
             |number| ControlCommand::UserSurvey(UserSurvey { number, users, ..Default::default() });
-        self.ask(SurveyKind::Users, None, question, found, now).map(|all| all.map(|all| all.counts))
+        self.ask(SurveyKind::Users, None, question, found, now)
+            .map(|all| all.map(|all| all.map(|all| all.counts)))
     }
 
     /// Asks every other node for the connections of a range that a selector matches.
@@ -389,13 +391,13 @@ impl Cluster {
         target: &ConnectionSelector,
         range: &ConnectionRange,
         now: Instant,
-    ) -> Answer<Connections, ErrorCode> {
+    ) -> Answer<Surveyed<Connections>, ErrorCode> {
         let (target, after, limit) = (target.into(), range.after.clone(), range.limit as u32);
         let question = |number| {
             ControlCommand::ConnectionSurvey(ConnectionSurvey { number, target, after, limit })
         };
         let all = self.ask(SurveyKind::Connections, None, question, SurveyResult::default(), now);
-        all.map(|all| all.map(|all| all.page.connections))
+        all.map(|all| all.map(|all| all.map(|all| all.page.connections)))
     }
 
     /// Asks every other node a question for diagnosis. Returns their answers in no order.
@@ -406,13 +408,13 @@ impl Cluster {
         &self,
         question: DiagnosticQuestion,
         now: Instant,
-    ) -> Answer<Vec<DiagnosticAnswer>, ErrorCode> {
+    ) -> Answer<Surveyed<Vec<DiagnosticAnswer>>, ErrorCode> {
         let question = |number| {
             let question = Some(question);
             ControlCommand::DiagnosticSurvey(DiagnosticSurvey { number, question })
         };
         let all = self.ask(SurveyKind::Diagnostics, None, question, SurveyResult::default(), now);
-        all.map(|all| all.map(|all| all.diagnostics))
+        all.map(|all| all.map(|all| all.map(|all| all.diagnostics)))
     }
 
     /// Asks another node for a page of its connections of all users.
@@ -425,7 +427,7 @@ impl Cluster {
         page_start: u64,
         page_limit: u32,
         now: Instant,
-    ) -> Answer<ConnectionPage, ErrorCode> {
+    ) -> Answer<Surveyed<ConnectionPage>, ErrorCode> {
         if !self.table.lock().peers.contains_key(node) {
             return Answer::now(Err(ErrorCode::METHOD_NOT_FOUND));
         }
@@ -433,7 +435,7 @@ impl Cluster {
         let question = |number| ControlCommand::UserSurvey(UserSurvey { number, ..survey });
         let one =
             self.ask(SurveyKind::Connections, Some(node), question, SurveyResult::default(), now);
-        one.map(|one| one.map(|one| one.page))
+        one.map(|one| one.map(|one| one.map(|one| one.page)))
     }
 
     fn ask(
@@ -441,32 +443,39 @@ impl Cluster {
         kind: SurveyKind,
         to: Option<&str>,
         question: impl FnOnce(u64) -> ControlCommand,
-        own: SurveyResult,
+        found: SurveyResult,
         now: Instant,
-    ) -> Answer<SurveyResult, ErrorCode> {
+    ) -> Answer<Surveyed<SurveyResult>, ErrorCode> {
         if self.bus.get().is_none() {
-            return Answer::now(Ok(own));
+            return Answer::now(Ok(Surveyed { found, missing: Vec::new() }));
         }
         let mut table = self.table.lock();
-        let is_asked = |uid: &&String| to.is_none_or(|to| to == **uid);
-        let awaited: BTreeSet<_> = table.peers.keys().filter(is_asked).cloned().collect();
         if table.surveys.len() >= SURVEYS_MAX {
             return Answer::now(Err(ErrorCode::TOO_MANY_REQUESTS));
         }
+        let asked = table.peers.iter().filter(|(uid, _)| to.is_none_or(|to| to == uid.as_str()));
+        let awaited: BTreeMap<_, _> =
+            asked.map(|(uid, peer)| (uid.clone(), peer.state.name.clone())).collect();
+        let receivers = awaited.len() + usize::from(to.is_none());
+        let (promise, answer) = Answer::later();
+        let survey = Survey {
+            kind,
+            awaited,
+            missing: Vec::new(),
+            found,
+            asked_at: now,
+            receivers,
+            unreached: 0,
+            promise,
+        };
         table.last_survey += 1;
         let number = table.last_survey;
-        let (promise, answer) = Answer::later();
-        let survey = Survey { kind, awaited, found: own, until: now + SURVEY_TIME, promise };
         table.surveys.insert(number, survey);
         drop(table);
         let table = Arc::clone(&self.table);
-        self.send(to, question(number)).then(move |asked| {
-            let done = table.lock().asked(number, asked.is_ok());
-            match (done, asked) {
-                (Some(survey), Ok(_)) => survey.end(),
-                (Some(survey), Err(_)) => survey.fail(),
-                (None, _) => {}
-            }
+        self.send(to, question(number)).then(move |reached| {
+            let done = table.lock().asked(number, reached);
+            done.into_iter().for_each(Survey::end);
         });
         answer
     }
@@ -475,15 +484,15 @@ impl Cluster {
     /// and returns whether the state of this node is due again.
     pub fn tick(&self, now: Instant) -> bool {
         let mut table = self.table.lock();
-        let mut failed = table.forget_silent(now);
-        failed.extend(table.take_surveys(|survey| survey.until <= now));
+        table.forget_silent(now);
+        let done = table.give_up_late(now);
         let is_old = |told_at| now.saturating_duration_since(told_at) >= STATE_INTERVAL;
         let is_due = table.told_at.is_some_and(is_old);
         let mut commands = std::mem::take(&mut table.commands);
         let (again, over) = commands.due(now, |since| table.spoken_since(since));
         table.commands = commands;
         drop(table);
-        failed.into_iter().for_each(Survey::fail);
+        done.into_iter().for_each(Survey::end);
         over.into_iter().for_each(SettledPromise::keep);
         if let Some(bus) = self.bus.get() {
             again
@@ -504,6 +513,14 @@ impl Cluster {
         Arc::clone(&self.table.lock().times)
     }
 
+    /// Names of the other nodes, sorted.
+    pub fn peer_names(&self) -> Vec<String> {
+        let table = self.table.lock();
+        let mut names: Vec<_> = table.peers.values().map(|peer| peer.state.name.clone()).collect();
+        names.sort_unstable();
+        names
+    }
+
     /// The last states of the other nodes, by uid.
     pub fn peers(&self) -> Vec<NodeState> {
         self.table.lock().peers.values().map(|peer| peer.state.clone()).collect()
@@ -519,26 +536,18 @@ impl NodeTable {
         self.peers.values().filter(|peer| is_unsure || peer.received_at >= since).count()
     }
 
-    /// Forgets silent nodes and returns the surveys that wait for them, because their channels are unknown. While
-    /// this node cannot send, or does not receive its own messages, no node counts as silent, and each has the full
-    /// time again afterwards.
-    fn forget_silent(&mut self, now: Instant) -> Vec<Survey> {
+    /// Forgets silent nodes. While this node cannot send, or does not receive its own messages, no node counts as silent, and
+    /// each has the full time again afterwards.
+    fn forget_silent(&mut self, now: Instant) {
         if self.cannot_send {
-            return Vec::new();
+            return;
         }
         let cut_at = self.cut_at;
         let is_silent = |peer: &Peer| {
             let since = cut_at.map_or(peer.received_at, |cut_at| cut_at.max(peer.received_at));
             now.saturating_duration_since(since) >= SILENCE_MAX
         };
-        let silent: Vec<_> = (self.peers.iter())
-            .filter(|(_, peer)| is_silent(peer))
-            .map(|(uid, _)| uid.clone())
-            .collect();
-        for uid in &silent {
-            self.peers.remove(uid);
-        }
-        self.take_surveys(|survey| silent.iter().any(|uid| survey.awaited.contains(uid)))
+        self.peers.retain(|_, peer| !is_silent(peer));
     }
 }
 

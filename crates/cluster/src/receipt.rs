@@ -21,6 +21,7 @@ pub struct Receipt {
     waited: AtomicU32,
     replaced: AtomicU32,
     dropped: AtomicU32,
+    filtered: AtomicU32,
     /// Taken by the kernel within a second.
     in_a_second: AtomicU32,
     /// Microseconds of the slowest.
@@ -38,6 +39,7 @@ impl Receipt {
             waited: AtomicU32::new(0),
             replaced: AtomicU32::new(0),
             dropped: AtomicU32::new(0),
+            filtered: AtomicU32::new(0),
             in_a_second: AtomicU32::new(0),
             longest_us: AtomicU64::new(0),
             times: [const { AtomicU32::new(0) }; BUCKETS],
@@ -70,6 +72,12 @@ impl Receipt {
         self.dropped.fetch_add(1, Relaxed);
     }
 
+    /// Subscribers do not get it, by their filter or because they are excluded.
+    pub fn leave_out(&self, subscribers: u64) {
+        let subscribers = u32::try_from(subscribers).unwrap_or(u32::MAX);
+        self.filtered.fetch_add(subscribers, Relaxed);
+    }
+
     /// The counts at an instant.
     fn record(&self, now: Instant) -> ReceiptRecord {
         let read = |counter: &AtomicU32| counter.load(Relaxed);
@@ -100,6 +108,8 @@ impl Receipt {
             half_us: until(0.5),
             most_us: until(0.99),
             all_us: until(1.0),
+            filtered: read(&self.filtered),
+            ..ReceiptRecord::default()
         }
     }
 }

@@ -59,6 +59,9 @@ pub struct ConnectionRecord {
     /// Without a port; "" = unknown.
     #[prost(string, tag = "20")]
     pub address: String,
+    /// Name of the node; "" from a node of an older version.
+    #[prost(string, tag = "21")]
+    pub node: String,
 }
 
 /// A token that is in use.

@@ -259,6 +259,13 @@ impl Broadcast {
         self.receipt = receipt;
     }
 
+    /// Counts subscribers in the receipt that do not get it, by their filter or because they are excluded.
+    pub(crate) fn leave_out(&self, subscribers: u64) {
+        if let Some(receipt) = &self.receipt {
+            receipt.leave_out(subscribers);
+        }
+    }
+
     /// The receipt in which shards count its deliveries, if one was asked for.
     pub fn receipt(&self) -> Option<&Arc<Receipt>> {
         self.receipt.as_ref()

@@ -16,6 +16,7 @@ use fanwire_telemetry::excerpt;
 use tracing::field::display;
 use uuid::Uuid;
 
+use crate::broadcast::Broadcast;
 use crate::node::Node;
 use crate::refusal::{Refused, cause_of_disconnect};
 use crate::session::{ConnectionKey, Session};
@@ -33,6 +34,36 @@ pub(crate) fn begin(
     let facts = facts(session, None);
     session_table.recorder.begin(key.index, facts, node.clock().unix_ms(now), bytes_max);
     count(session_table);
+}
+
+/// A connect that is refused.
+pub(crate) struct RefusedConnect<'a> {
+    /// Index of the connection.
+    pub(crate) index: u32,
+    /// The user that its token names; "" if it names none.
+    pub(crate) claimed_user: &'a str,
+    pub(crate) now: Instant,
+}
+
+/// Begins the log of a client whose connect is refused before its user is known. Returns whether it began one.
+pub(crate) fn begin_refused(
+    node: &Node,
+    session_table: &mut SessionTable,
+    RefusedConnect { index, claimed_user, now }: RefusedConnect<'_>,
+) -> bool {
+    let bytes_max = node.diagnostics().recorder_bytes_max();
+    if bytes_max == 0 || session_table.recorder.log(index).is_some() {
+        return false;
+    }
+    let Some(session) = session_table.at(index) else { return false };
+    let mut facts = facts(session, None);
+    if facts.user.is_empty() {
+        facts.user = claimed_user.into();
+    }
+    let now_ms = node.clock().unix_ms(now);
+    session_table.recorder.begin_refused(index, facts, now_ms, bytes_max);
+    count(session_table);
+    true
 }
 
 /// Sets the gauges of the recorder.
@@ -202,20 +233,94 @@ fn debug(
     }
     let Some(session) = session_table.at(index) else { return };
     let address = session_table.recorder.log(index).and_then(|log| log.facts().address);
-    let FlightEvent { kind, code, numbers: [first, second], text, detail } = event;
-    use FlightEventKind::{Recover, Subscribe, Unrecovered, Unsubscribe};
-    let has_channel = matches!(kind, Recover | Subscribe | Unrecovered | Unsubscribe);
-    if !list.lists(&session.user, if has_channel { text } else { "" }, address) {
+    let channel = Words::of(event).channel.unwrap_or_default();
+    if !list.lists(&session.user, channel, address) {
         return;
     }
-    let (id, user, text) = (session.id, excerpt(&session.user), excerpt(text));
-    let (detail, facts) = (excerpt(detail), facts(session, address));
+    let (id, user, facts) = (session.id, excerpt(&session.user), facts(session, address));
+    let (text, detail) = (excerpt(event.text), excerpt(event.detail));
+    let printable = FlightEvent { text: &text, detail: &detail, ..*event };
+    let Words { channel, command, cause, app, version, from, to, queued_bytes, ms } =
+        Words::of(&printable);
+    let code = Some(event.code).filter(|code| *code > 0);
     let address = address.map(display);
     tracing::debug!(
         target: DEBUG_FOR_TARGET,
-        %id, user, address, code, first, second, text, detail, "{}", kind.name()
+        %id, user, address, channel, command, code, cause, app, version, from, to, ms, queued_bytes, "{}", event.kind.name()
     );
     session_table.recorder.keep(index, || facts, node.clock().unix_ms(now));
+}
+
+/// The fields of an event by their names in the server API.
+#[derive(Default)]
+struct Words<'a> {
+    channel: Option<&'a str>,
+    command: Option<&'a str>,
+    cause: Option<&'a str>,
+    app: Option<&'a str>,
+    version: Option<&'a str>,
+    from: Option<u64>,
+    to: Option<u64>,
+    ms: Option<u64>,
+    queued_bytes: Option<u64>,
+}
+
+impl<'a> Words<'a> {
+    fn of(event: &FlightEvent<'a>) -> Self {
+        let FlightEvent { kind, numbers: [first, second], text, detail, .. } = *event;
+        let (text, detail) = (Some(text), Some(detail).filter(|detail| !detail.is_empty()));
+        let (first, second, none) = (Some(first), Some(second), Self::default());
+        match kind {
+            FlightEventKind::Connect => Self { app: text, version: detail, ..none },
+            FlightEventKind::Subscribe | FlightEventKind::Unsubscribe => {
+                Self { channel: text, ..none }
+            }
+            FlightEventKind::Recover | FlightEventKind::Unrecovered => {
+                Self { channel: text, cause: detail, from: first, to: second, ..none }
+            }
+            FlightEventKind::Refuse => Self { cause: text, command: detail, ..none },
+            FlightEventKind::Ping => Self { ms: first, ..none },
+            FlightEventKind::Stall => Self { ms: first, queued_bytes: second, ..none },
+            FlightEventKind::Close => Self { cause: text, ..none },
+        }
+    }
+}
+
+/// Logs what becomes of a broadcast for each listed subscriber, and for a listed channel how many subscribers this shard has.
+pub(crate) fn deliveries(node: &Node, session_table: &SessionTable, broadcast: &Broadcast) {
+    let list = node.diagnostics().debug_list();
+    if !list.is_used() {
+        return;
+    }
+    let subscribers = session_table.subscribers();
+    let Some(index) = subscribers.find(broadcast.channel()) else { return };
+    let all = &subscribers.channel_subscribers(index).list;
+    let (channel, offset) = (excerpt(broadcast.channel()), broadcast.publication().offset);
+    if list.lists("", broadcast.channel(), None) {
+        let subscribers = all.len();
+        tracing::debug!(target: DEBUG_FOR_TARGET, channel, offset, subscribers, "delivery");
+    }
+    for subscriber in all {
+        let connection = subscriber.connection;
+        let Some(session) = session_table.at(connection) else { continue };
+        let address = session_table.recorder.log(connection).and_then(|log| log.facts().address);
+        if !list.lists(&session.user, "", address) {
+            continue;
+        }
+        let (id, user, address) = (session.id, excerpt(&session.user), address.map(display));
+        let filter = session.subscription(subscriber.subscription()).filter();
+        let outcome = if broadcast.excluded() == Some(session.client_id()) {
+            "excluded"
+        } else if filter.is_some_and(|filter| !filter.matches(&broadcast.publication().tags)) {
+            "filtered"
+        } else {
+            "delivered"
+        };
+        tracing::debug!(
+            target: DEBUG_FOR_TARGET,
+            %id, user, address, channel, offset, outcome, "delivery"
+        );
+    }
 }
 
 fn facts(session: &Session, address: Option<IpAddr>) -> ConnectionFacts {
@@ -296,7 +401,7 @@ fn record(log: &FlightLog) -> ConnectionLogRecord {
         }
     });
     ConnectionLogRecord {
-        client: Uuid::from_u128(*client).to_string(),
+        client: if *client == 0 { String::new() } else { Uuid::from_u128(*client).to_string() },
         user: user.as_ref().to_owned(),
         address: address.map(|address| address.to_string()).unwrap_or_default(),
         transport: (*transport).to_owned(),

@@ -123,7 +123,7 @@ pub use fanwire_cluster::{
     ConnectionPage, ConnectionRange, ConnectionRecord, ConnectionSelector, Connections,
     DebugForCommand, DiagnosticAnswer, DiagnosticList, DiagnosticQuestion, HotEntry, HotRecord,
     LoggedEvent, Metrics, NodeState, OccupancyReport, Receipt, Renewal, ServerSubscribe,
-    ServerSubscription, TokenRecord,
+    ServerSubscription, Surveyed, TokenRecord,
 };
 pub use hub::Hub;
 pub use index::{MovedSubscription, SubscriptionIndex};

@@ -136,6 +136,7 @@ impl Node {
                 registry: Arc::clone(&registry),
                 router: Arc::clone(&router),
                 cluster: Arc::clone(&cluster),
+                node_name: options.name.clone(),
                 user_statuses: OnceLock::new(),
                 settings: Arc::clone(&settings),
             },

@@ -42,8 +42,8 @@ pub(crate) struct Refused {
     /// The text of the code.
     pub(crate) error: Cow<'static, str>,
     pub(crate) cause: Cow<'static, str>,
-    /// Refusals of this kind since the last one at level info; `None` at level debug.
-    pub(crate) count: Option<u64>,
+    /// The user that the token of a refused connect names; "" if it names none.
+    pub(crate) claimed_user: String,
 }
 
 impl Refusal {
@@ -69,7 +69,7 @@ impl Refusal {
     }
 
     /// A refusal of this command, for the log.
-    pub(crate) fn refused(&self, command: Option<CommandKind>, count: Option<u64>) -> Refused {
+    pub(crate) fn refused(&self, command: Option<CommandKind>) -> Refused {
         let error = match &self.consequence {
             Consequence::Error(error) => error.message.into(),
             Consequence::Application(error) => error.message.clone().into(),
@@ -81,7 +81,7 @@ impl Refusal {
             self.cause.clone()
         };
         let (command, code) = (command.map_or(BY_SERVER, CommandKind::name), self.code());
-        Refused { command, channel: None, code, error, cause, count }
+        Refused { command, channel: None, code, error, cause, claimed_user: String::new() }
     }
 
     /// Returns the consequence for the client. As much of the cause as fits is part of a close frame's reason; clients read the code only.

@@ -3,10 +3,11 @@
 //! Uses: heavy hitters behind a lock, a switch. Never: costs more than one read without looks.
 //! Change here: how long is counted. What is listed besides: `node/diagnostics.rs`, `hub/diagnostics.rs`.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use crate::heavy_hitters::HeavyHitters;
+use crate::heavy_hitters::{HeavyHitters, Largest};
 use parking_lot::Mutex;
 
 /// Counts of a node.
@@ -22,6 +23,17 @@ struct ChannelCounts {
     looked: Option<(Instant, Instant)>,
     publications: HeavyHitters,
     deliveries: HeavyHitters,
+    /// Counts of the last seconds, and of those before.
+    recent: [RecentCounts; 2],
+}
+
+/// Counts that begin again after [`RECENT`].
+#[derive(Debug, Default)]
+struct RecentCounts {
+    /// `None` for counts that did not begin.
+    begun: Option<Instant>,
+    publications: HeavyHitters,
+    deliveries: HeavyHitters,
 }
 
 /// The result of a look.
@@ -31,6 +43,10 @@ pub struct ChannelLook {
     pub counted: Duration,
     pub publications: Vec<(u64, String)>,
     pub deliveries: Vec<(u64, String)>,
+    /// Time that the counts of the last seconds span: some 5 s.
+    pub recent: Duration,
+    pub recent_publications: Vec<(u64, String)>,
+    pub recent_deliveries: Vec<(u64, String)>,
 }
 
 impl HotChannels {
@@ -42,14 +58,18 @@ impl HotChannels {
     /// Counts a publication that this node accepts, also one without subscribers.
     pub fn count_publication(&self, channel: &str) {
         if self.is_on() {
-            self.counts.lock().publications.add(channel, 1);
+            let counts = &mut *self.counts.lock();
+            counts.publications.add(channel, 1);
+            counts.recent[0].publications.add(channel, 1);
         }
     }
 
     /// Counts deliveries to subscribers of a shard.
     pub fn count_deliveries(&self, channel: &str, deliveries: u64) {
         if deliveries > 0 {
-            self.counts.lock().deliveries.add(channel, deliveries);
+            let counts = &mut *self.counts.lock();
+            counts.deliveries.add(channel, deliveries);
+            counts.recent[0].deliveries.add(channel, deliveries);
         }
     }
 
@@ -61,7 +81,11 @@ impl HotChannels {
             counted: now.saturating_duration_since(begun),
             publications: counts.publications.largest(limit),
             deliveries: counts.deliveries.largest(limit),
+            recent: counts.recent_span(now),
+            recent_publications: counts.recent_largest(limit, |recent| &recent.publications),
+            recent_deliveries: counts.recent_largest(limit, |recent| &recent.deliveries),
         };
+        counts.recent[0].begun.get_or_insert(now);
         let begun = if look.counted > SPAN {
             counts.publications.clear();
             counts.deliveries.clear();
@@ -74,7 +98,7 @@ impl HotChannels {
         look
     }
 
-    /// Ends the counts if there was no look for a while.
+    /// Ends the counts if there was no look for a while. Call once a second.
     pub fn tick(&self, now: Instant) {
         if !self.is_on() {
             return;
@@ -84,10 +108,40 @@ impl HotChannels {
         if counts.looked.is_none_or(|(_, last)| is_over(last)) {
             *counts = ChannelCounts::default();
             self.is_on.store(false, Relaxed);
+            return;
+        }
+        let begun = counts.recent[0].begun;
+        if begun.is_some_and(|begun| now.saturating_duration_since(begun) >= RECENT) {
+            counts.recent.swap(0, 1);
+            counts.recent[0] = RecentCounts { begun: Some(now), ..RecentCounts::default() };
         }
     }
 }
 
+impl ChannelCounts {
+    fn recent_span(&self, now: Instant) -> Duration {
+        let begun = self.recent.iter().filter_map(|recent| recent.begun).min();
+        begun.map_or(Duration::ZERO, |begun| now.saturating_duration_since(begun))
+    }
+
+    /// The largest channels of the last seconds and those before.
+    fn recent_largest(
+        &self,
+        limit: usize,
+        of: fn(&RecentCounts) -> &HeavyHitters,
+    ) -> Vec<(u64, String)> {
+        let mut sums = BTreeMap::<String, u64>::new();
+        for (count, name) in self.recent.iter().flat_map(|recent| of(recent).largest(usize::MAX)) {
+            *sums.entry(name).or_default() += count;
+        }
+        let mut largest = Largest::new(limit);
+        sums.into_iter().for_each(|(name, count)| largest.offer(count, || name));
+        largest.into_vec()
+    }
+}
+
+/// Two of these spans are looked at, the newer one unfinished: 3 to 8 s, as `tick` is called once a second.
+const RECENT: Duration = Duration::from_secs(3);
 const SPAN: Duration = Duration::from_secs(60);
 const UNSEEN: Duration = Duration::from_secs(30);
 

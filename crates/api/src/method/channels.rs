@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use fanwire_node::ChannelQuery;
+use fanwire_node::{ChannelQuery, Surveyed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,9 @@ pub struct ChannelsRequest {
     /// The `cursor` of the page before; absent for the first page.
     #[serde(deserialize_with = "or_default")]
     pub cursor: String,
+    /// Without the nodes that do not answer: they are `missing`. Otherwise the call fails with 100.
+    #[serde(deserialize_with = "or_default")]
+    pub partial: bool,
 }
 
 /// The matching channels.
@@ -37,6 +40,9 @@ pub struct ChannelsResult {
     /// For the next page; absent in the last one.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub cursor: String,
+    /// With `partial`: names of the nodes that did not answer, whose subscribers are not counted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
 }
 
 /// One channel.
@@ -50,8 +56,8 @@ impl Api {
     /// Lists channels that have subscribers.
     ///
     /// # Errors
-    /// 107 for a malformed pattern or a limit above 10,000; 100 when a node could not be reached or did not answer within
-    /// 10 s; 111 when too many such requests are in flight.
+    /// 107 for a malformed pattern or a limit above 10,000; 100 without `partial` when a node could not be reached or did not
+    /// answer in time; 111 when too many such requests are in flight.
     pub async fn channels(&self, request: ChannelsRequest) -> Result<ChannelsResult, ApiError> {
         self.measure_async(Method::Channels, async |now| {
             let limit = match request.limit {
@@ -59,12 +65,17 @@ impl Api {
                 limit => page_limit(limit, LIMIT_MAX)?,
             };
             let query = ChannelQuery { pattern: request.pattern, after: request.cursor, limit };
-            let mut found = self.node.channels().list(query, now).await?;
+            let all = self.node.channels().survey(query, now).await?;
+            let Surveyed { mut found, missing } = all;
+            if !request.partial && !missing.is_empty() {
+                return Err(ApiError::of_missing(&missing));
+            }
             let has_more = found.len() > limit && found.pop_last().is_some();
             let cursor = found.last_key_value().filter(|_| has_more).map(|(name, _)| name);
             let cursor = cursor.cloned().unwrap_or_default();
             let summary = |(name, num_clients)| (name, ChannelSummary { num_clients });
-            Ok(ChannelsResult { channels: found.into_iter().map(summary).collect(), cursor })
+            let channels = found.into_iter().map(summary).collect();
+            Ok(ChannelsResult { channels, cursor, missing })
         })
         .await
     }

@@ -3,7 +3,9 @@
 //! Uses a survey of all nodes. Never: sessions; the node's flight recorder keeps the events.
 //! Recorded events are changed in the node, in `flight_log.rs`.
 
-use fanwire_node::{ConnectionLogQuery, ConnectionLogRecord, DiagnosticQuestion, LoggedEvent};
+use fanwire_node::{
+    ConnectionLogQuery, ConnectionLogRecord, DiagnosticQuestion, LoggedEvent, Surveyed,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,14 +34,17 @@ pub struct ConnectionLogRequest {
 pub struct ConnectionLogResult {
     /// The newest connection first.
     pub logs: Vec<ConnectionLog>,
+    /// Names of the nodes that did not answer; what they have is not in the result.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
 }
 
 /// The log of one connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ConnectionLog {
-    /// The client id.
+    /// The client id; "" for a client whose connect was refused.
     pub client: String,
-    /// The user id.
+    /// The user id; of a client whose connect was refused, the one that its token names.
     pub user: String,
     /// Name of its node.
     pub node: String,
@@ -73,7 +78,7 @@ pub struct ConnectionEvent {
     /// Code of an error, an unsubscribe of the server, or the end.
     #[serde(skip_serializing_if = "is_zero_code")]
     pub code: u32,
-    /// The channel, cut to 64 bytes.
+    /// The channel, cut to 160 bytes.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub channel: String,
     /// The cause in words, or for `unrecovered` the label of the metric: `epoch`, `limit`, `size` or `ttl`.
@@ -106,8 +111,7 @@ impl DiagnosticMethods<'_> {
     /// Returns logs of connections.
     ///
     /// # Errors
-    /// 107 without user and client, and for a limit above 100; 100 when a node could not be reached or did not answer within
-    /// 10 s; 111 when too many such requests are in flight.
+    /// 107 without user and client, and for a limit above 100; 111 when too many such requests are in flight.
     pub(super) async fn connection_log(
         self,
         request: ConnectionLogRequest,
@@ -127,14 +131,15 @@ impl DiagnosticMethods<'_> {
                 let query = ConnectionLogQuery { user, client, limit };
                 let question = DiagnosticQuestion::ConnectionLogs(query);
                 let answers = self.0.node.diagnostics().ask(question, now).await?;
-                let logs = answers.into_iter().flat_map(|answer| {
+                let Surveyed { found, missing } = answers;
+                let logs = found.into_iter().flat_map(|answer| {
                     let node = answer.node;
                     answer.logs.into_iter().map(move |record| log(node.clone(), record))
                 });
                 let mut logs: Vec<_> = logs.collect();
                 logs.sort_by_key(|log| std::cmp::Reverse(log.opened_ms));
                 logs.truncate(limit as usize);
-                Ok(ConnectionLogResult { logs })
+                Ok(ConnectionLogResult { logs, missing })
             })
             .await
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use fanwire_node::protocol::FilterNode;
 use fanwire_node::{
-    CONNECTIONS_MAX, ConnectionRange, ConnectionRecord, ConnectionSelector, TokenRecord,
+    CONNECTIONS_MAX, ConnectionRange, ConnectionRecord, ConnectionSelector, Surveyed, TokenRecord,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,9 @@ pub struct ConnectionsResult {
     /// For the next page; absent in the last one.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub cursor: String,
+    /// Names of the nodes that did not answer; what they have is not in the result.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
 }
 
 /// One connection.
@@ -69,6 +72,9 @@ pub struct ConnectionSummary {
     /// IP address of the client, or of a proxy that does not tell it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub address: String,
+    /// Name of its node.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub node: String,
     /// State of the connection.
     pub state: ConnectionState,
     /// Time of the connect, as Unix time in milliseconds.
@@ -119,8 +125,7 @@ impl Api {
     ///
     /// # Errors
     /// 107 without a user and a filter, for an invalid filter, for more than 10,000 connections without a limit, and a limit
-    /// above that; 108 for an expression; 100 when a node could not be reached or did not answer within 10 s; 111 when too
-    /// many such requests are in flight.
+    /// above that; 108 for an expression; 111 when too many such requests are in flight.
     pub async fn connections(
         &self,
         request: ConnectionsRequest,
@@ -136,7 +141,8 @@ impl Api {
             let target = checked(target, request.label_filter, true)?;
             let limit = page_limit(request.limit, CONNECTIONS_MAX)?;
             let range = ConnectionRange { after: request.cursor, limit };
-            let mut found = self.node.users().connections(target, range, now).await?;
+            let all = self.node.users().connections(target, range, now).await?;
+            let Surveyed { mut found, missing } = all;
             let has_more = found.len() > limit && found.pop_last().is_some();
             if has_more && request.limit == 0 {
                 return Err(ApiError::BAD_REQUEST.because(TOO_MANY));
@@ -144,7 +150,8 @@ impl Api {
             let cursor = found.last_key_value().filter(|_| has_more).map(|(client, _)| client);
             let cursor = cursor.cloned().unwrap_or_default();
             let summary = |(client, record)| (client, summary(record));
-            Ok(ConnectionsResult { connections: found.into_iter().map(summary).collect(), cursor })
+            let connections = found.into_iter().map(summary).collect();
+            Ok(ConnectionsResult { connections, cursor, missing })
         })
         .await
     }
@@ -167,6 +174,7 @@ fn summary(record: ConnectionRecord) -> ConnectionSummary {
         protocol: record.protocol,
         user: record.user,
         address: record.address,
+        node: record.node,
         state,
         connected_at_ms: record.connected_at_ms,
         ping_pong_latency_ms: record.ping_ms.map_or(-1, i64::from),

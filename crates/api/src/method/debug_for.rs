@@ -37,6 +37,9 @@ pub struct DebugForRequest {
 pub struct DebugForResult {
     /// Sorted by kind and name.
     pub subjects: Vec<DebuggedSubject>,
+    /// Names of the nodes that may not have got the change, because at least one of them could not be reached.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
 }
 
 /// A subject whose events are logged.
@@ -56,8 +59,7 @@ impl DiagnosticMethods<'_> {
     /// Changes the list on all nodes, and returns that of this node.
     ///
     /// # Errors
-    /// 107 for an empty or too long name, something that is no address, more than a day, and when the list is full; 100 when
-    /// the other nodes could not be reached.
+    /// 107 for an empty or too long name, something that is no address, more than a day, and when the list is full.
     pub(super) async fn debug_for(
         self,
         request: DebugForRequest,
@@ -84,12 +86,13 @@ impl DiagnosticMethods<'_> {
                 let until =
                     if seconds == 0 { 0 } else { self.0.node.unix(now) + u64::from(seconds) };
                 let command = DebugForCommand { users, channels, addresses, until };
+                let mut missing = Vec::new();
                 if command.len() > 0 {
                     let sent = diagnostics.debug_for(command);
-                    sent.ok_or(ApiError::BAD_REQUEST.because(FULL))?.await?;
+                    missing = sent.ok_or(ApiError::BAD_REQUEST.because(FULL))?.await?;
                 }
                 let subjects = diagnostics.debug_subjects().into_iter().map(subject);
-                Ok(DebugForResult { subjects: subjects.collect() })
+                Ok(DebugForResult { subjects: subjects.collect(), missing })
             })
             .await
     }

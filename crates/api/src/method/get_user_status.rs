@@ -50,7 +50,7 @@ impl Api {
     /// Returns the status of users.
     ///
     /// # Errors
-    /// 107 without users, or for more than 1,000 of them; 100 when a node could not be reached or did not answer within 10 s; 111
+    /// 107 without users, or for more than 1,000 of them; 100 when a node could not be reached or did not answer in time; 111
     /// when too many such requests are in flight.
     pub async fn get_user_status(
         &self,
@@ -60,12 +60,15 @@ impl Api {
             let users = checked(request.users)?;
             let statuses =
                 self.node.users().statuses(users.clone(), (now, self.node.unix(now))).await?;
+            if !statuses.missing.is_empty() {
+                return Err(ApiError::of_missing(&statuses.missing));
+            }
             let item = |(user, status): (String, UserStatus)| {
                 let UserStatus { active, online, state } = status;
                 UserStatusItem { user, active, online, state: state.into() }
             };
             Ok(GetUserStatusResult {
-                statuses: users.into_iter().zip(statuses).map(item).collect(),
+                statuses: users.into_iter().zip(statuses.found).map(item).collect(),
             })
         })
         .await

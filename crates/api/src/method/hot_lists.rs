@@ -23,11 +23,13 @@ pub struct HotListsRequest {
     pub limit: u32,
 }
 
-/// Lists of all nodes, largest first. Values of several nodes are added.
+/// Lists of all nodes, largest first; rates by the larger one of `value` and `recent`. Values of several nodes are added.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct HotListsResult {
     /// Seconds for which the two rates were counted; 0 in the first call, which begins to count.
     pub seconds: f64,
+    /// Seconds for which the rates `recent` were counted: some 5.
+    pub recent_seconds: f64,
     /// Channels by publications a second, with those that have no subscriber.
     pub publications: Vec<HotItem>,
     /// Channels by deliveries to subscribers a second.
@@ -40,28 +42,35 @@ pub struct HotListsResult {
     pub users: Vec<HotItem>,
     /// Clients by bytes that wait for their sockets.
     pub queues: Vec<HotItem>,
-    /// Clients by refused commands, by the flight recorder.
+    /// Clients by refused commands, and addresses by connects that were refused in the last hour, by the flight recorder.
     pub refusals: Vec<HotItem>,
+    /// Names of the nodes that did not answer; what they have is not in the result.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
 }
 
 /// An entry of a list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct HotItem {
-    /// Name of the channel or namespace, the user id, or the client id.
+    /// Name of the channel or namespace, the user id, or the client id; in `refusals` also the address of clients whose connect was
+    /// refused.
     pub name: String,
-    /// User of a client; absent in other lists.
+    /// User of a client, or the one that a refused token names; absent in other lists.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub user: String,
     /// In the unit of the list.
     pub value: f64,
+    /// The same rate in the last `recent_seconds`; absent in lists without rates, and for 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "f64")]
+    pub recent: Option<f64>,
 }
 
 impl DiagnosticMethods<'_> {
     /// Returns the lists.
     ///
     /// # Errors
-    /// 107 for a limit above 100; 100 when a node could not be reached or did not answer within 10 s; 111 when too many such
-    /// requests are in flight.
+    /// 107 for a limit above 100; 111 when too many such requests are in flight.
     pub(super) async fn hot_lists(
         self,
         request: HotListsRequest,
@@ -75,8 +84,9 @@ impl DiagnosticMethods<'_> {
                 };
                 let question = DiagnosticQuestion::HotLists(limit);
                 let answers = self.0.node.diagnostics().ask(question, now).await?;
-                let nodes = answers.into_iter().filter_map(|answer| answer.hot).collect();
-                Ok(HotListsResult::of(nodes, limit))
+                let nodes = answers.found.into_iter().filter_map(|answer| answer.hot).collect();
+                let lists = HotListsResult::of(nodes, limit);
+                Ok(HotListsResult { missing: answers.missing, ..lists })
             })
             .await
     }
@@ -85,43 +95,65 @@ impl DiagnosticMethods<'_> {
 impl HotListsResult {
     /// The lists of these nodes.
     pub(super) fn of(nodes: Vec<HotRecord>, limit: u32) -> Self {
-        let list = |of: fn(&HotRecord) -> &Vec<HotEntry>, is_rate| {
-            sum(&nodes, of, is_rate, limit as usize)
+        let limit = limit as usize;
+        let list = |of: fn(&HotRecord) -> &Vec<HotEntry>| largest(sums(&nodes, of, |_| 1.0), limit);
+        let rates = |all: fn(&HotRecord) -> &Vec<HotEntry>,
+                     recent: fn(&HotRecord) -> &Vec<HotEntry>| {
+            let mut items = sums(&nodes, all, |node| node.seconds);
+            for (name, Sum { value, .. }) in sums(&nodes, recent, |node| node.recent_seconds) {
+                items.entry(name).or_default().recent = Some(value);
+            }
+            largest(items, limit)
         };
+        let longest = |of: fn(&HotRecord) -> f64| nodes.iter().map(of).fold(0.0, f64::max);
         Self {
-            seconds: nodes.iter().map(|node| node.seconds).fold(0.0, f64::max),
-            publications: list(|node| &node.publications, true),
-            deliveries: list(|node| &node.deliveries, true),
-            history: list(|node| &node.history, false),
-            namespaces: list(|node| &node.namespaces, false),
-            users: list(|node| &node.users, false),
-            queues: list(|node| &node.queues, false),
-            refusals: list(|node| &node.refusals, false),
+            seconds: longest(|node| node.seconds),
+            recent_seconds: longest(|node| node.recent_seconds),
+            publications: rates(|node| &node.publications, |node| &node.recent_publications),
+            deliveries: rates(|node| &node.deliveries, |node| &node.recent_deliveries),
+            history: list(|node| &node.history),
+            namespaces: list(|node| &node.namespaces),
+            users: list(|node| &node.users),
+            queues: list(|node| &node.queues),
+            refusals: list(|node| &node.refusals),
+            missing: Vec::new(),
         }
     }
 }
 
-/// One list of all nodes; counts become rates per second.
-fn sum(
+/// Values of an entry, summed up over all nodes.
+#[derive(Default)]
+struct Sum {
+    value: f64,
+    recent: Option<f64>,
+}
+
+/// One list of all nodes, by name and user. Each value is divided by that of `seconds`; a node with 0 has counted nothing.
+fn sums(
     nodes: &[HotRecord],
     of: fn(&HotRecord) -> &Vec<HotEntry>,
-    is_rate: bool,
-    limit: usize,
-) -> Vec<HotItem> {
-    let mut sums = BTreeMap::<(&str, &str), f64>::new();
-    for node in nodes.iter().filter(|node| !is_rate || node.seconds > 0.0) {
+    seconds: fn(&HotRecord) -> f64,
+) -> BTreeMap<(&str, &str), Sum> {
+    let mut sums = BTreeMap::<(&str, &str), Sum>::new();
+    for node in nodes.iter().filter(|node| seconds(node) > 0.0) {
         for HotEntry { name, user, value } in of(node) {
-            let value = *value as f64 / if is_rate { node.seconds } else { 1.0 };
-            *sums.entry((name, user)).or_default() += value;
+            sums.entry((name, user)).or_default().value += *value as f64 / seconds(node);
         }
     }
-    let item = |((name, user), value): ((&str, &str), f64)| HotItem {
+    sums
+}
+
+/// The entries with the largest value, now or in the whole time.
+fn largest(sums: BTreeMap<(&str, &str), Sum>, limit: usize) -> Vec<HotItem> {
+    let item = |((name, user), Sum { value, recent }): ((&str, &str), Sum)| HotItem {
         name: name.to_owned(),
         user: user.to_owned(),
         value,
+        recent,
     };
+    let size = |item: &HotItem| item.recent.unwrap_or(0.0).max(item.value);
     let mut items: Vec<_> = sums.into_iter().map(item).collect();
-    items.sort_by(|one, other| other.value.total_cmp(&one.value));
+    items.sort_by(|one, other| size(other).total_cmp(&size(one)));
     items.truncate(limit);
     items
 }

@@ -26,6 +26,9 @@ pub struct PublicationReportRequest {
 pub struct PublicationReportResult {
     /// The nodes that had subscribers, and that of the call; empty for an unknown report, or after a minute.
     pub nodes: Vec<DeliveryReport>,
+    /// Names of the nodes that did not answer; what they have is not in the result.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
 }
 
 /// Counts of one node, and times from the arrival of the publication at it.
@@ -57,14 +60,25 @@ pub struct DeliveryReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     pub all_us: Option<u64>,
+    /// Subscribers that do not get it, because their filter does not match its tags, or they are excluded.
+    pub filtered: u32,
+    /// Channels in which it was not published, because its idempotency key was used before.
+    #[serde(skip_serializing_if = "is_zero_count")]
+    pub repeated_keys: u32,
+    /// Channels in which it was not published, because its version is not newer than the stored one.
+    #[serde(skip_serializing_if = "is_zero_count")]
+    pub old_versions: u32,
+}
+
+fn is_zero_count(count: &u32) -> bool {
+    *count == 0
 }
 
 impl DiagnosticMethods<'_> {
     /// Returns what became of a publication.
     ///
     /// # Errors
-    /// 107 for another text than a report; 100 when a node could not be reached or did not answer within 10 s; 111 when too
-    /// many such requests are in flight.
+    /// 107 for another text than a report; 111 when too many such requests are in flight.
     pub(super) async fn publication_report(
         self,
         request: PublicationReportRequest,
@@ -89,10 +103,13 @@ impl DiagnosticMethods<'_> {
                         half_us: record.half_us,
                         most_us: record.most_us,
                         all_us: record.all_us,
+                        filtered: record.filtered,
+                        repeated_keys: record.repeated_keys,
+                        old_versions: record.old_versions,
                     })
                 };
-                let nodes = answers.into_iter().filter_map(report).collect();
-                Ok(PublicationReportResult { nodes })
+                let nodes = answers.found.into_iter().filter_map(report).collect();
+                Ok(PublicationReportResult { nodes, missing: answers.missing })
             })
             .await
     }

@@ -65,7 +65,7 @@ impl Api {
     ///
     /// # Errors
     /// 104 for a node that is not there; 107 for a limit above 1,000; 100 when the node could not be reached or did not
-    /// answer within 10 s; 111 when too many such requests are in flight.
+    /// answer in time; 111 when too many such requests are in flight.
     pub async fn snapshot(&self, request: SnapshotRequest) -> Result<SnapshotResult, ApiError> {
         self.measure_async(Method::Snapshot, async |now| {
             if request.node.is_empty() {
@@ -81,7 +81,10 @@ impl Api {
                 _ => return Err(ApiError::BAD_REQUEST.because("limit is above 1,000")),
             };
             let page = self.node.users().page(&request.node, request.start, limit, now).await?;
-            let ConnectionPage { connections, next } = page;
+            if !page.missing.is_empty() {
+                return Err(ApiError::of_missing(&page.missing));
+            }
+            let ConnectionPage { connections, next } = page.found;
             let client = |(client, record)| {
                 let ConnectionRecord { user, channels, .. } = record;
                 SnapshotClient { client, user, channels }

@@ -299,11 +299,15 @@ fn results_have_the_fields_of_their_json() {
         Outcome::Channels(ChannelsResult {
             channels: [("é".repeat(200), ChannelSummary { num_clients: 0 })].into(),
             cursor: "é".into(),
+            missing: vec!["fra-2".into(), "ä".into()],
         }),
         Outcome::Connections(ConnectionsResult {
             connections: [("c".into(), connection)].into(),
             cursor: "c".into(),
+            missing: vec!["fra-2".into()],
         }),
+        hot_lists(),
+        publication_report(),
         Outcome::GetUserStatus(GetUserStatusResult {
             statuses: vec![
                 UserStatusItem::default(),
@@ -325,6 +329,28 @@ fn results_have_the_fields_of_their_json() {
     check("BatchResponse", &batch, &schema::BatchResponse);
     let error = Envelope::of(&Err(ApiError::NOT_FOUND));
     check("PublishResponse", &error, &schema::PublishResponse);
+}
+
+fn hot_lists() -> Outcome {
+    let mut lists = Outcome::HotLists(Default::default());
+    if let Outcome::HotLists(lists) = &mut lists {
+        lists.recent_seconds = 5.5;
+        lists.missing = vec!["fra-2".into()];
+        lists.publications = vec![Default::default()];
+        lists.publications[0].recent = Some(60.0);
+    }
+    lists
+}
+
+fn publication_report() -> Outcome {
+    let mut report = Outcome::PublicationReport(Default::default());
+    if let Outcome::PublicationReport(report) = &mut report {
+        report.missing = vec!["fra-2".into()];
+        report.nodes = vec![Default::default()];
+        report.nodes[0].filtered = 3;
+        report.nodes[0].old_versions = 1;
+    }
+    report
 }
 
 fn client() -> ClientInfo {

@@ -282,7 +282,7 @@ async fn connections_describes_each_connection_of_a_user() {
     assert_eq!(
         before,
         format!(
-            r#"{{"result":{{"connections":{{"{client}":{{"transport":"websocket","protocol":"json","user":"42","state":{{"channels":{{"b":{{}},"chat:a":{{}}}}}},"#
+            r#"{{"result":{{"connections":{{"{client}":{{"transport":"websocket","protocol":"json","user":"42","node":"harness","state":{{"channels":{{"b":{{}},"chat:a":{{}}}}}},"#
         )
     );
     assert!(after.ends_with(r#","ping_pong_latency_ms":-1}}}}"#), "{after}");

@@ -32,6 +32,14 @@ fn a_receipt_has_counts_and_times() {
     (0..3).for_each(|_| receipt.take(start + Duration::from_secs(2), false));
     let done = receipt.record(start + Duration::from_secs(3));
     assert_eq!((done.waited, done.late, done.all_us), (3, 3, Some(2_000_000)));
+    receipt.leave_out(4);
+    receipt.leave_out(1);
+    let filtered = receipt.record(start + Duration::from_secs(3));
+    assert_eq!(
+        (filtered.filtered, filtered.subscribers),
+        (5, 103),
+        "they are no subscribers of it"
+    );
 }
 
 #[test]

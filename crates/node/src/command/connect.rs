@@ -16,6 +16,7 @@ use fanwire_policy::recovery::ClaimedPosition;
 use fanwire_protocol::{
     ConnectRequest, ConnectResult, Disconnect, ErrorCode, SubscribeRequest, SubscribeResult,
 };
+use fanwire_telemetry::excerpt;
 
 use super::credentials::{self, Credentials, Grants};
 use super::hook::HookDecision;
@@ -30,11 +31,24 @@ use crate::pending::{
 use crate::refusal::Refusal;
 use crate::session::{CommandSource, Lifetime, NO_EXPIRY, SubscriptionGrant, random_id};
 
-/// All checks run before the session is connected.
+/// Begins a connect. A refusal is logged with the user that the hook or the token named.
 pub(super) fn handle(context: &mut CommandContext<'_>, request: ConnectRequest) -> StepResult {
-    let credentials = match authenticate(context, &request)? {
+    let step = checked(context, &request);
+    if step.is_err() && context.backlog.claimed_user.is_empty() {
+        let claimed = context.settings.connection_verifier().claimed_user(&request.token);
+        context.backlog.claimed_user = claimed.map(|user| excerpt(&user)).unwrap_or_default();
+    }
+    step
+}
+
+/// All checks run before the session is connected.
+fn checked(context: &mut CommandContext<'_>, request: &ConnectRequest) -> StepResult {
+    let credentials = match authenticate(context, request)? {
         HookDecision::Pending(answer) => return Ok(CommandStep::Ask(answer)),
-        HookDecision::Made(Some(grant)) => grant.into(),
+        HookDecision::Made(Some(grant)) => {
+            context.backlog.claimed_user = excerpt(&grant.user);
+            grant.into()
+        }
         HookDecision::Made(None) => credentials::of(context, &request.token)?,
     };
     let Credentials { user, info, expire_at, data, channels, meta, ignores_request, token, labels } =

@@ -15,13 +15,12 @@ use fanwire_policy::hooks::{CommandDecision, Rejection};
 use fanwire_policy::options::Namespace;
 use fanwire_policy::recovery::Unrecovered;
 use fanwire_protocol::{Disconnect, ErrorCode, Reply};
-use fanwire_telemetry::{RefusalEvent, excerpt};
 
 use crate::broadcast::Broadcast;
 use crate::counters::CommandKind;
 use crate::deadlines;
 use crate::encode_job::{EncodeJob, Encoded, ReplySource};
-use crate::flight_log;
+use crate::flight_log::{self, RefusedConnect};
 use crate::index::{MovedSubscription, SubscriptionIndex};
 use crate::last_event_id::Unresumed;
 use crate::node::Node;
@@ -83,6 +82,8 @@ pub(crate) struct Backlog {
     pub(crate) follows_own_publication: bool,
     /// The command was refused, and is to be logged.
     pub(crate) refused: Option<Box<Refused>>,
+    /// The user that the token of a connect names, if it is refused.
+    pub(crate) claimed_user: String,
 }
 
 impl Backlog {
@@ -255,22 +256,18 @@ impl<'a> CommandContext<'a> {
         self.session_table.counters.count_error(code);
     }
 
-    /// Leaves a refusal in the backlog if it is to be logged.
+    /// Records a refusal, and leaves it in the backlog to be logged with the address of its client.
     fn note_refusal(&mut self, refusal: &Refusal) {
-        let name = self.command.map_or("", CommandKind::name);
-        let kind = format!("{name} {}", refusal.code());
-        let refused = refusal.refused(self.command, None);
-        flight_log::refused(self.node, self.session_table, self.key.index, &refused, self.now);
-        let user = excerpt(&self.session().user);
-        let event = RefusalEvent {
-            kind: &kind,
-            cause: &excerpt(&refused.cause),
-            user: &user,
-            address: None,
-        };
-        if let Some(level) = self.node.log().level(event, self.now) {
-            self.backlog.refused = Some(Box::new(refusal.refused(self.command, level.count())));
+        let mut refused = refusal.refused(self.command);
+        refused.claimed_user = std::mem::take(&mut self.backlog.claimed_user);
+        if self.command == Some(CommandKind::Connect) {
+            let (index, now) = (self.key.index, self.now);
+            let connect = RefusedConnect { index, claimed_user: &refused.claimed_user, now };
+            self.backlog.begins_log |=
+                flight_log::begin_refused(self.node, self.session_table, connect);
         }
+        flight_log::refused(self.node, self.session_table, self.key.index, &refused, self.now);
+        self.backlog.refused = Some(Box::new(refused));
     }
 
     /// The result, if it is ready; a pending one will come through the shard's inbox.

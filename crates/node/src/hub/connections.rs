@@ -73,6 +73,7 @@ fn record(session_table: &SessionTable, session: &Session) -> ConnectionRecord {
         user: session.user.as_ref().to_owned(),
         meta: session.context.as_ref().map(|context| context.meta.clone()).unwrap_or_default(),
         address: String::new(),
+        node: String::new(),
         ping_ms: None,
         token: session.grant.as_ref().and_then(|grant| grant.token.as_ref()).map(token),
     }

@@ -3,6 +3,7 @@
 //! Uses: `flight_log`, the session table. Never: other shards, sends to clients.
 //! Change here: how a shard answers a question.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use fanwire_cluster::{DiagnosticList, DiagnosticQuestion, HotEntry};
@@ -32,7 +33,7 @@ pub(super) fn answer(
         DiagnosticQuestion::HotLists(limit) => {
             let limit = *limit as usize;
             let (users, queues) = (users(session_table, limit), queues(session_table, limit, out));
-            let refusals = refusals(session_table, limit);
+            let refusals = refusals(session_table, limit, node.clock().unix_ms(now));
             list.add(|answer| {
                 if let Some(hot) = &mut answer.hot {
                     hot.users.extend(users);
@@ -66,13 +67,23 @@ fn queues(session_table: &SessionTable, limit: usize, out: &impl Outbox) -> Vec<
     entries(clients)
 }
 
-/// Clients by refused commands.
-fn refusals(session_table: &SessionTable, limit: usize) -> Vec<HotEntry> {
+/// Clients by refused commands, and addresses by connects that were refused in the last hour.
+fn refusals(session_table: &SessionTable, limit: usize, now_ms: u64) -> Vec<HotEntry> {
     let mut clients = Largest::new(limit);
     for log in session_table.recorder.open_logs() {
         let ConnectionFacts { client, user, .. } = log.facts();
         let name = || (Uuid::from_u128(*client).to_string(), user.as_ref().to_owned());
-        clients.offer(log.refusals().into(), name);
+        let is_connected = *client != 0;
+        clients.offer(if is_connected { log.refusals().into() } else { 0 }, name);
+    }
+    let mut connects = BTreeMap::<(String, &str), u64>::new();
+    for log in session_table.recorder.refused_logs(now_ms) {
+        let ConnectionFacts { user, address, .. } = log.facts();
+        let address = address.map(|address| address.to_string()).unwrap_or_default();
+        *connects.entry((address, user)).or_default() += u64::from(log.refusals());
+    }
+    for ((address, user), refusals) in connects {
+        clients.offer(refusals, || (address, user.to_owned()));
     }
     entries(clients)
 }

@@ -14,6 +14,7 @@ use crate::broadcast::{Broadcast, DeltaMode};
 use crate::clock::Moment;
 use crate::counters::HubCounters;
 use crate::delta::Saved;
+use crate::flight_log;
 use crate::index::{SubscriberIndex, SubscriptionIndex};
 use crate::join_leave::JoinLeave;
 use crate::outbox::Outbox;
@@ -43,6 +44,7 @@ impl Hub {
         let moment = self.node.clock().moment(now);
         let hot_channels = self.node.diagnostics().hot_channels();
         let before = hot_channels.is_on().then(|| self.session_table.counters.deliveries.value());
+        flight_log::deliveries(&self.node, &self.session_table, broadcast);
         let failed = deliver(&mut self.session_table, broadcast, moment, out);
         if let Some(before) = before {
             let deliveries = self.session_table.counters.deliveries.value() - before;
@@ -143,6 +145,7 @@ fn deliver_by_delta_state(
     let counters = &session_table.counters;
     counters.deliveries.add(channel_subscribers.list.len() as u64 - unwanted - spared);
     counters.filtered_publications.add(unwanted);
+    broadcast.leave_out(unwanted + spared);
     count_patches(counters, broadcast, patches);
     deltas.iter_mut().for_each(|deltas| deltas.settle(broadcast));
     session_table.subscribers_mut().channel_subscribers_mut(index).deltas = deltas;
@@ -187,10 +190,12 @@ fn deliver_one_by_one(
             PositionStep::Lost => failed.lost.push((key, subscriber.subscription())),
             PositionStep::Next if excluded == Some(session.client_id()) => {
                 deltas.iter_mut().for_each(|deltas| deltas.skip(own));
+                broadcast.leave_out(1);
             }
             PositionStep::Next if subscription.filter().is_some_and(|it| !it.matches(tags)) => {
                 deltas.iter_mut().for_each(|deltas| deltas.skip(own));
                 session_table.counters.filtered_publications.add(1);
+                broadcast.leave_out(1);
             }
             PositionStep::Next => {
                 let delta_mode =

@@ -28,24 +28,35 @@ macro_rules! at_level {
 
 /// Logs a refused command. Call before the session ends.
 pub(super) fn log_command(
+    (node, now): (&Node, Option<Instant>),
     session_table: &SessionTable,
     key: ConnectionKey,
     refused: &Refused,
     out: &impl Outbox,
 ) {
+    let Refused { command, code, error, cause, claimed_user, .. } = refused;
     let (client, user) = names(session_table, key);
+    let user = user.or_else(|| Some(claimed_user.clone()).filter(|user| !user.is_empty()));
+    let cause = excerpt(cause);
+    let address = out.address(key);
+    let event = RefusalEvent {
+        kind: &format!("{command} {code}"),
+        cause: &cause,
+        user: user.as_deref().unwrap_or_default(),
+        address: address.map(|peer| peer.ip()),
+    };
+    let Some(level) = now.and_then(|now| node.log().level(event, now)) else { return };
     let channel = refused.channel.as_deref().map(excerpt);
-    let Refused { command, code, error, cause, .. } = refused;
     at_level!(
-        refused.count,
+        level.count(),
         command,
         code,
         error = excerpt(error),
-        cause = excerpt(cause),
+        cause,
         client,
         user,
         channel,
-        address = out.address(key).map(display),
+        address = address.map(display),
         "refused a command"
     );
 }

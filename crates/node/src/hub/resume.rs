@@ -110,7 +110,8 @@ impl Hub {
         }
         backlog.ended.into_iter().for_each(|moved| out.ended(key.index, moved));
         if let Some(refused) = backlog.refused {
-            refusals::log_command(&self.session_table, key, &refused, out);
+            let log = (&*self.node, self.now);
+            refusals::log_command(log, &self.session_table, key, &refused, out);
         }
         let session = self.session_table.session(key);
         let transforms = &self.settings.options.client.connect_code_to_unidirectional_disconnect;
@@ -201,11 +202,13 @@ impl Hub {
             let Some(session) = self.session_table.session(key) else { return false };
             if broadcast.excluded() == Some(session.client_id()) {
                 self.session_table.skip(key.index, own);
+                broadcast.leave_out(1);
                 continue;
             }
             let filter = session.subscription(own).filter();
             if filter.is_some_and(|filter| !filter.matches(&broadcast.publication().tags)) {
                 self.counters().filtered_publications.add(1);
+                broadcast.leave_out(1);
                 continue;
             }
             let encoding = session.encoding;

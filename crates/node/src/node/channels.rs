@@ -17,7 +17,7 @@ use fanwire_broker::{
     Presence, PresencePage, PresenceStats, PublishOptions, Retention, StreamSlice,
     SuppressedCounts,
 };
-use fanwire_cluster::{ChannelQuery, Cluster, SurveyChannels};
+use fanwire_cluster::{ChannelQuery, Cluster, SurveyChannels, Surveyed};
 use fanwire_policy::DebugList;
 use fanwire_policy::Glob;
 use fanwire_policy::channel::check_data;
@@ -251,21 +251,31 @@ impl Channels {
     /// nodes; of a page with one more when there are more.
     ///
     /// # Errors
-    /// 107 for an invalid glob; 111 when too many surveys run; 100 when the other nodes could not be asked, or one
-    /// of them did not answer within 10 s.
+    /// Those of [`survey`](Self::survey); 100 when a node is missing.
     pub fn list(
         &self,
         query: impl Into<ChannelQuery>,
         now: Instant,
     ) -> Answer<SurveyChannels, ErrorCode> {
-        let query = query.into();
+        self.survey(query.into(), now).map(|all| all?.complete())
+    }
+
+    /// The same of the nodes that answer. A node has 10 s, and 1 s if it gave no sign of life lately.
+    ///
+    /// # Errors
+    /// 107 for an invalid glob; 111 when too many surveys run.
+    pub fn survey(
+        &self,
+        query: ChannelQuery,
+        now: Instant,
+    ) -> Answer<Surveyed<SurveyChannels>, ErrorCode> {
         let own = match self.own(&query) {
             Ok(own) => own,
             Err(error) => return Answer::now(Err(error)),
         };
         self.cluster.survey(query.clone(), own, now).map(move |all| {
             let mut all = all?;
-            query.cut(&mut all);
+            query.cut(&mut all.found);
             Ok(all)
         })
     }

@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use fanwire_broker::{Answer, Broker};
+use fanwire_broker::{Answer, Broker, Suppression};
 use fanwire_cluster::{
     Cluster, ControlCommand, DebugForCommand, DiagnosticAnswer, DiagnosticList, DiagnosticQuestion,
-    DiagnosticSurvey, HotEntry, HotRecord, ReceiptRecord,
+    DiagnosticSurvey, HotEntry, HotRecord, ReceiptRecord, Surveyed,
 };
 use fanwire_policy::CurrentSettings;
 use fanwire_policy::tiles::public_channel;
 use fanwire_policy::{DebugList, DebugSubject};
 use fanwire_protocol::ErrorCode;
+use fanwire_telemetry::HotChannels;
 use fanwire_telemetry::Largest;
-use fanwire_telemetry::{ChannelLook, HotChannels};
 
 use crate::deliver::BroadcastRouter;
 use crate::meters::Summaries;
@@ -37,20 +37,22 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Asks all nodes.
+    /// Asks all nodes; see [`Channels::survey`](super::Channels::survey) for those that do not answer.
     ///
     /// # Errors
-    /// The errors of [`Channels::list`](super::Channels::list), except 107.
+    /// 111 when too many surveys run.
     pub fn ask(
         &self,
         question: DiagnosticQuestion,
         now: Instant,
-    ) -> Answer<Vec<DiagnosticAnswer>, ErrorCode> {
+    ) -> Answer<Surveyed<Vec<DiagnosticAnswer>>, ErrorCode> {
         let others = self.cluster.diagnose(question.clone(), now);
         let (promise, answer) = Answer::later();
         self.own(question, now).then(move |own| match own {
             Ok(own) => others.then(move |others| {
-                promise.keep(others.map(|others| std::iter::once(own).chain(others).collect()));
+                promise.keep(others.map(|others| {
+                    others.map(|others| std::iter::once(own).chain(others).collect())
+                }));
             }),
             Err(error) => promise.keep(Err(error)),
         });
@@ -59,11 +61,17 @@ impl Diagnostics {
 
     /// Logs the events of subjects at level debug on all nodes, until the end of the command. `None` if there are too many.
     ///
-    /// # Errors
-    /// 100 in the answer when some node could not be reached.
-    pub fn debug_for(&self, command: DebugForCommand) -> Option<Answer<(), ErrorCode>> {
-        let is_done = self.debug_list.apply(&command);
-        is_done.then(|| self.cluster.command(ControlCommand::DebugFor(command)))
+    /// Returns the names of the nodes that may not do so, because some of them could not be reached.
+    pub fn debug_for(&self, command: DebugForCommand) -> Option<Answer<Vec<String>, ErrorCode>> {
+        if !self.debug_list.apply(&command) {
+            return None;
+        }
+        let cluster = Arc::clone(&self.cluster);
+        let told = self.cluster.command(ControlCommand::DebugFor(command));
+        Some(told.map(move |told| match told {
+            Ok(()) => Ok(Vec::new()),
+            Err(_) => Ok(cluster.peer_names()),
+        }))
     }
 
     /// The deliveries of a publication on this node, by the number of its receipt.
@@ -118,6 +126,12 @@ impl Diagnostics {
         let mut own = DiagnosticAnswer { node: self.node_name.clone(), ..Default::default() };
         if let DiagnosticQuestion::Receipt(number) = question {
             own.receipt = self.router.receipts.record(number, now);
+            if let Some(receipt) = &mut own.receipt {
+                let suppressed = self.broker.suppressed_of(number);
+                let count = |why| suppressed.iter().filter(|one| **one == why).count() as u32;
+                receipt.repeated_keys = count(Suppression::RepeatedKey);
+                receipt.old_versions = count(Suppression::OldVersion);
+            }
             return Answer::now(Ok(own));
         }
         if let DiagnosticQuestion::HotLists(limit) = question {
@@ -142,16 +156,20 @@ impl Diagnostics {
 
     /// The largest channels and namespaces of this node. Reads the size of each history in memory.
     fn hot(&self, limit: usize, now: Instant) -> HotRecord {
-        let ChannelLook { counted, publications, deliveries } = self.hot_channels.look(limit, now);
+        // Whatever the limit: what is large in one of the times is shown with its rate in the other.
+        let look = self.hot_channels.look(LIST_MAX as usize, now);
         let mut channels = Largest::new(limit);
         let namespaces = self.history_sizes(|channel, bytes| {
             channels.offer(bytes, || channel.to_owned());
         });
         let namespaces = namespaces.into_iter().map(|(name, bytes)| (bytes, name));
         HotRecord {
-            seconds: counted.as_secs_f64(),
-            publications: entries(publications),
-            deliveries: entries(deliveries),
+            seconds: look.counted.as_secs_f64(),
+            publications: entries(look.publications),
+            deliveries: entries(look.deliveries),
+            recent_seconds: look.recent.as_secs_f64(),
+            recent_publications: entries(look.recent_publications),
+            recent_deliveries: entries(look.recent_deliveries),
             history: entries(channels.into_vec()),
             namespaces: entries(namespaces),
             ..HotRecord::default()

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use fanwire_telemetry::{Burst, LogThrottle, RefusalEvent};
+use fanwire_telemetry::{Burst, LogThrottle, RefusalEvent, excerpt};
 
 use fanwire_policy::recovery::Unrecovered;
 
@@ -71,10 +71,12 @@ impl NodeLog {
     }
 
     /// Says at level info why subscribers were not recovered, each cause once in a while.
-    pub(crate) fn unrecovered(&self, cause: Unrecovered, now: Instant) {
+    pub(crate) fn unrecovered(&self, cause: Unrecovered, user: &str, channel: &str, now: Instant) {
         if let Some(repeats) = self.warnings.record(cause.name(), now) {
             tracing::info!(
                 cause = cause.name(),
+                user = excerpt(user),
+                channel = excerpt(channel),
                 "a subscriber was not recovered: {}{repeats}",
                 cause.explanation()
             );

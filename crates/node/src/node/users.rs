@@ -12,7 +12,7 @@ use fanwire_broker::{
 };
 use fanwire_cluster::{
     Cluster, ConnectionList, ConnectionPage, ConnectionRange, ConnectionSelector, Connections,
-    UserSurvey,
+    Surveyed, UserSurvey,
 };
 use fanwire_policy::CurrentSettings;
 use fanwire_protocol::ErrorCode;
@@ -28,6 +28,7 @@ pub struct Users {
     pub(super) registry: Arc<Registry>,
     pub(super) router: Arc<BroadcastRouter>,
     pub(super) cluster: Arc<Cluster>,
+    pub(super) node_name: String,
     pub(super) user_statuses: OnceLock<Arc<dyn UserStatusStore>>,
 }
 
@@ -39,21 +40,21 @@ impl Users {
     /// one of them.
     ///
     /// # Errors
-    /// The errors of [`Channels::list`](super::Channels::list), except 107.
+    /// 111 when too many surveys run.
     pub fn connections(
         &self,
         target: ConnectionSelector,
         range: ConnectionRange,
         now: Instant,
-    ) -> Answer<Connections, ErrorCode> {
+    ) -> Answer<Surveyed<Connections>, ErrorCode> {
         let others = self.cluster.connections(&target, &range, now);
         let own = self.own_connections(target, range.clone());
         let (promise, answer) = Answer::later();
         own.then(move |own| match own {
             Ok(own) => others.then(move |others| {
                 promise.keep(others.map(|mut all| {
-                    all.extend(own.connections);
-                    range.cut(&mut all);
+                    all.found.extend(own.connections);
+                    range.cut(&mut all.found);
                     all
                 }));
             }),
@@ -65,16 +66,17 @@ impl Users {
     /// A page of the connections of a node, of all users, from `start` on: 0 or [`ConnectionPage::next`].
     ///
     /// # Errors
-    /// 104 for a node that is not there; those of [`Channels::list`](super::Channels::list), except 107.
+    /// 104 for a node that is not there; 111 when too many surveys run.
     pub fn page(
         &self,
         node: &str,
         start: u64,
         limit: u32,
         now: Instant,
-    ) -> Answer<ConnectionPage, ErrorCode> {
+    ) -> Answer<Surveyed<ConnectionPage>, ErrorCode> {
         if node == self.cluster.uid() {
-            return self.own_page(start, limit);
+            let own = self.own_page(start, limit);
+            return own.map(|own| own.map(|found| Surveyed { found, missing: Vec::new() }));
         }
         self.cluster.page(node, start, limit, now)
     }
@@ -110,7 +112,13 @@ impl Users {
         let (promise, answer) = Answer::later();
         let list = Arc::new(ConnectionList::new(range, promise));
         self.router.send_to_all_shards(&Notice::ListConnections { target, list });
-        answer
+        let node_name = self.node_name.clone();
+        answer.map(move |own: Result<ConnectionPage, ErrorCode>| {
+            own.map(|mut page| {
+                page.connections.values_mut().for_each(|record| record.node = node_name.clone());
+                page
+            })
+        })
     }
 
     /// Answers a survey of another node.
@@ -191,23 +199,26 @@ impl Users {
     /// The status of each user at the Unix second `unix`, in the order of `users`. Those with a connection to some node are online now.
     ///
     /// # Errors
-    /// 100 when the store failed; those of [`Channels::list`](super::Channels::list), except 107.
+    /// 100 when the store failed; 111 when too many surveys run.
     pub fn statuses(
         &self,
         users: Vec<String>,
         (now, unix): (Instant, u64),
-    ) -> Answer<Vec<UserStatus>, ErrorCode> {
+    ) -> Answer<Surveyed<Vec<UserStatus>>, ErrorCode> {
         let online = self.cluster.count_users(users.clone(), self.own_users(&users), now);
         let known = self.status_store().read(&users, unix);
         let (promise, answer) = Answer::later();
         known.then(move |known| match known {
             Ok(known) => online.then(move |online| {
                 promise.keep(online.map(|online| {
-                    let status = |(user, status): (String, UserStatus)| match online.get(&user) {
-                        Some(_) => UserStatus { online: unix, ..status },
-                        None => status,
-                    };
-                    users.into_iter().zip(known).map(status).collect()
+                    online.map(|online| {
+                        let status = |(user, status): (String, UserStatus)| match online.get(&user)
+                        {
+                            Some(_) => UserStatus { online: unix, ..status },
+                            None => status,
+                        };
+                        users.into_iter().zip(known).map(status).collect()
+                    })
                 }));
             }),
             Err(error) => promise.keep(Err(temporary(error))),

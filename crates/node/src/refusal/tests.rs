@@ -32,14 +32,14 @@ fn a_cause_is_part_of_the_reason_as_far_as_it_fits_a_close_frame() {
 fn an_error_reply_keeps_its_text() {
     let refusal = Refusal::error(ErrorCode::PERMISSION_DENIED, "because");
     assert_eq!(reason(refusal.clone()), "permission denied (103)");
-    assert_eq!(refusal.refused(Some(CommandKind::Publish), None).cause, "because");
+    assert_eq!(refusal.refused(Some(CommandKind::Publish)).cause, "because");
 }
 
 #[test]
 fn a_code_without_a_cause_of_its_own_gets_the_usual_one() {
     for code in [100, 102, 103, 105, 106, 107, 108, 110, 111, 112] {
         let code = ErrorCode::ALL.iter().find(|row| row.code == code).expect("a row");
-        let refused = Refusal::from(*code).refused(Some(CommandKind::Publish), Some(1));
+        let refused = Refusal::from(*code).refused(Some(CommandKind::Publish));
         assert!(!refused.cause.is_empty(), "{code}");
     }
 }

@@ -14,7 +14,8 @@ use fanwire_broker::{Answer, BrokerError, Bus, ClientId, PublishOptions};
 use fanwire_node::area::{Place, Shape, View};
 use fanwire_node::{
     ChannelQuery, ConnectionLogQuery, ConnectionRange, ConnectionRecord, ConnectionSelector,
-    DebugForCommand, DiagnosticQuestion, Meters, Node, Renewal, ServerSubscription, UserStatus,
+    DebugForCommand, DiagnosticQuestion, Meters, Node, Renewal, ServerSubscription, Surveyed,
+    UserStatus,
 };
 use fanwire_protocol::{Disconnect, ErrorCode, Publication};
 use fanwire_telemetry::{Reading, ReadingKind};
@@ -105,7 +106,7 @@ fn every_node_answers_a_question_for_diagnosis() {
     let mut ask = |question: DiagnosticQuestion| {
         let answer = node.diagnostics().ask(question, now);
         worlds.iter_mut().for_each(World::settle);
-        answer.wait().expect("both nodes answer")
+        answer.wait().and_then(Surveyed::complete).expect("both nodes answer")
     };
     let query = ConnectionLogQuery { user: Some(String::new()), limit: 9, ..Default::default() };
     let answers = ask(DiagnosticQuestion::ConnectionLogs(query));
@@ -131,7 +132,7 @@ fn a_subject_of_debug_lines_is_listed_on_every_node() {
     let users = vec!["42".to_owned()];
     let command = DebugForCommand { users, until: u64::MAX - 1, ..DebugForCommand::default() };
     let sent = worlds[0].node.diagnostics().debug_for(command.clone());
-    assert_eq!(sent.expect("there is room").wait(), Ok(()));
+    assert_eq!(sent.expect("there is room").wait(), Ok(vec![]));
     let names = |world: &World| -> Vec<String> {
         let subjects = world.node.diagnostics().debug_subjects();
         subjects.into_iter().map(|subject| subject.name).collect()
@@ -140,7 +141,7 @@ fn a_subject_of_debug_lines_is_listed_on_every_node() {
     worlds.extend(cluster_on(&ether, &["a node that starts later"]));
     assert_eq!(worlds.iter().map(names).collect::<Vec<_>>(), [["42"], ["42"], ["42"]]);
     let ended = DebugForCommand { until: 0, ..command };
-    assert_eq!(worlds[1].node.diagnostics().debug_for(ended).expect("room").wait(), Ok(()));
+    assert_eq!(worlds[1].node.diagnostics().debug_for(ended).expect("room").wait(), Ok(vec![]));
     assert_eq!(worlds.iter().map(names).collect::<Vec<_>>(), [[""; 0], [""; 0], [""; 0]]);
 }
 
@@ -160,11 +161,11 @@ fn connections_of_users_are_those_of_every_node() {
     let all = node.users().connections(of_user.clone(), ConnectionRange::default(), now);
     let all = all.ready().expect_err("the shards have to answer");
     worlds.iter_mut().for_each(World::settle);
-    let all = all.wait().expect("all nodes answer");
+    let all = all.wait().and_then(Surveyed::complete).expect("all nodes answer");
     let second = ConnectionRange { after: all.keys().next().cloned().expect("two"), limit: 1 };
     let rest = node.users().connections(of_user, second, now);
     worlds.iter_mut().for_each(World::settle);
-    let rest = rest.wait().expect("all nodes answer");
+    let rest = rest.wait().and_then(Surveyed::complete).expect("all nodes answer");
     assert_eq!(rest.keys().collect::<Vec<_>>(), all.keys().skip(1).collect::<Vec<_>>());
     for (number, protocol) in ["json", "protobuf"].into_iter().enumerate() {
         let record = &all[worlds[number].id(&format!("eve{number}"))];
@@ -176,6 +177,7 @@ fn connections_of_users_are_those_of_every_node() {
             connected_at_ms: UNIX * 1000,
             channels: vec!["news".into()],
             user: "42".into(),
+            node: ["ada", "bob"][number].into(),
             ..ConnectionRecord::default()
         };
         assert_eq!(*record, expect);
@@ -183,15 +185,15 @@ fn connections_of_users_are_those_of_every_node() {
     assert_eq!(all.len(), 2);
 
     let users = || ["42", "43", "44"].map(str::to_owned).to_vec();
-    let statuses =
-        node.users().statuses(users(), (now, node.unix(now))).wait().expect("all nodes answer");
+    let statuses = || {
+        let statuses = node.users().statuses(users(), (now, node.unix(now))).wait();
+        statuses.and_then(Surveyed::complete).expect("all nodes answer")
+    };
     let online = |online| UserStatus { online, ..UserStatus::default() };
-    assert_eq!(statuses, [online(UNIX), online(0), online(0)]);
+    assert_eq!(statuses(), [online(UNIX), online(0), online(0)]);
     worlds[1].close("eve1");
     worlds[0].close("eve0");
-    let statuses =
-        node.users().statuses(users(), (now, node.unix(now))).wait().expect("all nodes answer");
-    assert_eq!(statuses, vec![UserStatus::default(); 3]);
+    assert_eq!(statuses(), vec![UserStatus::default(); 3]);
 }
 
 #[test]
@@ -211,7 +213,7 @@ fn pages_of_a_node_have_each_of_its_connections_once() {
     loop {
         let page = node.users().page(&other, start, 3, now);
         worlds.iter_mut().for_each(World::settle);
-        let page = page.wait().expect("the node answers");
+        let page = page.wait().and_then(Surveyed::complete).expect("the node answers");
         assert!(page.connections.len() <= 3);
         page.connections.into_keys().for_each(|client| assert!(found.insert(client)));
         (start, pages) = (page.next, pages + 1);
@@ -223,6 +225,31 @@ fn pages_of_a_node_have_each_of_its_connections_once() {
     assert!(pages >= 3);
     let unknown = node.users().page("another", 0, 3, now).wait();
     assert_eq!(unknown.expect_err("no such node").code, 104);
+}
+
+#[test]
+fn a_question_that_the_bus_does_not_carry_is_answered_for_this_node_and_names_the_others() {
+    let ether = Ether::default();
+    let mut worlds = cluster_on(&ether, &["ada", "bob"]);
+    ether.is_cut.store(true, Relaxed);
+    let (node, now) = (Arc::clone(&worlds[0].node), worlds[0].now);
+    let bob = vec!["bob".to_owned()];
+    let logs = node.diagnostics().ask(DiagnosticQuestion::HotLists(5), now);
+    let selector = ConnectionSelector { all_users: true, ..ConnectionSelector::default() };
+    let connections = node.users().connections(selector, ConnectionRange::default(), now);
+    worlds.iter_mut().for_each(World::settle);
+    let logs = logs.wait().expect("this node answers");
+    assert_eq!((logs.found[0].node.as_str(), logs.missing), ("ada", bob.clone()));
+    let connections = connections.wait().expect("this node answers");
+    assert_eq!((connections.found.len(), connections.missing), (1, bob.clone()));
+    let channels = node.channels().survey("".into(), now).wait().expect("this node answers");
+    assert_eq!((channels.found["news"], channels.missing), (1, bob.clone()));
+    let users = vec!["42".to_owned()];
+    let until = node.unix(now) + 60;
+    let command = DebugForCommand { users, until, ..DebugForCommand::default() };
+    let told = node.diagnostics().debug_for(command).expect("there is room");
+    assert_eq!(told.wait(), Ok(bob));
+    assert_eq!(node.diagnostics().debug_subjects()[0].name, "42");
 }
 
 #[test]

@@ -3,15 +3,18 @@
 //! Uses: `world`, `script`, the options of `history.rs`. Never: sockets; stalls are reported by the test.
 //! Change here: tests of what is recorded. How events are stored is tested in the crate `recorder`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fanwire_node::{
     ConnectionLogQuery, ConnectionLogRecord, ConnectionRange, ConnectionSelector,
-    DiagnosticQuestion,
+    DiagnosticQuestion, RevocationKind,
 };
 
 use crate::history::with_history;
+use crate::revocations::{change, revoke};
 use crate::script::hello;
+use crate::tokens::{guarded, token};
 use crate::world::{UNIX, World};
 
 fn logs(world: &mut World, user: Option<&str>, client: &str) -> Vec<ConnectionLogRecord> {
@@ -21,7 +24,7 @@ fn logs(world: &mut World, user: Option<&str>, client: &str) -> Vec<ConnectionLo
     let node = world.node.clone();
     let answer = node.diagnostics().ask(question, world.now);
     world.settle();
-    let answers = answer.wait().expect("the shards have answered");
+    let answers = answer.wait().expect("the shards have answered").found;
     assert_eq!(answers.len(), 1, "one node");
     answers.into_iter().flat_map(|answer| answer.logs).collect()
 }
@@ -102,6 +105,35 @@ fn a_log_says_what_happened_to_a_connection() {
 }
 
 #[test]
+fn a_refused_connect_has_a_log_with_the_user_that_its_token_names_and_is_in_the_hot_list() {
+    let mut world = World::new(guarded(|_| {}));
+    let expired = token(r#"{"sub":"42","exp":1}"#);
+    let forged = format!("{}A", token(r#"{"sub":"42"}"#));
+    let blocked = token(r#"{"sub":"43"}"#);
+    revoke(&mut world, RevocationKind::BlockUser, change("43"));
+    for (name, token) in
+        [("ivy", &blocked), ("ada", &expired), ("bob", &forged), ("eve", &"no token".to_owned())]
+    {
+        world.open(name, hello(""));
+        world.say(name, &format!(r#"{{"id":1,"connect":{{"token":"{token}"}}}}"#));
+        assert!(world.heard(name).is_some());
+    }
+    let found = logs(&mut world, Some("42"), "");
+    let events: Vec<_> = found.iter().map(events).collect();
+    assert_eq!(found.len(), 2, "{events:?}");
+    assert_eq!(events[0][0], "0 refuse 3500 0 0 the token has a wrong signature connect");
+    assert!(events[1][0].starts_with("0 refuse 109 0 0 the token is expired"), "{events:?}");
+    assert!(found.iter().all(|log| log.client.is_empty()));
+    let node = world.node.clone();
+    let answer = node.diagnostics().ask(DiagnosticQuestion::HotLists(5), world.now);
+    world.settle();
+    let hot = answer.wait().expect("one node").found.remove(0).hot.expect("lists");
+    let mut refusals = BTreeMap::<&str, u64>::new(); // each shard has a list
+    hot.refusals.iter().for_each(|it| *refusals.entry(&it.user).or_default() += it.value);
+    assert_eq!(refusals, [("", 1), ("42", 2), ("43", 1)].into());
+}
+
+#[test]
 fn the_end_by_a_missing_pong_is_in_the_log_and_an_answered_one_in_connections() {
     let mut world = World::new(with_history(|_| {}));
     world.open("ada", hello("as 42"));
@@ -112,7 +144,7 @@ fn the_end_by_a_missing_pong_is_in_the_log_and_an_answered_one_in_connections() 
     let node = world.node.clone();
     let all = node.users().connections(target, ConnectionRange::default(), world.now);
     world.settle();
-    let all = all.wait().expect("the shards have answered");
+    let all = all.wait().expect("the shards have answered").found;
     assert_eq!(all.values().map(|record| record.ping_ms).collect::<Vec<_>>(), [Some(0)]);
 
     world.keeps_silent("ada");

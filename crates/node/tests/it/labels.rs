@@ -109,7 +109,7 @@ fn a_command_for_more_connections_than_one_turn_executes_reaches_all() {
     assert_eq!(world.node.counts().connections, 300);
     let listed = world.node.users().connections(all(None), ConnectionRange::default(), world.now);
     (0..4).for_each(|_| world.settle());
-    assert_eq!(listed.wait().map(|found| found.len()), Ok(300));
+    assert_eq!(listed.wait().map(|found| found.found.len()), Ok(300));
     drop(world.node.connections().disconnect(all(None), Disconnect::FORCE_DISCONNECT));
     (0..4).for_each(|_| world.settle());
     assert_eq!(world.node.counts().connections, 0);
@@ -138,7 +138,7 @@ fn pages_have_every_connection_that_stays_once_while_others_come_and_go() {
         for page in 0.. {
             let listed = world.node.users().connections(selector.clone(), range.clone(), world.now);
             (0..4).for_each(|_| world.settle());
-            let mut listed = listed.wait().expect("one node");
+            let mut listed = listed.wait().expect("one node").found;
             assert!(listed.len() <= range.limit + 1, "{}", listed.len());
             let has_more = listed.len() > range.limit;
             if has_more {
@@ -172,7 +172,7 @@ fn connections_are_listed_by_labels_with_their_users() {
     let has_region = all(Some(filter("region", "ex", "")));
     let listed = world.node.users().connections(has_region, ConnectionRange::default(), world.now);
     (0..4).for_each(|_| world.settle());
-    let listed = listed.wait().expect("one node");
+    let listed = listed.wait().expect("one node").found;
     let of = |name: &str| {
         listed.get(world.id(name)).map(|it| (it.user.as_str(), &it.labels["region"][..]))
     };
@@ -188,7 +188,7 @@ fn a_record_has_the_meta_and_the_tokens_that_are_in_use() {
     assert!(world.heard("ada").is_some() && world.heard("ada").is_some());
     let listed = world.node.users().connections(user("ada"), ConnectionRange::default(), world.now);
     world.settle();
-    let record = listed.wait().expect("one node").remove(world.id("ada")).expect("connected");
+    let record = listed.wait().expect("one node").found.remove(world.id("ada")).expect("connected");
     let token = |uid: &str, issued_at| TokenRecord { uid: uid.to_owned(), issued_at };
     assert_eq!(record.meta, r#"{"a":1}"#);
     assert_eq!(record.token, Some(token("c", 5)));

@@ -83,8 +83,9 @@ fn a_refused_token_has_the_reason_of_check_token_and_is_never_logged() {
         "the token is expired or not yet valid: it expired {} s ago (exp is 1)",
         crate::world::UNIX - 1
     );
-    check(&lines[0], &[("code", "109"), ("cause", &cause)]);
-    check(&lines[1], &[("code", "3500"), ("cause", "the token has a wrong signature")]);
+    check(&lines[0], &[("code", "109"), ("cause", &cause), ("user", "42")]);
+    let wrong = [("code", "3500"), ("cause", "the token has a wrong signature"), ("user", "42")];
+    check(&lines[1], &wrong);
     let text = format!("{lines:?}");
     assert!(!text.contains("eyJ") && !text.contains(SECRET), "{text}");
 }

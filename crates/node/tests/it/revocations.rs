@@ -17,11 +17,11 @@ const CONNECTED: &str =
     r#"ada < {"id":1,"connect":{"client":"ada","version":"test","ping":25,"pong":true}}"#;
 const EXPIRED: &str = r#"{"code":109,"message":"token expired"}"#;
 
-fn change(subject: &str) -> RevocationChange {
+pub(crate) fn change(subject: &str) -> RevocationChange {
     RevocationChange { subject: subject.into(), ..RevocationChange::default() }
 }
 
-fn revoke(world: &mut World, kind: RevocationKind, change: RevocationChange) {
+pub(crate) fn revoke(world: &mut World, kind: RevocationKind, change: RevocationChange) {
     let done = world
         .node
         .revocations()

@@ -20,7 +20,7 @@ fn enabled(change: impl FnOnce(&mut Options)) -> Options {
 fn of(world: &World, user: &str) -> UserStatus {
     let statuses =
         world.node.users().statuses(vec![user.to_owned()], (world.now, world.node.unix(world.now)));
-    statuses.wait().expect("memory").remove(0)
+    statuses.wait().expect("memory").found.remove(0)
 }
 
 #[test]

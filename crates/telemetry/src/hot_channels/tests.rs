@@ -30,6 +30,32 @@ fn only_what_comes_after_a_look_is_counted() {
 }
 
 #[test]
+fn a_channel_that_became_hot_has_its_rate_of_the_last_seconds() {
+    let (hot, start) = (HotChannels::default(), Instant::now());
+    let after = |seconds| start + Duration::from_secs(seconds);
+    assert_eq!(hot.look(5, start).recent, Duration::ZERO);
+    for second in 1..=50 {
+        hot.count_publication("always");
+        (0..60).filter(|_| second > 43).for_each(|_| hot.count_publication("new"));
+        hot.count_deliveries("new", 2);
+        hot.tick(after(second));
+        if second % 5 == 0 {
+            hot.look(5, after(second));
+        }
+    }
+    let look = hot.look(1, after(50));
+    let seconds = look.recent.as_secs_f64();
+    assert!((3.0..=8.0).contains(&seconds), "{seconds}");
+    let rates = |list: &[(u64, String)]| {
+        list.iter().map(|(count, name)| (name.clone(), *count as f64 / seconds)).collect::<Vec<_>>()
+    };
+    assert_eq!(rates(&look.recent_publications), [("new".to_owned(), 60.0)]);
+    assert_eq!(rates(&look.recent_deliveries), [("new".to_owned(), 2.0)]);
+    let whole = look.publications[0].0 as f64 / look.counted.as_secs_f64();
+    assert!(whole < 10.0, "the average over the whole time: {whole}");
+}
+
+#[test]
 fn counting_ends_half_a_minute_after_the_last_look() {
     let (hot, start) = (HotChannels::default(), Instant::now());
     hot.tick(start);

@@ -42,7 +42,7 @@ fn publish(server: &mut Server, bytes: usize, delivery: Option<DeliveryClass>) -
 fn counts(server: &Server, receipt: u64) -> [u32; 5] {
     let question = DiagnosticQuestion::Receipt(receipt);
     let answers = server.node.diagnostics().ask(question, Instant::now()).wait();
-    let record = answers.expect("the node answers")[0].receipt.expect("it is kept");
+    let record = answers.expect("the node answers").found[0].receipt.expect("it is kept");
     let taken = record.at_once + record.waited;
     assert_eq!(
         record.all_us.is_some(),
@@ -105,7 +105,7 @@ fn a_client_that_does_not_read_lets_it_wait_and_has_a_stall_in_its_log() {
     let question = DiagnosticQuestion::ConnectionLogs(query);
     let answer = server.node.diagnostics().ask(question, Instant::now());
     server.take_turn();
-    let logs = &answer.wait().expect("the shard has answered")[0].logs;
+    let logs = &answer.wait().expect("the shard has answered").found[0].logs;
     assert!(logs[0].address.starts_with("127."), "{logs:?}");
     let stall = logs[0].events.iter().find(|event| event.name == "stall").expect("it stalled");
     assert!((10..400_000).contains(&stall.second), "{stall:?}");

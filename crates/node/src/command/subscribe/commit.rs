@@ -12,7 +12,7 @@ use fanwire_policy::recovery::Unrecovered;
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeResult};
 
 use super::recover::decide;
-use crate::command::{Backlog, CommandContext};
+use crate::command::CommandContext;
 use crate::deadlines;
 use crate::delta;
 use crate::encode_job::{self, Encoded, ReplySource};
@@ -199,7 +199,7 @@ fn add_subscription(
     let numbers = [claimed.map_or(0, |claimed| claimed.offset), top.offset];
     let (table, now) = (&mut *context.session_table, context.now);
     flight_log::subscribed(node, table, (index, &channel), (recovered, numbers), now);
-    count(context, recovered, missed);
+    count(context, &channel, recovered, missed);
     report_subscribed(context, own, &channel, requested_data);
     if let Some(view) = view {
         // It was checked when the subscribe began, and a new viewer leaves no tile.
@@ -228,10 +228,10 @@ fn report_subscribed(
 /// Counts a subscription; `recovered` is the result of its recovery, if it requested one.
 fn count(
     context: &mut CommandContext<'_>,
+    channel: &str,
     recovered: Option<Result<(), Unrecovered>>,
     missed: usize,
 ) {
-    let Backlog { unrecovered, .. } = &mut context.backlog;
     let counters = &context.session_table.counters;
     counters.subscriptions_accepted.add(1);
     if let Some(recovered) = recovered {
@@ -239,8 +239,9 @@ fn count(
             Ok(()) => counters.recoveries.add(1),
             Err(cause) => {
                 counters.failed_recoveries[cause as usize].add(1);
-                context.node.log().unrecovered(cause, context.now);
-                *unrecovered = Some(cause);
+                let user = &context.session().user;
+                context.node.log().unrecovered(cause, user, channel, context.now);
+                context.backlog.unrecovered = Some(cause);
             }
         }
         counters.recovered_publications.add(missed as u64);
