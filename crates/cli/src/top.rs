@@ -3,8 +3,8 @@
 //! Uses `info`, `channels` and `hot_lists`, as any backend may. Never: more than these calls for a reading.
 //! What a screen shows is changed here.
 
-use std::fmt::Write as _;
 use std::io::IsTerminal as _;
+use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -23,17 +23,22 @@ pub(crate) fn run(arguments: &Top) -> Result<()> {
 
 async fn show(api: &ApiClient, arguments: &Top) -> Result<()> {
     let is_live = !arguments.once && std::io::stdout().is_terminal();
+    let mut last = None;
     loop {
-        let nodes = api.ask("info").await?;
-        let channels = match total(&nodes, "num_channels") > CHANNELS_MAX as f64 {
-            true => Value::Null,
-            false => api.call("channels", &json!({ "pattern": arguments.pattern })).await?,
+        let note = match TopReading::of(api, &arguments.pattern).await {
+            Ok(reading) => {
+                last = Some(reading);
+                String::new()
+            }
+            // A server that was there comes back.
+            Err(error) if last.is_some() => printable(&format!("no answer: {error:#}"), 200),
+            Err(error) => return Err(error),
         };
-        // A key may lack the right, and a server of an older version the method.
-        let hot =
-            api.call("hot_lists", &json!({ "limit": HOT_SHOWN })).await.unwrap_or(Value::Null);
-        let clear = if is_live { "\x1b[H\x1b[J" } else { "" };
-        document::print(&format!("{clear}{}", screen(&api.authority, &nodes, &channels, &hot)))?;
+        if let Some(reading) = &last {
+            let size = if is_live { ScreenSize::of_terminal() } else { ScreenSize::UNLIMITED };
+            let clear = if is_live { "\x1b[H\x1b[J" } else { "" };
+            document::print(&format!("{clear}{}{note}", screen(&api.authority, reading, size)))?;
+        }
         if !is_live {
             return Ok(());
         }
@@ -41,71 +46,157 @@ async fn show(api: &ApiClient, arguments: &Top) -> Result<()> {
     }
 }
 
-/// A screen of results of `info`, `channels` and `hot_lists`; null for more channels than are listed.
-fn screen(authority: &str, info: &Value, channels: &Value, hot: &Value) -> String {
-    let mut out = String::new();
+/// Results of `info`, `channels` and `hot_lists`.
+struct TopReading {
+    info: Value,
+    channels: Value,
+    hot: Value,
+    /// Why channels are not listed.
+    unlisted: Option<String>,
+}
+
+impl TopReading {
+    async fn of(api: &ApiClient, pattern: &str) -> Result<Self> {
+        let info = api.ask("info").await?;
+        let query = json!({ "pattern": pattern, "partial": true });
+        let (channels, unlisted) = match total(&info, "num_channels") > CHANNELS_MAX as f64 {
+            true => {
+                (Value::Null, Some(format!("more than {CHANNELS_MAX} channels are not listed")))
+            }
+            false => match api.call("channels", &query).await {
+                Ok(channels) => (channels, None),
+                Err(error) => (Value::Null, Some(format!("channels are not listed: {error:#}"))),
+            },
+        };
+        // A key may lack the right, and a server of an older version the method.
+        let hot =
+            api.call("hot_lists", &json!({ "limit": HOT_SHOWN })).await.unwrap_or(Value::Null);
+        Ok(Self { info, channels, hot, unlisted })
+    }
+
+    /// Names of the nodes that did not answer.
+    fn missing(&self) -> Vec<String> {
+        let all = [&self.channels, &self.hot].map(|result| result["missing"].as_array());
+        let mut names: Vec<_> =
+            all.into_iter().flatten().flatten().map(|name| text(name, 40)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+/// Lines and columns that a screen may have.
+#[derive(Clone, Copy)]
+struct ScreenSize {
+    rows: usize,
+    columns: usize,
+}
+
+impl ScreenSize {
+    const UNLIMITED: Self = Self { rows: usize::MAX, columns: usize::MAX };
+    const USUAL: Self = Self { rows: 24, columns: 80 };
+
+    /// As `stty` says; it needs no unsafe code and no library.
+    fn of_terminal() -> Self {
+        let stty = std::process::Command::new("stty").arg("size").stdin(Stdio::inherit()).output();
+        let text = stty.map(|output| output.stdout).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let mut numbers = text.split_whitespace().filter_map(|word| word.parse().ok());
+        match (numbers.next(), numbers.next()) {
+            (Some(rows @ 1..), Some(columns @ 1..)) => Self { rows, columns },
+            _ => Self::USUAL,
+        }
+    }
+}
+
+/// A screen that fits: nodes first, then as many entries of each list as there is room for.
+fn screen(authority: &str, reading: &TopReading, size: ScreenSize) -> String {
+    let mut lines = node_lines(authority, reading, size);
+    let lists = lists(reading);
+    let is_limited = size.rows < usize::MAX;
+    let left = size.rows.saturating_sub(lines.len() + 1);
+    let entries =
+        if is_limited { (left / lists.len().max(1)).saturating_sub(1).max(1) } else { usize::MAX };
+    for (title, items) in lists {
+        if !is_limited {
+            lines.push(String::new());
+        }
+        lines.push(title);
+        lines.extend(items.into_iter().take(entries));
+    }
+    // The last row is that of the cursor.
+    lines.truncate(size.rows.saturating_sub(1));
+    let cut = |line: String| line.chars().take(size.columns).collect::<String>() + "\n";
+    lines.into_iter().map(cut).collect()
+}
+
+/// Sums, nodes with their load, and the names of nodes that did not answer.
+fn node_lines(authority: &str, reading: &TopReading, size: ScreenSize) -> Vec<String> {
+    let info = &reading.info;
     let nodes = info["nodes"].as_array().map_or(&[][..], Vec::as_slice);
     let sum = |key| total(info, key);
-    // Writing to a String does not fail.
-    let _ = writeln!(
-        out,
-        "{authority}: {} nodes, {} clients, {} users at most, {} subscriptions\n",
+    let sums = format!(
+        "{authority}: {} nodes, {} clients, {} users at most, {} subscriptions",
         nodes.len(),
         sum("num_clients"),
         sum("num_users"),
         sum("num_subs"),
     );
-    let _ = writeln!(
-        out,
-        "{:<20} {:>14} {:>8} {:>9} {:>9} {:>9} {:>12} {:>11} {:>9}",
-        "NODE",
-        "VERSION",
-        "UP s",
-        "CLIENTS",
-        "CHANNELS",
-        "SUBS",
-        "DELIVERIES/s",
-        "CONNECTS/s",
-        "API/s"
+    let heads = format!(
+        "{:<18} {:>7} {:>8} {:>8} {:>9} {:>7} {:>6} {:>8}  VERSION",
+        "NODE", "CLIENTS", "CHANNELS", "SUBS", "DELIVER/s", "CONN/s", "API/s", "UP s"
     );
-    for node in nodes {
-        let _ = writeln!(
-            out,
-            "{:<20} {:>14} {:>8.0} {:>9.0} {:>9.0} {:>9.0} {:>12.0} {:>11.0} {:>9.0}",
-            text(&node["name"], 20),
-            text(&node["version"], 14),
-            number(node, "uptime"),
+    let mut lines = vec![sums, String::new(), heads];
+    let shown = nodes.len().min((size.rows / 2).max(3));
+    for node in &nodes[..shown] {
+        lines.push(format!(
+            "{:<18} {:>7.0} {:>8.0} {:>8.0} {:>9.0} {:>7.0} {:>6.0} {:>8.0}  {}",
+            text(&node["name"], 18),
             number(node, "num_clients"),
             number(node, "num_channels"),
             number(node, "num_subs"),
             rate(node, "node_deliveries"),
             rate(node, "client_connections_accepted"),
             rate(node, "api_commands"),
-        );
+            number(node, "uptime"),
+            text(&node["version"], 14),
+        ));
     }
+    if shown < nodes.len() {
+        lines.push(format!("and {} nodes more", nodes.len() - shown));
+    }
+    let missing = reading.missing();
+    if !missing.is_empty() {
+        lines.push(format!("no answer from: {}", missing.join(", ")));
+    }
+    lines
+}
+
+/// Titles with their entries: hot lists that have some, and the largest channels.
+fn lists(reading: &TopReading) -> Vec<(String, Vec<String>)> {
+    let mut lists = Vec::new();
     for (list, title) in HOT_LISTS {
-        let items = hot[list].as_array().map_or(&[][..], Vec::as_slice);
+        let entry = |item: &Value| {
+            let now = item["recent"].as_f64().unwrap_or_else(|| number(item, "value"));
+            format!("{now:>12.0}  {} {}", text(&item["name"], 60), text(&item["user"], 40))
+        };
+        let items: Vec<_> = reading.hot[list].as_array().into_iter().flatten().map(entry).collect();
         if !items.is_empty() {
-            let _ = writeln!(out, "\n{title}");
-        }
-        for item in items {
-            let (value, name) = (number(item, "value"), text(&item["name"], 60));
-            let _ = writeln!(out, "{value:>12.0}  {name} {}", text(&item["user"], 40));
+            lists.push((title.to_owned(), items));
         }
     }
-    let _ = writeln!(out, "\n{:>9}  CHANNEL", "CLIENTS");
-    let Some(channels) = channels["channels"].as_object() else {
-        let _ = writeln!(out, "more than {CHANNELS_MAX} channels are not listed");
-        return out;
-    };
+    if let Some(cause) = &reading.unlisted {
+        lists.push((printable(cause, 200), Vec::new()));
+        return lists;
+    }
+    let channels = reading.channels["channels"].as_object().into_iter().flatten();
     let clients = |value: &Value| value["num_clients"].as_u64().unwrap_or(0);
-    let mut largest: Vec<(u64, &str)> =
-        channels.iter().map(|(name, value)| (clients(value), name.as_str())).collect();
+    let mut largest: Vec<_> = channels.map(|(name, value)| (clients(value), name)).collect();
     largest.sort_unstable_by(|one, other| other.0.cmp(&one.0).then(one.1.cmp(other.1)));
-    for (clients, name) in largest.into_iter().take(CHANNELS_SHOWN) {
-        let _ = writeln!(out, "{clients:>9}  {}", printable(name, 100));
-    }
-    out
+    let shown = largest.into_iter().take(CHANNELS_SHOWN);
+    let lines = shown.map(|(clients, name)| format!("{clients:>9}  {}", printable(name, 100)));
+    lists.push((format!("{:>9}  CHANNEL", "CLIENTS"), lines.collect()));
+    lists
 }
 
 fn total(info: &Value, key: &str) -> f64 {
@@ -157,6 +248,8 @@ const HOT_LISTS: [(&str, &str); 7] = [
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Map;
+
     use super::*;
 
     #[test]
@@ -172,8 +265,12 @@ mod tests {
         let channels = json!({"channels": {
             "small": {"num_clients": 1}, "evil\u{1b}[2J": {"num_clients": 7}, "large": {"num_clients": 900},
         }});
-        let hot = json!({"users": [{"name": "evil\u{1b}[2J", "value": 400.0}], "queues": []});
-        let shown = screen("127.0.0.1:8000", &info, &channels, &hot);
+        let hot = json!({
+            "publications": [{"name": "busy", "value": 7.0, "recent": 60.0}],
+            "users": [{"name": "evil\u{1b}[2J", "value": 400.0}], "queues": [],
+        });
+        let reading = TopReading { info, channels, hot, unlisted: None };
+        let shown = screen("127.0.0.1:8000", &reading, ScreenSize::UNLIMITED);
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(
             lines[0],
@@ -182,18 +279,53 @@ mod tests {
         let node: Vec<&str> = lines[3].split_whitespace().collect();
         assert_eq!(
             node,
-            ["fra-1", "0.1.0", "Fanwire", "61", "1200", "3", "2400", "2000", "0", "11"]
+            ["fra-1", "1200", "3", "2400", "2000", "0", "11", "61", "0.1.0", "Fanwire"]
         );
-        assert_eq!(lines[5], "CONNECTIONS  USER");
-        assert_eq!(lines[6].trim(), "400  evil\u{fffd}[2J");
+        assert_eq!([lines[5], lines[6].trim()], ["PUBLICATIONS/s  CHANNEL", "60  busy"]);
+        assert_eq!([lines[8], lines[9].trim()], ["CONNECTIONS  USER", "400  evil\u{fffd}[2J"]);
         let names: Vec<&str> =
-            lines[9..].iter().map(|line| line.split_whitespace().last().unwrap_or("")).collect();
+            lines[12..].iter().map(|line| line.split_whitespace().last().unwrap_or("")).collect();
         assert_eq!(names, ["large", "evil\u{fffd}[2J", "small"]);
     }
 
     #[test]
-    fn too_many_channels_are_not_listed() {
-        let shown = screen("a", &json!({"nodes": []}), &Value::Null, &Value::Null);
+    fn a_screen_of_80_columns_and_24_rows_has_its_nodes_and_something_of_each_list() {
+        let node = |number: u32| json!({"name": format!("a-node-with-a-long-name-{number}"), "version": "0.1.0 Fanwire"});
+        let items = |name: &str| {
+            (0..5).map(|number| json!({"name": format!("{name}{number}-{}", "x".repeat(99)), "value": 9.0, "user": "u".repeat(60)})).collect::<Vec<_>>()
+        };
+        let hot: Map<String, Value> =
+            HOT_LISTS.into_iter().map(|(list, _)| (list.to_owned(), items(list).into())).collect();
+        let channels = json!({"channels": {"news": {"num_clients": 1}}, "missing": ["fra-2"]});
+        for nodes in [1, 3, 40] {
+            let info = json!({"nodes": (0..nodes).map(node).collect::<Vec<_>>()});
+            let reading = TopReading {
+                info,
+                channels: channels.clone(),
+                hot: hot.clone().into(),
+                unlisted: None,
+            };
+            let shown = screen("127.0.0.1:8000", &reading, ScreenSize::USUAL);
+            let lines: Vec<&str> = shown.lines().collect();
+            assert!(lines.len() < 24, "{shown}");
+            assert!(lines.iter().all(|line| line.chars().count() <= 80), "{shown}");
+            let shown_nodes = lines.iter().filter(|line| line.starts_with("a-node")).count();
+            assert_eq!(shown_nodes, (nodes as usize).min(12), "{shown}");
+            assert_eq!(shown.contains("and 28 nodes more"), nodes == 40, "{shown}");
+            assert!(shown.contains("no answer from: fra-2"), "{shown}");
+            assert!(
+                nodes == 40 || HOT_LISTS.iter().all(|(list, _)| shown.contains(list)),
+                "{shown}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_screen_says_why_channels_are_not_listed() {
+        let unlisted = Some("more than 100000 channels are not listed".to_owned());
+        let (info, channels, hot) = (json!({"nodes": []}), Value::Null, Value::Null);
+        let reading = TopReading { info, channels, hot, unlisted };
+        let shown = screen("a", &reading, ScreenSize::UNLIMITED);
         assert!(shown.ends_with("more than 100000 channels are not listed\n"), "{shown}");
     }
 }

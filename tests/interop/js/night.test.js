@@ -10,6 +10,7 @@ import { test } from 'node:test';
 
 import { WebSocket } from 'ws';
 
+import { startRedis } from '../redis.js';
 import { API_KEY, PATIENCE_MS, eventually, run, start, token, within } from '../server.js';
 import { ENCODINGS, connect, next, sdk, subscribe } from './clients.js';
 
@@ -71,7 +72,9 @@ test('who has many connections, and from where', async (t) => {
   const { users } = await server.api('hot_lists');
   assert.deepEqual(users.map(({ name, value }) => [name, value]), [['greedy', 12], ['modest', 1]]);
   const { connections } = await server.api('connections', { user: 'greedy' });
-  assert.deepEqual([...new Set(Object.values(connections).map(({ address }) => address))], ['127.0.0.1']);
+  const places = Object.values(connections).map(({ address, node }) => `${address} ${node}`);
+  const [{ name }] = (await server.api('info')).nodes;
+  assert.deepEqual([...new Set(places)], [`127.0.0.1 ${name}`]);
   const top = await run(['top', '--once', '--url', `${server.http}/api`, '--key', API_KEY]);
   assert.match(top.text, /CONNECTIONS {2}USER\s+12 {2}greedy/);
 });
@@ -177,7 +180,11 @@ test('debug lines for one user, not for all', async (t) => {
   const debug = () => server.lines.filter((line) => line.includes('"level":"debug"')).map((line) => JSON.parse(line));
   await eventually(() => debug().some(({ message }) => message === 'subscribe'), 'the line of the subscription');
   assert.deepEqual([...new Set(debug().map((line) => line.user))], ['42']);
-  assert.deepEqual([...new Set(debug().map(({ message }) => message))], ['connect', 'address', 'command', 'subscribe']);
+  await server.api('publish', { channel: 'kept:a', data: 1 });
+  await eventually(() => debug().some(({ message }) => message === 'delivery'), 'the line of the delivery');
+  assert.deepEqual([...new Set(debug().map(({ message }) => message))], ['connect', 'address', 'command', 'subscribe', 'delivery']);
+  const { channel, outcome, offset } = debug().at(-1);
+  assert.deepEqual([channel, outcome, offset], ['kept:a', 'delivered', 1]);
   assert.ok(debug().some(({ address }) => address === '127.0.0.1'));
   assert.deepEqual((await server.api('debug_for', { users: ['42'], seconds: 0 })).subjects, []);
   for (const wrong of [{ users: [''] }, { addresses: ['10.0.0.0/8'] }, { users: ['1'], seconds: 86_401 }, { channels: Array(101).fill('a') }]) {
@@ -203,6 +210,116 @@ test('whether a node runs the file on disk, and with which values', async (t) =>
   writeFileSync(file, '{"client":{"chanel_limit":7}}');
   assert.match((await server.api('node_config')).error, /chanel_limit/);
   assert.ok(!JSON.stringify(await server.api('node_config', { all: true })).includes(API_KEY));
+});
+
+/** Two nodes with one Redis that know each other, and a client of user 42 on the first. */
+async function pair(t) {
+  const redis = await startRedis();
+  t.after(() => redis.stop());
+  const settings = (name) => ({
+    ...SETTINGS, node: { name }, admin: { enabled: true, insecure: true }, engine: { type: 'redis', redis: { address: redis.address, io_timeout: '1s' } } });
+  const nodes = await Promise.all(['red', 'blue'].map((name) => start(settings(name))));
+  for (const node of nodes) t.after(() => node.stop());
+  for (const node of nodes) await eventually(async () => (await node.api('info')).nodes.length === 2, 'both nodes');
+  const client = user(t, nodes[0], '42');
+  await connect(client);
+  await subscribe(client, 'watched');
+  return { redis, red: nodes[0], blue: nodes[1] };
+}
+
+/** Fanwire's own questions with what they find of user 42 on the node that is asked. */
+const QUESTIONS = [
+  ['connections', { user: '42' }, ({ connections }) => Object.keys(connections).length],
+  ['connection_log', { user: '42' }, ({ logs }) => logs.length],
+  ['hot_lists', {}, ({ users }) => users.length],
+  ['publication_report', { report: '1' }, () => 1],
+  ['channels', { partial: true }, ({ channels }) => channels.watched.num_clients],
+];
+
+async function answersWithout(node, missing) {
+  for (const [method, request, found] of QUESTIONS) {
+    const result = await node.api(method, request);
+    assert.deepEqual([result.missing, found(result)], [[missing], 1], method);
+  }
+  const { error } = await node.apiReply('channels');
+  assert.equal(error.code, 100);
+  assert.match(JSON.stringify(error), new RegExp(`no answer from node ${missing}`));
+  const top = await run(['top', '--once', '--url', `${node.http}/api`, '--key', API_KEY]);
+  assert.deepEqual([top.code, top.text.includes(`no answer from: ${missing}`)], [0, true], top.text);
+  const page = await fetch(`${node.http}/admin/api`, { method: 'POST', body: '{"method":"connections","params":{"user":"42"}}' });
+  assert.deepEqual((await page.json()).result.missing, [missing]);
+}
+
+test('with Redis down, questions are answered for the node that is asked, and name the other', async (t) => {
+  const { redis, red } = await pair(t);
+  await redis.kill();
+  await eventually(async () => (await red.apiReply('channels')).error, 'the loss of Redis');
+  await answersWithout(red, 'blue');
+  const { subjects, missing } = await red.api('debug_for', { users: ['42'], seconds: 60 });
+  assert.deepEqual([subjects.length, missing], [1, ['blue']]);
+  await redis.start();
+  await eventually(async () => !(await red.api('connections', { user: '42' })).missing, 'both nodes to answer', 20_000);
+  assert.deepEqual(Object.keys((await red.api('channels')).channels), ['watched']);
+});
+
+test('a node that was killed keeps nobody waiting and is named', async (t) => {
+  const { red, blue } = await pair(t);
+  const killed = performance.now();
+  await blue.stop('SIGKILL');
+  await answersWithout(red, 'blue');
+  const seconds = (performance.now() - killed) / 1000;
+  assert.ok(seconds < 9, `${seconds} s for all questions; the node is forgotten after 10 s`);
+  await eventually(async () => !(await red.apiReply('channels')).error, 'the node to be forgotten', 20_000);
+  assert.equal((await red.api('connections', { user: '42' })).missing, undefined);
+});
+
+test('a node that hangs is named after ten seconds at most', async (t) => {
+  const { red, blue } = await pair(t);
+  blue.child.kill('SIGSTOP');
+  const asked = performance.now();
+  const { missing } = await red.api('connection_log', { user: '42' }).finally(() => blue.child.kill('SIGCONT'));
+  const seconds = (performance.now() - asked) / 1000;
+  assert.deepEqual(missing, ['blue']);
+  assert.ok(seconds > 0.9, `it had ${seconds} s`);
+});
+
+test('a wrong token has user and address in the log, in the hot list and in the connection log', async (t) => {
+  const server = await served(t);
+  for (let guess = 0; guess < 3; guess += 1) {
+    const wrong = sdk(t, server, ENCODINGS[0], { token: token({ sub: '42' }, { secret: 'another-secret' }) });
+    const end = next(wrong, 'disconnected');
+    wrong.connect();
+    assert.equal((await end).code, 3500);
+  }
+  const line = JSON.parse(server.lines.find((text) => text.includes('refused a command')));
+  assert.deepEqual([line.user, line.address.split(':')[0]], ['42', '127.0.0.1']);
+  const { refusals } = await server.api('hot_lists');
+  assert.deepEqual(refusals.map(({ name, user: of, value }) => [name, of, value]), [['127.0.0.1', '42', 3]]);
+  const { logs } = await server.api('connection_log', { user: '42' });
+  assert.equal(logs.length, 3);
+  assert.deepEqual([events(logs[0]), logs[0].address, logs[0].client], [['refuse', 'close'], '127.0.0.1', '']);
+  const isSummary = (text) => text.includes('refusals that were not logged');
+  await eventually(() => server.lines.some(isSummary), 'the summary of the burst', 90_000);
+  const summary = JSON.parse(server.lines.find(isSummary));
+  assert.deepEqual([summary.count, summary.users, summary.addresses], [2, '42 (3)', '127.0.0.1 (3)']);
+});
+
+test('a publication that nobody got says why', async (t) => {
+  const server = await served(t);
+  const client = user(t, server, '1');
+  await connect(client);
+  await subscribe(client, 'kept:a');
+  const publish = async (options) => {
+    const { report } = await server.api('publish', { channel: 'kept:a', data: 1, report: true, ...options });
+    return (await server.api('publication_report', { report })).nodes[0];
+  };
+  assert.equal((await publish({ version: 7 })).old_versions, undefined);
+  assert.equal((await publish({ version: 7 })).old_versions, 1);
+  assert.equal((await publish({ idempotency_key: 'once' })).repeated_keys, undefined);
+  assert.equal((await publish({ idempotency_key: 'once' })).repeated_keys, 1);
+  const [id] = Object.keys((await server.api('connections', { user: '1' })).connections);
+  const left = await publish({ exclude_client: id });
+  assert.deepEqual([left.subscribers, left.filtered], [0, 1]);
 });
 
 test('how large the tables of a node are', async (t) => {
