@@ -118,6 +118,21 @@ test('with an internal port the page is there, and not among the clients', async
   assert.equal((await fetch(`http://127.0.0.1:${port}/admin/init`)).status, 200);
 });
 
+test('a user with many connections has pages, and buttons that are off look so', async (t) => {
+  const server = await served(t);
+  const all = Array.from({ length: 203 }, () => sdk(t, server, ENCODINGS[0], { token: token({ sub: 'many' }) }));
+  await Promise.all(all.map(async (one) => (one.connect(), one.ready(PATIENCE_MS))));
+  const page = await openPage(t, `${server.http}/#users/many`);
+  await page.until(`document.querySelector('[type=password]')`);
+  await page.evaluate(`document.querySelector('[name=password]').value = 'schau'`);
+  await page.evaluate(`document.querySelector('button.main').click()`);
+  await page.until(`document.body.innerText.includes('200 connections on this page')`);
+  const looks = await page.evaluate(`[...document.querySelectorAll('button')].filter((it) => it.textContent.match(/^(Block|Find)$/)).map((it) => [it.textContent, it.disabled, getComputedStyle(it).opacity < 1])`);
+  assert.deepEqual(looks, [['Find', false, false], ['Block', true, true]]);
+  await page.evaluate(`[...document.querySelectorAll('button')].find((it) => it.textContent === 'Next page').click()`);
+  await page.until(`document.body.innerText.includes('3 connections on this page')`);
+});
+
 test('an operator logs in, finds a channel and a user, and acts', async (t) => {
   const server = await served(t);
   const victim = await client(t, server, EVIL);
@@ -162,6 +177,9 @@ test('an operator logs in, finds a channel and a user, and acts', async (t) => {
     await fill('user', EVIL);
     await press('Find');
     await has('1 connections');
+    const heads = await page.evaluate(`[...document.querySelectorAll('main th')].map((it) => it.textContent).slice(0, 3)`);
+    assert.deepEqual(heads, ['Address', 'Node', 'Since']);
+    await has('127.0.0.1');
     await has('What happened');
     await page.until(`document.querySelector('details tbody')?.innerText.includes('subscribe')`);
     await press('Block');

@@ -19,14 +19,14 @@ const SETTINGS = {
   admin: { enabled: true, insecure: true },
   channel: { without_namespace: { presence: true, history_size: 100, history_ttl: '60s', allow_subscribe_for_client: true } },
 };
-const VIEWS = ['nodes', 'channels', 'channels/news', 'hot', 'users/42', 'api'];
+const VIEWS = ['nodes', 'channels', 'channels/news', 'hot', 'users/42', 'config', 'api'];
 /** An element of each view that is there when its content is. */
 const READY = {
-  nodes: '.tile b', channels: 'tbody', 'channels/news': 'tbody', hot: 'tbody', 'users/42': 'details tbody', api: 'textarea',
+  nodes: '.tile b', channels: 'tbody', 'channels/news': 'tbody', hot: 'tbody', 'users/42': 'details tbody', config: 'tbody', api: 'textarea',
 };
 
-async function busy(t) {
-  const server = await start(SETTINGS);
+async function busy(t, settings = {}) {
+  const server = await start({ ...SETTINGS, ...settings });
   t.after(() => server.stop());
   for (const user of ['42', '42', '7']) {
     const client = sdk(t, server, ENCODINGS[0], { token: token({ sub: user }), name: 'dashboard', version: '2.1' });
@@ -60,6 +60,27 @@ test('the admin page fits phones and desktops, light and dark, and everybody can
     }
   }
   assert.deepEqual(page.faults, []);
+});
+
+test('no long name makes a phone scroll sideways, and tabs wrap', async (t) => {
+  const name = `fanwire-7d9f8b6c5d-x2x4k.${'production.'.repeat(6)}internal_8000`;
+  const server = await busy(t, { node: { name } });
+  const wrong = sdk(t, server, ENCODINGS[0], { token: token({ sub: '42' }, { secret: 'another-secret' }), name: 'n'.repeat(64) });
+  wrong.connect();
+  const page = await openPage(t, `${server.http}/#nodes`);
+  await page.until(`document.querySelector('nav a')`);
+  await page.call('Emulation.setDeviceMetricsOverride', { width: 360, height: 900, deviceScaleFactor: 1, mobile: true });
+  for (const view of VIEWS) {
+    await page.evaluate(`location.hash = ${JSON.stringify(view)}`);
+    await page.until(`document.querySelector('main ${READY[view]}')`);
+    const outside = await page.evaluate(`[...document.querySelectorAll('header *, main *')]
+      .filter((it) => !it.closest('.scroll, pre') && it.getBoundingClientRect().right > innerWidth + 1).map((it) => it.outerHTML.slice(0, 200))`);
+    assert.deepEqual(outside, [], view);
+    // Text that overflows its element counts only in the width that can be scrolled to.
+    const wide = await page.evaluate(`[...document.querySelectorAll('main p, main summary, main h2, nav')]
+      .filter((it) => it.scrollWidth > it.clientWidth + 1).map((it) => it.textContent)`);
+    assert.deepEqual(wide, [], view);
+  }
 });
 
 /** The page is not wider than the screen, and axe finds nothing serious. */

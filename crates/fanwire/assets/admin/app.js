@@ -67,6 +67,9 @@ function duration(seconds) {
 }
 
 const ago = (ms) => (ms ? `${duration(Math.max(0, (Date.now() - ms) / 1000))} ago` : '–');
+/** Says which nodes a result lacks. */
+const lacking = ({ missing = [] }) =>
+  missing.length > 0 && el('p', { className: 'bad', role: 'status' }, `No answer from ${missing.join(', ')}: what is there is not shown.`);
 const message = (error) => el('p', { className: 'bad', role: 'alert' }, error.message);
 
 /** A button that changes something: it asks first, and shows what came of it. */
@@ -96,7 +99,7 @@ const plots = new Map();
 function plot(name, value) {
   const values = [...(plots.get(name) ?? []), value].slice(-PLOT_POINTS);
   plots.set(name, values);
-  const most = Math.max(...values, 1);
+  const most = Math.max(...values) || 1;
   const points = values.map((each, index) => `${(100 * index) / Math.max(1, PLOT_POINTS - 1)},${30 - (28 * each) / most}`);
   const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
   svg.setAttribute('class', 'plot');
@@ -111,12 +114,33 @@ function plot(name, value) {
 
 const sum = (nodes, of) => nodes.reduce((total, node) => total + (of(node) ?? 0), 0);
 
-/** The growth per second of all items whose name begins so. */
+/** The growth per second of all items whose name begins so; undefined before the end of a node's first interval. */
 function rate(node, begins) {
-  const { items = {}, interval = 60 } = node.metrics ?? {};
+  if (!node.metrics) return undefined;
+  const { items = {}, interval = 60 } = node.metrics;
   const grown = Object.entries(items).filter(([name]) => name.replace(/^\w+?\./, '').startsWith(begins) || name.startsWith(begins));
   return grown.reduce((total, [, value]) => total + value, 0) / interval;
 }
+
+/** The sum of what all nodes tell, or undefined if none tells it yet. */
+function sumOfKnown(nodes, of) {
+  const known = nodes.map(of).filter((value) => value !== undefined);
+  return known.length ? known.reduce((total, value) => total + value, 0) : undefined;
+}
+
+/** The mean time of a publication until it is written, in milliseconds. */
+function latency(nodes) {
+  const count = sumOfKnown(nodes, (node) => rate(node, 'node_publish_latency_seconds_count'));
+  return count ? (1000 * sumOfKnown(nodes, (node) => rate(node, 'node_publish_latency_seconds_sum'))) / count : undefined;
+}
+
+/** Percents of a core that a node uses. */
+function cpu(node) {
+  const seconds = rate(node, 'process_cpu_seconds');
+  return seconds === undefined ? undefined : 100 * seconds;
+}
+
+const digits = (value, fraction = 0) => (value === undefined ? '–' : new Intl.NumberFormat(undefined, { maximumFractionDigits: fraction }).format(value));
 
 function nodesView() {
   const tiles = el('div', { className: 'tiles' });
@@ -127,15 +151,18 @@ function nodesView() {
       ['Clients', sum(nodes, (node) => node.num_clients)],
       ['Users', sum(nodes, (node) => node.num_users)],
       ['Subscriptions', sum(nodes, (node) => node.num_subs)],
-      ['Deliveries a second', Math.round(sum(nodes, (node) => rate(node, 'node_deliveries')))],
-      ['Connects a second', Math.round(sum(nodes, (node) => rate(node, 'client_connections_accepted')))],
-      ['API calls a second', Math.round(sum(nodes, (node) => rate(node, 'api_commands')))],
+      ['Deliveries a second', sumOfKnown(nodes, (node) => rate(node, 'node_deliveries'))],
+      ['Connects a second', sumOfKnown(nodes, (node) => rate(node, 'client_connections_accepted')), 1],
+      ['API calls a second', sumOfKnown(nodes, (node) => rate(node, 'api_commands')), 1],
+      ['Latency of publications, ms', latency(nodes), 2],
+      ['CPU, % of a core', sumOfKnown(nodes, (node) => cpu(node)), 1],
     ];
-    tiles.replaceChildren(...figures.map(([name, value]) => el('section', { className: 'tile' }, el('span', {}, name), el('b', {}, number(value)), plot(name, value))));
+    tiles.replaceChildren(...figures.map(([name, value, fraction]) =>
+      el('section', { className: 'tile' }, el('span', {}, name), el('b', {}, digits(value, fraction)), value !== undefined && plot(name, value))));
     const rows = nodes.map((node) =>
       el('tr', {}, cell(node.name), cell(node.version), cell(duration(node.uptime), 'number'),
         ...['num_clients', 'num_users', 'num_channels', 'num_subs'].map((key) => cell(number(node[key] ?? 0), 'number')),
-        cell(number(Math.round(rate(node, 'node_deliveries'))), 'number'), cell(node.uid, 'soft')));
+        cell(digits(rate(node, 'node_deliveries')), 'number'), cell(node.uid, 'soft')));
     const heads = [['Node'], ['Version'], ['Up', 'number'], ['Clients', 'number'], ['Users', 'number'], ['Channels', 'number'], ['Subscriptions', 'number'], ['Deliveries/s', 'number'], ['Id']];
     list.replaceChildren(table(heads, rows, 'No node has answered.'));
   };
@@ -146,11 +173,13 @@ function channelsView([selected]) {
   const pattern = field('Pattern, such as news:*', { name: 'pattern', placeholder: 'all' });
   const list = el('div');
   const page = async (after) => {
-    const { channels, cursor } = await call('channels', { pattern: pattern.input.value, limit: ROWS_MAX, cursor: after });
+    const result = await call('channels', { pattern: pattern.input.value, limit: ROWS_MAX, cursor: after, partial: true });
+    const { channels, cursor } = result;
     const rows = Object.entries(channels).map(([name, { num_clients: clients }]) =>
       el('tr', {}, cell(el('button', { className: 'link', onclick: () => go('channels', name) }, name)), cell(number(clients), 'number')));
     const next = cursor && el('button', { onclick: () => shown(() => page(cursor), list) }, 'Next page');
-    list.replaceChildren(table([['Channel'], ['Clients', 'number']], rows, 'No channel has a subscriber.'), ...(next ? [next] : []));
+    const parts = [lacking(result), table([['Channel'], ['Clients', 'number']], rows, 'No channel has a subscriber.'), next];
+    list.replaceChildren(...parts.filter(Boolean));
   };
   const form = el('form', { className: 'row', onsubmit: submitted(() => page(''), list) }, pattern.label, el('button', { className: 'main' }, 'List'));
   const content = [el('section', {}, el('h2', {}, 'Channels'), form, list)];
@@ -189,6 +218,7 @@ function hotView() {
   const to = (view) => ({ name }) => el('button', { className: 'link', onclick: () => go(view, name) }, name);
   const plain = ({ name }) => name || 'without a namespace';
   const client = ({ name, user }) => el('span', {}, userLink(user), ` ${name}`);
+  const rates = ['publications', 'deliveries'];
   const lists = [
     ['publications', 'Channels by publications', 'a second', to('channels')], ['deliveries', 'Channels by deliveries', 'a second', to('channels')],
     ['history', 'Channels by history', 'bytes', to('channels')], ['namespaces', 'Namespaces by history', 'bytes', plain],
@@ -197,11 +227,16 @@ function hotView() {
   const refresh = async () => {
     const result = await call('hot_lists');
     const sections = lists.map(([key, title, unit, name]) => {
-      const rows = result[key].map((item) => el('tr', {}, cell(name(item), 'text'), cell(number(Math.round(item.value * 10) / 10), 'number')));
-      return el('section', {}, el('h2', {}, title), table([['Name'], [unit, 'number']], rows, 'None.'));
+      const isRate = rates.includes(key);
+      const rows = result[key].map((item) =>
+        el('tr', {}, cell(name(item), 'text'), isRate && cell(digits(item.recent ?? 0, 1), 'number'), cell(digits(item.value, 1), 'number')));
+      const heads = isRate ? [['Name'], ['now', 'number'], ['average', 'number']] : [['Name'], [unit, 'number']];
+      return el('section', {}, el('h2', {}, title), table(heads, rows, isRate && !result.seconds ? 'Counted from now on.' : 'None.'));
     });
-    const since = result.seconds > 0 ? `Rates of the last ${duration(result.seconds)}.` : 'Rates are counted from now on.';
-    body.replaceChildren(el('p', { className: 'soft' }, since), el('div', { className: 'lists' }, ...sections));
+    const since = result.seconds > 0
+      ? `Rates a second: now (the last ${duration(result.recent_seconds)}), and in the last ${duration(result.seconds)}.` : 'Rates are counted from now on.';
+    const parts = [lacking(result), el('p', { className: 'soft' }, since), el('div', { className: 'lists' }, ...sections)];
+    body.replaceChildren(...parts.filter(Boolean));
   };
   return { content: [body], refresh };
 }
@@ -211,15 +246,16 @@ const userLink = (user) => (user ? el('button', { className: 'link', onclick: ()
 function usersView([selected = '']) {
   const user = field('User id', { name: 'user', value: selected, required: true });
   const body = el('div');
-  const load = async () => {
+  const load = async (after = '') => {
     const id = user.input.value;
-    const [found, status] = await Promise.allSettled([call('connections', { user: id }), call('get_user_status', { users: [id] })]);
+    const [found, status] = await Promise.allSettled([
+      call('connections', { user: id, limit: ROWS_MAX, cursor: after }), call('get_user_status', { users: [id] })]);
     if (found.reason) throw found.reason;
     const connections = Object.entries(found.value.connections ?? {});
     const rows = connections.map(([client, about]) =>
-      el('tr', {}, cell(client, 'soft'), cell(`${about.transport} ${about.protocol}`), cell([about.app_name, about.app_version].filter(Boolean).join(' ') || '–'),
-        cell(ago(about.connected_at_ms)), cell(Object.keys(about.state?.channels ?? {}).join(', ') || '–', 'text'),
-        cell(action('Disconnect', `Disconnect ${client}?`, async () => (await call('disconnect', { user: id, client }), load())))));
+      el('tr', {}, cell(about.address ?? '–'), cell(about.node ?? '–'), cell(ago(about.connected_at_ms)), cell(`${about.transport} ${about.protocol}`), cell([about.app_name, about.app_version].filter(Boolean).join(' ') || '–'),
+        cell(Object.keys(about.state?.channels ?? {}).join(', ') || '–', 'text'), cell(client, 'soft'),
+        cell(action('Disconnect', `Disconnect ${client}?`, async () => (await call('disconnect', { user: id, client }), load(after))))));
     const { online, active } = status.value?.statuses?.[0] ?? {};
     const since = [online && `online ${ago(online * 1000)}`, active && `active ${ago(active * 1000)}`].filter(Boolean).join(', ');
     const actions = [
@@ -228,13 +264,23 @@ function usersView([selected = '']) {
       action('Unblock', `Let ${id} connect again?`, () => call('unblock_user', { user: id })),
       action('Invalidate tokens', `Make all tokens of ${id} invalid that were issued before now?`, async () => (await call('invalidate_user_tokens', { user: id }), load())),
     ];
-    const heads = [['Client'], ['Transport'], ['Application'], ['Since'], ['Channels'], ['']];
+    const heads = [['Address'], ['Node'], ['Since'], ['Transport'], ['Application'], ['Channels'], ['Client'], ['']];
     const logs = el('div');
-    shown(async () => logs.replaceChildren(...logSections((await call('connection_log', { user: id })).logs)), logs);
-    body.replaceChildren(el('p', {}, `${number(connections.length)} connections${since ? `, ${since}` : ''}`), el('div', { className: 'row' }, ...actions), table(heads, rows, 'This user has no connection.'), el('h2', {}, 'What happened'), logs);
+    shown(async () => {
+      const result = await call('connection_log', { user: id });
+      logs.replaceChildren(...[lacking(result), ...logSections(result.logs)].filter(Boolean));
+    }, logs);
+    const { cursor } = found.value;
+    const next = cursor && el('button', { onclick: () => shown(() => load(cursor), body) }, 'Next page');
+    const count = `${number(connections.length)} connections${cursor || after ? ' on this page' : ''}${since ? `, ${since}` : ''}`;
+    const parts = [
+      el('p', {}, count), lacking(found.value), el('div', { className: 'row' }, ...actions),
+      table(heads, rows, 'This user has no connection.'), next, el('h2', {}, 'What happened'), logs,
+    ];
+    body.replaceChildren(...parts.filter(Boolean));
   };
-  const form = el('form', { className: 'row', onsubmit: submitted(load, body) }, user.label, el('button', { className: 'main' }, 'Find'));
-  return { content: [el('section', {}, el('h2', {}, 'Connections of a user'), form, body)], start: () => selected && shown(load, body) };
+  const form = el('form', { className: 'row', onsubmit: submitted(() => load(), body) }, user.label, el('button', { className: 'main' }, 'Find'));
+  return { content: [el('section', {}, el('h2', {}, 'Connections of a user'), form, body)], start: () => selected && shown(() => load(), body) };
 }
 
 /** The last events of connections, the newest connection first. */
@@ -246,7 +292,7 @@ function logSections(logs) {
       el('tr', {}, cell(at(ms), 'number'), cell(count > 1 ? `${event} × ${count}` : event), cell(Object.entries(about).map(([key, value]) => `${key} ${value}`).join(', '), 'text')));
     const end = log.ended_ms ? `–${at(log.ended_ms)}` : ', open';
     const title = `${at(log.opened_ms)}${end}: ${log.transport} from ${log.address ?? 'an unknown address'} on ${log.node}, ping ${log.ping_ms ?? '–'} ms`;
-    return el('details', { open: index === 0 }, el('summary', {}, title), el('p', { className: 'soft' }, log.client), table([['Time', 'number'], ['Event'], ['About']], rows, 'No event is left.'));
+    return el('details', { open: index === 0 }, el('summary', {}, title), el('p', { className: 'soft' }, log.client || 'Its connect was refused.'), table([['Time', 'number'], ['Event'], ['About']], rows, 'No event is left.'));
   });
 }
 
