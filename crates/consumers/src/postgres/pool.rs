@@ -58,16 +58,20 @@ impl PgServer {
         let tls = if tls.enabled {
             tls.clone()
         } else {
-            let server_ca_pem = dsn.sslrootcert;
-            let insecure_skip_verify = !is_verified;
             TlsOptions {
                 enabled: true,
-                server_ca_pem,
-                insecure_skip_verify,
+                server_ca_pem: dsn.sslrootcert,
+                cert_pem: dsn.sslcert,
+                key_pem: dsn.sslkey.into(),
+                insecure_skip_verify: !is_verified,
                 ..TlsOptions::default()
             }
         };
         let tls = Tls::new(&tls).map_err(|error| OpenError::new("tls", error))?;
+        if !dsn.settings.is_empty() {
+            let options = config.get_options().unwrap_or_default().to_owned() + &dsn.settings;
+            config.options(options.trim_start());
+        }
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
