@@ -52,7 +52,7 @@ impl Proxies {
 /// One event proxy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProxyOptions {
-    /// `http://` or `https://` = HTTP; `grpc://host:port` or `host:port` = gRPC; "" = not set.
+    /// `http://` or `https://` = HTTP; others = gRPC, as `grpc://host:port`, `dns:///host:port` or `host:port`; "" = not set.
     pub endpoint: String,
     /// Time limit of a call, from the event to the last byte of the answer.
     pub timeout: Duration,
@@ -73,6 +73,24 @@ pub struct ProxyOptions {
     pub http: HttpProxyOptions,
     pub grpc: GrpcProxyOptions,
 }
+
+impl ProxyOptions {
+    /// `host:port` of a gRPC service.
+    pub fn grpc_authority(&self) -> &str {
+        grpc_authority(&self.endpoint)
+    }
+}
+
+/// What gRPC connects to, without the names of resolvers that its libraries for Go write in front.
+pub(crate) fn grpc_authority(endpoint: &str) -> &str {
+    if let Some(url) = endpoint.strip_prefix("grpc://") {
+        return url.split(['/', '?', '#']).next().unwrap_or_default();
+    }
+    let resolved = RESOLVERS.iter().find_map(|resolver| endpoint.strip_prefix(resolver));
+    resolved.unwrap_or(endpoint)
+}
+
+const RESOLVERS: [&str; 2] = ["dns:///", "passthrough:///"];
 
 /// `*.http`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -38,7 +38,7 @@ struct Channel(HttpsClient);
 
 impl GrpcBackend {
     pub(crate) fn new(name: &str, options: &ProxyOptions) -> Result<Self, ProxyError> {
-        let address = options.endpoint.trim_start_matches("grpc://");
+        let address = options.grpc_authority();
         let scheme = if options.grpc.tls.enabled { "https" } else { "http" };
         let endpoint = |_| ProxyError::Endpoint { proxy: name.to_owned() };
         let origin: Uri = format!("{scheme}://{address}").parse().map_err(endpoint)?;

@@ -208,6 +208,11 @@ rows! { VALUES: PublicationDataMode;
 }
 
 not_yet! { CONSUMER_NOT_YET;
+    "postgresql.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; PostgreSQL is a server.";
+    "redis_stream.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; Redis is a server.";
+    "redis_stream.sentinel_tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; a Sentinel is a server.";
+    "nats_jetstream.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; NATS is a server.";
+    "kafka.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; a broker is a server.";
     "kafka.assume_role_arn", TEXT, "", Tuning, "Role of AWS for aws-msk-iam.";
     "google_pub_sub", BLOCK, "", Tuning, "Settings of Google Pub/Sub.";
     "aws_sqs", BLOCK, "", Tuning, "Settings of AWS SQS.";

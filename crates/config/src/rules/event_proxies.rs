@@ -15,6 +15,7 @@ use crate::keys::{
     NAMESPACES, PROXIES, RPC_NAMESPACES, RPC_PROXY, RPC_WITHOUT_NAMESPACE, WITHOUT_NAMESPACE,
 };
 use crate::nearest::nearest;
+use crate::proxy::grpc_authority;
 
 /// Severity, key and sentence.
 type ProxyRemark = (Severity, String, String);
@@ -215,14 +216,14 @@ fn is_http(endpoint: &str) -> bool {
     endpoint.starts_with("http://") || endpoint.starts_with("https://")
 }
 
-/// `http://host…`, `https://host…`, `host:port` or `grpc://host:port`.
+/// `http://host…`, `https://host…`, or the address of a gRPC service.
 fn is_endpoint(endpoint: &str) -> bool {
     if endpoint.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return false;
     }
     let url = endpoint.strip_prefix("http://").or_else(|| endpoint.strip_prefix("https://"));
     let Some(url) = url else {
-        return is_host(endpoint.strip_prefix("grpc://").unwrap_or(endpoint), true);
+        return is_host(grpc_authority(endpoint), true);
     };
     let authority = url.split(['/', '?', '#']).next().unwrap_or_default();
     is_host(authority.rsplit('@').next().unwrap_or_default(), false)

@@ -215,3 +215,13 @@ fn members_have_names_of_their_own() {
         ]
     );
 }
+
+#[test]
+fn the_address_of_a_grpc_service_has_no_scheme_resolver_or_path() {
+    for endpoint in
+        ["a:1", "grpc://a:1", "grpc://a:1/", "grpc://a:1/x", "dns:///a:1", "passthrough:///a:1"]
+    {
+        let options = ProxyOptions { endpoint: endpoint.to_owned(), ..Default::default() };
+        assert_eq!(options.grpc_authority(), "a:1", "{endpoint}");
+    }
+}

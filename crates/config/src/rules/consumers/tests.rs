@@ -81,3 +81,21 @@ fn a_table_is_a_name_and_not_a_statement() {
         assert_eq!(super::is_table(name), is_right, "{name}");
     }
 }
+
+#[test]
+fn every_key_of_a_tls_section_of_centrifugo_is_known() {
+    let tls = json!({
+        "enabled": false, "cert_pem": "", "key_pem": "", "server_ca_pem": "", "client_ca_pem": "ca.pem",
+        "insecure_skip_verify": false, "server_name": "",
+    });
+    let consumers = json!([{
+        "name": "all", "type": "postgresql", "enabled": true,
+        "postgresql": {"dsn": "postgres://a", "outbox_table_name": "t", "tls": tls},
+        "redis_stream": {"tls": tls, "sentinel_tls": tls},
+        "nats_jetstream": {"tls": tls},
+        "kafka": {"tls": tls},
+    }]);
+    let found = findings(&consumers);
+    assert_eq!(found.len(), 5, "{found:?}");
+    assert!(found.iter().all(|line| line.starts_with("note: ")), "{found:?}");
+}

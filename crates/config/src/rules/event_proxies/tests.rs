@@ -31,6 +31,11 @@ fn endpoints_are_urls_or_hosts_with_ports() {
         "grpc://a:1",
         "a:65535",
         "[::1]:1",
+        "grpc://a:1/",
+        "grpc://a:1/events",
+        "dns:///a.example:1",
+        "passthrough:///10.0.0.1:1",
+        "dns:1",
     ] {
         check(&[("rpc.proxy.endpoint", right)], &[]);
     }
@@ -45,6 +50,10 @@ fn endpoints_are_urls_or_hosts_with_ports() {
         "a b:1",
         "HTTP://a",
         ":1",
+        "dns:///a",
+        "dns:///",
+        "dns://8.8.8.8/a:1",
+        "unix:///run/a.sock",
     ] {
         let expected = format!(
             "error: flag --rpc.proxy.endpoint: rpc.proxy.endpoint is {wrong:?}, expected a URL such as \
