@@ -10,8 +10,8 @@ mod tests;
 
 /// The candidate that `name` was probably meant to be.
 ///
-/// Near is: the same last part elsewhere (`ping_interval` for `client.ping_interval`), the same without sections
-/// (`token_hmac_secret_key`), or at most one edit in four letters. Two neighbours that changed places are one edit.
+/// Near is: the same last part elsewhere (`ping_interval` for `client.ping_interval`), the same without a level of sections
+/// (`client.hmac_secret_key`) or all (`token_hmac_secret_key`), or at most one edit in four letters. Two neighbours that changed places are one edit.
 pub(crate) fn nearest<'a>(
     name: &str,
     candidates: impl Iterator<Item = &'a str> + Clone,
@@ -26,7 +26,9 @@ pub(crate) fn nearest<'a>(
         .filter(|(distance, _)| *distance <= edits_max)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate);
-    close.or_else(|| misplaced(name, candidates.clone())).or_else(|| flat(name, candidates))
+    let misplaced = close.or_else(|| misplaced(name, candidates.clone()));
+    let sunk = misplaced.or_else(|| outdented(name, candidates.clone()));
+    sunk.or_else(|| flat(name, candidates))
 }
 
 /// The shortest candidate that ends in this with dots for some of its `_`: how keys were called when they had no sections.
@@ -49,6 +51,18 @@ fn misplaced<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Optio
     let mut same = candidates.filter(|candidate| last_part(candidate) == last);
     let first = same.next()?;
     same.next().is_none().then_some(first)
+}
+
+/// The shortest candidate with further levels between: `client.token.hmac_secret_key`, whose line has lost its indentation,
+/// for `client.hmac_secret_key`.
+fn outdented<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let is_around = |candidate: &&str| {
+        let mut parts = candidate.split('.');
+        let has_all = name.split('.').all(|part| parts.any(|one| one == part));
+        has_all && parts.next().is_none()
+    };
+    let around = candidates.filter(|_| name.contains('.')).filter(is_around);
+    around.min_by_key(|candidate| candidate.len())
 }
 
 fn last_part(name: &str) -> &str {

@@ -28,6 +28,14 @@ fn a_key_in_the_wrong_section_is_found_by_its_last_part() {
 }
 
 #[test]
+fn a_key_that_has_lost_an_indentation_is_found_in_its_section() {
+    check("client.hmac_secret_key", Some("client.token.hmac_secret_key"));
+    check("client.connect.endpoint", Some("client.proxy.connect.endpoint"));
+    check("channel.history_size", Some("channel.without_namespace.history_size"));
+    check("http_server.cert_pem", Some("http_server.tls.cert_pem"));
+}
+
+#[test]
 fn what_is_far_from_everything_gets_no_suggestion() {
     check("colour", None);
     check("x", None);
