@@ -1,5 +1,5 @@
 //! A world of bots and players, simulated 60 times a second, in one page of the browser.
-//! In: `world [PORT]` → out: a page at http://127.0.0.1:PORT, 8080 by default; 0 = any free port.
+//! In: `world [PORT]` or `world --help` → out: a page at http://127.0.0.1:PORT, 8080 by default; 0 = any free port.
 //! Uses `fanwire` as a library. Never: a rule of the server.
 //! Change here: the options of server and room. The rules of the world are in `world.rs`, the page is `assets/index.html`.
 #![forbid(unsafe_code)]
@@ -18,10 +18,24 @@ const CHANNEL: &str = "world";
 /// The channel of the panel.
 const PANEL: &str = "panel";
 const BOTS: u64 = 3000;
+const HELP: &str = "\
+A world of 3,000 bots, and of the players who open its page.
+
+Usage: world [PORT]
+
+  PORT   port of the page on 127.0.0.1; 8080 without it, 0 for any free one
+";
 const TICKS_PER_SECOND: NonZeroU32 = NonZeroU32::new(60).expect("not 0");
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let port: u16 = std::env::args().nth(1).map_or(Ok(8080), |port| port.parse())?;
+    let argument = std::env::args().nth(1);
+    if argument.as_deref().is_some_and(|word| ["--help", "-h"].contains(&word)) {
+        print!("{HELP}");
+        return Ok(());
+    }
+    let port: u16 = argument
+        .map_or(Ok(8080), |port| port.parse())
+        .map_err(|_| "expected the number of a port; --help says more")?;
     let listener = TcpListener::bind(("127.0.0.1", port))?;
     let rooms = Rooms::new(1);
     let server = Builder::new(config()).rooms(&rooms).start_embedded()?;

@@ -71,5 +71,15 @@ fn websockets_come_through_the_port_of_the_page() {
 fn a_port_that_is_none_is_an_error() {
     let output = Command::new(PROGRAM).arg("http").output().expect("it starts");
     assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("ParseIntError"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("expected the number of a port"));
+}
+
+#[test]
+fn help_says_what_the_program_takes() {
+    for flag in ["--help", "-h"] {
+        let output = Command::new(PROGRAM).arg(flag).output();
+        let output = output.expect("the program runs");
+        assert!(output.status.success(), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains("Usage: world [PORT]"));
+    }
 }
