@@ -221,9 +221,12 @@ impl Server {
         errors.chain(engine).chain(sections).collect()
     }
 
-    /// What is valid and may still fail: certificates of the listeners that end soon, or have ended.
+    /// What is valid and may still fail: certificates of the listeners that end soon, or have ended; more clients than this
+    /// process may have descriptors, whose soft limit it raises.
     pub fn warnings(config: &Config) -> Vec<String> {
-        ListenersTls::check(config).1
+        let mut warnings = ListenersTls::check(config).1;
+        warnings.extend(too_many_clients(config, descriptors::raise()));
+        warnings
     }
 
     /// The bound address, with the port chosen by the system when 0 was configured.
@@ -319,15 +322,21 @@ fn prepare_process(config: &Config) -> usize {
         tracing::warn!("debug.enabled: this build has no heap profile, only a CPU profile");
     }
     let descriptors = descriptors::raise();
-    let (limit, of_clients) =
-        (config.client.connection_limit, descriptors::for_clients(descriptors));
-    if limit > of_clients {
-        tracing::warn!(
-            "client.connection_limit is {limit}, but there are descriptors for {of_clients} clients: raise the limit of this \
-             process (ulimit -Hn, LimitNOFILE= of a unit)"
-        );
+    if let Some(warning) = too_many_clients(config, descriptors) {
+        tracing::warn!("{warning}");
     }
     descriptors
+}
+
+fn too_many_clients(config: &Config, descriptors: usize) -> Option<String> {
+    let limit = config.client.connection_limit;
+    let of_clients = descriptors::for_clients(descriptors);
+    (limit > of_clients).then(|| {
+        format!(
+            "client.connection_limit is {limit}, but there are descriptors for {of_clients} clients: raise the limit of this \
+             process (ulimit -Hn, LimitNOFILE= of a unit)"
+        )
+    })
 }
 
 /// Tasks that send requests on their own: for certificates and with traces.
