@@ -6,17 +6,17 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use clap::error::{ContextKind, ErrorKind};
-use clap::{
-    Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
-};
+use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use fanwire_config::{Entry, Format, Kind, entries, renamed};
+use fanwire_config::{Entry, Format, Kind, entries};
 
 pub(crate) use bench::{Bench, BenchCommand, BenchLoad, BenchMethod, BenchOutput, BenchServer};
 pub(crate) use doctor::Doctor;
 
+use crate::config_file::ConfigOrigin;
+
 mod bench;
+mod centrifugo;
 mod doctor;
 
 #[cfg(test)]
@@ -27,7 +27,8 @@ mod tests;
 /// Without a command it serves; without a configuration it serves in development mode.
 #[derive(Debug, Parser)]
 #[command(name = "fanwire", version = VERSION, args_conflicts_with_subcommands = true)]
-#[command(after_help = "`fanwire --help` lists every key of the configuration.")]
+#[command(after_help = "`fanwire --help` lists every key of the configuration; \
+                        `completions SHELL` and `man` print what shells and man(1) read.")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Option<CliCommand>,
@@ -40,24 +41,42 @@ pub(crate) const VERSION: &str =
     concat!(env!("CARGO_PKG_VERSION"), " (", env!("BUILD_COMMIT"), ")");
 
 impl Arguments {
-    /// Parses the arguments of this process; a usage error ends it.
+    /// Parses the arguments of this process; a usage error ends it. A command that names no configuration file has that of
+    /// the working directory.
     pub(crate) fn of_process() -> Self {
-        Self::try_parse().unwrap_or_else(|error| with_new_name(error).exit())
+        let line = centrifugo::CommandLine::parse(std::env::args_os().collect());
+        let line = line.unwrap_or_else(|error| error.exit());
+        let mut arguments = line.arguments;
+        let mut origin = ConfigOrigin { is_centrifugo: line.is_centrifugo, remarks: line.remarks };
+        if let Some(config) = arguments.config() {
+            origin.complete(config);
+        }
+        match &mut arguments.command {
+            None => arguments.serve.origin = origin,
+            Some(CliCommand::Serve(serve)) => serve.origin = origin,
+            Some(CliCommand::Config(show)) => show.is_centrifugo = line.is_centrifugo,
+            Some(CliCommand::CheckSubToken(check)) => check.is_subscription = true,
+            Some(CliCommand::SampleEnv(sample)) => sample.is_centrifugo = line.is_centrifugo,
+            Some(_) => {}
+        }
+        arguments
     }
-}
 
-/// Replaces the error for a flag of Centrifugo before v6: clap would only suggest a similar name.
-fn with_new_name(error: clap::Error) -> clap::Error {
-    if error.kind() != ErrorKind::UnknownArgument {
-        return error;
-    }
-    let flag = error.get(ContextKind::InvalidArg).map(ToString::to_string).unwrap_or_default();
-    match flag.strip_prefix("--").and_then(renamed) {
-        Some(now) => Arguments::command().error(
-            ErrorKind::UnknownArgument,
-            format!("unexpected argument '{flag}' found: since Centrifugo v6 it is --{now}"),
-        ),
-        None => error,
+    /// The configuration file that the command reads.
+    fn config(&mut self) -> Option<&mut Option<PathBuf>> {
+        match &mut self.command {
+            None => Some(&mut self.serve.config),
+            Some(CliCommand::Serve(serve)) => Some(&mut serve.config),
+            Some(CliCommand::CheckConfig(check)) if check.file.is_none() => Some(&mut check.config),
+            Some(CliCommand::Config(show)) => Some(&mut show.config),
+            Some(CliCommand::Token(token)) => Some(&mut token.config),
+            Some(CliCommand::CheckToken(check)) => Some(&mut check.config),
+            Some(CliCommand::CheckSubToken(check)) => Some(&mut check.config),
+            Some(CliCommand::Publish(publish)) => Some(&mut publish.server.config),
+            Some(CliCommand::Top(top)) => Some(&mut top.server.config),
+            Some(CliCommand::Health(health)) => Some(&mut health.config),
+            _ => None,
+        }
     }
 }
 
@@ -76,8 +95,13 @@ pub(crate) enum CliCommand {
     /// Print the values in force, of the file and the environment, with their sources and without secrets
     Config(ShowConfig),
     /// Print a configuration file with every key at its default
-    #[command(alias = "defaultconfig")]
     SampleConfig(SampleConfig),
+    /// Print a variable for every key, with its default or the value of a file
+    #[command(alias = "defaultenv", hide = true)]
+    SampleEnv(SampleEnv),
+    /// Write a configuration file with every key, as Centrifugo does
+    #[command(hide = true)]
+    Defaultconfig(DefaultConfig),
     /// Print the documentation of every key, as Markdown
     #[command(visible_alias = "configdoc")]
     ConfigDoc,
@@ -87,8 +111,11 @@ pub(crate) enum CliCommand {
     #[command(visible_alias = "gentoken", alias = "gensubtoken")]
     Token(Token),
     /// Check a token as the server does, and print why it is refused
-    #[command(visible_alias = "checktoken", alias = "checksubtoken")]
+    #[command(visible_alias = "checktoken")]
     CheckToken(CheckToken),
+    /// The same for a subscription token, under Centrifugo's name; of any channel when none is given
+    #[command(hide = true, name = "checksubtoken")]
+    CheckSubToken(CheckToken),
     /// Publish a message, or a file of messages, into a channel of a running server
     Publish(Publish),
     /// Show nodes, their load and the largest channels of running servers, again and again
@@ -118,6 +145,8 @@ pub(crate) struct Serve {
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) keys: KeyFlags,
+    #[arg(skip)]
+    pub(crate) origin: ConfigOrigin,
 }
 
 #[derive(Debug, Args)]
@@ -153,12 +182,16 @@ pub(crate) enum Job {
     Game,
     /// Values of which only the newest one counts
     Dashboard,
+    /// Answers of a model that grow word by word, on every screen of their reader
+    Answers,
+    /// Messages of a backend for one user each, kept while the user is away
+    Notifications,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckConfig {
-    /// Configuration file; its name ends in .json, .yaml, .yml or .toml
-    #[arg(value_name = "FILE", required_unless_present = "config")]
+    /// Configuration file; its name ends in .json, .yaml, .yml or .toml; without one, that of the working directory
+    #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// The same, with the flag of `serve`
     #[arg(short, long, value_name = "FILE", conflicts_with = "file")]
@@ -172,8 +205,8 @@ pub(crate) struct CheckConfig {
 }
 
 impl CheckConfig {
-    pub(crate) fn path(&self) -> &PathBuf {
-        self.file.as_ref().or(self.config.as_ref()).expect("clap requires one of the two")
+    pub(crate) fn path(&self) -> Option<&PathBuf> {
+        self.file.as_ref().or(self.config.as_ref())
     }
 }
 
@@ -194,12 +227,39 @@ pub(crate) struct ShowConfig {
     /// The API key, instead of http_api.key of the configuration file
     #[arg(short, long, requires = "api")]
     pub(crate) key: Option<String>,
+    #[arg(skip)]
+    pub(crate) is_centrifugo: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SampleConfig {
     #[arg(short, long, value_enum, default_value_t = FileFormat::Yaml)]
     pub(crate) format: FileFormat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SampleEnv {
+    /// Configuration file whose values the variables have; without one, the defaults
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) base: Option<PathBuf>,
+    /// Print only what that file sets
+    #[arg(long, requires = "base")]
+    pub(crate) base_non_zero_only: bool,
+    #[arg(skip)]
+    pub(crate) is_centrifugo: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DefaultConfig {
+    /// File to write; its name ends in .json, .yaml, .yml or .toml
+    #[arg(short, long, value_name = "FILE", default_value = "config.json")]
+    pub(crate) config: PathBuf,
+    /// Configuration file whose values stand over the defaults
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) base: Option<PathBuf>,
+    /// Print the text and write no file
+    #[arg(short, long)]
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -227,7 +287,7 @@ pub(crate) struct Token {
     /// Channel: makes a subscription token instead of a connection token
     #[arg(short = 's', long)]
     pub(crate) channel: Option<String>,
-    /// How long the token is valid: 90s, 24h, or a number of seconds; 0 = without limit
+    /// How long the token is valid: 90s, 24h, or a number of seconds; 0 and -1 = without limit
     #[arg(short, long, value_name = "DURATION", default_value = "1h", allow_hyphen_values = true)]
     pub(crate) ttl: String,
     /// Information about the user for other subscribers
@@ -241,6 +301,9 @@ pub(crate) struct Token {
     pub(crate) config: Option<PathBuf>,
     #[arg(long, value_enum, default_value_t = Algorithm::Hs256)]
     pub(crate) alg: Algorithm,
+    /// Print no line end behind the token
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]
@@ -254,6 +317,9 @@ pub(crate) struct CheckToken {
     /// Configuration file with the keys
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// It is a subscription token, of any channel when none is given.
+    #[arg(skip)]
+    pub(crate) is_subscription: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -3,9 +3,10 @@
 //! Uses `fanwire_config`, `environment`, and the files that the configuration names. Never: a server.
 //! The wording of findings lives in `fanwire_config`; this file selects the printed ones.
 
+use std::cmp::Reverse;
 use std::io::Write;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use fanwire::Server;
 use fanwire_config::{ConfigError, Finding, Problem, Severity, load};
 
@@ -13,7 +14,7 @@ use crate::arguments::CheckConfig;
 use crate::{document, environment};
 
 pub(crate) fn run(arguments: &CheckConfig) -> Result<()> {
-    let path = arguments.path();
+    let path = arguments.path().context("no configuration file is here: name one")?;
     let loaded = match &arguments.env_file {
         Some(file) => load(Some(path), environment::variables_of(file)?, &[]),
         None => load(Some(path), environment::variables()?, &[]),
@@ -28,13 +29,13 @@ pub(crate) fn run(arguments: &CheckConfig) -> Result<()> {
         refuse_unknown(&mut findings);
     }
     let mut out = Vec::new();
-    for error in &unusable {
-        writeln!(out, "{}: {}: {error}", Severity::Error, path.display())?;
-    }
     for warning in &doubtful {
         writeln!(out, "{}: {}: {warning}", Severity::Warning, path.display())?;
     }
     print(&findings, &mut out)?;
+    for error in &unusable {
+        writeln!(out, "{}: {}: {error}", Severity::Error, path.display())?;
+    }
     let errors = count(&findings, Severity::Error) + unusable.len();
     if errors == 0 {
         writeln!(out, "{}: {}", path.display(), verdict(&findings, doubtful.len()))?;
@@ -49,19 +50,20 @@ pub(crate) fn run(arguments: &CheckConfig) -> Result<()> {
     }
 }
 
-/// Makes errors of unknown keys, and puts them first.
+/// Makes errors of unknown keys.
 fn refuse_unknown(findings: &mut [Finding]) {
     for finding in findings.iter_mut() {
         if matches!(finding.problem, Problem::Unknown { .. }) {
             finding.severity = Severity::Error;
         }
     }
-    findings.sort_by_key(|finding| finding.severity);
 }
 
-/// One line per finding, the most severe first.
+/// One line per finding, the most severe last: a terminal shows the end of a long list.
 pub(crate) fn print(findings: &[Finding], out: &mut impl Write) -> std::io::Result<()> {
-    findings.iter().try_for_each(|finding| writeln!(out, "{}: {finding}", finding.severity))
+    let mut sorted: Vec<&Finding> = findings.iter().collect();
+    sorted.sort_by_key(|finding| Reverse(finding.severity));
+    sorted.iter().try_for_each(|finding| writeln!(out, "{}: {finding}", finding.severity))
 }
 
 /// The last line. "fine" only without warnings, because an unknown key may be a misspelt security option.

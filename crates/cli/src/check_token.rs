@@ -25,16 +25,17 @@ pub(crate) fn run(arguments: &CheckToken) -> Result<()> {
 }
 
 fn verdict(arguments: &CheckToken, client: &ClientOptions, now_unix: u64) -> Result<String> {
-    let own = client.subscription_token.as_ref().filter(|_| arguments.channel.is_some());
+    let is_subscription = arguments.is_subscription || arguments.channel.is_some();
+    let own = client.subscription_token.as_ref().filter(|_| is_subscription);
     let section = if own.is_some() { "client.subscription_token" } else { "client.token" };
     let verifier = Verifier::new(own.unwrap_or(&client.token), section, false)?;
     let token = arguments.token.trim();
     let refused = |error| {
-        let cause = verifier.explain(error, token, arguments.channel.is_some(), now_unix);
+        let cause = verifier.explain(error, token, is_subscription, now_unix);
         explained(error, section, &cause)
     };
-    let (user, expire_at) = match &arguments.channel {
-        None => {
+    let (user, expire_at) = match is_subscription {
+        false => {
             let claims = verifier.verify_connection(token, now_unix).map_err(refused)?;
             if claims.user.is_empty() && client.disallow_anonymous_connection_tokens {
                 return Err(anyhow!(
@@ -43,9 +44,10 @@ fn verdict(arguments: &CheckToken, client: &ClientOptions, now_unix: u64) -> Res
             }
             (claims.user, claims.expire_at)
         }
-        Some(channel) => {
+        true => {
             let claims = verifier.verify_subscription(token, now_unix).map_err(refused)?;
-            if claims.channel != *channel {
+            let expected = arguments.channel.as_ref();
+            if let Some(channel) = expected.filter(|channel| **channel != claims.channel) {
                 let found = claims.channel;
                 return Err(anyhow!("the token is for the channel {found:?}, not for {channel:?}"));
             }

@@ -26,7 +26,11 @@ pub(crate) fn run(arguments: &ShowConfig) -> Result<()> {
         let answer = runtime.block_on(api.call("node_config", &request)).map_err(with_remedy)?;
         return document::print(&text(&answer));
     }
-    let (loaded, _) = LoadedConfig::load(path, environment::variables()?, &[])?;
+    let variables = environment::variables()?;
+    let (loaded, _) = match arguments.is_centrifugo {
+        true => LoadedConfig::load_closed(path, variables, &[])?,
+        false => LoadedConfig::load(path, variables, &[])?,
+    };
     let rows = loaded.values_in_force().into_iter();
     let rows = rows.filter(|row| arguments.all || row.source != Source::Default);
     let lines: String =

@@ -14,7 +14,7 @@ use fanwire_config::{Config, FileError, Format, example, load};
 use rand::distr::{Alphanumeric, SampleString};
 
 use crate::arguments::{Algorithm, Init, Job, Token};
-use crate::{document, environment, token};
+use crate::{config_file, document, environment, token};
 
 mod job;
 #[cfg(test)]
@@ -88,7 +88,7 @@ fn converted(path: &Path, yaml: String) -> Result<String> {
 }
 
 /// Writes a file that only its owner can read: all of it, or nothing of it.
-fn write(path: &Path, text: &str, force: bool) -> Result<()> {
+pub(crate) fn write(path: &Path, text: &str, force: bool) -> Result<()> {
     if path.is_dir() {
         return Err(is_a_folder(path));
     }
@@ -121,7 +121,7 @@ fn exists(path: &Path) -> anyhow::Error {
 }
 
 fn is_a_folder(path: &Path) -> anyhow::Error {
-    let file = path.join(FILE);
+    let file = path.join(config_file::OURS);
     anyhow!("{} is a folder; name a file, such as {}", path.display(), file.display())
 }
 
@@ -138,9 +138,14 @@ fn instructions(job: Job, path: &Path, config: &Config) -> Result<String> {
         secret: None,
         config: None,
         alg: Algorithm::Hs256,
+        quiet: false,
     };
     let token = token::signed_now(&token, &config.node.client.token)?;
-    let websocket = format!("ws://{address}{}", config.websocket.handler_prefix);
+    let host = match address.ip().is_loopback() {
+        true => format!("localhost:{}", address.port()),
+        false => address.to_string(),
+    };
+    let websocket = format!("ws://{host}{}", config.websocket.handler_prefix);
     let client = job.client(&websocket, &token);
     let curl = example::curl(config, address, &job.body());
     Ok(format!(
@@ -150,7 +155,7 @@ Start the server:
 
   fanwire --config {file}
 
-A client, for a page or for Node.js 22 (npm install centrifuge). Its token is for the user `{USER}` and valid for {TTL};
+A client, for a page or for Node.js 24 (npm install centrifuge). Its token is for the user `{USER}` and valid for {TTL};
 `fanwire token --user {USER} --ttl {TTL} --config {file}` prints another one:
 
 {client}
@@ -176,12 +181,6 @@ Fanwire reads it when it is started in this folder. A backend in Node.js gets th
 
   node --env-file=.env backend.mjs
 ";
-
-/// The name in our documentation.
-pub(crate) const FILE: &str = "fanwire.yaml";
-
-/// File that Centrifugo's `genconfig` writes without `--config`.
-pub(crate) const FILE_OF_CENTRIFUGO: &str = "config.json";
 
 /// 256 bits of randomness, as HS256 requires (RFC 7518 §3.2).
 const TOKEN_SECRET_CHARS: usize = 43;

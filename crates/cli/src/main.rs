@@ -15,6 +15,8 @@ mod bench;
 mod check;
 mod check_token;
 mod config;
+mod config_file;
+mod default_config;
 mod doctor;
 mod document;
 mod environment;
@@ -25,6 +27,8 @@ mod logs;
 mod progress;
 mod publish;
 mod serve;
+#[cfg(target_os = "linux")]
+mod service_manager;
 mod token;
 mod top;
 mod tune;
@@ -49,15 +53,19 @@ fn main() -> ExitCode {
     let command = arguments.command.unwrap_or(CliCommand::Serve(arguments.serve));
     let result = match command {
         CliCommand::Serve(serve) => serve::run(&serve),
-        CliCommand::Init(init) => init::run(&init, init::FILE),
-        CliCommand::Genconfig(init) => init::run(&init, init::FILE_OF_CENTRIFUGO),
+        CliCommand::Init(init) => init::run(&init, config_file::OURS),
+        CliCommand::Genconfig(init) => init::run(&init, config_file::OF_CENTRIFUGO),
         CliCommand::CheckConfig(check) => check::run(&check),
         CliCommand::Config(show) => config::run(&show),
         CliCommand::SampleConfig(sample) => document::sample(&sample),
+        CliCommand::SampleEnv(sample) => document::sample_env(&sample),
+        CliCommand::Defaultconfig(default) => default_config::run(&default),
         CliCommand::ConfigDoc => document::page(),
         CliCommand::ApiDoc => document::api_page(),
         CliCommand::Token(token) => token::run(&token),
-        CliCommand::CheckToken(check) => check_token::run(&check),
+        CliCommand::CheckToken(check) | CliCommand::CheckSubToken(check) => {
+            check_token::run(&check)
+        }
         CliCommand::Publish(publish) => publish::run(&publish),
         CliCommand::Top(top) => top::run(&top),
         CliCommand::Bench(bench) => return bench::run(&bench),

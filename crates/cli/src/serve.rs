@@ -17,7 +17,9 @@ use rand::distr::{Alphanumeric, SampleString};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::Serve;
-use crate::{check, environment, init, logs, logs::Logs};
+#[cfg(target_os = "linux")]
+use crate::service_manager;
+use crate::{check, config_file, environment, logs, logs::Logs};
 use pid_file::PidFile;
 
 mod pid_file;
@@ -26,35 +28,46 @@ mod reload;
 mod tests;
 
 pub(crate) fn run(arguments: &Serve) -> Result<()> {
-    let path = arguments.config.as_deref();
-    let (mut loaded, findings) =
-        LoadedConfig::load(path, environment::variables()?, &arguments.keys.0).map_err(report)?;
-    let logs = logs::start(&loaded.config.log)?;
-    log(&findings);
-    if let Some(line) = without_development(&loaded.config) {
-        tracing::info!("{line}");
-    }
-    if path.is_none() {
-        for file in UNREAD.into_iter().filter(|file| Path::new(file).is_file()) {
-            tracing::warn!(
-                "{file} of this folder is not read without --config; use --config {file} to read it"
-            );
-        }
-    }
-    let generated = generate_key(&mut loaded.config);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .thread_name("fanwire-http")
         .enable_all()
         .build()
         .context("the threads for HTTP cannot be started")?;
-    let result = runtime.block_on(serve(arguments, loaded, generated, logs));
+    // First of all: a reload or a rotation of logs must not end a server that is starting.
+    let requests = {
+        let _runtime = runtime.enter();
+        Requests::listen().context(NO_HANDLERS)?
+    };
+    let path = arguments.config.as_deref();
+    let variables = environment::variables()?;
+    let loaded = match arguments.origin.is_centrifugo {
+        true => LoadedConfig::load_closed(path, variables, &arguments.keys.0),
+        false => LoadedConfig::load(path, variables, &arguments.keys.0),
+    };
+    let (mut loaded, findings) = loaded.map_err(report)?;
+    let logs = logs::start(&loaded.config.log)?;
+    log_file(arguments, loaded.config.development);
+    log(&findings);
+    let generated = generate_key(&mut loaded.config);
+    let start = Start { loaded, generated, logs, requests };
+    let result = runtime.block_on(serve(arguments, start));
     // Does not wait for tasks that a second signal or the end of shutdown.timeout has abandoned.
     runtime.shutdown_background();
     result
 }
 
-async fn serve(arguments: &Serve, loaded: LoadedConfig, generated: bool, logs: Logs) -> Result<()> {
-    let mut signals = Signals::listen(logs).context("signal handlers cannot be installed")?;
+/// What a server starts with.
+struct Start {
+    loaded: LoadedConfig,
+    /// The API key is a random one.
+    generated: bool,
+    logs: Logs,
+    requests: Requests,
+}
+
+async fn serve(arguments: &Serve, start: Start) -> Result<()> {
+    let Start { loaded, generated, logs, requests } = start;
+    let mut signals = Signals::listen(requests, logs).context(NO_HANDLERS)?;
     let mut config = loaded.config.clone();
     let loaded = Arc::new(Mutex::new(loaded));
     config.http_api.api.config_reader = config_reader(arguments, &loaded);
@@ -63,10 +76,11 @@ async fn serve(arguments: &Serve, loaded: LoadedConfig, generated: bool, logs: L
     let server = Server::start(config.clone()).await?;
     pid_file.as_mut().map_or(Ok(()), PidFile::write)?;
     // An error of stdout must not stop the server.
-    let grpc = [server.grpc_api_address(), server.uni_grpc_address()];
-    let greeting = greeting(&config, (server.address(), server.api_address(), grpc), generated);
+    let greeting = greeting(&config, &Addresses::of(&server), generated);
     let _ = std::io::stdout().write_all(greeting.as_bytes());
     log_start(&config, arguments.config.as_deref(), &server);
+    #[cfg(target_os = "linux")]
+    service_manager::notify("READY=1");
     loop {
         match signals.next().await {
             Event::Hangup => reload::run(arguments, &mut lock(&loaded), &server, &signals.logs),
@@ -135,14 +149,28 @@ fn log_start(config: &Config, file: Option<&Path>, server: &Server) {
     );
 }
 
-/// SIGINT and SIGTERM stop the server, SIGHUP reloads the configuration, SIGUSR2 writes a dump; SIGUSR1 and SIGHUP, which
-/// log rotation sends, reopen `log.file`.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
+/// Signals that ask a server for something: SIGHUP reloads the configuration, SIGUSR2 writes a dump; SIGUSR1 and SIGHUP, which
+/// log rotation sends, reopen `log.file`. One that comes during the start is answered after it.
+struct Requests {
     hangup: Signal,
     user: Signal,
     dump: Signal,
+}
+
+impl Requests {
+    fn listen() -> std::io::Result<Self> {
+        let hangup = signal(SignalKind::hangup())?;
+        let user = signal(SignalKind::user_defined1())?;
+        let dump = signal(SignalKind::user_defined2())?;
+        Ok(Self { hangup, user, dump })
+    }
+}
+
+/// All handled signals: SIGINT and SIGTERM stop the server.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    requests: Requests,
     logs: Logs,
 }
 
@@ -154,13 +182,10 @@ enum Event {
 }
 
 impl Signals {
-    fn listen(logs: Logs) -> std::io::Result<Self> {
+    fn listen(requests: Requests, logs: Logs) -> std::io::Result<Self> {
         let interrupt = signal(SignalKind::interrupt())?;
         let terminate = signal(SignalKind::terminate())?;
-        let hangup = signal(SignalKind::hangup())?;
-        let user = signal(SignalKind::user_defined1())?;
-        let dump = signal(SignalKind::user_defined2())?;
-        Ok(Self { interrupt, terminate, hangup, user, dump, logs })
+        Ok(Self { interrupt, terminate, requests, logs })
     }
 
     /// Waits for the next signal that requests more than to reopen the log.
@@ -169,34 +194,57 @@ impl Signals {
             tokio::select! {
                 _ = self.interrupt.recv() => return Event::Stop,
                 _ = self.terminate.recv() => return Event::Stop,
-                _ = self.hangup.recv() => {
+                _ = self.requests.hangup.recv() => {
                     self.logs.reopen();
                     return Event::Hangup;
                 }
-                _ = self.dump.recv() => return Event::Dump,
-                _ = self.user.recv() => self.logs.reopen(),
+                _ = self.requests.dump.recv() => return Event::Dump,
+                _ = self.requests.user.recv() => self.logs.reopen(),
             }
         }
     }
 }
 
-/// The log line that names the defaults of development mode which a configuration switches off.
-fn without_development(config: &Config) -> Option<String> {
-    let keys = config.without_development_defaults();
-    (!config.development && !keys.is_empty()).then(|| {
-        format!(
-            "development mode is off, so its values of {} do not apply; `fanwire config-doc` lists them",
-            keys.join(", ")
-        )
-    })
+/// The first line of the log: which file was read. Then what was found while it was looked for.
+fn log_file(arguments: &Serve, is_development: bool) {
+    match &arguments.config {
+        Some(path) => tracing::info!("the configuration is in {}", path.display()),
+        None if is_development => tracing::info!("there is no configuration: development mode"),
+        None if arguments.origin.is_centrifugo => tracing::warn!(
+            "there is no file {}: variables and flags alone are the configuration",
+            config_file::OF_CENTRIFUGO
+        ),
+        None => tracing::info!("there is no configuration file, only variables or flags"),
+    }
+    for remark in &arguments.origin.remarks {
+        tracing::warn!("{remark}");
+    }
+}
+
+/// Where a server listens.
+struct Addresses {
+    public: SocketAddr,
+    internal: SocketAddr,
+    api: SocketAddr,
+    grpc_api: Option<SocketAddr>,
+    uni_grpc: Option<SocketAddr>,
+}
+
+impl Addresses {
+    fn of(server: &Server) -> Self {
+        Self {
+            public: server.address(),
+            internal: server.internal_address(),
+            api: server.api_address(),
+            grpc_api: server.grpc_api_address(),
+            uni_grpc: server.uni_grpc_address(),
+        }
+    }
 }
 
 /// The text at the start: addresses, and a command that publishes.
-fn greeting(
-    config: &Config,
-    (address, api_address, grpc): (SocketAddr, SocketAddr, [Option<SocketAddr>; 2]),
-    generated: bool,
-) -> String {
+fn greeting(config: &Config, addresses: &Addresses, generated: bool) -> String {
+    let address = addresses.public;
     let host = reachable(address);
     let mut lines = vec![format!("Fanwire {} listens on {address}", env!("CARGO_PKG_VERSION"))];
     if config.development {
@@ -204,27 +252,35 @@ fn greeting(
     }
     lines.push(String::new());
     let (http, ws) = example::client_schemes(config);
-    if config.demo.enabled {
+    if config.serves_demo() {
         lines.push(format!("  demo page  {http}://{host}{}", config.demo.handler_prefix));
+    }
+    let admin = &config.admin;
+    if admin.enabled {
+        let host = reachable(if admin.external { address } else { addresses.internal });
+        let scheme = example::scheme(config, admin.external);
+        let path = admin.handler_prefix.trim_matches('/');
+        let end = if path.is_empty() { "" } else { "/" };
+        lines.push(format!("  admin page {scheme}://{host}/{path}{end}"));
     }
     if !config.websocket.disabled {
         lines.push(format!("  WebSocket  {ws}://{host}{}", config.websocket.handler_prefix));
     }
     let api = &config.http_api;
     if !api.disabled {
-        let host = reachable(api_address);
+        let host = reachable(addresses.api);
         let scheme = example::api_scheme(config);
         lines.push(format!("  server API {scheme}://{host}{}", api.api.handler_prefix));
     }
-    for (name, address) in ["gRPC API  ", "uni gRPC  "].into_iter().zip(grpc) {
-        lines.extend(address.map(|address| format!("  {name} {}", reachable(address))));
+    for (name, address) in [("gRPC API", addresses.grpc_api), ("uni gRPC", addresses.uni_grpc)] {
+        lines.extend(address.map(|address| format!("  {name}   {}", reachable(address))));
     }
     if generated {
         let key = &*api.api.key;
         lines.push(format!("  API key    {key} (random, until http_api.key is set)"));
     }
     if !api.disabled && (generated || api.api.insecure) {
-        let curl = example::curl(config, api_address, example::DEMO);
+        let curl = example::curl(config, addresses.api, example::DEMO);
         lines.push(format!("\nPublish to the channel `demo`:\n\n  {curl}"));
     }
     if http == "https" {
@@ -261,8 +317,7 @@ fn log(findings: &[Finding]) {
     }
 }
 
-/// Files that `init` writes by default, and that Centrifugo reads by default.
-const UNREAD: [&str; 2] = [init::FILE, init::FILE_OF_CENTRIFUGO];
+const NO_HANDLERS: &str = "signal handlers cannot be installed";
 
 const TLS: &str = "
   Clients verify the certificate: use a name that it has in place of the address.";

@@ -20,7 +20,8 @@ use crate::{document, environment};
 mod tests;
 
 pub(crate) fn run(arguments: &Token) -> Result<()> {
-    document::print(&format!("{}\n", signed_now(arguments, &options(arguments)?)?))
+    let end = if arguments.quiet { "" } else { "\n" };
+    document::print(&(signed_now(arguments, &options(arguments)?)? + end))
 }
 
 /// The token, issued at the time of the system clock.
@@ -88,7 +89,8 @@ fn options(arguments: &Token) -> Result<TokenOptions> {
 
 fn lifetime(ttl: &str) -> Result<Lifetime> {
     let kind = Kind::Duration { min: Duration::ZERO, max: TTL_MAX };
-    // Seconds, as in Centrifugo's commands.
+    // As in Centrifugo's commands: -1 for a token without a limit, and seconds.
+    let ttl = if ttl == "-1" { "0" } else { ttl };
     let is_seconds = !ttl.is_empty() && ttl.bytes().all(|byte| byte.is_ascii_digit());
     let text = if is_seconds { format!("{ttl}s") } else { ttl.to_owned() };
     match kind.read_text(&text) {

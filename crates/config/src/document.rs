@@ -3,15 +3,20 @@
 //! Uses `catalog`. Never: values of a running server.
 //! Layout is changed here; every name, default and sentence comes from its row.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::path::Path;
 
-use super::catalog::{Entry, api_keys, consumers, entries, sections};
+use serde_json::Value as Json;
+
+use super::LoadedConfig;
+use super::catalog::{Entry, api_keys, consumers, entries, sections, variable};
 use super::duration;
-use super::file::Format;
+use super::file::{self, FileError, Format};
 use super::key::{Key, Kind, Row, Support, Value, Weight};
 use super::keys::{RPC_PROXY, WITHOUT_NAMESPACE, proxy};
 use super::renamed::FORMER;
-use super::settings::DEVELOPMENT;
+use super::settings::{DEVELOPMENT, MemberSettings};
 
 #[cfg(test)]
 mod tests;
@@ -26,6 +31,71 @@ pub fn sample(format: Format) -> String {
         Format::Toml => toml(&tree, "", &mut text),
     }
     text.trim_start().to_owned() + if format == Format::Json { "\n" } else { "" }
+}
+
+/// The same as a tree, with the values of a file over the defaults.
+///
+/// # Errors
+/// The file cannot be read or parsed.
+pub fn sample_over(base: &Path) -> Result<Json, FileError> {
+    let mut tree = file::parse(Format::Json, &sample(Format::Json)).expect("the sample is JSON");
+    put_over(&mut tree, Json::Object(file::read(base)?));
+    Ok(tree)
+}
+
+fn put_over(below: &mut Json, above: Json) {
+    match (below, above) {
+        (Json::Object(below), Json::Object(above)) => {
+            for (name, value) in above {
+                put_over(below.entry(name).or_insert(Json::Null), value);
+            }
+        }
+        // An empty section or value of YAML says nothing.
+        (_, Json::Null) => {}
+        (below, above) => *below = above,
+    }
+}
+
+/// A line `NAME=value` for every key, sorted: with its default, or as `base` sets it; `is_set_only` leaves defaults out.
+pub fn variables(prefix: &str, base: Option<&LoadedConfig>, is_set_only: bool) -> String {
+    let mut values: BTreeMap<String, String> = BTreeMap::new();
+    if !is_set_only {
+        let working = entries().iter().filter(|entry| entry.works() && !is_former(entry));
+        values.extend(working.map(|entry| (entry.name.clone(), entry.key.default.to_owned())));
+    }
+    if let Some(LoadedConfig { settings, .. }) = base {
+        let set = settings.values.iter();
+        values.extend(set.map(|(name, setting)| (name.clone(), setting.raw.as_text())));
+        for (list, members) in &settings.lists {
+            let names: Vec<&str> = members.iter().map(MemberSettings::name).collect();
+            values.insert((*list).to_owned(), names.join(" "));
+            for MemberSettings { path, values: inner, .. } in members {
+                let inner = inner.iter().filter(|(name, _)| *name != "name");
+                values.extend(
+                    inner.map(|(name, setting)| (format!("{path}.{name}"), setting.raw.as_text())),
+                );
+            }
+        }
+    }
+    let line = |(name, value): (&String, &String)| {
+        format!("{prefix}{}={}\n", variable(name), quoted(value))
+    };
+    values.iter().map(line).collect::<BTreeSet<String>>().into_iter().collect()
+}
+
+/// A value as a shell and a file `.env` read it alike: in quotes only if it needs some, because Docker leaves them there.
+fn quoted(value: &str) -> String {
+    let is_plain =
+        |character: char| character.is_ascii_alphanumeric() || "+,-./:@_".contains(character);
+    if value.chars().all(is_plain) {
+        return value.to_owned();
+    }
+    let mut quoted = String::from("\"");
+    for character in value.chars() {
+        quoted.extend("$\"\\`".contains(character).then_some('\\'));
+        quoted.push(character);
+    }
+    quoted + "\""
 }
 
 /// The page `docs/configuration.md`.
@@ -236,7 +306,7 @@ Fanwire reads the configuration of Centrifugo v6: the same keys, in JSON, YAML o
 extension.
 
 ```
-fanwire init --for chat                # a first file, with random secrets; --for scores, game or dashboard
+fanwire init --for chat                # a first file, with random secrets; `fanwire init --help` lists other jobs
 fanwire --config fanwire.yaml          # start with a file
 fanwire check-config fanwire.yaml      # what is wrong with it, and what is not supported yet
 fanwire sample-config --format yaml    # a file with every key at its default
@@ -256,9 +326,14 @@ Flags win over the environment, the environment over the file, the file over the
   called today, and not obeyed. A file that has nothing else stops the start;
   [Centrifugo's migration page](https://centrifugal.dev/docs/getting-started/migration_v6) converts it, and variables.
 
-Without a file, and when nothing sets a key of `client`, `channel` or `engine` or another address than
-loopback, and no variable looks like a mistyped key, Fanwire runs in **development mode**. It then answers under no other
-name than `localhost` and addresses (a foreign page whose name leads here could do anything), and changes these defaults:
+Without `--config` the file is `fanwire.yaml` of the working directory, or a `config.json` there that has a section of the
+configuration. Under the name `centrifugo` ([migration.md](migration.md)) it is `config.json` alone. The first line of the log names the file.
+
+Without a file, when no variable begins with `CENTRIFUGO_`, and when nothing sets a key of `admin`, `channel`, `client`, `consumers`, `engine`,
+`grpc_api`, `http_api`, `proxies`, `rpc` or `uni_grpc` or another address than loopback, Fanwire runs in **development mode**. Keys of
+the log, ports, `health`, `shards` and `pid_file` leave it on; a variable that looks like a mistyped key and the name `centrifugo` end it. In that mode
+Fanwire answers under no other name than `localhost` and addresses (a foreign page whose name leads here could do anything), and
+changes these defaults:
 
 ";
 

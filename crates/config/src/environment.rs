@@ -130,6 +130,12 @@ fn block_target(rest: &str) -> Option<Target> {
     inside.next()
 }
 
+/// Whether a variable with this target was set for Centrifugo, and not by Kubernetes for everybody.
+pub(crate) fn is_for_centrifugo(variable: &Variable, target: &Target) -> bool {
+    let has_use = *target != Target::Nothing || variable.rest.starts_with(INTERPOLATED);
+    variable.name.starts_with(CENTRIFUGO) && has_use
+}
+
 /// Whether Kubernetes says where a service listens: one called `centrifugo-internal` is `CENTRIFUGO_INTERNAL_PORT=tcp://…`.
 fn is_announced(rest: &str, value: &str) -> bool {
     rest.ends_with("PORT") && ["tcp://", "udp://", "sctp://"].iter().any(|at| value.starts_with(at))
@@ -138,8 +144,11 @@ fn is_announced(rest: &str, value: &str) -> bool {
 /// `VAR_*` are values for interpolation; Kubernetes announces every service by `NAME_PORT_…` and `NAME_SERVICE_…`, too.
 fn is_of_others(rest: &str) -> bool {
     let framed = format!("_{rest}_");
-    rest.starts_with("VAR_") || framed.contains("_PORT_") || framed.contains("_SERVICE_")
+    rest.starts_with(INTERPOLATED) || framed.contains("_PORT_") || framed.contains("_SERVICE_")
 }
 
+/// Variables that stand in texts of the configuration.
+const INTERPOLATED: &str = "VAR_";
 const FANWIRE: &str = "FANWIRE_";
-const PREFIXES: [&str; 2] = [FANWIRE, "CENTRIFUGO_"];
+const CENTRIFUGO: &str = "CENTRIFUGO_";
+const PREFIXES: [&str; 2] = [FANWIRE, CENTRIFUGO];

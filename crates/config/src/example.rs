@@ -17,8 +17,13 @@ pub fn curl(config: &Config, address: SocketAddr, body: &str) -> String {
 
 /// `http`, or `https` where the server API is behind TLS.
 pub fn api_scheme(config: &Config) -> &'static str {
+    scheme(config, config.http_api.external)
+}
+
+/// `http`, or `https` where the listener for clients or the internal one has TLS.
+pub fn scheme(config: &Config, is_external: bool) -> &'static str {
     let http = &config.http_server;
-    let has_tls = match config.http_api.external {
+    let has_tls = match is_external {
         true => http.client_tls().is_some() || http.tls_autocert.enabled,
         false => http.internal_tls().is_some() || http.has_internal_autocert(),
     };
@@ -27,9 +32,10 @@ pub fn api_scheme(config: &Config) -> &'static str {
 
 /// `http` and `ws`, or `https` and `wss` where clients connect with TLS.
 pub fn client_schemes(config: &Config) -> (&'static str, &'static str) {
-    let http = &config.http_server;
-    let has_tls = http.client_tls().is_some() || http.tls_autocert.enabled;
-    if has_tls { ("https", "wss") } else { ("http", "ws") }
+    match scheme(config, true) {
+        "https" => ("https", "wss"),
+        http => (http, "ws"),
+    }
 }
 
 /// An address that a program on this machine can connect to: loopback if the server listens on all addresses.

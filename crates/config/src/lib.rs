@@ -15,7 +15,6 @@ mod apply;
 mod autocert;
 mod catalog;
 mod consumers;
-mod development;
 pub mod document;
 mod durable;
 mod duration;
@@ -60,7 +59,7 @@ pub use proxy::{
     GrpcProxyOptions, HttpProxyOptions, Proxies, ProxyOptions, StatusMeaning, StatusTransform,
 };
 pub use reload::{LoadedConfig, Reload};
-pub use renamed::renamed;
+pub use renamed::{is_configuration, renamed};
 pub use transforms::{ConnectCodeResponse, StatusAndBody, Transforms};
 
 /// Configuration of a server. `Config::default()` equals an empty file; programs assign to its fields.
@@ -445,8 +444,7 @@ pub struct EndpointOptions {
 ///
 /// `environment` holds all variables of the process; those that begin with `FANWIRE_` or `CENTRIFUGO_`
 /// are looked at, and of two that mean the same key Fanwire's wins. `flags` are dotted keys with values
-/// written as in the environment. Where nothing decides about access, the result is development mode
-/// (`Config::development`).
+/// written as in the environment. Where nothing is configured, the result is development mode (`Config::development`).
 ///
 /// # Errors
 /// The file cannot be read or parsed, or at least one finding is an error; then all findings are in it.
@@ -464,18 +462,19 @@ fn assemble(
     environment: impl Iterator<Item = (String, String)>,
     flags: &[(String, String)],
 ) -> Result<(Config, Vec<Finding>), ConfigError> {
-    let (settings, findings) = collect(file, environment, flags);
+    let (settings, findings) = collect(file, environment, flags, false);
     finish(&settings, findings)
 }
 
-/// The settings of all sources.
+/// The settings of all sources. `is_closed`: without any configuration there is no development mode.
 fn collect(
     file: Option<file::FileTree<'_>>,
     environment: impl Iterator<Item = (String, String)>,
     flags: &[(String, String)],
+    is_closed: bool,
 ) -> (settings::Settings, Vec<Finding>) {
     let mut findings = Vec::new();
-    let mut settings = settings::Settings::default();
+    let mut settings = settings::Settings { is_closed, ..settings::Settings::default() };
     let is_configured = file.is_some();
     if let Some((path, tree)) = file {
         settings.add_file(path, tree, &mut findings);

@@ -48,7 +48,19 @@ impl LoadedConfig {
         environment: impl Iterator<Item = (String, String)>,
         flags: &[(String, String)],
     ) -> Result<(Self, Vec<Finding>), ConfigError> {
-        Self::of(collect(file::tree(file)?, environment, flags))
+        Self::of(collect(file::tree(file)?, environment, flags, false))
+    }
+
+    /// The same, but without any configuration the defaults apply, as with Centrifugo, and not development mode.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn load_closed(
+        file: Option<&Path>,
+        environment: impl Iterator<Item = (String, String)>,
+        flags: &[(String, String)],
+    ) -> Result<(Self, Vec<Finding>), ConfigError> {
+        Self::of(collect(file::tree(file)?, environment, flags, true))
     }
 
     fn of(
@@ -79,7 +91,7 @@ impl LoadedConfig {
         {
             return Err(file::FileError::Emptied { path: (*path).to_owned() }.into());
         }
-        self.reload_from(collect(tree, environment, flags))
+        self.reload_from(collect(tree, environment, flags, self.settings.is_closed))
     }
 
     fn reload_from(
@@ -123,6 +135,8 @@ impl LoadedConfig {
             lists,
             variables: self.settings.variables.clone(),
             development: self.settings.development,
+            has_centrifugo_variable: self.settings.has_centrifugo_variable,
+            is_closed: self.settings.is_closed,
         }
     }
 

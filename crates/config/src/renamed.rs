@@ -8,6 +8,7 @@ use std::path::Path;
 use serde_json::{Map, Value as Json};
 
 use super::catalog;
+use super::file::{self, FileError};
 use super::finding::{Finding, Problem, Severity, Source};
 use super::keys::WITHOUT_NAMESPACE;
 use super::nearest::flat;
@@ -38,8 +39,7 @@ pub(crate) fn switch(name: &str) -> Option<&'static str> {
 /// read, stops the start: its keys of tokens, channels and limits would have no effect.
 pub(crate) fn about(path: &Path, tree: &Map<String, Json>) -> Option<Finding> {
     let count = tree.iter().filter(|(name, json)| is_old(name, json)).count();
-    let has_sections =
-        tree.iter().any(|(name, json)| catalog::is_section(name) && json.is_object());
+    let has_sections = has_sections(tree);
     let is_broken = tree.iter().any(|(name, json)| is_old_switch(name, json));
     let severity = match has_sections && !is_broken {
         true => Severity::Warning,
@@ -49,6 +49,20 @@ pub(crate) fn about(path: &Path, tree: &Map<String, Json>) -> Option<Finding> {
         let problem = Problem::Outdated { count };
         Finding { severity, source: Source::File(path.to_owned()), key: String::new(), problem }
     })
+}
+
+/// Whether a file is a configuration, of today or from before v6: other programs have a `config.json`, too.
+///
+/// # Errors
+/// The file cannot be read or parsed.
+pub fn is_configuration(path: &Path) -> Result<bool, FileError> {
+    let tree = file::read(path)?;
+    Ok(has_sections(&tree) || about(path, &tree).is_some())
+}
+
+fn has_sections(tree: &Map<String, Json>) -> bool {
+    let is_section = |name: &str| catalog::is_section(&name.to_ascii_lowercase());
+    tree.iter().any(|(name, json)| is_section(name) && json.is_object())
 }
 
 fn is_old(name: &str, json: &Json) -> bool {

@@ -3,6 +3,8 @@
 //! Uses `fanwire_policy::options::Options::mistakes`. Never: changes a value.
 //! A relation is added here; the limits of a single key live in its row.
 
+use std::net::IpAddr;
+
 use fanwire_auth::OptionsError;
 
 use super::Config;
@@ -57,10 +59,13 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         switches::are_on(config),
         secrets::are_long(config),
         profiles_for_clients(config).into_iter().collect(),
+        metrics_for_clients(config).into_iter().collect(),
+        origins::are_few(config).into_iter().collect(),
         tls::listeners(config),
         autocert::is_complete(config),
         redis::addresses(config),
         redis::wait(config).into_iter().collect(),
+        redis::prefix(config).into_iter().collect(),
         events::are_right(config),
         durable::are_right(config),
         unidirectional::statuses(config),
@@ -141,8 +146,9 @@ fn open_to_others(config: &Config) -> RuleResult {
         _ => return None,
     };
     (!config.development).then(|| {
+        let place = reached(config, false);
         let reason = format!(
-            "{key} is true, so anybody who reaches this server may do anything; for development only"
+            "{key} is true, so anybody who reaches {place} may do anything; for development only"
         );
         (Severity::Warning, key, reason)
     })
@@ -150,10 +156,33 @@ fn open_to_others(config: &Config) -> RuleResult {
 
 fn open_api(config: &Config) -> RuleResult {
     (config.http_api.api.insecure && !config.http_api.disabled).then(|| {
-        let reason = "http_api.insecure is true, so anybody who reaches this server may publish; \
-                      only where something else guards it";
-        (Severity::Warning, "http_api.insecure", reason.to_owned())
+        let place = reached(config, !config.http_api.external);
+        let reason = format!(
+            "http_api.insecure is true, so anybody who reaches {place} may publish; only where something else guards it"
+        );
+        (Severity::Warning, "http_api.insecure", reason)
     })
+}
+
+/// Where a listener of HTTP can be reached, in words that stand behind `reaches`. Loopback addresses are not named.
+fn reached(config: &Config, is_internal: bool) -> String {
+    let http = &config.http_server;
+    let internal_port = http.internal_port.parse().ok().filter(|_| is_internal);
+    let address = match http.internal_address.as_str() {
+        internal if is_internal && !internal.is_empty() => internal,
+        _ => &http.address,
+    };
+    let port: u16 = internal_port.unwrap_or(http.port);
+    match address {
+        "" => format!("port {port} of any address of this machine"),
+        address if is_loopback(address) => "this server".to_owned(),
+        address => format!("port {port} of {address}"),
+    }
+}
+
+/// Whether only programs of this machine reach an address.
+fn is_loopback(address: &str) -> bool {
+    address == "localhost" || address.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 /// Proxies that speak HTTP/2 to the external port would otherwise reach the API through it.
@@ -168,6 +197,15 @@ fn profiles_for_clients(config: &Config) -> RuleResult {
     let is_open = config.debug.enabled && !config.http_server.is_split() && !config.development;
     let reason = "debug.enabled puts profiles, which need no key, on the port of clients; set http_server.internal_port, too";
     is_open.then(|| (Severity::Warning, "debug.enabled", reason.to_owned()))
+}
+
+/// Metrics tell everybody who reaches the port how many users there are, and what they do.
+fn metrics_for_clients(config: &Config) -> RuleResult {
+    let http = &config.http_server;
+    let is_open = config.prometheus.enabled && !http.is_split() && !is_loopback(&http.address);
+    let reason = "prometheus.enabled puts metrics, which need no key, on the port of clients; set http_server.internal_port, \
+                  too, or let a proxy refuse that path";
+    is_open.then(|| (Severity::Note, "prometheus.enabled", reason.to_owned()))
 }
 
 /// Finds personal channels of others that clients may subscribe to. User-limited channels (`#42`) prevent that.

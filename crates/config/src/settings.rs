@@ -31,6 +31,16 @@ pub(crate) enum Raw {
     Text(String),
 }
 
+impl Raw {
+    /// As a variable has it: a text without quotes, everything else as JSON.
+    pub(crate) fn as_text(&self) -> String {
+        match self {
+            Raw::Text(text) | Raw::Json(Json::String(text)) => text.clone(),
+            Raw::Json(json) => json.to_string(),
+        }
+    }
+}
+
 /// Text for messages: JSON, so that texts have quotes.
 impl fmt::Display for Raw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -52,6 +62,9 @@ pub(crate) struct Settings {
     pub(crate) lists: BTreeMap<&'static str, Vec<MemberSettings>>,
     /// `FANWIRE_VAR_NAME`, for texts with variables.
     pub(crate) variables: BTreeMap<String, String>,
+    pub(crate) has_centrifugo_variable: bool,
+    /// There is no development mode.
+    pub(crate) is_closed: bool,
     pub(crate) development: bool,
 }
 
@@ -65,7 +78,7 @@ pub(crate) struct MemberSettings {
 }
 
 impl MemberSettings {
-    fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         let name = self.path.split_once('[').map_or(&*self.path, |(_, name)| name);
         name.trim_end_matches(']')
     }
@@ -130,7 +143,9 @@ impl Settings {
             let names = |list: &'static List| {
                 (list, self.list(list.key.name).iter().map(MemberSettings::name).collect())
             };
-            match environment::target(&variable.rest, &LISTS.each_ref().map(names)) {
+            let target = environment::target(&variable.rest, &LISTS.each_ref().map(names));
+            self.has_centrifugo_variable |= environment::is_for_centrifugo(&variable, &target);
+            match target {
                 Target::Key(name) => self.add_text(&name, variable.value, source, findings),
                 Target::Member(list, index, key) => {
                     let setting = Setting { raw: Raw::Text(variable.value), source };
@@ -198,18 +213,18 @@ impl Settings {
         within.or_else(plain).unwrap_or(Source::Default)
     }
 
-    /// Without any word about access, the server is for the person at this machine alone. A variable that is nearly a
-    /// key may have been meant as such a word.
+    /// Where nothing is configured, the server is for the person at this machine alone. A variable that is nearly a
+    /// key may have been meant as one.
     pub(crate) fn assume_development(&mut self, findings: &[Finding]) {
         let is_mistyped =
             |finding: &Finding| matches!(finding.problem, Problem::Unknown { nearest: Some(_) });
-        if findings.iter().any(is_mistyped) {
-            return;
-        }
         let decides = |name: &String| DECIDING.iter().any(|section| name.starts_with(section));
-        if self.values.keys().any(decides)
-            || !self.list(NAMESPACES).is_empty()
-            || !self.on_loopback()
+        if self.is_closed
+            || self.has_centrifugo_variable
+            || findings.iter().any(is_mistyped)
+            || self.values.keys().any(decides)
+            || self.lists.values().any(|members| !members.is_empty())
+            || !ADDRESSES.iter().all(|key| self.is_on_loopback(key))
         {
             return;
         }
@@ -220,8 +235,8 @@ impl Settings {
         }
     }
 
-    fn on_loopback(&self) -> bool {
-        match self.values.get("http_server.address").map(|setting| &setting.raw) {
+    fn is_on_loopback(&self, key: &str) -> bool {
+        match self.values.get(key).map(|setting| &setting.raw) {
             None => true,
             Some(Raw::Text(address)) => LOOPBACK.contains(&address.as_str()),
             Some(Raw::Json(_)) => false,
@@ -376,8 +391,11 @@ fn wrong_type(source: &Source, key: String, json: &Json, expected: &str) -> Find
     Finding { severity: Severity::Error, source: source.clone(), key, problem }
 }
 
-/// Sections of keys with which an operator has decided about the rights of clients.
-const DECIDING: [&str; 3] = ["client.", "channel.", "engine."];
+/// Sections of keys with which somebody has decided who may do what. A server with one of them may be meant for others.
+const DECIDING: [&str; 8] =
+    ["admin.", "channel.", "client.", "engine.", "grpc_api.", "http_api.", "rpc.", "uni_grpc."];
+
+const ADDRESSES: [&str; 2] = ["http_server.address", "http_server.internal_address"];
 
 const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
 

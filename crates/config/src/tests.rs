@@ -185,8 +185,8 @@ websocket: {compression: 'on', compression_level: ''}
             "error: fanwire.yaml: client.ping_interval is \"25\", expected a duration such as \
              \"300ms\", \"25s\" or \"1m30s\", from 1s to 24h",
             "error: fanwire.yaml: client.channel_limit is \"0\", expected a whole number from 1 to 2147483647",
-            "warning: fanwire.yaml: client.insecure is true, so anybody who reaches this server may do anything; \
-             for development only",
+            "warning: fanwire.yaml: client.insecure is true, so anybody who reaches port 8000 of any address of this \
+             machine may do anything; for development only",
         ],
     );
 }

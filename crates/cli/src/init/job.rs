@@ -13,6 +13,8 @@ impl Job {
             Self::Scores => "scores",
             Self::Game => "game",
             Self::Dashboard => "dashboard",
+            Self::Answers => "answers",
+            Self::Notifications => "notifications",
         }
     }
 
@@ -23,6 +25,8 @@ impl Job {
             Self::Scores => SCORES,
             Self::Game => GAME,
             Self::Dashboard => DASHBOARD,
+            Self::Answers => ANSWERS,
+            Self::Notifications => NOTIFICATIONS,
         }
     }
 
@@ -33,6 +37,9 @@ impl Job {
             Self::Scores => "scores:final",
             Self::Game => "game:arena",
             Self::Dashboard => "dashboard:cpu",
+            Self::Answers => "answers:1",
+            // Behind the # stands the only user who may subscribe, that of the token.
+            Self::Notifications => "notifications:#alice",
         }
     }
 
@@ -43,6 +50,8 @@ impl Job {
             Self::Scores => r#"{"home":1,"away":0}"#,
             Self::Game => r#"{"tick":1,"players":[{"x":3,"y":4}]}"#,
             Self::Dashboard => r#"{"percent":42}"#,
+            Self::Answers => r#"{"text":"Once upon a time"}"#,
+            Self::Notifications => r#"{"title":"Your order is on its way"}"#,
         };
         format!(r#"{{"channel":"{}","data":{data}}}"#, self.channel())
     }
@@ -105,6 +114,22 @@ history_ttl: 24h
 force_recovery: true
 force_recovery_mode: cache
 auto_cache_recover: true
+";
+
+const ANSWERS: &str = "\
+allow_subscribe_for_client: true
+history_size: 100 # answers, each with its newest text: your backend appends pieces (docs/recipes/ai-answers.md)
+history_ttl: 24h
+force_recovery: true # a client that was away gets the newest text of each
+allow_history_for_subscriber: true
+";
+
+const NOTIFICATIONS: &str = "\
+allow_user_limited_channels: true # notifications:#42 is for user 42 alone
+history_size: 100 # for a user who was away, and for scrolling back
+history_ttl: 168h
+force_recovery: true
+allow_history_for_subscriber: true
 ";
 
 const CHAT_CLIENT: &str = "\

@@ -5,7 +5,7 @@
 
 use fanwire_config::{Config, load};
 
-use super::{generate_key, greeting, without_development};
+use super::{Addresses, generate_key, greeting};
 
 fn development() -> Config {
     load(None, std::iter::empty(), &[]).expect("no configuration is a configuration").0
@@ -13,7 +13,10 @@ fn development() -> Config {
 
 fn words(config: &Config, generated: bool) -> String {
     let address = "0.0.0.0:8000".parse().expect("an address");
-    greeting(config, (address, address, [None, None]), generated)
+    let internal = "0.0.0.0:9000".parse().expect("an address");
+    let (grpc_api, uni_grpc) = (None, None);
+    let addresses = Addresses { public: address, internal, api: address, grpc_api, uni_grpc };
+    greeting(config, &addresses, generated)
 }
 
 #[test]
@@ -58,18 +61,17 @@ fn an_api_without_keys_or_none_at_all_gets_no_key() {
 }
 
 #[test]
-fn a_configuration_logs_the_defaults_that_it_switches_off_and_development_mode_does_not() {
-    assert_eq!(without_development(&development()), None);
-    let mut config = Config::default();
-    config.demo.enabled = true;
-    config.health.enabled = true;
-    assert_eq!(
-        without_development(&config).as_deref(),
-        Some(
-            "development mode is off, so its values of http_server.address, client.insecure, \
-             client.allowed_origins, prometheus.enabled do not apply; `fanwire config-doc` lists them"
-        )
-    );
+fn the_admin_page_is_named_where_it_is_and_takes_the_place_of_the_demo() {
+    let mut config = development();
+    config.admin.enabled = true;
+    let text = words(&config, false);
+    assert!(text.contains("  admin page http://127.0.0.1:9000/\n"), "{text}");
+    assert!(!text.contains("demo page"), "{text}");
+    config.admin.handler_prefix = "/ops".to_owned();
+    config.admin.external = true;
+    let text = words(&config, false);
+    assert!(text.contains("  admin page http://127.0.0.1:8000/ops/\n"), "{text}");
+    assert!(text.contains("  demo page  http://127.0.0.1:8000/\n"), "{text}");
 }
 
 #[test]

@@ -37,7 +37,8 @@ fn check_config_fails_on_errors_and_names_file_and_key() {
     let path = file("errors.json", r#"{"client": {"ping_interval": 25, "insecure": true}}"#);
     let (code, out, error) = run(&["check-config", &path]);
     assert_eq!(code, 1);
-    assert!(out.starts_with(&format!("error: {path}: client.ping_interval is 25, ")), "{out}");
+    let last = out.lines().last().expect("a line");
+    assert!(last.starts_with(&format!("error: {path}: client.ping_interval is 25, ")), "{out}");
     assert_eq!(error, format!("fanwire: {path}: 1 error stops the start\n"));
 }
 
@@ -130,9 +131,9 @@ fn check_config_refuses_placeholders_and_warns_of_short_secrets() {
     let lines: Vec<&str> = out.lines().collect();
     assert_eq!(lines.len(), 2, "{out}");
     let expected = format!("error: {path}: http_api.key is \"${{API_KEY}}\" as it stands there");
-    assert!(lines[0].starts_with(&expected), "{out}");
-    let expected = format!("warning: {path}: client.token.hmac_secret_key has 1 byte, ");
     assert!(lines[1].starts_with(&expected), "{out}");
+    let expected = format!("warning: {path}: client.token.hmac_secret_key has 1 byte, ");
+    assert!(lines[0].starts_with(&expected), "{out}");
 }
 
 #[test]
@@ -212,11 +213,11 @@ fn a_file_from_before_centrifugo_v6_is_recognised_and_stops_the_start() {
     assert_eq!(
         lines,
         [
+            "namespaces is not a known key, did you mean channel.namespaces?",
+            "token_hmac_secret_key is not a known key, did you mean client.token.hmac_secret_key?",
             "3 keys are of Centrifugo before v6, which had no sections, and are not obeyed; \
              https://centrifugal.dev/docs/getting-started/migration_v6 converts files and variables",
             "admin is true, expected a section of keys, such as admin.enabled",
-            "namespaces is not a known key, did you mean channel.namespaces?",
-            "token_hmac_secret_key is not a known key, did you mean client.token.hmac_secret_key?",
         ]
     );
 }
@@ -238,14 +239,12 @@ fn check_config_finds_invalid_certificates() {
     assert_eq!((code, error), (1, format!("fanwire: {path}: 1 error stops the start\n")));
     let expected =
         format!("error: {path}: engine.redis.tls.server_ca_pem: \"no/such.pem\" cannot be read");
-    assert!(out.starts_with(&expected), "{out}");
+    assert!(out.lines().last().is_some_and(|line| line.starts_with(&expected)), "{out}");
 }
 
 #[test]
 fn the_names_of_centrifugos_commands_are_aliases() {
-    for name in ["defaultconfig", "configdoc"] {
-        assert_eq!(run(&[name]).0, 0, "{name}");
-    }
+    assert_eq!(run(&["configdoc"]).0, 0);
     let path = file(
         "centrifugo.yaml",
         "client: {token: {hmac_secret_key: 0123456789abcdef-0123456789abcdef}}\n",

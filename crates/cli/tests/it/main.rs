@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod centrifugo;
 mod commands;
 mod defaults;
 mod deploy;

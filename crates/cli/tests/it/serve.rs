@@ -152,15 +152,6 @@ fn logged(child: &mut Child, text: &str) -> String {
     lines.find(|line| line.contains(text)).unwrap_or_else(|| panic!("{text} is not logged"))
 }
 
-#[test]
-fn a_start_with_a_configuration_names_the_defaults_of_development_that_are_off() {
-    let path = file("first.yaml", "client: {allow_anonymous_connect_without_token: true}\n");
-    let (mut child, _) = start_with(&["--config", &path], Stdio::piped());
-    let line = logged(&mut child, "development mode is off");
-    assert!(line.contains("client.insecure") && line.contains("demo.enabled"), "{line}");
-    assert_eq!(stop(child), Some(0));
-}
-
 /// 4 MB of publications in 100 channels, where 1 MiB is allowed.
 #[test]
 fn dropped_histories_are_logged_and_counted() {
@@ -185,21 +176,6 @@ fn dropped_histories_are_logged_and_counted() {
     let count = count.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
     assert!(count.is_some_and(|count| count > 50), "{count:?}");
     assert_eq!(stop(child), Some(0));
-}
-
-#[test]
-fn a_configuration_that_is_not_read_is_named() {
-    let folder = format!("{}/unread", env!("CARGO_TARGET_TMPDIR"));
-    std::fs::create_dir_all(&folder).expect("the folder for tests is writable");
-    std::fs::write(format!("{folder}/fanwire.yaml"), "").expect("the folder is writable");
-    let mut command = fanwire();
-    command.args(["--http_server.port=0", "--shards=1", "--shutdown.timeout=1s"]);
-    command.current_dir(&folder).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("the binary runs");
-    let line = logged(&mut child, "is not read without --config");
-    assert!(line.contains("use --config fanwire.yaml to read it"), "{line}");
-    // Logged before the signals are handled.
-    child.kill().and_then(|()| child.wait()).expect("it runs");
 }
 
 #[test]
@@ -289,7 +265,7 @@ fn a_log_file_that_is_a_folder_is_named_with_its_key() {
 }
 
 #[test]
-fn the_first_line_of_the_log_describes_the_server_and_the_last_one_its_end() {
+fn the_log_begins_with_the_file_then_describes_the_server_and_ends_with_its_end() {
     let path = file("start-and-end.log", "");
     let config = file("start-and-end.yaml", "websocket:\n  compression: false\n");
     let (child, lines) =
@@ -304,6 +280,7 @@ fn the_first_line_of_the_log_describes_the_server_and_the_last_one_its_end() {
         let found = parsed.iter().find(|line| line["message"] == message);
         found.unwrap_or_else(|| panic!("{message}: {log}"))
     };
+    assert_eq!(parsed[0]["message"], format!("the configuration is in {config}"), "{log}");
     let start = line("listening");
     for (name, value) in [
         ("level", json!("info")),

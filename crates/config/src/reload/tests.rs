@@ -10,7 +10,7 @@ use super::*;
 
 fn collected(tree: serde_json::Value) -> (Settings, Vec<Finding>) {
     let serde_json::Value::Object(tree) = tree else { panic!("a file is an object") };
-    collect(Some((Path::new("fanwire.json"), tree)), std::iter::empty(), &[])
+    collect(Some((Path::new("fanwire.json"), tree)), std::iter::empty(), &[], false)
 }
 
 fn loaded(tree: serde_json::Value) -> LoadedConfig {

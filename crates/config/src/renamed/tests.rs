@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 
-use super::{PROXIES, RENAMED, about, renamed, renamed_in_namespace};
+use super::{PROXIES, RENAMED, about, is_configuration, renamed, renamed_in_namespace};
 use crate::{Severity, catalog, keys};
 
 #[test]
@@ -60,6 +60,24 @@ fn a_file_of_nothing_but_old_keys_stops_the_start() {
     stops(json!({"v3_use_offset": true, "anonymous": true, "pid_file": "x"}));
     stops(json!({"client": {"insecure": true}, "health": true, "port": 8000}));
     stops(json!({"engine": "redis", "redis_address": "r", "channel": {"namespaces": []}}));
+}
+
+#[test]
+fn a_file_of_another_program_is_no_configuration() {
+    let check = |text: &str, expect: bool| {
+        let name = format!("fanwire-recognised-{}.json", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, text).expect("the folder is writable");
+        assert_eq!(is_configuration(&path), Ok(expect), "{text}");
+        std::fs::remove_file(&path).expect("it was written");
+    };
+    check(r#"{"client": {}}"#, true);
+    check(r#"{"Client": {"x": 1}, "y": 1}"#, true);
+    check(r#"{"token_hmac_secret_key": "s", "admin": true}"#, true);
+    check("{}", false);
+    check("", false);
+    check(r#"{"name": "app", "client": "chat", "pid_file": "x"}"#, false);
+    assert!(is_configuration(Path::new("/nowhere.json")).is_err());
 }
 
 #[test]

@@ -3,19 +3,30 @@
 //! Uses values only. Never: shows a secret.
 //! What the page permits lives in `fanwire::http::admin`.
 
-use super::{Config, Remark, Severity};
+use super::{Config, Remark, Severity, reached};
 
 pub(super) fn is_guarded(config: &Config) -> Vec<Remark> {
     let admin = &config.admin;
     if !admin.enabled {
         return Vec::new();
     }
-    if admin.insecure {
-        let reason = "admin.insecure is true, so anybody who reaches the admin page may publish, disconnect and block; \
-                      only where something else guards it";
-        return vec![(Severity::Warning, "admin.insecure", reason.to_owned())];
-    }
     let mut remarks = Vec::new();
+    if config.demo.enabled && !config.serves_demo() {
+        let key = "demo.handler_prefix";
+        let reason = format!(
+            "{key} is the path of the admin page, so the demo page is not served; set another one, or demo.enabled to false"
+        );
+        remarks.push((Severity::Warning, key, reason));
+    }
+    if admin.insecure {
+        let place = reached(config, !admin.external);
+        let reason = format!(
+            "admin.insecure is true, so anybody who reaches {place} may publish, disconnect and block on the admin page; \
+             only where something else guards it"
+        );
+        remarks.push((Severity::Warning, "admin.insecure", reason));
+        return remarks;
+    }
     if admin.password.is_empty() && admin.read_only_password.is_empty() {
         let reason = "admin.enabled is true without admin.password, so no login works; set it, or admin.read_only_password";
         remarks.push((Severity::Warning, "admin.password", reason.to_owned()));

@@ -3,16 +3,13 @@
 //! Uses the address as it is written. Never: resolves a name.
 //! What guards a port is changed here; sections `tls` that lack something are found in `tls`.
 
-use std::net::IpAddr;
-
-use super::{Config, RuleResult, Severity};
+use super::{Config, RuleResult, Severity, is_loopback};
 use crate::GrpcListenerOptions;
 
 /// Without a key everybody may call, as with Centrifugo; on loopback those are programs of this machine.
 pub(super) fn open_api(config: &Config) -> RuleResult {
     let GrpcListenerOptions { enabled, address, tls, .. } = &config.grpc_api.listener;
-    let is_local = address == "localhost"
-        || address.parse().is_ok_and(|address: IpAddr| address.is_loopback());
+    let is_local = is_loopback(address);
     let asks_for_certificates = tls.enabled && !tls.client_ca_pem.is_empty();
     (*enabled && config.grpc_api.key.is_empty() && !is_local && !asks_for_certificates).then(|| {
         let reason = "grpc_api.key is empty, so anybody who reaches grpc_api.port may publish; \

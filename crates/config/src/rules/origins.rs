@@ -5,7 +5,7 @@
 
 use globset::Glob;
 
-use super::{Config, Remark, Severity};
+use super::{Config, Remark, RuleResult, Severity};
 
 pub(super) fn are_origins(config: &Config) -> Vec<Remark> {
     let patterns = config.client.allowed_origins.iter();
@@ -17,6 +17,17 @@ pub(super) fn are_origins(config: &Config) -> Vec<Remark> {
         (Severity::Warning, "client.allowed_origins", reason)
     };
     patterns.filter(|pattern| !is_possible(pattern)).map(remark).collect()
+}
+
+/// A pattern that lets every page connect, also one that a user of this server opens by mistake.
+pub(super) fn are_few(config: &Config) -> RuleResult {
+    let patterns = &config.client.allowed_origins;
+    let everybody = patterns.iter().find(|pattern| EVERYBODY.contains(&pattern.as_str()))?;
+    let reason = format!(
+        "client.allowed_origins has {everybody:?}, so the page of anybody may connect from the browsers of your users; list \
+         the origins of your pages, unless every client sends a token that only these pages have"
+    );
+    Some((Severity::Note, "client.allowed_origins", reason))
 }
 
 /// Whether some origin may match: `scheme://host:port`, or `null`.
@@ -34,3 +45,5 @@ fn is_possible(pattern: &str) -> bool {
     let has_list = text.contains(',') && !text.contains('{');
     !has_list && !text.contains(['/', ';', '"', '\'', ' '])
 }
+
+const EVERYBODY: [&str; 4] = ["*", "*://*", "http*://*", "https://*"];

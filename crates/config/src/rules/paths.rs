@@ -70,7 +70,8 @@ fn claims(config: &Config) -> Vec<(&'static str, String)> {
         ("debug.handler_prefix", &config.debug, &["", "profile", "heap"]),
         ("demo.handler_prefix", &config.demo, &["", "stats.json"]),
     ] {
-        if endpoint.enabled {
+        let is_served = key != "demo.handler_prefix" || config.serves_demo();
+        if endpoint.enabled && is_served {
             claims.extend(names.iter().map(|name| (key, below(&endpoint.handler_prefix, name))));
         }
     }

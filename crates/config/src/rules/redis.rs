@@ -71,6 +71,19 @@ const ADDRESS: &str = "engine.redis.address";
 const CLUSTER: &str = "engine.redis.cluster_address";
 const SENTINEL: &str = "engine.redis.sentinel_address";
 
+/// Files of Centrifugo have its prefix, under which it stores other data.
+pub(super) fn prefix(config: &Config) -> RuleResult {
+    let key = "engine.redis.prefix";
+    let is_used = config.engine.kind == EngineKind::Redis;
+    (is_used && config.engine.redis.prefix == "centrifugo").then(|| {
+        let reason = format!(
+            "{key} is \"centrifugo\", as Centrifugo has it, which stores other data under the same names; leave the key out, or \
+             choose another one"
+        );
+        (Severity::Warning, key, reason)
+    })
+}
+
 /// Two waits may be owed one after the other before a reply, which must come in time.
 pub(super) fn wait(config: &Config) -> RuleResult {
     let key = "engine.redis.wait.timeout";

@@ -5,6 +5,8 @@
 
 use crate::{ConfigError, load};
 
+mod exposure;
+
 /// All findings for these flags, as lines.
 pub(super) fn found(flags: &[(&str, &str)]) -> Vec<String> {
     let flags: Vec<(String, String)> =

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 
-use super::super::{Config, ConfigError, Finding, assemble};
+use super::super::{Config, ConfigError, Finding, LoadedConfig, assemble};
 use super::lines;
 
 type Pairs<'a> = &'a [(&'a str, &'a str)];
@@ -156,15 +156,26 @@ fn findings_name_the_variable_and_the_flag() {
              expected a duration such as \"300ms\", \"25s\" or \"1m30s\", from 1s to 24h",
             "warning: environment FANWIRE_CLIENT_INSECUR is not a known key, did you mean \
              FANWIRE_CLIENT_INSECURE?",
-            "warning: fanwire.json: client.insecure is true, so anybody who reaches this server \
-             may do anything; for development only",
+            "warning: fanwire.json: client.insecure is true, so anybody who reaches port 8000 of \
+             any address of this machine may do anything; for development only",
         ]
     );
 }
 
 #[test]
-fn without_any_word_about_access_the_server_is_in_development_mode() {
-    let config = config(None, &[("FANWIRE_LOG_LEVEL", "debug")], &[("http_server.port", "0")]);
+fn what_says_nothing_about_others_leaves_development_mode_on() {
+    let variables = [
+        ("FANWIRE_LOG_LEVEL", "debug"),
+        ("FANWIRE_SHARDS", "2"),
+        ("FANWIRE_PID_FILE", "/tmp/pid"),
+        ("FANWIRE_HEALTH_ENABLED", "true"),
+        ("FANWIRE_HTTP_SERVER_INTERNAL_PORT", "9000"),
+        // Kubernetes writes them for a service of this name.
+        ("CENTRIFUGO_SERVICE_HOST", "10.0.0.1"),
+        ("CENTRIFUGO_PORT", "tcp://10.0.0.1:8000"),
+        ("CENTRIFUGO_HTTP_API_KEY", ""),
+    ];
+    let config = config(None, &variables, &[("http_server.port", "0")]);
     assert!(config.development && config.node.client.insecure && config.demo.enabled);
     assert_eq!(config.http_server.address, "127.0.0.1");
     assert_eq!(config.client.allowed_origins.len(), 3);
@@ -173,6 +184,19 @@ fn without_any_word_about_access_the_server_is_in_development_mode() {
 #[test]
 fn any_word_about_access_ends_development_mode() {
     for (name, value) in [
+        ("http_api.key", "k"),
+        ("http_api.insecure", "true"),
+        ("http_api.keys", r#"[{"name": "shop", "key": "k"}]"#),
+        ("admin.enabled", "true"),
+        ("admin.password", "p"),
+        ("client.channel_limit", "10"),
+        ("engine.redis.address", "redis:6379"),
+        ("rpc.ping.enabled", "true"),
+        ("proxies", r#"[{"name": "pay", "endpoint": "http://pay"}]"#),
+        ("consumers", r#"[{"name": "outbox", "type": "kafka"}]"#),
+        ("grpc_api.enabled", "true"),
+        ("uni_grpc.enabled", "true"),
+        ("http_server.internal_address", "0.0.0.0"),
         ("client.token.hmac_secret_key", "secret"),
         ("channel.without_namespace.allow_subscribe_for_client", "true"),
         ("channel.namespaces", "chat"),
@@ -184,6 +208,29 @@ fn any_word_about_access_ends_development_mode() {
         assert!(!config.demo.enabled && config.http_server.address != "127.0.0.1", "{name}");
     }
     assert!(!config(Some(json!({})), &[], &[]).development);
+    for (name, value) in [
+        ("CENTRIFUGO_LOG_LEVEL", "debug"),
+        ("CENTRIFUGO_OF_SOMEBODY_ELSE", "1"),
+        ("CENTRIFUGO_VAR_X", "1"),
+    ] {
+        assert!(!config(None, &[(name, value)], &[]).development, "{name}");
+    }
+}
+
+#[test]
+fn a_start_without_development_mode_has_none_after_a_reload_either() {
+    let load = |is_closed: bool| match is_closed {
+        true => LoadedConfig::load_closed(None, std::iter::empty(), &[]),
+        false => LoadedConfig::load(None, std::iter::empty(), &[]),
+    };
+    for is_closed in [true, false] {
+        let (loaded, findings) = load(is_closed).expect("nothing is wrong");
+        assert_eq!(loaded.config.development, !is_closed);
+        assert_eq!(findings.iter().any(|found| found.key.starts_with("client.token")), is_closed);
+        let again = loaded.reload(None, std::iter::empty(), &[]).expect("nothing is wrong");
+        assert_eq!(again.changed, [""; 0]);
+        assert_eq!(again.written, loaded.config);
+    }
 }
 
 #[test]
@@ -203,17 +250,6 @@ fn a_mistyped_variable_is_no_reason_to_open_every_channel() {
                     FANWIRE_CLIENT_TOKEN_HMAC_SECRET_KEY?";
     assert!(found[0].ends_with(expected), "{found:?}");
     assert!(config(None, &[("FANWIRE_OF_SOMEBODY_ELSE", "1")], &[]).development);
-}
-
-#[test]
-fn a_configuration_lists_the_defaults_of_development_mode_that_it_does_not_have() {
-    let all: Vec<&str> = crate::settings::DEVELOPMENT.iter().map(|(key, _)| *key).collect();
-    assert_eq!(config(Some(json!({})), &[], &[]).without_development_defaults(), all);
-    assert_eq!(config(None, &[], &[]).without_development_defaults(), [""; 0]);
-    for (key, value) in crate::settings::DEVELOPMENT {
-        let others = config(Some(json!({})), &[], &[(key, value)]).without_development_defaults();
-        assert!(others.len() == all.len() - 1 && !others.contains(&key), "{key}: {others:?}");
-    }
 }
 
 #[test]

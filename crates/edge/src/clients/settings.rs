@@ -56,7 +56,7 @@ pub fn admission(
 ) -> Admission {
     Admission {
         limits: Arc::clone(limits),
-        allows_own_origin: config.demo.enabled,
+        allows_own_origin: config.serves_demo(),
         descriptor_limit: descriptors::for_clients(descriptors),
         refusals: Arc::clone(refusals),
     }

@@ -6,6 +6,7 @@
 mod login;
 
 use std::collections::HashMap;
+use std::future::ready;
 use std::net::SocketAddr;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use axum::{
     body::Bytes,
     extract::{ConnectInfo, DefaultBodyLimit, FromRequest, Multipart, Request, State},
     http::{HeaderMap, StatusCode, header},
-    response::{IntoResponse, Response},
+    response::{IntoResponse, Redirect, Response},
     routing::{get, post},
 };
 use fanwire_api::http::HttpApi;
@@ -53,6 +54,14 @@ pub(super) fn routes(options: &AdminOptions, http_api: HttpApi) -> Router {
             let answer = move || async move { page(kind, Bytes::from_static(content)) };
             router.route(&format!("{prefix}/{name}"), get(answer))
         }),
+    };
+    let files = match prefix.rsplit_once('/') {
+        None => files,
+        // Relative, because a proxy in front may have added more to the path.
+        Some((_, last)) => {
+            let page = format!("{last}/");
+            files.route(&prefix, get(move || ready(Redirect::temporary(&page))))
+        }
     };
     let admin = Admin {
         http_api,

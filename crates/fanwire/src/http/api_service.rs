@@ -78,7 +78,7 @@ impl ApiService {
         } else if let Some(cause) = self.http_api.unknown_path(path) {
             (StatusCode::NOT_FOUND, "Not Found", cause)
         } else {
-            return StatusCode::NOT_FOUND.into_response();
+            return no_page(method, path);
         };
         self.http_api.log_refused(status, path, &cause, peer);
         let mut response = (status, format!("{name}: {cause}\n")).into_response();
@@ -99,6 +99,14 @@ impl ApiService {
             return true;
         }
         timeout(REQUEST_TIMEOUT, wait_for_shards(&self.shards)).await.is_ok()
+    }
+}
+
+/// The answer where nothing is served: people look at the root first, and get a line there.
+pub(super) fn no_page(method: &Method, path: &str) -> Response<Body> {
+    match (method, path) {
+        (&Method::GET, "/") => ROOT.into_response(),
+        _ => StatusCode::NOT_FOUND.into_response(),
     }
 }
 
@@ -129,6 +137,8 @@ fn text_response(status: StatusCode, text: &'static str) -> Response<Bytes> {
 
 const BUSY: &str = "the server is overloaded, the request was not executed\n";
 const LATE: &str = "timed out reading the request\n";
+const ROOT: &str =
+    "Fanwire runs here. Clients connect by WebSocket, and there is no page at this address.\n";
 
 #[cfg(test)]
 mod tests;

@@ -3,13 +3,13 @@
 //! Uses axum; never contains behaviour of an endpoint beyond a few lines.
 //! Changed here: paths of pages and their handlers. The endpoints of clients live in `edge`, API methods in `api`.
 
-use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
+use std::{collections::BTreeMap, future::ready, net::SocketAddr, sync::Arc};
 
 use axum::{
     Json, Router,
     body::Bytes,
     extract::{ConnectInfo, Request, State},
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, Method, StatusCode, Uri, header},
     response::{Html, IntoResponse, Response},
     routing::{any, get},
 };
@@ -25,7 +25,11 @@ use fanwire_telemetry::{LogThrottle, TextFormat};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::{admin, api_service::ApiService, root_service::RootService};
+use super::{
+    admin,
+    api_service::{ApiService, no_page},
+    root_service::RootService,
+};
 use crate::{engine::Engine, readiness::Readiness};
 
 /// The parts of a server that handlers use.
@@ -61,7 +65,7 @@ pub(crate) fn services(config: &Config, parts: Parts, stopped: watch::Receiver<b
     let ClientRoutes { mut router, plain: endpoints, uni_grpc } =
         ClientRoutes::new(config, parts.clients);
     let requests = parts.metrics.requests();
-    if config.demo.enabled {
+    if config.serves_demo() {
         router = router.merge(demo(config, parts.metrics, &parts.demo_curl));
     }
     if let Some(durable) = durable {
@@ -146,7 +150,9 @@ fn api_service(parts: &Parts) -> ApiService {
 /// methods get 405.
 fn with_api(router: Router, api_service: Option<ApiService>) -> RootService {
     let Some(api_service) = api_service.map(Arc::new) else {
-        return RootService::pages(router);
+        return RootService::pages(
+            router.fallback(|method: Method, uri: Uri| ready(no_page(&method, uri.path()))),
+        );
     };
     let refuse = any(refuse_route).with_state(api_service.clone());
     let router = api_service.http_api.paths().fold(router, |router, path| {

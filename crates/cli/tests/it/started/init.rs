@@ -36,7 +36,7 @@ impl FirstServer {
 
         let serve = words(&out, "  fanwire ");
         let node = Process::serve(fanwire().args(&serve).arg("--http_server.port=0"));
-        assert!(out.contains("new Centrifuge('ws://127.0.0.1:8000/connection/websocket', {"));
+        assert!(out.contains("new Centrifuge('ws://localhost:8000/connection/websocket', {"));
         let within = |before: &str, after: &str| {
             let rest = out.split_once(before).unwrap_or_else(|| panic!("{before}: {out}")).1;
             rest.split_once(after).expect("an end").0.to_owned()
@@ -94,6 +94,8 @@ fn each_job_starts_and_its_client_receives_what_the_printed_request_publishes() 
         ("scores", "fanwire.toml"),
         ("game", "config.json"),
         ("dashboard", "my first.yaml"),
+        ("answers", "answers.yaml"),
+        ("notifications", "notifications.yaml"),
     ] {
         let server = FirstServer::start(job, file);
         let (mut client, _) = server.subscriber();
@@ -233,5 +235,18 @@ fn an_environment_that_stops_the_start_is_named() {
 fn a_job_that_is_none_is_a_usage_error_with_the_list() {
     let (code, _, error) = run(&["init", "--for", "blog"]);
     assert_eq!(code, 2);
-    assert!(error.contains("[possible values: chat, scores, game, dashboard]"), "{error}");
+    assert!(
+        error.contains("[possible values: chat, scores, game, dashboard, answers, notifications]"),
+        "{error}"
+    );
+}
+
+#[test]
+fn notifications_are_for_their_user_alone() {
+    let server = FirstServer::start("notifications", "alone.yaml");
+    let (mut alice, _) = server.subscriber();
+    let refused = alice.reply("subscribe", &json!({ "channel": "notifications:#bob" }));
+    assert_eq!(refused["error"]["code"], 103, "{refused}");
+    let refused = alice.reply("subscribe", &json!({ "channel": "notifications:all" }));
+    assert_eq!(refused["error"]["code"], 103, "{refused}");
 }
