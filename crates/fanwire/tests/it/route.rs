@@ -67,6 +67,7 @@ fn the_route_of_one_message() {
     };
 
     // 3–5: the message becomes a command, the command an effect, the effect a publication, ordered by the broker.
+    out.messages.clear();
     hub.receive(key(0), message.as_bytes(), now, &mut out);
     assert!(out.messages.is_empty(), "the publisher receives its publication before the reply");
 
