@@ -11,6 +11,7 @@ mod emulation;
 mod endpoint;
 pub(crate) mod origin;
 pub(crate) mod rate;
+pub(crate) mod readers;
 pub(crate) mod refusals;
 mod response_stream;
 pub(crate) mod routes;

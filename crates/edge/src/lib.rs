@@ -22,6 +22,7 @@ pub use clients::{
     admission::{Admission, AdmissionLimits, SharedLimits, is_own_origin},
     origin::AllowedOrigins,
     rate::ConnectionRate,
+    readers::HttpReaders,
     refusals::Refusals,
     routes::{ClientParts, ClientRoutes},
     settings,

@@ -5,7 +5,7 @@
 //! Changed here: when a request counts as read. `timeout_stream` and `listener` act on it.
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicBool, Ordering::Relaxed},
 };
 
@@ -16,7 +16,7 @@ use axum::{
 use hyper::upgrade::OnUpgrade;
 use parking_lot::Mutex;
 
-use super::socket::ReleasedSocket;
+use super::{slots::ConnectionSlot, socket::ReleasedSocket};
 
 /// The state of the request on one HTTP connection.
 #[derive(Default)]
@@ -25,12 +25,19 @@ pub(crate) struct Exchange {
     is_unread: AtomicBool,
     is_in_head: AtomicBool,
     is_late: AtomicBool,
+    is_long: AtomicBool,
+    /// That of the connection.
+    slot: OnceLock<Arc<ConnectionSlot>>,
     refused: Mutex<Option<OnUpgrade>>,
     handover: Mutex<Option<SocketHandover>>,
 }
 
 /// Takes the socket of a connection out of HTTP, in the middle of a request whose response it sends itself.
 pub(crate) type SocketHandover = Box<dyn FnOnce(ReleasedSocket) + Send>;
+
+/// Marks a response as one that lasts, until it is dropped: its connection has no slot, and ends when its peer has closed its
+/// sending side.
+pub(crate) struct LongExchange(Arc<Exchange>);
 
 /// Marks a request as in flight until it is dropped, at the end of its response. Then no time limit of the connection applies to
 /// reads; the body has its own.
@@ -40,6 +47,25 @@ pub(crate) struct InFlightRequest {
 }
 
 impl Exchange {
+    /// That of a connection with this slot.
+    pub(crate) fn with_slot(slot: Arc<ConnectionSlot>) -> Arc<Self> {
+        Arc::new(Self { slot: slot.into(), ..Self::default() })
+    }
+
+    /// The response to the request in flight lasts.
+    pub(crate) fn begin_long(self: &Arc<Self>) -> LongExchange {
+        self.is_long.store(true, Relaxed);
+        if let Some(slot) = self.slot.get() {
+            slot.give_back();
+        }
+        LongExchange(Arc::clone(self))
+    }
+
+    /// Whether the end of the peer ends the connection.
+    pub(crate) fn is_long(&self) -> bool {
+        self.is_long.load(Relaxed)
+    }
+
     /// Must be called when bytes arrive and no request is in flight. They begin a head, unless the previous request was
     /// not read completely.
     pub(crate) fn begin_head(&self) {
@@ -115,6 +141,15 @@ impl InFlightRequest {
     pub(crate) fn respond(&mut self, status: StatusCode) {
         if let Some(upgrade) = self.upgrade.take_if(|_| status != StatusCode::SWITCHING_PROTOCOLS) {
             *self.exchange.refused.lock() = Some(upgrade);
+        }
+    }
+}
+
+impl Drop for LongExchange {
+    fn drop(&mut self) {
+        self.0.is_long.store(false, Relaxed);
+        if let Some(slot) = self.0.slot.get() {
+            slot.take_again();
         }
     }
 }

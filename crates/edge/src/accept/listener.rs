@@ -32,7 +32,7 @@ use tokio::{
     io::{AsyncWriteExt, Interest},
     net::{TcpListener, TcpStream},
     runtime::Handle,
-    sync::{OwnedSemaphorePermit, watch},
+    sync::watch,
 };
 
 use super::{
@@ -42,7 +42,7 @@ use super::{
     http2,
     limits::{HEADER_BYTES_MAX, TIMEOUTS},
     plain_request::PlainRequests,
-    slots::ConnectionSlots,
+    slots::{ConnectionSlot, ConnectionSlots},
     socket::Socket,
     timeout_stream::TimeoutStream,
     tls_accept::{self, TlsAcceptor},
@@ -129,19 +129,13 @@ struct Served<S> {
     service: S,
 }
 
-/// A place of a connection among the others, until this is dropped.
-struct ConnectionSlot {
-    slots: Arc<ConnectionSlots>,
-    _slot: OwnedSemaphorePermit,
-}
-
 impl<S: Service> Served<S> {
     /// Lets a shard read the requests of an accepted socket, as far as it can; hyper serves the others.
     fn begin(
         self: Arc<Self>,
         socket: StdStream,
         client: ClientAddress,
-        slot: ConnectionSlot,
+        slot: Arc<ConnectionSlot>,
         stop: watch::Receiver<bool>,
     ) {
         let (served, slots, runtime) = (self.clone(), slot.slots.clone(), Handle::current());
@@ -149,9 +143,9 @@ impl<S: Service> Served<S> {
             runtime.spawn(async move {
                 let (tls, slots) = (served.settings.tls.as_ref(), slot.slots.clone());
                 if let Some(socket) = begin(socket, tls, client.address, &slots, &stop).await {
-                    serve_connection(socket, client, served, stop, slots).await;
+                    serve_connection(socket, client, served, stop, &slot).await;
                 }
-                drop(slot);
+                slot.give_back();
             });
         };
         match &self.settings.plain_requests {
@@ -243,7 +237,7 @@ async fn accept<S: Service>(
         let slot = slots.take(close_on_shards).await;
         match queue.accept().await {
             Ok((socket, peer)) => {
-                let slot = ConnectionSlot { slots: slots.clone(), _slot: slot };
+                let slot = ConnectionSlot::new(slots, slot);
                 let (served, stop) = (served.clone(), stop.clone());
                 if !served.settings.trusted_proxies.speaks_proxy_protocol(peer) {
                     served.begin(socket, ClientAddress::of_peer(peer), slot, stop);
@@ -303,8 +297,9 @@ async fn serve_connection<S: Service>(
     client: ClientAddress,
     served: Arc<Served<S>>,
     stop: watch::Receiver<bool>,
-    slots: Arc<ConnectionSlots>,
+    slot: &Arc<ConnectionSlot>,
 ) {
+    let slots = &slot.slots;
     let is_http2 = match &socket {
         Socket::Plain(socket) if served.settings.http2_cleartext => {
             begins_http2(socket, slots.limit(TIMEOUTS.head)).await
@@ -316,7 +311,7 @@ async fn serve_connection<S: Service>(
         let stop = http2::stop_requested(stop);
         let connection = http2::ConnectionSettings {
             peer: client.address,
-            slots,
+            slots: Arc::clone(slots),
             has_small_messages: served.settings.has_small_messages,
         };
         let answer = move |request| {
@@ -325,18 +320,18 @@ async fn serve_connection<S: Service>(
         };
         return http2::serve(socket, connection, answer, stop).await;
     }
-    let exchange = Arc::<Exchange>::default();
-    let socket = TimeoutStream::new(socket, TIMEOUTS, Arc::clone(&slots), Arc::clone(&exchange));
+    let exchange = Exchange::with_slot(Arc::clone(slot));
+    let socket = TimeoutStream::new(socket, TIMEOUTS, Arc::clone(slots), Arc::clone(&exchange));
     let service = service_fn({
         let exchange = exchange.clone();
         move |mut request: Request<Incoming>| {
             let mut in_flight = exchange.begin_request(&mut request);
-            let (served, slots, exchange) = (served.clone(), slots.clone(), exchange.clone());
-            let request = request.map(|body| TrackedBody::new(body, exchange.clone(), &slots));
+            let (served, slot, exchange) = (served.clone(), slot.clone(), exchange.clone());
+            let request = request.map(|body| TrackedBody::new(body, exchange.clone(), &slot.slots));
             async move {
                 let mut answer = served.answer(request, client).await;
                 in_flight.respond(answer.status());
-                let must_close = exchange.is_late() || !slots.may_keep();
+                let must_close = exchange.is_late() || !slot.may_keep();
                 if must_close && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
                     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
@@ -346,8 +341,8 @@ async fn serve_connection<S: Service>(
     });
     let connection = http1::Builder::new()
         .max_buf_size(HEADER_BYTES_MAX)
-        // A peer that closed its sending side still gets its response. It also spares a read buffer per request, which
-        // hyper otherwise uses to detect that close.
+        // A peer that closed its sending side still gets its response, unless that is a long one. It also spares a read
+        // buffer per request, which hyper otherwise uses to detect that close.
         .half_close(true)
         .serve_connection(TokioIo::new(socket), service)
         .with_upgrades();

@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, futures::OwnedNotified};
 
 /// The slots of a listener.
@@ -25,6 +26,33 @@ pub(crate) struct ConnectionSlots {
     idle_on_shards: AtomicUsize,
     /// Wakes the connection that has been idle for the longest time: tokio notifies in the order of waiting.
     gives_way: Arc<Notify>,
+}
+
+/// The slot of a connection. While a response lasts that counts as a client, the slot is free for other connections.
+pub(crate) struct ConnectionSlot {
+    pub(crate) slots: Arc<ConnectionSlots>,
+    taken: Mutex<Option<OwnedSemaphorePermit>>,
+}
+
+impl ConnectionSlot {
+    pub(crate) fn new(slots: &Arc<ConnectionSlots>, taken: OwnedSemaphorePermit) -> Arc<Self> {
+        Arc::new(Self { slots: Arc::clone(slots), taken: Mutex::new(Some(taken)) })
+    }
+
+    pub(crate) fn give_back(&self) {
+        *self.taken.lock() = None;
+    }
+
+    /// Takes a slot again, if there is one. A connection without is to end with its response.
+    pub(crate) fn take_again(&self) {
+        let free = Arc::clone(&self.slots.free);
+        *self.taken.lock() = free.try_acquire_owned().ok();
+    }
+
+    /// Whether the connection may stay after its response.
+    pub(crate) fn may_keep(&self) -> bool {
+        self.slots.may_keep() && self.taken.lock().is_some()
+    }
 }
 
 /// A connection of hyper that is idle. Ready when it is to give way.

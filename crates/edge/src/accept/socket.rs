@@ -5,9 +5,10 @@
 
 use std::{
     io::{IoSlice, Result},
+    mem::MaybeUninit,
     net,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use tokio::{
@@ -15,7 +16,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::tls_stream::TlsStream;
+use super::tls_stream::{PeerEnd, TlsStream};
 use fanwire_shard::tls::TlsSession;
 
 /// A socket that speaks HTTP.
@@ -52,6 +53,21 @@ impl Socket {
 impl From<TcpStream> for Socket {
     fn from(socket: TcpStream) -> Self {
         Self::Plain(socket)
+    }
+}
+
+impl PeerEnd for Socket {
+    fn poll_peer_end(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
+        let mut space = [MaybeUninit::uninit(); 1];
+        match self {
+            Self::Plain(socket) => {
+                match ready!(socket.poll_peek(context, &mut ReadBuf::uninit(&mut space)))? {
+                    0 => Poll::Ready(Ok(())),
+                    _ => Poll::Pending,
+                }
+            }
+            Self::Tls(stream) => stream.poll_peer_end(context),
+        }
     }
 }
 

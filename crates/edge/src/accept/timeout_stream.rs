@@ -20,6 +20,7 @@ use tokio::{
 use super::{
     exchange::Exchange,
     slots::{ConnectionSlots, IdleConnection},
+    tls_stream::PeerEnd,
 };
 
 /// Time limits of a peer. While slots are scarce they are shorter ([`ConnectionSlots::limit`]), except for writes.
@@ -198,7 +199,7 @@ impl<S: AsyncRead + Unpin> TimeoutStream<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
+impl<S: PeerEnd + AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -221,9 +222,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
         self.socket.is_write_vectored()
     }
 
+    /// hyper calls this whenever a response in flight may go on, and then reads nothing: a long one looks for the end of its peer.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
         let flushed = Pin::new(&mut self.socket).poll_flush(context);
-        self.check_send(flushed, context)
+        let flushed = self.check_send(flushed, context);
+        if self.exchange.is_long() && self.socket.poll_peer_end(context)?.is_ready() {
+            return Poll::Ready(Err(Error::from(ErrorKind::UnexpectedEof)));
+        }
+        flushed
     }
 
     /// Closes our side. If a part of the last request was not read, discards received bytes for a while: closing a socket

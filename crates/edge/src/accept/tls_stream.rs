@@ -20,6 +20,15 @@ use tokio::{
 
 use fanwire_shard::tls::{PLAINTEXT_BYTES_MAX, PeerState, TlsSession};
 
+/// A socket that tells the end of its peer without a read.
+pub(crate) trait PeerEnd {
+    /// Ready when the peer has closed its sending side. While bytes wait to be read, no task is woken: they hide what follows.
+    ///
+    /// # Errors
+    /// The connection has failed.
+    fn poll_peer_end(&mut self, context: &mut Context<'_>) -> Poll<Result<()>>;
+}
+
 /// A socket with TLS.
 pub(crate) struct TlsStream {
     socket: TcpStream,
@@ -72,6 +81,16 @@ impl TlsStream {
         (self.socket, self.session, self.plaintext)
     }
 
+    /// Ready when there is plaintext, or none will come.
+    fn poll_plaintext(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
+        // Records may have no plaintext.
+        while self.taken == self.plaintext.len() && !self.is_ended {
+            (self.plaintext, self.taken) = (Vec::new(), 0);
+            ready!(self.poll_receive(context))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
     /// Reads from the socket once; all plaintext was taken.
     fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
         let mut space = [MaybeUninit::uninit(); READ_BYTES];
@@ -103,17 +122,20 @@ impl TlsStream {
     }
 }
 
+impl PeerEnd for TlsStream {
+    fn poll_peer_end(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
+        ready!(self.poll_plaintext(context))?;
+        if self.is_ended { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+}
+
 impl AsyncRead for TlsStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<Result<()>> {
-        // Records may have no plaintext.
-        while self.taken == self.plaintext.len() && !self.is_ended {
-            (self.plaintext, self.taken) = (Vec::new(), 0);
-            ready!(self.poll_receive(context))?;
-        }
+        ready!(self.poll_plaintext(context))?;
         let unread = &self.plaintext[self.taken..];
         let count = unread.len().min(buffer.remaining());
         buffer.put_slice(&unread[..count]);

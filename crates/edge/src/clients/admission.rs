@@ -83,7 +83,20 @@ impl Admission {
                 "too many new connections, try again later",
             ));
         }
-        let (max, cause) = self.limit(limits.connection_limit);
+        self.count(peer, now, permit)
+    }
+
+    /// Counts a connection, as the last step of [`admit`](Self::admit).
+    ///
+    /// # Errors
+    /// The status and the text of the refusal.
+    pub(crate) fn count<P>(
+        &self,
+        peer: Option<SocketAddr>,
+        now: Instant,
+        permit: impl FnOnce(usize) -> Option<P>,
+    ) -> Result<P, Refusal> {
+        let (max, cause) = self.limit(self.limits.read().connection_limit);
         permit(max).ok_or_else(|| {
             let is_limit = cause == Cause::Limit;
             self.refuse(cause, peer, now, if is_limit { FULL } else { OUT_OF_DESCRIPTORS });

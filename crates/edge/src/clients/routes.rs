@@ -18,6 +18,7 @@ use fanwire_shard::Transport;
 use super::{
     emulation::{self, EmulationEndpoint},
     endpoint::RealtimeEndpoint,
+    readers::HttpReaders,
     response_stream::{self, StreamEndpoint},
     uni_grpc::UniGrpcService,
     unidirectional::{self, UniWebSocketEndpoint},
@@ -34,13 +35,14 @@ pub struct ClientParts {
 }
 
 /// The routes of clients.
-#[derive(Default)]
 pub struct ClientRoutes {
     pub router: Router,
     /// The endpoints whose plain requests shards read, with their paths.
     pub plain: Vec<(String, Arc<dyn PlainEndpoint>)>,
     /// The service of the listener for unidirectional gRPC.
     pub uni_grpc: Option<UniGrpcService>,
+    /// Of requests to other endpoints.
+    pub readers: HttpReaders,
 }
 
 impl ClientRoutes {
@@ -56,7 +58,9 @@ impl ClientRoutes {
             realtime: Arc::clone(&realtime),
             message_bytes_max: config.uni_grpc.message_bytes_max(),
         });
-        let mut routes = Self { uni_grpc, ..Self::default() };
+        let readers = HttpReaders(Arc::clone(&realtime));
+        let (router, plain) = Default::default();
+        let mut routes = Self { router, plain, uni_grpc, readers };
         add_unidirectional(&mut routes, config, &realtime, uni_websocket);
         if !config.websocket.disabled {
             let websocket = any(websocket::serve).with_state(Arc::clone(&realtime));

@@ -61,18 +61,78 @@ async fn exchange(bytes: &[u8], then: impl FnOnce(&net::TcpStream)) -> (u64, Str
     then(&theirs);
     let pages = served(Router::new().route("/", get("hello").merge(post_body())));
     let (_stop, stopped) = watch::channel(false);
-    let start = Instant::now();
-    serve_connection(
-        ours,
-        ClientAddress::of_peer(peer),
-        Arc::new(pages),
-        stopped,
-        ConnectionSlots::new(1),
-    )
-    .await;
+    let (start, slot) = (Instant::now(), slot().await);
+    let client = ClientAddress::of_peer(peer);
+    serve_connection(ours, client, Arc::new(pages), stopped, &slot).await;
     let mut answers = String::new();
     theirs.read_to_string(&mut answers).expect("our end is closed");
     (start.elapsed().as_secs(), answers)
+}
+
+/// The only slot of a listener.
+async fn slot() -> Arc<ConnectionSlot> {
+    let slots = ConnectionSlots::new(1);
+    let taken = slots.take(|| {}).await;
+    ConnectionSlot::new(&slots, taken)
+}
+
+/// Serves a long response, whose `begun` is called at its begin, to a peer that then does `ends`.
+async fn serve_long(ends: impl FnOnce(net::TcpStream), slot: &Arc<ConnectionSlot>) {
+    let (ours, mut theirs, peer) = pair();
+    theirs.write_all(REQUEST).expect("room in the socket");
+    let begun = Arc::new(tokio::sync::Notify::new());
+    let begins = Arc::clone(&begun);
+    let never = async move |exchange: axum::Extension<Arc<Exchange>>| {
+        let _long = exchange.begin_long();
+        begins.notify_one();
+        std::future::pending::<&str>().await
+    };
+    let pages = Arc::new(served(Router::new().route("/", get(never))));
+    let (_stop, stopped) = watch::channel(false);
+    let client = ClientAddress::of_peer(peer);
+    let end = async {
+        begun.notified().await;
+        assert!(slot.slots.may_keep(), "the slot is free for others");
+        ends(theirs);
+    };
+    tokio::join!(serve_connection(ours, client, pages, stopped, slot), end);
+}
+
+#[tokio::test]
+async fn a_long_response_ends_with_its_peer() {
+    let slot = slot().await;
+    serve_long(drop, &slot).await;
+    serve_long(|peer| peer.shutdown(Shutdown::Write).expect("a socket"), &slot).await;
+    let reset = |peer: net::TcpStream| {
+        socket2::SockRef::from(&peer).set_linger(Some(Duration::ZERO)).expect("a socket");
+    };
+    serve_long(reset, &slot).await;
+}
+
+#[tokio::test]
+async fn after_a_long_response_the_connection_has_its_slot_again_or_ends() {
+    for is_free in [true, false] {
+        let (ours, mut theirs, peer) = pair();
+        theirs.write_all(REQUEST).expect("room in the socket");
+        theirs.shutdown(Shutdown::Write).expect("a socket");
+        let slot = slot().await;
+        let slots = Arc::clone(&slot.slots);
+        let answer = async move |exchange: axum::Extension<Arc<Exchange>>| {
+            let _long = exchange.begin_long();
+            if !is_free {
+                std::mem::forget(slots.take(|| {}).await);
+            }
+            "hello"
+        };
+        let pages = Arc::new(served(Router::new().route("/", get(answer))));
+        let (_stop, stopped) = watch::channel(false);
+        let client = ClientAddress::of_peer(peer);
+        serve_connection(ours, client, pages, stopped, &slot).await;
+        let mut answers = String::new();
+        theirs.read_to_string(&mut answers).expect("our end is closed");
+        assert!(answers.starts_with("HTTP/1.1 200"), "{answers}");
+        assert_eq!(answers.contains("connection: close"), !is_free, "{answers}");
+    }
 }
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -135,14 +195,9 @@ async fn an_idle_connection_is_closed_when_the_server_stops() {
     theirs.write_all(REQUEST).expect("room in the socket");
     let pages = served(Router::new().route("/", get("hello")));
     let (stop, stopped) = watch::channel(false);
-    let start = Instant::now();
-    let speaking = serve_connection(
-        ours,
-        ClientAddress::of_peer(peer),
-        Arc::new(pages),
-        stopped,
-        ConnectionSlots::new(1),
-    );
+    let (start, slot) = (Instant::now(), slot().await);
+    let client = ClientAddress::of_peer(peer);
+    let speaking = serve_connection(ours, client, Arc::new(pages), stopped, &slot);
     let stopping = async {
         sleep(IDLE_TIMEOUT / 2).await;
         stop.send(true).expect("a listener");

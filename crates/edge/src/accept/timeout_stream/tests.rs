@@ -21,6 +21,12 @@ const TIMEOUTS: Timeouts = Timeouts {
     },
 };
 
+impl PeerEnd for DuplexStream {
+    fn poll_peer_end(&mut self, _: &mut Context<'_>) -> Poll<Result<()>> {
+        Poll::Pending
+    }
+}
+
 fn pair() -> (TimeoutStream<DuplexStream>, DuplexStream, Arc<Exchange>) {
     let exchange = Arc::default();
     let (ours, theirs) = duplex(16);
