@@ -34,7 +34,7 @@ pub use reply::{
     encode_disconnect_push, encode_join_push, encode_leave_push, encode_refresh_push, encode_reply,
     encode_unsubscribe_push,
 };
-pub use scan::{is_json, is_json_object};
+pub use scan::{JSON_DEPTH_MAX, is_json, is_json_object, nests_too_deep};
 pub use span::{bare_push, publication_in_bare_push, publication_in_push};
 
 mod codes;

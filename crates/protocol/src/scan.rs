@@ -15,6 +15,30 @@ pub fn is_json_object(data: &[u8]) -> bool {
     start == Some(&b'{') && is_json(data)
 }
 
+/// Whether a JSON text is nested deeper than [`JSON_DEPTH_MAX`]: readers that recurse fail, and those of Python end their client.
+/// Of another text the result has no meaning.
+pub fn nests_too_deep(json: &[u8]) -> bool {
+    let is_opening = |byte: &&u8| matches!(byte, b'[' | b'{');
+    let (mut depth, mut is_in_string, mut is_escaped) = (0_isize, false, false);
+    let mut goes_too_deep = |byte: &u8| {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_in_string,
+            b'"' => is_in_string = !is_in_string,
+            b'[' | b'{' if !is_in_string => depth += 1,
+            b']' | b'}' if !is_in_string => depth -= 1,
+            _ => {}
+        }
+        depth > JSON_DEPTH_MAX as isize
+    };
+    // Most texts end at the count, which has no branch per byte.
+    json.iter().filter(is_opening).count() > JSON_DEPTH_MAX && json.iter().any(&mut goes_too_deep)
+}
+
+/// Levels of nesting that a payload may have. The readers of SDKs that recurse fail from some 990 levels on, the payload within
+/// its push.
+pub const JSON_DEPTH_MAX: usize = 512;
+
 /// Whether a byte ends a line where a client reads lines or events: CR, LF and CRLF do (WHATWG HTML §9.2.5).
 pub(crate) fn is_line_end(byte: u8) -> bool {
     matches!(byte, b'\n' | b'\r')

@@ -80,6 +80,7 @@ client.connect();
 const CHAT: &str = "\
 allow_subscribe_for_client: true
 allow_publish_for_subscriber: true
+publication_data_format: json # what is no JSON would end subscribers with JSON
 history_size: 100 # for scrolling back, and for clients that reconnect
 history_ttl: 24h
 force_recovery: true

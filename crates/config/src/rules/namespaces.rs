@@ -3,7 +3,7 @@
 //! Uses the permissions of namespaces. Never: a channel, a client.
 //! `policy::channel::permission` checks a command; a combination of options without effect is added here.
 
-use fanwire_policy::options::Namespace;
+use fanwire_policy::options::{DataFormat, Namespace};
 
 use super::{Config, Severity};
 use crate::EngineKind;
@@ -17,7 +17,8 @@ pub(super) fn contradict(config: &Config) -> Vec<(Severity, String, String)> {
     }
     let channel = &config.node.channel;
     let without = &channel.without_namespace;
-    let mut found = members(config, WITHOUT_NAMESPACE, without);
+    let mut found: Vec<_> = formats(config).into_iter().collect();
+    found.extend(members(config, WITHOUT_NAMESPACE, without));
     found.extend(history(config, WITHOUT_NAMESPACE, without));
     for namespace in &channel.namespaces {
         let at = format!("{NAMESPACES}[{}]", namespace.name);
@@ -69,6 +70,25 @@ fn publish(config: &Config, at: &str, namespace: &Namespace) -> RuleResult {
          one of the permissions to true, or http_api.disabled to false"
     );
     Some((Severity::Warning, key, reason))
+}
+
+/// Namespaces into which any client may publish what ends those of JSON; one note for all of them.
+fn formats(config: &Config) -> RuleResult {
+    let channel = &config.node.channel;
+    let may_publish =
+        |one: &&Namespace| one.allow_publish_for_client || one.allow_publish_for_subscriber;
+    let is_unset = |one: &&Namespace| one.publication_data_format == DataFormat::Unset;
+    let all = std::iter::once(&channel.without_namespace).chain(&channel.namespaces);
+    let open: Vec<_> = all.filter(may_publish).filter(is_unset).map(|one| &one.name).collect();
+    if open.is_empty() || channel.publication_data_format != DataFormat::Unset {
+        return None;
+    }
+    let key = "channel.publication_data_format".to_owned();
+    let reason = format!(
+        "{key} is empty, so clients with Protobuf may publish bytes that are no JSON into {open:?}, and these end subscribers with \
+         JSON for good (3506); set it to json if clients with JSON subscribe there"
+    );
+    Some((Severity::Note, key, reason))
 }
 
 /// Permissions for what the namespace does not keep, and more history than a client can recover.
@@ -170,3 +190,6 @@ fn has_token_keys(config: &Config) -> bool {
     });
     client.insecure_skip_token_signature_verify || keys.into_iter().any(|key| !key.is_empty())
 }
+
+#[cfg(test)]
+mod tests;

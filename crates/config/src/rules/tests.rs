@@ -323,7 +323,8 @@ fn a_short_secret_is_a_warning_that_does_not_show_it() {
 fn found_in_chat(keys: &str, flags: &[(&str, &str)]) -> Vec<String> {
     let namespaces = format!(r#"[{{"name": "chat", {keys}}}]"#);
     let token = ("client.token.hmac_secret_key", LONG);
-    found(&[&[("channel.namespaces", namespaces.as_str()), token], flags].concat())
+    let format = ("channel.publication_data_format", "json");
+    found(&[&[("channel.namespaces", namespaces.as_str()), token, format], flags].concat())
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! May use: fanwire-protocol. Pure functions; never looks into tokens or at the state of a connection.
 //! Order of the rules is changed here; `channel.rs` parses names, `fanwire_auth` checks tokens.
 
-use fanwire_protocol::{ErrorCode, is_json, is_json_object};
+use fanwire_protocol::{ErrorCode, is_json, is_json_object, nests_too_deep};
 
 use super::ChannelRules;
 use crate::options::{DataFormat, Namespace};
@@ -133,15 +133,16 @@ pub fn has_presence_access(who: Who<'_>, namespace: &Namespace, subscribed: bool
     for_role && who.passes(namespace.allow_presence_for_anonymous) || who.insecure
 }
 
-/// Checks the format of publication data. A namespace from [`ChannelRules::resolve`] has the global format filled in.
+/// Checks the format of publication data. A namespace from [`ChannelRules::resolve`] has the global format filled in. JSON
+/// may not be nested deeper than clients can read it, except where any bytes are wanted.
 ///
 /// # Errors
 /// 107.
 pub fn check_data(format: DataFormat, data: &[u8]) -> Result<(), ErrorCode> {
     let valid = match format {
-        DataFormat::Unset => !data.is_empty(),
-        DataFormat::Json => is_json(data),
-        DataFormat::JsonObject => is_json_object(data),
+        DataFormat::Unset => !(data.is_empty() || nests_too_deep(data) && is_json(data)),
+        DataFormat::Json => is_json(data) && !nests_too_deep(data),
+        DataFormat::JsonObject => is_json_object(data) && !nests_too_deep(data),
         DataFormat::Binary => true,
     };
     if valid { Ok(()) } else { Err(ErrorCode::BAD_REQUEST) }

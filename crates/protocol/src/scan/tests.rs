@@ -152,3 +152,23 @@ fn check(text: &[u8], expect: bool) {
     assert_eq!(is_json(text), expect, "{:?}", text.escape_ascii().to_string());
     payload(text);
 }
+
+#[test]
+fn only_what_is_nested_deeper_than_the_limit_is_too_deep() {
+    let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let objects = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
+    let check = |text: String, expect| {
+        assert!(is_json(text.as_bytes()), "{text}");
+        assert_eq!(nests_too_deep(text.as_bytes()), expect, "{text}");
+    };
+    check(nested(JSON_DEPTH_MAX), false);
+    check(nested(JSON_DEPTH_MAX + 1), true);
+    check(objects(JSON_DEPTH_MAX), false);
+    check(objects(JSON_DEPTH_MAX + 1), true);
+    check(format!("[{}]", vec!["[1]"; 1000].join(",")), false);
+    check(format!(r#"["{}"]"#, "[".repeat(600)), false);
+    check(format!(r#"["\"{}\\",{}]"#, "[".repeat(600), nested(JSON_DEPTH_MAX - 1)), false);
+    check(format!(r#"["\"\\",{}]"#, nested(JSON_DEPTH_MAX)), true);
+    assert!(!nests_too_deep("]".repeat(600).as_bytes()));
+    assert!(!nests_too_deep(format!("\"{}\\", "[".repeat(600)).as_bytes()), "it never ends");
+}

@@ -110,6 +110,23 @@ fn refused_publish_gets_103() {
 }
 
 #[test]
+fn json_that_ends_readers_is_refused_unless_any_bytes_are_wanted() {
+    let deep = "[".repeat(513) + &"]".repeat(513);
+    for (format, expect) in
+        [(DataFormat::Unset, false), (DataFormat::Json, false), (DataFormat::Binary, true)]
+    {
+        assert_eq!(check_data(format, deep.as_bytes()).is_ok(), expect, "{format:?}");
+        assert_eq!(
+            check_data(format, &deep.as_bytes()[1..]).is_ok(),
+            format != DataFormat::Json,
+            "no JSON"
+        );
+    }
+    let object = format!("{{\"a\":{deep}}}");
+    assert!(check_data(DataFormat::JsonObject, object.as_bytes()).is_err());
+}
+
+#[test]
 fn data_must_have_the_format_of_the_namespace() {
     use DataFormat::{Binary, Json, JsonObject, Unset};
     let rows: [(&[u8], &[DataFormat]); 8] = [
