@@ -23,6 +23,8 @@ pub struct DurableOptions {
     pub producers_max: usize,
     /// Reads that wait at the same time.
     pub live_reads_max: usize,
+    /// Those of one user.
+    pub live_reads_of_user_max: usize,
     /// How long a long-poll waits.
     pub long_poll_timeout: Duration,
     /// Lifetime of a response in SSE.

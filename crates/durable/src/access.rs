@@ -1,31 +1,32 @@
-//! Access: keys of the API for writes, keys or tokens for reads.
+//! Access: keys of the API for writes; keys, tokens and hooks for reads.
 //! In: the head of a request, its channel → out: permission, or a refusal.
-//! Uses the keys of `api`, the tokens of `node`. Never: bodies.
-//! Changed here: where a request has its token. Rights of keys are in `api`, permissions of tokens in `node`.
+//! Uses the keys of `api`, the readers of `node`. Never: bodies.
+//! Changed here: where a request has its token. Rights of keys are in `api`, permissions of readers in `node`.
 
 use std::time::Instant;
 
-use axum::body::Body;
 use fanwire_api::Method as ApiMethod;
+use fanwire_node::protocol::ErrorCode;
+use fanwire_node::{ReadPermit, ReadRefusal, ReadRequest};
 use http::header::AUTHORIZATION;
 use http::{HeaderValue, Method, Request, StatusCode};
 
 use crate::DurableStreams;
 use crate::request::parameter;
-use crate::response::HttpRefusal;
+use crate::response::{HttpRefusal, bad_request};
 
 impl DurableStreams {
-    /// Checks that a request may do what its method does.
+    /// Checks that a request may do what its method does. The permit of a reader, which may end; `None` for who has a key.
     ///
     /// # Errors
-    /// 401 and 403; 503 before tokens can be checked.
-    pub(crate) fn authorize(
+    /// 401 and 403; 503 before tokens can be checked, or when a hook does not answer.
+    pub(crate) async fn authorize(
         &self,
-        request: &Request<Body>,
+        request: &Request<()>,
         channel: &str,
-    ) -> Result<(), HttpRefusal> {
+    ) -> Result<Option<ReadPermit>, HttpRefusal> {
         if self.options.insecure {
-            return Ok(());
+            return Ok(None);
         }
         let method = match *request.method() {
             Method::GET | Method::HEAD => ApiMethod::History,
@@ -33,26 +34,46 @@ impl DurableStreams {
             _ => ApiMethod::Publish,
         };
         let is_read = method == ApiMethod::History;
-        if is_read && let Some(token) = token(request)? {
-            let allowed = self.node.may_read(&token, channel, Instant::now());
-            return allowed.map_err(HttpRefusal::of_channel);
+        let token = if is_read { token(request)? } else { None };
+        if let Some(token) = token {
+            let permitted = self.reader(request, channel, &token).await?;
+            return permitted.map(Some).map_err(HttpRefusal::of_reader);
         }
-        let permitted = self.http_api.permit(request, method, channel);
-        if is_read && permitted.is_err() && self.node.may_read("", channel, Instant::now()).is_ok()
-        {
-            return Ok(());
+        let Err((status, text)) = self.http_api.permit(request, method, channel) else {
+            return Ok(None);
+        };
+        if !is_read {
+            return Err(HttpRefusal::new(status.as_u16(), text));
         }
-        permitted.map_err(|(status, text)| match is_read && status == StatusCode::UNAUTHORIZED {
-            true => {
-                HttpRefusal::new(401, format!("{text}; or a token as Authorization: Bearer TOKEN"))
-            }
-            false => HttpRefusal::new(status.as_u16(), text),
-        })
+        match self.reader(request, channel, "").await? {
+            Ok(permit) => Ok(Some(permit)),
+            Err(ReadRefusal::Error(ErrorCode { temporary: false, .. })) => Err(match status {
+                StatusCode::UNAUTHORIZED => {
+                    let text = format!("{text}; or a token as Authorization: Bearer TOKEN");
+                    HttpRefusal::new(401, text)
+                }
+                _ => HttpRefusal::new(status.as_u16(), text),
+            }),
+            Err(refusal) => Err(HttpRefusal::of_reader(refusal)),
+        }
+    }
+
+    /// Whether a client may read: with this token, or "" for none.
+    async fn reader(
+        &self,
+        request: &Request<()>,
+        channel: &str,
+        token: &str,
+    ) -> Result<Result<ReadPermit, ReadRefusal>, HttpRefusal> {
+        let client =
+            (self.connections.client)(request.headers()).map_err(|text| bad_request(&text))?;
+        let request = ReadRequest { token, channel, client };
+        Ok(self.node.may_read(request, Instant::now()).await)
     }
 }
 
 /// The token of a request: `Authorization: Bearer TOKEN`, or `?token=TOKEN`, because an `EventSource` has no headers.
-fn token(request: &Request<Body>) -> Result<Option<String>, HttpRefusal> {
+fn token(request: &Request<()>) -> Result<Option<String>, HttpRefusal> {
     let header =
         request.headers().get(AUTHORIZATION).and_then(|value: &HeaderValue| value.to_str().ok());
     let bearer = header.and_then(|value| {

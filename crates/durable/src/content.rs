@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::{BufMut as _, Bytes, BytesMut};
+use fanwire_node::protocol::{is_json, nests_too_deep};
 use serde_json::value::RawValue;
 
 /// How the content of a stream is cut.
@@ -51,6 +52,12 @@ impl ContentKind {
         }
         let values: Vec<&RawValue> = serde_json::from_str(text).map_err(wrong)?;
         Ok(values.into_iter().map(|value| body.slice_ref(value.get().as_bytes())).collect())
+    }
+
+    /// Whether readers can take a payload, which a client of the channel may have chosen: one that is no JSON would make all of the
+    /// response none, and one that is nested too deep ends readers.
+    pub(crate) fn can_hold(self, payload: &[u8]) -> bool {
+        self != Self::Json || is_json(payload) && !nests_too_deep(payload)
     }
 
     /// Joins payloads to the body of a response. One payload of bytes is not copied.

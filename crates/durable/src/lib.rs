@@ -8,6 +8,7 @@ mod access;
 mod content;
 mod header;
 mod lifetime;
+mod live;
 mod offset;
 mod reads;
 mod request;
@@ -18,6 +19,7 @@ mod stream;
 mod table;
 mod writes;
 
+use std::any::Any;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,12 +32,13 @@ use axum::routing::any;
 use fanwire_api::Api;
 use fanwire_api::http::HttpApi;
 use fanwire_config::{Config, DurableOptions};
-use fanwire_node::Node;
-use http::{Method, Request};
+use fanwire_node::{ConnectionInfo, Node};
+use http::{Extensions, HeaderMap, Method, Request};
 use percent_encoding::percent_decode_str;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
+use live::LiveLimits;
 use response::HttpRefusal;
 use table::StreamTable;
 
@@ -50,14 +53,37 @@ pub struct DurableStreams {
     node: Arc<Node>,
     http_api: HttpApi,
     table: StreamTable,
-    live_reads: Arc<Semaphore>,
+    connections: HttpConnections,
+    live: LiveLimits,
+    /// Blocks or revocations have changed.
+    revoked: Notify,
     is_closing: watch::Sender<bool>,
 }
+
+/// What the server around the streams knows of requests and of their connections.
+pub struct HttpConnections {
+    /// The client of a request, as if it opened a connection; or a text for who sent it.
+    pub client: Box<FindClient>,
+    /// Begins a response that lasts, to a request with these extensions: until the result is dropped it counts as a client, and
+    /// not as a request, and the end of its peer ends it. `None` when there are too many clients.
+    pub begin_long_response: Box<BeginLongResponse>,
+}
+
+type FindClient = dyn Fn(&HeaderMap) -> Result<ConnectionInfo, String> + Send + Sync;
+type BeginLongResponse = dyn Fn(&Extensions) -> Option<LongResponse> + Send + Sync;
+
+/// Kept while a response lasts.
+pub type LongResponse = Box<dyn Any + Send + Sync>;
 
 impl DurableStreams {
     /// The streams of a node, with `api` for the keys of requests; `None` unless `durable_streams.enabled`. Must run inside a
     /// tokio runtime, which then removes expired streams.
-    pub fn start(config: &Config, node: &Arc<Node>, api: &Arc<Api>) -> Option<Arc<Self>> {
+    pub fn start(
+        config: &Config,
+        node: &Arc<Node>,
+        api: &Arc<Api>,
+        connections: HttpConnections,
+    ) -> Option<Arc<Self>> {
         let options = config.durable_streams.clone();
         if !options.enabled {
             return None;
@@ -70,7 +96,9 @@ impl DurableStreams {
             node: node.clone(),
             http_api: HttpApi::new(api.clone()),
             table: StreamTable::new(options.streams_max),
-            live_reads: Arc::new(Semaphore::new(options.live_reads_max)),
+            connections,
+            live: LiveLimits::new(options.live_reads_max, options.live_reads_of_user_max),
+            revoked: Notify::new(),
             is_closing: watch::Sender::new(false),
             options,
         });
@@ -84,10 +112,16 @@ impl DurableStreams {
         tokio::spawn(async move {
             let mut tick = interval(EXPIRY_INTERVAL);
             tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            let mut known = 0;
             loop {
                 tick.tick().await;
                 let Some(streams) = expiring.upgrade() else { return };
                 streams.remove_expired(storage::now_ms());
+                let changes = streams.node.revocations().changes();
+                if changes != known {
+                    known = changes;
+                    streams.revoked.notify_waiters();
+                }
             }
         });
         Some(streams)
@@ -114,12 +148,14 @@ impl DurableStreams {
             return Err(HttpRefusal::new(503, "the server stops"));
         }
         let channel = self.channel(request.uri().path())?;
-        self.authorize(&request, &channel)?;
         let (head, body) = request.into_parts();
+        let request = Request::from_parts(head, ());
+        let permit = self.authorize(&request, &channel).await?;
+        let (head, ()) = request.into_parts();
         match head.method {
             Method::PUT => self.put(&channel, &head, body).await,
             Method::POST => self.post(&channel, &head, body).await,
-            Method::GET => self.get(&channel, &head).await,
+            Method::GET => self.get(&channel, &head, permit).await,
             Method::HEAD => self.head(&channel),
             Method::DELETE => self.delete(&channel),
             _ => Err(HttpRefusal::new(405, "a stream has no such method")
@@ -159,7 +195,7 @@ async fn respond(State(streams): State<Arc<DurableStreams>>, request: Request<Bo
     })
 }
 
-/// How often expired streams are looked for. A request finds them by itself.
+/// How often expired streams are looked for, which a request finds by itself, and revocations of readers that wait.
 const EXPIRY_INTERVAL: Duration = Duration::from_millis(200);
 /// First part of names that the protocol keeps for itself.
 const RESERVED: &str = "__ds";

@@ -1,28 +1,28 @@
 //! GET and HEAD: catch-up and long-poll in one body.
 //! In: requests of a channel → out: responses.
-//! Uses `storage`. A reader registers before it reads, or it would miss what comes in between. Never: rules of streams.
-//! Changed here: headers of reads, waiting. SSE is in `sse`, what a batch has in `storage`.
+//! Uses `storage`, and `live` to wait. Never: rules of streams.
+//! Changed here: headers of reads. SSE is in `sse`, what a batch has in `storage`.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
+use fanwire_node::ReadPermit;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::request::Parts;
 use rand::Rng as _;
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::sleep_until;
+use tokio::time::Instant;
 
 use crate::header::{
     CURSOR, NEXT_OFFSET, STREAM_CLOSED, STREAM_EXPIRES_AT, STREAM_TTL, UP_TO_DATE,
 };
 use crate::lifetime::StreamLifetime;
+use crate::live::LiveRead;
 use crate::offset::ReadStart;
 use crate::request::{LiveMode, ReadQuery};
 use crate::response::{HttpRefusal, finish, reply};
 use crate::storage::{BATCH_BYTES, SSE_BATCH_BYTES, StreamBatch, now_ms};
-use crate::table::StreamEntry;
 use crate::{DurableStreams, offset, request};
 
 impl DurableStreams {
@@ -30,6 +30,7 @@ impl DurableStreams {
         self: &Arc<Self>,
         channel: &str,
         head: &Parts,
+        permit: Option<ReadPermit>,
     ) -> Result<Response, HttpRefusal> {
         let query = request::read(head.uri.query().unwrap_or_default())?;
         let is_sse = query.live == Some(LiveMode::Sse);
@@ -41,13 +42,10 @@ impl DurableStreams {
         match query.live {
             None => Ok(catch_up(&batch, &query, head)),
             Some(mode) => {
-                let permit = self.live_reads.clone().try_acquire_owned();
-                let permit = permit.map_err(|_| {
-                    HttpRefusal::new(429, "durable_streams.max_live_reads reads are waiting")
-                })?;
+                let read = self.begin_live(entry, permit, &head.extensions, bytes_max)?;
                 match mode {
-                    LiveMode::Sse => Ok(self.sse(entry, batch, query.cursor, permit)),
-                    LiveMode::LongPoll => self.long_poll(entry, batch, query.cursor, permit).await,
+                    LiveMode::Sse => Ok(self.sse(read, batch, query.cursor)),
+                    LiveMode::LongPoll => self.long_poll(read, batch, query.cursor).await,
                 }
             }
         }
@@ -77,68 +75,27 @@ impl DurableStreams {
 
     async fn long_poll(
         self: &Arc<Self>,
-        entry: Arc<StreamEntry>,
+        read: LiveRead,
         first: StreamBatch,
         cursor: Option<u64>,
-        _permit: OwnedSemaphorePermit,
     ) -> Result<Response, HttpRefusal> {
         let deadline = Instant::now() + self.options.long_poll_timeout;
-        let (start, content_type) = (first.next, first.content_type.clone());
-        let waited = match first.payloads.is_empty() && !first.is_closed {
-            true => self.wait(&entry, ReadStart::At(start), deadline, BATCH_BYTES).await?,
-            false => Some(first),
-        };
-        let Some(batch) = waited else {
-            let response = reply(204)
-                .header(CONTENT_TYPE, content_type)
-                .header(NEXT_OFFSET, offset::format(start))
-                .header(UP_TO_DATE, "true")
-                .header(CURSOR, next_cursor(cursor))
-                .header(CACHE_CONTROL, "no-store");
-            return Ok(finish(response, Body::empty()));
+        let is_news = |batch: &StreamBatch| !batch.payloads.is_empty() || batch.is_closed;
+        let batch = match is_news(&first) {
+            true => first,
+            false => self.wait(&read, ReadStart::At(first.next), deadline).await?,
         };
         let status = if batch.payloads.is_empty() { 204 } else { 200 };
-        let mut response = head_of(status, &batch).header(ETAG, etag(&batch));
+        let mut response = head_of(status, &batch);
+        if is_news(&batch) {
+            response = response.header(ETAG, etag(&batch));
+        }
         if !batch.is_closed {
             response = response.header(CURSOR, next_cursor(cursor));
         }
         let body =
             if status == 204 { Body::empty() } else { batch.kind.joined(&batch.payloads).into() };
         Ok(finish(response.header(CACHE_CONTROL, "no-store"), body))
-    }
-
-    /// Waits for content after a place, or the end of the stream; `None` when nothing came in time, or the server stops.
-    ///
-    /// # Errors
-    /// 404 when the stream was removed, 410 when its content was.
-    pub(crate) async fn wait(
-        &self,
-        entry: &Arc<StreamEntry>,
-        from: ReadStart,
-        deadline: Instant,
-        bytes_max: usize,
-    ) -> Result<Option<StreamBatch>, HttpRefusal> {
-        let mut is_closing = self.is_closing.subscribe();
-        loop {
-            let changed = entry.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            {
-                let mut state = entry.state.lock();
-                if state.is_removed {
-                    return Err(HttpRefusal::new(404, "the stream was deleted, or has expired"));
-                }
-                let batch = self.batch(&entry.channel, &mut state, from, bytes_max)?;
-                if !batch.payloads.is_empty() || batch.is_closed {
-                    return Ok(Some(batch));
-                }
-            }
-            tokio::select! {
-                () = changed => {}
-                () = sleep_until(deadline.into()) => return Ok(None),
-                _ = is_closing.wait_for(|closing| *closing) => return Ok(None),
-            }
-        }
     }
 }
 

@@ -5,6 +5,8 @@
 
 use axum::body::Body;
 use axum::response::Response;
+use fanwire_node::ReadRefusal;
+use fanwire_node::hooks::Rejection;
 use fanwire_node::protocol::ErrorCode;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::response::Builder;
@@ -73,14 +75,29 @@ impl HttpRefusal {
             ErrorCode::UNAUTHORIZED => {
                 Self::new(401, "the token is not valid here: sign one for the channel or its user")
             }
-            ErrorCode::TOKEN_EXPIRED => Self::new(401, error.message),
+            ErrorCode::TOKEN_EXPIRED | ErrorCode::EXPIRED => Self::new(401, error.message),
             ErrorCode::PERMISSION_DENIED => Self::new(403, error.message),
             ErrorCode::UNKNOWN_CHANNEL | ErrorCode::NOT_AVAILABLE => Self::new(404, error.message),
             ErrorCode::BAD_REQUEST => Self::new(
                 400,
-                "the name is no channel of the namespace, or the content has another format than it demands",
+                "the name is no channel of the namespace, or the content has another format than it demands, or is nested too deep",
             ),
             _ => Self::new(503, error.message).with(RETRY_AFTER, 1),
+        }
+    }
+
+    /// The refusal of a reader, by the node or by a hook.
+    pub(crate) fn of_reader(refusal: ReadRefusal) -> Self {
+        match refusal {
+            ReadRefusal::Error(error) => Self::of_channel(error),
+            ReadRefusal::Hook(Rejection::Error(error)) if error.temporary => {
+                Self::new(503, error.message).with(RETRY_AFTER, 1)
+            }
+            ReadRefusal::Hook(Rejection::Error(error)) => Self::new(403, error.message),
+            ReadRefusal::Hook(Rejection::Disconnect(end)) => Self::new(403, end.reason),
+            ReadRefusal::Hook(Rejection::Failed(_) | Rejection::Unavailable(_)) => {
+                Self::of_channel(ErrorCode::INTERNAL)
+            }
         }
     }
 

@@ -1,11 +1,11 @@
-//! Live reads as server-sent events: data and control events in turn, for a minute.
+//! Live reads as server-sent events: data and control events in turn, for a minute; comments while nothing comes.
 //! In: a stream and a first batch → out: a response whose body makes a batch when its connection takes one.
-//! Uses `reads` to wait. A client that does not read makes no batch. Never: rules of streams.
+//! Uses `live` to wait. A client that does not read makes no batch. Never: rules of streams.
 //! Changed here: when a response ends. The text of events is in `content`.
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
@@ -13,38 +13,36 @@ use bytes::{Bytes, BytesMut};
 use fanwire_broker::Position;
 use futures_util::stream::unfold;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
 
 use crate::DurableStreams;
 use crate::content::{ContentKind, write_control};
 use crate::header::SSE_ENCODING;
+use crate::live::LiveRead;
 use crate::offset::{self, ReadStart};
 use crate::reads::next_cursor;
 use crate::response::{finish, reply};
-use crate::storage::{SSE_BATCH_BYTES, StreamBatch};
-use crate::table::StreamEntry;
+use crate::storage::StreamBatch;
 
 /// A response that has begun.
 struct SseReader {
     streams: Arc<DurableStreams>,
-    entry: Arc<StreamEntry>,
+    read: LiveRead,
     /// Not written yet.
     batch: Option<StreamBatch>,
     next: Position,
     cursor: Option<u64>,
     deadline: Instant,
     has_ended: bool,
-    _permit: OwnedSemaphorePermit,
 }
 
 impl DurableStreams {
     /// A response that begins with `first`, and lasts until `durable_streams.sse_timeout` or the end of the stream.
     pub(crate) fn sse(
         self: &Arc<Self>,
-        entry: Arc<StreamEntry>,
+        read: LiveRead,
         first: StreamBatch,
         cursor: Option<u64>,
-        permit: OwnedSemaphorePermit,
     ) -> Response {
         let mut response = reply(200)
             .header(CONTENT_TYPE, "text/event-stream")
@@ -55,13 +53,12 @@ impl DurableStreams {
         }
         let reader = SseReader {
             streams: self.clone(),
-            entry,
+            read,
             next: first.next,
             batch: Some(first),
             cursor,
             deadline: Instant::now() + self.options.sse_timeout,
             has_ended: false,
-            _permit: permit,
         };
         let events = unfold(reader, |mut reader| async move {
             let events = reader.events().await?;
@@ -72,7 +69,7 @@ impl DurableStreams {
 }
 
 impl SseReader {
-    /// The events of the next batch; `None` at the end.
+    /// The events of the next batch, or a comment; `None` at the end.
     async fn events(&mut self) -> Option<Bytes> {
         if self.has_ended {
             return None;
@@ -80,9 +77,14 @@ impl SseReader {
         let batch = match self.batch.take() {
             Some(batch) => batch,
             None => {
+                let until = self.deadline.min(Instant::now() + COMMENT_INTERVAL);
                 let from = ReadStart::At(self.next);
-                let waited = self.streams.wait(&self.entry, from, self.deadline, SSE_BATCH_BYTES);
-                waited.await.ok()??
+                let batch = self.streams.wait(&self.read, from, until).await.ok()?;
+                if batch.next == self.next && !batch.is_closed {
+                    let goes_on = until < self.deadline && !*self.streams.is_closing.borrow();
+                    return goes_on.then(|| Bytes::from_static(COMMENT));
+                }
+                batch
             }
         };
         self.next = batch.next;
@@ -96,3 +98,8 @@ impl SseReader {
         Some(events.freeze())
     }
 }
+
+/// The peer of a connection that is gone is noticed at a write. Proxies often close one that is silent for a minute.
+const COMMENT_INTERVAL: Duration = Duration::from_secs(15);
+/// Clients skip it (WHATWG HTML §9.2.6).
+const COMMENT: &[u8] = b":\n\n";

@@ -11,7 +11,6 @@ use bytes::Bytes;
 use fanwire_broker::{Answer, Position};
 use fanwire_node::Page;
 use fanwire_node::protocol::{ErrorCode, StreamPosition};
-use parking_lot::Mutex;
 
 use crate::DurableStreams;
 use crate::content::ContentKind;
@@ -75,16 +74,12 @@ impl DurableStreams {
         let (start, _) = self.oldest(channel)?;
         let state = StreamState::new(config, start, now_ms());
         let look_at = state.expires_at_ms();
-        let (channel, state) = (channel.into(), Mutex::new(state));
-        let (changed, published_ms) = Default::default();
-        let entry = Arc::new(StreamEntry { channel, state, changed, published_ms });
+        let entry = StreamEntry::new(channel, state);
         let mut state = entry.state.lock();
-        match self.table.add(&entry, look_at) {
+        match self.table.add(&entry, look_at, true) {
             Ok(()) => {}
             Err(NotAdded::Exists) => return Ok(None),
-            Err(NotAdded::TableFull) => {
-                return Err(HttpRefusal::new(429, "there are durable_streams.max_streams streams"));
-            }
+            Err(NotAdded::TableFull) => return Err(too_many()),
         }
         let filled = fill(&entry, &mut state);
         if filled.is_err() {
@@ -99,9 +94,40 @@ impl DurableStreams {
         let content_type = "application/json".to_owned();
         let lifetime = StreamLifetime::Unlimited;
         let config = StreamConfig { content_type, lifetime, is_closed: false };
-        let made = self.create(channel, config, |entry, _| Ok(entry.clone()))?;
-        let made = made.or_else(|| self.table.find(channel));
-        made.ok_or_else(|| HttpRefusal::new(404, "the stream was deleted just now"))
+        let mut state = StreamState::new(config, self.oldest(channel)?.0, now_ms());
+        state.is_adopted = true;
+        let entry = StreamEntry::new(channel, state);
+        match self.table.add(&entry, Some(now_ms() + ADOPTED_LOOK_MS), false) {
+            Ok(()) => Ok(entry),
+            Err(_) => {
+                let other = self.table.find(channel);
+                other.ok_or_else(|| HttpRefusal::new(404, "the stream was deleted just now"))
+            }
+        }
+    }
+
+    /// Makes an adopted stream one that a PUT made.
+    ///
+    /// # Errors
+    /// 429 when there are too many streams.
+    pub(crate) fn keep(
+        &self,
+        entry: &Arc<StreamEntry>,
+        state: &mut StreamState,
+    ) -> Result<(), HttpRefusal> {
+        self.table.put(entry).map_err(|_| too_many())?;
+        state.is_adopted = false;
+        Ok(())
+    }
+
+    /// Forgets an adopted stream whose history has ended, unless a read waits for more.
+    fn forget_or_look_again(&self, entry: &Arc<StreamEntry>, state: &mut StreamState, now_ms: u64) {
+        let is_used = Arc::strong_count(entry) > OWN_REFERENCES;
+        if is_used || self.oldest(&entry.channel).is_ok_and(|(_, has_history)| has_history) {
+            return self.table.look_again(entry, Some(now_ms + ADOPTED_LOOK_MS));
+        }
+        state.is_removed = true;
+        self.table.remove(entry);
     }
 
     /// Stores payloads at the end of a stream.
@@ -131,7 +157,7 @@ impl DurableStreams {
         from: ReadStart,
         bytes_max: usize,
     ) -> Result<StreamBatch, HttpRefusal> {
-        let tail = self.tail(channel)?;
+        let (tail, kind) = (self.tail(channel)?, state.kind());
         let beginning = state.start(tail.epoch);
         let start = match from {
             ReadStart::Tail => tail,
@@ -147,7 +173,7 @@ impl DurableStreams {
         let page = Page { limit: Some(PUBLICATIONS_MAX), since, reverse: false };
         let slice = ready(self.node.channels().history(channel, &page, Instant::now()))?;
         let mut next = start;
-        let (mut payloads, mut bytes) = (Vec::new(), 0);
+        let (mut payloads, mut bytes, mut left_out) = (Vec::new(), 0, 0);
         for publication in slice.publications {
             // What was dropped from the history can be skipped at the beginning only.
             if publication.offset != next.offset + 1 && from != ReadStart::Beginning {
@@ -158,9 +184,13 @@ impl DurableStreams {
                 break;
             }
             next.offset = publication.offset;
-            payloads.push(publication.data);
+            match kind.can_hold(&publication.data) {
+                true => payloads.push(publication.data),
+                false => left_out += 1,
+            }
         }
-        if payloads.is_empty() && next.offset < tail.offset {
+        self.node.channels().count_left_out(left_out);
+        if next == start && next.offset < tail.offset {
             if from != ReadStart::Beginning {
                 return Err(gone());
             }
@@ -171,7 +201,7 @@ impl DurableStreams {
             payloads,
             start,
             next,
-            kind: state.kind(),
+            kind,
             content_type: state.config().content_type.clone(),
             is_up_to_date,
             is_closed: is_up_to_date && state.config().is_closed,
@@ -199,7 +229,9 @@ impl DurableStreams {
                 continue;
             }
             state.touch(entry.published_ms.load(Relaxed));
-            if state.has_expired(now_ms) {
+            if state.is_adopted {
+                self.forget_or_look_again(&entry, &mut state, now_ms);
+            } else if state.has_expired(now_ms) {
                 // The memory engine cannot fail.
                 let _ = self.remove(&entry, &mut state);
             } else {
@@ -240,6 +272,11 @@ fn ready<T>(answer: Answer<T, ErrorCode>) -> Result<T, HttpRefusal> {
     result.map_err(HttpRefusal::of_channel)
 }
 
+fn too_many() -> HttpRefusal {
+    let text = "there are durable_streams.max_streams streams; DELETE removes one, and Stream-TTL lets one end";
+    HttpRefusal::new(429, text)
+}
+
 fn gone() -> HttpRefusal {
     HttpRefusal::new(
         410,
@@ -252,3 +289,7 @@ const PUBLICATIONS_MAX: usize = 4096;
 /// Bytes of a response in one body, and of a piece of one in SSE, which a reader that takes nothing holds.
 pub(crate) const BATCH_BYTES: usize = 1 << 20;
 pub(crate) const SSE_BATCH_BYTES: usize = 64 << 10;
+/// Between two looks whether the history of an adopted stream is still there.
+const ADOPTED_LOOK_MS: u64 = 30_000;
+/// References to an entry that is due: in the table, and in the loop over due ones.
+const OWN_REFERENCES: usize = 2;

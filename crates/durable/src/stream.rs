@@ -32,6 +32,8 @@ pub(crate) struct StreamState {
     /// The last `Stream-Seq`.
     last_seq: Option<Box<str>>,
     producers: HashMap<Arc<str>, ProducerState>,
+    /// Made for a channel with a history, without a PUT: it ends with that history.
+    pub(crate) is_adopted: bool,
     /// Deleted, or expired.
     pub(crate) is_removed: bool,
 }
@@ -99,6 +101,7 @@ impl StreamState {
             closed_by: None,
             last_seq: None,
             producers: HashMap::new(),
+            is_adopted: false,
             is_removed: false,
         }
     }

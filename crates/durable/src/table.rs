@@ -25,6 +25,14 @@ pub(crate) struct StreamEntry {
     pub(crate) published_ms: AtomicU64,
 }
 
+impl StreamEntry {
+    pub(crate) fn new(channel: &str, state: StreamState) -> Arc<Self> {
+        let (changed, published_ms) = Default::default();
+        let (channel, state) = (channel.into(), Mutex::new(state));
+        Arc::new(Self { channel, state, changed, published_ms })
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct StreamTable {
     rows: Mutex<KnownStreams>,
@@ -34,6 +42,8 @@ pub(crate) struct StreamTable {
 #[derive(Debug, Default)]
 struct KnownStreams {
     streams: HashMap<Arc<str>, KnownStream>,
+    /// Those of them that a PUT made. Others are as many as histories, which have a limit of their own.
+    put: usize,
     /// Streams by the time at which to look at them, in Unix milliseconds, and a number that makes it unique.
     looks: BTreeMap<Look, Arc<StreamEntry>>,
     last_number: u64,
@@ -45,6 +55,7 @@ type Look = (u64, u64);
 struct KnownStream {
     entry: Arc<StreamEntry>,
     look: Option<Look>,
+    is_put: bool,
 }
 
 /// Why a stream was not added.
@@ -63,7 +74,7 @@ impl StreamTable {
         self.rows.lock().streams.get(channel).map(|row| row.entry.clone())
     }
 
-    /// Adds a stream, to be looked at when it expires.
+    /// Adds a stream, to be looked at when it expires. It counts if a PUT made it.
     ///
     /// # Errors
     /// There is a stream of this channel, or the table is full.
@@ -71,17 +82,28 @@ impl StreamTable {
         &self,
         entry: &Arc<StreamEntry>,
         look_at: Option<u64>,
+        is_put: bool,
     ) -> Result<(), NotAdded> {
         let rows = &mut *self.rows.lock();
         if rows.streams.contains_key(&entry.channel) {
             return Err(NotAdded::Exists);
         }
-        if rows.streams.len() >= self.streams_max {
-            return Err(NotAdded::TableFull);
-        }
-        let row = KnownStream { entry: entry.clone(), look: None };
+        rows.count(is_put, self.streams_max)?;
+        let row = KnownStream { entry: entry.clone(), look: None, is_put };
         rows.streams.insert(entry.channel.clone(), row);
         rows.look_at(entry, look_at);
+        Ok(())
+    }
+
+    /// Counts a stream, which was adopted, as one that a PUT made.
+    ///
+    /// # Errors
+    /// The table is full.
+    pub(crate) fn put(&self, entry: &Arc<StreamEntry>) -> Result<(), NotAdded> {
+        let rows = &mut *self.rows.lock();
+        let is_adopted = rows.streams.get(&entry.channel).is_some_and(|row| !row.is_put);
+        rows.count(is_adopted, self.streams_max)?;
+        rows.streams.entry_ref(&entry.channel).and_modify(|row| row.is_put = true);
         Ok(())
     }
 
@@ -93,10 +115,14 @@ impl StreamTable {
     /// Removes this stream, and no later one of its channel.
     pub(crate) fn remove(&self, entry: &Arc<StreamEntry>) {
         let rows = &mut *self.rows.lock();
-        if rows.is_current(entry)
-            && let Some(look) = rows.streams.remove(&entry.channel).and_then(|row| row.look)
-        {
-            rows.looks.remove(&look);
+        if !rows.is_current(entry) {
+            return;
+        }
+        if let Some(row) = rows.streams.remove(&entry.channel) {
+            rows.put -= usize::from(row.is_put);
+            if let Some(look) = row.look {
+                rows.looks.remove(&look);
+            }
         }
     }
 
@@ -119,6 +145,14 @@ impl StreamTable {
 }
 
 impl KnownStreams {
+    fn count(&mut self, is_put: bool, streams_max: usize) -> Result<(), NotAdded> {
+        if is_put && self.put >= streams_max {
+            return Err(NotAdded::TableFull);
+        }
+        self.put += usize::from(is_put);
+        Ok(())
+    }
+
     fn is_current(&self, entry: &Arc<StreamEntry>) -> bool {
         self.streams.get(&entry.channel).is_some_and(|row| Arc::ptr_eq(&row.entry, entry))
     }

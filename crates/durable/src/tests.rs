@@ -4,7 +4,7 @@
 //! Changed here: what the published suite does not test. Rules are tested in their modules.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -12,24 +12,50 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use fanwire_api::{Api, ApiKeyOptions};
-use fanwire_auth::{HmacAlgorithm, SubscriptionToken, sign_hmac_subscription};
-use fanwire_broker::Position;
+use fanwire_auth::{
+    ConnectionToken, HmacAlgorithm, Lifetime, SubscriptionToken, sign_hmac_connection,
+    sign_hmac_subscription,
+};
+use fanwire_broker::{Answer, Position};
 use fanwire_config::Config;
-use fanwire_node::Node;
+use fanwire_node::hooks::{Hook, Hooks, Rejection, SubscribeEvent};
 use fanwire_node::options::Namespace;
-use fanwire_node::protocol::Publication;
-use http::{Request, StatusCode};
+use fanwire_node::protocol::{Encoding, ErrorCode, Publication};
+use fanwire_node::{CommandSource, ConnectionInfo, Node, RevocationChange, RevocationKind};
+use http::{Extensions, HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use tower::util::ServiceExt as _;
 
-use crate::DurableStreams;
 use crate::storage::now_ms;
 use crate::stream::StreamState;
+use crate::{DurableStreams, HttpConnections};
 
 struct Server {
     node: Arc<Node>,
     streams: Arc<DurableStreams>,
     router: Router,
+    is_full: Arc<AtomicBool>,
+}
+
+/// The client that a header names. Without a connection, long responses are counted until `is_full`.
+fn connections(is_full: &Arc<AtomicBool>) -> HttpConnections {
+    let is_full = Arc::clone(is_full);
+    let client = |headers: &HeaderMap| {
+        let user = headers.get("x-user").map(|user| user.to_str().map(str::to_owned));
+        Ok(ConnectionInfo {
+            encoding: Encoding::Json,
+            frame_ping: false,
+            transport: "durable_streams",
+            command_source: CommandSource::None,
+            user: user.transpose().map_err(|error| error.to_string())?,
+            last_event_id: None,
+            headers: Vec::new(),
+        })
+    };
+    let begin = move |_: &Extensions| {
+        (!is_full.load(Relaxed)).then(|| Box::new(()) as Box<dyn std::any::Any + Send + Sync>)
+    };
+    HttpConnections { client: Box::new(client), begin_long_response: Box::new(begin) }
 }
 
 type Headers<'a> = &'a [(&'a str, &'a str)];
@@ -54,8 +80,10 @@ impl Server {
         change(&mut config);
         let node = Node::new(config.node.clone()).expect("valid options");
         let api = Arc::new(Api::new(node.clone(), config.http_api.api.clone()));
-        let streams = DurableStreams::start(&config, &node, &api).expect("enabled");
-        Self { node, router: streams.router(), streams }
+        let is_full = Arc::default();
+        let connections = connections(&is_full);
+        let streams = DurableStreams::start(&config, &node, &api, connections).expect("enabled");
+        Self { node, router: streams.router(), streams, is_full }
     }
 
     async fn send(
@@ -101,7 +129,7 @@ impl Server {
             Request::get(format!("/v1/stream/{query}")).body(Body::empty()).expect("a request");
         let reading = tokio::spawn(self.router.clone().oneshot(waiting));
         let all = self.streams.options.live_reads_max;
-        while self.streams.live_reads.available_permits() == all {
+        while self.streams.live.places.available_permits() == all {
             tokio::task::yield_now().await;
         }
         tokio::spawn(async { reading.await.expect("no panic").expect("a router never fails") })
@@ -374,4 +402,199 @@ async fn a_format_of_the_namespace_holds_for_each_value_before_one_is_stored() {
     server.send("PUT", "a", &[JSON], "[{}]").await;
     assert_eq!(server.status("POST", "a", &[JSON], "[{},1]").await, 400);
     assert_eq!(server.text("a").await, "[{}]");
+}
+
+/// A server whose namespace is open to users, who are named by the header x-user.
+fn open_to_users(change: impl FnOnce(&mut Config)) -> Server {
+    Server::start(|config| {
+        config.durable_streams.insecure = false;
+        config.durable_streams.sse_timeout = Duration::from_secs(3600);
+        config.durable_streams.long_poll_timeout = Duration::from_secs(3600);
+        let log = &mut config.node.channel.namespaces[0];
+        log.allow_subscribe_for_client = true;
+        log.allow_history_for_subscriber = true;
+        change(config);
+    })
+}
+
+#[tokio::test]
+async fn a_hook_that_refuses_a_subscribe_refuses_each_way_to_read() {
+    let server = open_to_users(|_| {});
+    let subscribe = |event: SubscribeEvent| {
+        Answer::now(match event.channel.as_str() {
+            "log:secret" => Err(Rejection::Error(ErrorCode::PERMISSION_DENIED.into())),
+            "log:slow" => Err(Rejection::Error(ErrorCode::INTERNAL.into())),
+            _ => Ok(None),
+        })
+    };
+    server.node.hook(Hooks { subscribe: Some(Hook::new(subscribe)), ..Hooks::default() });
+    server.publish("log:secret", "1");
+    server.publish("log:open", "1");
+    let user = ("x-user", "ann");
+    for query in ["secret", "secret?offset=-1&live=sse", "secret?offset=now&live=long-poll"] {
+        assert_eq!(server.status("GET", query, &[user], "").await, 403, "{query}");
+    }
+    assert_eq!(server.status("HEAD", "secret", &[user], "").await, 403);
+    assert_eq!(server.status("GET", "slow", &[user], "").await, 503, "it may be asked again");
+    assert_eq!(server.status("GET", "open", &[user], "").await, 200);
+    assert_eq!(server.status("GET", "secret", &[("x-api-key", "key")], "").await, 200);
+    for method in ["PUT", "POST", "DELETE"] {
+        assert_eq!(server.status(method, "open", &[user, JSON], "[1]").await, 401, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn a_block_ends_open_reads_before_they_get_more() {
+    let server = open_to_users(|_| {});
+    server.publish("log:a", "1");
+    let user = ("x-user", "ann");
+    let mut events = server.send("GET", "a?offset=-1&live=sse", &[user], "").await.into_body();
+    let first =
+        events.frame().await.expect("an event").expect("no error").into_data().expect("data");
+    assert!(first.starts_with(b"event: data\ndata:[1]"));
+    let waiting = Request::get("/v1/stream/a?offset=now&live=long-poll").header("x-user", "ann");
+    let waiting = waiting.body(Body::empty()).expect("a request");
+    let waiting = tokio::spawn(server.router.clone().oneshot(waiting));
+    while server.streams.live.places.available_permits() + 2 > server.streams.options.live_reads_max
+    {
+        tokio::task::yield_now().await;
+    }
+    let change = RevocationChange { subject: "ann".to_owned(), ..RevocationChange::default() };
+    let now = Instant::now();
+    let blocked = server.node.revocations().revoke(RevocationKind::BlockUser, change, (now, 1));
+    assert!(blocked.is_ok());
+    server.publish("log:a", "2");
+    assert!(events.frame().await.is_none(), "the response ends");
+    assert_eq!(waiting.await.unwrap().expect("a response").status(), StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_block_or_the_end_of_a_token_ends_a_read_that_gets_nothing() {
+    let server = open_to_users(|_| {});
+    server.publish("log:a", "1");
+    let unix = server.node.unix(Instant::now());
+    let lifetime = Lifetime::Until(unix + 600);
+    let token = ConnectionToken { user: "bob", lifetime, ..ConnectionToken::default() };
+    let token = sign_hmac_connection("secret", HmacAlgorithm::Hs256, &token).expect("valid claims");
+    let start = tokio::time::Instant::now();
+    let query = format!("a?offset=now&live=long-poll&token={token}");
+    assert_eq!(server.status("GET", &query, &[], "").await, 401);
+    assert_eq!(start.elapsed().as_secs().div_ceil(10), 60);
+    let ann = [("x-user", "ann")];
+    let waiting = server.send("GET", "a?offset=now&live=long-poll", &ann, "");
+    let block = async {
+        let change = RevocationChange { subject: "ann".to_owned(), ..RevocationChange::default() };
+        let now = Instant::now();
+        let blocked = server.node.revocations().revoke(RevocationKind::BlockUser, change, (now, 1));
+        assert!(blocked.is_ok());
+    };
+    let within = Duration::from_secs(1);
+    let (ended, ()) = tokio::join!(tokio::time::timeout(within, waiting), block);
+    assert_eq!(ended.expect("in time").status(), StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_response_in_sse_has_comments() {
+    let server =
+        Server::start(|config| config.durable_streams.sse_timeout = Duration::from_secs(40));
+    server.send("PUT", "a", &[JSON], "").await;
+    let events = text(server.send("GET", "a?offset=now&live=sse", &[], "").await).await;
+    let (control, comments) = events.split_once("\n\n").expect("a control event");
+    assert!(control.starts_with("event: control"), "{events}");
+    assert_eq!(comments, ":\n\n:\n\n");
+}
+
+#[tokio::test]
+async fn live_reads_of_one_user_are_limited_and_those_of_others_are_not_counted() {
+    let server = open_to_users(|config| {
+        config.durable_streams.live_reads_of_user_max = 2;
+        config.node.client.allow_anonymous_connect_without_token = true;
+        config.node.channel.namespaces[0].allow_subscribe_for_anonymous = true;
+        config.node.channel.namespaces[0].allow_history_for_anonymous = true;
+    });
+    server.publish("log:a", "1");
+    let mut open = Vec::new();
+    let live = "a?offset=now&live=sse";
+    for _ in 0..2 {
+        open.push(server.send("GET", live, &[("x-user", "ann")], "").await);
+    }
+    let many = server.send("GET", live, &[("x-user", "ann")], "").await;
+    assert_eq!(many.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert!(text(many).await.contains("durable_streams.max_live_reads_per_user"));
+    assert_eq!(server.status("GET", "a", &[("x-user", "ann")], "").await, 200, "it does not wait");
+    for other in [("x-user", "bob"), ("x-api-key", "key"), ("x-nobody", "")] {
+        for _ in 0..if other.1 == "bob" { 2 } else { 3 } {
+            let response = server.send("GET", live, &[other], "").await;
+            assert_eq!(response.status(), StatusCode::OK, "{other:?}");
+            open.push(response);
+        }
+    }
+    open.clear();
+    assert_eq!(server.status("GET", live, &[("x-user", "ann")], "").await, 200);
+    server.is_full.store(true, Relaxed);
+    assert_eq!(server.status("GET", live, &[("x-user", "ann")], "").await, 503);
+}
+
+#[tokio::test]
+async fn streams_that_were_only_read_take_no_place_and_end_with_their_history() {
+    let server = Server::start(|config| config.durable_streams.streams_max = 1);
+    for name in ["a", "b", "c"] {
+        server.publish(&format!("log:{name}"), "1");
+        assert_eq!(server.text(name).await, "[1]");
+    }
+    assert_eq!(server.status("PUT", "d", &[JSON], "[1]").await, 201);
+    assert_eq!(server.status("PUT", "a", &[JSON], "").await, 429, "a PUT takes one");
+    assert_eq!(server.status("DELETE", "d", &[], "").await, 204);
+    assert_eq!(server.status("PUT", "a", &[JSON], "").await, 200);
+    let waiting = server.wait("c?offset=now&live=long-poll").await;
+    for name in ["a", "b", "c"] {
+        let removed = server.node.channels().remove_history(&format!("log:{name}"), Instant::now());
+        assert!(removed.ready().expect("memory is ready").is_ok());
+    }
+    server.streams.remove_expired(now_ms() + 3_600_000);
+    let is_known = |name: &str| server.streams.table.find(&format!("log:{name}")).is_some();
+    assert_eq!(["a", "b", "c"].map(is_known), [true, false, true], "put, read, and read now");
+    assert_eq!(server.status("GET", "b", &[], "").await, 404);
+    server.publish("log:c", "2");
+    assert_eq!(text(waiting.await.unwrap()).await, "[2]");
+    server.publish("log:b", "3");
+    assert_eq!(server.text("b").await, "[3]");
+}
+
+#[tokio::test]
+async fn readers_of_json_do_not_get_what_is_none() {
+    let server = Server::start(|config| {
+        config.durable_streams.long_poll_timeout = Duration::from_secs(3600);
+    });
+    server.publish("log:a", "1");
+    server.publish("log:a", "2],\"x\":[");
+    server.publish("log:a", "3");
+    assert_eq!(server.text("a").await, "[1,3]");
+    let events = "a?offset=-1&live=sse";
+    let mut events = server.send("GET", events, &[], "").await.into_body();
+    let first =
+        events.frame().await.expect("an event").expect("no error").into_data().expect("data");
+    assert!(first.starts_with(b"event: data\ndata:[1,3]\n\n"), "{first:?}");
+    drop(events);
+    let waiting = server.wait("a?offset=now&live=long-poll").await;
+    server.publish("log:a", "}");
+    server.publish("log:a", "5");
+    assert_eq!(text(waiting.await.unwrap()).await, "[5]");
+    assert!(server.node.channels().left_out() >= 3);
+    server.send("PUT", "text", &[("content-type", "text/plain")], "{").await;
+    assert_eq!(server.text("text").await, "{", "other streams may have any bytes");
+    server.publish("log:last", "{");
+    let none = server.send("GET", "last", &[], "").await;
+    assert_eq!(header(&none, "stream-up-to-date"), "true");
+    assert_eq!(text(none).await, "[]");
+}
+
+#[tokio::test]
+async fn content_that_is_nested_too_deep_is_refused() {
+    let server = Server::start(|_| {});
+    let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let status =
+        async |levels| server.send("PUT", "a", &[JSON], nested(levels)).await.status().as_u16();
+    assert_eq!(status(514).await, 400, "an array around a value of 513 levels");
+    assert_eq!(status(513).await, 201);
 }

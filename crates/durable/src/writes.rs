@@ -37,10 +37,11 @@ impl DurableStreams {
         let payloads = ContentKind::of(&config.content_type).payloads(&body);
         loop {
             let existing = self.table.find(channel).is_some().then(|| {
-                self.with_stream(channel, |_, state| {
+                self.with_stream(channel, |entry, state| {
                     if let Some(own) = state.difference(&config) {
                         return Err(HttpRefusal::new(409, format!("the stream exists with {own}")));
                     }
+                    self.keep(entry, state)?;
                     self.put_response(200, state, channel, None)
                 })
             });

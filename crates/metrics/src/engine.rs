@@ -42,6 +42,9 @@ pub(super) fn write(
     let rows = rows.map(|(reason, count)| ([("reason", reason.to_owned())], count));
     let help = "Publications that were not published: a repeated idempotency key, an old version";
     writer.counters("broker_publish_suppressed", help, rows)?;
+    let help = "Payloads that readers of Durable Streams of JSON did not get: they are no JSON, or nested too deep";
+    let left_out = node.channels().left_out();
+    writer.counters("durable_streams_payloads_left_out", help, [([], left_out)])?;
     let help = "Idempotency keys in memory that were forgotten early";
     writer.counters("broker_idempotency_keys_dropped", help, [([], keys_dropped)])?;
     if node.cluster().has_bus() {

@@ -131,8 +131,8 @@ pub use join_leave::JoinLeave;
 pub use last_event_id::LastEventId;
 pub use meters::Meters;
 pub use node::{
-    Channels, ConnectionCommands, Counts, Diagnostics, Node, NodeLog, Page, RefusalLevel,
-    RevocationError, Revocations, Users,
+    Channels, ConnectionCommands, Counts, Diagnostics, Node, NodeLog, Page, ReadPermit,
+    ReadRefusal, ReadRequest, RefusalLevel, RevocationError, Revocations, Users,
 };
 pub use notice::{Inbox, Notice};
 pub use outbox::Outbox;

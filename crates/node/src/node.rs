@@ -36,6 +36,7 @@ pub use channels::{Channels, Page};
 pub use connections::ConnectionCommands;
 pub use diagnostics::Diagnostics;
 pub use log::{NodeLog, RefusalLevel};
+pub use readers::{ReadPermit, ReadRefusal, ReadRequest};
 pub use revocations::{RevocationError, Revocations};
 pub use users::Users;
 
@@ -164,6 +165,7 @@ impl Node {
                 cluster: Arc::clone(&cluster),
                 presence_ttl: client.presence_ttl,
                 published: AtomicU64::new(0),
+                left_out: AtomicU64::new(0),
                 sets_times: !client.channel_position_max_time_lag.is_zero(),
             },
             cluster,

@@ -48,6 +48,17 @@ pub struct ConnectionInfo {
     pub headers: Vec<(String, Bytes)>,
 }
 
+impl ConnectionInfo {
+    /// What hooks get to know; the headers move there.
+    pub(crate) fn take_context(&mut self) -> ClientContext {
+        let mut context = ClientContext::default();
+        context.transport = self.transport;
+        context.protocol = self.encoding.name();
+        context.headers = std::mem::take(&mut self.headers);
+        context
+    }
+}
+
 /// How the commands of a client reach its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandSource {
@@ -193,16 +204,13 @@ pub(crate) struct SubscriptionGrant {
 impl Session {
     pub(crate) fn new(
         key: ConnectionKey,
-        hello: ConnectionInfo,
+        mut hello: ConnectionInfo,
         app: Arc<ClientApp>,
         has_hooks: bool,
         no_user: Arc<str>,
         stale_at: Moment,
     ) -> Self {
-        let mut context = ClientContext::default();
-        context.transport = hello.transport;
-        context.protocol = hello.encoding.name();
-        context.headers = hello.headers;
+        let context = has_hooks.then(|| Arc::new(hello.take_context()));
         Self {
             generation: key.generation,
             phase: Phase::Open,
@@ -214,7 +222,7 @@ impl Session {
             secret: (hello.command_source != CommandSource::Connection)
                 .then(|| Box::new(random_id())),
             request: RequestFacts::boxed(hello.user, hello.last_event_id),
-            context: has_hooks.then(|| Arc::new(context)),
+            context,
             user: no_user,
             id: Uuid::nil(),
             info: Bytes::new(),

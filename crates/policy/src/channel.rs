@@ -18,8 +18,8 @@ use crate::tiles::is_tile;
 
 pub use build::ids;
 pub use permission::{
-    SubscribeDecision, Who, check_data, has_presence_access, may_publish, may_read_history,
-    may_see_presence,
+    Decider, SubscribeDecision, Who, check_data, has_presence_access, may_publish,
+    may_read_history, may_see_presence,
 };
 pub use personal::NamesOthers;
 

@@ -15,7 +15,8 @@ use fanwire_broker::{Abandoned, Answer, PublishOptions};
 use fanwire_cluster::{OccupancyReport, Renewal};
 use fanwire_protocol::{ClientInfo, Disconnect, Error};
 
-use crate::options::ProxyChoice;
+use crate::channel::Decider;
+use crate::options::{Namespace, ProxyChoice};
 
 /// The functions that a node calls. They run on the thread of a shard, so they must return at once; what takes time is
 /// a pending answer. A session waits for one answer at most, and its later commands wait behind it.
@@ -273,6 +274,15 @@ impl Hooks {
             || self.subscribe.is_some()
             || self.publish.is_some()
             || self.rpc.is_some()
+    }
+
+    /// What decides about a subscribe in a namespace, or a read, without a subscription token.
+    pub fn decider(&self, namespace: &Namespace) -> Decider {
+        let hook = self.subscribe.as_ref();
+        match hook.is_some_and(|hook| hook.applies(namespace.proxy_of_subscribes())) {
+            true => Decider::Hook,
+            false => Decider::Rules,
+        }
     }
 
     /// These hooks, and `next` for the events that they do not decide. Both receive reports.

@@ -26,6 +26,8 @@ rows! { DURABLE: Config;
         "Fanwire only: most idempotent producers that a stream remembers, each for seven days; another one gets 429.";
     "durable_streams.max_live_reads", COUNT_FROM_1, "10000" => [durable_streams.live_reads_max],
         "Fanwire only: most reads that wait for data at the same time; another one gets 429.";
+    "durable_streams.max_live_reads_per_user", COUNT_FROM_1, "100" => [durable_streams.live_reads_of_user_max],
+        "Fanwire only: most reads of one user that wait at the same time, 100 as the streams of one browser's HTTP/2 connection; another one gets 429.";
     "durable_streams.long_poll_timeout", duration(Duration::from_millis(1), DAY), "30s" => [durable_streams.long_poll_timeout],
         "Fanwire only: how long a read with live=long-poll waits for data.";
     "durable_streams.sse_timeout", duration(Duration::from_millis(1), DAY), "60s" => [durable_streams.sse_timeout],

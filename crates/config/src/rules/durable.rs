@@ -21,6 +21,15 @@ pub(super) fn are_right(config: &Config) -> Vec<Remark> {
         );
         found.push((Severity::Error, NAMESPACE, reason));
     }
+    if namespace.is_some_and(|one| one.subscribe_stream_proxy.enabled) {
+        let reason = format!(
+            "{NAMESPACE} is {:?} with subscribe_stream_proxy_enabled, which is not asked about reads over HTTP, because they have no \
+             subscriber that a stream could go to: without a key or a subscription token they get 403. Set \
+             subscribe_proxy_enabled instead, if a proxy should decide about them",
+            options.namespace
+        );
+        found.push((Severity::Warning, NAMESPACE, reason));
+    }
     if config.engine.kind != EngineKind::Memory {
         let reason = format!(
             "{ENABLED} is true and engine.type is not memory, but the state of streams is in the memory of one node; set \

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use fanwire_broker::Position;
-use parking_lot::Mutex;
 
 use super::{LOOKS_MAX, NotAdded, StreamEntry, StreamTable};
 use crate::lifetime::StreamLifetime;
@@ -15,32 +14,30 @@ use crate::stream::{StreamConfig, StreamState};
 fn entry(channel: &str) -> Arc<StreamEntry> {
     let lifetime = StreamLifetime::Unlimited;
     let config = StreamConfig { content_type: String::new(), lifetime, is_closed: false };
-    let state = Mutex::new(StreamState::new(config, Position::default(), 0));
-    let (changed, published_ms) = Default::default();
-    Arc::new(StreamEntry { channel: channel.into(), state, changed, published_ms })
+    StreamEntry::new(channel, StreamState::new(config, Position::default(), 0))
 }
 
 #[test]
 fn a_table_has_one_stream_of_a_channel_and_a_limit() {
     let table = StreamTable::new(2);
     let [one, again, two, three] = ["1", "1", "2", "3"].map(entry);
-    assert_eq!(table.add(&one, None), Ok(()));
-    assert_eq!(table.add(&again, None), Err(NotAdded::Exists));
-    assert_eq!(table.add(&two, None), Ok(()));
-    assert_eq!(table.add(&three, None), Err(NotAdded::TableFull));
+    assert_eq!(table.add(&one, None, true), Ok(()));
+    assert_eq!(table.add(&again, None, true), Err(NotAdded::Exists));
+    assert_eq!(table.add(&two, None, true), Ok(()));
+    assert_eq!(table.add(&three, None, true), Err(NotAdded::TableFull));
     table.remove(&again);
     assert!(Arc::ptr_eq(&table.find("1").expect("another one of its name was removed"), &one));
     table.remove(&one);
     assert!(table.find("1").is_none());
-    assert_eq!(table.add(&three, None), Ok(()));
+    assert_eq!(table.add(&three, None, true), Ok(()));
 }
 
 #[test]
 fn a_stream_is_due_once_at_its_last_time() {
     let table = StreamTable::new(10);
     let [one, two] = ["1", "2"].map(entry);
-    table.add(&one, Some(5)).unwrap();
-    table.add(&two, Some(5)).unwrap();
+    table.add(&one, Some(5), true).unwrap();
+    table.add(&two, Some(5), true).unwrap();
     table.look_again(&two, Some(9));
     let due = |now_ms| {
         table.due(now_ms).iter().map(|entry| entry.channel.to_string()).collect::<Vec<_>>()
@@ -58,8 +55,25 @@ fn a_stream_is_due_once_at_its_last_time() {
 fn many_due_streams_come_in_portions() {
     let table = StreamTable::new(2 * LOOKS_MAX);
     for number in 0..LOOKS_MAX + 1 {
-        table.add(&entry(&number.to_string()), Some(1)).unwrap();
+        table.add(&entry(&number.to_string()), Some(1), true).unwrap();
     }
     assert_eq!(table.due(1).len(), LOOKS_MAX);
     assert_eq!(table.due(1).len(), 1);
+}
+
+#[test]
+fn adopted_streams_leave_room_for_those_of_put() {
+    let table = StreamTable::new(1);
+    let [read, also_read, put, more] = ["1", "2", "3", "4"].map(entry);
+    assert_eq!(table.add(&read, None, false), Ok(()));
+    assert_eq!(table.add(&also_read, None, false), Ok(()));
+    assert_eq!(table.add(&put, None, true), Ok(()));
+    assert_eq!(table.put(&read), Err(NotAdded::TableFull), "a PUT of an adopted one counts");
+    assert_eq!(table.put(&put), Ok(()), "it counts already");
+    table.remove(&read);
+    assert_eq!(table.add(&more, None, true), Err(NotAdded::TableFull));
+    table.remove(&put);
+    assert_eq!(table.put(&also_read), Ok(()));
+    table.remove(&also_read);
+    assert_eq!(table.add(&more, None, true), Ok(()));
 }

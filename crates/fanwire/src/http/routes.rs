@@ -16,8 +16,10 @@ use axum::{
 use fanwire_api::{Api, http::HttpApi};
 use fanwire_config::{Config, Networks};
 use fanwire_consumers::{ConsumerMonitor, ConsumerStats};
-use fanwire_durable::DurableStreams;
-use fanwire_edge::{ClientParts, ClientRoutes, PlainRequests, TrustedProxies, UniGrpcService};
+use fanwire_durable::{DurableStreams, HttpConnections};
+use fanwire_edge::{
+    ClientParts, ClientRoutes, HttpReaders, PlainRequests, TrustedProxies, UniGrpcService,
+};
 use fanwire_fanout::Shards;
 use fanwire_metrics::{RequestCounts, ServerMetrics};
 use fanwire_proxy::{CircuitState, EventProxies};
@@ -61,9 +63,11 @@ pub(crate) fn services(config: &Config, parts: Parts, stopped: watch::Receiver<b
     let api = (!config.http_api.disabled).then(|| api_service(&parts));
     let mut pages = pages(config, &parts);
     let local_hosts_only = config.development;
-    let durable = DurableStreams::start(config, &parts.clients.node, &parts.api);
-    let ClientRoutes { mut router, plain: endpoints, uni_grpc } =
+    let node = Arc::clone(&parts.clients.node);
+    let ClientRoutes { mut router, plain: endpoints, uni_grpc, readers } =
         ClientRoutes::new(config, parts.clients);
+    let connections = stream_connections(readers);
+    let durable = DurableStreams::start(config, &node, &parts.api, connections);
     let requests = parts.metrics.requests();
     if config.serves_demo() {
         router = router.merge(demo(config, parts.metrics, &parts.demo_curl));
@@ -100,6 +104,16 @@ pub(crate) fn services(config: &Config, parts: Parts, stopped: watch::Receiver<b
         plain_requests,
         internal: Some(root_service(pages, internal_api)),
         uni_grpc,
+    }
+}
+
+/// Clients and connections of requests to Durable Streams.
+fn stream_connections(readers: HttpReaders) -> HttpConnections {
+    let readers = Arc::new(readers);
+    let counting = Arc::clone(&readers);
+    HttpConnections {
+        client: Box::new(move |headers| readers.client(headers, "durable_streams")),
+        begin_long_response: Box::new(move |extensions| counting.begin_long_response(extensions)),
     }
 }
 

@@ -207,11 +207,8 @@ fn server_side_channels(
             }
             Ok(_) | Err(_) => continue,
         };
-        let hook = context.node.hooks().subscribe.as_ref();
-        let is_of_hook = hook.is_some_and(|hook| hook.applies(namespace.proxy_of_subscribes()))
-            && rules.allowed_users(channel, namespace).is_none();
-        let decision = rules.may_subscribe(who, channel, namespace, false);
-        if decision == SubscribeDecision::Allowed && !is_of_hook {
+        let decider = context.node.hooks().decider(namespace);
+        if rules.may_subscribe(who, channel, namespace, decider) == SubscribeDecision::Allowed {
             channels.entry(channel.to_owned()).or_default();
         }
     }

@@ -10,7 +10,7 @@ use fanwire_area::{AreaError, Grid, View};
 use fanwire_auth::TokenId;
 use fanwire_auth::{Overrides, SubscriptionClaims};
 use fanwire_policy::InNamespace;
-use fanwire_policy::channel::SubscribeDecision;
+use fanwire_policy::channel::{Decider, SubscribeDecision};
 use fanwire_policy::filter::Filter;
 use fanwire_policy::hooks::{CommandDecision, SubscribeEvent, SubscribeGrant};
 use fanwire_policy::options::Namespace;
@@ -187,14 +187,15 @@ fn permit(
     request: &SubscribeRequest,
     namespace: &Namespace,
 ) -> Result<HookDecision<Permit>, Refusal> {
-    let (channel, has_token) = (request.channel.as_str(), !request.token.is_empty());
+    let hooks = context.node.hooks();
+    let decider = if request.token.is_empty() { hooks.decider(namespace) } else { Decider::Token };
     let channels = &context.settings.channels;
-    let is_of_hook = !has_token
-        && !channels.is_private(channel)
-        && channels.allowed_users(channel, namespace).is_none();
+    let decided = channels.may_subscribe(context.who(), &request.channel, namespace, decider);
+    if decided != SubscribeDecision::AskHook {
+        return permit_by(context, request, namespace, decided).map(Some).map(HookDecision::Made);
+    }
+    let hook = hooks.subscribe.as_ref();
     let choice = namespace.proxy_of_subscribes();
-    let hook = context.node.hooks().subscribe.as_ref();
-    let hook = hook.filter(|hook| is_of_hook && hook.applies(choice));
     let event = |context: &CommandContext<'_>| SubscribeEvent {
         client: context.session().client_info(None),
         context: context.session().context(),
@@ -208,24 +209,29 @@ fn permit(
         HookDecision::Pending(answer) => Ok(HookDecision::Pending(answer)),
         HookDecision::Made(Some(grant)) => Ok(HookDecision::Made(Some(grant.into()))),
         HookDecision::Made(None) => {
-            by_rules(context, request, namespace).map(Some).map(HookDecision::Made)
+            let rules = &context.settings.channels;
+            let decided =
+                rules.may_subscribe(context.who(), &request.channel, namespace, Decider::Rules);
+            permit_by(context, request, namespace, decided).map(Some).map(HookDecision::Made)
         }
     }
 }
 
-/// Decides by the rules of the namespace, or the token.
-fn by_rules(
+/// The attributes that a decision without a hook gives, from the token if that decides.
+fn permit_by(
     context: &CommandContext<'_>,
     request: &SubscribeRequest,
     namespace: &Namespace,
+    decision: SubscribeDecision,
 ) -> Result<Permit, Refusal> {
-    let (channel, has_token) = (request.channel.as_str(), !request.token.is_empty());
-    match context.settings.channels.may_subscribe(context.who(), channel, namespace, has_token) {
+    let channel = request.channel.as_str();
+    match decision {
         SubscribeDecision::Allowed => Ok(Permit::default()),
         SubscribeDecision::Denied(code) => {
             let rules = &context.settings.channels;
             Err(Refusal::error(code, rules.why_denied(context.who(), channel, namespace)))
         }
+        SubscribeDecision::AskHook => unreachable!("a hook was asked before"),
         SubscribeDecision::VerifyToken => {
             let refusals = (ErrorCode::TOKEN_EXPIRED.into(), ErrorCode::PERMISSION_DENIED.into());
             let (claims, token) =

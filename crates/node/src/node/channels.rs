@@ -46,6 +46,8 @@ pub struct Channels {
     pub(super) presence_ttl: Duration,
     /// Publications that were given to the broker.
     pub(super) published: AtomicU64,
+    /// Payloads that readers of streams of JSON did not get.
+    pub(super) left_out: AtomicU64,
     /// Publications carry their time, because `client.channel_position_max_time_lag` is set.
     pub(super) sets_times: bool,
 }
@@ -319,6 +321,16 @@ impl Channels {
     /// Publications that this node gave to the broker since the start: of clients, backends and the server itself.
     pub fn published(&self) -> u64 {
         self.published.load(Relaxed)
+    }
+
+    /// Counts payloads that a reader of a stream of JSON did not get, because they are none.
+    pub fn count_left_out(&self, payloads: u64) {
+        self.left_out.fetch_add(payloads, Relaxed);
+    }
+
+    /// What [`count_left_out`](Self::count_left_out) counted since the start.
+    pub fn left_out(&self) -> u64 {
+        self.left_out.load(Relaxed)
     }
 
     /// Publications that were not published since the start, because of their idempotency key or version.

@@ -4,7 +4,7 @@
 //! Uses: the table, `router`, the store. Never: clocks, sessions; `hub/revocations.rs` compares them with the table.
 //! Change here: checks before a change, and the order: first the table, then the shards, then the store.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Once, OnceLock, Weak};
 use std::time::Instant;
 
@@ -34,6 +34,8 @@ pub struct Revocations {
     /// Logs once that a restart forgets the table.
     forgets: Once,
     router: Arc<BroadcastRouter>,
+    /// How often the table has changed.
+    changes: AtomicU64,
     /// Kept when the list has been read.
     first_load: Mutex<Option<Promise<(), ErrorCode>>>,
 }
@@ -64,6 +66,7 @@ impl Revocations {
             has_full_table: AtomicBool::new(false),
             forgets: Once::new(),
             router,
+            changes: AtomicU64::new(0),
             first_load: Mutex::default(),
         }
     }
@@ -120,6 +123,11 @@ impl Revocations {
     /// Entries of the tables `blocked`, `revoked` and `invalidated`; ended ones count until they are removed.
     pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.table.counts()
+    }
+
+    /// A number that grows with each entry, for those who have no session that is told.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Relaxed)
     }
 
     /// Makes a change here and on all other nodes, at the Unix second `unix`. A later change replaces an earlier one of the
@@ -186,7 +194,9 @@ impl Revocations {
             return Ok(true);
         }
         let origin = self.shared.get().map(|_| Box::new(change.clone()));
-        self.table.insert(subject, *issued_before, *expire_at, origin)
+        let is_new = self.table.insert(subject, *issued_before, *expire_at, origin);
+        self.changes.fetch_add(1, Relaxed);
+        is_new
     }
 
     fn receive(&self, event: RevocationEvent) {

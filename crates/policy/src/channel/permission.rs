@@ -24,25 +24,38 @@ pub enum SubscribeDecision {
     Allowed,
     /// The request carries a token and that alone decides (`Verifier::verify_subscription`).
     VerifyToken,
+    /// The hook decides. What it does not decide is asked again with [`Decider::Rules`].
+    AskHook,
     /// Reply with this error.
     Denied(ErrorCode),
 }
 
+/// What decides about a subscribe before the permissions of the namespace do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decider {
+    /// The request carries a token.
+    Token,
+    /// A hook applies to the namespace and has not been asked.
+    Hook,
+    /// Nothing.
+    Rules,
+}
+
 impl ChannelRules {
-    /// Decides a subscribe request as far as possible without its token. `namespace` is the result of
-    /// [`resolve`](Self::resolve) for `channel`.
+    /// Decides a subscribe request, or a read without a subscription, as far as possible without its token. `namespace` is the
+    /// result of [`resolve`](Self::resolve) for `channel`.
     ///
     /// The first rule that matches decides: a token is verified; a private name without one is denied; a user list
-    /// allows its users;
+    /// allows its users; a hook is asked;
     /// else the namespace's permission; `insecure`; 103.
     pub fn may_subscribe(
         &self,
         who: Who<'_>,
         channel: &str,
         namespace: &Namespace,
-        has_token: bool,
+        decider: Decider,
     ) -> SubscribeDecision {
-        if has_token {
+        if decider == Decider::Token {
             return SubscribeDecision::VerifyToken;
         }
         if self.is_private(channel) {
@@ -50,6 +63,7 @@ impl ChannelRules {
         }
         let granted = match self.allowed_users(channel, namespace) {
             Some(mut users) => users.any(|user| user == who.user),
+            None if decider == Decider::Hook => return SubscribeDecision::AskHook,
             None => {
                 namespace.allow_subscribe_for_client
                     && who.passes(namespace.allow_subscribe_for_anonymous)

@@ -23,6 +23,11 @@ fn streams_need_a_namespace_with_history_and_the_memory_engine() {
     }
     let redis = with(&[&right[..], &[("engine.type", "redis")]].concat());
     assert!(redis[0].contains("set engine.type to memory"), "{redis:?}");
+    let stream = r#"[{"name": "log", "history_size": 10, "history_ttl": "1h", "subscribe_stream_proxy_enabled": true}]"#;
+    let endpoint = ("channel.proxy.subscribe_stream.endpoint", "127.0.0.1:1");
+    let unasked = with(&[("channel.namespaces", stream), right[1], endpoint]);
+    assert!(unasked[0].starts_with("warning:"), "{unasked:?}");
+    assert!(unasked[0].contains("Set subscribe_proxy_enabled instead"), "{unasked:?}");
     let open = with(&[&right[..], &[("durable_streams.insecure", "true")]].concat());
     assert!(open[0].starts_with("warning:") && open[0].contains("for tests only"), "{open:?}");
 }

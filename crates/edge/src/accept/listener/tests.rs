@@ -250,7 +250,7 @@ async fn half_a_body_in_a_stream_of_http2_gets_408_too() {
     let served = Arc::new(Served { settings, service });
     let (_stop, stopped) = watch::channel(false);
     let client = ClientAddress::of_peer(peer);
-    serve_connection(ours, client, served, stopped, ConnectionSlots::new(1)).await;
+    serve_connection(ours, client, served, stopped, &slot().await).await;
     let mut answer = Vec::new();
     theirs.read_to_end(&mut answer).expect("our end is closed");
     let status = [0x48, 0x83, 0x68, 0x0f, 0x7f]; // :status 408 (RFC 7541 §6.2.1, §B)
@@ -330,9 +330,8 @@ async fn a_request_that_is_answered_while_it_comes_may_be_silent_for_any_time() 
     let (_stop, stopped) = watch::channel(false);
     let echo = Served { settings: ListenerSettings::default(), service: Echo };
     let client = ClientAddress::of_peer(peer);
-    let slots = ConnectionSlots::new(1);
-    let _all = slots.take(|| {}).await;
-    let serving = serve_connection(ours, client, Arc::new(echo), stopped, slots.clone());
+    let slot = slot().await;
+    let serving = serve_connection(ours, client, Arc::new(echo), stopped, &slot);
     tokio::select! {
         () = serving => panic!("it ended"),
         () = sleep(Duration::from_secs(86_400)) => {}

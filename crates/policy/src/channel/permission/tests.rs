@@ -16,10 +16,10 @@ fn check(namespace: &Namespace, channel: &str, expect: [SubscribeDecision; 3]) {
     let options = ChannelOptions { without_namespace: namespace.clone(), ..Default::default() };
     let channels = ChannelRules::new(&options).expect("the options are valid");
     let decided = [ANONYMOUS, ADA, INSECURE]
-        .map(|who| channels.may_subscribe(who, channel, namespace, false));
+        .map(|who| channels.may_subscribe(who, channel, namespace, Decider::Rules));
     assert_eq!(decided, expect, "{channel} with {namespace:?}");
     for who in [ANONYMOUS, ADA, INSECURE] {
-        let decided = channels.may_subscribe(who, channel, namespace, true);
+        let decided = channels.may_subscribe(who, channel, namespace, Decider::Token);
         assert_eq!(decided, SubscribeDecision::VerifyToken, "{channel}");
     }
 }
@@ -107,6 +107,22 @@ fn presence_follows_the_same_matrix_where_there_is_any() {
 fn refused_publish_gets_103() {
     let refused = may_publish(ADA, &Namespace::default(), true);
     assert_eq!(refused, Err(ErrorCode::PERMISSION_DENIED));
+}
+
+#[test]
+fn a_hook_is_asked_where_neither_the_name_nor_a_token_decides() {
+    let options = ChannelOptions {
+        without_namespace: Namespace { allow_user_limited_channels: true, ..Namespace::default() },
+        ..ChannelOptions::default()
+    };
+    let channels = ChannelRules::new(&options).expect("the options are valid");
+    let decide = |channel: &str| {
+        channels.may_subscribe(ADA, channel, &options.without_namespace, Decider::Hook)
+    };
+    assert_eq!(decide("news"), SubscribeDecision::AskHook);
+    assert_eq!(decide("$news"), DENIED);
+    assert_eq!(decide("talk#42"), SubscribeDecision::Allowed);
+    assert_eq!(decide("talk#43"), DENIED);
 }
 
 #[test]
