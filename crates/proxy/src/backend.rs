@@ -6,6 +6,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use bytes::Bytes;
 use fanwire_node::hooks::ClientContext;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
@@ -58,6 +61,8 @@ pub(crate) struct HeaderRules {
     emulated: Vec<String>,
     /// In lower case.
     passed: Vec<String>,
+    /// They are sent as metadata of gRPC.
+    is_metadata: bool,
 }
 
 impl HeaderRules {
@@ -75,21 +80,34 @@ impl HeaderRules {
             headers.insert(header, value);
         }
         let lower = |names: &[String]| names.iter().map(|name| name.to_ascii_lowercase()).collect();
-        Ok(Self { fixed: headers, emulated: lower(emulated), passed: lower(passed) })
+        let (emulated, passed) = (lower(emulated), lower(passed));
+        Ok(Self { fixed: headers, emulated, passed, is_metadata: false })
+    }
+
+    /// The same rules for metadata of gRPC, whose names `grpc-…` belong to the protocol and whose values of names `…-bin` are base64.
+    pub(crate) fn for_grpc(mut self) -> Self {
+        self.is_metadata = true;
+        let mut fixed = HeaderMap::new();
+        for (name, value) in &self.fixed {
+            if let Some(name) = self.allowed(name.as_str()) {
+                fixed.insert(name.clone(), self.encoded(&name, value.clone()));
+            }
+        }
+        Self { fixed, ..self }
     }
 
     /// Fixed headers; then those of the connect command, which win; then those of the client's request, which win again.
     pub(crate) fn apply(&self, context: &ClientContext) -> HeaderMap {
         let mut headers = self.fixed.clone();
         for (name, value) in &context.emulated_headers {
-            let listed = self.emulated.contains(name).then(|| allowed(name)).flatten();
+            let listed = self.emulated.contains(name).then(|| self.allowed(name)).flatten();
             if let (Some(name), Ok(value)) = (listed, HeaderValue::from_bytes(value.as_bytes())) {
-                headers.insert(name, value);
+                headers.insert(name.clone(), self.encoded(&name, value));
             }
         }
         let mut replaced = Vec::new();
         for (name, value) in &context.headers {
-            let listed = self.passed.contains(name).then(|| allowed(name)).flatten();
+            let listed = self.passed.contains(name).then(|| self.allowed(name)).flatten();
             let (Some(name), Ok(value)) = (listed, HeaderValue::from_maybe_shared(value.clone()))
             else {
                 continue;
@@ -98,9 +116,26 @@ impl HeaderRules {
                 headers.remove(&name);
                 replaced.push(name.clone());
             }
+            let is_encoded = context.transport == UNI_GRPC;
+            let value = if is_encoded { value } else { self.encoded(&name, value) };
             headers.append(name, value);
         }
         headers
+    }
+
+    /// The name of a header that may be passed on: not those of one connection or one message (RFC 9110 §7.6.1).
+    fn allowed(&self, name: &str) -> Option<HeaderName> {
+        let is_reserved = self.is_metadata && name.starts_with("grpc-");
+        let name: HeaderName = name.parse().ok()?;
+        (!is_reserved && !OF_ONE_MESSAGE.contains(&name)).then_some(name)
+    }
+
+    fn encoded(&self, name: &HeaderName, value: HeaderValue) -> HeaderValue {
+        if !self.is_metadata || !name.as_str().ends_with("-bin") {
+            return value;
+        }
+        let base64 = STANDARD_NO_PAD.encode(value.as_bytes());
+        HeaderValue::from_maybe_shared(Bytes::from(base64)).expect("base64 is ASCII")
     }
 
     pub(crate) fn emulated(&self) -> &[String] {
@@ -108,11 +143,8 @@ impl HeaderRules {
     }
 }
 
-/// The name of a header that may be passed on: not those of one connection or one message (RFC 9110 §7.6.1).
-fn allowed(name: &str) -> Option<HeaderName> {
-    let name: HeaderName = name.parse().ok()?;
-    (!OF_ONE_MESSAGE.contains(&name)).then_some(name)
-}
+/// The transport of clients whose request has metadata already.
+const UNI_GRPC: &str = "uni_grpc";
 
 const OF_ONE_MESSAGE: [HeaderName; 11] = [
     header::CONNECTION,

@@ -68,6 +68,7 @@ impl Proxy {
         let headers = HeaderRules::new(fixed, &options.emulated_headers, &options.http_headers);
         let headers =
             headers.map_err(|header| ProxyError::Header { proxy: key.to_owned(), header })?;
+        let headers = if is_http { headers } else { headers.for_grpc() };
         Ok(Arc::new(Self {
             key: key.into(),
             name: name.into(),

@@ -3,8 +3,6 @@
 //! Uses values only. Never: calls.
 //! Changed here: cases of headers.
 
-use bytes::Bytes;
-
 use super::*;
 
 fn apply(rules: &HeaderRules, headers: &[(&str, &[u8])], emulated: &[(&str, &str)]) -> Vec<String> {
@@ -49,4 +47,29 @@ fn values_with_control_characters_are_left_out_and_others_pass_as_they_are() {
     assert_eq!(apply(&rules, &[("x-a", b"\xe4")], &[]), ["x-a: \u{fffd}"]);
     let fixed = BTreeMap::from([("x-a".to_owned(), "a\nb".to_owned())]);
     assert_eq!(HeaderRules::new(&fixed, &[], &[]).expect_err("a line feed"), "x-a");
+}
+
+#[test]
+fn metadata_has_no_names_of_the_protocol_and_binary_values_in_base64() {
+    let fixed = [("Grpc-Timeout", "1n"), ("key-bin", "ü"), ("x-a", "ü")];
+    let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let lists = ["grpc-timeout", "grpc-encoding", "x-bin"].map(str::to_owned);
+    let rules = || HeaderRules::new(&fixed, &lists, &lists).expect("good headers");
+    let headers: [(&str, &[u8]); 2] = [("grpc-encoding", b"gzip"), ("x-bin", b"a\xff")];
+    let emulated = [("grpc-timeout", "1n"), ("x-bin", "forged")];
+    let metadata = ["key-bin: w7w", "x-a: ü", "x-bin: Yf8"];
+    assert_eq!(sorted(apply(&rules().for_grpc(), &headers, &emulated)), metadata);
+    let emulated_alone = apply(&rules().for_grpc(), &[], &emulated);
+    assert!(emulated_alone.contains(&"x-bin: Zm9yZ2Vk".to_owned()), "{emulated_alone:?}");
+    let over_http = apply(&rules(), &headers, &emulated);
+    assert!(over_http.contains(&"grpc-encoding: gzip".to_owned()), "{over_http:?}");
+    let of_grpc = ("x-bin".to_owned(), Bytes::from_static(b"Yf8="));
+    let mut context = ClientContext::default();
+    (context.transport, context.headers) = (UNI_GRPC, vec![of_grpc]);
+    assert_eq!(rules().for_grpc().apply(&context)["x-bin"], "Yf8=");
+}
+
+fn sorted(mut lines: Vec<String>) -> Vec<String> {
+    lines.sort();
+    lines
 }
