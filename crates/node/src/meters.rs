@@ -1,5 +1,5 @@
 //! Metrics of a node for `info` (server API §3): increases of counters in an interval, values of gauges at its end.
-//! In: readings of all metrics, the time → out: one summary per interval.
+//! In: readings of all metrics, the time → out: one summary at the start, and one per interval.
 //! Uses: maps behind a short lock. Never: a list of metrics; the reader supplies it.
 //! Change here: how readings become a summary. Names and values live in the server's metrics.
 
@@ -47,7 +47,7 @@ impl Summaries {
             return;
         }
         let readings = meters.read(); // without the lock: a meter may ask the node for its states
-        self.state.lock().take(readings, now);
+        self.state.lock().take(readings, now, interval);
     }
 
     /// All gauges of now by name.
@@ -57,32 +57,33 @@ impl Summaries {
         levels.map(|Reading { name, value, .. }| (name, value)).collect()
     }
 
-    /// `None` before the end of the first interval.
+    /// `None` before the first reading.
     pub(crate) fn last(&self) -> Option<Metrics> {
         self.state.lock().last.clone()
     }
 }
 
 impl State {
-    fn take(&mut self, readings: Vec<Reading>, now: Instant) {
+    /// The first summary is that of the time before: counters began at 0.
+    fn take(&mut self, readings: Vec<Reading>, now: Instant, interval: Duration) {
         let totals = (readings.iter())
             .filter(|reading| reading.kind == ReadingKind::Total)
             .map(|reading| (reading.name.clone(), reading.value))
             .collect();
-        if let Some((at, before)) = self.since.replace((now, totals)) {
-            let grown = |Reading { name, kind, value }| match kind {
-                ReadingKind::Level => (name, value),
-                ReadingKind::Total => {
-                    let before = before.get(&name).copied().unwrap_or_default();
-                    (name, value - before)
-                }
-            };
-            self.last = Some(Metrics {
-                interval_seconds: now.saturating_duration_since(at).as_secs_f64(),
-                // Zeros are left out: most of some hundred metrics are 0, and every state message carries the summary.
-                items: readings.into_iter().map(grown).filter(|(_, value)| *value != 0.0).collect(),
-            });
-        }
+        let before = self.since.replace((now, totals));
+        let passed = before.as_ref().map(|(at, _)| now.saturating_duration_since(*at));
+        let grown = |Reading { name, kind, value }| match (kind, &before) {
+            (ReadingKind::Total, Some((_, before))) => {
+                let before = before.get(&name).copied().unwrap_or_default();
+                (name, value - before)
+            }
+            (ReadingKind::Total, None) | (ReadingKind::Level, _) => (name, value),
+        };
+        self.last = Some(Metrics {
+            interval_seconds: passed.unwrap_or(interval).as_secs_f64(),
+            // Zeros are left out: most of some hundred metrics are 0, and every state message carries the summary.
+            items: readings.into_iter().map(grown).filter(|(_, value)| *value != 0.0).collect(),
+        });
     }
 }
 

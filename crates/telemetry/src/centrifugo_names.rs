@@ -13,6 +13,21 @@ pub fn centrifugo_text(text: &str, format: TextFormat) -> String {
     families.collect()
 }
 
+/// The name in Centrifugo's `info` of one of our readings, whose labels follow a dot; `None` for a metric that it does not have.
+pub fn centrifugo_item(name: &str) -> Option<String> {
+    let (metric, labels) = name.split_at(name.find('.').unwrap_or(name.len()));
+    let find = |metric| NAMES.iter().find(|(ours, _)| *ours == metric).map(|(_, theirs)| *theirs);
+    let part_of = |part: &'static str| Some((find(metric.strip_suffix(part)?)?, part));
+    let whole = find(metric).map(|theirs| (theirs, ""));
+    let (theirs, part) = whole.or_else(|| part_of("_count")).or_else(|| part_of("_sum"))?;
+    // Its `info` has summaries, which are called like the histograms.
+    let (theirs, part) = theirs
+        .split_once("_histogram")
+        .map_or((theirs, part), |(base, rest)| (base, if rest.is_empty() { part } else { rest }));
+    let (subsystem, rest) = theirs.split_once('_')?;
+    Some(format!("centrifugo.{subsystem}.{rest}{}{labels}", part.replace('_', ".")))
+}
+
 /// A line about our metric `ours` as one about `theirs`; `None` for a line about another metric.
 fn renamed(line: &str, ours: &str, theirs: &str, format: TextFormat) -> Option<String> {
     let marks = ["# HELP ", "# TYPE ", ""];
@@ -75,6 +90,34 @@ const NAMES: [(&str, &str); 37] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reading_of_the_table_has_a_name_in_info_there() {
+        for (ours, theirs) in [
+            ("node_num_clients", Some("centrifugo.node.num_clients")),
+            (
+                "node_messages_sent.type.publication",
+                Some("centrifugo.node.messages_sent_count.type.publication"),
+            ),
+            (
+                "client_commands.method.connect",
+                Some("centrifugo.client.command_duration_seconds.count.method.connect"),
+            ),
+            (
+                "api_command_duration_seconds_count.protocol.http.method.publish",
+                Some("centrifugo.api.command_duration_seconds.count.protocol.http.method.publish"),
+            ),
+            (
+                "client_ping_pong_duration_seconds_sum",
+                Some("centrifugo.client.ping_pong_duration_seconds.sum"),
+            ),
+            ("recorder_bytes", None),
+            ("nothing_count.a.node_num_clients", None),
+            ("", None),
+        ] {
+            assert_eq!(centrifugo_item(ours).as_deref(), theirs, "{ours}");
+        }
+    }
 
     #[test]
     fn a_metric_of_the_table_is_written_under_its_name_there() {

@@ -15,7 +15,7 @@ mod metrics_writer;
 mod text_format;
 mod trace;
 
-pub use centrifugo_names::centrifugo_text;
+pub use centrifugo_names::{centrifugo_item, centrifugo_text};
 pub use counter::Counter;
 pub use excerpt::excerpt;
 pub use heavy_hitters::{HeavyHitters, Largest};

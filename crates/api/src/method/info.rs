@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use fanwire_node::{Metrics, NodeState};
+use fanwire_telemetry::centrifugo_item;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +42,7 @@ pub struct NodeInfo {
     /// Seconds since the start; absent in the first second.
     #[serde(skip_serializing_if = "is_zero")]
     pub uptime: u64,
-    /// Absent until the first interval has passed.
+    /// Absent in the first second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<NodeMetrics>,
     /// Number of subscriptions.
@@ -54,7 +55,8 @@ pub struct NodeMetrics {
     /// The length of the interval in seconds.
     pub interval: f64,
     /// The metrics of the Prometheus endpoint without prefix and suffix, with labels appended as in
-    /// `client_commands.method.publish`: the increase of a counter, the value of a gauge. Zeros are omitted.
+    /// `client_commands.method.publish`: the increase of a counter, the value of a gauge. Zeros are omitted. Those that Centrifugo
+    /// has are there under its names, too: `centrifugo.client.command_duration_seconds.count.method.publish`.
     pub items: BTreeMap<String, f64>,
 }
 
@@ -89,6 +91,10 @@ impl From<NodeState> for NodeInfo {
 
 impl From<Metrics> for NodeMetrics {
     fn from(metrics: Metrics) -> Self {
-        Self { interval: metrics.interval_seconds, items: metrics.items }
+        let mut items = metrics.items;
+        let renamed = |(name, value): (&String, &f64)| Some((centrifugo_item(name)?, *value));
+        let theirs: Vec<_> = items.iter().filter_map(renamed).collect();
+        items.extend(theirs);
+        Self { interval: metrics.interval_seconds, items }
     }
 }

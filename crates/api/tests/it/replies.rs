@@ -131,7 +131,11 @@ async fn info_returns_the_metrics_of_the_last_interval() {
     impl Meters for Total {
         fn read(&self) -> Vec<Reading> {
             let value = f64::from(self.0.fetch_add(3, Relaxed));
-            vec![Reading { name: "calls.method.publish".into(), kind: ReadingKind::Total, value }]
+            vec![Reading {
+                name: "client_commands.method.publish".into(),
+                kind: ReadingKind::Total,
+                value,
+            }]
         }
     }
     let node = Node::new(node_options()).expect("the options are valid");
@@ -140,11 +144,14 @@ async fn info_returns_the_metrics_of_the_last_interval() {
         Harness::around(node.clone(), ApiOptions { key: KEY.into(), ..ApiOptions::default() });
     let start = Instant::now();
     node.tick(start);
-    assert!(!harness.post("/api/info", "{}").await.body.contains("metrics"), "nothing has passed");
+    let at_start = harness.post("/api/info", "{}").await.body;
+    assert!(at_start.contains(r#""client_commands.method.publish":7.0"#), "{at_start}");
     node.tick(start + Duration::from_secs(60));
     let info: Value =
         serde_json::from_str(&harness.post("/api/info", "{}").await.body).expect("JSON");
-    let expect = json!({"interval": 60.0, "items": {"calls.method.publish": 3.0}});
+    let theirs = "centrifugo.client.command_duration_seconds.count.method.publish";
+    let items = json!({"client_commands.method.publish": 3.0, theirs: 3.0});
+    let expect = json!({"interval": 60.0, "items": items});
     assert_eq!(info["result"]["nodes"][0]["metrics"], expect);
 }
 

@@ -42,8 +42,8 @@ fn check(rows: &[Row]) {
 #[test]
 fn totals_are_told_by_what_they_grew_and_levels_as_they_are() {
     check(&[
-        (0, (100.0, 7.0), None),
-        (59, (130.0, 8.0), None),
+        (0, (100.0, 7.0), Some(&[("level", 7.0), ("total", 100.0)])),
+        (59, (130.0, 8.0), Some(&[("level", 7.0), ("total", 100.0)])),
         (60, (150.0, 9.0), Some(&[("level", 9.0), ("total", 50.0)])),
         (61, (900.0, 1.0), Some(&[("level", 9.0), ("total", 50.0)])),
         (120, (151.0, 3.0), Some(&[("level", 3.0), ("total", 1.0)])),
@@ -52,7 +52,8 @@ fn totals_are_told_by_what_they_grew_and_levels_as_they_are() {
 
 #[test]
 fn what_is_zero_is_left_out() {
-    check(&[(0, (5.0, 1.0), None), (60, (5.0, 0.0), Some(&[]))]);
+    let at_start: &[(&str, f64)] = &[("level", 1.0), ("total", 5.0)];
+    check(&[(0, (5.0, 1.0), Some(at_start)), (60, (5.0, 0.0), Some(&[]))]);
 }
 
 #[test]
@@ -60,6 +61,7 @@ fn the_interval_is_the_one_that_passed() {
     let (summaries, start) = (Summaries::default(), Instant::now());
     summaries.read_from(Arc::new(Pair::default()));
     summaries.tick(start, INTERVAL);
+    assert_eq!(summaries.last().map(|last| last.interval_seconds), Some(60.0), "as configured");
     summaries.tick(start + Duration::from_millis(75_500), INTERVAL);
     assert_eq!(summaries.last().map(|last| last.interval_seconds), Some(75.5));
 }
