@@ -19,6 +19,7 @@ use tonic::Status;
 use tonic::body::Body;
 use tonic::codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::server::Grpc;
+use tonic_reflection::pb::{v1, v1alpha};
 use tonic_reflection::server::Builder as Descriptions;
 use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
@@ -170,8 +171,13 @@ fn response(body: Body) -> Response<Body> {
 }
 
 fn reflection() -> [(&'static str, Reflection); 2] {
-    let descriptions =
-        || Descriptions::configure().register_encoded_file_descriptor_set(DESCRIPTORS);
+    // Both versions name both, because tools look for the one that they know.
+    let descriptions = || {
+        [DESCRIPTORS, v1::FILE_DESCRIPTOR_SET, v1alpha::FILE_DESCRIPTOR_SET]
+            .into_iter()
+            .fold(Descriptions::configure(), Descriptions::register_encoded_file_descriptor_set)
+            .include_reflection_service(false)
+    };
     let valid = "build.rs has compiled the descriptors";
     [
         ("grpc.reflection.v1.", Reflection::new(descriptions().build_v1().expect(valid))),
