@@ -20,6 +20,11 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshReques
         let cause = "the server made the subscription, so the client cannot refresh it";
         return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, cause));
     }
+    let namespace = context.resolve(&request.channel)?;
+    if namespace.sub_refresh_proxy.enabled && context.refreshes_subscriptions(namespace) {
+        let cause = "the sub_refresh proxy of the namespace renews the subscription";
+        return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, cause));
+    }
     if request.token.is_empty() {
         return Err(Refusal::error(ErrorCode::BAD_REQUEST, "the command has no token"));
     }

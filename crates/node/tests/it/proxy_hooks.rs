@@ -213,6 +213,34 @@ fn a_subscription_is_refreshed_by_its_proxy_until_it_is_not() {
 }
 
 #[test]
+fn a_client_may_not_refresh_what_a_proxy_refreshes() {
+    let grant = |_| Ok(Some(SubscribeGrant { expire_at: Some(UNIX + 60), ..Default::default() }));
+    let refresh = |_: RefreshEvent| Ok(None);
+    for (sub_refresh_proxy, answer) in [
+        (
+            chosen("one"),
+            "ada x 3501 bad request: the sub_refresh proxy of the namespace renews the subscription",
+        ),
+        (ProxyChoice::default(), "ada x 3500 invalid token"),
+    ] {
+        let hooks =
+            Hooks { subscribe: proxy(grant), sub_refresh: proxy(refresh), ..Hooks::default() };
+        let mut world =
+            world(proxied(|room| room.sub_refresh_proxy = sub_refresh_proxy.clone()), hooks);
+        world.open("ada", hello(""));
+        world.say("ada", r#"{"id":1,"connect":{}}"#);
+        world.say("ada", r#"{"id":2,"subscribe":{"channel":"room:1"}}"#);
+        let replies = [world.heard("ada"), world.heard("ada")];
+        assert!(
+            replies
+                .iter()
+                .all(|reply| reply.as_ref().is_some_and(|reply| !reply.contains("error")))
+        );
+        world.play(&format!("ada > {{\"id\":3,\"sub_refresh\":{{\"channel\":\"room:1\",\"token\":\"x.y.z\"}}}}\n {answer}"));
+    }
+}
+
+#[test]
 fn what_a_client_requests_is_not_given_where_a_grant_ignores_it() {
     let grant = |_| Ok(Some(SubscribeGrant { ignores_request: true, ..Default::default() }));
     let hooks = Hooks { subscribe: proxy(grant), ..Hooks::default() };
