@@ -24,8 +24,10 @@ pub enum TokenError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Not three base64url parts with a JSON header that has `alg` and no `crit`.
+    /// Not three base64url parts with a JSON header that has `alg`.
     Format,
+    /// The header demands an extension by `crit`.
+    Extension,
     /// `alg` is unknown, `none`, or has no configured key.
     Algorithm,
     /// The token names no key, or a key that its issuer does not publish.
@@ -57,6 +59,7 @@ impl Fault {
     pub fn name(self) -> &'static str {
         match self {
             Self::Format => "format",
+            Self::Extension => "extension",
             Self::Algorithm => "algorithm",
             Self::Key => "key",
             Self::Signature => "signature",
@@ -89,6 +92,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Format => "is not a JWT in compact form",
+            Self::Extension => "demands an extension in the header `crit`, and none is supported",
             Self::Algorithm => "has an algorithm without a configured key",
             Self::Key => "names no key that its issuer publishes",
             Self::Signature => "has a wrong signature",

@@ -53,7 +53,7 @@ impl<'a> Header<'a> {
     pub(super) fn parse(json: &'a [u8]) -> Result<Self, Fault> {
         let header: Self = object(json).ok_or(Fault::Format)?;
         if header.crit.is_some() {
-            return Err(Fault::Format);
+            return Err(Fault::Extension);
         }
         Ok(header)
     }

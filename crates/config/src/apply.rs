@@ -20,6 +20,7 @@ use super::{Config, ConsumerOptions, Proxies, ProxyOptions, TlsOptions, catalog}
 pub(crate) fn apply(settings: &Settings, findings: &mut Vec<Finding>) -> Config {
     let mut config = Config::blank();
     config.development = settings.development;
+    config.node.client.explains_disconnects = settings.development;
     let place = Place::of_file(settings, "");
     let unidirectional = keys::unidirectional::UNIDIRECTIONAL;
     for table in [

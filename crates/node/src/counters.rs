@@ -198,13 +198,14 @@ pub enum TokenRefusal {
 
 impl TokenRefusal {
     /// Every cause.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Expired,
         Self::Foreign,
         Self::Revoked,
         Self::Unavailable,
         Self::Disabled,
         Self::Invalid(Fault::Format),
+        Self::Invalid(Fault::Extension),
         Self::Invalid(Fault::Algorithm),
         Self::Invalid(Fault::Key),
         Self::Invalid(Fault::Signature),

@@ -84,10 +84,11 @@ impl Refusal {
         Refused { command, channel: None, code, error, cause, claimed_user: String::new() }
     }
 
-    /// Returns the consequence for the client. As much of the cause as fits is part of a close frame's reason; clients read the code only.
-    pub(crate) fn into_consequence(self) -> Consequence {
+    /// Returns the consequence for the client. If asked for, as much of the cause as fits is part of a close frame's reason; clients read
+    /// the code only.
+    pub(crate) fn into_consequence(self, says_cause: bool) -> Consequence {
         let Consequence::Disconnect(disconnect) = self.consequence else { return self.consequence };
-        if self.cause.is_empty() {
+        if !says_cause || self.cause.is_empty() {
             return Consequence::Disconnect(disconnect);
         }
         let mut reason = format!("{}: {}", disconnect.reason, excerpt(&self.cause));

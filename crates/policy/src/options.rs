@@ -88,6 +88,8 @@ pub struct ClientOptions {
     pub subscribe_to_user_personal_channel: PersonalChannelOptions,
     /// Development: no credentials needed, every permission passes.
     pub insecure: bool,
+    /// Reasons of disconnects say the cause, which may name configuration keys: in development mode.
+    pub explains_disconnects: bool,
     /// Development: claims of tokens are accepted without a check of the signature.
     pub insecure_skip_token_signature_verify: bool,
     /// Keys and claims of connection tokens, and of subscription tokens without keys of their own.
@@ -279,6 +281,7 @@ impl Default for ClientOptions {
             disallow_anonymous_connection_tokens: false,
             subscribe_to_user_personal_channel: PersonalChannelOptions::default(),
             insecure: false,
+            explains_disconnects: false,
             insecure_skip_token_signature_verify: false,
             token: TokenOptions::default(),
             subscription_token: None,

@@ -46,8 +46,7 @@ async fn broken_json_is_3501_and_does_not_affect_others() {
     let mut other = Client::subscribed(address, "", "a").await;
     let mut client = Client::subscribed(address, "", "a").await;
     client.text("{\"id\":3,").await;
-    let cause = "the message is not a command in the JSON or Protobuf protocol";
-    assert_eq!(client.closed().await, (3501, format!("bad request: {cause}")));
+    assert_eq!(client.closed().await, (3501, "bad request".to_owned()));
     publish(address, "a", "1").await;
     assert!(other.next_text().await.contains("\"data\":1"));
 }

@@ -230,7 +230,7 @@ impl<'a> CommandContext<'a> {
             Err(refusal) => refusal,
         };
         self.note_refusal(&refusal);
-        match refusal.into_consequence() {
+        match refusal.into_consequence(self.settings.options.client.explains_disconnects) {
             Consequence::Disconnect(disconnect) => Err(disconnect),
             Consequence::Application(error) => {
                 self.refuse(error.code);

@@ -63,7 +63,8 @@ pub(super) fn of(context: &CommandContext<'_>, token: &str) -> Result<Credential
     if options.allow_anonymous_connect_without_token || options.insecure {
         return Ok(Credentials::default());
     }
-    Err(Refusal::disconnect(Disconnect::BAD_REQUEST, NO_TOKEN))
+    let is_asked = context.node.hooks().connect.is_some();
+    Err(Refusal::disconnect(Disconnect::BAD_REQUEST, if is_asked { NO_RESULT } else { NO_TOKEN }))
 }
 
 /// Looks up the published key of a command's token, if it has one.
@@ -252,6 +253,8 @@ const LABELS_MAX: usize = 32;
 const LABEL_BYTES_MAX: usize = 2048;
 const MANY_LABELS: &str = "more than 32 labels, or more than 2048 bytes of them";
 const NO_TOKEN: &str = "no token, and client.allow_anonymous_connect_without_token is off";
+const NO_RESULT: &str =
+    "the connect proxy gave no result, and client.allow_anonymous_connect_without_token is off";
 const NO_USER: &str =
     "the token names no user, which client.disallow_anonymous_connection_tokens forbids";
 const FOREIGN_SUBSCRIPTION: &str = "the token is for another channel, user or client";

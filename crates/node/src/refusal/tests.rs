@@ -6,7 +6,12 @@
 use super::*;
 
 fn reason(refusal: Refusal) -> String {
-    match refusal.into_consequence() {
+    told(refusal, true)
+}
+
+/// The text for a client, with the cause if a server says it.
+fn told(refusal: Refusal, says_cause: bool) -> String {
+    match refusal.into_consequence(says_cause) {
         Consequence::Disconnect(disconnect) => disconnect.to_string(),
         Consequence::Error(error) => error.to_string(),
         Consequence::Application(error) => format!("{} ({})", error.message, error.code),
@@ -26,6 +31,13 @@ fn a_cause_is_part_of_the_reason_as_far_as_it_fits_a_close_frame() {
         assert!(reason.ends_with('…') && reason.len() <= REASON_BYTES_MAX, "{cut}");
         assert!(reason.starts_with("bad request: ") && !reason.contains('\u{1b}'), "{cut}");
     }
+}
+
+#[test]
+fn a_reason_has_no_cause_unless_the_server_says_it() {
+    let refused = Refusal::disconnect(Disconnect::BAD_REQUEST, "client.insecure is off");
+    assert_eq!(told(refused.clone(), false), "bad request (3501)");
+    assert_eq!(refused.refused(None, None).cause, "client.insecure is off", "in the log");
 }
 
 #[test]

@@ -67,7 +67,8 @@ impl World {
         Self::with_shards(options, 2)
     }
 
-    pub(crate) fn with_shards(options: Options, shards: usize) -> Self {
+    pub(crate) fn with_shards(mut options: Options, shards: usize) -> Self {
+        options.client.explains_disconnects = true;
         let now = Instant::now();
         let node = Node::starting_at(options, now, UNIX * 1000).expect("the options are good");
         Self::around(node, now, shards)

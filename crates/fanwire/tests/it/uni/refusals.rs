@@ -50,11 +50,7 @@ async fn errors_of_connect_are_disconnect_pushes() {
         (r#"{"data":"1999"}"#, 3004, "internal server error"),
         (r#"{"data":"400"}"#, 4400, "configured"),
         (r#"{"data":"4000"}"#, 4000, "said the hook"),
-        (
-            r#"{"subs":{"unknown:a":{}}}"#,
-            3501,
-            "bad request: a channel of connect.subs has no namespace in channel.namespaces",
-        ),
+        (r#"{"subs":{"unknown:a":{}}}"#, 3501, "bad request"),
     ] {
         let expected = format!(r#"{{"disconnect":{{"code":{code},"reason":"{reason}"}}}}"#);
         assert_eq!(first_pushes(&server, request).await, [expected.as_str(); 4], "{request}");
@@ -100,11 +96,7 @@ async fn refused_connects_have_statuses_where_configured() {
     for (request, status, body) in [
         (r#"{"data":"109"}"#, "401 Unauthorized", "expired"),
         (r#"{"data":"400"}"#, "499 ", "said the hook"),
-        (
-            r#"{"subs":{"unknown:a":{}}}"#,
-            "403 Forbidden",
-            "bad request: a channel of connect.subs has no namespace in channel.namespaces",
-        ),
+        (r#"{"subs":{"unknown:a":{}}}"#, "403 Forbidden", "bad request"),
         (r#"{"data":"103"}"#, "500 Internal Server Error", "Internal Server Error"),
         (r#"{"data":"4001"}"#, "500 Internal Server Error", "Internal Server Error"),
         (r#"{"data":"4000"}"#, "204 No Content", ""),
