@@ -79,6 +79,7 @@ async fn serve(arguments: &Serve, start: Start) -> Result<()> {
     let greeting = greeting(&config, &Addresses::of(&server), generated);
     let _ = std::io::stdout().write_all(greeting.as_bytes());
     log_start(&config, arguments.config.as_deref(), &server);
+    tracing::info!("serving {} endpoints on {}", endpoints(&config).join(", "), server.address());
     #[cfg(target_os = "linux")]
     service_manager::notify("READY=1");
     loop {
@@ -147,6 +148,27 @@ fn log_start(config: &Config, file: Option<&Path>, server: &Server) {
         uni_grpc_address = server.uni_grpc_address().map(display),
         "listening"
     );
+}
+
+/// What the server offers over HTTP, in the names of Centrifugo, whose tools wait for this line.
+fn endpoints(config: &Config) -> Vec<&'static str> {
+    let has_streams = config.http_stream.enabled || config.sse.enabled;
+    let all = [
+        ("websocket", !config.websocket.disabled),
+        ("sse", config.sse.enabled),
+        ("http_stream", config.http_stream.enabled),
+        ("emulation", has_streams),
+        ("api", !config.http_api.disabled),
+        ("admin", config.admin.enabled),
+        ("prometheus", config.prometheus.enabled),
+        ("debug", config.debug.enabled),
+        ("health", config.health.enabled),
+        ("uni_websocket", config.uni_websocket.enabled),
+        ("uni_sse", config.uni_sse.enabled),
+        ("uni_http_stream", config.uni_http_stream.enabled),
+        ("swagger", config.swagger.enabled),
+    ];
+    all.into_iter().filter_map(|(name, is_served)| is_served.then_some(name)).collect()
 }
 
 /// Signals that ask a server for something: SIGHUP reloads the configuration, SIGUSR2 writes a dump; SIGUSR1 and SIGHUP, which

@@ -77,7 +77,7 @@ impl CommandContext<'_> {
         let kind = CommandKind::from(&request);
         self.command = Some(kind);
         self.session_table.counters.count_command(kind);
-        if self.node.diagnostics().debug_list().is_used() {
+        if flight_log::logs_commands(self.node) {
             let named = (kind.name(), channel_of(&request).unwrap_or_default());
             flight_log::command(self.node, self.session_table, self.key.index, named);
         }

@@ -17,7 +17,7 @@ use tracing::field::display;
 use uuid::Uuid;
 
 use crate::broadcast::Broadcast;
-use crate::node::Node;
+use crate::node::{Node, RefusalLevel};
 use crate::refusal::{Refused, cause_of_disconnect};
 use crate::session::{ConnectionKey, Session};
 use crate::session_table::SessionTable;
@@ -188,6 +188,16 @@ pub(crate) fn closed(
     count(session_table);
 }
 
+/// Whether commands and events of some connection are logged.
+pub(crate) fn logs_commands(node: &Node) -> bool {
+    node.diagnostics().debug_list().is_used() || logs_all()
+}
+
+/// Whether those of all connections are: at `log.level: debug`.
+fn logs_all() -> bool {
+    RefusalLevel::of_debug().is_some()
+}
+
 /// A command of a client begins, with its channel; it is logged and not recorded.
 pub(crate) fn command(
     node: &Node,
@@ -198,7 +208,7 @@ pub(crate) fn command(
     let list = node.diagnostics().debug_list();
     let Some(session) = session_table.at(index) else { return };
     let address = session_table.recorder.log(index).and_then(|log| log.facts().address);
-    if list.lists(&session.user, channel, address) {
+    if logs_all() || list.lists(&session.user, channel, address) {
         let Session { id, user, .. } = session;
         let (user, channel) = (excerpt(user), excerpt(channel));
         let address = address.map(display);
@@ -228,13 +238,14 @@ fn debug(
     now: Instant,
 ) {
     let list = node.diagnostics().debug_list();
-    if !list.is_used() {
+    if !logs_commands(node) {
         return;
     }
     let Some(session) = session_table.at(index) else { return };
     let address = session_table.recorder.log(index).and_then(|log| log.facts().address);
     let channel = Words::of(event).channel.unwrap_or_default();
-    if !list.lists(&session.user, channel, address) {
+    let is_listed = list.lists(&session.user, channel, address);
+    if !is_listed && !logs_all() {
         return;
     }
     let (id, user, facts) = (session.id, excerpt(&session.user), facts(session, address));
@@ -248,7 +259,9 @@ fn debug(
         target: DEBUG_FOR_TARGET,
         %id, user, address, channel, command, code, cause, app, version, from, to, ms, queued_bytes, "{}", event.kind.name()
     );
-    session_table.recorder.keep(index, || facts, node.clock().unix_ms(now));
+    if is_listed {
+        session_table.recorder.keep(index, || facts, node.clock().unix_ms(now));
+    }
 }
 
 /// The fields of an event by their names in the server API.

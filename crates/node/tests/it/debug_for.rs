@@ -39,7 +39,7 @@ fn play(world: &mut World) {
 
 #[test]
 fn the_events_of_a_listed_user_are_logged_until_the_end() {
-    let lines = logged(Level::DEBUG, with_history(|_| {}), |world| {
+    let lines = logged(Level::INFO, with_history(|_| {}), |world| {
         let sent = world.node.diagnostics().debug_for(command(&["42"], &[], UNIX + 5));
         assert_eq!(sent.expect("there is room").wait(), Ok(Vec::new()));
         play(world);
@@ -52,7 +52,7 @@ fn the_events_of_a_listed_user_are_logged_until_the_end() {
 
 #[test]
 fn the_events_of_a_listed_channel_are_those_of_all_its_subscribers() {
-    let lines = logged(Level::DEBUG, with_history(|_| {}), |world| {
+    let lines = logged(Level::INFO, with_history(|_| {}), |world| {
         let sent = world.node.diagnostics().debug_for(command(&[], &["news"], UNIX + 5));
         assert_eq!(sent.expect("there is room").wait(), Ok(Vec::new()));
         play(world);
@@ -123,7 +123,7 @@ fn a_reload_lists_others() {
         debug_for: DebugForOptions { users: vec![user.into()], ..DebugForOptions::default() },
         ..with_history(|_| {})
     };
-    let lines = logged(Level::DEBUG, listing("42"), |world| {
+    let lines = logged(Level::INFO, listing("42"), |world| {
         world.node.reload(listing("43"), |_, _| {}).expect("valid");
         play(world);
     });
