@@ -3,7 +3,7 @@
 //! Uses the decoders of requests; never a connection, never part of the server.
 //! A new transport gets its property here; the targets that call them live in the fuzz folder.
 
-use fanwire_node::protocol::without_halves;
+use fanwire_node::protocol::{AnyCase, without_halves};
 use serde::de::DeserializeSeed as _;
 use serde_json::value::RawValue;
 
@@ -38,7 +38,9 @@ pub fn body(bytes: &[u8]) {
             (alone, _) => alone.map(Ok),
         };
         let in_batch = match decoded(Method::Batch, &batch) {
-            Some(Command::Batch(BatchRequest { commands, .. })) => commands.into_iter().next(),
+            Some(Command::Batch(BatchRequest { commands, .. })) => {
+                commands.into_iter().flatten().next()
+            }
             other => {
                 assert_eq!(other, None, "a batch is a batch");
                 None
@@ -82,6 +84,6 @@ pub fn message(bytes: &[u8]) {
 /// The command that a method decodes from its parameters; `None` for null and errors.
 fn decoded(method: Method, text: &str) -> Option<Command> {
     let mut json = serde_json::Deserializer::from_str(text);
-    let command = method.deserialize(&mut json).ok()??;
+    let command = method.deserialize(AnyCase(&mut json)).ok()??;
     if json.end().is_ok() { Some(command) } else { None }
 }

@@ -20,6 +20,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 
 use crate::counters::RefusalReason;
+use crate::method::batch::ReplyForm;
 use crate::refusals::Named;
 use crate::stream::Lines;
 use crate::{Api, Command, KeyHolder, Method, traced};
@@ -225,7 +226,8 @@ impl HttpApi {
         match route {
             ApiRoute::Method(method) => {
                 let wrong = |error| RequestError::Malformed(body_error::describe(text, &error));
-                let command = method.decode(text).map_err(wrong)?;
+                let mut command = method.decode(text).map_err(wrong)?;
+                command.write_replies_as(ReplyForm::Json);
                 let path = |name: &str| format!("{}/{name}", self.prefix);
                 let outcome = traced::run(&self.api, caller, command, headers, path).await;
                 if let Err(error) = &outcome {

@@ -1,4 +1,4 @@
-//! The JSON conventions of requests and results: objects only, null means absent, payloads are passed on as they are.
+//! The JSON conventions of requests and results: null means absent, payloads are passed on as they are.
 //! In: a serde deserializer or serializer. Out: field values, embedded payloads.
 //! Pure; never methods or HTTP.
 //! The fields of a method are changed in `method/NAME.rs`; the form of replies in `http::reply`.
@@ -9,21 +9,11 @@ use std::marker::PhantomData;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::ApiError;
-
-/// Accepts a `T` only as a JSON object. (Derived code alone also accepts an array of its fields.)
-pub(crate) struct Object<T>(pub T);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ObjectVisitor(PhantomData))
-    }
-}
 
 /// A field for which JSON null means absent.
 pub(crate) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
@@ -32,15 +22,6 @@ where
     T: Deserialize<'de> + Default,
 {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
-}
-
-/// An optional field that must be an object.
-pub(crate) fn object_or_none<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    Ok(Option::<Object<T>>::deserialize(deserializer)?.map(|object| object.0))
 }
 
 /// A list, of which at most `MAX` + 1 items are stored: memory is bounded, and the caller can see that it is too long. Null
@@ -124,21 +105,8 @@ impl Visitor<'_> for PayloadVisitor {
     }
 }
 
-struct ObjectVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
-    type Value = Object<T>;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a JSON object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
-    }
-}
-
-struct UpTo<const MAX: usize, T>(Vec<T>);
+/// The list of [`up_to`].
+pub(crate) struct UpTo<const MAX: usize, T>(pub Vec<T>);
 
 impl<'de, const MAX: usize, T: Deserialize<'de>> Deserialize<'de> for UpTo<MAX, T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -32,9 +32,10 @@ pub use api::Api;
 pub use config_report::{ConfigReader, ConfigValue, NodeConfigResult};
 pub use counters::{Counters, LATENCY_BOUNDS_US, MethodCounts, RefusalCounts};
 pub use error::ApiError;
+pub use fanwire_node::protocol::AnyCase;
 pub use keys::KeyHolder;
 pub use method::append::{AppendRequest, AppendResult};
-pub use method::batch::{BATCH_COMMANDS_MAX, BatchReply, BatchRequest, Reply};
+pub use method::batch::{BATCH_COMMANDS_MAX, BatchReply, BatchRequest, Reply, ReplyForm};
 pub use method::broadcast::{
     BROADCAST_CHANNELS_MAX, BroadcastRequest, BroadcastResult, PublishResponse,
 };

@@ -35,13 +35,12 @@ pub(crate) mod unsubscribe;
 pub(crate) mod unsupported;
 pub(crate) mod update_user_status;
 
-use fanwire_node::protocol::without_halves;
+use fanwire_node::protocol::{AnyCase, without_halves};
 use futures_util::future::{BoxFuture, ready};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeSeed, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::json::Object;
 use crate::{Api, ApiError, Method, NodeConfigResult};
 use append::{AppendRequest, AppendResult};
 use batch::{BatchReply, BatchRequest};
@@ -287,7 +286,7 @@ impl Method {
         let text = if text.is_empty() && self.takes_empty_body() { "{}" } else { text };
         let read = |text: &str| {
             let mut json = serde_json::Deserializer::from_str(text);
-            let command = self.deserialize(&mut json)?;
+            let command = self.deserialize(AnyCase(&mut json))?;
             json.end()?;
             command.ok_or_else(|| serde_json::Error::custom("null is no JSON object"))
         };
@@ -300,7 +299,7 @@ fn parameters<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     from: D,
     command: impl FnOnce(T) -> Command,
 ) -> Result<Option<Command>, D::Error> {
-    Ok(Option::<Object<T>>::deserialize(from)?.map(|object| command(object.0)))
+    Ok(Option::<T>::deserialize(from)?.map(command))
 }
 
 /// One method in the OpenAPI document.

@@ -108,6 +108,17 @@ impl Method {
     }
 }
 
+/// The keys of a command of a stream: `id`, and the names of all methods. A command of a batch has no `id`.
+pub(crate) const COMMAND_KEYS: [&str; TABLE.len() + 1] = {
+    let mut keys = ["id"; TABLE.len() + 1];
+    let mut index = 0;
+    while index < TABLE.len() {
+        keys[index + 1] = TABLE[index].name;
+        index += 1;
+    }
+    keys
+};
+
 struct MethodRow {
     method: Method,
     name: &'static str,

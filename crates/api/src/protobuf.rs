@@ -13,8 +13,8 @@ pub(crate) mod tests;
 pub(crate) use encode::varint;
 
 use bytes::Bytes;
-use serde::de::DeserializeSeed as _;
 use serde::de::value::Error;
+use serde::de::{DeserializeSeed as _, Error as _};
 use serde::{Deserialize as _, Serialize};
 
 use crate::envelope::Envelope;
@@ -35,7 +35,11 @@ pub(crate) fn rpc(name: &str) -> Option<&'static Rpc> {
 /// A description of the malformed bytes.
 pub(crate) fn request(rpc: &Rpc, bytes: &[u8]) -> Result<Command, Error> {
     let command = rpc.method.deserialize(decode::message(rpc.request, bytes))?;
-    command.ok_or_else(|| serde::de::Error::custom("no message"))
+    let mut command = command.ok_or_else(|| Error::custom("no message"))?;
+    if let Command::Batch(batch) = &mut command {
+        batch.commands.get_or_insert_default(); // an empty list is nowhere in the bytes
+    }
+    Ok(command)
 }
 
 /// Encodes the response message of a method.
@@ -79,9 +83,14 @@ pub(crate) fn command(bytes: &[u8]) -> Result<Result<Command, ApiError>, Error> 
     Item::deserialize(decode::message(&schema::Command, bytes)).map(|item| item.0)
 }
 
+/// Encodes the reply to a command of a batch or a stream.
+pub(crate) fn reply(reply: &Reply) -> Vec<u8> {
+    encode::message(reply, &schema::Reply).expect(COMPLETE)
+}
+
 /// Appends the reply to a command of a stream, as a message of gRPC.
-pub(crate) fn framed_reply(reply: &Reply, out: &mut Vec<u8>) {
-    frame(&encode::message(reply, &schema::Reply).expect(COMPLETE), out);
+pub(crate) fn framed_reply(to_command: &Reply, out: &mut Vec<u8>) {
+    frame(&reply(to_command), out);
 }
 
 /// Appends a message behind the prefix that gRPC gives it: not compressed, and its length.

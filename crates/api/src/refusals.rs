@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
+use fanwire_node::protocol::AnyCase;
 use fanwire_telemetry::{RefusalEvent, excerpt};
 use http::StatusCode;
 use serde::Deserialize;
@@ -96,7 +97,8 @@ impl Named {
             #[serde(borrow)]
             user: Option<&'a RawValue>,
         }
-        let Raw { channel, user } = serde_json::from_str(parameters).unwrap_or_default();
+        let raw = serde_json::from_str::<AnyCase<Raw>>(parameters);
+        let Raw { channel, user } = raw.map(|AnyCase(raw)| raw).unwrap_or_default();
         let text = |value: &RawValue| serde_json::from_str(value.get()).ok();
         Self { channel: channel.and_then(text), user: user.and_then(text) }
     }

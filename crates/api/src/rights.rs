@@ -36,10 +36,10 @@ impl KeyHolder {
         command: Command,
         now: Instant,
     ) -> Result<Command, ApiError> {
-        if let Command::Batch(BatchRequest { commands, parallel }) = command {
-            let commands = commands.into_iter();
-            let commands = commands.map(|one| self.admit(node, one?, now)).collect();
-            return Ok(Command::Batch(BatchRequest { commands, parallel }));
+        if let Command::Batch(BatchRequest { commands, parallel, form }) = command {
+            let admit = |one: Result<Command, ApiError>| self.admit(node, one?, now);
+            let commands = commands.map(|commands| commands.into_iter().map(admit).collect());
+            return Ok(Command::Batch(BatchRequest { commands, parallel, form }));
         }
         let namespace = |channel: &'_ String| match channel.as_str() {
             "" => None,

@@ -11,12 +11,13 @@ use std::task::Poll;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
-use fanwire_node::protocol::without_halves;
+use fanwire_node::protocol::{AnyCase, without_halves};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::error::NO_METHOD;
 use crate::method::batch::{Reply, take_method};
+use crate::names::COMMAND_KEYS;
 use crate::refusals::Named;
 use crate::reply_budget::ReplyBudget;
 use crate::{Api, ApiError, Command, KeyHolder, Outcome, protobuf, traced};
@@ -215,13 +216,13 @@ fn decode(line: &Line) -> (AnswerForm, Result<Command, ApiError>) {
 pub(crate) fn decode_text(text: &str) -> StreamCommand {
     let invalid = ApiError::BAD_REQUEST.because("the line is not a JSON object with one method");
     let refused = |id| StreamCommand { id, command: Err(invalid) };
-    let read = |text: &str| serde_json::from_str::<StreamCommand>(text);
+    let read = |text: &str| serde_json::from_str::<AnyCase<StreamCommand>>(text);
     // Backends that cut a text inside a character send half a surrogate pair, which serde_json refuses.
     let decoded =
         read(text).or_else(|error| without_halves(text).map_or(Err(error), |whole| read(&whole)));
-    decoded.unwrap_or_else(|_| {
-        let only_id = serde_json::from_str::<OnlyId>(text);
-        refused(only_id.ok().and_then(|OnlyId(id)| id))
+    decoded.map(|AnyCase(command)| command).unwrap_or_else(|_| {
+        let only_id = serde_json::from_str::<AnyCase<OnlyId>>(text);
+        refused(only_id.ok().and_then(|AnyCase(OnlyId(id))| id))
     })
 }
 
@@ -232,7 +233,7 @@ fn is_id(value: &RawValue) -> bool {
 
 impl<'de> Deserialize<'de> for StreamCommand {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(StreamCommandVisitor)
+        deserializer.deserialize_struct("Command", &COMMAND_KEYS, StreamCommandVisitor)
     }
 }
 
@@ -251,14 +252,14 @@ impl<'de> Visitor<'de> for StreamCommandVisitor {
         while let Some(name) = map.next_key::<String>()? {
             if name == "id" {
                 let value: Box<RawValue> = map.next_value()?;
-                has_wrong_id |= !is_id(&value);
+                has_wrong_id |= !is_id(&value) || id.is_some();
                 id = Some(value).filter(|_| !has_wrong_id);
             } else {
                 take_method(&name, &mut map, &mut command)?;
             }
         }
         if has_wrong_id {
-            command = Err(ApiError::BAD_REQUEST.because("id is neither a number nor a text"));
+            command = Err(ApiError::BAD_REQUEST.because("id is not one number or text"));
         }
         Ok(StreamCommand { id, command })
     }
@@ -269,7 +270,7 @@ struct OnlyId(Option<Box<RawValue>>);
 
 impl<'de> Deserialize<'de> for OnlyId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(OnlyIdVisitor)
+        deserializer.deserialize_struct("OnlyId", &["id"], OnlyIdVisitor)
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use fanwire_api::{BODY_BYTES_MAX, BroadcastRequest, Command, Method, PublishRequest};
+use fanwire_api::{AnyCase, BODY_BYTES_MAX, BroadcastRequest, Command, Method, PublishRequest};
 use fanwire_config::PublicationDataMode;
 use fanwire_telemetry::excerpt;
 use serde::Deserialize;
@@ -157,10 +157,9 @@ struct EnvelopedCommand<'a> {
 }
 
 fn envelope(text: &str) -> Result<Command, SkipCause> {
-    // Without the brace, a list of both fields would be read as well.
-    let is_object = text.trim_ascii_start().starts_with('{');
-    let envelope = is_object.then(|| serde_json::from_str(text).ok()).flatten();
-    let EnvelopedCommand { method, payload } = envelope.ok_or(SkipCause::Malformed)?;
+    let envelope = serde_json::from_str::<AnyCase<EnvelopedCommand>>(text);
+    let AnyCase(envelope) = envelope.map_err(|_| SkipCause::Malformed)?;
+    let EnvelopedCommand { method, payload } = envelope;
     if !payload.get().starts_with('"') {
         return command(&method, payload.get());
     }

@@ -20,6 +20,8 @@ pub enum DecodeError {
     JsonSyntax { column: usize },
     /// JSON, but with a value of the wrong type, a number out of range or a key given twice.
     JsonType { column: usize },
+    /// A response that is not empty and has neither result nor error nor disconnect.
+    NoPart,
     /// A Protobuf length that does not end, or takes more than 10 bytes.
     BrokenLength,
     /// A Protobuf length above the `left` bytes that follow it.
@@ -45,6 +47,7 @@ impl fmt::Display for DecodeError {
             Self::BlankLine => f.write_str("a line of the message is blank"),
             Self::JsonSyntax { column } => write!(f, "invalid JSON at byte {column} of the line"),
             Self::JsonType { column } => write!(f, "wrong JSON type at byte {column} of the line"),
+            Self::NoPart => f.write_str("it has neither result nor error nor disconnect"),
             Self::BrokenLength => f.write_str("the length before a command is no varint"),
             Self::LengthOverrun { length, left } => {
                 write!(f, "a command of {length} bytes is announced, {left} follow")

@@ -4,9 +4,10 @@
 //! Rules for kinds of fields change here; `build.rs` assigns them to the fields.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use bytes::Bytes;
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, Visitor};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -231,10 +232,14 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for ObjectOnly<D> {
 
     fn deserialize_struct<V: Visitor<'de>>(
         self,
-        _name: &'static str,
-        _fields: &'static [&'static str],
+        name: &'static str,
+        fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, D::Error> {
+        self.0.deserialize_struct(name, fields, OnlyMap(visitor))
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         self.0.deserialize_map(visitor)
     }
 
@@ -244,7 +249,22 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for ObjectOnly<D> {
 
     serde::forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
-        unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+        unit unit_struct newtype_struct seq tuple tuple_struct enum identifier ignored_any
+    }
+}
+
+/// The visitor of a message, which takes no list.
+struct OnlyMap<V>(V);
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for OnlyMap<V> {
+    type Value = V::Value;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.expecting(out)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<V::Value, A::Error> {
+        self.0.visit_map(entries)
     }
 }
 

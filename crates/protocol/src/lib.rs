@@ -22,6 +22,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub use any_case::AnyCase;
 pub use codes::{Disconnect, ErrorCode, UnsubscribeCode};
 pub use command::{Commands, Request};
 pub use encoding::{Encoding, MESSAGES_PER_FRAME_MAX, join, ping};
@@ -37,6 +38,7 @@ pub use reply::{
 pub use scan::{JSON_DEPTH_MAX, is_json, is_json_object, nests_too_deep};
 pub use span::{bare_push, publication_in_bare_push, publication_in_push};
 
+mod any_case;
 mod codes;
 mod command;
 mod encoding;

@@ -54,7 +54,9 @@ pub(crate) trait ProxyRequest: Message + Serialize + Clone + 'static {
 }
 
 /// A message from a backend.
-pub(crate) trait ProxyResponse: Message + DeserializeOwned + Default + 'static {
+pub(crate) trait ProxyResponse:
+    Message + DeserializeOwned + Default + PartialEq + 'static
+{
     type Result;
 
     /// Result, error and disconnect.

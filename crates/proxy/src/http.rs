@@ -56,9 +56,8 @@ impl HttpBackend {
             error => CallFailure::Transport(error.to_string()),
         })?;
         match response.status() {
-            StatusCode::OK => {
-                pb::read(response.body()).map_err(|error| CallFailure::Answer(error.to_string()))
-            }
+            StatusCode::OK => pb::read_response(response.body())
+                .map_err(|error| CallFailure::Answer(error.to_string())),
             status => Err(CallFailure::Status(status.as_u16())),
         }
     }

@@ -5,6 +5,7 @@
 
 use std::time::Instant;
 
+use fanwire_node::protocol::AnyCase;
 use http::StatusCode;
 use serde::de::{Deserializer, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,7 @@ use super::reply::Reply;
 use super::request::RequestError;
 use super::{Api, Command, KeyHolder, Method, body_error};
 use crate::envelope::Envelope;
-use crate::json::{Object, is_zero, or_default};
+use crate::json::{is_zero, or_default};
 use crate::refusals::Named;
 use crate::reply_budget::ReplyBudget;
 use crate::{ApiError, BATCH_COMMANDS_MAX, Outcome};
@@ -30,14 +31,14 @@ pub(super) async fn run(
 }
 
 fn commands(body: &str) -> Result<Vec<LegacyCommand>, RequestError> {
-    let stream = serde_json::Deserializer::from_str(body).into_iter::<Object<LegacyCommand>>();
+    let stream = serde_json::Deserializer::from_str(body).into_iter::<AnyCase<LegacyCommand>>();
     let mut commands = Vec::new();
     for read in stream {
         if commands.len() == BATCH_COMMANDS_MAX {
             let why = format!("there are more than {BATCH_COMMANDS_MAX} commands in the body");
             return Err(RequestError::Malformed(why));
         }
-        let Object(command) =
+        let AnyCase(command) =
             read.map_err(|error| RequestError::Malformed(body_error::describe(body, &error)))?;
         commands.push(command);
     }

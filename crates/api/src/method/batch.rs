@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use bytes::Bytes;
 use futures_util::stream::{self, StreamExt as _};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -13,10 +14,11 @@ use serde_json::{Map, Value};
 
 use super::{Command, DESCRIPTIONS, Description, Outcome};
 use crate::error::NO_METHOD;
-use crate::json::{or_default, up_to};
+use crate::json::{UpTo, in_place, or_default};
+use crate::names::COMMAND_KEYS;
 use crate::refusals::Named;
 use crate::reply_budget::{ReplyBudget, json_bytes};
-use crate::{Api, ApiError, Method};
+use crate::{Api, ApiError, Method, protobuf};
 
 /// Maximum number of commands in a batch; a longer batch is refused as a whole.
 pub const BATCH_COMMANDS_MAX: usize = 10_000;
@@ -30,16 +32,29 @@ const PARALLEL_READS_MAX: usize = 8;
 /// Commands to run.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(extend("required" = ["commands"]))]
 pub struct BatchRequest {
-    /// At most 10,000. An invalid item gets an error of its own: 107 for null or for several methods in one object, 104 for
+    /// Required; at most 10,000. An invalid item gets an error of its own: 107 for null or for several methods in one object, 104 for
     /// an unknown method.
     #[serde(deserialize_with = "items")]
     #[schemars(schema_with = "commands_schema")]
-    pub commands: Vec<Result<Command, ApiError>>,
+    pub commands: Option<Vec<Result<Command, ApiError>>>,
     /// The server may execute commands in any order, and starts up to 1024 before it waits for the first result; 8 when
     /// some of them read (history, presence, channels, connections, info).
     #[serde(deserialize_with = "or_default")]
     pub parallel: bool,
+    /// What is kept of large replies until all are ready.
+    #[serde(skip)]
+    pub form: ReplyForm,
+}
+
+/// The form of the replies of commands that read: as a value, a reply takes several times the bytes of its text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplyForm {
+    #[default]
+    Value,
+    Json,
+    Protobuf,
 }
 
 /// One reply per command. Over HTTP this is the whole body, without `result` around it.
@@ -55,30 +70,36 @@ pub struct BatchReply {
 #[serde(untagged)]
 pub enum Reply {
     Outcome(Outcome),
-    Error { error: ApiError },
+    Error {
+        error: ApiError,
+    },
+    /// Either of them in the form of the request.
+    #[serde(serialize_with = "in_place")]
+    Written(Bytes),
 }
 
 impl Api {
     /// Runs several commands; each has its own result or error.
     ///
     /// # Errors
-    /// 107 for more than [`BATCH_COMMANDS_MAX`] commands, none of which is run.
+    /// 107 without commands, or with more than [`BATCH_COMMANDS_MAX`], none of which is run.
     pub async fn batch(&self, request: BatchRequest) -> Result<BatchReply, ApiError> {
         self.measure_async(Method::Batch, async |_| {
-            if request.commands.len() > BATCH_COMMANDS_MAX {
+            let missing = ApiError::BAD_REQUEST.because("commands is missing, expected a list");
+            let commands = request.commands.ok_or(missing)?;
+            if commands.len() > BATCH_COMMANDS_MAX {
                 return Err(ApiError::BAD_REQUEST.because("commands has too many items"));
             }
-            let mut replies = Vec::with_capacity(request.commands.len());
+            let mut replies = Vec::with_capacity(commands.len());
             let at_once = match request.parallel {
                 false => 1,
-                true if request.commands.iter().flatten().any(Command::is_read) => {
-                    PARALLEL_READS_MAX
-                }
+                true if commands.iter().flatten().any(Command::is_read) => PARALLEL_READS_MAX,
                 true => PARALLEL_MAX,
             };
             let budget = ReplyBudget::default();
-            let started =
-                stream::iter(request.commands).map(|command| reply(self, command, &budget));
+            let form = request.form;
+            let reply = |command| reply(self, command, (&budget, form));
+            let started = stream::iter(commands).map(reply);
             let mut started = started.buffered(at_once);
             while let Some(reply) = started.next().await {
                 replies.push(reply);
@@ -91,7 +112,11 @@ impl Api {
 }
 
 /// Runs one command; 104 for a batch inside a batch, 111 when the replies before it are too large.
-async fn reply(api: &Api, command: Result<Command, ApiError>, budget: &ReplyBudget) -> Reply {
+async fn reply(
+    api: &Api,
+    command: Result<Command, ApiError>,
+    (budget, form): (&ReplyBudget, ReplyForm),
+) -> Reply {
     let reads = command.as_ref().is_ok_and(Command::is_read);
     let admitted = if reads { budget.admit_read() } else { Ok(()) };
     let outcome = match admitted.and(command) {
@@ -103,16 +128,47 @@ async fn reply(api: &Api, command: Result<Command, ApiError>, budget: &ReplyBudg
         api.log_error("batch", error, Named::default, None, "");
     }
     let reply = outcome.map_or_else(|error| Reply::Error { error }, Reply::Outcome);
-    budget.hold(if reads { json_bytes(&reply) } else { 0 });
+    if !reads {
+        budget.hold(0);
+        return reply;
+    }
+    let reply = reply.written(form);
+    budget.hold(reply.bytes());
     reply
+}
+
+impl Reply {
+    fn written(self, form: ReplyForm) -> Self {
+        Self::Written(match form {
+            ReplyForm::Value => return self,
+            ReplyForm::Json => {
+                let text = serde_json::to_vec(&self).expect("replies have string keys");
+                text.into_boxed_slice().into()
+            }
+            ReplyForm::Protobuf => protobuf::reply(&self).into_boxed_slice().into(),
+        })
+    }
+
+    fn bytes(&self) -> usize {
+        if let Self::Written(bytes) = self { bytes.len() } else { json_bytes(self) }
+    }
+}
+
+impl Command {
+    /// Chooses the form of large replies, if it is a batch.
+    pub(crate) fn write_replies_as(&mut self, form: ReplyForm) {
+        if let Self::Batch(batch) = self {
+            batch.form = form;
+        }
+    }
 }
 
 fn items<'de, D: Deserializer<'de>>(
     deserializer: D,
-) -> Result<Vec<Result<Command, ApiError>>, D::Error> {
-    let items: Vec<Option<Item>> = up_to::<BATCH_COMMANDS_MAX, _, _>(deserializer)?;
+) -> Result<Option<Vec<Result<Command, ApiError>>>, D::Error> {
+    let items = Option::<UpTo<BATCH_COMMANDS_MAX, Option<Item>>>::deserialize(deserializer)?;
     let command = |item: Option<Item>| item.map_or(Err(NO_OBJECT), |item| item.0);
-    Ok(items.into_iter().map(command).collect())
+    Ok(items.map(|UpTo(items)| items.into_iter().map(command).collect()))
 }
 
 /// The schema of the commands of a batch: each an object with exactly one method.
@@ -158,7 +214,7 @@ pub(crate) struct Item(pub(crate) Result<Command, ApiError>);
 
 impl<'de> Deserialize<'de> for Item {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ItemVisitor)
+        deserializer.deserialize_struct("Command", &COMMAND_KEYS[1..], ItemVisitor)
     }
 }
 

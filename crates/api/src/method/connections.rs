@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::paging::page_limit;
 use super::selector::{LabelFilter, checked};
-use crate::json::{in_place, is_embeddable, is_zero, object_or_none, or_default};
+use crate::json::{in_place, is_embeddable, is_zero, or_default};
 use crate::{Api, ApiError, Method};
 
 /// The connections to list: those of a user, those whose labels match, or both.
@@ -29,7 +29,6 @@ pub struct ConnectionsRequest {
     #[serde(deserialize_with = "or_default")]
     pub expression: String,
     /// Only connections whose labels match.
-    #[serde(deserialize_with = "object_or_none")]
     #[schemars(with = "LabelFilter")]
     pub label_filter: Option<FilterNode>,
     /// Connections of a page, at most 10,000; 0 or absent means all, and an error for more than 10,000.

@@ -10,14 +10,13 @@ use serde::Deserialize;
 
 use super::Empty;
 use super::selector::selecting;
-use crate::json::{object_or_none, or_default};
+use crate::json::or_default;
 use crate::{Api, ApiError, Method};
 
 selecting! {
     /// The connections to close, and the close code.
     pub struct DisconnectRequest {
         /// Absent or with code 0: 3503 "force disconnect", without reconnect. The Go library gocent sends it as `Disconnect`.
-        #[serde(alias = "Disconnect", deserialize_with = "object_or_none")]
         #[schemars(with = "DisconnectReason")]
         pub disconnect: Option<DisconnectReason>,
         /// Client ids that stay connected. The Go library gocent sends it as `ClientWhitelist`.

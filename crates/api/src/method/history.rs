@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::error::NO_CHANNEL;
-use crate::json::{in_place, is_embeddable, object_or_none, or_default};
+use crate::json::{in_place, is_embeddable, or_default};
 use crate::{Api, ApiError, Method};
 
 /// A query for stored publications.
@@ -30,7 +30,6 @@ pub struct HistoryRequest {
     #[serde(deserialize_with = "or_default")]
     pub limit: i32,
     /// Only publications after this position; with `reverse`, before it.
-    #[serde(deserialize_with = "object_or_none")]
     #[schemars(with = "Since")]
     pub since: Option<Since>,
     /// Newest first.

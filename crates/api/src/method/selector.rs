@@ -47,7 +47,6 @@ macro_rules! selecting {
             #[serde(deserialize_with = "or_default")]
             pub session: String,
             /// Only connections whose labels match.
-            #[serde(deserialize_with = "crate::json::object_or_none")]
             #[schemars(with = "super::selector::LabelFilter")]
             pub label_filter: Option<fanwire_node::protocol::FilterNode>,
             /// Without `user`: the connections of all users, on every node.

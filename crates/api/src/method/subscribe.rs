@@ -14,7 +14,7 @@ use super::Empty;
 use super::history::Since;
 use super::selector::selecting;
 use crate::error::NO_CHANNEL;
-use crate::json::{object_or_none, or_default, payload, raw_or_none};
+use crate::json::{or_default, payload, raw_or_none};
 use crate::{Api, ApiError, Method, json};
 
 selecting! {
@@ -46,11 +46,9 @@ selecting! {
         #[schemars(regex(pattern = json::BASE64))]
         pub b64data: String,
         /// In recoverable channels: send the publications after this position first.
-        #[serde(deserialize_with = "object_or_none")]
         #[schemars(with = "Since")]
         pub recover_since: Option<Since>,
         /// Options that replace those of the namespace.
-        #[serde(deserialize_with = "object_or_none")]
         #[schemars(with = "SubscribeOverride")]
         pub r#override: Option<SubscribeOverride>,
     }
@@ -61,23 +59,18 @@ selecting! {
 #[serde(default)]
 pub struct SubscribeOverride {
     /// Add the client to the presence of the channel.
-    #[serde(deserialize_with = "object_or_none")]
     #[schemars(with = "BoolValue")]
     pub presence: Option<BoolValue>,
     /// Publish join and leave of the client.
-    #[serde(deserialize_with = "object_or_none")]
     #[schemars(with = "BoolValue")]
     pub join_leave: Option<BoolValue>,
     /// Enable recovery.
-    #[serde(deserialize_with = "object_or_none")]
     #[schemars(with = "BoolValue")]
     pub force_recovery: Option<BoolValue>,
     /// Enable positioning: the subscription ends when a publication was lost.
-    #[serde(deserialize_with = "object_or_none")]
     #[schemars(with = "BoolValue")]
     pub force_positioning: Option<BoolValue>,
     /// Send joins and leaves of others to the client.
-    #[serde(deserialize_with = "object_or_none")]
     #[schemars(with = "BoolValue")]
     pub force_push_join_leave: Option<BoolValue>,
 }

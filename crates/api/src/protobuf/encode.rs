@@ -172,7 +172,8 @@ impl<'a> Serializer for Writer<'a> {
     }
 
     fn serialize_bytes(mut self, value: &[u8]) -> Result<(), Error> {
-        if !matches!(self.kind, Kind::Text | Kind::Bytes) {
+        // Bytes of a message are those of one that was written before.
+        if !matches!(self.kind, Kind::Text | Kind::Bytes | Kind::Message(_)) {
             return Err(Error::custom("bytes in a field of another kind"));
         }
         if !value.is_empty() || self.is_item {

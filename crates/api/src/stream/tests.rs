@@ -77,9 +77,9 @@ fn api() -> Api {
     Api::new(Arc::clone(&node), ApiOptions::default())
 }
 
-/// An answer whose message ends before the cause.
+/// An answer without the cause of its error.
 fn without_cause(answer: &str) -> String {
-    match (answer.split_once(": "), answer.rsplit_once('"')) {
+    match (answer.split_once("\",\"cause\":"), answer.rsplit_once('"')) {
         (Some((begin, _)), Some((_, end))) => format!("{begin}\"{end}"),
         _ => answer.to_owned(),
     }
@@ -131,7 +131,7 @@ async fn a_bad_line_is_answered_and_the_next_one_executed() {
         check(&lines, &format!("{expected}{{\"id\":9,\"publish\":{{}}}}\n")).await;
     }
     let (answers, _) = api().answer_lines([Line::TooLong].into(), &KeyHolder::default()).await;
-    let cause = "bad request: the line is longer than http_api.max_request_body_size";
+    let cause = "bad request\",\"cause\":\"the line is longer than http_api.max_request_body_size";
     let expected = bad("").replace("bad request", cause);
     assert_eq!(String::from_utf8(answers).expect("text"), expected);
 }

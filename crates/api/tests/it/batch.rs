@@ -30,8 +30,14 @@ async fn replies_have_the_order_of_the_request_and_no_result_wrapper() {
     )
     .await;
     check(r#"{"commands":[]}"#, r#"{"replies":[]}"#).await;
-    check(r#"{}"#, r#"{"replies":[]}"#).await;
-    check(r#"{"commands":null,"parallel":null}"#, r#"{"replies":[]}"#).await;
+    let missing = r#"{"error":{"code":107,"message":"bad request"}}"#;
+    check(r#"{}"#, missing).await;
+    check(r#"{"commands":null,"parallel":null}"#, missing).await;
+    check(
+        r#"{"Commands":[{"Publish":{"Channel":"a","DATA":{}}}]}"#,
+        r#"{"replies":[{"publish":{}}]}"#,
+    )
+    .await;
 }
 
 #[tokio::test]

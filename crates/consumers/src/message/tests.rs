@@ -32,6 +32,19 @@ fn an_envelope_names_its_method() {
 }
 
 #[test]
+fn names_are_read_in_any_case_and_payloads_keep_theirs() {
+    let request = r#"{"Channel":"A","DATA":{"Data":1,"data":2}}"#;
+    let expected = Ok(("A", r#"{"Data":1,"data":2}"#));
+    check("publish", request, expected);
+    check("", &format!(r#"{{"Method":"publish","PAYLOAD":{request}}}"#), expected);
+    for twice in [r#"{"channel":"a","Channel":"b"}"#, r#"{"CHANNEL":"a","Channel":"a"}"#] {
+        check("publish", twice, Err(SkipCause::Malformed));
+    }
+    let twice = format!(r#"{{"method":"publish","Method":"publish","payload":{request}}}"#);
+    check("", &twice, Err(SkipCause::Malformed));
+}
+
+#[test]
 fn the_payload_of_an_envelope_may_be_a_text_with_json() {
     let envelope =
         r#"{"method":"publish","payload":"{\"channel\":\"ä\",\"data\":\"\\u00fc\\n\"}"}"#;

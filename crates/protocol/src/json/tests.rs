@@ -129,7 +129,7 @@ fn emulated_commands_are_a_string() {
 /// The text reads as the message, and the message is written as the text.
 fn check<T>(text: &[u8], message: &T)
 where
-    T: for<'de> Deserialize<'de> + Serialize + PartialEq + std::fmt::Debug,
+    T: for<'de> Deserialize<'de> + Serialize + PartialEq + fmt::Debug,
 {
     assert_eq!(read::<T>(text).as_ref(), Ok(message));
     let mut out = Vec::new();

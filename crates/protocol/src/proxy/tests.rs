@@ -24,6 +24,25 @@ fn a_payload_that_is_no_json_makes_no_request() {
 }
 
 #[test]
+fn a_response_has_a_known_part_or_is_empty() {
+    let response = |text: &str| read_response::<ConnectResponse>(text.as_bytes());
+    for text in ["{}", " { } ", r#"{"result":null}"#, r#"{"ERROR":null,"more":1}"#] {
+        assert_eq!(response(text), Ok(ConnectResponse::default()), "{text}");
+    }
+    let foreign = [
+        r#"{"status":"denied"}"#,
+        r#"{"di\u017fconnect":{"code":4501}}"#,
+        r#"{"err":{}}"#,
+        r#"{"":1}"#,
+    ];
+    for text in foreign {
+        assert_eq!(response(text), Err(DecodeError::NoPart), "{text}");
+    }
+    assert!(response(r#"{"Result":{},"result":{}}"#).is_err());
+    assert!(response(r#"{"\ud83d":1}"#).is_err());
+}
+
+#[test]
 fn no_result_differs_from_an_empty_one() {
     let result = |text: &str| read::<SubscribeResponse>(text.as_bytes()).expect("an object").result;
     assert_eq!(result("{}"), None);

@@ -3,6 +3,8 @@
 //! Uses the reader of JSON. Never: calls.
 //! Changed here: cases of fields.
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn options(json: &str) -> Result<SubscribeGrant, Rejection> {
@@ -64,4 +66,95 @@ fn a_disconnect_code_that_is_none_is_left_to_the_node() {
         panic!("no disconnect")
     };
     assert!(!found.is_close_code());
+}
+
+/// Answers of each kind that name every field of their result, and what must be read from them.
+const RESULTS: [(&str, Reader); 5] = [
+    (
+        r#"{"result":{"user":"u","expire_at":7,"info":{"User":1},"b64info":"e30=","data":1,"b64data":"MQ==","channels":["A"],
+            "subs":{"User":{"expire_at":1,"info":1,"b64info":"","data":{"Data":[]},"b64data":"","override":{"presence":
+            {"value":true},"join_leave":{"value":true},"force_recovery":{"value":true},"force_positioning":{"value":true},
+            "force_push_join_leave":{"value":true}}}},"meta":{"Meta":1},"labels":{"User":"EU"}}}"#,
+        |text| format!("{:?}", part::<pb::ConnectResponse>(text).map(|one| one.map(connect))),
+    ),
+    (
+        r#"{"result":{"expired":false,"expire_at":7,"info":{"Info":1},"b64info":"e30=","meta":{"Meta":1}}}"#,
+        |text| format!("{:?}", part::<pb::RefreshResponse>(text).map(|one| one.map(refresh))),
+    ),
+    (
+        r#"{"result":{"expire_at":7,"info":1,"b64info":"e30=","data":1,"b64data":"MQ==","override":{"presence":{"value":false}}}}"#,
+        |text| format!("{:?}", part::<pb::SubscribeResponse>(text).map(|one| one.map(subscribe))),
+    ),
+    (
+        r#"{"result":{"data":{"Data":1},"b64data":"MQ==","skip_history":true,"tags":{"Data":"A","DATA":"a"},"idempotency_key":"K",
+            "delta":true,"version":7,"version_epoch":"E"}}"#,
+        |text| {
+            let result = part::<pb::PublishResponse>(text);
+            format!("{:?}", result.map(|one| one.map(|one| publish(one, Bytes::new()))))
+        },
+    ),
+    (r#"{"result":{"data":{"Data":1},"b64data":"MQ=="}}"#, |text| {
+        format!("{:?}", part::<pb::RpcResponse>(text).map(|one| one.map(rpc)))
+    }),
+];
+
+/// Reads an answer of one kind. Returns the decision in words.
+type Reader = fn(&str) -> String;
+
+fn part<R: ProxyResponse>(text: &str) -> Result<Option<R::Result>, Rejection> {
+    let unread =
+        |error: fanwire_protocol::DecodeError| Rejection::Unavailable(error.to_string().into());
+    result(pb::read_response::<R>(text.as_bytes()).map_err(unread)?)
+}
+
+/// The text with the names of fields, which are those before a colon and in lower case, in other cases.
+fn spelled(text: &str, mut letters: impl FnMut() -> bool) -> String {
+    let mut parts = text.split('"').map(str::to_owned).collect::<Vec<_>>();
+    for index in (1..parts.len()).step_by(2) {
+        let is_key = parts[index + 1].starts_with(':');
+        if is_key && parts[index].bytes().all(|letter| !letter.is_ascii_uppercase()) {
+            let any_case =
+                |letter: char| if letters() { letter.to_ascii_uppercase() } else { letter };
+            parts[index] = parts[index].chars().map(any_case).collect();
+        }
+    }
+    parts.join("\"")
+}
+
+proptest! {
+    #[test]
+    fn an_answer_in_any_spelling_is_obeyed(seed in any::<u64>()) {
+        let mut random = seed | 1;
+        let mut letters = || {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random & 1 == 1
+        };
+        for (text, read) in RESULTS {
+            let spelling = spelled(text, &mut letters);
+            prop_assert_eq!(read(&spelling), read(text), "{}", spelling);
+            for refusal in [
+                r#"{"error":{"code":403,"message":"No","temporary":true}}"#,
+                r#"{"disconnect":{"code":4501,"reason":"No"}}"#,
+                r#"{"result":{},"error":{"code":403}}"#,
+                r#"{"result":{},"disconnect":{"code":4501}}"#,
+            ] {
+                let spelling = spelled(refusal, &mut letters);
+                let answer = read(&spelling);
+                prop_assert_eq!(&answer, &read(refusal), "{}", &spelling);
+                prop_assert!(answer.starts_with("Err("), "{spelling}: {answer}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_that_names_no_part_is_refused(name in "[a-zA-Zſı_ ]{0,10}") {
+        let is_part = ["result", "error", "disconnect"].iter().any(|part| part.eq_ignore_ascii_case(&name));
+        prop_assume!(!is_part);
+        for (_, read) in RESULTS {
+            let text = format!(r#"{{"{name}":{{"code":4501}}}}"#);
+            prop_assert!(read(&text).starts_with("Err(Unavailable"), "{text}");
+        }
+    }
 }
