@@ -59,13 +59,14 @@ pub(crate) fn connect(result: pb::ConnectResult) -> Result<ConnectGrant, Rejecti
     })
 }
 
-/// `None` when the connection or the subscription expired.
+/// `None` when the connection or the subscription expired: a result without a new end renews nothing.
 pub(crate) fn refresh(result: pb::RefreshResult) -> Result<Option<Renewal>, Rejection> {
-    if result.expired {
+    let expire_at = expire_at(result.expire_at);
+    if result.expired || expire_at.is_none() {
         return Ok(None);
     }
     Ok(Some(Renewal {
-        expire_at: expire_at(result.expire_at),
+        expire_at,
         info: payload(result.info, &result.b64info)?,
         meta: not_null(result.meta),
     }))

@@ -89,6 +89,25 @@ test('a token is not sent to the connect proxy, and no result is no user', async
   await connect(sdk(t, server, JSON_SDK)); // an anonymous user
 });
 
+test('an answer of a connect is obeyed in any spelling of its names, and refused if it names nothing', async (t) => {
+  const answers = [
+    [{ Error: { Code: 1403, Message: 'no' } }, { code: 1403, message: 'no' }],
+    [{ RESULT: {}, eRROR: { CODE: 1403, message: 'no' } }, { code: 1403, message: 'no' }],
+    [{ denied: true }, { code: 100, message: 'internal server error', temporary: true }],
+    [{ result: {}, Result: { user: 'eve' } }, { code: 100, message: 'internal server error', temporary: true }],
+  ];
+  const backend = await HttpBackend.start(t, {
+    '/connect': ({ body }) => answers[body.data.at]?.[0] ?? { Disconnect: { Code: 4501, Reason: 'no' } },
+  });
+  const server = await serve(t, { client: connected(backend, { allow_anonymous_connect_without_token: true }) });
+  for (const [at, [, error]] of answers.entries()) {
+    assert.deepEqual((await (await raw(t, server)).connect({ data: { at } })).error, error, `answer ${at}`);
+  }
+  const ended = await raw(t, server);
+  ended.send({ id: 1, connect: { data: { at: 99 } } });
+  assert.deepEqual(await ended.closed(), { code: 4501, reason: 'no' });
+});
+
 test('channels and subscriptions of a connect: data, info, overrides', async (t) => {
   const subs = {
     'news:kept': { data: { n: 1 }, info: { seat: 4 }, override: { force_recovery: { value: true } } },
@@ -163,11 +182,14 @@ test('without refresh proxies the client is told when it ends, and the past is e
   assert.equal((await (await raw(t, server)).connect({ data: 0 })).connect.expires, undefined);
 });
 
-test('a refresh is obeyed: no result, an error and the past are 3005, a disconnect is its code', async (t) => {
+test('a refresh is obeyed: no result, no new end, an error and the past are 3005, a disconnect is its code', async (t) => {
   const answers = [
     [{}, 3005],
     [{ error: { code: 1000, message: 'no' } }, 3005],
     [{ result: { expire_at: 1 } }, 3005],
+    [{ result: {} }, 3005],
+    [{ result: { info: { a: 1 } } }, 3005],
+    [{ Result: {}, DISCONNECT: { Code: 4500, Reason: 'logged out' } }, 4500],
     [{ disconnect: { code: 4500, reason: 'logged out' } }, 4500],
     [{ error: { code: 1000 }, disconnect: { code: 4100, reason: 'return' } }, 4100],
   ];

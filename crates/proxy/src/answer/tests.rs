@@ -47,6 +47,17 @@ fn an_expired_refresh_renews_nothing() {
 }
 
 #[test]
+fn a_refresh_without_a_new_end_renews_nothing() {
+    for json in ["{}", r#"{"expire_at":0}"#, r#"{"expire_at":-1}"#, r#"{"info":{"a":1},"meta":{}}"#]
+    {
+        let result = pb::read(json.as_bytes()).expect("a result");
+        assert_eq!(refresh(result), Ok(None), "{json}");
+    }
+    let renewed = pb::RefreshResult { expire_at: 7, ..Default::default() };
+    assert_eq!(refresh(renewed).expect("renewed").and_then(|one| one.expire_at), Some(7));
+}
+
+#[test]
 fn data_of_a_publish_result_wins_over_base64() {
     let result = |json: &str| publish(pb::read(json.as_bytes()).expect("a result"), "0".into());
     for (json, expected) in [
