@@ -1,5 +1,5 @@
 //! Application errors of the server API: one table of code, message and the statuses of HTTP and gRPC.
-//! In: errors of the node. Out: `ApiError` rows, serialised as `{"code":…,"message":…}`.
+//! In: errors of the node. Out: `ApiError` rows, serialised as `{"code":…,"message":…,"cause":…}`.
 //! Uses only the node's error codes; never formats texts of its own.
 //! A code is a row here; plain HTTP errors (401, 413, …) live in `http::request`, errors of gRPC calls in `grpc`.
 
@@ -16,7 +16,7 @@ use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 pub struct ApiError {
     /// The error code, which client libraries compare.
     pub code: u32,
-    /// The fixed text of the code; in replies the cause may follow after a colon.
+    /// The fixed text of the code.
     pub message: &'static str,
     /// The HTTP status in transport error mode.
     #[schemars(skip)]
@@ -24,8 +24,8 @@ pub struct ApiError {
     /// The status of a gRPC call in transport error mode.
     #[schemars(skip)]
     pub grpc_status: u8,
-    /// Advice on what to change; "" if it is not known here.
-    #[schemars(skip)]
+    /// Fanwire only: advice on what to change; absent if it is not known.
+    #[serde(skip_serializing_if = "str::is_empty")]
     pub cause: &'static str,
     /// The length of a text, which ends the cause.
     #[schemars(skip)]
@@ -116,14 +116,6 @@ impl ApiError {
             (None, None) => cause.into(),
         }
     }
-
-    /// The message of a reply.
-    pub(crate) fn text(&self) -> Cow<'static, str> {
-        match self.cause {
-            "" => self.message.into(),
-            _ => format!("{}: {}", self.message, self.cause_text()).into(),
-        }
-    }
 }
 
 /// The error of an item or a line that names no method.
@@ -165,9 +157,13 @@ impl From<RevocationError> for ApiError {
 
 impl Serialize for ApiError {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut fields = to.serialize_struct("ApiError", 2)?;
+        let cause = self.cause_text();
+        let mut fields = to.serialize_struct("ApiError", if cause.is_empty() { 2 } else { 3 })?;
         fields.serialize_field("code", &self.code)?;
-        fields.serialize_field("message", &*self.text())?;
+        fields.serialize_field("message", self.message)?;
+        if !cause.is_empty() {
+            fields.serialize_field("cause", &*cause)?;
+        }
         fields.end()
     }
 }

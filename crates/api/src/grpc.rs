@@ -13,6 +13,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 
 use crate::counters::RefusalReason;
 use crate::http::{reply::error_mode, request::find};
+use crate::method::batch::ReplyForm;
 use crate::protobuf::{self, schema::Rpc};
 use crate::stream::Line;
 use crate::{Api, ApiError, ErrorMode, KeyHolder, Method, traced};
@@ -105,19 +106,21 @@ impl GrpcApi {
         peer: SocketAddr,
         caller: &KeyHolder,
     ) -> Result<Vec<u8>, GrpcError> {
-        let command = protobuf::request(rpc, message).map_err(|error| {
+        let mut command = protobuf::request(rpc, message).map_err(|error| {
             let cause = format!("the request message is invalid: {error}");
             self.api.counters().record_refusal(RefusalReason::Malformed);
             self.api.log_refused(StatusCode::BAD_REQUEST, rpc.name, &cause, peer);
             status(INTERNAL, &cause)
         })?;
+        command.write_replies_as(ReplyForm::Protobuf);
         let path = |_: &str| format!("{}{}", SERVICE.trim_start_matches('/'), rpc.name);
         let outcome = traced::run(&self.api, caller, command, metadata, path).await;
         if let Err(error) = &outcome {
             let named = || protobuf::named(rpc, message);
             self.api.log_error(rpc.method.name(), error, named, Some(peer), &caller.name);
             let mode = error_mode(self.api.options.error_mode, metadata);
-            if mode == ErrorMode::Transport && rpc.method != Method::Batch {
+            // The response of a batch has no error.
+            if mode == ErrorMode::Transport || rpc.method == Method::Batch {
                 return Err(application_error(*error));
             }
         }
@@ -182,7 +185,7 @@ impl Messages {
 }
 
 fn application_error(error: ApiError) -> GrpcError {
-    let (code, message) = (error.grpc_status, error.text().into_owned());
+    let (code, message) = (error.grpc_status, error.message.to_owned());
     let details = protobuf::status(code, &message, error);
     GrpcError { code, message, details }
 }

@@ -85,7 +85,7 @@ pub(crate) async fn record(
     let outcome = call_span::within(span.context, work).await;
     if let Err(error) = &outcome {
         span.set("code", SpanValue::Number(error.code.into()));
-        span.error = Some(error.text().into_owned());
+        span.error = Some(format!("{}: {}", error.message, error.cause_text()));
     }
     span.finish(SystemTime::now());
     outcome

@@ -102,7 +102,8 @@ impl ApiClient {
         match reply["error"].take() {
             Value::Null => Ok(reply["result"].take()),
             error => {
-                bail!("{method}: {} {}", error["code"], error["message"].as_str().unwrap_or(""))
+                let text = |part: &str| error[part].as_str().unwrap_or_default().to_owned();
+                bail!("{method}: {} {} {}", error["code"], text("message"), text("cause"))
             }
         }
     }

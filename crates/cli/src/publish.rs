@@ -140,8 +140,9 @@ fn error_of(line: &[u8]) -> Result<Option<String>> {
     let answer: Value = serde_json::from_slice(line).context("an answer that is no JSON")?;
     let error = &answer["error"];
     let text = || {
-        let (code, message) = (&error["code"], error["message"].as_str().unwrap_or_default());
-        format!("message {}: error {code}, {message}", answer["id"])
+        let part = |name: &str| error[name].as_str().unwrap_or_default();
+        let (message, cause) = (part("message"), part("cause"));
+        format!("message {}: error {}, {message}: {cause}", answer["id"], error["code"])
     };
     Ok(error.is_object().then(text))
 }

@@ -41,7 +41,8 @@ test('a publication without history has an empty result', async () => {
 
 const UNKNOWN_CHANNEL = {
   code: 102,
-  message: 'unknown channel: channel.namespaces has no namespace with the name before the boundary',
+  message: 'unknown channel',
+  cause: 'channel.namespaces has no namespace with the name before the boundary',
 };
 
 test('errors stand in the body with status 200, or as a status where the request asks for it', async () => {

@@ -118,7 +118,7 @@ const CALLS: &[(&str, &str)] = &[
             {"publish":{"channel":"none:a","data":{}}},{"map_stats":{"channel":"a"}},{"history":{"channel":"kept:a"}},
             {"unsubscribe":{"user":"u"}},{"rpc":{"method":"m"}}],"parallel":true}"#,
     ),
-    ("Batch", "{}"),
+    ("Batch", r#"{"commands":[]}"#),
 ];
 
 fn api(options: ApiOptions) -> Arc<Api> {
@@ -249,6 +249,16 @@ async fn in_transport_mode_errors_are_statuses_with_details() {
     check("other", false).await;
 }
 
+#[tokio::test]
+async fn a_batch_that_is_refused_as_a_whole_is_a_status() {
+    let grpc = grpc_api("", ErrorMode::Body);
+    let info = b"\x0a\x02\x6a\x00";
+    let error = call(&grpc, "Batch", &info.repeat(crate::BATCH_COMMANDS_MAX + 1)).await;
+    let error = error.expect_err("a status");
+    assert_eq!((error.code, &*error.message), (3, "bad request"));
+    assert_eq!(call(&grpc, "Batch", b"").await, Ok(Vec::new()), "no list is an empty one");
+}
+
 #[test]
 fn the_key_must_be_exact() {
     let check = |key, rows: &[(&'static str, &str)], code| {
@@ -338,11 +348,11 @@ async fn commands_of_a_stream_are_answered_in_their_order() {
     let expect = [
         reply(r#"{"publish":{}}"#),
         reply(
-            r#"{"error":{"code":107,"message":"bad request: the message is not a valid Command"}}"#,
+            r#"{"error":{"code":107,"message":"bad request","cause":"the message is not a valid Command"}}"#,
         ),
         reply(r#"{"presence":{}}"#),
         reply(
-            r#"{"error":{"code":104,"message":"not found: the command names no method of the API"}}"#,
+            r#"{"error":{"code":104,"message":"not found","cause":"the command names no method of the API"}}"#,
         ),
     ];
     assert_eq!(answers, framed(&expect.each_ref().map(|reply| &reply[..])));

@@ -28,11 +28,11 @@ async fn append(harness: &Harness, fields: Value) -> Value {
     post(harness, "append", body).await
 }
 
-/// Asserts the code of an error, and that its message says `remedy`.
+/// Asserts the code of an error, and that its cause says `remedy`.
 async fn check_error(harness: &Harness, fields: Value, code: u32, remedy: &str) {
     let error = append(harness, fields.clone()).await;
     assert_eq!(error["code"], code, "{fields}: {error}");
-    assert!(error["message"].as_str().is_some_and(|text| text.contains(remedy)), "{error}");
+    assert!(error["cause"].as_str().is_some_and(|text| text.contains(remedy)), "{error}");
 }
 
 /// Data of the stored publications.
@@ -165,7 +165,7 @@ async fn two_backends_append_to_one_key_and_each_is_told_what_is_right() {
             None => reply["length"].as_u64(),
             Some(_) => {
                 conflicts += 1;
-                let text = reply["message"].as_str().expect("a text");
+                let text = reply["cause"].as_str().expect("a text");
                 text.rsplit(' ').next().and_then(|length| length.parse().ok())
             }
         };

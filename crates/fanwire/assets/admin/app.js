@@ -28,7 +28,10 @@ async function call(method, params = {}) {
   }
   if (!answer.ok) throw new Error(`${answer.status} ${await answer.text()}`);
   const reply = await answer.json();
-  if (reply.error) throw new Error(`${reply.error.code} ${reply.error.message}`);
+  if (reply.error) {
+    const { code, message, cause } = reply.error;
+    throw new Error(`${code} ${message}${cause ? `: ${cause}` : ''}`);
+  }
   return reply.result;
 }
 

@@ -66,7 +66,7 @@ async fn each_line_is_executed_and_answered_while_the_request_goes_on() {
         assert_eq!(subscriber.next_text().await, push);
     }
     stream.send("nonsense\n{\"id\":").await;
-    stream.wait_for("{\"error\":{\"code\":107,\"message\":\"bad request: the line is not a JSON object with one method\"}}\n").await;
+    stream.wait_for("{\"error\":{\"code\":107,\"message\":\"bad request\",\"cause\":\"the line is not a JSON object with one method\"}}\n").await;
     stream.send("9,\"publish\":{\"channel\":\"a\",\"data\":9}}").await;
     stream.end().await;
     stream.wait_for("{\"id\":9,\"publish\":{}}\n").await;
