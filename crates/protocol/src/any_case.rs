@@ -32,6 +32,15 @@ macro_rules! within {
     };
 }
 
+/// Reads a value that has no fields.
+macro_rules! as_it_is {
+    ($($method:ident)*) => {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+            self.0.$method(visitor)
+        })*
+    };
+}
+
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for AnyCase<D> {
     type Error = D::Error;
 
@@ -51,17 +60,13 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for AnyCase<D> {
         self.0.deserialize_newtype_struct(name, Within { visitor, names: None })
     }
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        self.0.deserialize_any(visitor)
-    }
-
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        self.0.deserialize_ignored_any(visitor)
+    as_it_is! {
+        deserialize_any deserialize_bool deserialize_i32 deserialize_i64 deserialize_u32 deserialize_u64
+        deserialize_f64 deserialize_str deserialize_string deserialize_ignored_any
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
-        unit_struct tuple tuple_struct enum identifier
+        i8 i16 i128 u8 u16 u128 f32 char bytes byte_buf unit unit_struct tuple tuple_struct enum identifier
     }
 }
 

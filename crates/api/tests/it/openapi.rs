@@ -82,6 +82,7 @@ async fn every_path_is_served_and_accepts_its_required_fields() {
                 "view" => serde_json::json!({"x": 1, "y": 2, "radius": 3}),
                 "channel" if path == "/api/set_view" => "world:a".into(),
                 "report" => "00000000000000ff".into(),
+                "commands" => serde_json::json!([]),
                 _ if is_list => serde_json::json!(["kept:a"]),
                 _ => "kept:a".into(),
             };

@@ -372,7 +372,7 @@ channel:
 const INTRODUCTION: &str = "# Mistakes
 
 What the caller sees, and the line of the log, for mistakes at run time. In a browser, the SDK's events `error` and `disconnected` have
-code and message; a close of the connection has code and reason. Lines also have `time`, `level`, `client` and `address` where they are
+code and message; a close of the connection has code and reason, with the cause in development mode alone. Lines also have `time`, `level`, `client` and `address` where they are
 known. At level `info` there is one line in 10 s for each kind, with its `count`, and at `debug` each ([operation.md](operation.md)).
 
 A test makes these mistakes and compares this page: `FANWIRE_REGENERATE=1 cargo test -p fanwire-cli --test it mistakes` writes it.
