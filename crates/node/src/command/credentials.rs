@@ -253,8 +253,7 @@ const LABELS_MAX: usize = 32;
 const LABEL_BYTES_MAX: usize = 2048;
 const MANY_LABELS: &str = "more than 32 labels, or more than 2048 bytes of them";
 const NO_TOKEN: &str = "no token, and client.allow_anonymous_connect_without_token is off";
-const NO_RESULT: &str =
-    "the connect proxy gave no result, and client.allow_anonymous_connect_without_token is off";
+const NO_RESULT: &str = "the connect proxy or hook gave no result, and client.allow_anonymous_connect_without_token is off";
 const NO_USER: &str =
     "the token names no user, which client.disallow_anonymous_connection_tokens forbids";
 const FOREIGN_SUBSCRIPTION: &str = "the token is for another channel, user or client";

@@ -144,7 +144,7 @@ fn a_hook_without_a_decision_leaves_it_to_the_options() {
     world(guarded(|_| {}), hooks()).play(
         r#"ada opens
            ada > {"id":1,"connect":{}}
-           ada x 3501 bad request: the connect proxy gave no result, and client.allow_anonymous_connect_without_token is off"#,
+           ada x 3501 bad request: the connect proxy or hook gave no result, and client.allow_anonymous_connect_without_token is off"#,
     );
     world(options(|_| {}), hooks()).play(&format!(
         r#"{ADA}
