@@ -13,7 +13,6 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 
 use crate::counters::RefusalReason;
 use crate::http::{reply::error_mode, request::find};
-use crate::method::batch::ReplyForm;
 use crate::protobuf::{self, schema::Rpc};
 use crate::stream::Line;
 use crate::{Api, ApiError, ErrorMode, KeyHolder, Method, traced};
@@ -112,7 +111,7 @@ impl GrpcApi {
             self.api.log_refused(StatusCode::BAD_REQUEST, rpc.name, &cause, peer);
             status(INTERNAL, &cause)
         })?;
-        command.write_replies_as(ReplyForm::Protobuf);
+        command.write_replies_by(protobuf::reply);
         let path = |_: &str| format!("{}{}", SERVICE.trim_start_matches('/'), rpc.name);
         let outcome = traced::run(&self.api, caller, command, metadata, path).await;
         if let Err(error) = &outcome {

@@ -20,7 +20,6 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 
 use crate::counters::RefusalReason;
-use crate::method::batch::ReplyForm;
 use crate::refusals::Named;
 use crate::stream::Lines;
 use crate::{Api, Command, KeyHolder, Method, traced};
@@ -227,7 +226,7 @@ impl HttpApi {
             ApiRoute::Method(method) => {
                 let wrong = |error| RequestError::Malformed(body_error::describe(text, &error));
                 let mut command = method.decode(text).map_err(wrong)?;
-                command.write_replies_as(ReplyForm::Json);
+                command.write_replies_by(reply::text);
                 let path = |name: &str| format!("{}/{name}", self.prefix);
                 let outcome = traced::run(&self.api, caller, command, headers, path).await;
                 if let Err(error) = &outcome {

@@ -143,7 +143,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<A> {
         seed: S,
     ) -> Result<Option<S::Value>, A::Error> {
         match self.names {
-            Some(names) => self.entries.next_key_seed(Key { of: seed, names }),
+            Some(names) => self.entries.next_key_seed(SpelledName { of: seed, names }),
             None => self.entries.next_key_seed(seed),
         }
     }
@@ -162,20 +162,20 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for AnyCase<S> {
 }
 
 /// The seed or the deserializer of a key.
-struct Key<T> {
+struct SpelledName<T> {
     of: T,
     names: Names,
 }
 
-impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<S> {
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for SpelledName<S> {
     type Value = S::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<S::Value, D::Error> {
-        self.of.deserialize(Key { of: input, names: self.names })
+        self.of.deserialize(SpelledName { of: input, names: self.names })
     }
 }
 
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for Key<D> {
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for SpelledName<D> {
     type Error = D::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {

@@ -39,8 +39,12 @@ pub(super) fn reply(
 }
 
 fn json(status: StatusCode, value: &impl Serialize) -> Reply {
-    let json = serde_json::to_vec(value).expect("replies have string keys and no failing values");
-    Reply { status, json }
+    Reply { status, json: text(value) }
+}
+
+/// A value as JSON.
+pub(super) fn text(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("replies have string keys and no failing values")
 }
 
 fn transport_status(error: ApiError) -> StatusCode {

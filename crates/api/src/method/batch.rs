@@ -18,7 +18,7 @@ use crate::json::{UpTo, in_place, or_default};
 use crate::names::COMMAND_KEYS;
 use crate::refusals::Named;
 use crate::reply_budget::{ReplyBudget, json_bytes};
-use crate::{Api, ApiError, Method, protobuf};
+use crate::{Api, ApiError, Method};
 
 /// Maximum number of commands in a batch; a longer batch is refused as a whole.
 pub const BATCH_COMMANDS_MAX: usize = 10_000;
@@ -48,13 +48,15 @@ pub struct BatchRequest {
     pub form: ReplyForm,
 }
 
-/// The form of the replies of commands that read: as a value, a reply takes several times the bytes of its text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReplyForm {
-    #[default]
-    Value,
-    Json,
-    Protobuf,
+/// What writes the replies of commands that read, because a value takes several times the bytes of its text; `None` keeps values.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReplyForm(pub Option<fn(&Reply) -> Vec<u8>>);
+
+/// It is no part of what the request asks for.
+impl PartialEq for ReplyForm {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// One reply per command. Over HTTP this is the whole body, without `result` around it.
@@ -138,15 +140,11 @@ async fn reply(
 }
 
 impl Reply {
-    fn written(self, form: ReplyForm) -> Self {
-        Self::Written(match form {
-            ReplyForm::Value => return self,
-            ReplyForm::Json => {
-                let text = serde_json::to_vec(&self).expect("replies have string keys");
-                text.into_boxed_slice().into()
-            }
-            ReplyForm::Protobuf => protobuf::reply(&self).into_boxed_slice().into(),
-        })
+    fn written(self, ReplyForm(form): ReplyForm) -> Self {
+        match form {
+            Some(write) => Self::Written(write(&self).into_boxed_slice().into()),
+            None => self,
+        }
     }
 
     fn bytes(&self) -> usize {
@@ -156,9 +154,9 @@ impl Reply {
 
 impl Command {
     /// Chooses the form of large replies, if it is a batch.
-    pub(crate) fn write_replies_as(&mut self, form: ReplyForm) {
+    pub(crate) fn write_replies_by(&mut self, write: fn(&Reply) -> Vec<u8>) {
         if let Self::Batch(batch) = self {
-            batch.form = form;
+            batch.form = ReplyForm(Some(write));
         }
     }
 }

@@ -11,7 +11,7 @@ use fanwire_node::{Node, Options};
 
 use crate::{
     Api, ApiOptions, BatchRequest, Command, HistoryRequest, Method, Outcome, PublishRequest, Reply,
-    ReplyForm,
+    ReplyForm, protobuf,
 };
 
 use super::*;
@@ -95,10 +95,10 @@ fn replies_that_wait_for_others_take_the_bytes_of_their_text() {
         let published = futures_util::FutureExt::now_or_never(api.run(publish("a", "1".into())));
         published.expect("in memory").expect("published");
     }
-    for (form, parallel) in
-        [(ReplyForm::Json, false), (ReplyForm::Json, true), (ReplyForm::Protobuf, true)]
-    {
+    let json: fn(&Reply) -> Vec<u8> = |reply| serde_json::to_vec(reply).expect("JSON");
+    for (write, parallel) in [(json, false), (json, true), (protobuf::reply, true)] {
         let (commands, mut bytes) = (Some(vec![Ok(history()); 100]), 0);
+        let form = ReplyForm(Some(write));
         let mut batch = Box::pin(api.batch(BatchRequest { commands, parallel, form }));
         let measured = allocation_counter::measure(|| {
             let mut context = Context::from_waker(Waker::noop());
