@@ -3,6 +3,8 @@
 //! Uses the test harness with a hub and its in-memory connections.
 //! The encoding of pushes itself is tested in `protocol`.
 
+use fanwire_node::protocol::JSON_DEPTH_MAX;
+
 use crate::harness::{Harness, ok};
 
 async fn check(request: &str, pushed: &[&str]) {
@@ -31,22 +33,36 @@ async fn data_arrives_as_the_bytes_that_were_sent() {
     }
 }
 
-/// No code of ours recurses into the data: at this depth a test's stack has some 20 bytes per level.
-#[tokio::test]
-async fn deeply_nested_data_arrives_by_every_path() {
-    let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+/// Requests that publish data nested this deep, by every path.
+fn nested(depth: usize) -> (String, [(&'static str, String); 4]) {
+    let deep = "[".repeat(depth) + &"]".repeat(depth);
     let publish = format!(r#"{{"channel":"a","data":{deep}}}"#);
-    let mut harness = Harness::new();
-    harness.subscriber(0, "42", &["a"]);
-    for (path, body) in [
+    let requests = [
         ("/api/publish", publish.clone()),
         ("/api/broadcast", format!(r#"{{"channels":["a"],"data":{deep}}}"#)),
         ("/api/batch", format!(r#"{{"commands":[{{"publish":{publish}}}]}}"#)),
         ("/api", format!(r#"{{"method":"publish","params":{publish}}}"#)),
-    ] {
+    ];
+    (deep, requests)
+}
+
+/// No code of ours recurses into the data: at 100,000 levels a test's stack has some 20 bytes for each.
+#[tokio::test]
+async fn deeply_nested_data_arrives_by_every_path_and_what_clients_cannot_read_is_refused() {
+    let mut harness = Harness::new();
+    harness.subscriber(0, "42", &["a"]);
+    let (deep, requests) = nested(JSON_DEPTH_MAX);
+    for (path, body) in requests {
         assert_eq!(harness.post(path, body).await.status, 200, "{path}");
         let pushed = format!(r#"{{"push":{{"channel":"a","pub":{{"data":{deep}}}}}}}"#);
         assert!(harness.messages_of(0) == [pushed], "{path}");
+    }
+    for depth in [JSON_DEPTH_MAX + 1, 100_000] {
+        for (path, body) in nested(depth).1 {
+            let answer = harness.post(path, body).await;
+            assert!(answer.body.contains(r#""code":107"#), "{path}: {}", answer.body);
+            assert!(harness.messages_of(0).is_empty(), "{path}");
+        }
     }
 }
 
