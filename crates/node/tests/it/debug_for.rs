@@ -95,7 +95,10 @@ fn lines_name_their_numbers_and_what_becomes_of_publications() {
     });
     let find = |message: &str| {
         let found = lines.iter().filter(|line| line["message"] == message);
-        let mut found = found.filter(|line| line.contains_key("user")).cloned().collect::<Vec<_>>();
+        let mut found = found
+            .filter(|line| line.get("user").is_some_and(|user| user == "42"))
+            .cloned()
+            .collect::<Vec<_>>();
         found.iter_mut().for_each(|line| {
             ["id", "level", "message"].iter().for_each(|field| drop(line.remove(*field)));
         });

@@ -134,13 +134,11 @@ func (connection *connection) listen() {
 
 const noCloseFrame = "without a close frame"
 
-// ending is the code and reason of a close frame, or that there was none. What follows a colon is the cause, which only
-// Fanwire sends.
+// ending is the code and reason of a close frame, or that there was none.
 func ending(err error) string {
 	var closed *websocket.CloseError
 	if errors.As(err, &closed) && closed.Code != websocket.CloseAbnormalClosure {
-		reason, _, _ := strings.Cut(closed.Text, ": ")
-		return strings.TrimSpace(fmt.Sprintf("%d %s", closed.Code, reason))
+		return strings.TrimSpace(fmt.Sprintf("%d %s", closed.Code, closed.Text))
 	}
 	return noCloseFrame
 }

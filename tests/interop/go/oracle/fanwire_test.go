@@ -63,11 +63,11 @@ func (server *fanwire) call(method string, params json.RawMessage) (json.RawMess
 	if err == nil && answer.StatusCode != http.StatusOK {
 		err = fmt.Errorf("status %d: %s", answer.StatusCode, body)
 	}
-	return cause.ReplaceAll(body, []byte("$1\"")), err
+	return cause.ReplaceAll(body, []byte("$1")), err
 }
 
-// cause is the end of an error's message from the colon on, which only Fanwire sends.
-var cause = regexp.MustCompile(`("error":\{"code":\d+,"message":"[^":]*): (?:[^"\\]|\\.)*"`)
+// cause is a field of errors that only Fanwire sends.
+var cause = regexp.MustCompile(`("error":\{"code":\d+,"message":"[^"]*"),"cause":"(?:[^"\\]|\\.)*"`)
 
 var address = regexp.MustCompile(`\blistens on (127\.0\.0\.1:\d+)`)
 
