@@ -226,3 +226,6 @@ impl Meters for NodeMeters {
         readings.0
     }
 }
+
+#[cfg(test)]
+mod tests;
