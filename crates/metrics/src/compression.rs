@@ -3,16 +3,10 @@
 //! Uses the writer alone; no label names a channel, so the number of series stays bounded.
 //! Changed here: names, labels and help. The counters live in `compression::counters`.
 
-use std::fmt;
-
 use fanwire_fanout::{Contexts, DeliveryKind, NamespaceCounters};
 use fanwire_telemetry::{Labels, MetricsWriter};
 
-pub(super) fn write(
-    contexts: &Contexts,
-    names: &[String],
-    writer: &mut impl MetricsWriter,
-) -> fmt::Result {
+pub(super) fn write(contexts: &Contexts, names: &[String], writer: &mut impl MetricsWriter) {
     let rows = || names.iter().cloned().zip(contexts.counters());
     let kinds = rows().flat_map(|(namespace, counters)| {
         DeliveryKind::all().map(move |kind| {
@@ -22,21 +16,21 @@ pub(super) fn write(
         })
     });
     let help = "Publications sent, by how they were compressed and how many earlier ones their frames refer to";
-    writer.counters("compression_deliveries", help, kinds)?;
+    writer.counters("compression_deliveries", help, kinds);
     for (name, help, read) in SUMS {
         let values = rows().map(|(namespace, counters)| -> (Labels<1>, u64) {
             ([("namespace", namespace)], read(counters))
         });
-        writer.counters(name, help, values)?;
+        writer.counters(name, help, values);
     }
     let time = rows()
         .map(|(namespace, counters)| ([("namespace", namespace)], counters.time().as_secs_f64()));
-    writer.seconds("compression_time_seconds", "Time spent on compressing publications", time)?;
+    writer.seconds("compression_time_seconds", "Time spent on compressing publications", time);
     let encode_time = rows().map(|(namespace, counters)| {
         ([("namespace", namespace)], counters.encode_time().as_secs_f64())
     });
     let help = "Time spent on encoding publications, each once per encoding for all receivers";
-    writer.seconds("publication_encode_time_seconds", help, encode_time)?;
+    writer.seconds("publication_encode_time_seconds", help, encode_time);
     let memory = contexts.memory();
     let (with_history, waiting) = contexts.channels();
     let gauges = [
@@ -53,7 +47,9 @@ pub(super) fn write(
             waiting,
         ),
     ];
-    gauges.into_iter().try_for_each(|(name, help, value)| writer.gauge(name, help, value))
+    for (name, help, value) in gauges {
+        writer.gauge(name, help, value as u64);
+    }
 }
 
 type Read = fn(&NamespaceCounters) -> u64;

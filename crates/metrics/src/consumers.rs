@@ -3,21 +3,19 @@
 //! Uses the writer. Never: a queue.
 //! Changed here: names, labels and help. The first two names without `fanwire_` are those of Centrifugo.
 
-use std::fmt;
-
 use fanwire_consumers::{ConsumerMonitor, ConsumerStats};
 use fanwire_telemetry::MetricsWriter;
 
-pub(super) fn write(consumers: &ConsumerMonitor, writer: &mut impl MetricsWriter) -> fmt::Result {
+pub(super) fn write(consumers: &ConsumerMonitor, writer: &mut impl MetricsWriter) {
     let stats = consumers.stats();
     let name = |consumer: &ConsumerStats| ("consumer_name", consumer.name.to_string());
     let rows = |read: fn(&ConsumerStats) -> u64| {
         stats.iter().map(move |consumer| ([name(consumer)], read(consumer)))
     };
     let help = "Messages of consumers that were acknowledged, the skipped ones included";
-    writer.counters("consumers_messages_processed", help, rows(|one| one.processed))?;
+    writer.counters("consumers_messages_processed", help, rows(|one| one.processed));
     let help = "Commands of consumers that are tried again, and failures of queues";
-    writer.counters("consumers_errors", help, rows(|one| one.errors))?;
+    writer.counters("consumers_errors", help, rows(|one| one.errors));
     let skipped = stats.iter().flat_map(|consumer| {
         let row = |(cause, count): (_, u64)| {
             (
@@ -28,13 +26,13 @@ pub(super) fn write(consumers: &ConsumerMonitor, writer: &mut impl MetricsWriter
         consumer.skipped.map(row)
     });
     let help = "Messages of consumers that were acknowledged without an effect, by cause";
-    writer.counters("consumers_messages_skipped", help, skipped)?;
+    writer.counters("consumers_messages_skipped", help, skipped);
     let help =
         "Age of the oldest message that was read last, in milliseconds; 0 when the queue was empty";
     let lag = rows(|one| u64::try_from(one.lag.as_millis()).unwrap_or(u64::MAX));
-    writer.gauges("consumers_lag_milliseconds", help, lag)?;
+    writer.gauges("consumers_lag_milliseconds", help, lag);
     let help = "Messages that wait in the queue, where it says";
-    writer.gauges("consumers_waiting_messages", help, rows(|one| one.waiting))?;
+    writer.gauges("consumers_waiting_messages", help, rows(|one| one.waiting));
     let lost = rows(|one| u64::from(one.trouble.is_some()));
-    writer.gauges("consumers_queue_lost", "1 while the queue cannot be used", lost)
+    writer.gauges("consumers_queue_lost", "1 while the queue cannot be used", lost);
 }

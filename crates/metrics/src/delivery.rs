@@ -3,7 +3,7 @@
 //! Uses the writer alone; no label names a channel, so the number of series stays bounded.
 //! Changed here: names, labels and help. The counters live in `fanout`.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use fanwire_fanout::BacklogCounters;
 use fanwire_telemetry::{Labels, MetricsWriter};
@@ -14,22 +14,22 @@ pub(super) fn write(
     shards: &[Arc<[BacklogCounters]>],
     names: &[String],
     writer: &mut impl MetricsWriter,
-) -> fmt::Result {
+) {
     let labels = |number: usize| -> Labels<1> { [("namespace", names[number].clone())] };
     let of = |number: usize| shards.iter().map(move |shard| &shard[number]);
     for (name, help, read) in SUMS {
         let sums = (0..names.len()).map(|n| (labels(n), of(n).map(read).sum()));
-        writer.counters(name, help, sums)?;
+        writer.counters(name, help, sums);
     }
     let waiting = |counters: &BacklogCounters| counters.subscriptions.value();
     let waiting = (0..names.len()).map(|n| (labels(n), of(n).map(waiting).sum()));
     let help = "Subscriptions whose connection takes no bytes and for which publications wait";
-    writer.gauges("delivery_waiting_subscriptions", help, waiting)?;
+    writer.gauges("delivery_waiting_subscriptions", help, waiting);
     let ages = (0..names.len())
         .map(|n| (labels(n), HistogramSum::of(of(n).map(|counters| &counters.age))))
         .collect::<Vec<_>>();
     let help = "Age of publications that waited, when their connection took bytes again";
-    histogram(writer, "delivery_waiting_age_seconds", help, &ages)
+    histogram(writer, "delivery_waiting_age_seconds", help, &ages);
 }
 
 type Read = fn(&BacklogCounters) -> u64;

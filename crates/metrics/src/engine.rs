@@ -3,7 +3,6 @@
 //! Uses the writer alone.
 //! Changed here: names and help. The counters live in `brokers` and in the node's cluster.
 
-use std::fmt;
 use std::time::Instant;
 
 use fanwire_broker::SuppressedCounts;
@@ -14,66 +13,60 @@ use fanwire_telemetry::MetricsWriter;
 
 use super::shard::{HistogramSum, histogram};
 
-pub(super) fn write(
-    redis: Option<&Redis>,
-    node: &Node,
-    writer: &mut impl MetricsWriter,
-) -> fmt::Result {
+pub(super) fn write(redis: Option<&Redis>, node: &Node, writer: &mut impl MetricsWriter) {
     writer.gauge(
         "cluster_nodes",
         "Nodes of the cluster, this one included",
-        node.nodes(Instant::now()).len(),
-    )?;
+        node.nodes(Instant::now()).len() as u64,
+    );
     let help = "Messages of other nodes that could not be decoded";
-    writer.counters("cluster_messages_refused", help, [([], node.cluster().refused())])?;
+    writer.counter("cluster_messages_refused", help, node.cluster().refused());
     let counts =
         node.revocations().counts().map(|(table, count)| ([("table", table.to_owned())], count));
     writer.gauges(
         "revocations",
         "Blocked users, revoked tokens, users with invalid tokens",
         counts,
-    )?;
+    );
     let published = [([("type", "publication".to_owned())], node.channels().published())];
     let help = "Publications that this node gave to the broker";
-    writer.counters("node_messages_sent", help, published)?;
+    writer.counters("node_messages_sent", help, published);
     let SuppressedCounts { idempotency, version, keys_dropped } =
         node.channels().suppressed_publications();
     let rows = [("idempotency", idempotency), ("version", version)];
     let rows = rows.map(|(reason, count)| ([("reason", reason.to_owned())], count));
     let help = "Publications that were not published: a repeated idempotency key, an old version";
-    writer.counters("broker_publish_suppressed", help, rows)?;
+    writer.counters("broker_publish_suppressed", help, rows);
     let help = "Payloads that readers of Durable Streams of JSON did not get: they are no JSON, or nested too deep";
-    let left_out = node.channels().left_out();
-    writer.counters("durable_streams_payloads_left_out", help, [([], left_out)])?;
+    writer.counter("durable_streams_payloads_left_out", help, node.channels().left_out());
     let help = "Idempotency keys in memory that were forgotten early";
-    writer.counters("broker_idempotency_keys_dropped", help, [([], keys_dropped)])?;
+    writer.counter("broker_idempotency_keys_dropped", help, keys_dropped);
     if node.cluster().has_bus() {
-        times(&node.cluster().times(), writer)?;
+        times(&node.cluster().times(), writer);
     }
-    let Some(health) = redis.map(Redis::health) else { return Ok(()) };
+    let Some(health) = redis.map(Redis::health) else { return };
     writer.gauge(
         "redis_up",
         "1 while all connections to Redis are up",
-        usize::from(health.is_healthy()),
-    )?;
+        u64::from(health.is_healthy()),
+    );
     for (name, help, read) in COUNTERS {
-        writer.counters(name, help, [([], read(health))])?;
+        writer.counter(name, help, read(health));
     }
-    Ok(())
 }
 
 /// The times of messages between nodes; surveys only of kinds that took place.
-fn times(times: &ClusterTimes, writer: &mut impl MetricsWriter) -> fmt::Result {
+fn times(times: &ClusterTimes, writer: &mut impl MetricsWriter) {
     let lag = [([], HistogramSum::of([&times.pub_sub_lag].into_iter()))];
     let help = "From the publication of this node's state to its own subscription";
-    histogram(writer, "cluster_pub_sub_lag_seconds", help, &lag)?;
+    histogram(writer, "cluster_pub_sub_lag_seconds", help, &lag);
     let surveys = SurveyKind::ALL.into_iter().zip(&times.surveys);
     let surveys = surveys.map(|(kind, times)| {
         ([("op", kind.name().to_owned())], HistogramSum::of([times].into_iter()))
     });
     let surveys: Vec<_> = surveys.filter(|(_, sum)| !sum.is_empty()).collect();
     let help = "From a question to all nodes to the last answer";
-    histogram(writer, "cluster_survey_duration_seconds", help, &surveys)
+    histogram(writer, "cluster_survey_duration_seconds", help, &surveys);
 }
 
 type Read = fn(&Health) -> u64;

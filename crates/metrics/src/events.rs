@@ -3,21 +3,18 @@
 //! Uses the writer. Never: sends.
 //! Changed here: names and help.
 
-use std::fmt;
-
 use fanwire_events::{EventStats, Events};
 use fanwire_telemetry::MetricsWriter;
 
-pub(super) fn write(events: &Events, writer: &mut impl MetricsWriter) -> fmt::Result {
+pub(super) fn write(events: &Events, writer: &mut impl MetricsWriter) {
     let EventStats { sent, lost, waiting, failed_requests } = events.stats();
-    writer.gauge("events_waiting", "Events that wait for the backend", waiting)?;
+    writer.gauge("events_waiting", "Events that wait for the backend", waiting as u64);
     let counts = [
         ("events_sent", "Events that the backend has accepted", sent),
         ("events_lost", "Events that did not fit into the queue", lost),
         ("events_failed_requests", "Requests with events that are sent again", failed_requests),
     ];
     for (name, help, count) in counts {
-        writer.counters(name, help, [([], count)])?;
+        writer.counter(name, help, count);
     }
-    Ok(())
 }

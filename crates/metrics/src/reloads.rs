@@ -4,7 +4,6 @@
 //! Changed here: what is known of a reload. Its log lines are written by the program.
 
 use std::{
-    fmt,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -28,14 +27,14 @@ impl Reloads {
         }
     }
 
-    pub(super) fn write(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
+    pub(super) fn write(&self, writer: &mut impl MetricsWriter) {
         let (last, success) = (self.last.load(Relaxed), self.last_success.load(Relaxed));
         if last == 0 {
-            return Ok(());
+            return;
         }
         let help = "Whether the last reload of the configuration succeeded";
-        writer.gauge("config_last_reload_successful", help, usize::from(last == success))?;
+        writer.gauge("config_last_reload_successful", help, u64::from(last == success));
         let help = "Unix second of the last reload that succeeded; 0 = none";
-        writer.gauge("config_last_reload_success_timestamp_seconds", help, success as usize)
+        writer.gauge("config_last_reload_success_timestamp_seconds", help, success);
     }
 }

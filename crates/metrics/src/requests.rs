@@ -3,7 +3,7 @@
 //! Uses a small table behind a lock. Never: a label that clients can choose.
 //! Changed here: the labels. Requests that shards answer (those of clients without TLS) are counted there.
 
-use std::{collections::BTreeMap, fmt};
+use std::collections::BTreeMap;
 
 use fanwire_telemetry::MetricsWriter;
 use http::Method;
@@ -43,14 +43,14 @@ impl RequestCounts {
         *self.counts.lock().entry(row).or_default() += 1;
     }
 
-    pub(super) fn write(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
+    pub(super) fn write(&self, writer: &mut impl MetricsWriter) {
         let counts = self.counts.lock().clone();
         let rows = counts.into_iter().map(|((handler, method, status), count)| {
             let path = self.prefixes.get(handler).map_or(OTHER, String::as_str);
             let labels = [("path", path), ("method", method), ("status", &status.to_string())];
             (labels.map(|(name, value)| (name, value.to_owned())), count)
         });
-        writer.counters("http_requests", "Requests that were answered", rows)
+        writer.counters("http_requests", "Requests that were answered", rows);
     }
 }
 

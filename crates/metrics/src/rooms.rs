@@ -3,7 +3,7 @@
 //! Uses the writer and the sum of histograms; no metric is per room, so the number of series stays bounded.
 //! Changed here: names and help. `Rooms::stats` has the figures of one room.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use fanwire_telemetry::{CallHistogram, MetricsWriter};
 
@@ -26,10 +26,10 @@ pub struct RoomTotals {
     pub tick_times: Vec<Arc<CallHistogram>>,
 }
 
-pub(super) fn write(totals: &RoomTotals, writer: &mut impl MetricsWriter) -> fmt::Result {
-    writer.gauge("rooms", "Open rooms", totals.rooms)?;
-    writer.gauge("room_players", "Players of all rooms", totals.players)?;
-    writer.gauge("room_waiting_commands", "Commands that wait for a tick", totals.waiting)?;
+pub(super) fn write(totals: &RoomTotals, writer: &mut impl MetricsWriter) {
+    writer.gauge("rooms", "Open rooms", totals.rooms as u64);
+    writer.gauge("room_players", "Players of all rooms", totals.players as u64);
+    writer.gauge("room_waiting_commands", "Commands that wait for a tick", totals.waiting as u64);
     let counts = [
         ("room_ticks", "Ticks of all rooms", totals.ticks),
         ("room_overruns", "Ticks that were late by a period or more", totals.overruns),
@@ -48,9 +48,9 @@ pub(super) fn write(totals: &RoomTotals, writer: &mut impl MetricsWriter) -> fmt
         ("room_failed_outputs", "Messages and views that were impossible", totals.failed_outputs),
     ];
     for (name, help, count) in counts {
-        writer.counters(name, help, [([], count)])?;
+        writer.counter(name, help, count);
     }
     let sum = HistogramSum::of(totals.tick_times.iter().map(Arc::as_ref));
     let help = "From the commands of a tick to the publication of its last message";
-    histogram(writer, "room_tick_duration_seconds", help, &[([], sum)])
+    histogram(writer, "room_tick_duration_seconds", help, &[([], sum)]);
 }

@@ -3,8 +3,6 @@
 //! Uses `tls`; never a socket.
 //! Changed here: names, labels and help of these metrics.
 
-use std::fmt;
-
 use fanwire_telemetry::MetricsWriter;
 use fanwire_tls::{HandshakeCounts, ListenersTls};
 
@@ -12,15 +10,15 @@ pub(super) fn write(
     listeners: &ListenersTls,
     handshakes: &HandshakeCounts,
     writer: &mut impl MetricsWriter,
-) -> fmt::Result {
+) {
     if listeners.sections().next().is_none() {
-        return Ok(());
+        return;
     }
     let ends = listeners.sections().filter_map(|tls| Some((tls.key(), tls.end()?)));
     let ends = ends.map(|(key, end)| ([("section", key.to_owned())], end.seconds));
     let help = "End of the certificate, in seconds since 1970";
-    writer.gauges("tls_certificate_end_seconds", help, ends)?;
+    writer.gauges("tls_certificate_end_seconds", help, ends);
     let results =
         handshakes.counts().map(|(result, n)| ([("result", result.name().to_owned())], n));
-    writer.counters("tls_handshakes", "TLS handshakes, by result", results)
+    writer.counters("tls_handshakes", "TLS handshakes, by result", results);
 }

@@ -3,74 +3,57 @@
 //! Uses three reads and a list of descriptors for each scrape; never asks the allocator.
 //! Changed here: which values of the process are metrics.
 
-use std::{fmt, fs};
+use std::fs;
 
-use prometheus_client::{collector::Collector, encoding::DescriptorEncoder};
 use rustix::{param::clock_ticks_per_second, process};
 
-use fanwire_telemetry::{MetricsWriter, ScrapeWriter};
-
-/// The standard metrics of a process, in a registry without prefix.
-#[derive(Debug)]
-pub struct ProcessMetrics;
-
-impl Collector for ProcessMetrics {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        standard(&mut ScrapeWriter(&mut encoder))
-    }
-}
+use fanwire_telemetry::MetricsWriter;
 
 /// Writes the standard metrics, whose names have no prefix.
-pub fn standard(writer: &mut impl MetricsWriter) -> fmt::Result {
+pub fn standard(writer: &mut impl MetricsWriter) {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     for (field, name, help) in [
         ("VmRSS", "process_resident_memory_bytes", "Resident memory in bytes"),
         ("VmSize", "process_virtual_memory_bytes", "Virtual memory in bytes"),
     ] {
         if let Some(bytes) = field_bytes(&status, field) {
-            writer.gauge(name, help, bytes)?;
+            writer.gauge(name, help, bytes);
         }
     }
     if let Ok(descriptors) = fs::read_dir("/proc/self/fd") {
-        writer.gauge("process_open_fds", "Open file descriptors", descriptors.count())?;
+        writer.gauge("process_open_fds", "Open file descriptors", descriptors.count() as u64);
     }
     let limit = process::getrlimit(process::Resource::Nofile).current.unwrap_or(u64::MAX);
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    writer.gauge("process_max_fds", "Maximum number of open file descriptors", limit)?;
+    writer.gauge("process_max_fds", "Maximum number of open file descriptors", limit);
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     if let Some(times) = Times::of(&stat) {
         let ticks = clock_ticks_per_second() as f64;
         let help = "User and system CPU time in seconds";
-        writer.seconds("process_cpu_seconds", help, [([], times.cpu_ticks as f64 / ticks)])?;
+        writer.seconds("process_cpu_seconds", help, [([], times.cpu_ticks as f64 / ticks)]);
         let system = fs::read_to_string("/proc/stat").unwrap_or_default();
         if let Some(booted) = boot_second(&system) {
             let started = booted + times.started_ticks / clock_ticks_per_second();
             let help = "Start of the process, in Unix seconds";
-            writer.gauge("process_start_time_seconds", help, started as usize)?;
+            writer.gauge("process_start_time_seconds", help, started);
         }
     }
-    Ok(())
 }
 
 /// Writes the version of the build, and the highest resident memory.
-///
-/// # Errors
-/// The writer's errors.
-pub fn write(writer: &mut impl MetricsWriter) -> fmt::Result {
+pub fn write(writer: &mut impl MetricsWriter) {
     let version = [("version", env!("CARGO_PKG_VERSION").to_owned())];
-    writer.gauges("build_info", "Version of the server; always 1", [(version, 1)])?;
-    let Ok(status) = fs::read_to_string("/proc/self/status") else { return Ok(()) };
-    let help = "Highest resident memory since the start";
-    match field_bytes(&status, "VmHWM") {
-        Some(bytes) => writer.gauge("process_resident_memory_max_bytes", help, bytes),
-        None => Ok(()),
+    writer.gauges("build_info", "Version of the server; always 1", [(version, 1)]);
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    if let Some(bytes) = field_bytes(&status, "VmHWM") {
+        let help = "Highest resident memory since the start";
+        writer.gauge("process_resident_memory_max_bytes", help, bytes);
     }
 }
 
 /// The value of a field in kB (proc_pid_status(5)), in bytes.
-fn field_bytes(status: &str, field: &str) -> Option<usize> {
+fn field_bytes(status: &str, field: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
-    line.trim().strip_suffix(" kB")?.parse::<usize>().ok()?.checked_mul(1024)
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// Times of a process in clock ticks.

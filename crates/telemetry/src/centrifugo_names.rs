@@ -1,24 +1,19 @@
 //! The metrics of Centrifugo that ours can answer, under its names, so that its dashboard works.
-//! In: the text of a scrape → out: the same samples with the prefix `centrifugo_` and other names.
+//! In: the name of one of our metrics, or of a reading of `info` → out: its name there.
 //! Uses the table of names alone. Never: a counter, a metric of its own.
 //! Changed here: which of our metrics has which name there.
 
-use crate::text_format::TextFormat;
-
-/// The lines of the metrics that are in the table, with their names there; without an end marker.
-pub fn centrifugo_text(text: &str, format: TextFormat) -> String {
-    let families = NAMES.iter().flat_map(|(ours, theirs)| {
-        text.lines().filter_map(move |line| renamed(line, ours, theirs, format))
-    });
-    families.collect()
+/// The name that Centrifugo has for our metric `ours`; both without prefix.
+pub(crate) fn centrifugo_name(ours: &str) -> Option<&'static str> {
+    let found = CENTRIFUGO_NAMES.iter().find(|(name, _)| *name == ours)?;
+    Some(found.1)
 }
 
 /// The name in Centrifugo's `info` of one of our readings, whose labels follow a dot; `None` for a metric that it does not have.
 pub fn centrifugo_item(name: &str) -> Option<String> {
     let (metric, labels) = name.split_at(name.find('.').unwrap_or(name.len()));
-    let find = |metric| NAMES.iter().find(|(ours, _)| *ours == metric).map(|(_, theirs)| *theirs);
-    let part_of = |part: &'static str| Some((find(metric.strip_suffix(part)?)?, part));
-    let whole = find(metric).map(|theirs| (theirs, ""));
+    let part_of = |part: &'static str| Some((centrifugo_name(metric.strip_suffix(part)?)?, part));
+    let whole = centrifugo_name(metric).map(|theirs| (theirs, ""));
     let (theirs, part) = whole.or_else(|| part_of("_count")).or_else(|| part_of("_sum"))?;
     // Its `info` has summaries, which are called like the histograms.
     let (theirs, part) = theirs
@@ -28,26 +23,8 @@ pub fn centrifugo_item(name: &str) -> Option<String> {
     Some(format!("centrifugo.{subsystem}.{rest}{}{labels}", part.replace('_', ".")))
 }
 
-/// A line about our metric `ours` as one about `theirs`; `None` for a line about another metric.
-fn renamed(line: &str, ours: &str, theirs: &str, format: TextFormat) -> Option<String> {
-    let marks = ["# HELP ", "# TYPE ", ""];
-    let of_mark = |mark| Some((mark, line.strip_prefix(mark)?.strip_prefix("fanwire_")?));
-    let (mark, name) = marks.into_iter().find_map(of_mark)?;
-    let rest = name.strip_prefix(ours)?;
-    let (suffix, rest) = rest.split_at(rest.find([' ', '{'])?);
-    let suffix = match suffix {
-        "" | "_total" => "",
-        "_bucket" | "_sum" | "_count" => suffix,
-        _ => return None,
-    };
-    // OpenMetrics demands `_total` of a counter, which these names do not have.
-    let is_counter = mark == "# TYPE " && rest == " counter";
-    let rest = if is_counter && format == TextFormat::OpenMetrics { " unknown" } else { rest };
-    Some(format!("{mark}centrifugo_{theirs}{suffix}{rest}\n"))
-}
-
 /// Our names, and those there. Labels are ours.
-const NAMES: [(&str, &str); 37] = [
+pub const CENTRIFUGO_NAMES: [(&str, &str); 37] = [
     ("node_num_clients", "node_num_clients"),
     ("client_connections_inflight", "client_connections_inflight"),
     ("node_num_users", "node_num_users"),
@@ -89,6 +66,8 @@ const NAMES: [(&str, &str); 37] = [
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]
@@ -120,37 +99,9 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_of_the_table_is_written_under_its_name_there() {
-        let text = r#"# HELP fanwire_node_num_clients Clients
-# TYPE fanwire_node_num_clients gauge
-fanwire_node_num_clients 3
-fanwire_recorder_bytes 3
-# TYPE fanwire_client_recover_total counter
-fanwire_client_recover_total{recovered="yes"} 7
-fanwire_client_recovered_publications_total 9
-fanwire_api_command_duration_seconds_bucket{protocol="http",le="+Inf"} 6
-fanwire_api_command_duration_seconds_sum{protocol="http"} 0.5
-"#;
-        let expected = r#"# HELP centrifugo_node_num_clients Clients
-# TYPE centrifugo_node_num_clients gauge
-centrifugo_node_num_clients 3
-# TYPE centrifugo_client_recover counter
-centrifugo_client_recover{recovered="yes"} 7
-centrifugo_client_recovered_publications_sum 9
-centrifugo_api_command_duration_seconds_histogram_bucket{protocol="http",le="+Inf"} 6
-centrifugo_api_command_duration_seconds_histogram_sum{protocol="http"} 0.5
-"#;
-        assert_eq!(centrifugo_text(text, TextFormat::Prometheus), expected);
-        let open_metrics = "# TYPE fanwire_client_recover counter\n";
-        let unknown = "# TYPE centrifugo_client_recover unknown\n";
-        assert_eq!(centrifugo_text(open_metrics, TextFormat::OpenMetrics), unknown);
-    }
-
-    #[test]
-    fn a_name_is_written_once() {
-        let mut theirs: Vec<_> = NAMES.iter().map(|(_, theirs)| theirs).collect();
-        theirs.sort_unstable();
-        theirs.dedup();
-        assert_eq!(theirs.len(), NAMES.len());
+    fn a_name_is_there_once() {
+        let ours: HashSet<_> = CENTRIFUGO_NAMES.iter().map(|(ours, _)| ours).collect();
+        let theirs: HashSet<_> = CENTRIFUGO_NAMES.iter().map(|(_, theirs)| theirs).collect();
+        assert_eq!([ours.len(), theirs.len()], [CENTRIFUGO_NAMES.len(); 2]);
     }
 }

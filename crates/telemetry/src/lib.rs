@@ -12,18 +12,20 @@ mod histogram;
 mod hot_channels;
 mod log_throttle;
 mod metrics_writer;
+mod scrape_writer;
 mod text_format;
 mod trace;
 
-pub use centrifugo_names::{centrifugo_item, centrifugo_text};
+pub use centrifugo_names::{CENTRIFUGO_NAMES, centrifugo_item};
 pub use counter::Counter;
 pub use excerpt::excerpt;
 pub use heavy_hitters::{HeavyHitters, Largest};
 pub use histogram::{BOUNDS, CallHistogram, Histogram};
 pub use hot_channels::{ChannelLook, HotChannels};
 pub use log_throttle::{Burst, LogThrottle, RefusalEvent, Repeats};
-pub use metrics_writer::{Labels, MetricsWriter, Reading, ReadingKind, Readings, ScrapeWriter};
-pub use text_format::{TextFormat, prometheus_text};
+pub use metrics_writer::{Labels, MetricsWriter, Reading, ReadingKind, Readings};
+pub use scrape_writer::ScrapeWriter;
+pub use text_format::TextFormat;
 pub use trace::{
     Sampler, Span, SpanKind, SpanValue, TraceContext, TracedDelivery, Tracer, record_traces, tracer,
 };

@@ -236,7 +236,8 @@ pub(super) fn python(house: &House) -> Result<Tally> {
     let mut suite = Command::new(machine::python(&environment(house))?);
     suite.args(["-B", "-m", "unittest", "discover", "--verbose"]);
     suite.current_dir(interop(house).join("python")).env("FANWIRE", server(house)?);
-    suite.env("FANWIRE_DELTAS", deltas(house));
+    suite.env("FANWIRE_DELTAS", example(house, "deltas"));
+    suite.env("FANWIRE_SCRAPE", example(house, "scrape"));
     Ok(Tally::of_unittest(&watch(&mut suite)?))
 }
 
@@ -314,7 +315,7 @@ fn node_suite(house: &House, folder: &str) -> Result<Tally> {
     }
     files.sort();
     node.args(files).current_dir(interop(house)).env("FANWIRE", server(house)?);
-    node.env("FANWIRE_DELTAS", deltas(house));
+    node.env("FANWIRE_DELTAS", example(house, "deltas"));
     node.env("FANWIRE_PYTHON", environment(house).join("bin/python"));
     node.envs(AT_LENGTH.into_iter().filter(|_| house.at_length));
     if folder == "browser" {
@@ -345,9 +346,9 @@ fn built(house: &House, path: &str) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// The example that makes and applies deltas on a pipe.
-fn deltas(house: &House) -> PathBuf {
-    house.target.join("debug/examples/deltas")
+/// An example that suites start.
+fn example(house: &House, name: &str) -> PathBuf {
+    house.target.join("debug/examples").join(name)
 }
 
 pub(super) fn interop(house: &House) -> PathBuf {
