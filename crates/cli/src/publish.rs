@@ -141,8 +141,11 @@ fn error_of(line: &[u8]) -> Result<Option<String>> {
     let error = &answer["error"];
     let text = || {
         let part = |name: &str| error[name].as_str().unwrap_or_default();
-        let (message, cause) = (part("message"), part("cause"));
-        format!("message {}: error {}, {message}: {cause}", answer["id"], error["code"])
+        let cause = match part("cause") {
+            "" => String::new(),
+            cause => format!(": {cause}"),
+        };
+        format!("message {}: error {}, {}{cause}", answer["id"], error["code"], part("message"))
     };
     Ok(error.is_object().then(text))
 }

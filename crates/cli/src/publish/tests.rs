@@ -46,6 +46,12 @@ fn an_error_names_its_message() {
         error_of(line).expect("JSON").as_deref(),
         Some("message 7: error 102, unknown channel")
     );
+    let with_cause =
+        br#"{"id":8,"error":{"code":107,"message":"bad request","cause":"no channel"}}"#;
+    assert_eq!(
+        error_of(with_cause).expect("JSON").as_deref(),
+        Some("message 8: error 107, bad request: no channel")
+    );
     assert_eq!(error_of(br#"{"id":7,"publish":{}}"#).expect("JSON"), None);
     assert!(error_of(b"<html>").is_err());
 }

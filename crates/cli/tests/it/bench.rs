@@ -91,10 +91,10 @@ fn every_way_to_publish_delivers_everything() {
 fn one_lost_doubled_reordered_and_broken_message_of_many_is_found() {
     let server = Server::start();
     let faults = [
-        (10_000, Fault::Drop),
-        (20_000, Fault::Double),
-        (30_000, Fault::Swap),
-        (40_000, Fault::Damage),
+        (2_000, Fault::Drop),
+        (4_000, Fault::Double),
+        (6_000, Fault::Swap),
+        (8_000, Fault::Damage),
     ];
     let proxy = Proxy::start(&server.address, &faults, mpsc::channel().0);
     let json = file("bench-faults.json", "");
