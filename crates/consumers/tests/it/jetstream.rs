@@ -119,7 +119,7 @@ async fn two_nodes_share_a_consumer_and_a_stop_gives_messages_back() {
 
 /// Deletes the durable consumer. The server of NATS forgets it first, and may then fail to remove a folder into which it
 /// still writes.
-async fn delete_consumer(stream: &jetstream::stream::Stream) {
+async fn delete_consumer(stream: &stream::Stream) {
     if let Err(error) = stream.delete_consumer("d").await {
         assert!(error.to_string().contains("directory not empty"), "{error}");
     }

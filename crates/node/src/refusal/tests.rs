@@ -37,7 +37,7 @@ fn a_cause_is_part_of_the_reason_as_far_as_it_fits_a_close_frame() {
 fn a_reason_has_no_cause_unless_the_server_says_it() {
     let refused = Refusal::disconnect(Disconnect::BAD_REQUEST, "client.insecure is off");
     assert_eq!(told(refused.clone(), false), "bad request (3501)");
-    assert_eq!(refused.refused(None, None).cause, "client.insecure is off", "in the log");
+    assert_eq!(refused.refused(None).cause, "client.insecure is off", "in the log");
 }
 
 #[test]
