@@ -318,8 +318,10 @@ test('a publication that nobody got says why', async (t) => {
   assert.equal((await publish({ idempotency_key: 'once' })).repeated_keys, undefined);
   assert.equal((await publish({ idempotency_key: 'once' })).repeated_keys, 1);
   const [id] = Object.keys((await server.api('connections', { user: '1' })).connections);
-  const left = await publish({ exclude_client: id });
-  assert.deepEqual([left.subscribers, left.filtered], [0, 1]);
+  const { report } = await server.api('publish', { channel: 'kept:a', data: 1, report: true, exclude_client: id });
+  const left = async () => (await server.api('publication_report', { report })).nodes[0];
+  await eventually(async () => (await left()).filtered === 1, 'the shard of the client');
+  assert.equal((await left()).subscribers, 0);
 });
 
 test('how large the tables of a node are', async (t) => {

@@ -447,7 +447,9 @@ async fn a_backend_gets_one_field_with_all_cookies() {
     let server = start(|config| {
         streams(config);
         let http_headers = vec!["Cookie".to_owned()];
-        let proxy = fanwire_config::ProxyOptions { endpoint, http_headers, ..Default::default() };
+        let timeout = std::time::Duration::from_secs(60);
+        let proxy =
+            fanwire_config::ProxyOptions { endpoint, timeout, http_headers, ..Default::default() };
         config.proxies.connect = Some(proxy);
     })
     .await;
