@@ -4,7 +4,7 @@
 // What the page says is changed in docs/night.md; the admin page is tested in ../browser/admin.test.js.
 
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 
@@ -273,9 +273,16 @@ test('a node that was killed keeps nobody waiting and is named', async (t) => {
   assert.equal((await red.api('connections', { user: '42' })).missing, undefined);
 });
 
+/** The lines of /proc of the threads of a process: the state is behind the name. */
+function threads(pid) {
+  const folder = `/proc/${pid}/task`;
+  return readdirSync(folder).map((thread) => readFileSync(`${folder}/${thread}/stat`, 'utf8'));
+}
+
 test('a node that hangs is named after ten seconds at most', async (t) => {
   const { red, blue } = await pair(t);
   blue.child.kill('SIGSTOP');
+  await eventually(() => threads(blue.child.pid).every((stat) => stat.includes(') T ')), 'all threads to stop');
   const asked = performance.now();
   const { missing } = await red.api('connection_log', { user: '42' }).finally(() => blue.child.kill('SIGCONT'));
   const seconds = (performance.now() - asked) / 1000;
