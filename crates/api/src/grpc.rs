@@ -184,7 +184,8 @@ impl Messages {
 }
 
 fn application_error(error: ApiError) -> GrpcError {
-    let (code, message) = (error.grpc_status, error.message.to_owned());
+    let code = error.grpc_status;
+    let message = error.message.to_owned();
     let details = protobuf::status(code, &message, error);
     GrpcError { code, message, details }
 }

@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Serve) -> Result<()> {
     result
 }
 
-/// What a server starts with.
+/// The configuration, the logs and the signals with which a server starts.
 struct Start {
     loaded: LoadedConfig,
     /// The API key is a random one.
@@ -150,7 +150,7 @@ fn log_start(config: &Config, file: Option<&Path>, server: &Server) {
     );
 }
 
-/// What the server offers over HTTP, in the names of Centrifugo, whose tools wait for this line.
+/// The endpoints of the server in the names of Centrifugo, whose tools wait for the line that lists them.
 fn endpoints(config: &Config) -> Vec<&'static str> {
     let has_streams = config.http_stream.enabled || config.sse.enabled;
     let all = [

@@ -1,7 +1,7 @@
 //! Tells the service manager that the server is ready (sd_notify(3)).
 //! In: the variable `NOTIFY_SOCKET` → out: a datagram.
-//! Uses sockets of std. Never: fails; a manager that cannot be told is logged.
-//! Changed here: what is told. The unit is deploy/fanwire.service.
+//! Uses sockets of std. Never: fails; a manager that cannot be reached is logged.
+//! Changed here: the message to the service manager. The unit is deploy/fanwire.service.
 
 use std::ffi::OsStr;
 use std::io;

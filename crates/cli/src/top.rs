@@ -323,8 +323,12 @@ mod tests {
     #[test]
     fn a_screen_says_why_channels_are_not_listed() {
         let unlisted = Some("more than 100000 channels are not listed".to_owned());
-        let (info, channels, hot) = (json!({"nodes": []}), Value::Null, Value::Null);
-        let reading = TopReading { info, channels, hot, unlisted };
+        let reading = TopReading {
+            info: json!({"nodes": []}),
+            channels: Value::Null,
+            hot: Value::Null,
+            unlisted,
+        };
         let shown = screen("a", &reading, ScreenSize::UNLIMITED);
         assert!(shown.ends_with("more than 100000 channels are not listed\n"), "{shown}");
     }

@@ -46,7 +46,7 @@ impl SurveyKind {
     }
 }
 
-/// What the nodes have that answered, and which nodes did not.
+/// The merged answers of the nodes that were reached, and the names of the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surveyed<T> {
     pub found: T,
@@ -60,7 +60,7 @@ impl<T> Surveyed<T> {
         Surveyed { found: convert(self.found), missing: self.missing }
     }
 
-    /// What was found, if all nodes answered.
+    /// The merged answer, if all nodes answered.
     ///
     /// # Errors
     /// 100 when a node is missing.

@@ -245,7 +245,7 @@ fn a_survey_that_cannot_be_sent_names_all_others_at_once() {
     wire.is_cut.store(true, Relaxed);
     let own = SurveyChannels::from([("news".to_owned(), 2)]);
     let alone = a.survey("".into(), own.clone(), now).ready().expect("at once");
-    assert_eq!(alone, Ok(all_of(own.clone())), "nobody is known");
+    assert_eq!(alone, Ok(all_of(own.clone())), "no other node is known");
     introduce(&a, "b", now);
     let answer = a.survey("".into(), own.clone(), now).ready().expect("at once");
     assert_eq!(answer, Ok(without(own, "b")));

@@ -128,11 +128,16 @@ impl Server {
         let waiting =
             Request::get(format!("/v1/stream/{query}")).body(Body::empty()).expect("a request");
         let reading = tokio::spawn(self.router.clone().oneshot(waiting));
+        self.until_live_reads(1).await;
+        tokio::spawn(async { reading.await.expect("no panic").expect("a router never fails") })
+    }
+
+    /// Waits until this many reads wait for content.
+    async fn until_live_reads(&self, reads: usize) {
         let all = self.streams.options.live_reads_max;
-        while self.streams.live.places.available_permits() == all {
+        while all - self.streams.live.places.available_permits() < reads {
             tokio::task::yield_now().await;
         }
-        tokio::spawn(async { reading.await.expect("no panic").expect("a router never fails") })
     }
 }
 
@@ -455,10 +460,7 @@ async fn a_block_ends_open_reads_before_they_get_more() {
     let waiting = Request::get("/v1/stream/a?offset=now&live=long-poll").header("x-user", "ann");
     let waiting = waiting.body(Body::empty()).expect("a request");
     let waiting = tokio::spawn(server.router.clone().oneshot(waiting));
-    while server.streams.live.places.available_permits() + 2 > server.streams.options.live_reads_max
-    {
-        tokio::task::yield_now().await;
-    }
+    server.until_live_reads(2).await;
     let change = RevocationChange { subject: "ann".to_owned(), ..RevocationChange::default() };
     let now = Instant::now();
     let blocked = server.node.revocations().revoke(RevocationKind::BlockUser, change, (now, 1));

@@ -182,7 +182,7 @@ fn counts_of_hubs_are_summed_by_their_label() {
         assert!(found.iter().any(|line| line == expect), "{expect} in {found:#?}");
     }
     let is_of_clients = |line: &String| line.starts_with("client_connections_inflight");
-    assert!(!found.iter().any(is_of_clients), "nobody is connected");
+    assert!(!found.iter().any(is_of_clients), "no client is connected");
 }
 
 #[test]

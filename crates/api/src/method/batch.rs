@@ -43,12 +43,12 @@ pub struct BatchRequest {
     /// some of them read (history, presence, channels, connections, info).
     #[serde(deserialize_with = "or_default")]
     pub parallel: bool,
-    /// What is kept of large replies until all are ready.
+    /// The form in which large replies wait until all are ready.
     #[serde(skip)]
     pub form: ReplyForm,
 }
 
-/// What writes the replies of commands that read, because a value takes several times the bytes of its text; `None` keeps values.
+/// The writer of large replies: a value takes several times the bytes of its text. `None` keeps values.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReplyForm(pub Option<fn(&Reply) -> Vec<u8>>);
 

@@ -97,7 +97,8 @@ fn replies_that_wait_for_others_take_the_bytes_of_their_text() {
     }
     let json: fn(&Reply) -> Vec<u8> = |reply| serde_json::to_vec(reply).expect("JSON");
     for (write, parallel) in [(json, false), (json, true), (protobuf::reply, true)] {
-        let (commands, mut bytes) = (Some(vec![Ok(history()); 100]), 0);
+        let commands = Some(vec![Ok(history()); 100]);
+        let mut bytes = 0;
         let form = ReplyForm(Some(write));
         let mut batch = Box::pin(api.batch(BatchRequest { commands, parallel, form }));
         let measured = allocation_counter::measure(|| {

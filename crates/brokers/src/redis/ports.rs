@@ -31,7 +31,8 @@ impl Broker for Redis {
     ) -> Answer<Position> {
         let (done, answer) = later();
         let command = stream::publish(&self.keys, channel, publication, options, retention);
-        let (health, receipt) = (Arc::clone(&self.health), options.receipt);
+        let health = Arc::clone(&self.health);
+        let receipt = options.receipt;
         self.command_connection(channel).send(command, move |reply| {
             done(reply.and_then(|reply| stream::read_published(reply, receipt, &health)));
         });

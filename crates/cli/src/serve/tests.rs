@@ -14,8 +14,8 @@ fn development() -> Config {
 fn words(config: &Config, generated: bool) -> String {
     let address = "0.0.0.0:8000".parse().expect("an address");
     let internal = "0.0.0.0:9000".parse().expect("an address");
-    let (grpc_api, uni_grpc) = (None, None);
-    let addresses = Addresses { public: address, internal, api: address, grpc_api, uni_grpc };
+    let addresses =
+        Addresses { public: address, internal, api: address, grpc_api: None, uni_grpc: None };
     greeting(config, &addresses, generated)
 }
 

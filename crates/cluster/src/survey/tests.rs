@@ -61,7 +61,7 @@ fn a_survey_ends_with_the_last_answer_of_those_that_the_bus_reached() {
     a.handle_message(&out.take().remove(0).1, now);
     assert_eq!(answer.wait(), Ok(without(found, "c")));
     wire.ears.store(0, Relaxed);
-    let page = a.page("c", 0, 1, now).ready().expect("nobody has it");
+    let page = a.page("c", 0, 1, now).ready().expect("no node has the channel");
     assert_eq!(page, Ok(without(ConnectionPage::default(), "c")));
 }
 
