@@ -24,6 +24,7 @@ use fanwire_node::protocol::{Encoding, ErrorCode, Publication};
 use fanwire_node::{CommandSource, ConnectionInfo, Node, RevocationChange, RevocationKind};
 use http::{Extensions, HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt as _;
+use tokio::task::JoinHandle;
 use tower::util::ServiceExt as _;
 
 use crate::storage::now_ms;
@@ -124,20 +125,18 @@ impl Server {
     }
 
     /// Begins a live read and returns when it waits.
-    async fn wait(&self, query: &'static str) -> tokio::task::JoinHandle<Response> {
-        let waiting =
-            Request::get(format!("/v1/stream/{query}")).body(Body::empty()).expect("a request");
-        let reading = tokio::spawn(self.router.clone().oneshot(waiting));
-        self.until_live_reads(1).await;
-        tokio::spawn(async { reading.await.expect("no panic").expect("a router never fails") })
-    }
-
-    /// Waits until this many reads wait for content.
-    async fn until_live_reads(&self, reads: usize) {
-        let all = self.streams.options.live_reads_max;
-        while all - self.streams.live.places.available_permits() < reads {
+    async fn wait(&self, query: &str, headers: &[(&str, &str)]) -> JoinHandle<Response> {
+        let free = self.streams.live.places.available_permits();
+        let mut request = Request::get(format!("/v1/stream/{query}"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::empty()).expect("a request");
+        let reading = tokio::spawn(self.router.clone().oneshot(request));
+        while self.streams.live.places.available_permits() == free {
             tokio::task::yield_now().await;
         }
+        tokio::spawn(async { reading.await.expect("no panic").expect("a router never fails") })
     }
 }
 
@@ -292,7 +291,7 @@ async fn streams_producers_readers_and_bodies_are_limited_by_name() {
     assert_eq!(server.status("POST", "a", &of("x"), "1").await, 200);
     assert_eq!(server.status("POST", "a", &of("y"), "1").await, 429);
     assert_eq!(server.status("POST", "a", &[JSON], "[1,2,3,4,5]").await, 413);
-    let waiting = server.wait("a?offset=now&live=long-poll").await;
+    let waiting = server.wait("a?offset=now&live=long-poll", &[]).await;
     assert_eq!(server.status("GET", "a?offset=now&live=sse", &[], "").await, 429);
     server.publish("log:a", "2");
     assert_eq!(text(waiting.await.unwrap()).await, "[2]");
@@ -305,18 +304,18 @@ async fn a_waiting_read_ends_with_its_stream_and_with_the_server() {
         config.durable_streams.long_poll_timeout = Duration::from_secs(3600)
     });
     server.send("PUT", "a", &[JSON], "[1]").await;
-    let waiting = server.wait("a?offset=now&live=long-poll").await;
+    let waiting = server.wait("a?offset=now&live=long-poll", &[]).await;
     assert_eq!(server.status("POST", "a", &[("stream-closed", "true")], "").await, 204);
     let closed = waiting.await.unwrap();
     assert_eq!((closed.status().as_u16(), header(&closed, "stream-closed")), (204, "true"));
 
     server.send("PUT", "b", &[JSON], "").await;
-    let waiting = server.wait("b?offset=now&live=long-poll").await;
+    let waiting = server.wait("b?offset=now&live=long-poll", &[]).await;
     server.send("DELETE", "b", &[], "").await;
     assert_eq!(waiting.await.unwrap().status(), StatusCode::NOT_FOUND);
 
     server.send("PUT", "c", &[JSON], "").await;
-    let waiting = server.wait("c?offset=now&live=long-poll").await;
+    let waiting = server.wait("c?offset=now&live=long-poll", &[]).await;
     let events = server.send("GET", "c?offset=-1&live=sse", &[], "").await;
     let stop = tokio::sync::watch::Sender::new(false);
     server.streams.close_with(stop.subscribe());
@@ -331,7 +330,7 @@ async fn a_waiting_read_ends_with_its_stream_and_with_the_server() {
 async fn an_expired_stream_is_removed_without_a_request() {
     let server = Server::start(|_| {});
     server.send("PUT", "a", &[JSON, ("stream-ttl", "1")], "[1]").await;
-    let waiting = server.wait("a?offset=now&live=long-poll").await;
+    let waiting = server.wait("a?offset=now&live=long-poll", &[]).await;
     server.streams.remove_expired(u64::MAX);
     assert_eq!(waiting.await.unwrap().status(), StatusCode::NOT_FOUND);
     assert!(server.streams.table.find("log:a").is_none());
@@ -457,17 +456,14 @@ async fn a_block_ends_open_reads_before_they_get_more() {
     let first =
         events.frame().await.expect("an event").expect("no error").into_data().expect("data");
     assert!(first.starts_with(b"event: data\ndata:[1]"));
-    let waiting = Request::get("/v1/stream/a?offset=now&live=long-poll").header("x-user", "ann");
-    let waiting = waiting.body(Body::empty()).expect("a request");
-    let waiting = tokio::spawn(server.router.clone().oneshot(waiting));
-    server.until_live_reads(2).await;
+    let waiting = server.wait("a?offset=now&live=long-poll", &[user]).await;
     let change = RevocationChange { subject: "ann".to_owned(), ..RevocationChange::default() };
     let now = Instant::now();
     let blocked = server.node.revocations().revoke(RevocationKind::BlockUser, change, (now, 1));
     assert!(blocked.is_ok());
     server.publish("log:a", "2");
     assert!(events.frame().await.is_none(), "the response ends");
-    assert_eq!(waiting.await.unwrap().expect("a response").status(), StatusCode::UNAUTHORIZED);
+    assert_eq!(waiting.await.expect("no panic").status(), StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test(start_paused = true)]
@@ -548,7 +544,7 @@ async fn streams_that_were_only_read_take_no_place_and_end_with_their_history() 
     assert_eq!(server.status("PUT", "a", &[JSON], "").await, 429, "a PUT takes one");
     assert_eq!(server.status("DELETE", "d", &[], "").await, 204);
     assert_eq!(server.status("PUT", "a", &[JSON], "").await, 200);
-    let waiting = server.wait("c?offset=now&live=long-poll").await;
+    let waiting = server.wait("c?offset=now&live=long-poll", &[]).await;
     for name in ["a", "b", "c"] {
         let removed = server.node.channels().remove_history(&format!("log:{name}"), Instant::now());
         assert!(removed.ready().expect("memory is ready").is_ok());
@@ -578,7 +574,7 @@ async fn readers_of_json_do_not_get_what_is_none() {
         events.frame().await.expect("an event").expect("no error").into_data().expect("data");
     assert!(first.starts_with(b"event: data\ndata:[1,3]\n\n"), "{first:?}");
     drop(events);
-    let waiting = server.wait("a?offset=now&live=long-poll").await;
+    let waiting = server.wait("a?offset=now&live=long-poll", &[]).await;
     server.publish("log:a", "}");
     server.publish("log:a", "5");
     assert_eq!(text(waiting.await.unwrap()).await, "[5]");
