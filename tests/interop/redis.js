@@ -1,7 +1,7 @@
 // A Redis of a test's own: Debian's redis-server on a free port with a folder of its own, ended by its process id.
 // In: options of redis-server → out: an address, or a Cluster of six; each can be killed and started again with what it kept.
 // May use Node's own modules only; never waits for a moment, always for what the program prints.
-// How a Redis is started for the suites is changed here; the crate `brokers` starts its own.
+// How a Redis is started for the suites is changed here; the crate `redis` starts its own.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use fanwire_brokers::redis::{Address, RedisError, RedisOptions, Sentinels, Wait};
+use fanwire_redis::{Address, RedisError, RedisOptions, Sentinels, Wait};
 
 use super::EngineRedisOptions;
 use super::duration;

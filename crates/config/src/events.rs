@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use fanwire_auth::Secret;
-use fanwire_brokers::redis::{RedisError, RedisOptions};
+use fanwire_redis::{RedisError, RedisOptions};
 
 use crate::{EngineRedisOptions, TlsOptions};
 

@@ -1,14 +1,14 @@
 //! Redis Streams: entries of a stream, shared by the consumers of a group.
 //! In: options → out: lanes that read entries, take over those of lost nodes, and acknowledge.
-//! Uses connections of `brokers`: one that blocks, one for the rest. Never: deletes or trims entries.
+//! Uses connections of `redis`: one that blocks, one for the rest. Never: deletes or trims entries.
 //! Changed here: the commands. How entries become messages is in `message`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use fanwire_brokers::redis::{OwnConnection, OwnDialer, RedisError, RedisTls};
 use fanwire_config::{RedisStreamOptions, TlsOptions};
+use fanwire_redis::{OwnConnection, OwnDialer, RedisError, RedisTls};
 use fanwire_tls::Tls;
 use parking_lot::Mutex;
 use redis::Value;

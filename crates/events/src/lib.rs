@@ -1,6 +1,6 @@
 //! Events out: reports of what clients do go to the application's backend, in batches, at least once (docs/events.md).
 //! In: the node's reports → out: signed POST requests of JSON, or entries of a Redis stream; nothing is lost without a word in the stream.
-//! Uses the HTTP client of `tls`, the Redis client of `brokers`. Never: decisions; a shard never waits for a backend.
+//! Uses the HTTP client of `tls`, the Redis client of `redis`. Never: decisions; a shard never waits for a backend.
 //! Changed here: which reports become which events. `queue` keeps them, `occupancy` follows channels of all nodes, `sender` sends.
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
 //! Sends batches of events: signed requests, or entries of a Redis stream; tried again with a growing pause.
 //! In: the body of a batch → out: accepted, or the error.
-//! Uses the pooled client of `tls`, HMAC of aws-lc, the Redis client of `brokers`. Never: the content of a batch.
+//! Uses the pooled client of `tls`, HMAC of aws-lc, the Redis client of `redis`. Never: the content of a batch.
 //! Changed here: the signatures, the entry, when a request has failed, the pause after it.
 
 use std::fmt::{self, Write};
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::hmac;
 use bytes::Bytes;
-use fanwire_brokers::redis::{RedisError, RedisOptions, RedisTls, StreamAppender};
 use fanwire_config::{EventsHttpOptions, EventsOptions, EventsRedisStreamOptions};
+use fanwire_redis::{RedisError, RedisOptions, RedisTls, StreamAppender};
 use fanwire_telemetry::LogThrottle;
 use fanwire_tls::{Http2, HttpsClient, PoolOptions, RequestError, RequestLimits, Tls, TlsError};
 use http::{Request, header};

@@ -1,13 +1,13 @@
 //! The engine of a node: memory, or Redis, through which it reaches the other nodes.
 //! In: the configuration → out: a node with its engine, subscribed to the messages of other nodes; the engine's health.
-//! Uses `brokers` and the node. Never: publications; the engine passes them to the node directly.
-//! Changed here: how an engine is started and stopped. The engine itself lives in `brokers`.
+//! Uses `redis` and the node. Never: publications; the engine passes them to the node directly.
+//! Changed here: how an engine is started and stopped. The engine itself lives in `redis`.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use fanwire_brokers::redis::{Redis, RedisOptions, RedisTls};
 use fanwire_node::Node;
+use fanwire_redis::{Redis, RedisOptions, RedisTls};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 

@@ -1,14 +1,14 @@
 //! The metrics of the engine and of the cluster.
 //! In: the health of the engine, the node's cluster state → out: rows for the writer.
 //! Uses the writer alone.
-//! Changed here: names and help. The counters live in `brokers` and in the node's cluster.
+//! Changed here: names and help. The counters live in `redis` and in the node's cluster.
 
 use std::time::Instant;
 
 use fanwire_broker::SuppressedCounts;
-use fanwire_brokers::redis::{Health, Redis};
 use fanwire_cluster::{ClusterTimes, SurveyKind};
 use fanwire_node::Node;
+use fanwire_redis::{Health, Redis};
 use fanwire_telemetry::MetricsWriter;
 
 use super::shard::{HistogramSum, histogram};

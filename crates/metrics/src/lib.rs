@@ -22,7 +22,6 @@ mod tls;
 use std::sync::{Arc, Weak};
 
 use fanwire_api::Api;
-use fanwire_brokers::redis::Redis;
 use fanwire_consumers::ConsumerMonitor;
 use fanwire_edge::Refusals;
 use fanwire_events::Events;
@@ -30,6 +29,7 @@ use fanwire_fanout::{BacklogCounters, Contexts, RealtimeCounters, Shards};
 use fanwire_node::{HubCounters, Meters, Node};
 use fanwire_profile::process;
 use fanwire_proxy::EventProxies;
+use fanwire_redis::Redis;
 use fanwire_telemetry::{MetricsWriter, Reading, Readings, ScrapeWriter, TextFormat};
 use fanwire_tls::{Certificates, HandshakeCounts, ListenersTls};
 use parking_lot::Mutex;

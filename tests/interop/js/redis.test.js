@@ -1,7 +1,7 @@
 // Several nodes with one Redis, and npm centrifuge on each of them: they are one server.
 // In: nodes with Centrifugo's engine keys, a Redis that keeps every write → out: what clients on any node are told.
 // May use the SDK's public interface and the server API only; never looks into the Redis.
-// What the engine does by itself is tested in crates/brokers; one node without Redis in the other suites.
+// What the engine does by itself is tested in crates/redis; one node without Redis in the other suites.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

@@ -1,7 +1,7 @@
 // Two nodes with one Redis Cluster, and npm centrifuge on both: what clients are told when a master dies.
 // In: nodes with Centrifugo's engine keys, a Cluster of six → out: publications, and what is said about missing ones.
 // May use the SDK's public interface and the server API only; of the Cluster it knows which process to kill.
-// What the engine does by itself is tested in crates/brokers; a single Redis in redis.test.js.
+// What the engine does by itself is tested in crates/redis; a single Redis in redis.test.js.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

@@ -375,7 +375,7 @@ const FILE_MS_MAX: u32 = 600_000;
 const FILES_AT_ONCE: u32 = 3;
 
 /// The crate whose integration tests start Redis processes.
-const WITH_REDIS: &str = "crates/brokers";
+const WITH_REDIS: &str = "crates/redis";
 
 /// The crate whose integration tests start message queues.
 pub(super) const WITH_QUEUES: &str = "crates/consumers";

@@ -150,7 +150,7 @@ const CRATES: &[CrateRule] = &[
         may_use: &["fanwire-auth", "fanwire-node", "fanwire-broker", "fanwire-telemetry"],
     },
     CrateRule {
-        name: "fanwire-brokers",
+        name: "fanwire-redis",
         level: 5,
         may_use: &["fanwire-broker", "fanwire-node", "fanwire-protocol", "fanwire-telemetry"],
     },
@@ -175,7 +175,7 @@ const CRATES: &[CrateRule] = &[
             "fanwire-auth",
             "fanwire-api",
             "fanwire-broker",
-            "fanwire-brokers",
+            "fanwire-redis",
             "fanwire-deflate",
             "fanwire-policy",
             "fanwire-protocol",
@@ -206,7 +206,7 @@ const CRATES: &[CrateRule] = &[
         may_use: &[
             "fanwire-api",
             "fanwire-broker",
-            "fanwire-brokers",
+            "fanwire-redis",
             "fanwire-config",
             "fanwire-node",
             "fanwire-telemetry",
@@ -228,7 +228,7 @@ const CRATES: &[CrateRule] = &[
         name: "fanwire-events",
         level: 8,
         may_use: &[
-            "fanwire-brokers",
+            "fanwire-redis",
             "fanwire-config",
             "fanwire-node",
             "fanwire-telemetry",
@@ -260,7 +260,7 @@ const CRATES: &[CrateRule] = &[
         may_use: &[
             "fanwire-api",
             "fanwire-broker",
-            "fanwire-brokers",
+            "fanwire-redis",
             "fanwire-cluster",
             "fanwire-consumers",
             "fanwire-edge",
@@ -282,7 +282,7 @@ const CRATES: &[CrateRule] = &[
             "fanwire-area",
             "fanwire-auth",
             "fanwire-broker",
-            "fanwire-brokers",
+            "fanwire-redis",
             "fanwire-cluster",
             "fanwire-config",
             "fanwire-consumers",

@@ -1,7 +1,7 @@
 //! delete_user_status: forget the status of users.
 //! In: `DeleteUserStatusRequest`. Out: nothing; a user without a status is no error.
 //! Uses the store of statuses. A user that is connected is online again at the next call.
-//! The stores are in `fanwire_broker` and `fanwire_brokers`.
+//! The stores are in `fanwire_broker` and `fanwire_redis`.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

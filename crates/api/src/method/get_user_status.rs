@@ -1,7 +1,7 @@
 //! get_user_status: the status of users.
 //! In: `GetUserStatusRequest`. Out: one status for each user, in the order of the request.
 //! Uses the store of statuses; all nodes are asked who is online.
-//! The stores are in `fanwire_broker` and `fanwire_brokers`.
+//! The stores are in `fanwire_broker` and `fanwire_redis`.
 
 use fanwire_node::UserStatus;
 use schemars::JsonSchema;

@@ -1,7 +1,7 @@
 //! update_user_status: record that users are active.
 //! In: `UpdateUserStatusRequest`. Out: nothing; each user was active now.
 //! Uses the store of statuses; a status expires `user_status.expire_interval` after its last change.
-//! The stores are in `fanwire_broker` and `fanwire_brokers`.
+//! The stores are in `fanwire_broker` and `fanwire_redis`.
 
 use fanwire_node::protocol::ErrorCode;
 use schemars::JsonSchema;

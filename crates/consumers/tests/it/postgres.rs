@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanwire_api::{Api, ApiOptions};
-use fanwire_brokers::redis::{Address, Redis, RedisOptions};
 use fanwire_config::ConsumerOptions;
 use fanwire_node::Node;
+use fanwire_redis::{Address, Redis, RedisOptions};
 use serde_json::json;
 use tokio_postgres::{Client, NoTls};
 

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fanwire_brokers::redis::{Address, OwnConnection, OwnDialer, RedisOptions};
 use fanwire_config::ConsumerOptions;
+use fanwire_redis::{Address, OwnConnection, OwnDialer, RedisOptions};
 use serde_json::{Value as Json, json};
 
 use crate::harness::{

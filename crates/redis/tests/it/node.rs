@@ -1,0 +1,194 @@
+//! A node for tests: an engine, and a receiver that records what it delivers.
+//! In: what a Redis publishes → out: events, waited for with a limit.
+//! Uses a channel of std. Never: sleeps.
+//! Change here: how tests read events and wait for answers.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use fanwire_broker::{
+    Answer, Broker as _, BrokerError, Change, Deliver, DeliverOptions, Position, PublishOptions,
+    Query, Retention, StreamSlice,
+};
+use fanwire_protocol::{ClientInfo, Publication};
+use fanwire_redis::{Health, Redis, RedisOptions};
+use tokio::runtime::Runtime;
+
+/// A delivery: channel, payload, position.
+pub(crate) type Event = (String, String, Position);
+
+struct RecordingReceiver {
+    events: Mutex<Sender<Event>>,
+    gaps: Mutex<Sender<String>>,
+    delivery_lock: Arc<Mutex<()>>,
+    is_congested: Arc<AtomicBool>,
+}
+
+impl RecordingReceiver {
+    fn send(&self, event: Event) {
+        if self.delivery_lock.try_lock().is_err() {
+            // Other tasks of the runtime go on on another thread.
+            tokio::task::block_in_place(|| drop(self.delivery_lock.lock()));
+        }
+        let _ = self.events.lock().expect("no panic inside").send(event);
+    }
+}
+
+impl Deliver for RecordingReceiver {
+    fn deliver(&self, channel: &str, publication: Publication, options: DeliverOptions) {
+        let data = String::from_utf8_lossy(&publication.data).into_owned();
+        let position = Position { offset: publication.offset, epoch: options.epoch };
+        self.send((channel.to_owned(), data, position));
+    }
+
+    fn deliver_join_leave(&self, channel: &str, change: Change, client: ClientInfo) {
+        let data = format!("{change:?} {}", client.client);
+        self.send((channel.to_owned(), data, Position::default()));
+    }
+
+    fn report_possible_gap(&self, channel: &str) {
+        let _ = self.gaps.lock().expect("no panic inside").send(channel.to_owned());
+    }
+
+    fn is_congested(&self) -> bool {
+        self.is_congested.load(Relaxed)
+    }
+}
+
+/// An engine, its receiver and the runtime that both run on.
+pub(crate) struct Node {
+    pub(crate) redis: Redis,
+    events: Mutex<Receiver<Event>>,
+    gaps: Mutex<Receiver<String>>,
+    /// While a test holds it, deliveries block.
+    pub(crate) delivery_lock: Arc<Mutex<()>>,
+    is_congested: Arc<AtomicBool>,
+    _runtime: Runtime,
+}
+
+impl Node {
+    pub(crate) fn start(options: &RedisOptions) -> Self {
+        let runtime = runtime();
+        let (sender, events) = channel();
+        let (gap_sender, gaps) = channel();
+        let (delivery_lock, is_congested) = <(Arc<_>, Arc<AtomicBool>)>::default();
+        let redis = Redis::start(options, runtime.handle());
+        redis.deliver_to(Arc::new(RecordingReceiver {
+            events: Mutex::new(sender),
+            gaps: Mutex::new(gap_sender),
+            delivery_lock: Arc::clone(&delivery_lock),
+            is_congested: Arc::clone(&is_congested),
+        }));
+        let (events, gaps) = (Mutex::new(events), Mutex::new(gaps));
+        Self { redis, events, gaps, delivery_lock, is_congested, _runtime: runtime }
+    }
+
+    /// Sets whether the receiver reports that shards are behind.
+    pub(crate) fn set_congested(&self, is_congested: bool) {
+        self.is_congested.store(is_congested, Relaxed);
+    }
+
+    /// The next event.
+    pub(crate) fn event(&self) -> Event {
+        let events = self.events.lock().expect("no panic inside");
+        events.recv_timeout(WAIT_MAX).expect("an event in time")
+    }
+
+    /// The events until now.
+    pub(crate) fn events_so_far(&self) -> Vec<Event> {
+        self.events.lock().expect("no panic inside").try_iter().collect()
+    }
+
+    /// The channels with a reported gap until now.
+    pub(crate) fn gaps_so_far(&self) -> Vec<String> {
+        self.gaps.lock().expect("no panic inside").try_iter().collect()
+    }
+
+    /// The channel of the next reported gap.
+    pub(crate) fn next_gap(&self) -> String {
+        let gaps = self.gaps.lock().expect("no panic inside");
+        gaps.recv_timeout(WAIT_MAX).expect("a gap in time")
+    }
+
+    /// Waits until a gap of `channel` is reported; ignores other channels.
+    pub(crate) fn wait_for_gap(&self, channel: &str) {
+        while self.next_gap() != channel {}
+    }
+
+    /// Subscribes and waits for the confirmation.
+    pub(crate) fn subscribe(&self, channel: &str) {
+        self.redis.subscribe(channel);
+        let followed = self.redis.follow(channel, None, Retention::default(), Instant::now());
+        assert_eq!(followed.wait(), Ok(StreamSlice::default()));
+    }
+
+    pub(crate) fn publish(&self, channel: &str, data: &str) -> Result<Position, BrokerError> {
+        self.begin_publish(channel, data.to_owned()).wait()
+    }
+
+    /// Publishes without waiting for the answer.
+    pub(crate) fn begin_publish(&self, channel: &str, data: impl Into<Bytes>) -> Answer<Position> {
+        self.publish_in(channel, data, retention())
+    }
+
+    /// Publishes with other limits of history.
+    pub(crate) fn publish_in(
+        &self,
+        channel: &str,
+        data: impl Into<Bytes>,
+        retention: Retention,
+    ) -> Answer<Position> {
+        let publication = Publication { data: data.into(), ..Publication::default() };
+        let options = PublishOptions::default();
+        self.redis.publish(channel, publication, &options, retention, Instant::now())
+    }
+
+    pub(crate) fn read(&self, channel: &str) -> Result<StreamSlice, BrokerError> {
+        self.redis.history(channel, Query::default(), retention(), Instant::now()).wait()
+    }
+
+    /// Publishes until it succeeds, as a backend does. A refused connection costs a try, a lost one a wait.
+    pub(crate) fn publish_until_done(&self, channel: &str, data: &str) -> Position {
+        let by = Instant::now() + 3 * WAIT_MAX; // the first election of a new master may fail
+        loop {
+            if let Ok(position) = self.publish(channel, data) {
+                return position;
+            }
+            assert!(Instant::now() < by, "{:?}", self.redis.health().current_error());
+            std::thread::park_timeout(BETWEEN_TRIES);
+        }
+    }
+
+    /// Waits until every connection is up.
+    pub(crate) fn wait_until_healthy(&self) {
+        self.wait_until(Health::is_healthy);
+    }
+
+    pub(crate) fn wait_until(&self, is_so: impl Fn(&Health) -> bool) {
+        let by = Instant::now() + WAIT_MAX;
+        while !is_so(self.redis.health()) {
+            assert!(Instant::now() < by, "{:?}", self.redis.health());
+            std::thread::yield_now();
+        }
+    }
+}
+
+pub(crate) fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}
+
+pub(crate) fn retention() -> Retention {
+    Retention { size: 1000, ttl: Duration::from_secs(600), meta_ttl: Duration::from_secs(6000) }
+}
+
+/// More than any step needs; tests that pass never wait this long.
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(20);
+/// Leaves the processors to other processes.
+const BETWEEN_TRIES: Duration = Duration::from_millis(2);
