@@ -3,6 +3,8 @@
 //! Uses `target` and `generator`; the bare loop answers an upgrade with a constant and does nothing else.
 //! Change here what is compared and shown; the upgrade of the bare loop lives in `bare`.
 
+mod lone;
+
 use anyhow::Result;
 use clap::Args;
 use std::cmp::Ordering::Less;
@@ -25,6 +27,7 @@ use fanwire_load::generator::{
     ConnectTarget, Deliveries, Generator, Profile, StallTimer, SubscriberTransport,
 };
 use fanwire_load::machine::{self, Meter};
+use lone::Times;
 
 /// CPU per connect with a subscription, next to the bare loop's upgrade; `--storm` lets clients return at once.
 #[derive(Args)]
@@ -43,10 +46,13 @@ pub struct Connects {
     /// Instead: so many subscribed clients are lost and return at once, while 100 others receive publications.
     #[arg(long, value_name = "CLIENTS", num_args = 0..=1, default_missing_value = "19000")]
     storm: Option<usize>,
+    /// Instead: so many clients one after the other; the time of each until it is subscribed.
+    #[arg(long, value_name = "CLIENTS", num_args = 0..=1, default_missing_value = "2000")]
+    lone: Option<usize>,
     /// Another build of Fanwire in place of the bare loop.
     #[arg(long, value_name = "FILE")]
     against: Option<std::path::PathBuf>,
-    /// Fail when the median of the ratios is above this.
+    /// Fail when the median of the ratios is above this; with `--lone`, the median of the milliseconds.
     #[arg(long)]
     bar: Option<f64>,
     #[command(flatten)]
@@ -62,10 +68,44 @@ impl Connects {
         machine::raise_descriptor_limit();
         self.setup.pin_generator()?;
         let binary = self.setup.binary()?;
+        if let Some(clients) = self.lone {
+            return self.lone(&binary, clients);
+        }
         match self.storm {
             Some(clients) => self.storm(&binary, clients),
             None => self.compare(&binary),
         }
+    }
+
+    /// Shows how long a client waits that connects alone, and a backend without keep-alive; by turns with another build.
+    fn lone(&self, binary: &Path, clients: usize) -> Result<bool> {
+        let mut builds = vec![("fanwire", binary)];
+        if let Some(before) = &self.against {
+            builds.insert(0, ("before", before));
+        }
+        println!("round  contender   subscribed: p50 ms     p99   POST: p50 ms     p99");
+        let mut medians = Vec::new();
+        for round in 1..=self.rounds {
+            for (name, build) in &builds {
+                let target = self.fanwire(build)?;
+                let subscribed = Times::measure(clients, || lone::subscribe(target.address()))?;
+                let posted = Times::measure(clients, || lone::publish(target.address()))?;
+                println!(
+                    "{round:>5}  {name:<10} {:>19.3} {:>7.3} {:>14.3} {:>7.3}",
+                    subscribed.median(),
+                    subscribed.p99(),
+                    posted.median(),
+                    posted.p99()
+                );
+                if *name == "fanwire" {
+                    medians.push(subscribed.median().max(posted.median()));
+                }
+            }
+        }
+        let slowest = median(medians);
+        let (passed, verdict) = judge(slowest, Less, self.bar);
+        println!("\nmedian of the slower of both: {slowest:.3} ms{verdict}");
+        Ok(passed)
     }
 
     fn compare(&self, binary: &Path) -> Result<bool> {

@@ -109,14 +109,14 @@ pub async fn serve(
     stop: watch::Receiver<bool>,
 ) {
     let slots = ConnectionSlots::new(settings.slots.min(HTTP_CONNECTIONS_MAX));
-    let queue = match AcceptQueue::new(listener) {
+    let mut queue = match AcceptQueue::new(listener) {
         Ok(queue) => queue,
         Err(error) => return tracing::error!(%error, "cannot accept connections"),
     };
     let served = Arc::new(Served { settings, service });
     let mut stopped = stop.clone();
     tokio::select! {
-        () = accept(&queue, &served, &slots, &stop) => {}
+        () = accept(&mut queue, &served, &slots, &stop) => {}
         () = stop_requested(&mut stopped) => {}
     }
     drop(queue);
@@ -194,6 +194,8 @@ struct AcceptQueue {
     listener: mio::net::TcpListener,
     /// The same socket. tokio's own listener registers what it accepts, and of its types this one waits for readiness alone.
     readiness: TcpStream,
+    /// Sockets that were accepted since the queue was empty.
+    batch: u32,
 }
 
 impl AcceptQueue {
@@ -203,19 +205,22 @@ impl AcceptQueue {
         // sockets have the options of their listener.
         socket2::SockRef::from(&listener).set_tcp_nodelay(true)?;
         let readiness = StdStream::from(listener.as_fd().try_clone_to_owned()?);
-        Ok(Self { listener, readiness: TcpStream::from_std(readiness)? })
+        Ok(Self { listener, readiness: TcpStream::from_std(readiness)?, batch: 0 })
     }
 
     /// The next socket, which is nonblocking, and its peer. A client by IPv4 at an IPv6 listener has its IPv4 address (RFC 4291
     /// §2.5.5.2), as in lists of networks.
-    async fn accept(&self) -> io::Result<(StdStream, SocketAddr)> {
-        match self.try_accept() {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+    async fn accept(&mut self) -> io::Result<(StdStream, SocketAddr)> {
+        let mut accepted = self.try_accept();
+        if accepted.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            if self.batch >= BURST_MIN {
                 tokio::time::sleep(BATCH_TIME).await;
-                self.readiness.async_io(Interest::READABLE, || self.try_accept()).await
             }
-            accepted => accepted,
+            self.batch = 0;
+            accepted = self.readiness.async_io(Interest::READABLE, || self.try_accept()).await;
         }
+        self.batch += 1;
+        accepted
     }
 
     fn try_accept(&self) -> io::Result<(StdStream, SocketAddr)> {
@@ -225,7 +230,7 @@ impl AcceptQueue {
 }
 
 async fn accept<S: Service>(
-    queue: &AcceptQueue,
+    queue: &mut AcceptQueue,
     served: &Arc<Served<S>>,
     slots: &Arc<ConnectionSlots>,
     stop: &watch::Receiver<bool>,
@@ -450,8 +455,11 @@ pub const HTTP_CONNECTIONS_MAX: usize = 10_000;
 /// Time for requests in flight to finish when the server stops; a partly received head counts too.
 const FINISH_TIME: Duration = Duration::from_secs(5);
 
-/// After the queue was empty, sockets gather for this time: each wake-up of the thread costs as much as an accept. The first
-/// socket after a pause does not wait. `fanwire-bench connects` shows what it saves.
+/// So many sockets in one batch are a burst. Clients that connect one after the other have batches of one.
+const BURST_MIN: u32 = 4;
+
+/// In a burst, sockets gather for this time after the queue was empty: each wake-up of the thread costs as much as an accept.
+/// `fanwire-bench connects` shows what it saves.
 const BATCH_TIME: Duration = Duration::from_millis(1);
 
 /// Between looks at a socket that has received one to three bytes.

@@ -340,3 +340,30 @@ async fn a_request_that_is_answered_while_it_comes_may_be_silent_for_any_time() 
     let length = theirs.read(&mut answer).expect("an answer");
     assert!(String::from_utf8_lossy(&answer[..length]).contains("line"));
 }
+
+/// The time that passes until each of some clients is accepted. The queue is empty before they connect.
+async fn accept_all(queue: &mut AcceptQueue, address: SocketAddr, clients: u32) -> Duration {
+    let begin = Instant::now();
+    let connect = async {
+        (0..clients).map(|_| net::TcpStream::connect(address).expect("a listener")).collect()
+    };
+    let accept = async {
+        for _ in 0..clients {
+            queue.accept().await.expect("a connection");
+        }
+    };
+    let ((), _connected): ((), Vec<_>) = tokio::join!(accept, connect);
+    begin.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_burst_makes_the_next_socket_wait() {
+    let listener = bind((Ipv4Addr::LOCALHOST, 0).into()).expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let mut queue = AcceptQueue::new(listener).expect("a socket");
+    for clients in [1, 1, 1, BURST_MIN, 1, BURST_MIN - 1, 1] {
+        let is_after_burst = queue.batch >= BURST_MIN;
+        let waited = accept_all(&mut queue, address, clients).await;
+        assert_eq!(waited >= BATCH_TIME, is_after_burst, "{clients} clients: {waited:?}");
+    }
+}
