@@ -35,6 +35,7 @@ mod reload;
 mod renamed;
 mod rules;
 mod settings;
+pub mod time;
 mod transforms;
 
 #[cfg(test)]
