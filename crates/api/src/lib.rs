@@ -40,6 +40,7 @@ pub use method::broadcast::{
     BROADCAST_CHANNELS_MAX, BroadcastRequest, BroadcastResult, PublishResponse,
 };
 pub use method::channels::{ChannelSummary, ChannelsRequest, ChannelsResult};
+pub use method::connection_log::ConnectionLog;
 pub use method::connections::{
     ConnectionChannel, ConnectionState, ConnectionSummary, ConnectionsRequest, ConnectionsResult,
     TokenSummary,

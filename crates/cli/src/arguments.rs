@@ -28,7 +28,7 @@ mod tests;
 #[derive(Debug, Parser)]
 #[command(name = "fanwire", version = VERSION, args_conflicts_with_subcommands = true)]
 #[command(after_help = "`fanwire --help` lists every key of the configuration; \
-                        `completions SHELL` and `man` print what shells and man(1) read.")]
+                        `completions SHELL`, `man` and `api-doc` print what shells, man(1) and OpenAPI tools read.")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Option<CliCommand>,
@@ -74,6 +74,7 @@ impl Arguments {
             Some(CliCommand::CheckSubToken(check)) => Some(&mut check.config),
             Some(CliCommand::Publish(publish)) => Some(&mut publish.server.config),
             Some(CliCommand::Top(top)) => Some(&mut top.server.config),
+            Some(CliCommand::Log(search)) => Some(&mut search.config),
             Some(CliCommand::Health(health)) => Some(&mut health.config),
             _ => None,
         }
@@ -106,6 +107,7 @@ pub(crate) enum CliCommand {
     #[command(visible_alias = "configdoc")]
     ConfigDoc,
     /// Print the OpenAPI 3.1 document of the server API, in JSON
+    #[command(hide = true)]
     ApiDoc,
     /// Print a token for development, signed with an HMAC secret
     #[command(visible_alias = "gentoken", alias = "gensubtoken")]
@@ -120,6 +122,8 @@ pub(crate) enum CliCommand {
     Publish(Publish),
     /// Show nodes, their load and the largest channels of running servers, again and again
     Top(Top),
+    /// Print what happened to connections that ended, also long ago, from the files of recorder.path
+    Log(LogSearch),
     /// Connect to a server through the proxies before it, and say what breaks and how to mend it
     Doctor(Doctor),
     /// Load a server that speaks the Centrifugo protocol, and check what arrives
@@ -405,6 +409,26 @@ pub(crate) struct Version {
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
     pub(crate) shell: Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogSearch {
+    /// User id; "" for anonymous users
+    #[arg(value_name = "USER", required_unless_present = "client")]
+    pub(crate) user: Option<String>,
+    /// Client id
+    #[arg(long, value_name = "ID")]
+    pub(crate) client: Option<String>,
+    /// Only connections that were open within 5 minutes of this time: 03:12 (the last one), 2030-01-31T03:12, or RFC 3339; without
+    /// an offset such as +01:00 it is UTC, as in log lines
+    #[arg(long, value_name = "TIME")]
+    pub(crate) at: Option<String>,
+    /// Folder with the files, instead of recorder.path of the configuration
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) path: Option<PathBuf>,
+    /// The server's configuration file, which has recorder.path
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -23,6 +23,7 @@ mod environment;
 mod health;
 mod init;
 mod local;
+mod log;
 mod logs;
 mod progress;
 mod publish;
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
         }
         CliCommand::Publish(publish) => publish::run(&publish),
         CliCommand::Top(top) => top::run(&top),
+        CliCommand::Log(search) => log::run(&search),
         CliCommand::Bench(bench) => return bench::run(&bench),
         CliCommand::Doctor(doctor) => return doctor::run(&doctor),
         CliCommand::Tune(tune) => tune::run(&tune),

@@ -225,7 +225,7 @@ fn text(value: &Value, width: usize) -> String {
 }
 
 /// At most `width` characters, none of which steers the terminal: names come from clients.
-fn printable(name: &str, width: usize) -> String {
+pub(crate) fn printable(name: &str, width: usize) -> String {
     let shown = |one: char| if one.is_control() { '\u{fffd}' } else { one };
     name.chars().take(width).map(shown).collect()
 }

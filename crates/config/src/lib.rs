@@ -111,6 +111,10 @@ pub struct Config {
     pub shards: usize,
     /// Path of the file with the process id while the server runs; "" = none.
     pub pid_file: String,
+    /// Folder of files with the logs of connections that ended; "" = none.
+    pub recorder_path: String,
+    /// Bytes of these files.
+    pub recorder_disk_max: u64,
     /// Without any configuration: loopback only, no credentials needed.
     pub development: bool,
 }
@@ -582,6 +586,8 @@ impl Config {
             drain_interval: Duration::ZERO,
             shards: 0,
             pid_file: String::new(),
+            recorder_path: String::new(),
+            recorder_disk_max: 0,
             development: false,
         }
     }

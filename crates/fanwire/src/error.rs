@@ -45,6 +45,8 @@ pub enum StartError {
     Consumer(ConsumerError),
     /// A variable of OpenTelemetry is wrong; names it.
     Traces(String),
+    /// `recorder.path` cannot be used.
+    Recorder { path: String, source: io::Error },
     /// Threads or pollers could not be created.
     Shards(io::Error),
     /// The listener that the program passed cannot be used.
@@ -80,6 +82,10 @@ impl fmt::Display for StartError {
             StartError::Proxy(error) => error.fmt(f),
             StartError::Consumer(error) => error.fmt(f),
             StartError::Traces(error) => f.write_str(error),
+            StartError::Recorder { path, source } => write!(
+                f,
+                "recorder.path is {path:?}, which cannot be used ({source}): use a folder in which this process may create files"
+            ),
             StartError::Shards(error) => write!(f, "cannot start the shards: {error}"),
             StartError::Listener(error) => write!(f, "cannot use the given listener: {error}"),
             StartError::Runtime(error) => write!(f, "cannot start the threads for HTTP: {error}"),

@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+mod closed_logs;
 mod compression;
 pub mod config;
 mod embedded;

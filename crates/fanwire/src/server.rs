@@ -35,11 +35,11 @@ use tokio::{sync::watch, task::JoinHandle};
 use self::{
     bind::{Bound, Listeners},
     shards::start_shards,
-    tasks::{Handshakes, background_tasks},
+    tasks::{Handshakes, background_tasks, outgoing},
 };
 use crate::{
-    Builder, Handle, Hooks, Rooms, compression, engine::Engine, error::StartError,
-    grpc::GrpcService, http::routes, readiness::Readiness,
+    Builder, Handle, Hooks, Rooms, closed_logs::ClosedLogWriter, compression, engine::Engine,
+    error::StartError, grpc::GrpcService, http::routes, readiness::Readiness,
 };
 
 /// A running server. Dropping it leaves its threads running; call [`Server::shutdown`]. The [crate](crate) has an example.
@@ -57,6 +57,7 @@ pub struct Server {
     http: JoinHandle<()>,
     background_tasks: [JoinHandle<()>; 3],
     consumers: Option<Consumers>,
+    closed_logs: Option<ClosedLogWriter>,
     /// Orders and renews certificates; sends traces.
     outgoing: Vec<JoinHandle<()>>,
     stop: watch::Sender<bool>,
@@ -100,6 +101,7 @@ impl Server {
         let (listeners, addresses) = bind(&mut config, listener).await?;
         let (fetchers, proxies, events) = (fetchers(&config)?, proxies(&config)?, events(&config)?);
         let (engine, node) = Engine::start(&config).await?;
+        let closed_logs = ClosedLogWriter::start(&config, &node)?;
         attach(&node, (hooks, proxies.as_ref(), events.as_ref()), rooms.as_ref(), fetchers);
         let (contexts, traces) = (compression::prepare(&config, &node), traces(&config, &node)?);
         let (consumers, consuming) = start_consumers(&config, &node).await?;
@@ -154,6 +156,7 @@ impl Server {
             http,
             background_tasks: tasks,
             consumers,
+            closed_logs,
             outgoing: outgoing(acme, traces),
             stop,
             readiness,
@@ -306,6 +309,9 @@ impl Server {
         if let Some(consumers) = &self.consumers {
             consumers.stop(self.shutdown_timeout + GRACE).await;
         }
+        if let Some(closed_logs) = self.closed_logs {
+            closed_logs.stop().await;
+        }
         let left = self.shards.connections();
         tracing::info!(
             closed = connections.saturating_sub(left),
@@ -337,12 +343,6 @@ fn too_many_clients(config: &Config, descriptors: usize) -> Option<String> {
              process (ulimit -Hn, LimitNOFILE= of a unit)"
         )
     })
-}
-
-/// Tasks that send requests on their own: for certificates and with traces.
-fn outgoing(acme: Option<Acme>, traces: Option<TraceExporter>) -> Vec<JoinHandle<()>> {
-    let acme = acme.map(|acme| tokio::spawn(acme.run()));
-    acme.into_iter().chain(traces.map(|traces| tokio::spawn(traces.run()))).collect()
 }
 
 /// The sender of traces, if the configuration asks for one.

@@ -1,5 +1,5 @@
 //! Events of sessions, as the flight recorder of their shard keeps them.
-//! In: what happens to a session, `now` → out: stored events; a text for the log; logs for the server API.
+//! In: what happens to a session, `now` → out: stored events; a text for the log; logs for the server API and for files.
 //! Uses: the recorder, the session, Unix time of the node. Never: decides, sends.
 //! Change here: what is recorded. How it is stored is in the crate `recorder`.
 
@@ -7,12 +7,15 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use fanwire_cluster::{ConnectionLogQuery, ConnectionLogRecord, LoggedEvent};
+use fanwire_cluster::{ConnectionLogQuery, ConnectionLogRecord, DiagnosticAnswer, LoggedEvent};
 use fanwire_policy::DEBUG_FOR_TARGET;
 use fanwire_policy::recovery::Unrecovered;
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
-use fanwire_recorder::{ConnectionFacts, FlightEvent, FlightEventKind, FlightLog, StoredEvent};
+use fanwire_recorder::{
+    ConnectionFacts, FlightEvent, FlightEventKind, FlightLog, StoredEvent, log_file,
+};
 use fanwire_telemetry::excerpt;
+use prost::Message as _;
 use tracing::field::display;
 use uuid::Uuid;
 
@@ -184,7 +187,12 @@ pub(crate) fn closed(
     let event = FlightEvent::new(FlightEventKind::Close, text);
     let event = FlightEvent { code: disconnect.code.into(), ..event };
     debug(node, session_table, key.index, &event, now);
-    session_table.recorder.end(key.index, event, node.clock().unix_ms(now));
+    let log = session_table.recorder.end(key.index, event, node.clock().unix_ms(now));
+    // Anybody can cause any number of refused connects, which have no client id; log lines have their users and addresses.
+    let log = log.filter(|log| log.facts().client != 0);
+    if let Some((log, keep)) = log.zip(node.diagnostics().closed_logs.get()) {
+        keep(encode_closed(log, &node.options().name));
+    }
     count(session_table);
 }
 
@@ -397,6 +405,23 @@ pub(crate) fn find(
     logs.take(query.limit as usize).map(record).collect()
 }
 
+/// The log of a connection that ended and the name of its node, as bytes for a file.
+fn encode_closed(log: &FlightLog, node: &str) -> Vec<u8> {
+    let answer =
+        DiagnosticAnswer { node: node.to_owned(), logs: vec![record(log)], ..Default::default() };
+    log_file::encode(&answer.encode_to_vec())
+}
+
+/// Passes the logs in the bytes of a file to `each`, with the names of their nodes. Returns how many bytes are damaged.
+pub fn read_closed_logs(file: &[u8], mut each: impl FnMut(&str, ConnectionLogRecord)) -> usize {
+    log_file::read(file, |record| {
+        // With its checksum a record is what some version has written.
+        let DiagnosticAnswer { node, logs, .. } =
+            DiagnosticAnswer::decode(record).unwrap_or_default();
+        logs.into_iter().for_each(|log| each(&node, log));
+    })
+}
+
 fn record(log: &FlightLog) -> ConnectionLogRecord {
     let ConnectionFacts { client, user, address, transport } = log.facts();
     let (opened_ms, ended_ms) = log.times_ms();
@@ -428,3 +453,6 @@ fn record(log: &FlightLog) -> ConnectionLogRecord {
 /// Codes whose log line has the last events: slow, lost position, no pong.
 const SUMMARISED: [u16; 3] = [3008, 3010, 3012];
 const SUMMARY_EVENTS: usize = 8;
+
+#[cfg(test)]
+mod tests;

@@ -105,6 +105,7 @@ pub use fanwire_area as area;
 pub use fanwire_auth as auth;
 pub use fanwire_broker as broker;
 pub use fanwire_protocol as protocol;
+pub use fanwire_recorder::log_file;
 
 pub use fanwire_policy::channel::{self, NamespaceId};
 pub use fanwire_policy::filter::check_filter;
@@ -125,14 +126,15 @@ pub use fanwire_cluster::{
     LoggedEvent, Metrics, NodeState, OccupancyReport, Receipt, Renewal, ServerSubscribe,
     ServerSubscription, Surveyed, TokenRecord,
 };
+pub use flight_log::read_closed_logs;
 pub use hub::Hub;
 pub use index::{MovedSubscription, SubscriptionIndex};
 pub use join_leave::JoinLeave;
 pub use last_event_id::LastEventId;
 pub use meters::Meters;
 pub use node::{
-    Channels, ConnectionCommands, Counts, Diagnostics, Node, NodeLog, Page, ReadPermit,
-    ReadRefusal, ReadRequest, RefusalLevel, RevocationError, Revocations, Users,
+    Channels, ConnectionCommands, Counts, Diagnostics, KeepClosedLog, Node, NodeLog, Page,
+    ReadPermit, ReadRefusal, ReadRequest, RefusalLevel, RevocationError, Revocations, Users,
 };
 pub use notice::{Inbox, Notice};
 pub use outbox::Outbox;

@@ -34,7 +34,7 @@ use crate::notice::{Inbox, Notice};
 use crate::registry::{Registry, ShardId};
 pub use channels::{Channels, Page};
 pub use connections::ConnectionCommands;
-pub use diagnostics::Diagnostics;
+pub use diagnostics::{Diagnostics, KeepClosedLog};
 pub use log::{NodeLog, RefusalLevel};
 pub use readers::{ReadPermit, ReadRefusal, ReadRequest};
 pub use revocations::{RevocationError, Revocations};
@@ -151,6 +151,7 @@ impl Node {
                 hot_channels: Arc::clone(&hot_channels),
                 debug_list: Arc::clone(&debug_list),
                 summaries: Arc::clone(&summaries),
+                closed_logs: OnceLock::new(),
             },
             revocations: Arc::new(Revocations::new(Arc::clone(&router))),
             channels: Channels {

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod log_file;
 mod ring;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -172,9 +173,16 @@ impl FlightRecorder {
         });
     }
 
-    /// Ends the log of a connection, with its last event. It is kept for an hour.
-    pub fn end(&mut self, connection: u32, last: FlightEvent<'_>, now_ms: u64) {
+    /// Ends the log of a connection, with its last event, and returns it. It is kept for an hour.
+    pub fn end(
+        &mut self,
+        connection: u32,
+        last: FlightEvent<'_>,
+        now_ms: u64,
+    ) -> Option<&FlightLog> {
+        let number = self.open.get(&connection).copied();
         self.close(connection, Some(last), now_ms);
+        self.logs.get(&number?).map(Box::as_ref)
     }
 
     fn close(&mut self, connection: u32, last: Option<FlightEvent<'_>>, now_ms: u64) {

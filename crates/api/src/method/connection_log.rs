@@ -134,7 +134,7 @@ impl DiagnosticMethods<'_> {
                 let Surveyed { found, missing } = answers;
                 let logs = found.into_iter().flat_map(|answer| {
                     let node = answer.node;
-                    answer.logs.into_iter().map(move |record| log(node.clone(), record))
+                    answer.logs.into_iter().map(move |record| ConnectionLog::new(&node, record))
                 });
                 let mut logs: Vec<_> = logs.collect();
                 logs.sort_by_key(|log| std::cmp::Reverse(log.opened_ms));
@@ -145,17 +145,20 @@ impl DiagnosticMethods<'_> {
     }
 }
 
-fn log(node: String, record: ConnectionLogRecord) -> ConnectionLog {
-    ConnectionLog {
-        client: record.client,
-        user: record.user,
-        node,
-        address: record.address,
-        transport: record.transport,
-        opened_ms: record.opened_ms,
-        ended_ms: record.ended_ms,
-        ping_ms: record.ping_ms,
-        events: record.events.into_iter().map(event).collect(),
+impl ConnectionLog {
+    /// The log that a node has.
+    pub fn new(node: &str, record: ConnectionLogRecord) -> Self {
+        Self {
+            client: record.client,
+            user: record.user,
+            node: node.to_owned(),
+            address: record.address,
+            transport: record.transport,
+            opened_ms: record.opened_ms,
+            ended_ms: record.ended_ms,
+            ping_ms: record.ping_ms,
+            events: record.events.into_iter().map(event).collect(),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod commands;
 mod defaults;
 mod deploy;
 mod doctor;
+mod log;
 mod mistakes;
 mod publish;
 mod reload;

@@ -79,6 +79,10 @@ rows! { SERVER: Config;
         "Fanwire only: IP addresses of clients whose events are logged so.";
     "recorder.memory_max", integer(0, 1 << 40), "33554432" => (|config, value| config.node.recorder_memory_max = usize::try_from(u64::from_value(value)).unwrap_or(usize::MAX)),
         "Fanwire only: bytes of the flight recorder, which keeps the last events of connections for connection_log, of the newest ones first; about 1 KB each, 0 switches it off.";
+    "recorder.path", TEXT, "" => [recorder_path],
+        "Fanwire only: folder of this server alone, whose files keep the logs of connections that ended, for `fanwire log`; it is made if it is missing; empty keeps none.";
+    "recorder.disk_max", integer(16 << 20, 1 << 50), "1073741824" => [recorder_disk_max],
+        "Fanwire only: bytes of all files in recorder.path; the oldest one goes for a new one.";
     "engine.type", Kind::Choice(&["memory", "redis"]), "memory" => (set_engine),
         "Where publications, history and presence meet: in memory for one server, in Redis for several that act as one.";
     "engine.redis.address", LIST, "redis://127.0.0.1:6379" => [engine.redis.address],

@@ -1,4 +1,4 @@
-//! The periodic work of a server.
+//! The periodic work of a server, and what sends requests on its own.
 //! In: its parts → out: tasks that run until they are aborted.
 //! Uses tokio's timer; never a request.
 //! Changed here: how often something is done. What is done lives in the parts.
@@ -13,7 +13,8 @@ use fanwire_fanout::{Contexts, Shards};
 use fanwire_metrics::ServerMetrics;
 use fanwire_node::Node;
 use fanwire_telemetry::{Burst, LogThrottle};
-use fanwire_tls::HandshakeCounts;
+use fanwire_tls::{Acme, HandshakeCounts};
+use fanwire_traces::TraceExporter;
 use tokio::{task::JoinHandle, time::MissedTickBehavior};
 
 use crate::readiness::Readiness;
@@ -47,6 +48,12 @@ pub(super) fn background_tasks(
         tokio::spawn(tick(node.clone(), metrics.clone(), handshakes.clone())),
         tokio::spawn(observe(shards.clone(), readiness.clone())),
     ]
+}
+
+/// Tasks that send requests on their own: for certificates and with traces.
+pub(super) fn outgoing(acme: Option<Acme>, traces: Option<TraceExporter>) -> Vec<JoinHandle<()>> {
+    let acme = acme.map(|acme| tokio::spawn(acme.run()));
+    acme.into_iter().chain(traces.map(|traces| tokio::spawn(traces.run()))).collect()
 }
 
 /// Frees unused memory of compression, and moves memory to channels that save more bytes with it.
