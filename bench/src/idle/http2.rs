@@ -19,8 +19,8 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::{JoinSet, yield_now};
-use tokio::time::timeout;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
 use super::{Channels, IdleConnections};
 use fanwire_load::generator::frame;
@@ -141,7 +141,7 @@ async fn connect(
         let _ = failed.send(error);
     });
     while !sender.is_extended_connect_protocol_enabled() {
-        yield_now().await;
+        sleep(Duration::from_millis(1)).await;
     }
     Ok(sender)
 }

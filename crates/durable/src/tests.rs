@@ -22,6 +22,7 @@ use fanwire_node::hooks::{Hook, Hooks, Rejection, SubscribeEvent};
 use fanwire_node::options::Namespace;
 use fanwire_node::protocol::{Encoding, ErrorCode, Publication};
 use fanwire_node::{CommandSource, ConnectionInfo, Node, RevocationChange, RevocationKind};
+use fanwire_testing::wait_for_async;
 use http::{Extensions, HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use tokio::task::JoinHandle;
@@ -133,9 +134,8 @@ impl Server {
         }
         let request = request.body(Body::empty()).expect("a request");
         let reading = tokio::spawn(self.router.clone().oneshot(request));
-        while self.streams.live.places.available_permits() == free {
-            tokio::task::yield_now().await;
-        }
+        let places = &self.streams.live.places;
+        wait_for_async(async || places.available_permits() < free, Duration::from_secs(30)).await;
         tokio::spawn(async { reading.await.expect("no panic").expect("a router never fails") })
     }
 }

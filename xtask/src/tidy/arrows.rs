@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use cargo_metadata::{Dependency, DependencyKind};
 
 use super::Finding;
 
@@ -39,11 +40,18 @@ pub(crate) fn crates(root: &Path) -> Result<Vec<Crate>> {
             .dependencies
             .iter()
             .filter(|dependency| dependency.path.is_some())
+            .filter(|dependency| !is_for_tests(dependency))
             .map(|dependency| dependency.name.clone())
             .filter(|name| *name != *package.name) // for its own tests, with features
             .collect(),
     });
     Ok(packages.collect())
+}
+
+/// Whether it is the crate with the waits of tests, used by tests or by a suite that an optional feature switches on.
+fn is_for_tests(dependency: &Dependency) -> bool {
+    let is_left_out = dependency.kind == DependencyKind::Development || dependency.optional;
+    dependency.name == "fanwire-testing" && is_left_out
 }
 
 /// Compares the workspace with [`CRATES`].
@@ -102,6 +110,7 @@ const CRATES: &[CrateRule] = &[
     CrateRule { name: "fanwire-protocol", level: 0, may_use: &[] },
     CrateRule { name: "fanwire-recorder", level: 0, may_use: &[] },
     CrateRule { name: "fanwire-telemetry", level: 0, may_use: &[] },
+    CrateRule { name: "fanwire-testing", level: 0, may_use: &[] },
     CrateRule { name: "fanwire-auth", level: 1, may_use: &[] },
     CrateRule { name: "fanwire-broker", level: 1, may_use: &["fanwire-protocol"] },
     CrateRule { name: "fanwire-profile", level: 1, may_use: &["fanwire-telemetry"] },

@@ -1,4 +1,4 @@
-//! Words that do not land: marks of unfinished work, hidden tests, and sleeping in tests.
+//! Words that do not land: marks of unfinished work, hidden tests, sleeping in tests, and spins.
 //! In: the Rust files and the interop suites → out: a finding per line with such a word.
 //! May use the lexer for Rust, so that a word inside a string is only a string; other languages are read as they are.
 //! A word is a row of one of the tables below.
@@ -17,6 +17,9 @@ pub(crate) fn check(sources: &[Source]) -> Vec<Finding> {
         find(source, &lexed.code, words, &mut findings);
         if source.is_test() {
             find(source, &lexed.code, SLEEPS, &mut findings);
+        }
+        if !source.path.starts_with("crates/testing/") {
+            find(source, &lexed.code, SPINS, &mut findings);
         }
     }
     findings
@@ -70,6 +73,12 @@ const SLEEPS: &[Word] = &[
     Word { word: "time.sleep", instead: "wait for an event" },
     Word { word: "asyncio.sleep", instead: "wait for an event" },
     Word { word: "timers/promises", instead: "wait for an event" },
+];
+
+/// Spins belong to the one crate that has the waits of tests; other programs wait for an event.
+const SPINS: &[Word] = &[
+    Word { word: "yield_now", instead: "wait_for of fanwire-testing, or wait for an event" },
+    Word { word: "park_timeout", instead: "wait_for of fanwire-testing, or wait for an event" },
 ];
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 //! Uses the test harness, whose namespace `kept` keeps history; waits for publications, never for a time.
 //! Rules of pieces that need no API are tested in `fanwire_broker`.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use fanwire_testing::wait_for_async;
 use serde_json::{Value, json};
 
 use crate::harness::{Harness, KEY, request};
@@ -46,11 +47,11 @@ async fn stored(harness: &Harness) -> Vec<String> {
 
 /// Waits until the only stored publication is this.
 async fn wait_for(harness: &Harness, data: &str) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while stored(harness).await != [data] {
-        assert!(Instant::now() < deadline, "{:?}", stored(harness).await);
-        tokio::task::yield_now().await;
-    }
+    let attempt = async || {
+        let stored = stored(harness).await;
+        if stored == [data] { Ok(()) } else { Err(stored) }
+    };
+    wait_for_async(attempt, Duration::from_secs(10)).await;
 }
 
 #[tokio::test]

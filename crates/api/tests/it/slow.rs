@@ -3,8 +3,9 @@
 //! Uses the test harness with a broker of its own.
 //! Effects on clients are tested in the node.
 
+use std::future::pending;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fanwire_api::ApiOptions;
 use fanwire_broker::{
@@ -14,6 +15,7 @@ use fanwire_broker::{
 use fanwire_node::Node;
 use fanwire_node::protocol::{ClientInfo, Publication};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use crate::harness::{Answer as Reply, Harness, KEY, node_options, ok};
 
@@ -111,9 +113,8 @@ impl Call {
 
     /// The channels with a pending answer, after all other work is done.
     async fn waiting(&self) -> Vec<String> {
-        for _ in 0..100 {
-            tokio::task::yield_now().await;
-        }
+        // The clock is paused: it goes on when every task waits.
+        let _ = timeout(Duration::from_millis(1), pending::<()>()).await;
         let held = self.held.lock().expect("no panics");
         held.iter().map(|(channel, _)| channel.clone()).collect()
     }
@@ -131,7 +132,7 @@ const BATCH: &str = concat!(
 );
 const INTERNAL: &str = r#"{"error":{"code":100,"message":"internal server error"}}"#;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_sequential_batch_starts_a_command_after_the_previous_answer() {
     let call = Call::new("/api/batch", format!("{BATCH}}}"));
     for (channel, is_well) in [("kept:a", false), ("chat:b", true), ("c", true)] {
@@ -144,7 +145,7 @@ async fn a_sequential_batch_starts_a_command_after_the_previous_answer() {
     assert_eq!(call.reply.await.expect("no panics"), ok(&replies));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_parallel_batch_starts_all_and_replies_in_the_order_of_the_request() {
     let call = Call::new("/api/batch", format!(r#"{BATCH},"parallel":true}}"#));
     assert_eq!(call.waiting().await, ["kept:a", "chat:b", "c"]);
@@ -158,7 +159,7 @@ async fn a_parallel_batch_starts_all_and_replies_in_the_order_of_the_request() {
     assert_eq!(call.reply.await.expect("no panics"), ok(&replies));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_broadcast_starts_all_and_returns_the_result_of_each() {
     let call = Call::new("/api/broadcast", r#"{"channels":["a","","b","c"],"data":1}"#);
     assert_eq!(call.waiting().await, ["a", "b", "c"]);
@@ -172,7 +173,7 @@ async fn a_broadcast_starts_all_and_returns_the_result_of_each() {
     assert_eq!(call.reply.await.expect("no panics"), ok(&responses));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_dropped_answer_is_an_internal_error() {
     let call = Call::new("/api/publish", r#"{"channel":"a","data":1}"#);
     assert_eq!(call.waiting().await, ["a"]);

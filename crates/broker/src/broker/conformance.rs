@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fanwire_protocol::{ClientInfo, Publication};
+use fanwire_testing::yield_to_others;
 
 use super::{Broker, PublishOptions, Retention, StreamSlice, SuppressedCounts, Suppression};
 use crate::{Change, ClientId, Deliver, DeliverOptions, DeliveryClass, Delta, Epoch, Position};
@@ -291,7 +292,7 @@ impl Deliver for Recorder {
         record.has_overlapped |= record.busy.iter().any(|busy| busy == channel);
         record.busy.push(channel.to_owned());
         drop(record);
-        thread::yield_now(); // gives an overlapping call the chance to run
+        yield_to_others();
         let mut record = self.record.lock().expect("no panic inside");
         record.busy.retain(|busy| busy != channel);
         record.arrived.push((channel.to_owned(), publication));

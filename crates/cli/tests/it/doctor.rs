@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
 
+use fanwire_testing::wait_for;
 use serde_json::{Value, json};
 
 use super::started::PATIENCE;
@@ -91,17 +91,16 @@ impl Proxy {
     fn start(command: &mut Command, ports: &[u16]) -> Option<Self> {
         let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut proxy = Self(command.spawn().ok()?);
-        let until = Instant::now() + PATIENCE;
-        while ports.iter().any(|port| TcpStream::connect(("127.0.0.1", *port)).is_err()) {
+        let listens = || {
             if let Some(status) = proxy.0.try_wait().expect("our child") {
                 let mut said = String::new();
                 let mut stderr = proxy.0.stderr.take().expect("a pipe");
                 stderr.read_to_string(&mut said).expect("text");
                 panic!("{command:?} did not start: {status} {said}");
             }
-            assert!(Instant::now() < until, "{command:?} does not listen");
-            std::thread::yield_now();
-        }
+            ports.iter().all(|port| TcpStream::connect(("127.0.0.1", *port)).is_ok())
+        };
+        wait_for(listens, PATIENCE);
         Some(proxy)
     }
 }

@@ -48,7 +48,7 @@ struct Rooms {
 
 impl Hook<SubscribeEvent, Decision<SubscribeGrant>> for Rooms {
     async fn call(&self, event: SubscribeEvent) -> Decision<SubscribeGrant> {
-        tokio::task::yield_now().await;
+        tokio::spawn(async {}).await.expect("an answer that comes later");
         if self.open.contains(&event.channel.as_str()) {
             let data = format!("{:?}", event.client.user).into();
             return Ok(Some(SubscribeGrant { data, ..SubscribeGrant::default() }));

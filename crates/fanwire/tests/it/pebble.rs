@@ -12,8 +12,10 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicU16, Ordering},
     },
+    time::Duration,
 };
 
+use fanwire_testing::wait_for;
 use rustls::{
     ClientConfig, RootCertStore,
     crypto::aws_lc_rs,
@@ -193,13 +195,12 @@ fn command(program: &Path, config: &Path, names_port: u16) -> Command {
 
 /// Waits until the process listens; `false` if it ends before, because somebody else took the port.
 fn listens(child: &mut Child, port: u16) -> bool {
-    while child.try_wait().is_ok_and(|status| status.is_none()) {
-        if StdStream::connect(SocketAddr::from(([127, 0, 0, 1], port))).is_ok() {
-            return true;
-        }
-        std::thread::yield_now();
-    }
-    false
+    let is_settled = || {
+        let has_ended = !child.try_wait().is_ok_and(|status| status.is_none());
+        let listens = StdStream::connect(SocketAddr::from(([127, 0, 0, 1], port))).is_ok();
+        (has_ended || listens).then_some(listens && !has_ended).ok_or("pebble listens")
+    };
+    wait_for(is_settled, Duration::from_secs(60))
 }
 
 /// A name server over TCP (RFC 1035 §4.1, §4.2.2), as Pebble asks it: each name has the address 127.0.0.1 and no other record.

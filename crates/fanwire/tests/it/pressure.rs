@@ -17,6 +17,7 @@ use fanwire_shard::{
     Application, Arrival, CloseCause, ConnectionWriter, INBOX_BYTES_MAX, Inbox, NewConnection,
     Peer, ReceivedMessage, ShardMessage, ShardSettings, Shards, SlotKey, Stop, prepare,
 };
+use fanwire_testing::{pause, wait_for};
 use parking_lot::Mutex;
 
 #[test]
@@ -79,10 +80,7 @@ fn a_message_that_arrives_while_a_shard_is_behind_is_processed() {
     let push = || shards.inboxes()[1].push(ShardMessage::Notice(()), 1);
     let serving = || stuck.recv_timeout(PATIENCE).expect("the next letter is served");
     let go_on_late = || {
-        let began = Instant::now();
-        while began.elapsed() < LONGER_THAN_A_TURN {
-            std::thread::yield_now();
-        }
+        pause(LONGER_THAN_A_TURN);
         go_on.send(()).expect("it waits for this");
     };
     push();
@@ -114,11 +112,7 @@ fn messages_that_a_shard_took_and_has_not_processed_count_as_backlog() {
     go_on.send(()).expect("it waits for this");
     stuck.recv_timeout(PATIENCE).expect("the third one is served");
     go_on.send(()).expect("it waits for this");
-    let began = Instant::now();
-    while shards.backlog_bytes() > 0 {
-        assert!(began.elapsed() < PATIENCE, "what was served weighs nothing any more");
-        std::thread::yield_now();
-    }
+    wait_for(|| shards.backlog_bytes() == 0, PATIENCE);
 }
 
 #[test]

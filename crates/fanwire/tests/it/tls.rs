@@ -12,10 +12,11 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use fanwire::{Server, config::Config};
+use fanwire_testing::wait_for_async;
 use rustls::{
     ClientConfig, HandshakeKind, SupportedProtocolVersion,
     version::{TLS12, TLS13},
@@ -75,11 +76,11 @@ fn publish(server: &Server, data: &str) {
 
 /// Waits until the server has this many connections.
 async fn connections_become(server: &Server, count: usize) {
-    let give_up = Instant::now() + Duration::from_secs(20);
-    while server.handle().counts().connections != count {
-        assert!(Instant::now() < give_up, "{:?}", server.handle().counts());
-        tokio::task::yield_now().await;
-    }
+    let attempt = async || {
+        let counts = server.handle().counts();
+        if counts.connections == count { Ok(()) } else { Err(counts) }
+    };
+    wait_for_async(attempt, Duration::from_secs(20)).await;
 }
 
 #[tokio::test]
@@ -181,11 +182,12 @@ async fn a_slow_reader_is_closed_with_3008() {
         .await;
         let mut client = subscribed(&server, &config).await;
         let data = format!("\"{}\"", "x".repeat(50_000));
-        while server.handle().counts().connections > 0 {
+        let is_closed = async || {
             // A shard that is behind may refuse one of them.
             _ = server.handle().publish("a", data.clone()).wait();
-            tokio::task::yield_now().await;
-        }
+            server.handle().counts().connections == 0
+        };
+        wait_for_async(is_closed, Duration::from_secs(60)).await;
         assert_eq!(client.closed().await, (3008, "slow".to_owned()), "behind whole messages");
     }
 }

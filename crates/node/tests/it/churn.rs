@@ -10,6 +10,7 @@ use std::time::Instant;
 use fanwire_broker::PublishOptions;
 use fanwire_node::{ConnectionKey, Node};
 use fanwire_protocol::{Encoding, Publication, Reply, SubscribeResult};
+use fanwire_testing::yield_to_others;
 
 use crate::history::with_history;
 use crate::script::hello;
@@ -175,6 +176,6 @@ fn publish(node: &Arc<Node>, now: Instant) {
         let published =
             node.channels().publish("news", publication, PublishOptions::default(), now);
         published.wait().expect("the broker is there");
-        std::thread::yield_now(); // an invitation for others to come in between
+        yield_to_others();
     }
 }

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use fanwire_broker::{Broker as _, Bus as _, Position, Presence as _, PublishOptions, Query};
 use fanwire_protocol::{ClientInfo, Publication};
 use fanwire_redis::{Address, Redis, RedisError, RedisOptions};
+use fanwire_testing::wait_for;
 
-use crate::node::{Event, Node, retention, runtime};
+use crate::node::{Event, Node, WAIT_MAX, retention, runtime};
 use crate::server::{RedisServer, free_port};
-use crate::slots::{Slots, eventually};
+use crate::slots::Slots;
 
 fn checked(seeds: Vec<Address>) -> Result<(), RedisError> {
     let options = RedisOptions { clusters: vec![seeds], ..RedisOptions::default() };
@@ -346,7 +347,7 @@ fn a_master_that_hangs_is_replaced_and_returns_as_a_replica() {
     arrivals(&node, "a", position);
     cluster.nodes[master].signal("-CONT");
     let is_replica = || cluster.nodes[master].ask("INFO replication").contains("role:slave");
-    eventually(is_replica, "the old master to notice");
+    wait_for(is_replica, WAIT_MAX);
     let position = node.publish_until_done("a", "3");
     arrivals(&node, "a", position);
     node.wait_until_healthy();

@@ -11,6 +11,7 @@ use fanwire_broker::Answer;
 use fanwire_node::{ConnectionSelector, Inbox, Node, Notice, Options, Renewal, ServerSubscription};
 use fanwire_protocol::{Disconnect, ErrorCode};
 use fanwire_redis::{Redis, RedisOptions};
+use fanwire_testing::wait_for;
 use tokio::runtime::Runtime;
 
 use crate::node::{WAIT_MAX, runtime};
@@ -58,25 +59,22 @@ impl Member {
     }
 
     fn wait_for_nodes(&self, count: usize) {
-        let by = Instant::now() + WAIT_MAX;
-        while self.node.nodes(Instant::now()).len() < count {
-            assert!(Instant::now() < by, "{count} nodes");
-            std::thread::yield_now();
-        }
+        wait_for(|| self.node.nodes(Instant::now()).len() >= count, WAIT_MAX);
     }
 
     fn disconnect(&self, code: u16) -> Result<(), ErrorCode> {
         let disconnect = Disconnect { code, reason: "bye".into() };
-        let mut answer =
-            self.node.connections().disconnect(ConnectionSelector::default(), disconnect);
-        loop {
-            match answer.ready() {
-                Ok(result) => return result,
-                Err(later) => answer = later,
-            }
+        let answer = self.node.connections().disconnect(ConnectionSelector::default(), disconnect);
+        let mut pending = Some(answer);
+        let attempt = || {
             self.node.tick(Instant::now()); // sends control commands again
-            std::thread::yield_now();
-        }
+            let answer = pending.take().expect("no result yet").ready();
+            answer.map_err(|later| {
+                pending = Some(later);
+                "an answer"
+            })
+        };
+        wait_for(attempt, WAIT_MAX)
     }
 
     /// The codes of the disconnects until now.
@@ -160,14 +158,8 @@ fn a_control_command_reaches_the_other_node_or_fails_in_bounded_time() {
         assert_eq!(here.closed_with(), [4_000], "{fault}: they are obeyed here");
     }
     server.restart();
-    let by = Instant::now() + WAIT_MAX;
-    while here.disconnect(4_001).is_err() {
-        assert!(Instant::now() < by, "it is back");
-    }
+    wait_for(|| here.disconnect(4_001), WAIT_MAX);
     // Redis may have taken the command before it registered the subscription of the other node.
-    while !there.closed_with().contains(&4_001) {
-        assert!(Instant::now() < by, "what went well reached to_all");
-        std::thread::yield_now();
-    }
+    wait_for(|| there.closed_with().contains(&4_001), WAIT_MAX);
     assert_eq!(here.node.nodes(Instant::now()).len(), 2, "no node was dropped");
 }

@@ -211,11 +211,7 @@ fn a_lost_pubsub_connection_subscribes_to_every_channel_again() {
     channels.iter().for_each(|channel| node.redis.subscribe(channel));
     channels.iter().for_each(|channel| node.subscribe(channel));
     assert_eq!(server.ask("CLIENT KILL TYPE pubsub"), ":2\r\n");
-    let by = Instant::now() + Duration::from_secs(20);
-    while node.redis.health().lost_count() < 2 {
-        assert!(Instant::now() < by, "both feeds are lost");
-        std::thread::yield_now();
-    }
+    node.wait_until(|health| health.lost_count() >= 2);
     channels.iter().for_each(|channel| node.subscribe(channel));
     for channel in &channels {
         node.publish(channel, "back").expect("commands were never away");
@@ -290,10 +286,7 @@ fn a_redis_that_does_not_answer_costs_a_bounded_time() {
     let received = node.redis.follow("b", None, retention(), Instant::now());
     assert_eq!(received.wait(), Err(BrokerError::Unavailable));
     assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
-    while node.redis.health().current_error().is_none() {
-        assert!(began.elapsed() < Duration::from_secs(20), "its silence is noticed");
-        std::thread::yield_now();
-    }
+    node.wait_until(|health| health.current_error().is_some());
     server.signal("-CONT");
     node.publish_until_done("a", "3");
     node.wait_until_healthy();

@@ -15,6 +15,7 @@ use fanwire_broker::{
 };
 use fanwire_protocol::{ClientInfo, Publication};
 use fanwire_redis::{Health, Redis, RedisOptions};
+use fanwire_testing::wait_for;
 use tokio::runtime::Runtime;
 
 /// A delivery: channel, payload, position.
@@ -152,14 +153,9 @@ impl Node {
 
     /// Publishes until it succeeds, as a backend does. A refused connection costs a try, a lost one a wait.
     pub(crate) fn publish_until_done(&self, channel: &str, data: &str) -> Position {
-        let by = Instant::now() + 3 * WAIT_MAX; // the first election of a new master may fail
-        loop {
-            if let Ok(position) = self.publish(channel, data) {
-                return position;
-            }
-            assert!(Instant::now() < by, "{:?}", self.redis.health().current_error());
-            std::thread::park_timeout(BETWEEN_TRIES);
-        }
+        let health = self.redis.health();
+        let attempt = || self.publish(channel, data).map_err(|_| health.current_error());
+        wait_for(attempt, 3 * WAIT_MAX) // the first election of a new master may fail
     }
 
     /// Waits until every connection is up.
@@ -168,11 +164,8 @@ impl Node {
     }
 
     pub(crate) fn wait_until(&self, is_so: impl Fn(&Health) -> bool) {
-        let by = Instant::now() + WAIT_MAX;
-        while !is_so(self.redis.health()) {
-            assert!(Instant::now() < by, "{:?}", self.redis.health());
-            std::thread::yield_now();
-        }
+        let health = self.redis.health();
+        wait_for(|| is_so(health).then_some(()).ok_or(health), WAIT_MAX);
     }
 }
 
@@ -189,6 +182,4 @@ pub(crate) fn retention() -> Retention {
 }
 
 /// More than any step needs; tests that pass never wait this long.
-pub(crate) const WAIT_MAX: Duration = Duration::from_secs(20);
-/// Leaves the processors to other processes.
-const BETWEEN_TRIES: Duration = Duration::from_millis(2);
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(30);

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use fanwire_broker::{Answer, Presence as _};
 use fanwire_protocol::ClientInfo;
 use fanwire_redis::Redis;
+use fanwire_testing::wait_for;
 
-use crate::node::Node;
+use crate::node::{Node, WAIT_MAX};
 use crate::server::RedisServer;
-use crate::slots::{Slots, eventually};
+use crate::slots::Slots;
 
 fn add(redis: &Redis, client: &str, user: &str, ttl: Duration) {
     let info = ClientInfo { client: client.into(), user: user.into(), ..ClientInfo::default() };
@@ -65,9 +66,9 @@ fn members_move_with_their_slot_and_to_a_new_master() {
     add(redis, "e", "2", 10 * MINUTE);
     cluster.promote(to + 3);
     let is_there = || redis.members("a", Instant::now()).wait().is_ok_and(|found| found.len() == 3);
-    eventually(is_there, "the members at the replica that was promoted");
+    wait_for(is_there, WAIT_MAX);
     let is_done = |done: Answer<()>| done.wait().is_ok();
-    eventually(|| is_done(redis.remove("a", "d")), "a removal there");
+    wait_for(|| is_done(redis.remove("a", "d")), WAIT_MAX);
     assert_eq!((clients(redis), stats(redis)), (vec!["c".into(), "e".into()], (2, 2)));
 }
 

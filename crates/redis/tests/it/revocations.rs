@@ -10,6 +10,7 @@ use fanwire_broker::{Answer, RevocationCursor, RevocationStore as _};
 use fanwire_node::{Node, Notice, RevocationChange, RevocationKind};
 use fanwire_protocol::ErrorCode;
 use fanwire_redis::{Redis, RedisOptions};
+use fanwire_testing::wait_for;
 
 use crate::conformance::fresh;
 use crate::control::Member;
@@ -50,13 +51,13 @@ fn counts(node: &Node) -> [u64; 3] {
 
 /// Ticks until it is so.
 fn wait_until(nodes: &[&Member], what: &str, is_so: impl Fn(&Node) -> bool) {
-    let by = Instant::now() + WAIT_MAX;
-    while !nodes.iter().all(|member| is_so(&member.node)) {
-        let states: Vec<_> = nodes.iter().map(|member| counts(&member.node)).collect();
-        assert!(Instant::now() < by, "{what}: {states:?}");
+    let attempt = || {
         nodes.iter().for_each(|member| member.node.tick(Instant::now()));
-        std::thread::yield_now();
-    }
+        let states = || nodes.iter().map(|member| counts(&member.node)).collect::<Vec<_>>();
+        let are_all = nodes.iter().all(|member| is_so(&member.node));
+        are_all.then_some(()).ok_or_else(|| format!("{what}: {:?}", states()))
+    };
+    wait_for(attempt, WAIT_MAX);
 }
 
 fn loaded(options: RedisOptions) -> Member {
@@ -160,10 +161,7 @@ fn a_node_with_many_entries_lets_nobody_in_before_all_are_read() {
     }
     let began = Instant::now();
     let member = Member::start(server.options());
-    while !member.node.revocations().are_known() {
-        assert!(began.elapsed() < WAIT_MAX, "{:?}", counts(&member.node));
-        std::thread::yield_now();
-    }
+    wait_for(|| member.node.revocations().are_known(), WAIT_MAX);
     assert_eq!(counts(&member.node), [100_000, 0, 0]);
     println!("100,000 entries were read in {:?}", began.elapsed());
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_broker::{BrokerError, Position};
 use fanwire_redis::{Address, Redis, RedisError, RedisOptions, Sentinels};
+use fanwire_testing::wait_for;
 
 use crate::node::{Node, WAIT_MAX, runtime};
 use crate::server::{RedisServer, free_port};
@@ -34,12 +35,12 @@ impl Group {
     /// No failover could succeed before that.
     fn wait_until_all_know_each_other(&self) {
         for sentinel in &self.sentinels {
-            until(|| {
+            let knows_all = || {
                 let state = sentinel.ask("SENTINEL MASTER main");
-                ["num-slaves\r\n$1\r\n2", "num-other-sentinels\r\n$1\r\n2"]
-                    .iter()
-                    .all(|fact| state.contains(fact))
-            });
+                let facts = ["num-slaves\r\n$1\r\n2", "num-other-sentinels\r\n$1\r\n2"];
+                facts.iter().all(|fact| state.contains(fact))
+            };
+            wait_for(knows_all, WAIT_MAX);
         }
     }
 
@@ -58,7 +59,7 @@ fn replicated() -> Vec<RedisServer> {
     };
     let redis = vec![master, replica(), replica()];
     for replica in &redis[1..] {
-        until(|| replica.ask("INFO replication").contains("master_link_status:up"));
+        wait_for(|| replica.ask("INFO replication").contains("master_link_status:up"), WAIT_MAX);
     }
     redis
 }
@@ -72,14 +73,6 @@ fn under(sentinels: impl Iterator<Item = Address>) -> RedisOptions {
         addresses: vec![address],
         io_timeout: Duration::from_secs(1),
         ..RedisOptions::default()
-    }
-}
-
-fn until(mut is_so: impl FnMut() -> bool) {
-    let by = Instant::now() + Duration::from_secs(30);
-    while !is_so() {
-        assert!(Instant::now() < by, "it happens in time");
-        std::thread::yield_now();
     }
 }
 
@@ -150,7 +143,7 @@ fn offsets_that_a_promoted_replica_lacks_get_a_new_epoch() {
     };
     let old = only(&redis[0]);
     let both = old.publish_until_done("a", "both have it");
-    until(|| redis[1].ask("XLEN fanwire.stream.{:a}") == ":1\r\n");
+    wait_for(|| redis[1].ask("XLEN fanwire.stream.{:a}") == ":1\r\n", WAIT_MAX);
     assert_eq!(redis[1].ask("REPLICAOF NO ONE"), "+OK\r\n");
     let lost = old.publish_until_done("a", "only the old one has it");
     drop(old);
@@ -158,7 +151,7 @@ fn offsets_that_a_promoted_replica_lacks_get_a_new_epoch() {
     // history.
     let port = redis[1].address().port;
     assert_eq!(redis[0].ask(&format!("REPLICAOF 127.0.0.1 {port}")), "+OK\r\n");
-    until(|| redis[0].ask("INFO replication").contains("master_link_status:up"));
+    wait_for(|| redis[0].ask("INFO replication").contains("master_link_status:up"), WAIT_MAX);
     assert_eq!(redis[0].ask("REPLICAOF NO ONE"), "+OK\r\n");
     for redis in &redis[..2] {
         let node = only(redis);
@@ -184,7 +177,7 @@ fn a_master_that_comes_back_with_the_data_of_a_snapshot_has_another_replication_
     let follow = |leader: &RedisServer| {
         let port = leader.address().port;
         assert_eq!(master.ask(&format!("REPLICAOF 127.0.0.1 {port}")), "+OK\r\n");
-        until(|| master.ask("INFO replication").contains("master_link_status:up"));
+        wait_for(|| master.ask("INFO replication").contains("master_link_status:up"), WAIT_MAX);
         assert_eq!(master.ask("REPLICAOF NO ONE"), "+OK\r\n");
     };
     teacher.ask_with(&[b"SET", b"pad", &vec![b'x'; 50_000]]);
@@ -205,7 +198,7 @@ fn a_master_that_comes_back_with_the_data_of_a_snapshot_has_another_replication_
     };
     let newest = tracked().into_iter().max().expect("both are connected");
     follow(&restored);
-    until(|| tracked().iter().filter(|id| **id > newest).count() >= 4); // the command connections
+    wait_for(|| tracked().iter().filter(|id| **id > newest).count() >= 4, WAIT_MAX); // the command connections
     for node in [early, late] {
         let other = node.publish_until_done("a", "in its place");
         let slice = node.read("a").expect("it is there");
@@ -251,10 +244,11 @@ fn a_frozen_master_is_left_after_the_failover() {
     println!("left after {:?}, though replies have {io_timeout:?}", began.elapsed());
     group.redis[0].signal("-CONT");
     node.wait_for_gap("a"); // PUB/SUB is at the new master, too
-    until(|| {
+    let has_noticed = || {
         let state = group.redis[0].try_ask(&[b"INFO", b"replication"]);
         state.is_ok_and(|state| state.contains("role:slave"))
-    });
+    };
+    wait_for(has_noticed, WAIT_MAX);
     node.publish_until_done("a", "2");
 }
 
@@ -312,7 +306,7 @@ fn discovered_sentinels_are_asked_when_the_configured_one_is_gone() {
     let node = Node::start(&under(std::iter::once(group.sentinels[0].address())));
     node.publish_until_done("a", "1");
     for other in &group.sentinels[1..] {
-        until(|| other.ask("CLIENT LIST").contains("name=watcher"));
+        wait_for(|| other.ask("CLIENT LIST").contains("name=watcher"), WAIT_MAX);
     }
     group.sentinels[0].kill();
     group.redis[0].kill();
@@ -328,7 +322,7 @@ fn a_start_waits_for_sentinels() {
     let node =
         Node::start(&under(ports.iter().map(|port| Address { port: *port, ..Address::default() })));
     assert_eq!(node.publish("a", "1"), Err(BrokerError::Unavailable));
-    until(|| node.redis.health().current_error().is_some());
+    wait_for(|| node.redis.health().current_error().is_some(), WAIT_MAX);
     let error =
         node.redis.health().current_error().expect("no Sentinel knows the master").to_string();
     assert!(error.contains("engine.redis.sentinel_address"), "{error}");

@@ -12,6 +12,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering::Relaxed};
 
 use fanwire_redis::{Address, RedisOptions};
+use fanwire_testing::wait_for;
+
+use crate::node::WAIT_MAX;
 
 /// A running Redis without persistence.
 pub(crate) struct RedisServer {
@@ -88,9 +91,7 @@ impl RedisServer {
             let asked = Command::new("ps").args(["-o", "state=", "-p", &pid]).output();
             asked.expect("there is a ps").stdout.starts_with(b"T")
         };
-        while !is_stopped() {
-            std::thread::yield_now();
-        }
+        wait_for(is_stopped, WAIT_MAX);
     }
 
     /// Starts it again at the same port, with its saved data.

@@ -6,7 +6,9 @@
 use std::time::{Duration, Instant};
 
 use fanwire_redis::RedisOptions;
+use fanwire_testing::wait_for;
 
+use crate::node::WAIT_MAX;
 use crate::server::{RedisServer, free_port};
 
 /// A running Cluster. The first three nodes are the masters.
@@ -43,13 +45,13 @@ impl Slots {
             let is_known = |text: &str| {
                 text.matches(" connected").count() == count && !text.contains("handshake")
             };
-            eventually(|| is_known(&node.ask("CLUSTER NODES")), "all nodes to know each other");
+            wait_for(|| is_known(&node.ask("CLUSTER NODES")), WAIT_MAX);
         }
         for (number, replica) in slots.nodes[MASTERS..].iter().enumerate() {
             let master = id(&slots.nodes[number % MASTERS]);
             ok(replica, &format!("CLUSTER REPLICATE {master}"));
             let is_linked = || replica.ask("INFO replication").contains("master_link_status:up");
-            eventually(is_linked, "a replica to have what its master has");
+            wait_for(is_linked, WAIT_MAX);
         }
         slots.wait_until_whole();
         slots
@@ -59,7 +61,7 @@ impl Slots {
     fn wait_until_whole(&self) {
         for node in &self.nodes {
             let is_ok = || node.ask("CLUSTER INFO").contains("cluster_state:ok");
-            eventually(is_ok, "the Cluster to work");
+            wait_for(is_ok, WAIT_MAX);
         }
     }
 
@@ -81,10 +83,9 @@ impl Slots {
         let is_master = || node.ask("INFO replication").contains("role:master");
         for _ in 0..4 {
             ok(node, "CLUSTER FAILOVER");
-            let by = Instant::now() + Duration::from_secs(7);
-            while !is_master() && Instant::now() < by {
-                std::thread::yield_now();
-            }
+            let asked = Instant::now();
+            let has_ended = || is_master() || asked.elapsed() > Duration::from_secs(7);
+            wait_for(has_ended, WAIT_MAX);
             if is_master() {
                 return;
             }
@@ -137,13 +138,4 @@ fn bus_of(node: &RedisServer) -> String {
 
 fn ok(node: &RedisServer, command: &str) {
     assert_eq!(node.ask(command), "+OK\r\n", "{command}");
-}
-
-/// Polls until it is so.
-pub(crate) fn eventually(is_so: impl Fn() -> bool, what: &str) {
-    let by = Instant::now() + Duration::from_secs(30);
-    while !is_so() {
-        assert!(Instant::now() < by, "{what}");
-        std::thread::yield_now();
-    }
 }

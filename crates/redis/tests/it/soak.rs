@@ -1,7 +1,7 @@
 //! Many faults one after another, random with a fixed seed, under subscribers that recover and publishers that repeat.
 //! In: a master, its replica, two nodes behind proxies → out: every subscriber has exactly the stream, unless it was told otherwise.
 //! Uses real processes. Never: sleeps; faults have a length, and everything else is waited for.
-//! A new fault is a variant of `Fault` here. Longer by hand: `SOAK_TROUBLES=500 SOAK_SEED=7 cargo test -p fanwire-redis --test it soak`.
+//! A new fault is a variant of `Fault` here. Longer by hand: `SOAK_TROUBLES=500 SOAK_SEED=7 cargo test -p fanwire-brokers --test it soak`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_broker::{Broker as _, Epoch, Position, Query, Retention, StreamSlice};
 use fanwire_redis::RedisOptions;
+use fanwire_testing::{pause, wait_for};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{Rng as _, SeedableRng as _};
@@ -16,7 +17,6 @@ use rand::{Rng as _, SeedableRng as _};
 use crate::node::{Node, WAIT_MAX, retention};
 use crate::proxy::{Network, Proxy};
 use crate::server::RedisServer;
-use crate::slots::eventually;
 
 #[derive(Clone, Copy, Debug)]
 enum Fault {
@@ -64,10 +64,7 @@ impl Setup {
 
     /// Waits for at most this number of milliseconds.
     fn pause(&mut self, most_ms: u64) {
-        let until = Instant::now() + Duration::from_millis(self.chance.random_range(0..most_ms));
-        while let Some(left) = until.checked_duration_since(Instant::now()) {
-            std::thread::park_timeout(left);
-        }
+        pause(Duration::from_millis(self.chance.random_range(0..most_ms)));
     }
 
     fn follow(&self, replica: usize, master: usize) {
@@ -76,7 +73,7 @@ impl Setup {
         assert_eq!(self.redis[replica].ask(&command), "+OK\r\n");
         let is_linked =
             || self.redis[replica].ask("INFO replication").contains("master_link_status:up");
-        eventually(is_linked, "the replica has what the master has");
+        wait_for(is_linked, WAIT_MAX);
     }
 
     /// Injects this number of faults, each after a random pause.
@@ -239,15 +236,11 @@ fn text(data: &[u8]) -> String {
 }
 
 fn follow(node: &Node, channel: &str, query: Query) -> StreamSlice {
-    let by = Instant::now() + 3 * WAIT_MAX;
-    loop {
+    let attempt = || {
         let read = node.redis.follow(channel, Some(query), keeping_all(), Instant::now());
-        if let Ok(read) = read.wait() {
-            return read;
-        }
-        assert!(Instant::now() < by, "{:?}", node.redis.health());
-        std::thread::park_timeout(BETWEEN_TRIES);
-    }
+        read.wait().map_err(|_| node.redis.health())
+    };
+    wait_for(attempt, 3 * WAIT_MAX)
 }
 
 fn keeping_all() -> Retention {
@@ -269,7 +262,7 @@ fn publish(
         if let Ok(position) = node.publish_in(channel, data.clone(), keeping_all()).wait() {
             acknowledged.push((channel, data, position));
         }
-        std::thread::park_timeout(BETWEEN_TRIES);
+        pause(BETWEEN_CALLS);
     }
     acknowledged
 }
@@ -285,7 +278,7 @@ fn churn_subscriptions(nodes: &[Node; 2], seed: u64, is_over: &AtomicBool) {
         } else {
             node.redis.unsubscribe(&name(number));
         }
-        std::thread::park_timeout(BETWEEN_TRIES);
+        pause(BETWEEN_CALLS);
     }
     for number in 0..40 {
         nodes.iter().for_each(|node| node.redis.unsubscribe(&name(number)));
@@ -344,7 +337,7 @@ fn soak(seed: u64, faults: usize) {
                 subscribers[one].node = 1 - subscribers[one].node;
                 subscribers[one].resubscribe(nodes);
             }
-            std::thread::park_timeout(BETWEEN_TRIES);
+            pause(BETWEEN_CALLS);
         }
         is_over.store(true, Relaxed);
         injecting.join().expect("every fault was injected");
@@ -386,21 +379,16 @@ fn settle(setup: &Setup, nodes: &[Node; 2], subscribers: &mut [Subscriber], trut
         for node in nodes {
             follow(node, channel, Query::TOP);
         }
-        let by = Instant::now() + WAIT_MAX;
-        let last = loop {
-            if let Ok(last) = nodes[0].publish_in(channel, "the last", keeping_all()).wait() {
-                break last;
-            }
-            assert!(Instant::now() < by, "{:?}", nodes[0].redis.health());
-        };
-        while subscribers.iter().any(|one| one.channel == channel && one.position != last) {
-            assert!(Instant::now() < by, "{channel}: the last one reaches every subscriber");
+        let publish_last = || nodes[0].publish_in(channel, "the last", keeping_all()).wait();
+        let last = wait_for(publish_last, WAIT_MAX);
+        let has_reached_all = || {
             take_deliveries(nodes, subscribers, truth);
-            std::thread::park_timeout(BETWEEN_TRIES);
-        }
+            subscribers.iter().all(|one| one.channel != channel || one.position == last)
+        };
+        wait_for(has_reached_all, WAIT_MAX);
     }
     let subscribed = || setup.redis[setup.master].ask("PUBSUB CHANNELS fanwire.feed.*");
-    eventually(|| !subscribed().contains("passing"), "unsubscribed channels");
+    wait_for(|| !subscribed().contains("passing"), WAIT_MAX);
 }
 
 #[test]
@@ -411,4 +399,4 @@ fn random_faults_leave_no_unreported_gap() {
 
 const CHANNELS: [&str; 3] = ["a", "b", "c"];
 /// Leaves the processors to other processes.
-const BETWEEN_TRIES: Duration = Duration::from_millis(2);
+const BETWEEN_CALLS: Duration = Duration::from_millis(2);

@@ -44,6 +44,15 @@ fn tests_do_not_sleep() {
 }
 
 #[test]
+fn only_the_crate_with_the_waits_of_tests_spins() {
+    for spin in ["std::thread::park_timeout(b);\n", "tokio::task::yield_now().await;\n"] {
+        check_one("bench/src/main.rs", spin, &[1]);
+        check_one("crates/ws/tests/it/main.rs", spin, &[1]);
+        check_one("crates/testing/src/wait.rs", spin, &[]);
+    }
+}
+
+#[test]
 fn a_program_that_is_no_test_may_sleep() {
     check_one("bench/src/main.rs", "std::thread::sleep(b);\n", &[]);
 }

@@ -10,6 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use fanwire_testing::wait_for_async;
 use http::{HeaderValue, Request};
 use instant_acme::{Account, BodyWrapper, BytesResponse, HttpClient, NewAccount};
 use tokio::{
@@ -56,11 +57,11 @@ impl Running {
 
     /// Waits for counts of a name.
     async fn stats_when(&self, name: &str, is_wanted: impl Fn(NameStats) -> bool) {
-        let give_up = Instant::now() + PATIENCE;
-        while !is_wanted(self.stats(name)) {
-            assert!(Instant::now() < give_up, "{:?}", self.stats(name));
-            tokio::task::yield_now().await;
-        }
+        let attempt = async || {
+            let stats = self.stats(name);
+            if is_wanted(stats) { Ok(()) } else { Err(stats) }
+        };
+        wait_for_async(attempt, PATIENCE).await;
     }
 }
 
