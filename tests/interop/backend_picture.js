@@ -8,7 +8,7 @@ import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import http from 'node:http';
 
-import { freePort } from './redis.js';
+import { freePort } from './ports.js';
 
 export const SECRET = 'events-secret';
 

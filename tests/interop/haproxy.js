@@ -12,7 +12,7 @@ import { text } from 'node:stream/consumers';
 
 import { program, whyWithout } from './debian.js';
 import { proxy } from './nginx.js';
-import { freePort } from './redis.js';
+import { freePort } from './ports.js';
 import { eventually } from './server.js';
 
 const LIBRARIES = ['liblua5.3-0', 'libopentracing-c-wrapper0', 'libopentracing1'];

@@ -11,7 +11,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 
 import { inCharge } from './children.js';
-import { freePort } from './redis.js';
+import { freePort } from './ports.js';
 import { within } from './server.js';
 
 /** Debian has a folder of programs for each version. */

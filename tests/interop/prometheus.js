@@ -10,7 +10,7 @@ import path from 'node:path';
 
 import { inCharge } from './children.js';
 import { program, whyWithout } from './debian.js';
-import { freePort } from './redis.js';
+import { freePort } from './ports.js';
 import { eventually } from './server.js';
 
 const tool = (name) => program(name, ['prometheus'], 'usr/bin');

@@ -12,6 +12,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 
 import { inCharge } from './children.js';
+import { freePort } from './ports.js';
 import { eventually, within } from './server.js';
 
 /** Another program to test with. */
@@ -199,15 +200,4 @@ async function orStop(started, prepare) {
     await Promise.all(started.map((one) => one.stop()));
     throw error;
   }
-}
-
-export function freePort() {
-  return new Promise((resolve, reject) => {
-    const listener = net.createServer();
-    listener.on('error', reject);
-    listener.listen(0, '127.0.0.1', () => {
-      const { port } = listener.address();
-      listener.close(() => resolve(port));
-    });
-  });
 }

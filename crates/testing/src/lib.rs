@@ -1,9 +1,11 @@
 //! What tests of several crates share: waits for a condition, and ports for programs that need a number.
 //! In: a condition and a time limit; nothing → out: the value that was waited for; a port that no other test uses.
 //! May use threads, sockets and a clock; never a crate of ours. Only tests, benches and conformance suites depend on it.
-//! Changed here: how long a wait pauses. What a crate's tests wait for is decided in its tests.
+//! Changed here: how long a wait pauses, which ports there are. What a crate's tests wait for is decided in its tests.
 #![forbid(unsafe_code)]
 
+mod ports;
 mod wait;
 
+pub use ports::free_port;
 pub use wait::{Attempt, pause, wait_for, wait_for_async, yield_to_others};

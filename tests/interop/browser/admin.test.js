@@ -10,7 +10,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 
 import { ENCODINGS, sdk } from '../js/clients.js';
-import { freePort } from '../redis.js';
+import { freePort } from '../ports.js';
 import { PATIENCE_MS, eventually, refusal, start, token } from '../server.js';
 import { openPage } from './chromium.js';
 

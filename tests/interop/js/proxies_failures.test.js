@@ -12,6 +12,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 import { HttpBackend, asAda, connected, seconds, serve } from '../backends.js';
+import { freePort } from '../ports.js';
 import { API_KEY, Log, TOKEN_SECRET, eventually } from '../server.js';
 import { ENCODINGS, connect, next, raw, sdk } from './clients.js';
 
@@ -85,7 +86,7 @@ test('answers that are none are error 100, and counted by their cause', async (t
 });
 
 test('clients are connected when a backend that was down is back', async (t) => {
-  const down = await HttpBackend.start(t, {});
+  const down = await HttpBackend.start(t, {}, { port: await freePort() });
   down.stop();
   await once(down.server, 'close');
   const server = await serve(t, {

@@ -14,6 +14,7 @@ import grpc from '@grpc/grpc-js';
 
 import * as backends from '../backends.js';
 import { bytes, grpcBackend, seconds, unary } from '../backends.js';
+import { freePort } from '../ports.js';
 import { Log, eventually } from '../server.js';
 import { ENCODINGS, connect, next, raw, sdk, subscribe, withHeaders } from './clients.js';
 
@@ -309,7 +310,9 @@ test('publications follow the reply, streams do not count as calls, and the API 
 test('a client that is slower than its stream is disconnected with 3008, and the stream is cancelled', async (t) => {
   const { calls, methods } = streams();
   const { address } = await grpcBackend(t, methods);
-  const server = await serve(t, address, { ...streamed(address), client: { queue_max_size: 262_144 } });
+  // A write that makes no progress for that long would end the connection without a close frame.
+  const slow = { client: { queue_max_size: 262_144 }, websocket: { write_timeout: '60s' } };
+  const server = await serve(t, address, { ...streamed(address), ...slow });
   const client = await raw(t, server, { perMessageDeflate: false });
   await client.connect();
   await client.subscribe('live:1');
@@ -326,7 +329,7 @@ test('a client that is slower than its stream is disconnected with 3008, and the
 
 test('subscriptions are back when a backend that was down is back', async (t) => {
   const { calls, methods } = streams();
-  const backend = await grpcBackend(t, methods);
+  const backend = await grpcBackend(t, methods, { at: await freePort() });
   const server = await serve(t, backend.address, streamed(backend.address));
   const client = sdk(t, server, JSON_SDK);
   await connect(client);

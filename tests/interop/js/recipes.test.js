@@ -6,7 +6,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { EventEmitter } from 'node:events';
-import { createServer } from 'node:net';
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -16,6 +15,7 @@ import { fileURLToPath } from 'node:url';
 import { parseEnv } from 'node:util';
 
 import { inCharge } from '../children.js';
+import { freePort } from '../ports.js';
 import { Log, PROGRAM, startIn, token } from '../server.js';
 
 const MODULES = fileURLToPath(new URL('../node_modules', import.meta.url));
@@ -158,15 +158,6 @@ test('a game: players steer, see themselves move, and get every event', async (t
     await player.printed(/^goal bob$/);
   }
 });
-
-/** A port that no program listens on. */
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 for (const backend of ['backend.mjs', 'backend.py']) {
   test(`answers of a model by ${backend}: a reload, a second tab, a phone, and stop`, async (t) => {

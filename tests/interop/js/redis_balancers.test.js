@@ -14,7 +14,8 @@ import WebSocket from 'ws';
 import { inCharge } from '../children.js';
 import { startHaproxy, withoutHaproxy } from '../haproxy.js';
 import { startNginxWith, withoutNginx } from '../nginx.js';
-import { freePort, startRedis } from '../redis.js';
+import { freePort } from '../ports.js';
+import { startRedis } from '../redis.js';
 import { API_KEY, Log, PATIENCE_MS, eventually, start, token, within } from '../server.js';
 import { ENCODINGS, connect, sdk, subscribe } from './clients.js';
 

@@ -18,6 +18,7 @@ import WebSocket from 'ws';
 
 import { inCharge } from '../children.js';
 import { program } from '../debian.js';
+import { freePort } from '../ports.js';
 
 const { FANWIRE_PACKAGES: PACKAGES, FANWIRE_PACKAGES_AGAIN: AGAIN } = process.env;
 // They are no keys of the programs that are started here.
@@ -425,11 +426,3 @@ test('the RPM has the same program, its scripts, and needs no library', () => {
     assert.ok(listed.includes(name), name);
   }
 });
-
-async function freePort() {
-  const listener = createServer();
-  await new Promise((resolve) => listener.listen(0, '127.0.0.1', resolve));
-  const { port } = listener.address();
-  await new Promise((resolve) => listener.close(resolve));
-  return port;
-}

@@ -5,12 +5,13 @@
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};
-use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU16, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use fanwire_testing::free_port;
 
 /// A process with a folder and a port.
 pub(crate) struct QueueServer {
@@ -261,18 +262,8 @@ fn folder(of: &str) -> PathBuf {
     folder
 }
 
-/// A free port outside the range for outgoing connections, so that it stays free while a server is down.
-pub(crate) fn free_port() -> u16 {
-    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    let first = FIRST_PORT + (std::process::id() % 50) as u16 * 40;
-    let mut next = std::iter::repeat_with(|| first + NEXT_PORT.fetch_add(1, Relaxed) % 2000);
-    next.find(is_free).expect("a port is free")
-}
-
 /// The authority of the certificates of servers.
 pub(crate) const CA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/keys/ca.pem");
 const KEYS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/keys");
 const FILES: [&str; 2] = ["certificate.pem", "key.pem"];
 static NUMBER: AtomicU32 = AtomicU32::new(0);
-static NEXT_PORT: AtomicU16 = AtomicU16::new(0);
-const FIRST_PORT: u16 = 12_000;

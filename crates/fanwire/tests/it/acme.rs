@@ -10,13 +10,14 @@ use std::{
 };
 
 use fanwire::{Builder, Server, config::Config};
+use fanwire_testing::free_port;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 use tokio_rustls::client::TlsStream;
 
-use crate::pebble::{self, CA, Pebble, PebbleOptions, connect};
+use crate::pebble::{CA, Pebble, PebbleOptions, connect};
 
 /// A configuration with the names of these tests; `cache` goes with its value.
 fn config(cache: &Cache, directory_url: &str) -> Config {
@@ -139,11 +140,11 @@ mod with_authority {
         for is_external in [false, true] {
             let cache = Cache::new("internal");
             let (listener, port) = free_listener();
-            let http_port = pebble::free_port();
+            let http_port = free_port();
             let Some(pebble) = pebble("internal port", 1, http_port).await else { return };
             let root = pebble.root().await;
             let mut config = config(&cache, &pebble.directory_url());
-            config.http_server.internal_port = pebble::free_port().to_string();
+            config.http_server.internal_port = free_port().to_string();
             config.http_server.tls_external = is_external;
             config.http_server.tls_autocert.http = true;
             config.http_server.tls_autocert.http_addr = format!("127.0.0.1:{http_port}");

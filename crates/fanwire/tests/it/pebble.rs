@@ -5,17 +5,14 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
-    net::{SocketAddr, TcpListener as StdListener, TcpStream as StdStream},
+    net::{SocketAddr, TcpStream as StdStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU16, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
-use fanwire_testing::wait_for;
+use fanwire_testing::{free_port, wait_for};
 use rustls::{
     ClientConfig, RootCertStore,
     crypto::aws_lc_rs,
@@ -67,25 +64,22 @@ impl Pebble {
         let names = tokio::spawn(every_name_is_this_machine(listener));
         let config = format!("fanwire-pebble-{}-{}.json", std::process::id(), options.name);
         let config = std::env::temp_dir().join(config);
-        for _ in 0..TRIES {
-            let port = if options.port == 0 { free_port() } else { options.port };
-            let management_port = free_port();
-            std::fs::write(&config, configuration(&options, port, management_port))
-                .expect("writable");
-            let mut child = command(&program, &config, names_port).spawn().expect("pebble starts");
-            let log = Arc::<Mutex<String>>::default();
-            let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-            let kept = log.clone();
-            std::thread::spawn(move || {
-                for line in lines.map_while(Result::ok) {
-                    kept.lock().expect("no holder panics").push_str(&format!("{line}\n"));
-                }
-            });
-            if listens(&mut child, port) && listens(&mut child, management_port) {
-                return Some(Self { child, port, management_port, log, names, config });
+        let port = if options.port == 0 { free_port() } else { options.port };
+        let management_port = free_port();
+        std::fs::write(&config, configuration(&options, port, management_port)).expect("writable");
+        let mut child = command(&program, &config, names_port).spawn().expect("pebble starts");
+        let log = Arc::<Mutex<String>>::default();
+        let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let kept = log.clone();
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                kept.lock().expect("no holder panics").push_str(&format!("{line}\n"));
             }
-        }
-        panic!("pebble does not listen");
+        });
+        [port, management_port]
+            .into_iter()
+            .for_each(|port| wait_until_it_listens(&mut child, port));
+        Some(Self { child, port, management_port, log, names, config })
     }
 
     pub(crate) fn directory_url(&self) -> String {
@@ -148,19 +142,6 @@ pub(crate) fn directory_url(port: u16) -> String {
     format!("https://localhost:{port}/dir")
 }
 
-/// A port that is free, below those that the system gives to sockets of other tests (ip_local_port_range).
-pub(crate) fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = std::process::id() * 97;
-    loop {
-        let number = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed).into()) % 20_000;
-        let port = u16::try_from(10_000 + number).expect("below 30,000");
-        if StdListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
-}
-
 fn program() -> Option<PathBuf> {
     if let Some(chosen) = std::env::var_os(CHOICE) {
         return Some(chosen.into());
@@ -193,14 +174,13 @@ fn command(program: &Path, config: &Path, names_port: u16) -> Command {
     command
 }
 
-/// Waits until the process listens; `false` if it ends before, because somebody else took the port.
-fn listens(child: &mut Child, port: u16) -> bool {
-    let is_settled = || {
-        let has_ended = !child.try_wait().is_ok_and(|status| status.is_none());
-        let listens = StdStream::connect(SocketAddr::from(([127, 0, 0, 1], port))).is_ok();
-        (has_ended || listens).then_some(listens && !has_ended).ok_or("pebble listens")
+fn wait_until_it_listens(child: &mut Child, port: u16) {
+    let listens = || {
+        let status = child.try_wait().expect("our child");
+        assert!(status.is_none(), "pebble ended: {status:?}");
+        StdStream::connect(SocketAddr::from(([127, 0, 0, 1], port)))
     };
-    wait_for(is_settled, Duration::from_secs(60))
+    wait_for(listens, Duration::from_secs(60));
 }
 
 /// A name server over TCP (RFC 1035 §4.1, §4.2.2), as Pebble asks it: each name has the address 127.0.0.1 and no other record.
@@ -239,6 +219,3 @@ pub(crate) const CA: &str =
 
 /// The variable that names the program.
 const CHOICE: &str = "FANWIRE_PEBBLE";
-
-/// Somebody else may take a port between our looking and the authority.
-const TRIES: usize = 5;

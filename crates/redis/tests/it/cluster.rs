@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use fanwire_broker::{Broker as _, Bus as _, Position, Presence as _, PublishOptions, Query};
 use fanwire_protocol::{ClientInfo, Publication};
 use fanwire_redis::{Address, Redis, RedisError, RedisOptions};
-use fanwire_testing::wait_for;
+use fanwire_testing::{free_port, wait_for};
 
 use crate::node::{Event, Node, WAIT_MAX, retention, runtime};
-use crate::server::{RedisServer, free_port};
+use crate::server::RedisServer;
 use crate::slots::Slots;
 
 fn checked(seeds: Vec<Address>) -> Result<(), RedisError> {

@@ -12,9 +12,10 @@ use fanwire_broker::{
     Broker as _, BrokerError, Bus as _, Position, Presence as _, PublishOptions, Query, Retention,
 };
 use fanwire_redis::{Address, Redis, RedisError, RedisOptions};
+use fanwire_testing::free_port;
 
 use crate::node::{Node, WAIT_MAX, retention, runtime};
-use crate::server::{RedisServer, free_port};
+use crate::server::RedisServer;
 
 fn checked(options: &RedisOptions) -> Result<(), RedisError> {
     runtime().block_on(Redis::check(options))

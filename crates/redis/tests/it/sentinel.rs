@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use fanwire_broker::{BrokerError, Position};
 use fanwire_redis::{Address, Redis, RedisError, RedisOptions, Sentinels};
-use fanwire_testing::wait_for;
+use fanwire_testing::{free_port, wait_for};
 
 use crate::node::{Node, WAIT_MAX, runtime};
-use crate::server::{RedisServer, free_port};
+use crate::server::RedisServer;
 
 /// A master, its replicas and their Sentinels.
 struct Group {

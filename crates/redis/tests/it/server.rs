@@ -5,14 +5,14 @@
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU16, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use fanwire_redis::{Address, RedisOptions};
-use fanwire_testing::wait_for;
+use fanwire_testing::{free_port, wait_for};
 
 use crate::node::WAIT_MAX;
 
@@ -33,15 +33,11 @@ impl RedisServer {
         ));
         std::fs::create_dir_all(&folder).expect("a folder for the Redis");
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-        for _ in 0..TRIES {
-            let port = free_port();
-            if let Some(child) = launch(&[], port, &folder, &options) {
-                return Self { child, folder, port, options };
-            }
-        }
-        panic!(
-            "no redis-server starts: install the Debian package redis-tools, or look at {CHOICE}"
-        );
+        let port = free_port();
+        let Some(child) = launch(&[], port, &folder, &options) else {
+            panic!("no redis-server starts: install redis-tools of Debian, or look at {CHOICE}");
+        };
+        Self { child, folder, port, options }
     }
 
     /// A Sentinel that watches one master, through which it finds the others.
@@ -184,22 +180,9 @@ fn end_of_reply(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// A free port that no other test of this process gets. It is outside the range for outgoing connections, so that it
-/// stays free while a server is down.
-pub(crate) fn free_port() -> u16 {
-    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    let mut next = std::iter::repeat_with(|| FIRST_PORT + NEXT_PORT.fetch_add(1, Relaxed) % PORTS);
-    next.find(is_free).expect("a port is free")
-}
-
 /// The variable that names another program to test with.
 const CHOICE: &str = "FANWIRE_REDIS_SERVER";
 const PROGRAMS: [&str; 2] = ["redis-server", "redis-check-rdb"];
 static NUMBER: AtomicU32 = AtomicU32::new(0);
-static NEXT_PORT: AtomicU16 = AtomicU16::new(0);
-const FIRST_PORT: u16 = 20_000;
-const PORTS: u16 = 12_000;
-/// Another process may take a port before the Redis does.
-const TRIES: usize = 5;
 /// The log lines of a ready Redis and a ready Sentinel.
 const READY: &[&str] = &["Ready to accept connections", "+monitor master"];

@@ -6,10 +6,10 @@
 use std::time::{Duration, Instant};
 
 use fanwire_redis::RedisOptions;
-use fanwire_testing::wait_for;
+use fanwire_testing::{free_port, wait_for};
 
 use crate::node::WAIT_MAX;
-use crate::server::{RedisServer, free_port};
+use crate::server::RedisServer;
 
 /// A running Cluster. The first three nodes are the masters.
 pub(crate) struct Slots {

@@ -1,7 +1,7 @@
 //! Many faults one after another, random with a fixed seed, under subscribers that recover and publishers that repeat.
 //! In: a master, its replica, two nodes behind proxies → out: every subscriber has exactly the stream, unless it was told otherwise.
 //! Uses real processes. Never: sleeps; faults have a length, and everything else is waited for.
-//! A new fault is a variant of `Fault` here. Longer by hand: `SOAK_TROUBLES=500 SOAK_SEED=7 cargo test -p fanwire-brokers --test it soak`.
+//! A new fault is a variant of `Fault` here. Longer by hand: `SOAK_TROUBLES=500 SOAK_SEED=7 cargo test -p fanwire-redis --test it soak`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

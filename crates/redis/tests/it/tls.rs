@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use fanwire_broker::Position;
 use fanwire_redis::{Address, Redis, RedisError, RedisOptions, RedisTls, Sentinels};
+use fanwire_testing::free_port;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use rustls::{ClientConfig, RootCertStore};
 
 use crate::node::{Node, WAIT_MAX, runtime};
-use crate::server::{RedisServer, free_port};
+use crate::server::RedisServer;
 use crate::slots::{self, Slots};
 
 /// A Redis with two ports, and the address of the TLS port.

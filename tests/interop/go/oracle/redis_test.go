@@ -172,10 +172,24 @@ func hasKeys(t *testing.T, host string) {
 	}
 }
 
+// freePort returns the first port of a block of crates/testing/src/ports.rs; the test that has its UDP socket has the block.
 func freePort(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer func() { must(t, listener.Close()) }()
-	return fmt.Sprint(listener.Addr().(*net.TCPAddr).Port)
+	for block := range blocks {
+		port := 10_000 + 32*((os.Getpid()+block)%blocks)
+		lock, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { _ = lock.Close() })
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			must(t, listener.Close())
+			return fmt.Sprint(port)
+		}
+	}
+	t.Fatal("all blocks of ports are in use")
+	return ""
 }
+
+const blocks = 711

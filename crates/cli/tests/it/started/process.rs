@@ -5,10 +5,11 @@
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
+
+use fanwire_testing::free_port;
 
 use crate::serve::send;
 
@@ -71,23 +72,19 @@ impl Redis {
     pub(crate) fn start(options: &[&str]) -> Option<Self> {
         let chosen = std::env::var_os(CHOICE).map(|program| vec![program]);
         let programs = chosen.unwrap_or_else(|| PROGRAMS.map(OsString::from).to_vec());
-        for _ in 0..TRIES {
-            let port = free_port();
-            let folder = Folder::new(&format!("redis-{port}"));
-            let mut child = programs.iter().find_map(|program| {
-                let mut command = Command::new(program);
-                command.arg0("redis-server").args(["--port", &port.to_string()]);
-                command.args(["--bind", "127.0.0.1", "--dir", folder.path()]).args(options);
-                command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().ok()
-            })?;
-            let mut lines = BufReader::new(child.stdout.take()?).lines();
-            if lines.any(|line| line.is_ok_and(|line| line.contains(READY))) {
-                std::thread::spawn(move || lines.for_each(drop));
-                return Some(Self { child, port, _folder: folder });
-            }
-            let _ = child.wait(); // the port was taken
-        }
-        panic!("no Redis starts with {options:?}");
+        let port = free_port();
+        let folder = Folder::new(&format!("redis-{port}"));
+        let mut child = programs.iter().find_map(|program| {
+            let mut command = Command::new(program);
+            command.arg0("redis-server").args(["--port", &port.to_string()]);
+            command.args(["--bind", "127.0.0.1", "--dir", folder.path()]).args(options);
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().ok()
+        })?;
+        let mut lines = BufReader::new(child.stdout.take()?).lines();
+        let is_ready = lines.any(|line| line.is_ok_and(|line| line.contains(READY)));
+        assert!(is_ready, "no Redis starts with {options:?}");
+        std::thread::spawn(move || lines.for_each(drop));
+        Some(Self { child, port, _folder: folder })
     }
 }
 
@@ -139,15 +136,8 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-pub(crate) fn free_port() -> u16 {
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    free.expect("a free port").port()
-}
-
 /// The variable that names another program to test with.
 const CHOICE: &str = "FANWIRE_REDIS_SERVER";
 /// Debian's package redis-tools has the program under the second name.
 const PROGRAMS: [&str; 2] = ["redis-server", "redis-check-rdb"];
-/// Somebody else may take a port between our looking and the Redis.
-const TRIES: usize = 5;
 const READY: &str = "Ready to accept connections";

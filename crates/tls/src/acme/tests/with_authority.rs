@@ -6,11 +6,10 @@
 use std::{
     pin::Pin,
     sync::atomic::{AtomicU64, Ordering::SeqCst},
-    time::Instant,
 };
 
 use bytes::Bytes;
-use fanwire_testing::wait_for_async;
+use fanwire_testing::{free_port, wait_for_async};
 use http::{HeaderValue, Request};
 use instant_acme::{Account, BodyWrapper, BytesResponse, HttpClient, NewAccount};
 use tokio::{
@@ -21,7 +20,7 @@ use tokio::{
 
 use super::{
     PATIENCE,
-    pebble::{CA, Pebble, PebbleOptions, directory_url, free_port},
+    pebble::{CA, Pebble, PebbleOptions, directory_url},
     tls::{client, listen, shown, shown_when},
     *,
 };
