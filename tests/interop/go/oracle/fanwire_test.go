@@ -24,7 +24,7 @@ import (
 )
 
 // patience is the longest a test waits for one event.
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // server is one of the two that are compared.
 type server interface {

@@ -29,7 +29,7 @@ const (
 	apiKey      = "interop-api-key"
 	tokenSecret = "interop-token-secret"
 	// patience is the longest a test waits for one event.
-	patience = 10 * time.Second
+	patience = 60 * time.Second
 	// wrongFrame is what the server logs when a compressed frame would not have been understood.
 	wrongFrame = "a compressed frame was wrong"
 )
