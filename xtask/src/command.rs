@@ -114,11 +114,17 @@ pub(crate) fn cargo(house: &House) -> Command {
 }
 
 /// Cargo with clippy's driver for the crates of the workspace. What it builds is built again without: a run uses one of them.
-/// Incremental compilation takes a third more time where everything is compiled, as in CI.
 pub(crate) fn linted_cargo(house: &House) -> Command {
     let mut cargo = cargo(house);
-    cargo.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver").env("CARGO_INCREMENTAL", "0");
+    linted(&mut cargo);
     cargo
+}
+
+/// Makes a program that calls cargo build as [`linted_cargo`] does.
+///
+/// Incremental compilation takes a third more time where everything is compiled, as in CI.
+pub(crate) fn linted(command: &mut Command) -> &mut Command {
+    command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver").env("CARGO_INCREMENTAL", "0")
 }
 
 /// The trimmed stdout of a short program, `None` when it is missing or fails.

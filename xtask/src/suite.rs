@@ -9,6 +9,7 @@ mod consumers;
 mod durable;
 mod interop;
 mod lanes;
+mod nextest;
 mod packages;
 mod steps;
 mod summary;
@@ -57,16 +58,10 @@ pub(crate) struct Step {
     run: fn(&House) -> Result<Tally>,
     /// Whether only `--all` runs it, or its name.
     is_long: bool,
-    /// Whether it counts on answers in time: when it failed among others, it is run again alone.
-    is_timed: bool,
 }
 
 const fn step(name: &'static str, what: &'static str, run: fn(&House) -> Result<Tally>) -> Step {
-    Step { name, what, run, is_long: false, is_timed: false }
-}
-
-const fn timed(step: Step) -> Step {
-    Step { is_timed: true, ..step }
+    Step { name, what, run, is_long: false }
 }
 
 const fn long(step: Step) -> Step {
@@ -80,24 +75,24 @@ const CHECK: &[Stage] = &[&[&[FMT, TIDY, CLIPPY, PURE]]];
 const STAGES: &[Stage] = &[
     &[&[FMT, TIDY, BUILD, long(DIST)], &[NPM, PIP, GO_CLIENTS, PEBBLE, NATS, long(FIREFOX)]],
     &[
-        &[timed(UNIT)],
-        &[timed(AUTOBAHN)],
+        &[UNIT],
+        &[AUTOBAHN],
         &[DOC],
-        &[timed(ORACLE)],
-        &[timed(JS)],
-        &[long(timed(DURABLE))],
-        &[timed(GO)],
-        &[timed(GO_NEXT), long(GO_API), long(CHART)],
-        &[timed(PYTHON)],
+        &[ORACLE],
+        &[JS],
+        &[long(DURABLE)],
+        &[GO],
+        &[GO_NEXT, long(GO_API), long(CHART)],
+        &[PYTHON],
         // Of these each counts on ports that stay free while its Redis is away.
-        &[timed(REDIS), long(SOAK), long(FAILURES)],
-        &[timed(CONSUMERS), long(KAFKA)],
-        &[timed(ACME)],
-        &[timed(INTEROP)],
-        &[timed(BROWSER)],
-        &[timed(CORPUS)],
+        &[REDIS, long(SOAK), long(FAILURES)],
+        &[CONSUMERS, long(KAFKA)],
+        &[ACME],
+        &[INTEROP],
+        &[BROWSER],
+        &[CORPUS],
         &[long(PACKAGES), long(SITE)],
-        &[timed(CHURN)],
+        &[CHURN],
     ],
 ];
 

@@ -17,6 +17,7 @@ mod nevers;
 mod pages;
 mod prose;
 mod sizes;
+mod times;
 mod types;
 mod unsafety;
 mod words;
@@ -101,6 +102,7 @@ fn findings(house: &House) -> Result<Vec<Finding>> {
     findings.extend(sizes::check(&rust));
     findings.extend(unsafety::check(&rust));
     findings.extend(words::check(&sources));
+    findings.extend(times::check(&rust));
     findings.extend(cycles::check(&rust));
     findings.extend(nevers::check(&rust));
     findings.extend(types::check(&rust));

@@ -1,14 +1,14 @@
 //! The steps with a certificate authority: Pebble, built from Go modules, and the tests that order certificates from it.
 //! In: where the workspace and its target folder are → out: a program in the target folder; passed and failed tests.
-//! May run Go and the test programs of `crates/tls` and `crates/fanwire`; without Pebble the tests are skipped, with the reason.
-//! Which version of Pebble is used is changed in tests/interop/go/pebble; which tests need it, by the name of their module in `steps`.
+//! May run Go, and the tests through `nextest`; without Pebble the tests are skipped, with the reason.
+//! Which version of Pebble is used is changed in tests/interop/go/pebble; which tests need it, in `.config/nextest.toml`.
 
 use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::binaries;
-use super::steps::{WITH_AUTHORITY, go, interop};
+use super::nextest;
+use super::steps::{go, interop};
 use super::tally::Tally;
 use crate::command::watch;
 use crate::{House, machine};
@@ -33,10 +33,8 @@ pub(super) fn tests(house: &House) -> Result<Tally> {
             program.display()
         )));
     }
-    let mut binaries = binaries::find(house)?;
-    binaries.retain(|binary| ["crates/tls", "crates/fanwire"].iter().any(|of| binary.is_of(of)));
-    binaries::count(&binaries, |test| {
-        test.arg(WITH_AUTHORITY).env("FANWIRE_PEBBLE", &program);
+    nextest::run(house, "acme", |test| {
+        test.env("FANWIRE_PEBBLE", &program);
     })
 }
 

@@ -1,14 +1,14 @@
 //! The steps with message queues: a NATS server, built from Go modules, and the tests that start queues.
 //! In: where the workspace and its target folder are → out: a program in the target folder; passed and failed tests.
-//! May run Go and the test programs of `crates/consumers`; without a queue's program its tests are skipped, with the reason.
+//! May run Go, and the tests through `nextest`; without a queue's program its tests are skipped, with the reason.
 //! Which version of NATS is used is changed in tests/interop/go/nats; a queue is a row of `QUEUES`.
 
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 
-use super::binaries;
-use super::steps::{WITH_QUEUES, go, interop};
+use super::nextest;
+use super::steps::{go, interop};
 use super::tally::Tally;
 use crate::command::{cargo, watch};
 use crate::{House, machine};
@@ -26,16 +26,16 @@ pub(super) fn nats(house: &House) -> Result<Tally> {
 
 /// Each test starts queues of its own, and waits for them more than it works.
 pub(super) fn tests(house: &House) -> Result<Tally> {
-    let mut binaries = binaries::find(house)?;
-    binaries.retain(|binary| binary.is_it_of(WITH_QUEUES));
     let lacking: Vec<(&str, String)> = QUEUES
         .iter()
         .filter_map(|queue| Some((queue.tests, (queue.find)(house).err()?.to_string())))
         .collect();
-    let run = binaries::count(&binaries, |test| {
-        test.arg("--test-threads=4").env("FANWIRE_NATS_SERVER", nats_server(house));
-        for (module, _) in &lacking {
-            test.args(["--skip", module]);
+    let run = nextest::run(house, "consumers", |test| {
+        test.env("FANWIRE_NATS_SERVER", nats_server(house));
+        let lacked: Vec<String> =
+            lacking.iter().map(|(module, _)| format!("not test(/^{module}/)")).collect();
+        if !lacked.is_empty() {
+            test.arg("-E").arg(lacked.join(" & "));
         }
     })?;
     let left_out =

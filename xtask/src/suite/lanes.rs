@@ -37,32 +37,9 @@ pub(super) fn run(house: &House, stages: &[Lanes]) -> bool {
     let steps: Vec<&Step> = stages.iter().flatten().flatten().collect();
     let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
     let missing = tools::install(&names);
-    let rows: Vec<Row> = stages
-        .iter()
-        .flat_map(|lanes| alone(house, lanes, &missing, side_by_side(house, lanes, &missing)))
-        .collect();
+    let rows: Vec<Row> =
+        stages.iter().flat_map(|lanes| side_by_side(house, lanes, &missing)).collect();
     summary::print(&rows)
-}
-
-/// Runs suites that failed in company once more, one after the other: they count on answers in time, which a busy machine does not
-/// give. The row is that of the second attempt, and tells of the first.
-fn alone(
-    house: &House,
-    lanes: &[Vec<Step>],
-    missing: &[tools::Missing],
-    mut rows: Vec<Row>,
-) -> Vec<Row> {
-    for row in rows.iter_mut().filter(|row| row.tally.failed > 0 && lanes.len() > 1) {
-        let mut steps = lanes.iter().flatten();
-        if let Some(step) = steps.find(|step| step.is_timed && step.name == row.name) {
-            let second = run_one(house, step, missing, false);
-            let first = std::mem::replace(&mut row.tally, second.tally);
-            row.tally.failed_in_company = first.failed;
-            row.tally.reasons.insert_str(0, &format!("{}\n", first.reasons));
-            row.took += second.took;
-        }
-    }
-    rows
 }
 
 /// Runs lanes, at most [`AT_ONCE`] at a time; the next one begins when another ends.

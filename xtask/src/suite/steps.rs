@@ -8,8 +8,9 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use super::binaries::{self, Binary};
+use super::binaries;
 use super::interop::STACKS;
+use super::nextest;
 use super::tally::Tally;
 use crate::command::{ask, cargo, linted_cargo, must, say, watch};
 use crate::{House, autobahn, machine, tidy};
@@ -53,10 +54,7 @@ pub(super) fn dist(house: &House) -> Result<Tally> {
 
 /// Everything but the tests with Redis, with message queues and with a certificate authority.
 pub(super) fn unit(house: &House) -> Result<Tally> {
-    let mut binaries = binaries::find(house)?;
-    binaries.retain(|binary| !binary.is_it_of(WITH_REDIS) && !binary.is_it_of(WITH_QUEUES));
-    binaries::count(&binaries, |test| {
-        test.args(["--skip", WITH_AUTHORITY]);
+    nextest::run(house, "unit", |test| {
         test.envs(house.at_length.then_some((SEQUENCES, "100000")));
     })
 }
@@ -73,35 +71,21 @@ pub(super) fn doc(house: &House) -> Result<Tally> {
 
 /// Each starts Redis processes of its own, and waits for them more than it works.
 pub(super) fn redis(house: &House) -> Result<Tally> {
-    binaries::count(&with_redis(house)?, |test| {
-        test.arg("--test-threads=6");
-    })
+    nextest::run(house, "redis", |_| {})
 }
 
 /// Another seed each time, which is printed.
 pub(super) fn soak(house: &House) -> Result<Tally> {
     let seed = seed()?;
     say(&format!("SOAK_SEED={seed}"));
-    binaries::count(&with_redis(house)?, |test| {
-        test.args(["soak::", "--nocapture"]).env("SOAK_SEED", &seed).env("SOAK_TROUBLES", "400");
+    nextest::run(house, "soak", |test| {
+        test.env("SOAK_SEED", &seed).env("SOAK_TROUBLES", "400");
     })
 }
 
 /// Tests of Sentinels and Clusters whose master goes, ten times.
 pub(super) fn failures(house: &House) -> Result<Tally> {
-    let binary = with_redis(house)?;
-    let round = |_| {
-        binaries::count(&binary, |test| {
-            test.args(["sentinel::", "cluster::", "slots::", "--test-threads=4"]);
-        })
-    };
-    (0..10).map(round).sum()
-}
-
-fn with_redis(house: &House) -> Result<Vec<Binary>> {
-    let mut binaries = binaries::find(house)?;
-    binaries.retain(|binary| binary.is_it_of(WITH_REDIS));
-    Ok(binaries)
+    (0..10).map(|_| nextest::run(house, "failures", |_| {})).sum()
 }
 
 /// A number that is another one every second.
@@ -373,15 +357,6 @@ const AT_LENGTH: [(&str, &str); 3] = [
 const CENTRIFUGO: &str = "github.com/centrifugal/centrifugo/v6@v6.9.1";
 const FILE_MS_MAX: u32 = 600_000;
 const FILES_AT_ONCE: u32 = 3;
-
-/// The crate whose integration tests start Redis processes.
-const WITH_REDIS: &str = "crates/redis";
-
-/// The crate whose integration tests start message queues.
-pub(super) const WITH_QUEUES: &str = "crates/consumers";
-
-/// Text that the names of tests with a certificate authority contain.
-pub(super) const WITH_AUTHORITY: &str = "with_authority::";
 
 /// How many sequences `crates/node` plays against its model of a stream.
 const SEQUENCES: &str = "FANWIRE_SEQUENCES";

@@ -25,11 +25,22 @@ pub(super) fn print(rows: &[Row]) -> bool {
     for row in rows {
         row.tally.not_run.iter().for_each(|reason| println!("{}: {reason}", row.name));
     }
+    for row in rows {
+        row.tally.flaky.iter().for_each(|test| println!("FLAKY: {}: {test}", row.name));
+    }
     println!("\n=== summary");
     rows.iter().for_each(|row| println!("{row}"));
-    let total: Tally = rows.iter().map(|row| row.tally.clone()).sum();
+    let total = within_budget(rows.iter().map(|row| row.tally.clone()).sum());
     println!("{}", sums(&total));
     total.failed == 0
+}
+
+/// Counts the flaky tests above [`FLAKY_MAX`] as failed.
+fn within_budget(mut total: Tally) -> Tally {
+    let above = total.flaky.len().saturating_sub(FLAKY_MAX);
+    total.passed -= above;
+    total.failed += above;
+    total
 }
 
 /// The last line, which other programs read.
@@ -49,12 +60,15 @@ impl std::fmt::Display for Row {
         if *skipped > 0 {
             write!(f, ", {skipped} skipped")?;
         }
-        match self.tally.failed_in_company {
+        match self.tally.flaky.len() {
             0 => Ok(()),
-            count => write!(f, " (alone; {count} failed among other suites)"),
+            count => write!(f, ", {count} flaky"),
         }
     }
 }
+
+/// Tests of a run that may pass at their second try. Each of them has a cause that is to be mended.
+const FLAKY_MAX: usize = 3;
 
 #[cfg(test)]
 mod tests;

@@ -17,8 +17,8 @@ pub(crate) struct Tally {
     pub(crate) skipped: usize,
     /// Why they were not run.
     pub(crate) not_run: Vec<String>,
-    /// How many failed among other suites, before the run alone that the other numbers are of.
-    pub(crate) failed_in_company: usize,
+    /// Tests that passed at the second try, and count as passed.
+    pub(crate) flaky: Vec<String>,
     /// Lines of the runner about its failures, shown again at the end of a long run.
     pub(crate) reasons: String,
 }
@@ -56,6 +56,23 @@ impl Tally {
             Self::counted(before(" passed"), before(" failed"))
         });
         sum.sum::<Self>().of_outcome(outcome, reasons::of_cargo)
+    }
+
+    /// Reads `Summary [1.2s] 5 tests run: 4 passed (1 flaky), 1 failed` of cargo-nextest and the names below; its report has what
+    /// tests say that passed.
+    pub(crate) fn of_nextest(outcome: &Outcome, report: &str) -> Self {
+        let is_summary = |line: &&str| line.trim_start().starts_with("Summary [");
+        let mut closing = outcome.output.lines().skip_while(|line| !is_summary(line));
+        let summary = closing.next().unwrap_or_default();
+        let ran = number_before(summary, " test").unwrap_or(0);
+        let passed = number_before(summary, " passed").unwrap_or(0);
+        let flaky = closing.filter_map(|line| {
+            let (_, name) = line.trim_start().strip_prefix("FLAKY ")?.split_once(") ")?;
+            Some(name.to_owned())
+        });
+        let flaky = flaky.collect();
+        let tally = Self { flaky, ..Self::counted(passed, ran.saturating_sub(passed)) };
+        tally.of_outcome(outcome, reasons::of_nextest).without_not_run(&skips::of_nextest(report))
     }
 
     /// Reads the closing lines of node --test: `# pass 3` or `ℹ pass 3`.
@@ -137,7 +154,7 @@ impl std::iter::Sum for Tally {
             passed: sum.passed + part.passed,
             failed: sum.failed + part.failed,
             skipped: sum.skipped + part.skipped,
-            failed_in_company: sum.failed_in_company + part.failed_in_company,
+            flaky: [sum.flaky, part.flaky].concat(),
             not_run: [sum.not_run, part.not_run].concat(),
             reasons: sum.reasons + &part.reasons,
         })

@@ -98,7 +98,19 @@ const TOOLS: &[Tool] = &[
                 .map(drop)
                 .context("no python3 with venv")
         },
-        needed_by: &["pip", "python", "autobahn", "go-api", "packages"],
+        needed_by: &[
+            "unit",
+            "acme",
+            "redis",
+            "consumers",
+            "soak",
+            "failures",
+            "pip",
+            "python",
+            "autobahn",
+            "go-api",
+            "packages",
+        ],
         used_by: &["interop"],
     },
     Tool {

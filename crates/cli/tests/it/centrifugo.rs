@@ -9,6 +9,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::{Command, Output, Stdio};
 
+use fanwire_testing::wait_for;
 use serde_json::Value;
 
 use super::serve::{request, send, status};
@@ -270,10 +271,10 @@ fn a_reload_reads_the_file_that_was_found() {
     let port = server.address.rsplit_once(':').expect("a port").1.to_owned();
     let head = "POST /api/info HTTP/1.1\r\nHost: x\r\nX-API-Key: another-of-32-random-bytes-or-more\r\n\
                 Connection: close\r\nContent-Length: 2\r\n\r\n{}";
-    let by = std::time::Instant::now() + super::started::PATIENCE;
-    while !request(&format!("127.0.0.1:{port}"), head).starts_with("HTTP/1.1 200") {
-        assert!(std::time::Instant::now() < by, "it is not reloaded");
-    }
+    wait_for(
+        || request(&format!("127.0.0.1:{port}"), head).starts_with("HTTP/1.1 200"),
+        super::started::PATIENCE,
+    );
     assert_eq!(server.stop("-TERM"), Some(0));
 }
 

@@ -4,13 +4,14 @@
 //! Change here: how tests start consumers and wait.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fanwire_api::{Api, ApiOptions, Method};
 use fanwire_config::{Config, ConsumerOptions};
 use fanwire_consumers::{ConsumerError, ConsumerStats, Consumers};
 use fanwire_node::Node;
 use fanwire_node::options::Options;
+use fanwire_testing::wait_for_async;
 use serde_json::Value as Json;
 
 /// Options of a node whose channels keep everything.
@@ -69,11 +70,8 @@ pub(crate) fn stats(consumers: &Consumers) -> ConsumerStats {
 
 /// Waits until something is so.
 pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let (started_at, mut ticks) = (Instant::now(), tokio::time::interval(Duration::from_millis(5)));
-    while !is_so().await {
-        assert!(started_at.elapsed() < PATIENCE, "not in time: {what}");
-        ticks.tick().await;
-    }
+    let attempt = async || is_so().await.then_some(()).ok_or(what);
+    wait_for_async(attempt, PATIENCE).await;
 }
 
 /// Waits until so many messages are done.

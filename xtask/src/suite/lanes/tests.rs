@@ -4,7 +4,6 @@
 //! Which steps there are is decided in `suite.rs`.
 
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::bail;
 
@@ -41,21 +40,6 @@ fn rows_stand_in_the_order_of_the_table_and_a_failed_step_stops_nothing() {
 #[test]
 fn lanes_run_at_the_same_time() {
     assert_eq!(names(&rows(&[&[&[MEETS], &[MEETS]]], &[])), ["meets", "meets"]);
-}
-
-#[test]
-fn a_timed_step_that_failed_in_company_is_run_again_alone() {
-    static ATTEMPTS: AtomicUsize = AtomicUsize::new(0);
-    const LATE: Step = step("late", "it fails at the first attempt", |_| {
-        Ok(Tally::check(ATTEMPTS.fetch_add(1, Ordering::Relaxed) > 0))
-    });
-    const BROKEN: Step = Step { name: "broken", is_timed: true, ..B };
-    let house = House::find().expect("run inside the workspace");
-    let lanes = chosen(&[&[&[Step { is_timed: true, ..LATE }], &[BROKEN, B]]], |_| true).remove(0);
-    let rows = alone(&house, &lanes, &[], side_by_side(&house, &lanes, &[]));
-    let counts: Vec<[usize; 2]> =
-        rows.iter().map(|row| [row.tally.failed, row.tally.failed_in_company]).collect();
-    assert_eq!(counts, [[0, 1], [1, 1], [1, 0]]);
 }
 
 #[test]

@@ -15,6 +15,12 @@ pub(super) fn of_cargo(output: &str) -> String {
     or_last(output, inside)
 }
 
+/// The lines from the summary on: names of tests, and what those printed that failed.
+pub(super) fn of_nextest(output: &str) -> String {
+    let is_summary = |line: &&str| line.trim_start().starts_with("Summary [");
+    or_last(output, output.lines().skip_while(|line| !is_summary(line)))
+}
+
 /// The list of failing tests, which stands at the end.
 pub(super) fn of_node(output: &str) -> String {
     let is_heading = |line: &&str| line.starts_with('✖') && line.ends_with("failing tests:");

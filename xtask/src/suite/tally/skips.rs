@@ -5,6 +5,13 @@
 
 use std::collections::HashMap;
 
+/// The lines in the output of tests of a report in JUnit's XML, as the tests printed them.
+pub(super) fn of_nextest(report: &str) -> String {
+    let escapes = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")];
+    let text = report.replace("<system-err>", "\n");
+    escapes.into_iter().fold(text, |text, (escape, character)| text.replace(escape, character))
+}
+
 /// `﹣ name (0.3ms) # reason`, or `ok 2 - name # SKIP reason`.
 pub(super) fn of_node(output: &str) -> Vec<String> {
     let spec = |line: &str| {

@@ -21,6 +21,20 @@ fn cargo_results_are_summed_over_binaries() {
 }
 
 #[test]
+fn nextest_results_are_read_from_its_summary() {
+    let output = "  TRY 1 FAIL [   0.6s] (-) ws a::b\n     Summary [   6.8s] 5 tests run: 3 passed (1 flaky), 1 failed, \
+                  1 timed out, 1 skipped\n   FLAKY 2/2 [   0.0s] (1/5) ws a::b\n  TRY 2 FAIL [   0.5s] (4/5) ws c\n";
+    let report =
+        "<testcase name=\"d\">\n  <system-err>NOT RUN: TLS: no &lt;openssl&gt;\n</system-err>\n";
+    let tally = Tally::of_nextest(&outcome(output, false), report);
+    assert_eq!((counts(&tally), tally.skipped), ((2, 2), 1));
+    assert_eq!(tally.flaky, ["ws a::b"]);
+    assert_eq!(tally.not_run, ["TLS: no <openssl>"]);
+    let nothing = Tally::of_nextest(&outcome("error: could not compile\n", false), "");
+    assert_eq!(counts(&nothing), (0, 1));
+}
+
+#[test]
 fn a_build_that_fails_is_one_failure() {
     assert_eq!(counts(&Tally::of_cargo(&outcome("error[E0308]\n", false))), (0, 1));
 }

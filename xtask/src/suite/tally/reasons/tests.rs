@@ -15,6 +15,15 @@ fn cargo_says_why_between_failures_and_result() {
 }
 
 #[test]
+fn nextest_says_why_below_its_summary() {
+    let output = "  TRY 1 FAIL [   0.6s] (-) ws a\n     Summary [   0.9s] 1 test run: 0 passed, 1 failed\n  \
+                  TRY 2 FAIL [   0.5s] (1/1) ws a\n  stderr ---\n    left: 1\n";
+    let why = "     Summary [   0.9s] 1 test run: 0 passed, 1 failed\n  \
+               TRY 2 FAIL [   0.5s] (1/1) ws a\n  stderr ---\n    left: 1";
+    assert_eq!(of_nextest(output), why);
+}
+
+#[test]
 fn node_says_why_at_its_end() {
     let output =
         "✔ a (1ms)\n✖ b (1ms)\nℹ pass 1\nℹ fail 1\n\n✖ failing tests:\n\n✖ b (1ms)\n  Error: x";
