@@ -23,3 +23,13 @@ fn code_strings_and_longer_words_are_left_alone() {
     check_lines("crates/ws/src/a.rs", "fn anew() { g(\"nobody\") } // besides\n", &[]);
     check_lines("tests/a.js", "// anew\n", &[]);
 }
+
+#[test]
+fn long_lines_are_found_in_pages_that_people_write() {
+    let text = format!("{}\n{}\n", "é".repeat(140), "é".repeat(141));
+    check_lines("docs/a.md", &text, &[2]);
+    check_lines("README.md", &text, &[2]);
+    check_lines("docs/configuration.md", &text, &[]);
+    check_lines("CHANGELOG.md", &text, &[]);
+    check_lines("crates/ws/src/a.rs", &format!("// {text}"), &[]);
+}
