@@ -1,21 +1,19 @@
 //! The other nodes of an installation: membership, control commands and surveys.
-//! In: messages of other nodes, the time → out: control commands for this node's shards, states of all nodes, answers to surveys.
+//! In: messages of other nodes, the time → out: control commands for this node's shards, states of all nodes, answers to questions.
 //! Uses: a `Bus` to carry messages; Protobuf with a version byte in front. Never: sockets, channels, sessions.
 //! Change here: what nodes send each other. Publications travel through the broker, not here.
 
 #![forbid(unsafe_code)]
 
-mod channels;
 mod control;
 mod diagnostics;
 mod message;
-mod node_answer;
 mod occupancy;
+mod question;
 mod receipt;
 mod revocation_sync;
 mod survey;
 mod unacknowledged;
-mod users;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -28,26 +26,18 @@ use fanwire_protocol::{ErrorCode, StreamPosition};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
-pub use channels::{ChannelQuery, SurveyChannels};
 pub use control::{ConnectionSelector, Renewal, ServerSubscribe, ServerSubscription};
-pub use diagnostics::{
-    ConnectionLogQuery, ConnectionLogRecord, DebugForCommand, DiagnosticAnswer, DiagnosticQuestion,
-    DiagnosticSurvey, HotEntry, HotRecord, LoggedEvent, ReceiptRecord,
-};
-use message::{ConnectionSurvey, NodeMessage};
-pub use message::{ControlCommand, EmulationCommand, ViewCommand};
+pub use diagnostics::DebugForCommand;
+use message::NodeMessage;
+pub use message::{ControlCommand, EmulationCommand, SelectorMessage, ViewCommand};
 pub use message::{Metrics, NodeState};
-pub use node_answer::{ConnectionList, DiagnosticList};
 pub use occupancy::OccupancyReport;
-pub use receipt::{Receipt, Receipts};
+pub use question::{Question, ReceivedQuestion, SurveyKind};
+pub use receipt::{Receipt, ReceiptRecord, Receipts};
 pub use revocation_sync::{AfterPages, Received, RevocationSync};
-pub use survey::{ClusterTimes, SurveyKind, Surveyed};
-use survey::{Survey, SurveyResult};
+use survey::{Answers, Survey};
+pub use survey::{ClusterTimes, Surveyed};
 use unacknowledged::{ReceivedCommands, SettledPromise, UnacknowledgedCommands};
-pub use users::{
-    CONNECTIONS_MAX, ConnectionPage, ConnectionRange, ConnectionRecord, Connections, TokenRecord,
-    UserSurvey,
-};
 
 /// State of the other nodes. Without a bus there are none.
 pub struct Cluster {
@@ -97,33 +87,11 @@ pub enum Task {
     /// A new node: send it the state of this node.
     Introduce(String),
     Execute(ControlCommand),
-    /// Another node asks for the channels that match a pattern.
-    Answer {
-        to: String,
-        survey: u64,
-        query: ChannelQuery,
-    },
+    Answer(ReceivedQuestion),
     /// A message about occupied channels, also of this node itself.
     ReceiveOccupancy {
         from: String,
         report: OccupancyReport,
-    },
-    /// Another node asks how many connections users have.
-    AnswerUsers {
-        to: String,
-        survey: UserSurvey,
-    },
-    /// Another node asks for connections.
-    AnswerConnections {
-        to: String,
-        survey: u64,
-        target: ConnectionSelector,
-        range: ConnectionRange,
-    },
-    /// Another node asks something for diagnosis.
-    AnswerDiagnostics {
-        to: String,
-        survey: DiagnosticSurvey,
     },
 }
 
@@ -240,11 +208,11 @@ impl Cluster {
 
     /// Handles a message of another node.
     pub fn handle_message(&self, message: &[u8], now: Instant) -> Task {
-        let Some(NodeMessage { from, command: Some(command), number }) =
-            NodeMessage::decoded(message)
-        else {
-            self.refused.fetch_add(1, Relaxed);
-            return Task::Refuse;
+        let Some(NodeMessage { from, command, number }) = NodeMessage::decoded(message) else {
+            return self.refuse();
+        };
+        let Some(command) = command else {
+            return self.handle_question(from, message);
         };
         if let ControlCommand::Occupancy(report) = command {
             return Task::ReceiveOccupancy { from, report };
@@ -278,24 +246,11 @@ impl Cluster {
                 done.into_iter().for_each(Survey::end);
                 Task::Nothing
             }
-            ControlCommand::Survey(survey) => {
-                Task::Answer { to: from, survey: survey.number, query: survey.into() }
-            }
-            ControlCommand::UserSurvey(survey) => Task::AnswerUsers { to: from, survey },
-            ControlCommand::DiagnosticSurvey(survey) => {
-                Task::AnswerDiagnostics { to: from, survey }
-            }
-            ControlCommand::ConnectionSurvey(survey) => Task::AnswerConnections {
-                to: from,
-                survey: survey.number,
-                target: survey.target.into(),
-                range: ConnectionRange {
-                    after: survey.after,
-                    limit: (survey.limit as usize).min(CONNECTIONS_MAX),
-                },
-            },
-            ControlCommand::SurveyChannels(answer) => {
-                let done = table.answered(&from, answer, now);
+            ControlCommand::Answer(answer) => {
+                let Some(survey) = question::survey_number(&answer) else {
+                    return self.refuse();
+                };
+                let done = table.answered(&from, survey, answer, now);
                 drop(table);
                 done.into_iter().for_each(Survey::end);
                 Task::Nothing
@@ -308,26 +263,25 @@ impl Cluster {
         }
     }
 
-    /// Answers a survey of another node. A lost answer fails the survey there.
-    pub fn answer(&self, to: &str, survey: u64, channels: SurveyChannels) {
-        let answer = message::SurveyChannels { survey, channels, ..Default::default() };
-        drop(self.send(Some(to), ControlCommand::SurveyChannels(answer)));
+    fn handle_question(&self, from: String, message: &[u8]) -> Task {
+        let is_own = from == self.uid;
+        match ReceivedQuestion::in_message(from, message) {
+            Some(_) if is_own => Task::Nothing,
+            Some(question) => Task::Answer(question),
+            None => self.refuse(),
+        }
     }
 
-    /// Answers a survey of connections.
-    pub fn answer_connections(&self, to: &str, survey: u64, page: ConnectionPage) {
-        let ConnectionPage { connections, next } = page;
-        let channels = SurveyChannels::new();
-        let answer =
-            message::SurveyChannels { survey, channels, connections, next, ..Default::default() };
-        drop(self.send(Some(to), ControlCommand::SurveyChannels(answer)));
+    /// Counts a message that was not understood: a question that this version does not know, too.
+    pub fn refuse(&self) -> Task {
+        self.refused.fetch_add(1, Relaxed);
+        Task::Refuse
     }
 
-    /// Answers a survey for diagnosis.
-    pub fn answer_diagnostics(&self, to: &str, survey: u64, answer: DiagnosticAnswer) {
-        let diagnostics = Some(answer);
-        let answer = message::SurveyChannels { survey, diagnostics, ..Default::default() };
-        drop(self.send(Some(to), ControlCommand::SurveyChannels(answer)));
+    /// Answers a question of another node. A lost answer makes this node a missing one there.
+    pub fn answer(&self, question: &ReceivedQuestion, answer: &impl prost::Message) {
+        let answer = question::numbered(question.survey, answer);
+        drop(self.send(Some(&question.from), ControlCommand::Answer(answer)));
     }
 
     /// Sends commands of a client to the node that has its session. Returns the number of nodes with this uid.
@@ -348,132 +302,51 @@ impl Cluster {
         self.bus.get().is_some()
     }
 
-    /// Asks every other node for its channels and adds them to `own`. Nodes that could not be asked, or did not answer in time, are
-    /// missing.
+    /// Asks every other node, or the one with the uid `to`, and adds the answers to `own`. Nodes that could not be asked, or did
+    /// not answer in time, are missing.
     ///
     /// # Errors
-    /// 111 when too many surveys run.
-    pub fn survey(
+    /// 104 for a node that is not there; 111 when too many surveys run; the error of `own`.
+    pub fn ask<Q: Question>(
         &self,
-        query: ChannelQuery,
-        own: SurveyChannels,
+        question: Q,
+        to: Option<&str>,
+        own: Answer<Q::Answer, ErrorCode>,
         now: Instant,
-    ) -> Answer<Surveyed<SurveyChannels>, ErrorCode> {
-        let found = SurveyResult { counts: own, ..SurveyResult::default() };
-        let question = |number| ControlCommand::Survey(query.survey(number));
-        self.ask(SurveyKind::Channels, None, question, found, now)
-            .map(|all| all.map(|all| all.map(|all| all.counts)))
-    }
-
-    /// Asks every other node for its connections of some users, and adds their numbers to `own`.
-    ///
-    /// # Errors
-    /// The errors of [`survey`](Self::survey).
-    pub fn count_users(
-        &self,
-        users: Vec<String>,
-        own: SurveyChannels,
-        now: Instant,
-    ) -> Answer<Surveyed<SurveyChannels>, ErrorCode> {
-        let found = SurveyResult { counts: own, ..SurveyResult::default() };
-        let question =
-            |number| ControlCommand::UserSurvey(UserSurvey { number, users, ..Default::default() });
-        self.ask(SurveyKind::Users, None, question, found, now)
-            .map(|all| all.map(|all| all.map(|all| all.counts)))
-    }
-
-    /// Asks every other node for the connections of a range that a selector matches.
-    ///
-    /// # Errors
-    /// The errors of [`survey`](Self::survey).
-    pub fn connections(
-        &self,
-        target: &ConnectionSelector,
-        range: &ConnectionRange,
-        now: Instant,
-    ) -> Answer<Surveyed<Connections>, ErrorCode> {
-        let (target, after, limit) = (target.into(), range.after.clone(), range.limit as u32);
-        let question = |number| {
-            ControlCommand::ConnectionSurvey(ConnectionSurvey { number, target, after, limit })
-        };
-        let all = self.ask(SurveyKind::Connections, None, question, SurveyResult::default(), now);
-        all.map(|all| all.map(|all| all.map(|all| all.page.connections)))
-    }
-
-    /// Asks every other node a question for diagnosis. Returns their answers in no order.
-    ///
-    /// # Errors
-    /// The errors of [`survey`](Self::survey).
-    pub fn diagnose(
-        &self,
-        question: DiagnosticQuestion,
-        now: Instant,
-    ) -> Answer<Surveyed<Vec<DiagnosticAnswer>>, ErrorCode> {
-        let question = |number| {
-            let question = Some(question);
-            ControlCommand::DiagnosticSurvey(DiagnosticSurvey { number, question })
-        };
-        let all = self.ask(SurveyKind::Diagnostics, None, question, SurveyResult::default(), now);
-        all.map(|all| all.map(|all| all.map(|all| all.diagnostics)))
-    }
-
-    /// Asks another node for a page of its connections of all users.
-    ///
-    /// # Errors
-    /// 104 for a node that is not there; those of [`survey`](Self::survey).
-    pub fn page(
-        &self,
-        node: &str,
-        page_start: u64,
-        page_limit: u32,
-        now: Instant,
-    ) -> Answer<Surveyed<ConnectionPage>, ErrorCode> {
-        if !self.table.lock().peers.contains_key(node) {
+    ) -> Answer<Surveyed<Q::Answer>, ErrorCode> {
+        let mut table = self.table.lock();
+        if to.is_some_and(|to| !table.peers.contains_key(to)) {
             return Answer::now(Err(ErrorCode::METHOD_NOT_FOUND));
         }
-        let survey = UserSurvey { page_start, page_limit, ..UserSurvey::default() };
-        let question = |number| ControlCommand::UserSurvey(UserSurvey { number, ..survey });
-        let one =
-            self.ask(SurveyKind::Connections, Some(node), question, SurveyResult::default(), now);
-        one.map(|one| one.map(|one| one.map(|one| one.page)))
-    }
-
-    fn ask(
-        &self,
-        kind: SurveyKind,
-        to: Option<&str>,
-        question: impl FnOnce(u64) -> ControlCommand,
-        found: SurveyResult,
-        now: Instant,
-    ) -> Answer<Surveyed<SurveyResult>, ErrorCode> {
-        if self.bus.get().is_none() {
-            return Answer::now(Ok(Surveyed { found, missing: Vec::new() }));
-        }
-        let mut table = self.table.lock();
+        let Some(bus) = self.bus.get() else {
+            return own.map(|own| own.map(Surveyed::of_all));
+        };
         if table.surveys.len() >= SURVEYS_MAX {
             return Answer::now(Err(ErrorCode::TOO_MANY_REQUESTS));
         }
+        table.last_survey += 1;
+        let number = table.last_survey;
+        let message = question::encoded(&self.uid, number, &question);
         let asked = table.peers.iter().filter(|(uid, _)| to.is_none_or(|to| to == uid.as_str()));
         let awaited: BTreeMap<_, _> =
             asked.map(|(uid, peer)| (uid.clone(), peer.state.name.clone())).collect();
-        let receivers = awaited.len() + usize::from(to.is_none());
         let (promise, answer) = Answer::later();
+        let finish = Box::new(move |answers: Answers| {
+            own.then(move |own| promise.keep(own.map(|own| answers.merged(&question, own))));
+        });
         let survey = Survey {
-            kind,
+            kind: Q::KIND,
+            receivers: awaited.len() + usize::from(to.is_none()),
             awaited,
-            missing: Vec::new(),
-            found,
+            answers: Answers::default(),
             asked_at: now,
-            receivers,
             unreached: 0,
-            promise,
+            finish,
         };
-        table.last_survey += 1;
-        let number = table.last_survey;
         table.surveys.insert(number, survey);
         drop(table);
         let table = Arc::clone(&self.table);
-        self.send(to, question(number)).then(move |reached| {
+        bus.send(to, message).then(move |reached| {
             let done = table.lock().asked(number, reached);
             done.into_iter().for_each(Survey::end);
         });

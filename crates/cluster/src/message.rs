@@ -11,9 +11,8 @@ use fanwire_protocol::{Disconnect, FilterNode, StreamPosition};
 use prost::Message as _;
 
 use crate::control::{ConnectionSelector, Renewal, ServerSubscription};
-use crate::diagnostics::{DebugForCommand, DiagnosticAnswer, DiagnosticSurvey};
+use crate::diagnostics::DebugForCommand;
 use crate::occupancy::OccupancyReport;
-use crate::users::{Connections, UserSurvey};
 
 /// One message of a node.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -21,9 +20,10 @@ pub(crate) struct NodeMessage {
     /// Uid of the sender.
     #[prost(string, tag = "1")]
     pub from: String,
+    /// `None` in a question, whose field is one of another number.
     #[prost(
         oneof = "ControlCommand",
-        tags = "2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 14, 16, 17, 18, 19, 20, 21, 22, 23"
+        tags = "2, 3, 4, 5, 7, 8, 9, 11, 12, 16, 17, 18, 19, 21, 23"
     )]
     pub command: Option<ControlCommand>,
     /// Sequence number of a control command, which is repeated until every node has it, counted by its sender from 1;
@@ -32,7 +32,8 @@ pub(crate) struct NodeMessage {
     pub number: u64,
 }
 
-/// The content.
+/// The content. Tag 10 is the number of the message, tags 13 and 15 are not used any more; those of questions are in
+/// `node/questions/`.
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub enum ControlCommand {
     #[prost(message, tag = "2")]
@@ -43,22 +44,17 @@ pub enum ControlCommand {
     Disconnect(DisconnectCommand),
     #[prost(message, tag = "5")]
     Unsubscribe(UnsubscribeCommand),
-    #[prost(message, tag = "6")]
-    Survey(Survey),
-    #[prost(message, tag = "7")]
-    SurveyChannels(SurveyChannels),
+    /// The answer to a question.
+    #[prost(bytes = "bytes", tag = "7")]
+    Answer(Bytes),
     #[prost(message, tag = "8")]
     Subscribe(SubscribeCommand),
     #[prost(message, tag = "9")]
     Refresh(RefreshCommand),
-    /// Tag 10 is the number of the message, tags 13 and 15 are not used any more.
     #[prost(message, tag = "11")]
     View(ViewCommand),
     #[prost(message, tag = "12")]
     Emulation(EmulationCommand),
-    /// Answered by [`SurveyChannels`].
-    #[prost(message, tag = "14")]
-    UserSurvey(UserSurvey),
     /// The next four have a label filter, or are for all users. A node that does not know them does nothing; as fields of
     /// the older messages it would skip the filter, and select more connections.
     #[prost(message, tag = "16")]
@@ -69,14 +65,8 @@ pub enum ControlCommand {
     SubscribeSelected(SubscribeCommand),
     #[prost(message, tag = "19")]
     RefreshSelected(RefreshCommand),
-    /// Answered by [`SurveyChannels`].
-    #[prost(message, tag = "20")]
-    ConnectionSurvey(ConnectionSurvey),
     #[prost(message, tag = "21")]
     Occupancy(OccupancyReport),
-    /// Answered by [`SurveyChannels`].
-    #[prost(message, tag = "22")]
-    DiagnosticSurvey(DiagnosticSurvey),
     #[prost(message, tag = "23")]
     DebugFor(DebugForCommand),
 }
@@ -211,55 +201,9 @@ pub struct RefreshCommand {
     info: Bytes,
 }
 
-/// Asks for the channels that match.
+/// A [`ConnectionSelector`] on the way between nodes.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Survey {
-    #[prost(uint64, tag = "1")]
-    pub number: u64,
-    #[prost(string, tag = "2")]
-    pub pattern: String,
-    /// See [`ChannelQuery`](crate::ChannelQuery).
-    #[prost(string, tag = "3")]
-    pub after: String,
-    /// 0 = all.
-    #[prost(uint32, tag = "4")]
-    pub limit: u32,
-}
-
-/// Asks for the connections that a selector matches.
-#[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct ConnectionSurvey {
-    #[prost(uint64, tag = "1")]
-    pub number: u64,
-    #[prost(message, required, tag = "2")]
-    pub(crate) target: SelectorMessage,
-    /// See [`ConnectionRange`](crate::ConnectionRange).
-    #[prost(string, tag = "3")]
-    pub after: String,
-    #[prost(uint32, tag = "4")]
-    pub limit: u32,
-}
-
-/// The answer to a survey.
-#[derive(Clone, PartialEq, prost::Message)]
-pub struct SurveyChannels {
-    #[prost(uint64, tag = "1")]
-    pub survey: u64,
-    #[prost(btree_map = "string, uint32", tag = "2")]
-    pub channels: BTreeMap<String, u32>,
-    /// The connections that a [`ConnectionSurvey`] asked for; then `channels` is empty.
-    #[prost(btree_map = "string, message", tag = "3")]
-    pub connections: Connections,
-    /// See [`ConnectionPage::next`](crate::ConnectionPage::next).
-    #[prost(uint64, tag = "4")]
-    pub next: u64,
-    /// The answer to a [`DiagnosticSurvey`].
-    #[prost(message, optional, tag = "5")]
-    pub diagnostics: Option<DiagnosticAnswer>,
-}
-
-#[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct SelectorMessage {
+pub struct SelectorMessage {
     #[prost(string, tag = "1")]
     user: String,
     #[prost(string, tag = "2")]

@@ -10,7 +10,45 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::ReceiptRecord;
+/// Deliveries of a publication on one node. Times are microseconds since its arrival there.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub struct ReceiptRecord {
+    #[prost(uint32, tag = "1")]
+    pub subscribers: u32,
+    /// Taken by the kernel in the turn of the delivery.
+    #[prost(uint32, tag = "2")]
+    pub at_once: u32,
+    /// Taken by the kernel later.
+    #[prost(uint32, tag = "3")]
+    pub waited: u32,
+    /// A newer publication took its place.
+    #[prost(uint32, tag = "4")]
+    pub replaced: u32,
+    /// The connection or subscription ended before.
+    #[prost(uint32, tag = "5")]
+    pub dropped: u32,
+    /// Not taken within a second; 0 before that.
+    #[prost(uint32, tag = "6")]
+    pub late: u32,
+    /// Until the kernel had it for half of the receivers; `None` as long as it has not.
+    #[prost(uint64, optional, tag = "7")]
+    pub half_us: Option<u64>,
+    /// The same for 99 %.
+    #[prost(uint64, optional, tag = "8")]
+    pub most_us: Option<u64>,
+    /// The same for all.
+    #[prost(uint64, optional, tag = "9")]
+    pub all_us: Option<u64>,
+    /// Subscribers that do not get it, by their filter or because they are excluded.
+    #[prost(uint32, tag = "10")]
+    pub filtered: u32,
+    /// Channels in which it was not published, because of its idempotency key.
+    #[prost(uint32, tag = "11")]
+    pub repeated_keys: u32,
+    /// The same because of its version.
+    #[prost(uint32, tag = "12")]
+    pub old_versions: u32,
+}
 
 /// Counts of one publication, or of one broadcast to many channels, on this node.
 #[derive(Debug)]

@@ -1,17 +1,18 @@
 //! Surveys: questions to all other nodes, whose answers become one.
 //! In: answers of nodes, the time → out: the sum of all answers with the nodes that sent none; how long each took.
 //! Uses: the table of nodes, under its lock. Never: the bus.
-//! Change here: what an answer adds, how long a node has time. What can be asked is in `lib.rs`.
+//! Change here: how long a node has time. What can be asked, and what an answer adds, is in `node/questions/`.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use fanwire_broker::{BrokerError, Promise};
+use bytes::Bytes;
+use fanwire_broker::BrokerError;
 use fanwire_protocol::ErrorCode;
 use fanwire_telemetry::Histogram;
+use prost::Message as _;
 
-use crate::message;
-use crate::{ConnectionPage, DiagnosticAnswer, NodeTable, SurveyChannels};
+use crate::{NodeTable, Question, SurveyKind};
 
 /// Times of messages between nodes, written under the lock of the table.
 #[derive(Debug, Default)]
@@ -20,30 +21,6 @@ pub struct ClusterTimes {
     pub pub_sub_lag: Histogram,
     /// Times from the question to the last answer, in the order of [`SurveyKind::ALL`].
     pub surveys: [Histogram; SurveyKind::ALL.len()],
-}
-
-/// The subject of a survey, as a label of metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SurveyKind {
-    Channels,
-    Users,
-    Connections,
-    Diagnostics,
-}
-
-impl SurveyKind {
-    /// Every kind, in the order of the enum.
-    pub const ALL: [Self; 4] = [Self::Channels, Self::Users, Self::Connections, Self::Diagnostics];
-
-    /// The label.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Channels => "channels",
-            Self::Users => "users",
-            Self::Connections => "connections",
-            Self::Diagnostics => "diagnostics",
-        }
-    }
 }
 
 /// The merged answers of the nodes that were reached, and the names of the others.
@@ -55,6 +32,11 @@ pub struct Surveyed<T> {
 }
 
 impl<T> Surveyed<T> {
+    /// What was found on all nodes.
+    pub fn of_all(found: T) -> Self {
+        Self { found, missing: Vec::new() }
+    }
+
     /// Converts what was found.
     pub fn map<U>(self, convert: impl FnOnce(T) -> U) -> Surveyed<U> {
         Surveyed { found: convert(self.found), missing: self.missing }
@@ -69,29 +51,50 @@ impl<T> Surveyed<T> {
     }
 }
 
-/// A running survey: counts or connections collected from all nodes.
+/// A running survey.
 pub(crate) struct Survey {
     pub(crate) kind: SurveyKind,
     /// Names of the nodes that have not answered, by uid.
     pub(crate) awaited: BTreeMap<String, String>,
-    /// Names of nodes that the survey does not wait for any more.
-    pub(crate) missing: Vec<String>,
-    pub(crate) found: SurveyResult,
+    pub(crate) answers: Answers,
     pub(crate) asked_at: Instant,
     /// Nodes that are to receive the question, this one included if it is for all.
     pub(crate) receivers: usize,
     /// How many of them did not, as far as the bus says.
     pub(crate) unreached: usize,
-    pub(crate) promise: Promise<Surveyed<SurveyResult>, ErrorCode>,
+    /// Merges the answers and sends the result.
+    pub(crate) finish: Box<dyn FnOnce(Answers) + Send>,
 }
 
-/// The result of a survey.
-#[derive(Debug, Default)]
-pub(crate) struct SurveyResult {
-    /// Subscribers by channel, or connections by user.
-    pub(crate) counts: SurveyChannels,
-    pub(crate) page: ConnectionPage,
-    pub(crate) diagnostics: Vec<DiagnosticAnswer>,
+/// The answers of the nodes. They are decoded when the last one is there, outside of the lock.
+#[derive(Default)]
+pub(crate) struct Answers {
+    received: Vec<ReceivedAnswer>,
+    /// Names of nodes that the survey does not wait for any more.
+    missing: Vec<String>,
+}
+
+struct ReceivedAnswer {
+    /// Name of the node.
+    node: String,
+    answer: Bytes,
+    round_trip: Duration,
+}
+
+impl Answers {
+    /// Adds the answers to that of this node. A node whose answer is garbage is missing.
+    pub(crate) fn merged<Q: Question>(self, question: &Q, own: Q::Answer) -> Surveyed<Q::Answer> {
+        let Self { received, mut missing } = self;
+        let mut found = own;
+        for ReceivedAnswer { node, answer, round_trip } in received {
+            match Q::Answer::decode(answer) {
+                Ok(answer) => question.merge(&mut found, answer, round_trip),
+                Err(_) => missing.push(node),
+            }
+        }
+        missing.sort_unstable();
+        Surveyed { found, missing }
+    }
 }
 
 impl NodeTable {
@@ -113,21 +116,17 @@ impl NodeTable {
     pub(crate) fn answered(
         &mut self,
         from: &str,
-        answer: message::SurveyChannels,
+        number: u64,
+        answer: Bytes,
         now: Instant,
     ) -> Option<Survey> {
-        let survey = self.surveys.get_mut(&answer.survey)?;
-        if survey.awaited.remove(from).is_some() {
-            for (name, count) in answer.channels {
-                *survey.found.counts.entry(name).or_default() += count;
-            }
-            survey.found.page.connections.extend(answer.connections);
-            survey.found.page.next = answer.next;
-            survey.found.diagnostics.extend(answer.diagnostics);
+        let survey = self.surveys.get_mut(&number)?;
+        let round_trip = now.saturating_duration_since(survey.asked_at);
+        if let Some(node) = survey.awaited.remove(from) {
+            survey.answers.received.push(ReceivedAnswer { node, answer, round_trip });
         }
-        let survey = self.take_survey(answer.survey)?;
-        let time = now.saturating_duration_since(survey.asked_at);
-        self.times.surveys[survey.kind as usize].observe(time);
+        let survey = self.take_survey(number)?;
+        self.times.surveys[survey.kind as usize].observe(round_trip);
         Some(survey)
     }
 
@@ -150,7 +149,8 @@ impl NodeTable {
             let is_late = |uid: &String, _: &mut String| {
                 peers.get(uid).is_none_or(|peer| waits_until(asked_at, peer.received_at) <= now)
             };
-            survey.missing.extend(survey.awaited.extract_if(.., is_late).map(|(_, name)| name));
+            let late = survey.awaited.extract_if(.., is_late);
+            survey.answers.missing.extend(late.map(|(_, name)| name));
         }
         self.take_over()
     }
@@ -168,15 +168,14 @@ impl NodeTable {
 impl Survey {
     /// Whether all have answered that received the question.
     fn is_over(&self) -> bool {
-        let silent = self.awaited.len() + self.missing.len();
+        let silent = self.awaited.len() + self.answers.missing.len();
         self.awaited.is_empty() || silent <= self.unreached
     }
 
     pub(crate) fn end(self) {
-        let Self { mut missing, awaited, found, promise, .. } = self;
-        missing.extend(awaited.into_values());
-        missing.sort_unstable();
-        promise.keep(Ok(Surveyed { found, missing }));
+        let Self { awaited, mut answers, finish, .. } = self;
+        answers.missing.extend(awaited.into_values());
+        finish(answers);
     }
 }
 

@@ -10,7 +10,6 @@ use fanwire_broker::BrokerError;
 use fanwire_protocol::{FilterNode, StreamPosition};
 use proptest::prelude::*;
 
-use super::survey::SURVEY_TIME;
 use super::*;
 use crate::{ConnectionSelector, Renewal, ServerSubscription};
 
@@ -48,12 +47,71 @@ fn state(uid: &str) -> NodeState {
     NodeState { uid: uid.into(), name: uid.into(), connections: 3, ..NodeState::default() }
 }
 
-fn all_of<T>(found: T) -> Surveyed<T> {
-    Surveyed { found, missing: Vec::new() }
+/// A question whose answers are added up.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct CountQuestion {
+    #[prost(string, tag = "2")]
+    pattern: String,
 }
 
-pub(crate) fn without<T>(found: T, name: &str) -> Surveyed<T> {
-    Surveyed { found, missing: vec![name.to_owned()] }
+/// Numbers by name.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct Counts {
+    #[prost(btree_map = "string, uint32", tag = "2")]
+    counts: BTreeMap<String, u32>,
+    /// Milliseconds of the longest round trip.
+    #[prost(uint64, tag = "3")]
+    longest_ms: u64,
+}
+
+impl Question for CountQuestion {
+    type Answer = Counts;
+    const TAG: u32 = 6;
+    const KIND: SurveyKind = SurveyKind::Channels;
+
+    fn merge(&self, all: &mut Counts, one: Counts, round_trip: Duration) {
+        for (name, count) in one.counts {
+            *all.counts.entry(name).or_default() += count;
+        }
+        all.longest_ms = all.longest_ms.max(round_trip.as_millis() as u64);
+    }
+}
+
+fn counts(counts: &[(&str, u32)]) -> Counts {
+    let counts = counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+    Counts { counts, longest_ms: 0 }
+}
+
+/// Asks the other nodes; `a` itself has `found`.
+pub(crate) fn ask(
+    a: &Cluster,
+    found: &[(&str, u32)],
+    now: Instant,
+) -> Answer<Surveyed<Counts>, ErrorCode> {
+    a.ask(CountQuestion::default(), None, Answer::now(Ok(counts(found))), now)
+}
+
+fn all_of(found: &[(&str, u32)]) -> Surveyed<Counts> {
+    Surveyed::of_all(counts(found))
+}
+
+pub(crate) fn without(found: &[(&str, u32)], name: &str) -> Surveyed<Counts> {
+    Surveyed { found: counts(found), missing: vec![name.to_owned()] }
+}
+
+/// The message with which the node `uid` answers a question, and its receiver.
+pub(crate) fn answer(
+    uid: &str,
+    question: &[u8],
+    found: &[(&str, u32)],
+    now: Instant,
+) -> (Option<String>, Bytes) {
+    let (other, out) = node(uid);
+    let Task::Answer(received) = other.handle_message(question, now) else { panic!("a question") };
+    let question = received.decoded::<CountQuestion>().expect("that question");
+    assert_eq!(question.pattern, "");
+    other.answer(&received, &counts(found));
+    out.take().remove(0)
 }
 
 /// `a` hears that `uid` is there.
@@ -71,8 +129,7 @@ fn a_node_alone_says_nothing_and_answers_at_once() {
         &fanwire_protocol::Disconnect::SHUTDOWN,
     );
     assert_eq!(alone.command(command).ready().expect("nobody to wait for"), Ok(()));
-    let own = SurveyChannels::from([("news".to_owned(), 2)]);
-    assert_eq!(alone.survey("".into(), own.clone(), now).wait(), Ok(all_of(own)));
+    assert_eq!(ask(&alone, &[("news", 2)], now).wait(), Ok(all_of(&[("news", 2)])));
     assert_eq!(alone.peers(), []);
 }
 
@@ -190,28 +247,37 @@ fn a_survey_adds_up_what_all_nodes_have() {
     wire.ears.store(3, Relaxed);
     introduce(&a, "b", now);
     introduce(&a, "c", now);
-    let own = SurveyChannels::from([("news".to_owned(), 2), ("a".to_owned(), 1)]);
-    let answer = a.survey("*".into(), own, now).ready().expect_err("others are asked");
+    let found = ask(&a, &[("news", 2), ("a", 1)], now).ready().expect_err("others are asked");
     let sent = wire.take();
     assert_eq!(sent.len(), 1, "one message for all");
-    for (uid, channels) in [("b", [("news", 3)]), ("c", [("c", 1)])] {
-        let (other, out) = node(uid);
-        let Task::Answer { to, survey, query } = other.handle_message(&sent[0].1, now) else {
-            panic!("a survey")
-        };
-        assert_eq!((to.as_str(), query), ("a", "*".into()));
-        other.answer(&to, survey, channels.map(|(name, count)| (name.to_owned(), count)).into());
-        let (to, reply) = out.take().remove(0);
+    for (uid, counts) in [("b", [("news", 3)]), ("c", [("c", 1)])] {
+        let (to, reply) = answer(uid, &sent[0].1, &counts, now);
         assert_eq!(to.as_deref(), Some("a"), "for the one that asked");
         now += Duration::from_millis(35);
         a.handle_message(&reply, now);
         a.handle_message(&reply, now); // told twice, counted once
     }
-    let expected = [("a", 1), ("c", 1), ("news", 5)].map(|(name, count)| (name.to_owned(), count));
-    assert_eq!(answer.wait(), Ok(all_of(expected.into())));
+    let mut expected = all_of(&[("a", 1), ("c", 1), ("news", 5)]);
+    expected.found.longest_ms = 70;
+    assert_eq!(found.wait(), Ok(expected));
     let kinds = SurveyKind::ALL.map(|kind| a.times().surveys[kind as usize].snapshot());
     let counts = kinds.map(|(buckets, sum_ns)| (buckets.iter().sum::<u64>(), sum_ns));
     assert_eq!(counts, [(1, 70_000_000), (0, 0), (0, 0), (0, 0)]);
+}
+
+#[test]
+fn a_node_whose_answer_is_garbage_is_missing() {
+    let ((a, wire), now) = (node("a"), Instant::now());
+    wire.ears.store(2, Relaxed);
+    introduce(&a, "b", now);
+    let found = ask(&a, &[("news", 2)], now);
+    let (b, out) = node("b");
+    let Task::Answer(received) = b.handle_message(&wire.take()[0].1, now) else {
+        panic!("a question")
+    };
+    b.answer(&received, &CountQuestion { pattern: "no counts".into() });
+    a.handle_message(&out.take()[0].1, now);
+    assert_eq!(found.wait(), Ok(without(&[("news", 2)], "b")));
 }
 
 #[test]
@@ -220,20 +286,19 @@ fn a_survey_does_without_a_node_that_goes_and_names_one_that_vanishes() {
     wire.ears.store(2, Relaxed);
     introduce(&a, "b", now);
     let (b, out) = node("b");
-    let answer = a.survey("".into(), SurveyChannels::new(), now);
+    let answer = ask(&a, &[], now);
     b.leave();
     a.handle_message(&out.take()[0].1, now);
-    assert_eq!(answer.wait(), Ok(all_of(SurveyChannels::new())));
+    assert_eq!(answer.wait(), Ok(all_of(&[])));
     introduce(&a, "b", now);
-    let answer = a.survey("".into(), SurveyChannels::new(), now + SILENCE_MAX / 2);
+    let answer = ask(&a, &[], now + SILENCE_MAX / 2);
     a.tick(now + SILENCE_MAX);
-    let without_b = without(SurveyChannels::new(), "b");
+    let without_b = without(&[], "b");
     assert_eq!(answer.wait(), Ok(without_b.clone()), "what it had is not known");
     assert_eq!(without_b.complete(), Err(ErrorCode::INTERNAL));
-    let own = SurveyChannels::from([("news".to_owned(), 2)]);
     assert_eq!(
-        a.survey("".into(), own.clone(), now + SILENCE_MAX).wait(),
-        Ok(all_of(own)),
+        ask(&a, &[("news", 2)], now + SILENCE_MAX).wait(),
+        Ok(all_of(&[("news", 2)])),
         "no other node is left"
     );
     assert_eq!(wire.take().len(), 3, "each asks");
@@ -243,11 +308,11 @@ fn a_survey_does_without_a_node_that_goes_and_names_one_that_vanishes() {
 fn a_survey_that_cannot_be_sent_names_all_others_at_once() {
     let ((a, wire), now) = (node("a"), Instant::now());
     wire.is_cut.store(true, Relaxed);
-    let own = SurveyChannels::from([("news".to_owned(), 2)]);
-    let alone = a.survey("".into(), own.clone(), now).ready().expect("at once");
-    assert_eq!(alone, Ok(all_of(own.clone())), "no other node is known");
+    let own = &[("news", 2)];
+    let alone = ask(&a, own, now).ready().expect("at once");
+    assert_eq!(alone, Ok(all_of(own)), "no other node is known");
     introduce(&a, "b", now);
-    let answer = a.survey("".into(), own.clone(), now).ready().expect("at once");
+    let answer = ask(&a, own, now).ready().expect("at once");
     assert_eq!(answer, Ok(without(own, "b")));
     assert!(a.table.lock().surveys.is_empty());
 }
@@ -298,40 +363,12 @@ fn nobody_counts_as_silent_while_this_node_does_not_hear_itself() {
 }
 
 #[test]
-fn a_survey_of_a_user_collects_connections_and_names_a_node_without_an_answer() {
-    let ((a, wire), (b, b_wire), now) = (node("a"), node("b"), Instant::now());
-    wire.ears.store(2, Relaxed);
-    introduce(&a, "b", now);
-    let of_user = ConnectionSelector { user: "42".into(), ..ConnectionSelector::default() };
-    let asked = ConnectionRange { after: "c".into(), limit: 5 };
-    let answer = a.connections(&of_user, &asked, now).ready().expect_err("the other is asked");
-    let (_, question) = wire.take().remove(0);
-    let Task::AnswerConnections { to, survey, target, range } = b.handle_message(&question, now)
-    else {
-        panic!("a survey of connections")
-    };
-    assert_eq!((target, range), (of_user, asked));
-    let found = Connections::from([("id".to_owned(), ConnectionRecord::default())]);
-    let page = ConnectionPage { connections: found.clone(), next: 0 };
-    b.answer_connections(&to, survey, page);
-    a.handle_message(&b_wire.take().remove(0).1, now);
-    assert_eq!(answer.wait(), Ok(all_of(found)));
-
-    let answer = a.count_users(vec!["42".to_owned()], SurveyChannels::new(), now);
-    assert_eq!(wire.take().len(), 1);
-    a.tick(now + SURVEY_TIME);
-    let none = SurveyChannels::new();
-    assert_eq!(answer.wait(), Ok(without(none, "b")), "a node of before sends no answer");
-}
-
-#[test]
 fn surveys_are_bounded() {
     let ((a, wire), now) = (node("a"), Instant::now());
     wire.ears.store(2, Relaxed);
     introduce(&a, "b", now);
-    let answers: Vec<_> =
-        (0..SURVEYS_MAX).map(|_| a.survey("".into(), SurveyChannels::new(), now)).collect();
-    let one_more = a.survey("".into(), SurveyChannels::new(), now);
+    let answers: Vec<_> = (0..SURVEYS_MAX).map(|_| ask(&a, &[], now)).collect();
+    let one_more = ask(&a, &[], now);
     assert_eq!(one_more.wait(), Err(ErrorCode::TOO_MANY_REQUESTS));
     drop(answers);
 }

@@ -195,7 +195,7 @@ impl Handle {
     /// # Errors
     /// 107 invalid glob; 111 too many surveys; 100 a node did not answer.
     pub fn channels(&self, pattern: &str) -> Answer<BTreeMap<String, u32>, ErrorCode> {
-        self.node.channels().list(pattern, Instant::now())
+        self.node.list_channels(pattern, Instant::now())
     }
 
     /// Returns the totals of this node.

@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use fanwire_cluster::{ConnectionLogQuery, ConnectionLogRecord, DiagnosticAnswer, LoggedEvent};
 use fanwire_policy::DEBUG_FOR_TARGET;
 use fanwire_policy::recovery::Unrecovered;
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
@@ -17,9 +16,9 @@ use fanwire_recorder::{
 use fanwire_telemetry::excerpt;
 use prost::Message as _;
 use tracing::field::display;
-use uuid::Uuid;
 
 use crate::broadcast::Broadcast;
+use crate::node::questions::{ConnectionLogRecord, NodeLogs};
 use crate::node::{Node, RefusalLevel};
 use crate::refusal::{Refused, cause_of_disconnect};
 use crate::session::{ConnectionKey, Session};
@@ -386,68 +385,19 @@ pub(crate) fn summary(session_table: &SessionTable, index: u32, code: u16) -> Op
     Some(text)
 }
 
-/// The logs of a shard that a query asks for, the newest first.
-pub(crate) fn find(
-    node: &Node,
-    session_table: &SessionTable,
-    query: &ConnectionLogQuery,
-    now: Instant,
-) -> Vec<ConnectionLogRecord> {
-    let client = match query.client.as_str() {
-        "" => None,
-        client => match Uuid::try_parse(client) {
-            Ok(client) => Some(client.as_u128()),
-            Err(_) => return Vec::new(),
-        },
-    };
-    let now_ms = node.clock().unix_ms(now);
-    let logs = session_table.recorder.find(query.user.as_deref(), client, now_ms);
-    logs.take(query.limit as usize).map(record).collect()
-}
-
 /// The log of a connection that ended and the name of its node, as bytes for a file.
 fn encode_closed(log: &FlightLog, node: &str) -> Vec<u8> {
-    let answer =
-        DiagnosticAnswer { node: node.to_owned(), logs: vec![record(log)], ..Default::default() };
-    log_file::encode(&answer.encode_to_vec())
+    let logs = NodeLogs { node: node.to_owned(), logs: vec![ConnectionLogRecord::of(log)] };
+    log_file::encode(&logs.encode_to_vec())
 }
 
 /// Passes the logs in the bytes of a file to `each`, with the names of their nodes. Returns how many bytes are damaged.
 pub fn read_closed_logs(file: &[u8], mut each: impl FnMut(&str, ConnectionLogRecord)) -> usize {
     log_file::read(file, |record| {
         // With its checksum a record is what some version has written.
-        let DiagnosticAnswer { node, logs, .. } =
-            DiagnosticAnswer::decode(record).unwrap_or_default();
+        let NodeLogs { node, logs } = NodeLogs::decode(record).unwrap_or_default();
         logs.into_iter().for_each(|log| each(&node, log));
     })
-}
-
-fn record(log: &FlightLog) -> ConnectionLogRecord {
-    let ConnectionFacts { client, user, address, transport } = log.facts();
-    let (opened_ms, ended_ms) = log.times_ms();
-    let events = log.events().map(|StoredEvent { after_ms, count, event }| {
-        let FlightEvent { kind, code, numbers: [first, second], text, detail } = event;
-        LoggedEvent {
-            at_ms: opened_ms + after_ms,
-            name: kind.name().to_owned(),
-            count: count.into(),
-            code,
-            first,
-            second,
-            text: text.to_owned(),
-            detail: detail.to_owned(),
-        }
-    });
-    ConnectionLogRecord {
-        client: if *client == 0 { String::new() } else { Uuid::from_u128(*client).to_string() },
-        user: user.as_ref().to_owned(),
-        address: address.map(|address| address.to_string()).unwrap_or_default(),
-        transport: (*transport).to_owned(),
-        opened_ms,
-        ended_ms,
-        ping_ms: log.ping_ms(),
-        events: events.collect(),
-    }
 }
 
 /// Codes whose log line has the last events: slow, lost position, no pong.

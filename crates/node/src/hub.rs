@@ -5,9 +5,7 @@
 
 mod batches;
 mod checks;
-mod connections;
 mod control_commands;
-mod diagnostics;
 mod notices;
 mod receive;
 mod refresh;
@@ -42,6 +40,7 @@ use crate::registry::ShardId;
 use crate::session::{ConnectionInfo, ConnectionKey};
 use crate::session_effects;
 use crate::session_table::SessionTable;
+use crate::shard_question::{ShardQuestion, ShardView};
 use batches::Batches;
 
 /// The sessions and subscriber lists of one shard.
@@ -190,16 +189,22 @@ impl Hub {
                 let keys = selection::superseded(&self.node, &self.session_table, &user);
                 self.disconnect_all(&keys, &Disconnect::CONNECTION_LIMIT, out);
             }
-            Notice::ListConnections { target, list } => {
-                connections::list(&self.session_table, &target, &list, out);
-            }
-            Notice::ListPage { from, limit, list } => {
-                connections::list_page(&self.session_table, from, limit, &list);
-            }
-            Notice::Diagnose(list) => {
-                diagnostics::answer(&self.node, &self.session_table, &list, now, out);
-            }
+            Notice::Question(question) => self.answer(&question, now, out),
             Notice::CheckTokens { user, from } => self.check_tokens(user, from, now, out),
+        }
+    }
+
+    /// Answers a question from the state of this shard: in several turns if it is about many connections.
+    fn answer(&self, question: &ShardQuestion, now: Instant, out: &impl Outbox) {
+        let shard = ShardView {
+            session_table: &self.session_table,
+            node_name: &self.node.options().name,
+            now_ms: self.node.clock().unix_ms(now),
+            address: &|key| out.address(key),
+            queued_bytes: &|index| out.queued_bytes(index),
+        };
+        if let Some(rest) = question.ask(&shard) {
+            self.node.inbox(self.session_table.shard).push(Notice::Question(rest));
         }
     }
 

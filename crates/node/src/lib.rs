@@ -97,6 +97,7 @@ mod registry;
 mod session;
 mod session_effects;
 mod session_table;
+mod shard_question;
 mod shared_replies;
 mod subscribers;
 mod wheel;
@@ -120,11 +121,8 @@ pub use encode_job::EncodeJob;
 pub use fanwire_broker::UserStatus;
 pub use fanwire_broker::{RevocationChange, RevocationKind};
 pub use fanwire_cluster::{
-    CONNECTIONS_MAX, ChannelQuery, ConnectionList, ConnectionLogQuery, ConnectionLogRecord,
-    ConnectionPage, ConnectionRange, ConnectionRecord, ConnectionSelector, Connections,
-    DebugForCommand, DiagnosticAnswer, DiagnosticList, DiagnosticQuestion, HotEntry, HotRecord,
-    LoggedEvent, Metrics, NodeState, OccupancyReport, Receipt, Renewal, ServerSubscribe,
-    ServerSubscription, Surveyed, TokenRecord,
+    ConnectionSelector, DebugForCommand, Metrics, NodeState, OccupancyReport, Receipt,
+    ReceiptRecord, Renewal, ServerSubscribe, ServerSubscription, Surveyed,
 };
 pub use flight_log::read_closed_logs;
 pub use hub::Hub;
@@ -135,6 +133,7 @@ pub use meters::Meters;
 pub use node::{
     Channels, ConnectionCommands, Counts, Diagnostics, KeepClosedLog, Node, NodeLog, Page,
     ReadPermit, ReadRefusal, ReadRequest, RefusalLevel, RevocationError, Revocations, Users,
+    questions,
 };
 pub use notice::{Inbox, Notice};
 pub use outbox::Outbox;

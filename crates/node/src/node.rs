@@ -8,6 +8,7 @@ mod connections;
 mod diagnostics;
 mod log;
 mod peers;
+pub mod questions;
 mod readers;
 mod revocations;
 mod users;
@@ -135,16 +136,12 @@ impl Node {
         Ok(Arc::new(Self {
             users: Users {
                 registry: Arc::clone(&registry),
-                router: Arc::clone(&router),
-                cluster: Arc::clone(&cluster),
-                node_name: options.name.clone(),
                 user_statuses: OnceLock::new(),
                 settings: Arc::clone(&settings),
             },
             diagnostics: Diagnostics {
                 router: Arc::clone(&router),
                 cluster: Arc::clone(&cluster),
-                node_name: options.name.clone(),
                 recorder_memory_max: options.recorder_memory_max,
                 broker: Arc::clone(&broker),
                 settings: Arc::clone(&settings),
@@ -163,7 +160,6 @@ impl Node {
                 registry,
                 router,
                 presence,
-                cluster: Arc::clone(&cluster),
                 presence_ttl: client.presence_ttl,
                 published: AtomicU64::new(0),
                 left_out: AtomicU64::new(0),
@@ -347,7 +343,7 @@ impl Node {
         ConnectionCommands { channels: &self.channels, cluster: &self.cluster }
     }
 
-    /// Its users, and those of the other nodes.
+    /// The statuses of users.
     pub fn users(&self) -> &Users {
         &self.users
     }

@@ -8,9 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fanwire_area::View;
 use fanwire_broker::ClientId;
-use fanwire_cluster::{
-    ConnectionList, ConnectionSelector, DiagnosticList, Renewal, ServerSubscribe,
-};
+use fanwire_cluster::{ConnectionSelector, Renewal, ServerSubscribe};
 use fanwire_policy::hooks::Rejection;
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 use uuid::Uuid;
@@ -19,6 +17,7 @@ use crate::broadcast::Broadcast;
 use crate::join_leave::JoinLeave;
 use crate::pending::AwaitedResult;
 use crate::session::ConnectionKey;
+use crate::shard_question::ShardQuestion;
 use crate::subscribers::PositionCheck;
 
 /// The inbox of one shard, written by every thread and emptied by the shard.
@@ -59,12 +58,8 @@ pub enum Notice {
     /// End the connections and subscriptions that are blocked or revoked by now: those of a user, or of all users, from a
     /// connection index on.
     CheckTokens { user: Option<Arc<str>>, from: u32 },
-    /// Describe the connections of `target`.
-    ListConnections { target: ConnectionSelector, list: Arc<ConnectionList> },
-    /// Describe at most `limit` connections of all users, from a connection index on.
-    ListPage { from: u32, limit: u32, list: Arc<ConnectionList> },
-    /// Answer a question for diagnosis.
-    Diagnose(Arc<DiagnosticList>),
+    /// Answer a question of the server API or of another node.
+    Question(ShardQuestion),
     /// Close the connections of a user except the newest.
     Supersede { user: Arc<str> },
     /// The new view of a subscriber of a channel with places.
@@ -101,8 +96,7 @@ impl Notice {
             Self::Disconnect { target, .. }
             | Self::Subscribe { target, .. }
             | Self::Refresh { target, .. }
-            | Self::Unsubscribe { target, .. }
-            | Self::ListConnections { target, .. } => Some(target),
+            | Self::Unsubscribe { target, .. } => Some(target),
             _ => None,
         }
     }
@@ -114,8 +108,7 @@ impl Notice {
             Self::Disconnect { target, .. }
             | Self::Subscribe { target, .. }
             | Self::Refresh { target, .. }
-            | Self::Unsubscribe { target, .. }
-            | Self::ListConnections { target, .. } => target.from = from,
+            | Self::Unsubscribe { target, .. } => target.from = from,
             _ => {}
         }
         notice

@@ -3,6 +3,7 @@
 //! Uses: `session`, `subscribers`, `pending`, `wheel`. Pure. Never: encodes, sends, decides, calls the node.
 //! Change here: what changes together when a session or a subscription comes or goes. `session_effects.rs` tells it to others.
 
+pub(crate) mod selection;
 mod views;
 
 use std::collections::BTreeMap;

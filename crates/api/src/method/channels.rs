@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use fanwire_node::{ChannelQuery, Surveyed};
+use fanwire_node::Surveyed;
+use fanwire_node::questions::ChannelQuestion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -60,17 +61,15 @@ impl Api {
     /// answer in time; 111 when too many such requests are in flight.
     pub async fn channels(&self, request: ChannelsRequest) -> Result<ChannelsResult, ApiError> {
         self.measure_async(Method::Channels, async |now| {
-            let limit = match request.limit {
-                0 => usize::MAX,
-                limit => page_limit(limit, LIMIT_MAX)?,
-            };
-            let query = ChannelQuery { pattern: request.pattern, after: request.cursor, limit };
-            let all = self.node.channels().survey(query, now).await?;
-            let Surveyed { mut found, missing } = all;
-            if !request.partial && !missing.is_empty() {
+            let ChannelsRequest { pattern, limit, cursor: after, partial } = request;
+            let page = page_limit(limit, LIMIT_MAX)?;
+            let question = ChannelQuestion { pattern, after, limit };
+            let Surveyed { found, missing } = self.node.ask(question, now).await?;
+            let mut found = found.channels;
+            if !partial && !missing.is_empty() {
                 return Err(ApiError::of_missing(&missing));
             }
-            let has_more = found.len() > limit && found.pop_last().is_some();
+            let has_more = limit > 0 && found.len() > page && found.pop_last().is_some();
             let cursor = found.last_key_value().filter(|_| has_more).map(|(name, _)| name);
             let cursor = cursor.cloned().unwrap_or_default();
             let summary = |(name, num_clients)| (name, ChannelSummary { num_clients });

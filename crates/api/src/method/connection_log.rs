@@ -1,10 +1,11 @@
 //! connection_log: the last events of the connections of a user, or of one client, for an hour after their end.
 //! In: `ConnectionLogRequest`. Out: logs of all nodes, the newest connection first.
-//! Uses a survey of all nodes. Never: sessions; the node's flight recorder keeps the events.
+//! Uses a question to all nodes. Never: sessions; the node's flight recorder keeps the events.
 //! Recorded events are changed in the node, in `flight_log.rs`.
 
-use fanwire_node::{
-    ConnectionLogQuery, ConnectionLogRecord, DiagnosticQuestion, LoggedEvent, Surveyed,
+use fanwire_node::Surveyed;
+use fanwire_node::questions::{
+    ConnectionLogQuery, ConnectionLogQuestion, ConnectionLogRecord, LoggedEvent,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -128,11 +129,10 @@ impl DiagnosticMethods<'_> {
                     _ => return Err(ApiError::BAD_REQUEST.because("limit is above 100")),
                 };
                 let user = Some(user).filter(|user| !user.is_empty());
-                let query = ConnectionLogQuery { user, client, limit };
-                let question = DiagnosticQuestion::ConnectionLogs(query);
-                let answers = self.0.node.diagnostics().ask(question, now).await?;
-                let Surveyed { found, missing } = answers;
-                let logs = found.into_iter().flat_map(|answer| {
+                let question =
+                    ConnectionLogQuestion::from(ConnectionLogQuery { user, client, limit });
+                let Surveyed { found, missing } = self.0.node.ask(question, now).await?;
+                let logs = found.nodes.into_iter().flat_map(|answer| {
                     let node = answer.node;
                     answer.logs.into_iter().map(move |record| ConnectionLog::new(&node, record))
                 });

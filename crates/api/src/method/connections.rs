@@ -1,15 +1,14 @@
 //! connections: the connections of a user, or with certain labels, on all nodes.
 //! In: `ConnectionsRequest`. Out: what the server knows of each connection, by client id.
-//! Uses a survey of all nodes; pages are in the order of client ids.
-//! The node's hub describes its connections.
+//! Uses a question to all nodes; pages are in the order of client ids.
+//! What a node says of a connection is changed there, in `questions/connections.rs`.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use fanwire_node::protocol::FilterNode;
-use fanwire_node::{
-    CONNECTIONS_MAX, ConnectionRange, ConnectionRecord, ConnectionSelector, Surveyed, TokenRecord,
-};
+use fanwire_node::questions::{CONNECTIONS_MAX, ConnectionQuestion, ConnectionRecord, TokenRecord};
+use fanwire_node::{ConnectionSelector, Surveyed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -139,9 +138,11 @@ impl Api {
             let target = ConnectionSelector { user: request.user, ..ConnectionSelector::default() };
             let target = checked(target, request.label_filter, true)?;
             let limit = page_limit(request.limit, CONNECTIONS_MAX)?;
-            let range = ConnectionRange { after: request.cursor, limit };
-            let all = self.node.users().connections(target, range, now).await?;
-            let Surveyed { mut found, missing } = all;
+            let mut question = ConnectionQuestion::of(&target);
+            question.after = request.cursor;
+            question.limit = limit as u32;
+            let Surveyed { found, missing } = self.node.ask(question, now).await?;
+            let mut found = found.connections;
             let has_more = found.len() > limit && found.pop_last().is_some();
             if has_more && request.limit == 0 {
                 return Err(ApiError::BAD_REQUEST.because(TOO_MANY));

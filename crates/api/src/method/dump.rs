@@ -1,10 +1,11 @@
 //! dump: the tables of the node that answers and their sizes, in one document.
 //! In: `DumpRequest`. Out: `DumpResult`.
 //! Uses the meters and the hot lists of the node. Never: other nodes, contents of channels.
-//! A size is a gauge in `fanwire_metrics`; a list is changed in the node, in `hub/diagnostics.rs`.
+//! A size is a gauge in `fanwire_metrics`; a list is changed in the node, in `questions/hot_lists.rs`.
 
 use std::collections::BTreeMap;
 
+use fanwire_node::questions::HotListsQuestion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +46,9 @@ impl DiagnosticMethods<'_> {
         let node = &self.0.node;
         self.0
             .measure_async(Method::Dump, async |now| {
-                let hot = node.diagnostics().own_hot_lists(LISTED, now).await?;
+                let question = HotListsQuestion { limit: LISTED };
+                let hot = node.ask_this_node(question, now).await?.nodes.into_iter();
+                let hot = hot.map(|own| own.lists).collect();
                 let states = node.nodes(now);
                 Ok(DumpResult {
                     node: node.options().name.clone(),
@@ -54,7 +57,7 @@ impl DiagnosticMethods<'_> {
                     uptime: states.first().map_or(0, |own| own.uptime_seconds),
                     nodes: states.len() as u32,
                     sizes: node.diagnostics().levels(),
-                    largest: Box::new(HotListsResult::of(hot.into_iter().collect(), LISTED)),
+                    largest: Box::new(HotListsResult::of(hot, LISTED)),
                 })
             })
             .await

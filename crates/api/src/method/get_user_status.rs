@@ -58,8 +58,7 @@ impl Api {
     ) -> Result<GetUserStatusResult, ApiError> {
         self.measure_async(Method::GetUserStatus, async |now| {
             let users = checked(request.users)?;
-            let statuses =
-                self.node.users().statuses(users.clone(), (now, self.node.unix(now))).await?;
+            let statuses = self.node.user_statuses(users.clone(), now).await?;
             if !statuses.missing.is_empty() {
                 return Err(ApiError::of_missing(&statuses.missing));
             }

@@ -1,11 +1,11 @@
 //! hot_lists: the channels, users and clients that cause the most work, on all nodes.
 //! In: `HotListsRequest`. Out: short lists, largest first.
-//! Uses a survey of all nodes. Never: sessions; nodes count, for some seconds after a call.
-//! Counts are changed in the node, in `hot_channels.rs` and `hub/diagnostics.rs`.
+//! Uses a question to all nodes. Never: sessions; nodes count, for some seconds after a call.
+//! Counts are changed in the node, in `questions/hot_lists.rs`.
 
 use std::collections::BTreeMap;
 
-use fanwire_node::{DiagnosticQuestion, HotEntry, HotRecord};
+use fanwire_node::questions::{HotEntry, HotListsQuestion, HotRecord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -82,9 +82,8 @@ impl DiagnosticMethods<'_> {
                     limit if limit <= 100 => limit,
                     _ => return Err(ApiError::BAD_REQUEST.because("limit is above 100")),
                 };
-                let question = DiagnosticQuestion::HotLists(limit);
-                let answers = self.0.node.diagnostics().ask(question, now).await?;
-                let nodes = answers.found.into_iter().filter_map(|answer| answer.hot).collect();
+                let answers = self.0.node.ask(HotListsQuestion { limit }, now).await?;
+                let nodes = answers.found.nodes.into_iter().map(|node| node.lists).collect();
                 let lists = HotListsResult::of(nodes, limit);
                 Ok(HotListsResult { missing: answers.missing, ..lists })
             })

@@ -1,9 +1,10 @@
 //! publication_report: what became of a publication that was published with `report`.
 //! In: `PublicationReportRequest`. Out: counts and times of each node, for a minute after the publication.
-//! Uses a survey of all nodes. Never: connections; shards count in the node's receipts.
+//! Uses a question to all nodes. Never: connections; shards count in the node's receipts.
 //! Counts are changed in `cluster`, in `receipt.rs`.
 
-use fanwire_node::DiagnosticQuestion;
+use fanwire_node::questions::{NodeDeliveries, ReportQuestion};
+use fanwire_node::{ReceiptRecord, Surveyed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -88,12 +89,12 @@ impl DiagnosticMethods<'_> {
                 let number = u64::from_str_radix(&request.report, 16).ok();
                 let number = number.filter(|number| *number > 0);
                 let number = number.ok_or(ApiError::BAD_REQUEST.because(NO_REPORT))?;
-                let question = DiagnosticQuestion::Receipt(number);
-                let answers = self.0.node.diagnostics().ask(question, now).await?;
-                let report = |answer: fanwire_node::DiagnosticAnswer| {
-                    let record = answer.receipt?;
+                let question = ReportQuestion { receipt: number };
+                let Surveyed { found, missing } = self.0.node.ask(question, now).await?;
+                let report = |NodeDeliveries { node, receipt }| {
+                    let record: ReceiptRecord = receipt?;
                     Some(DeliveryReport {
-                        node: answer.node,
+                        node,
                         subscribers: record.subscribers,
                         at_once: record.at_once,
                         waited: record.waited,
@@ -108,8 +109,8 @@ impl DiagnosticMethods<'_> {
                         old_versions: record.old_versions,
                     })
                 };
-                let nodes = answers.found.into_iter().filter_map(report).collect();
-                Ok(PublicationReportResult { nodes, missing: answers.missing })
+                let nodes = found.nodes.into_iter().filter_map(report).collect();
+                Ok(PublicationReportResult { nodes, missing })
             })
             .await
     }

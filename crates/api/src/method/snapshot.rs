@@ -1,9 +1,9 @@
 //! snapshot: who is connected and subscribed, as the start of a picture that events out keep true.
 //! In: nothing, or a node and the start of a page. Out: the nodes with the numbers of their events, or connections of that node.
 //! Uses the connection lists of nodes, page by page. Never: counts of subscribers.
-//! Events are made in `fanwire_events`; the node's hub describes its connections.
+//! Events are made in `fanwire_events`; pages in the node, in `questions/connection_page.rs`.
 
-use fanwire_node::{ConnectionPage, ConnectionRecord};
+use fanwire_node::questions::{ConnectionPage, ConnectionRecord, PageQuestion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -80,7 +80,8 @@ impl Api {
                 limit if limit <= LIMIT_MAX => limit,
                 _ => return Err(ApiError::BAD_REQUEST.because("limit is above 1,000")),
             };
-            let page = self.node.users().page(&request.node, request.start, limit, now).await?;
+            let question = PageQuestion { limit, start: request.start };
+            let page = self.node.ask_node(&request.node, question, now).await?;
             if !page.missing.is_empty() {
                 return Err(ApiError::of_missing(&page.missing));
             }

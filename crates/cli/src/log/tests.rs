@@ -3,7 +3,7 @@
 //! Uses fixed times. Never: files; `tests/it/log.rs` has them.
 //! Change here: tests of the form of lines and times.
 
-use fanwire_node::{ConnectionLogRecord, LoggedEvent};
+use fanwire_node::questions::{ConnectionLogRecord, LoggedEvent};
 
 use super::*;
 

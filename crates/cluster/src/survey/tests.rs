@@ -5,17 +5,17 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use fanwire_broker::Answer;
+
 use super::*;
-use crate::tests::{introduce, node, without};
-use crate::{ConnectionPage, Task};
+use crate::tests::{CountQuestion, Counts, answer, ask, introduce, node, without};
 
 #[test]
 fn a_survey_waits_ten_seconds_for_a_node_that_is_alive_and_then_goes_without_it() {
     let ((a, wire), now) = (node("a"), Instant::now());
     introduce(&a, "b", now);
     wire.ears.store(2, Relaxed);
-    let own = SurveyChannels::from([("news".to_owned(), 2)]);
-    let mut answer = a.survey("".into(), own.clone(), now);
+    let mut answer = ask(&a, &[("news", 2)], now);
     for second in 1..10 {
         let now = now + Duration::from_secs(second);
         introduce(&a, "b", now);
@@ -23,7 +23,7 @@ fn a_survey_waits_ten_seconds_for_a_node_that_is_alive_and_then_goes_without_it(
         answer = answer.ready().expect_err("there is time left");
     }
     a.tick(now + SURVEY_TIME);
-    assert_eq!(answer.wait(), Ok(without(own, "b")));
+    assert_eq!(answer.wait(), Ok(without(&[("news", 2)], "b")));
     assert!(a.table.lock().surveys.is_empty());
 }
 
@@ -34,12 +34,12 @@ fn a_survey_waits_a_second_for_a_node_that_gave_no_sign_of_life_lately() {
     wire.ears.store(2, Relaxed); // the bus does not know yet that b is gone
     for asked_after in [0, 2, 4, 5, 7] {
         let now = start + Duration::from_secs(asked_after);
-        let answer = a.survey("".into(), SurveyChannels::new(), now);
+        let answer = ask(&a, &[], now);
         let until = (now + SILENT_NODE_TIME).max(start + SIGN_OF_LIFE_TIME);
         a.tick(until - Duration::from_millis(1));
         let answer = answer.ready().expect_err("there is time left");
         a.tick(until);
-        assert_eq!(answer.wait(), Ok(without(SurveyChannels::new(), "b")), "after {asked_after} s");
+        assert_eq!(answer.wait(), Ok(without(&[], "b")), "after {asked_after} s");
     }
 }
 
@@ -50,19 +50,15 @@ fn a_survey_ends_with_the_last_answer_of_those_that_the_bus_reached() {
         introduce(&a, uid, now);
     }
     wire.ears.store(2, Relaxed); // one of them has no connection to the bus
-    let answer = a.survey("".into(), SurveyChannels::new(), now);
-    let answer = answer.ready().expect_err("the other one may answer");
-    let ((b, out), (_, question)) = (node("b"), wire.take().remove(0));
-    let Task::Answer { to, survey, .. } = b.handle_message(&question, now) else {
-        panic!("a survey")
-    };
-    let found = SurveyChannels::from([("news".to_owned(), 2)]);
-    b.answer(&to, survey, found.clone());
-    a.handle_message(&out.take().remove(0).1, now);
-    assert_eq!(answer.wait(), Ok(without(found, "c")));
+    let found = ask(&a, &[], now).ready().expect_err("the other one may answer");
+    let (_, question) = wire.take().remove(0);
+    let (_, reply) = answer("b", &question, &[("news", 2)], now);
+    a.handle_message(&reply, now);
+    assert_eq!(found.wait(), Ok(without(&[("news", 2)], "c")));
     wire.ears.store(0, Relaxed);
-    let page = a.page("c", 0, 1, now).ready().expect("no node has the channel");
-    assert_eq!(page, Ok(without(ConnectionPage::default(), "c")));
+    let none = Answer::now(Ok(Counts::default()));
+    let one = a.ask(CountQuestion::default(), Some("c"), none, now).ready().expect("at once");
+    assert_eq!(one, Ok(without(&[], "c")));
 }
 
 #[test]
@@ -72,12 +68,12 @@ fn a_survey_waits_for_a_slow_node_although_the_dead_one_has_been_given_up() {
         introduce(&a, uid, start);
     }
     wire.ears.store(2, Relaxed);
-    let answer = a.survey("".into(), SurveyChannels::new(), start);
+    let answer = ask(&a, &[], start);
     let now = start + SIGN_OF_LIFE_TIME;
     introduce(&a, "slow", now);
     a.tick(now);
     let answer = answer.ready().expect_err("one is alive");
     a.tick(start + SURVEY_TIME);
     let missing = vec!["dead".to_owned(), "slow".to_owned()];
-    assert_eq!(answer.wait(), Ok(Surveyed { found: SurveyChannels::new(), missing }));
+    assert_eq!(answer.wait(), Ok(Surveyed { found: Counts::default(), missing }));
 }

@@ -1,6 +1,6 @@
 //! Channels of a node: what the server API and sessions do with them, over broker, presence and registry.
-//! In: channels, publications, pages and `now` → out: positions, streams, members, lists, or an error.
-//! Uses: channel rules, the ports, the router, the cluster for lists. Never: sessions, HTTP.
+//! In: channels, publications, pages and `now` → out: positions, streams, members, or an error.
+//! Uses: channel rules, the ports, the router. Never: sessions, HTTP.
 //! Change here: methods of the server API, with their checks. `channels/sessions.rs` has those after a session's checks.
 
 mod growing;
@@ -17,11 +17,9 @@ use fanwire_broker::{
     Presence, PresencePage, PresenceStats, PublishOptions, Retention, StreamSlice,
     SuppressedCounts,
 };
-use fanwire_cluster::{ChannelQuery, Cluster, SurveyChannels, Surveyed};
 use fanwire_policy::DebugList;
-use fanwire_policy::Glob;
 use fanwire_policy::channel::check_data;
-use fanwire_policy::tiles::{is_tile, tile_channel};
+use fanwire_policy::tiles::tile_channel;
 use fanwire_policy::{CurrentSettings, NodeSettings};
 use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
 use fanwire_telemetry::HotChannels;
@@ -41,7 +39,6 @@ pub struct Channels {
     pub(super) hot_channels: Arc<HotChannels>,
     pub(super) debug_list: Arc<DebugList>,
     pub(super) presence: Arc<dyn Presence>,
-    pub(super) cluster: Arc<Cluster>,
     /// `client.presence_ttl`.
     pub(super) presence_ttl: Duration,
     /// Publications that were given to the broker.
@@ -247,50 +244,6 @@ impl Channels {
     /// 102 for an unknown namespace, 107 for an invalid name.
     pub fn check(&self, channel: &str) -> Result<(), ErrorCode> {
         self.settings().channels.resolve_trusted(channel).map(drop)
-    }
-
-    /// The channels that match a glob (`*`, `?`, `[a-z]`, `[!a]`, `{a,b}`; "" = all), each with its subscribers on all
-    /// nodes; of a page with one more when there are more.
-    ///
-    /// # Errors
-    /// Those of [`survey`](Self::survey); 100 when a node is missing.
-    pub fn list(
-        &self,
-        query: impl Into<ChannelQuery>,
-        now: Instant,
-    ) -> Answer<SurveyChannels, ErrorCode> {
-        self.survey(query.into(), now).map(|all| all?.complete())
-    }
-
-    /// The same of the nodes that answer. A node has 10 s, and 1 s if it gave no sign of life lately.
-    ///
-    /// # Errors
-    /// 107 for an invalid glob; 111 when too many surveys run.
-    pub fn survey(
-        &self,
-        query: ChannelQuery,
-        now: Instant,
-    ) -> Answer<Surveyed<SurveyChannels>, ErrorCode> {
-        let own = match self.own(&query) {
-            Ok(own) => own,
-            Err(error) => return Answer::now(Err(error)),
-        };
-        self.cluster.survey(query.clone(), own, now).map(move |all| {
-            let mut all = all?;
-            query.cut(&mut all.found);
-            Ok(all)
-        })
-    }
-
-    pub(super) fn own(&self, query: &ChannelQuery) -> Result<SurveyChannels, ErrorCode> {
-        let glob = Glob::new(&query.pattern).ok_or(ErrorCode::BAD_REQUEST)?;
-        let mut found = SurveyChannels::new();
-        self.registry.each_channel(|channel, subscribers| {
-            if glob.matches(channel) && !is_tile(channel) {
-                query.add(&mut found, channel, subscribers);
-            }
-        });
-        Ok(found)
     }
 
     /// Calls `observer` with the channel of each publication that reaches this node, subscribers or not. With the memory engine it

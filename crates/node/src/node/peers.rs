@@ -1,5 +1,5 @@
 //! The node in a cluster: sends its state and executes commands of other nodes.
-//! In: messages from the bus → out: notices for this node's shards, answers to surveys, the states of all nodes.
+//! In: messages from the bus → out: notices for this node's shards, answers to questions, the states of all nodes.
 //! Uses: `cluster`, the router. Never: the bus itself.
 //! Change here: how a command of another node is executed. `fanwire_cluster` defines the messages.
 
@@ -14,6 +14,7 @@ use fanwire_cluster::{
 };
 use fanwire_protocol::{ErrorCode, UnsubscribeCode};
 
+use super::questions::answer_any;
 use super::{Counts, Node};
 use crate::notice::Notice;
 
@@ -50,15 +51,12 @@ impl Node {
                     self.cluster.catch_up(&uid, ControlCommand::DebugFor(command));
                 }
             }
-            Task::Answer { to, survey, query } => {
-                self.cluster.answer(&to, survey, self.channels.own(&query).unwrap_or_default());
+            Task::Answer(question) => {
+                if !answer_any(self, &question, now) {
+                    self.cluster.refuse();
+                    return false;
+                }
             }
-            Task::AnswerUsers { to, survey } => self.users.answer_users(to, survey),
-            Task::AnswerConnections { to, survey, target, range } => {
-                let own = self.users.own_connections(target, range);
-                self.users.answer_connections(to, survey, own);
-            }
-            Task::AnswerDiagnostics { to, survey } => self.diagnostics.answer(to, survey, now),
             Task::ReceiveOccupancy { from, report } => {
                 if let Some(receive) = &self.hooks().occupancy {
                     receive(from, report);
@@ -110,11 +108,7 @@ impl Node {
             }
             ControlCommand::State(_)
             | ControlCommand::Leaving(_)
-            | ControlCommand::Survey(_)
-            | ControlCommand::UserSurvey(_)
-            | ControlCommand::ConnectionSurvey(_)
-            | ControlCommand::DiagnosticSurvey(_)
-            | ControlCommand::SurveyChannels(_)
+            | ControlCommand::Answer(_)
             | ControlCommand::Occupancy(_) => {
                 unreachable!("the cluster keeps these to itself")
             }

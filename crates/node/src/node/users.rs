@@ -1,156 +1,27 @@
-//! Users of a node: their connections on all nodes, and their status.
-//! In: user ids, a text → out: records of connections, statuses, answers to surveys of other nodes.
-//! Uses: the cluster, the registry, the router, the store of statuses. Never: sessions; `hub/connections.rs` describes them.
-//! Change here: what all nodes tell of a user.
+//! The statuses of users, as this node stores them.
+//! In: user ids, a text → out: statuses.
+//! Uses: the registry, the store of statuses. Never: sessions, other nodes; `questions/online_users.rs` asks who is online.
+//! Change here: when a status is stored, and how long.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
 use fanwire_broker::{
     Answer, BrokerError, MemoryUserStatuses, UserStatus, UserStatusChange, UserStatusStore,
-};
-use fanwire_cluster::{
-    Cluster, ConnectionList, ConnectionPage, ConnectionRange, ConnectionSelector, Connections,
-    Surveyed, UserSurvey,
 };
 use fanwire_policy::CurrentSettings;
 use fanwire_protocol::ErrorCode;
 
 use super::channels::temporary;
-use crate::deliver::BroadcastRouter;
-use crate::notice::Notice;
-use crate::registry::{Registry, ShardId};
+use crate::registry::Registry;
 
-/// The users of all nodes, as this node knows and asks for them.
+/// The statuses of users.
 pub struct Users {
     pub(super) settings: Arc<CurrentSettings>,
     pub(super) registry: Arc<Registry>,
-    pub(super) router: Arc<BroadcastRouter>,
-    pub(super) cluster: Arc<Cluster>,
-    pub(super) node_name: String,
     pub(super) user_statuses: OnceLock<Arc<dyn UserStatusStore>>,
 }
 
 impl Users {
-    /// The connections of `target` on all nodes that are in `range`, in the order of client ids. One more than its limit says
-    /// that there are more.
-    ///
-    /// A connection that exists during a whole series of ranges, each after the last one of the range before, is in exactly
-    /// one of them.
-    ///
-    /// # Errors
-    /// 111 when too many surveys run.
-    pub fn connections(
-        &self,
-        target: ConnectionSelector,
-        range: ConnectionRange,
-        now: Instant,
-    ) -> Answer<Surveyed<Connections>, ErrorCode> {
-        let others = self.cluster.connections(&target, &range, now);
-        let own = self.own_connections(target, range.clone());
-        let (promise, answer) = Answer::later();
-        own.then(move |own| match own {
-            Ok(own) => others.then(move |others| {
-                promise.keep(others.map(|mut all| {
-                    all.found.extend(own.connections);
-                    range.cut(&mut all.found);
-                    all
-                }));
-            }),
-            Err(error) => promise.keep(Err(error)),
-        });
-        answer
-    }
-
-    /// A page of the connections of a node, of all users, from `start` on: 0 or [`ConnectionPage::next`].
-    ///
-    /// # Errors
-    /// 104 for a node that is not there; 111 when too many surveys run.
-    pub fn page(
-        &self,
-        node: &str,
-        start: u64,
-        limit: u32,
-        now: Instant,
-    ) -> Answer<Surveyed<ConnectionPage>, ErrorCode> {
-        if node == self.cluster.uid() {
-            let own = self.own_page(start, limit);
-            return own.map(|own| own.map(|found| Surveyed { found, missing: Vec::new() }));
-        }
-        self.cluster.page(node, start, limit, now)
-    }
-
-    /// A page from one shard. Its number is in the upper half of the start, the connection index in the lower one.
-    fn own_page(&self, start: u64, limit: u32) -> Answer<ConnectionPage, ErrorCode> {
-        let (shard, from) = (start >> 32, start as u32);
-        let shards = self.router.shard_count() as u64;
-        if shard >= shards {
-            return Answer::now(Ok(ConnectionPage::default()));
-        }
-        let (promise, answer) = Answer::later();
-        let all = ConnectionRange { limit: limit as usize, ..ConnectionRange::default() };
-        let list = Arc::new(ConnectionList::new(all, promise));
-        self.router.inbox(ShardId(shard as u16)).push(Notice::ListPage { from, limit, list });
-        answer.map(move |page: Result<ConnectionPage, ErrorCode>| {
-            page.map(|page| ConnectionPage {
-                next: match page.next {
-                    0 if shard + 1 < shards => (shard + 1) << 32,
-                    0 => 0,
-                    index => shard << 32 | index,
-                },
-                ..page
-            })
-        })
-    }
-
-    pub(super) fn own_connections(
-        &self,
-        target: ConnectionSelector,
-        range: ConnectionRange,
-    ) -> Answer<ConnectionPage, ErrorCode> {
-        let (promise, answer) = Answer::later();
-        let list = Arc::new(ConnectionList::new(range, promise));
-        self.router.send_to_all_shards(&Notice::ListConnections { target, list });
-        let node_name = self.node_name.clone();
-        answer.map(move |own: Result<ConnectionPage, ErrorCode>| {
-            own.map(|mut page| {
-                page.connections.values_mut().for_each(|record| record.node = node_name.clone());
-                page
-            })
-        })
-    }
-
-    /// Answers a survey of another node.
-    pub(super) fn answer_users(&self, to: String, survey: UserSurvey) {
-        let UserSurvey { number, users, page_limit, page_start } = survey;
-        match page_limit {
-            0 => self.cluster.answer(&to, number, self.own_users(&users)),
-            limit => self.answer_connections(to, number, self.own_page(page_start, limit)),
-        }
-    }
-
-    /// Answers a survey of another node, when all shards have listed their connections.
-    pub(super) fn answer_connections(
-        &self,
-        to: String,
-        survey: u64,
-        own: Answer<ConnectionPage, ErrorCode>,
-    ) {
-        let cluster = Arc::clone(&self.cluster);
-        own.then(move |own| {
-            if let Ok(own) = own {
-                cluster.answer_connections(&to, survey, own);
-            }
-        });
-    }
-
-    /// Those of the users that have connections to this node, with their numbers.
-    pub(super) fn own_users(&self, users: &[String]) -> BTreeMap<String, u32> {
-        let counted = users.iter().map(|user| (user.clone(), self.registry.connections_of(user)));
-        counted.filter(|(_, connections)| *connections > 0).collect()
-    }
-
     /// Keeps the statuses of users in `store`; before the first connection, and once. Without it they are in memory.
     ///
     /// # Panics
@@ -196,34 +67,9 @@ impl Users {
         self.status_store().remove(users).map_err(temporary)
     }
 
-    /// The status of each user at the Unix second `unix`, in the order of `users`. Those with a connection to some node are online now.
-    ///
-    /// # Errors
-    /// 100 when the store failed; 111 when too many surveys run.
-    pub fn statuses(
-        &self,
-        users: Vec<String>,
-        (now, unix): (Instant, u64),
-    ) -> Answer<Surveyed<Vec<UserStatus>>, ErrorCode> {
-        let online = self.cluster.count_users(users.clone(), self.own_users(&users), now);
-        let known = self.status_store().read(&users, unix);
-        let (promise, answer) = Answer::later();
-        known.then(move |known| match known {
-            Ok(known) => online.then(move |online| {
-                promise.keep(online.map(|online| {
-                    online.map(|online| {
-                        let status = |(user, status): (String, UserStatus)| match online.get(&user)
-                        {
-                            Some(_) => UserStatus { online: unix, ..status },
-                            None => status,
-                        };
-                        users.into_iter().zip(known).map(status).collect()
-                    })
-                }));
-            }),
-            Err(error) => promise.keep(Err(temporary(error))),
-        });
-        answer
+    /// The stored status of each user at the Unix second `unix`, in the order of `users`.
+    pub(super) fn known_statuses(&self, users: &[String], unix: u64) -> Answer<Vec<UserStatus>> {
+        self.status_store().read(users, unix)
     }
 
     /// Once a second: removes expired statuses, and records that some users of this node are online, so that each has its turn

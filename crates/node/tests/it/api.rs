@@ -123,12 +123,12 @@ fn unsubscribe_of_an_unknown_namespace_is_102_and_of_nobody_is_fine() {
 fn channels_and_counts_say_what_is_there() {
     let mut world = world();
     let all = BTreeMap::from([("a".to_owned(), 4), ("b".to_owned(), 4)]);
-    assert_eq!(world.node.channels().list("", world.now).wait(), Ok(all));
+    assert_eq!(world.node.list_channels("", world.now).wait(), Ok(all));
     assert_eq!(
-        world.node.channels().list("[b-z]", world.now).wait(),
+        world.node.list_channels("[b-z]", world.now).wait(),
         Ok(BTreeMap::from([("b".to_owned(), 4)]))
     );
-    assert_eq!(world.node.channels().list("[", world.now).wait(), Err(ErrorCode::BAD_REQUEST));
+    assert_eq!(world.node.list_channels("[", world.now).wait(), Err(ErrorCode::BAD_REQUEST));
     let counts =
         Counts { connections: 4, users: 3, channels: 2, subscriptions: 8, history_bytes: 0 };
     assert_eq!(world.node.counts(), counts);
@@ -136,5 +136,5 @@ fn channels_and_counts_say_what_is_there() {
         world.close(name);
     }
     assert_eq!(world.node.counts(), Counts::default());
-    assert_eq!(world.node.channels().list("", world.now).wait(), Ok(BTreeMap::new()));
+    assert_eq!(world.node.list_channels("", world.now).wait(), Ok(BTreeMap::new()));
 }

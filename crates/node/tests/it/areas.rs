@@ -70,7 +70,7 @@ fn a_viewer_receives_what_is_published_in_its_tiles_and_everything_without_a_pla
         r#"ada < {"push":{"channel":"a","pub":{"data":4}}}
            ada < {"push":{"channel":"a","pub":{"data":5}}}"#,
     );
-    let channels = world.node.channels().list("", world.now).wait().expect("channels");
+    let channels = world.node.list_channels("", world.now).wait().expect("channels");
     assert_eq!(channels.into_keys().collect::<Vec<_>>(), ["a"], "tiles are not shown");
 }
 

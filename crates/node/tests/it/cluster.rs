@@ -12,9 +12,12 @@ use bytes::Bytes;
 use fanwire_auth::Overrides;
 use fanwire_broker::{Answer, BrokerError, Bus, ClientId, PublishOptions};
 use fanwire_node::area::{Place, Shape, View};
+use fanwire_node::questions::{
+    Ask, ChannelQuestion, ConnectionLogQuery, ConnectionLogQuestion, ConnectionQuestion,
+    ConnectionRecord, HotListsQuestion, PageQuestion, ReportQuestion,
+};
 use fanwire_node::{
-    ChannelQuery, ConnectionLogQuery, ConnectionRange, ConnectionRecord, ConnectionSelector,
-    DebugForCommand, DiagnosticQuestion, Meters, Node, Renewal, ServerSubscription, Surveyed,
+    ConnectionSelector, DebugForCommand, Meters, Node, Renewal, ServerSubscription, Surveyed,
     UserStatus,
 };
 use fanwire_protocol::{Disconnect, ErrorCode, Publication};
@@ -99,29 +102,30 @@ fn an_unsubscribe_and_a_disconnect_reach_connections_of_every_node() {
     }
 }
 
+/// Asks both nodes on the first one.
+fn ask<Q: Ask>(worlds: &mut [World], question: Q) -> Q::Answer {
+    let answer = worlds[0].node.ask(question, worlds[0].now);
+    worlds.iter_mut().for_each(World::settle);
+    answer.wait().and_then(Surveyed::complete).expect("all nodes answer")
+}
+
 #[test]
 fn every_node_answers_a_question_for_diagnosis() {
     let mut worlds = cluster(&["ada", "bob"]);
-    let (node, now) = (Arc::clone(&worlds[0].node), worlds[0].now);
-    let mut ask = |question: DiagnosticQuestion| {
-        let answer = node.diagnostics().ask(question, now);
-        worlds.iter_mut().for_each(World::settle);
-        answer.wait().and_then(Surveyed::complete).expect("both nodes answer")
-    };
     let query = ConnectionLogQuery { user: Some(String::new()), limit: 9, ..Default::default() };
-    let answers = ask(DiagnosticQuestion::ConnectionLogs(query));
+    let answers = ask(&mut worlds, ConnectionLogQuestion::from(query)).nodes;
     let names: Vec<_> = answers.iter().map(|answer| answer.node.as_str()).collect();
     assert_eq!(names, ["ada", "bob"]);
     for answer in &answers {
         assert_eq!(answer.logs.len(), 1);
         assert_eq!(answer.logs[0].events.last().expect("it subscribed").text, "news");
     }
-    let answers = ask(DiagnosticQuestion::HotLists(5));
-    let hot = answers.iter().filter_map(|answer| answer.hot.as_ref());
-    assert_eq!(hot.map(|hot| hot.users[0].value).collect::<Vec<_>>(), [1, 1]);
+    let answers = ask(&mut worlds, HotListsQuestion { limit: 5 }).nodes;
+    let connections = answers.iter().map(|answer| answer.lists.users[0].value);
+    assert_eq!(connections.collect::<Vec<_>>(), [1, 1]);
 
-    let receipt = node.diagnostics().begin_receipt(now);
-    let answers = ask(DiagnosticQuestion::Receipt(receipt));
+    let receipt = worlds[0].node.diagnostics().begin_receipt(worlds[0].now);
+    let answers = ask(&mut worlds, ReportQuestion { receipt }).nodes;
     assert_eq!(answers.iter().map(|it| it.receipt.is_some()).collect::<Vec<_>>(), [true, false]);
 }
 
@@ -158,14 +162,14 @@ fn connections_of_users_are_those_of_every_node() {
     }
     let (node, now) = (Arc::clone(&worlds[0].node), worlds[0].now);
     let of_user = ConnectionSelector { user: "42".into(), ..ConnectionSelector::default() };
-    let all = node.users().connections(of_user.clone(), ConnectionRange::default(), now);
+    let all = node.ask(ConnectionQuestion::of(&of_user), now);
     let all = all.ready().expect_err("the shards have to answer");
     worlds.iter_mut().for_each(World::settle);
-    let all = all.wait().and_then(Surveyed::complete).expect("all nodes answer");
-    let second = ConnectionRange { after: all.keys().next().cloned().expect("two"), limit: 1 };
-    let rest = node.users().connections(of_user, second, now);
-    worlds.iter_mut().for_each(World::settle);
-    let rest = rest.wait().and_then(Surveyed::complete).expect("all nodes answer");
+    let all = all.wait().and_then(Surveyed::complete).expect("all nodes answer").connections;
+    let mut second = ConnectionQuestion::of(&of_user);
+    second.after = all.keys().next().cloned().expect("two");
+    second.limit = 1;
+    let rest = ask(&mut worlds, second).connections;
     assert_eq!(rest.keys().collect::<Vec<_>>(), all.keys().skip(1).collect::<Vec<_>>());
     for (number, protocol) in ["json", "protobuf"].into_iter().enumerate() {
         let record = &all[worlds[number].id(&format!("eve{number}"))];
@@ -186,7 +190,7 @@ fn connections_of_users_are_those_of_every_node() {
 
     let users = || ["42", "43", "44"].map(str::to_owned).to_vec();
     let statuses = || {
-        let statuses = node.users().statuses(users(), (now, node.unix(now))).wait();
+        let statuses = node.user_statuses(users(), now).wait();
         statuses.and_then(Surveyed::complete).expect("all nodes answer")
     };
     let online = |online| UserStatus { online, ..UserStatus::default() };
@@ -211,7 +215,7 @@ fn pages_of_a_node_have_each_of_its_connections_once() {
     let other = worlds[1].node.uid().to_owned();
     let (mut start, mut found, mut pages) = (0, BTreeSet::new(), 0);
     loop {
-        let page = node.users().page(&other, start, 3, now);
+        let page = node.ask_node(&other, PageQuestion { limit: 3, start }, now);
         worlds.iter_mut().for_each(World::settle);
         let page = page.wait().and_then(Surveyed::complete).expect("the node answers");
         assert!(page.connections.len() <= 3);
@@ -223,7 +227,7 @@ fn pages_of_a_node_have_each_of_its_connections_once() {
     }
     assert_eq!(found, expect);
     assert!(pages >= 3);
-    let unknown = node.users().page("another", 0, 3, now).wait();
+    let unknown = node.ask_node("another", PageQuestion { limit: 3, start: 0 }, now).wait();
     assert_eq!(unknown.expect_err("no such node").code, 104);
 }
 
@@ -234,16 +238,16 @@ fn a_question_that_the_bus_does_not_carry_is_answered_for_this_node_and_names_th
     ether.is_cut.store(true, Relaxed);
     let (node, now) = (Arc::clone(&worlds[0].node), worlds[0].now);
     let bob = vec!["bob".to_owned()];
-    let logs = node.diagnostics().ask(DiagnosticQuestion::HotLists(5), now);
+    let logs = node.ask(HotListsQuestion { limit: 5 }, now);
     let selector = ConnectionSelector { all_users: true, ..ConnectionSelector::default() };
-    let connections = node.users().connections(selector, ConnectionRange::default(), now);
+    let connections = node.ask(ConnectionQuestion::of(&selector), now);
     worlds.iter_mut().for_each(World::settle);
     let logs = logs.wait().expect("this node answers");
-    assert_eq!((logs.found[0].node.as_str(), logs.missing), ("ada", bob.clone()));
+    assert_eq!((logs.found.nodes[0].node.as_str(), logs.missing), ("ada", bob.clone()));
     let connections = connections.wait().expect("this node answers");
-    assert_eq!((connections.found.len(), connections.missing), (1, bob.clone()));
-    let channels = node.channels().survey("".into(), now).wait().expect("this node answers");
-    assert_eq!((channels.found["news"], channels.missing), (1, bob.clone()));
+    assert_eq!((connections.found.connections.len(), connections.missing), (1, bob.clone()));
+    let channels = node.ask(ChannelQuestion::from(""), now).wait().expect("this node answers");
+    assert_eq!((channels.found.channels["news"], channels.missing), (1, bob.clone()));
     let users = vec!["42".to_owned()];
     let until = node.unix(now) + 60;
     let command = DebugForCommand { users, until, ..DebugForCommand::default() };
@@ -369,7 +373,7 @@ fn every_node_knows_of_all_nodes_and_their_channels() {
         names.sort_unstable();
         assert_eq!(names, ["ada", "bob", "eve"]);
         assert!(nodes.iter().all(|node| (node.connections, node.subscriptions) == (1, 1)));
-        let channels = world.node.channels().list("n*", world.now).wait();
+        let channels = world.node.list_channels("n*", world.now).wait();
         assert_eq!(channels, Ok([("news".to_owned(), 3)].into()));
     }
 }
@@ -383,15 +387,15 @@ fn pages_of_channels_hold_what_all_nodes_have_together() {
         }
         world.settle();
     }
-    let (channels, now) = (worlds[1].node.channels(), worlds[1].now);
-    let whole = channels.list("?", now).wait().expect("all nodes answer");
+    let (node, now) = (&worlds[1].node, worlds[1].now);
+    let whole = node.list_channels("?", now).wait().expect("all nodes answer");
     assert_eq!(whole.len(), 9);
     for limit in [1, 2, 8, 9, 10] {
         let (mut pages, mut after) = (BTreeMap::new(), String::new());
         loop {
-            let query = ChannelQuery { pattern: "?".into(), after, limit };
-            let mut page = channels.list(query, now).wait().expect("all nodes answer");
-            let has_more = page.len() > limit && page.pop_last().is_some();
+            let query = ChannelQuestion { pattern: "?".into(), after, limit };
+            let mut page = node.list_channels(query, now).wait().expect("all nodes answer");
+            let has_more = page.len() > limit as usize && page.pop_last().is_some();
             pages.extend(page);
             after = pages.last_key_value().expect("a channel").0.clone();
             if !has_more {
@@ -440,10 +444,10 @@ fn a_node_that_goes_is_not_waited_for() {
     assert_eq!(worlds[0].node.nodes(worlds[0].now).len(), 2);
     let world = worlds.remove(0);
     drop(worlds); // without a word
-    let survey = world.node.channels().list("", world.now);
+    let survey = world.node.list_channels("", world.now);
     world.node.tick(world.now + Duration::from_secs(11));
     assert_eq!(survey.wait(), Err(ErrorCode::INTERNAL), "what it had is not known");
-    let survey = world.node.channels().list("", world.now);
+    let survey = world.node.list_channels("", world.now);
     assert_eq!(survey.wait(), Ok([("news".to_owned(), 1)].into()));
     assert_eq!(world.node.nodes(world.now).len(), 1);
 }

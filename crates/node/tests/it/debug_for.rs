@@ -5,9 +5,8 @@
 
 use fanwire_node::broker::PublishOptions;
 use fanwire_node::protocol::Publication;
-use fanwire_node::{
-    ConnectionLogQuery, DebugForCommand, DiagnosticQuestion, Options, options::DebugForOptions,
-};
+use fanwire_node::questions::{ConnectionLogQuery, ConnectionLogQuestion};
+use fanwire_node::{DebugForCommand, Options, options::DebugForOptions};
 use tracing::Level;
 
 use crate::history::with_history;
@@ -141,9 +140,9 @@ fn a_listed_user_has_a_log_whatever_the_memory() {
     play(&mut world);
     let query = ConnectionLogQuery { limit: 10, ..ConnectionLogQuery::default() };
     let node = world.node.clone();
-    let answer = node.diagnostics().ask(DiagnosticQuestion::ConnectionLogs(query), world.now);
+    let answer = node.ask(ConnectionLogQuestion::from(query), world.now);
     world.settle();
-    let answers = answer.wait().expect("the shards have answered").found;
+    let answers = answer.wait().expect("the shards have answered").found.nodes;
     let users: Vec<_> = answers.iter().flat_map(|it| &it.logs).map(|log| &*log.user).collect();
     assert_eq!(users, ["42"]);
 }

@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fanwire_node::{
-    ConnectionLogQuery, ConnectionLogRecord, ConnectionRange, ConnectionSelector,
-    DiagnosticQuestion, RevocationKind,
+use fanwire_node::questions::{
+    ConnectionLogQuery, ConnectionLogQuestion, ConnectionLogRecord, ConnectionQuestion,
+    HotListsQuestion,
 };
+use fanwire_node::{ConnectionSelector, RevocationKind};
 
 use crate::history::with_history;
 use crate::revocations::{change, revoke};
@@ -20,18 +21,17 @@ use crate::world::{UNIX, World};
 fn logs(world: &mut World, user: Option<&str>, client: &str) -> Vec<ConnectionLogRecord> {
     let user = user.map(str::to_owned);
     let query = ConnectionLogQuery { user, client: client.to_owned(), limit: 10 };
-    let question = DiagnosticQuestion::ConnectionLogs(query);
     let node = world.node.clone();
-    let answer = node.diagnostics().ask(question, world.now);
+    let answer = node.ask(ConnectionLogQuestion::from(query), world.now);
     world.settle();
-    let answers = answer.wait().expect("the shards have answered").found;
+    let answers = answer.wait().expect("the shards have answered").found.nodes;
     assert_eq!(answers.len(), 1, "one node");
     answers.into_iter().flat_map(|answer| answer.logs).collect()
 }
 
 /// Events as text: milliseconds after the connect, name, code, numbers and texts.
 fn events(log: &ConnectionLogRecord) -> Vec<String> {
-    let text = |event: &fanwire_node::LoggedEvent| {
+    let text = |event: &fanwire_node::questions::LoggedEvent| {
         let after = event.at_ms - log.opened_ms;
         let words = format!(
             "{after} {} {} {} {} {} {}",
@@ -125,9 +125,9 @@ fn a_refused_connect_has_a_log_with_the_user_that_its_token_names_and_is_in_the_
     assert!(events[1][0].starts_with("0 refuse 109 0 0 the token is expired"), "{events:?}");
     assert!(found.iter().all(|log| log.client.is_empty()));
     let node = world.node.clone();
-    let answer = node.diagnostics().ask(DiagnosticQuestion::HotLists(5), world.now);
+    let answer = node.ask(HotListsQuestion { limit: 5 }, world.now);
     world.settle();
-    let hot = answer.wait().expect("one node").found.remove(0).hot.expect("lists");
+    let hot = answer.wait().expect("one node").found.nodes.remove(0).lists;
     let mut refusals = BTreeMap::<&str, u64>::new(); // each shard has a list
     hot.refusals.iter().for_each(|it| *refusals.entry(&it.user).or_default() += it.value);
     assert_eq!(refusals, [("", 1), ("42", 2), ("43", 1)].into());
@@ -142,9 +142,9 @@ fn the_end_by_a_missing_pong_is_in_the_log_and_an_answered_one_in_connections() 
     world.wait(Duration::from_secs(30));
     let target = ConnectionSelector { user: "42".into(), ..ConnectionSelector::default() };
     let node = world.node.clone();
-    let all = node.users().connections(target, ConnectionRange::default(), world.now);
+    let all = node.ask(ConnectionQuestion::of(&target), world.now);
     world.settle();
-    let all = all.wait().expect("the shards have answered").found;
+    let all = all.wait().expect("the shards have answered").found.connections;
     assert_eq!(all.values().map(|record| record.ping_ms).collect::<Vec<_>>(), [Some(0)]);
 
     world.keeps_silent("ada");

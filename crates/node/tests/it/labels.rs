@@ -7,9 +7,8 @@ use std::collections::BTreeSet;
 
 use fanwire_broker::Answer;
 use fanwire_node::hooks::{ConnectGrant, Hook, Hooks};
-use fanwire_node::{
-    ConnectionRange, ConnectionSelector, Renewal, ServerSubscription, TokenRecord, check_filter,
-};
+use fanwire_node::questions::{ConnectionQuestion, TokenRecord};
+use fanwire_node::{ConnectionSelector, Renewal, ServerSubscription, check_filter};
 use fanwire_protocol::{Disconnect, ErrorCode, FilterNode};
 
 use crate::script::hello;
@@ -107,9 +106,9 @@ fn a_command_for_more_connections_than_one_turn_executes_reaches_all() {
     }
     world.settle();
     assert_eq!(world.node.counts().connections, 300);
-    let listed = world.node.users().connections(all(None), ConnectionRange::default(), world.now);
+    let listed = world.node.ask(ConnectionQuestion::of(&all(None)), world.now);
     (0..4).for_each(|_| world.settle());
-    assert_eq!(listed.wait().map(|found| found.found.len()), Ok(300));
+    assert_eq!(listed.wait().map(|all| all.found.connections.len()), Ok(300));
     drop(world.node.connections().disconnect(all(None), Disconnect::FORCE_DISCONNECT));
     (0..4).for_each(|_| world.settle());
     assert_eq!(world.node.counts().connections, 0);
@@ -134,17 +133,18 @@ fn pages_have_every_connection_that_stays_once_while_others_come_and_go() {
         let staying: Vec<String> =
             (0..100).filter(stays).map(|number| world.id(&number.to_string()).to_owned()).collect();
         let mut seen = Vec::new();
-        let mut range = ConnectionRange { limit: 9, ..ConnectionRange::default() };
+        let mut question = ConnectionQuestion::of(&selector);
+        question.limit = 9;
         for page in 0.. {
-            let listed = world.node.users().connections(selector.clone(), range.clone(), world.now);
+            let listed = world.node.ask(question.clone(), world.now);
             (0..4).for_each(|_| world.settle());
-            let mut listed = listed.wait().expect("one node").found;
-            assert!(listed.len() <= range.limit + 1, "{}", listed.len());
-            let has_more = listed.len() > range.limit;
+            let mut listed = listed.wait().expect("one node").found.connections;
+            assert!(listed.len() <= 9 + 1, "{}", listed.len());
+            let has_more = listed.len() > 9;
             if has_more {
                 listed.pop_last();
             }
-            range.after =
+            question.after =
                 listed.last_key_value().map(|(client, _)| client.clone()).unwrap_or_default();
             seen.extend(listed.into_keys());
             if !has_more {
@@ -170,9 +170,9 @@ fn pages_have_every_connection_that_stays_once_while_others_come_and_go() {
 fn connections_are_listed_by_labels_with_their_users() {
     let mut world = world();
     let has_region = all(Some(filter("region", "ex", "")));
-    let listed = world.node.users().connections(has_region, ConnectionRange::default(), world.now);
+    let listed = world.node.ask(ConnectionQuestion::of(&has_region), world.now);
     (0..4).for_each(|_| world.settle());
-    let listed = listed.wait().expect("one node").found;
+    let listed = listed.wait().expect("one node").found.connections;
     let of = |name: &str| {
         listed.get(world.id(name)).map(|it| (it.user.as_str(), &it.labels["region"][..]))
     };
@@ -186,9 +186,15 @@ fn a_record_has_the_meta_and_the_tokens_that_are_in_use() {
     world.say("ada", &connect(r#"{"sub":"ada","jti":"c","iat":5,"meta":{"a":1}}"#));
     world.say("ada", &subscribe("news", r#"{"sub":"ada","channel":"news","jti":"s","iat":6}"#));
     assert!(world.heard("ada").is_some() && world.heard("ada").is_some());
-    let listed = world.node.users().connections(user("ada"), ConnectionRange::default(), world.now);
+    let listed = world.node.ask(ConnectionQuestion::of(&user("ada")), world.now);
     world.settle();
-    let record = listed.wait().expect("one node").found.remove(world.id("ada")).expect("connected");
+    let record = listed
+        .wait()
+        .expect("one node")
+        .found
+        .connections
+        .remove(world.id("ada"))
+        .expect("connected");
     let token = |uid: &str, issued_at| TokenRecord { uid: uid.to_owned(), issued_at };
     assert_eq!(record.meta, r#"{"a":1}"#);
     assert_eq!(record.token, Some(token("c", 5)));

@@ -18,8 +18,7 @@ fn enabled(change: impl FnOnce(&mut Options)) -> Options {
 }
 
 fn of(world: &World, user: &str) -> UserStatus {
-    let statuses =
-        world.node.users().statuses(vec![user.to_owned()], (world.now, world.node.unix(world.now)));
+    let statuses = world.node.user_statuses(vec![user.to_owned()], world.now);
     statuses.wait().expect("memory").found.remove(0)
 }
 

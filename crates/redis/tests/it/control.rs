@@ -97,7 +97,7 @@ impl Member {
             node.connections().unsubscribe(to_all(), Some("news")),
             node.connections().refresh(to_all(), renewal),
             node.connections().disconnect(to_all(), bye),
-            node.channels().list("", now).map(|found| found.map(drop)),
+            node.list_channels("", now).map(|found| found.map(drop)),
         ];
         calls.into_iter().map(Answer::wait).collect()
     }
@@ -108,11 +108,7 @@ fn a_status_is_that_of_every_node_and_outlives_all() {
     let server = RedisServer::start(&[]);
     let users = ["42".to_owned(), "43".to_owned()];
     let states = |member: &Member| {
-        let statuses = member
-            .node
-            .users()
-            .statuses(users.to_vec(), (Instant::now(), member.node.unix(Instant::now())))
-            .wait();
+        let statuses = member.node.user_statuses(users.to_vec(), Instant::now()).wait();
         let states = statuses.expect("all nodes answer").found.into_iter();
         states.map(|status| status.state.into_string()).collect::<Vec<_>>()
     };
@@ -140,11 +136,7 @@ fn a_control_command_reaches_the_other_node_or_fails_in_bounded_time() {
     nodes.iter().for_each(|node| node.wait_for_nodes(2));
     let [here, there] = &nodes;
     assert_eq!(here.disconnect(4_000), Ok(()));
-    assert_eq!(
-        here.node.channels().list("", Instant::now()).wait(),
-        Ok([].into()),
-        "both answered"
-    );
+    assert_eq!(here.node.list_channels("", Instant::now()).wait(), Ok([].into()), "both answered");
     assert_eq!(there.closed_with(), [4_000], "which was before");
     assert_eq!(here.closed_with(), [4_000]);
     server.signal("-STOP");

@@ -7,7 +7,8 @@ use std::io::Read as _;
 use std::time::{Duration, Instant};
 
 use fanwire_broker::{DeliveryClass, PublishOptions};
-use fanwire_node::{ConnectionLogQuery, DiagnosticQuestion, Node, Options};
+use fanwire_node::questions::{ConnectionLogQuery, ConnectionLogQuestion, ReportQuestion};
+use fanwire_node::{Node, Options};
 use fanwire_protocol::Publication;
 use fanwire_shard::Compression;
 
@@ -40,9 +41,8 @@ fn publish(server: &mut Server, bytes: usize, delivery: Option<DeliveryClass>) -
 
 /// Subscribers, at once, waited, replaced, dropped.
 fn counts(server: &Server, receipt: u64) -> [u32; 5] {
-    let question = DiagnosticQuestion::Receipt(receipt);
-    let answers = server.node.diagnostics().ask(question, Instant::now()).wait();
-    let record = answers.expect("the node answers").found[0].receipt.expect("it is kept");
+    let answers = server.node.ask(ReportQuestion { receipt }, Instant::now()).wait();
+    let record = answers.expect("the node answers").found.nodes[0].receipt.expect("it is kept");
     let taken = record.at_once + record.waited;
     assert_eq!(
         record.all_us.is_some(),
@@ -102,10 +102,9 @@ fn a_client_that_does_not_read_lets_it_wait_and_has_a_stall_in_its_log() {
     assert_eq!(counts(&server, second), [1, 0, 1, 0, 0]);
 
     let query = ConnectionLogQuery { user: Some("42".into()), limit: 1, ..Default::default() };
-    let question = DiagnosticQuestion::ConnectionLogs(query);
-    let answer = server.node.diagnostics().ask(question, Instant::now());
+    let answer = server.node.ask(ConnectionLogQuestion::from(query), Instant::now());
     server.take_turn();
-    let logs = &answer.wait().expect("the shard has answered").found[0].logs;
+    let logs = &answer.wait().expect("the shard has answered").found.nodes[0].logs;
     assert!(logs[0].address.starts_with("127."), "{logs:?}");
     let stall = logs[0].events.iter().find(|event| event.name == "stall").expect("it stalled");
     assert!((10..400_000).contains(&stall.second), "{stall:?}");
