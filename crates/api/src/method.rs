@@ -1,7 +1,7 @@
 //! The table of API methods with parameters and results, and the commands and outcomes that `http` passes to and from them.
 //! In: a method and its JSON parameters. Out: a `Command` for `Api::run`, and an `Outcome` that serialises.
 //! Uses JSON through serde only; never HTTP.
-//! A method is one row of the table below, one row in `names.rs` and one file `method/NAME.rs`.
+//! A method is one row of the table in `names.rs` and one file `method/NAME.rs`.
 
 pub(crate) mod append;
 pub(crate) mod batch;
@@ -41,6 +41,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeSeed, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::names::method_table;
 use crate::{Api, ApiError, Method, NodeConfigResult};
 use append::{AppendRequest, AppendResult};
 use batch::{BatchReply, BatchRequest};
@@ -79,13 +80,15 @@ use update_user_status::UpdateUserStatusRequest;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Empty {}
 
-/// Generates the enums and their dispatch from one row per method: its variant, its file, request, result and summary. Rows
-/// under `diagnostics` are run by [`DiagnosticMethods`]; those under `unsupported` are methods of map and shared poll channels.
+/// Generates the enums and their dispatch from the rows of [`method_table`]. Rows under `diagnostics` are run by
+/// [`DiagnosticMethods`].
 macro_rules! methods {
     (
-        built { $($method:ident = $run:ident($request:ty) -> $result:ty, $summary:literal;)* }
+        built {
+            $($method:ident = $run:ident($request:ty) -> $result:ty, $summary:literal, $_number:expr;)*
+        }
         diagnostics { $($asked:ident = $ask:ident($question:ty) -> $answer:ty, $about:literal;)* }
-        unsupported { $($other:ident;)* }
+        unsupported { $($other:ident = $_refuse:ident, $_other_number:expr;)* }
     ) => {
         /// A decoded call.
         #[derive(Clone, Debug, PartialEq)]
@@ -177,83 +180,7 @@ macro_rules! methods {
     };
 }
 
-methods! {
-    built {
-        Publish = publish(PublishRequest) -> PublishResult,
-            "Publishes to all subscribers of one channel.";
-        Append = append(AppendRequest) -> AppendResult,
-            "Appends to a message that grows, and publishes it as a whole.";
-        Broadcast = broadcast(BroadcastRequest) -> BroadcastResult,
-            "Publishes the same data into many channels.";
-        Unsubscribe = unsubscribe(UnsubscribeRequest) -> Empty,
-            "Unsubscribes the connections of a user from one channel, or from all.";
-        Disconnect = disconnect(DisconnectRequest) -> Empty,
-            "Closes the connections of a user.";
-        Presence = presence(PresenceRequest) -> PresenceResult,
-            "Returns the clients that are subscribed to a channel.";
-        PresenceStats = presence_stats(PresenceStatsRequest) -> PresenceStatsResult,
-            "Counts the clients and users that are subscribed to a channel.";
-        History = history(HistoryRequest) -> HistoryResult,
-            "Reads stored publications and the position of a channel.";
-        HistoryRemove = history_remove(HistoryRemoveRequest) -> Empty,
-            "Removes the stored publications of a channel and keeps offset and epoch.";
-        Channels = channels(ChannelsRequest) -> ChannelsResult,
-            "Lists the channels that have subscribers, for debugging.";
-        Info = info(InfoRequest) -> InfoResult,
-            "Returns name, version and counts of every node.";
-        Rpc = rpc(RpcRequest) -> RpcResult,
-            "Calls a function registered in the server.";
-        Subscribe = subscribe(SubscribeRequest) -> Empty,
-            "Subscribes the connections of a user to a channel.";
-        Refresh = refresh(RefreshRequest) -> Empty,
-            "Changes the expiry of a user's connections, or closes them as expired.";
-        Connections = connections(ConnectionsRequest) -> ConnectionsResult,
-            "Lists the connections of a user on all nodes.";
-        UpdateUserStatus = update_user_status(UpdateUserStatusRequest) -> Empty,
-            "Records that users are active, with a text of the application.";
-        GetUserStatus = get_user_status(GetUserStatusRequest) -> GetUserStatusResult,
-            "Returns when users were active, and who is online.";
-        DeleteUserStatus = delete_user_status(DeleteUserStatusRequest) -> Empty,
-            "Forgets the status of users.";
-        BlockUser = block_user(BlockUserRequest) -> RevocationResult,
-            "Closes the connections of a user, and refuses new ones.";
-        UnblockUser = unblock_user(UnblockUserRequest) -> Empty,
-            "Lets a blocked user connect again.";
-        RevokeToken = revoke_token(RevokeTokenRequest) -> RevocationResult,
-            "Makes one token invalid, and ends what it granted.";
-        InvalidateUserTokens = invalidate_user_tokens(InvalidateUserTokensRequest) -> RevocationResult,
-            "Makes the tokens of a user invalid that were issued before a time.";
-        SetView = set_view(SetViewRequest) -> Empty,
-            "Sets what a client sees of a channel with places.";
-        Snapshot = snapshot(SnapshotRequest) -> SnapshotResult,
-            "Lists the nodes, or the connections of one node by pages, for a backend that receives events.";
-        Batch = batch(BatchRequest) -> BatchReply,
-            "Runs several commands; each has its own result or error.";
-    }
-    diagnostics {
-        ConnectionLog = connection_log(ConnectionLogRequest) -> ConnectionLogResult,
-            "Returns the last events of connections, also of those that ended in the last hour.";
-        PublicationReport = publication_report(PublicationReportRequest) -> PublicationReportResult,
-            "Returns to how many subscribers a publication was delivered, and how fast.";
-        HotLists = hot_lists(HotListsRequest) -> HotListsResult,
-            "Lists the channels, users and clients that cause the most work.";
-        DebugFor = debug_for(DebugForRequest) -> DebugForResult,
-            "Logs the events of users, channels and addresses for a time.";
-        NodeConfig = node_config(NodeConfigRequest) -> NodeConfigResult,
-            "Returns the configuration of the node that answers, and what the sources say now.";
-        Dump = dump(DumpRequest) -> DumpResult,
-            "Returns the tables of the node that answers, and their sizes.";
-    }
-    unsupported {
-        MapPublish;
-        MapRemove;
-        MapReadState;
-        MapReadStream;
-        MapStats;
-        MapClear;
-        SharedPollPublish;
-    }
-}
+method_table!(methods);
 
 /// Methods that tell what the nodes have recorded and counted.
 #[derive(Clone, Copy)]

@@ -1,77 +1,147 @@
-//! The methods of the server API by name.
+//! The table of the methods of the server API, and the methods by name.
 //! In: a name from a path or a batch, or a number of the legacy path → out: a `Method`.
 //! Pure; never parameters, results or HTTP.
-//! A method is a row here, a row in `method.rs` and a file `method/NAME.rs`.
+//! A method is a row here and a file `method/NAME.rs`; `method.rs` makes its dispatch from the same row.
 
-/// A method of the server API.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Method {
-    Publish,
-    Broadcast,
-    Unsubscribe,
-    Disconnect,
-    Presence,
-    PresenceStats,
-    History,
-    HistoryRemove,
-    Channels,
-    Info,
-    Rpc,
-    Subscribe,
-    Refresh,
-    Connections,
-    UpdateUserStatus,
-    GetUserStatus,
-    DeleteUserStatus,
-    BlockUser,
-    UnblockUser,
-    RevokeToken,
-    InvalidateUserTokens,
-    SetView,
-    Snapshot,
-    Append,
-    Batch,
-    ConnectionLog,
-    PublicationReport,
-    HotLists,
-    DebugFor,
-    NodeConfig,
-    Dump,
-    MapPublish,
-    MapRemove,
-    MapReadState,
-    MapReadStream,
-    MapStats,
-    MapClear,
-    SharedPollPublish,
+/// Gives every method to a macro, one row each: variant, name, request, result, summary, and number on the legacy path. Rows under
+/// `diagnostics` have no number; those under `unsupported` are methods of map and shared poll channels.
+macro_rules! method_table {
+    ($rows:ident) => {
+        $rows! {
+            built {
+                Publish = publish(PublishRequest) -> PublishResult,
+                    "Publishes to all subscribers of one channel.", Some(0);
+                Append = append(AppendRequest) -> AppendResult,
+                    "Appends to a message that grows, and publishes it as a whole.", None;
+                Broadcast = broadcast(BroadcastRequest) -> BroadcastResult,
+                    "Publishes the same data into many channels.", Some(1);
+                Unsubscribe = unsubscribe(UnsubscribeRequest) -> Empty,
+                    "Unsubscribes the connections of a user from one channel, or from all.", Some(2);
+                Disconnect = disconnect(DisconnectRequest) -> Empty,
+                    "Closes the connections of a user.", Some(3);
+                Presence = presence(PresenceRequest) -> PresenceResult,
+                    "Returns the clients that are subscribed to a channel.", Some(4);
+                PresenceStats = presence_stats(PresenceStatsRequest) -> PresenceStatsResult,
+                    "Counts the clients and users that are subscribed to a channel.", Some(5);
+                History = history(HistoryRequest) -> HistoryResult,
+                    "Reads stored publications and the position of a channel.", Some(6);
+                HistoryRemove = history_remove(HistoryRemoveRequest) -> Empty,
+                    "Removes the stored publications of a channel and keeps offset and epoch.", Some(7);
+                Channels = channels(ChannelsRequest) -> ChannelsResult,
+                    "Lists the channels that have subscribers, for debugging.", Some(8);
+                Info = info(InfoRequest) -> InfoResult,
+                    "Returns name, version and counts of every node.", Some(9);
+                Rpc = rpc(RpcRequest) -> RpcResult,
+                    "Calls a function registered in the server.", Some(10);
+                Subscribe = subscribe(SubscribeRequest) -> Empty,
+                    "Subscribes the connections of a user to a channel.", Some(11);
+                Refresh = refresh(RefreshRequest) -> Empty,
+                    "Changes the expiry of a user's connections, or closes them as expired.", Some(12);
+                Connections = connections(ConnectionsRequest) -> ConnectionsResult,
+                    "Lists the connections of a user on all nodes.", Some(14);
+                UpdateUserStatus = update_user_status(UpdateUserStatusRequest) -> Empty,
+                    "Records that users are active, with a text of the application.", Some(15);
+                GetUserStatus = get_user_status(GetUserStatusRequest) -> GetUserStatusResult,
+                    "Returns when users were active, and who is online.", Some(16);
+                DeleteUserStatus = delete_user_status(DeleteUserStatusRequest) -> Empty,
+                    "Forgets the status of users.", Some(17);
+                BlockUser = block_user(BlockUserRequest) -> RevocationResult,
+                    "Closes the connections of a user, and refuses new ones.", Some(18);
+                UnblockUser = unblock_user(UnblockUserRequest) -> Empty,
+                    "Lets a blocked user connect again.", Some(19);
+                RevokeToken = revoke_token(RevokeTokenRequest) -> RevocationResult,
+                    "Makes one token invalid, and ends what it granted.", Some(20);
+                InvalidateUserTokens = invalidate_user_tokens(InvalidateUserTokensRequest) -> RevocationResult,
+                    "Makes the tokens of a user invalid that were issued before a time.", Some(21);
+                SetView = set_view(SetViewRequest) -> Empty,
+                    "Sets what a client sees of a channel with places.", None;
+                Snapshot = snapshot(SnapshotRequest) -> SnapshotResult,
+                    "Lists the nodes, or the connections of one node by pages, for a backend that receives events.", None;
+                Batch = batch(BatchRequest) -> BatchReply,
+                    "Runs several commands; each has its own result or error.", None;
+            }
+            diagnostics {
+                ConnectionLog = connection_log(ConnectionLogRequest) -> ConnectionLogResult,
+                    "Returns the last events of connections, also of those that ended in the last hour.";
+                PublicationReport = publication_report(PublicationReportRequest) -> PublicationReportResult,
+                    "Returns to how many subscribers a publication was delivered, and how fast.";
+                HotLists = hot_lists(HotListsRequest) -> HotListsResult,
+                    "Lists the channels, users and clients that cause the most work.";
+                DebugFor = debug_for(DebugForRequest) -> DebugForResult,
+                    "Logs the events of users, channels and addresses for a time.";
+                NodeConfig = node_config(NodeConfigRequest) -> NodeConfigResult,
+                    "Returns the configuration of the node that answers, and what the sources say now.";
+                Dump = dump(DumpRequest) -> DumpResult,
+                    "Returns the tables of the node that answers, and their sizes.";
+            }
+            unsupported {
+                MapPublish = map_publish, Some(33);
+                MapRemove = map_remove, Some(34);
+                MapReadState = map_read_state, Some(35);
+                MapReadStream = map_read_stream, Some(36);
+                MapStats = map_stats, Some(37);
+                MapClear = map_clear, Some(38);
+                SharedPollPublish = shared_poll_publish, Some(39);
+            }
+        }
+    };
+}
+pub(crate) use method_table;
+
+/// Generates the methods and their names.
+macro_rules! names {
+    (
+        built {
+            $($method:ident = $run:ident($_request:ty) -> $_result:ty, $_summary:literal, $number:expr;)*
+        }
+        diagnostics { $($asked:ident = $ask:ident($_question:ty) -> $_answer:ty, $_about:literal;)* }
+        unsupported { $($other:ident = $refuse:ident, $other_number:expr;)* }
+    ) => {
+        /// A method of the server API.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Method {
+            $($method,)*
+            $($asked,)*
+            $($other,)*
+        }
+
+        impl Method {
+            /// Every method, in the order of the variants.
+            pub const ALL: [Self; NAMES.len()] =
+                [$(Self::$method,)* $(Self::$asked,)* $(Self::$other,)*];
+
+            /// The number on the legacy path.
+            fn legacy_number(self) -> Option<u64> {
+                match self {
+                    $(Self::$method => $number,)*
+                    $(Self::$asked => None,)*
+                    $(Self::$other => $other_number,)*
+                }
+            }
+        }
+
+        /// Names of methods, in the order of the variants.
+        const NAMES: &[&str] =
+            &[$(stringify!($run),)* $(stringify!($ask),)* $(stringify!($refuse),)*];
+    };
 }
 
-impl Method {
-    /// Every method, in the order of the variants.
-    pub const ALL: [Self; TABLE.len()] = {
-        let mut all = [Self::Publish; TABLE.len()];
-        let mut index = 0;
-        while index < TABLE.len() {
-            all[index] = TABLE[index].method;
-            assert!(all[index] as usize == index, "the table has the order of the variants");
-            index += 1;
-        }
-        all
-    };
+method_table!(names);
 
+impl Method {
     /// The name in paths, batches and metrics.
     pub fn name(self) -> &'static str {
-        TABLE[self.index()].name
+        NAMES[self.index()]
     }
 
     /// The method with this exact name.
     pub fn of_name(name: &str) -> Option<Self> {
-        TABLE.iter().find(|row| row.name == name).map(|row| row.method)
+        Self::ALL.into_iter().find(|method| method.name() == name)
     }
 
     /// The method with this number on the legacy path; batch has none.
     pub fn of_legacy_number(number: u64) -> Option<Self> {
-        TABLE.iter().find(|row| row.legacy_number == Some(number)).map(|row| row.method)
+        Self::ALL.into_iter().find(|method| method.legacy_number() == Some(number))
     }
 
     /// The index in `ALL`.
@@ -109,63 +179,9 @@ impl Method {
 }
 
 /// The keys of a command of a stream: `id`, and the names of all methods. A command of a batch has no `id`.
-pub(crate) const COMMAND_KEYS: [&str; TABLE.len() + 1] = {
-    let mut keys = ["id"; TABLE.len() + 1];
-    let mut index = 0;
-    while index < TABLE.len() {
-        keys[index + 1] = TABLE[index].name;
-        index += 1;
-    }
+pub(crate) const COMMAND_KEYS: [&str; NAMES.len() + 1] = {
+    let mut keys = ["id"; NAMES.len() + 1];
+    let (_, names) = keys.split_at_mut(1);
+    names.copy_from_slice(NAMES);
     keys
 };
-
-struct MethodRow {
-    method: Method,
-    name: &'static str,
-    legacy_number: Option<u64>,
-}
-
-const fn row(method: Method, name: &'static str, legacy_number: Option<u64>) -> MethodRow {
-    MethodRow { method, name, legacy_number }
-}
-
-const TABLE: &[MethodRow] = &[
-    row(Method::Publish, "publish", Some(0)),
-    row(Method::Broadcast, "broadcast", Some(1)),
-    row(Method::Unsubscribe, "unsubscribe", Some(2)),
-    row(Method::Disconnect, "disconnect", Some(3)),
-    row(Method::Presence, "presence", Some(4)),
-    row(Method::PresenceStats, "presence_stats", Some(5)),
-    row(Method::History, "history", Some(6)),
-    row(Method::HistoryRemove, "history_remove", Some(7)),
-    row(Method::Channels, "channels", Some(8)),
-    row(Method::Info, "info", Some(9)),
-    row(Method::Rpc, "rpc", Some(10)),
-    row(Method::Subscribe, "subscribe", Some(11)),
-    row(Method::Refresh, "refresh", Some(12)),
-    row(Method::Connections, "connections", Some(14)),
-    row(Method::UpdateUserStatus, "update_user_status", Some(15)),
-    row(Method::GetUserStatus, "get_user_status", Some(16)),
-    row(Method::DeleteUserStatus, "delete_user_status", Some(17)),
-    row(Method::BlockUser, "block_user", Some(18)),
-    row(Method::UnblockUser, "unblock_user", Some(19)),
-    row(Method::RevokeToken, "revoke_token", Some(20)),
-    row(Method::InvalidateUserTokens, "invalidate_user_tokens", Some(21)),
-    row(Method::SetView, "set_view", None),
-    row(Method::Snapshot, "snapshot", None),
-    row(Method::Append, "append", None),
-    row(Method::Batch, "batch", None),
-    row(Method::ConnectionLog, "connection_log", None),
-    row(Method::PublicationReport, "publication_report", None),
-    row(Method::HotLists, "hot_lists", None),
-    row(Method::DebugFor, "debug_for", None),
-    row(Method::NodeConfig, "node_config", None),
-    row(Method::Dump, "dump", None),
-    row(Method::MapPublish, "map_publish", Some(33)),
-    row(Method::MapRemove, "map_remove", Some(34)),
-    row(Method::MapReadState, "map_read_state", Some(35)),
-    row(Method::MapReadStream, "map_read_stream", Some(36)),
-    row(Method::MapStats, "map_stats", Some(37)),
-    row(Method::MapClear, "map_clear", Some(38)),
-    row(Method::SharedPollPublish, "shared_poll_publish", Some(39)),
-];

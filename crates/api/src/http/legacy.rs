@@ -1,7 +1,7 @@
 //! The old single path: `POST /api` with `{"method":…,"params":{…}}`, one or several after another.
 //! In: a body of concatenated JSON commands. Out: one reply per command, separated by newlines.
 //! Uses the same commands as the method paths; errors are always in the body.
-//! The numbers of methods are rows of the table in `names`.
+//! The numbers of methods are in the rows of `names.rs`.
 
 use std::time::Instant;
 
