@@ -67,6 +67,8 @@ macro_rules! method_table {
                     "Returns to how many subscribers a publication was delivered, and how fast.";
                 HotLists = hot_lists(HotListsRequest) -> HotListsResult,
                     "Lists the channels, users and clients that cause the most work.";
+                ClusterClock = cluster_clock(ClusterClockRequest) -> ClusterClockResult,
+                    "Compares the clocks of all nodes with that of the node that answers.";
                 DebugFor = debug_for(DebugForRequest) -> DebugForResult,
                     "Logs the events of users, channels and addresses for a time.";
                 NodeConfig = node_config(NodeConfigRequest) -> NodeConfigResult,
@@ -162,6 +164,7 @@ impl Method {
                 | Self::ConnectionLog
                 | Self::PublicationReport
                 | Self::HotLists
+                | Self::ClusterClock
                 | Self::NodeConfig
                 | Self::Dump
                 | Self::GetUserStatus

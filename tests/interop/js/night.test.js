@@ -56,7 +56,7 @@ test('every method and every metric of docs/night.md exists', async (t) => {
   assert.ok(rows.length >= 14, `${rows.length} questions`);
   for (const row of rows) {
     const [, , command, , metric] = row.split('|');
-    for (const [, name] of command.matchAll(/`(connection_log|connections|hot_lists|publication_report|info|debug_for|node_config|dump)\b/g)) {
+    for (const [, name] of command.matchAll(/`(connection_log|connections|hot_lists|publication_report|info|debug_for|node_config|dump|cluster_clock)\b/g)) {
       assert.notEqual((await server.apiReply(name, { user: 'x', report: '1' })).error?.code, 104, name);
     }
     for (const [, name] of metric.matchAll(/`((?:node|client|transport|process|api|delivery|build)_\w+)`/g)) {
@@ -233,6 +233,7 @@ const QUESTIONS = [
   ['connection_log', { user: '42' }, ({ logs }) => logs.length],
   ['hot_lists', {}, ({ users }) => users.length],
   ['publication_report', { report: '1' }, () => 1],
+  ['cluster_clock', {}, ({ clocks }) => clocks.length],
   ['channels', { partial: true }, ({ channels }) => channels.watched.num_clients],
 ];
 

@@ -88,6 +88,7 @@ const CALLS: &[(&str, &str)] = &[
     ("PublicationReport", r#"{"report":"00000000000000ff"}"#),
     ("PublicationReport", r#"{"report":"x"}"#),
     ("HotLists", r#"{"limit":101}"#),
+    ("ClusterClock", "{}"),
     ("NodeConfig", r#"{"all":true}"#),
     ("Dump", "{}"),
     ("DebugFor", r#"{"users":["u"],"addresses":["10.0.0.1"],"seconds":0}"#),

@@ -344,6 +344,7 @@ fn results_have_the_fields_of_their_json() {
             missing: vec!["fra-2".into()],
         }),
         hot_lists(),
+        cluster_clock(),
         publication_report(),
         Outcome::GetUserStatus(GetUserStatusResult {
             statuses: vec![
@@ -377,6 +378,16 @@ fn hot_lists() -> Outcome {
         lists.publications[0].recent = Some(60.0);
     }
     lists
+}
+
+fn cluster_clock() -> Outcome {
+    let mut clock = Outcome::ClusterClock(Default::default());
+    if let Outcome::ClusterClock(clock) = &mut clock {
+        clock.missing = vec!["fra-2".into()];
+        clock.clocks = vec![Default::default()];
+        clock.clocks[0].offset_ms = -7;
+    }
+    clock
 }
 
 fn publication_report() -> Outcome {

@@ -316,6 +316,7 @@ const TEMPLATES = {
   connection_log: { user: '42' },
   hot_lists: { limit: 10 },
   debug_for: { users: ['42'], seconds: 600 },
+  cluster_clock: {},
   node_config: { all: true },
   dump: {},
   publication_report: { report: 'from publish with "report": true' },

@@ -4,6 +4,7 @@
 //! Change here: how a question reaches the shards. A new question is a file and a row in `QUESTIONS`.
 
 mod channels;
+mod cluster_clock;
 mod connection_log;
 mod connection_page;
 mod connections;
@@ -25,6 +26,7 @@ use crate::deliver::BroadcastRouter;
 use crate::notice::Notice;
 use crate::shard_question::{AskShard, ShardQuestion, ShardView};
 pub use channels::{ChannelCounts, ChannelQuestion};
+pub use cluster_clock::{ClockQuestion, NodeClock};
 pub use connection_log::{
     ConnectionLogQuery, ConnectionLogQuestion, ConnectionLogRecord, LoggedEvent, NodeLogs,
 };
@@ -156,6 +158,7 @@ const QUESTIONS: &[AnswerQuestion] = &[
     answer::<ConnectionLogQuestion>,
     answer::<ReportQuestion>,
     answer::<HotListsQuestion>,
+    answer::<ClockQuestion>,
 ];
 
 impl<Q: Ask> AskShard for RunningQuestion<Q> {

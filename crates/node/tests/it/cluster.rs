@@ -13,8 +13,8 @@ use fanwire_auth::Overrides;
 use fanwire_broker::{Answer, BrokerError, Bus, ClientId, PublishOptions};
 use fanwire_node::area::{Place, Shape, View};
 use fanwire_node::questions::{
-    Ask, ChannelQuestion, ConnectionLogQuery, ConnectionLogQuestion, ConnectionQuestion,
-    ConnectionRecord, HotListsQuestion, PageQuestion, ReportQuestion,
+    Ask, ChannelQuestion, ClockQuestion, ConnectionLogQuery, ConnectionLogQuestion,
+    ConnectionQuestion, ConnectionRecord, HotListsQuestion, PageQuestion, ReportQuestion,
 };
 use fanwire_node::{
     ConnectionSelector, DebugForCommand, Meters, Node, Renewal, ServerSubscription, Surveyed,
@@ -254,6 +254,28 @@ fn a_question_that_the_bus_does_not_carry_is_answered_for_this_node_and_names_th
     let told = node.diagnostics().debug_for(command).expect("there is room");
     assert_eq!(told.wait(), Ok(bob));
     assert_eq!(node.diagnostics().debug_subjects()[0].name, "42");
+}
+
+#[test]
+fn the_clock_of_another_node_is_compared_and_a_node_in_a_partition_is_named() {
+    let ether = Ether::default();
+    let worlds = cluster_on(&ether, &["ada", "bob"]);
+    let now = worlds[1].now;
+    for (world, ahead_ms) in worlds.iter().zip([0, 5000]) {
+        world.node.synchronise(now, UNIX * 1000 + ahead_ms);
+    }
+    let node = &worlds[0].node;
+    let answer = node.ask(ClockQuestion::of(node, now), now);
+    let clocks = answer.wait().and_then(Surveyed::complete).expect("both nodes answer").nodes;
+    assert_eq!((clocks[0].node.as_str(), clocks[0].offset_ms), ("ada", 0));
+    assert_eq!((clocks[1].node.as_str(), clocks.len()), ("bob", 2));
+    // A node notices no step of a millisecond, and cuts what it notices.
+    let error_ms = (clocks[1].offset_ms - 5000).unsigned_abs();
+    assert!(error_ms <= clocks[1].uncertainty_ms + 2, "{clocks:?}");
+
+    ether.is_cut.store(true, Relaxed);
+    let answer = node.ask(ClockQuestion::of(node, now), now).wait().expect("this node answers");
+    assert_eq!((answer.found.nodes.len(), answer.missing), (1, vec!["bob".to_owned()]));
 }
 
 #[test]
