@@ -6,6 +6,8 @@
 mod session;
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use fanwire_protocol::FilterNode;
 use prost::Message as _;
@@ -13,7 +15,9 @@ use prost::Message as _;
 use fanwire_cluster as cluster;
 use fanwire_policy::Glob;
 use fanwire_policy::filter::{DEPTH_MAX, Filter, NODES_MAX};
+use fanwire_policy::options::Options;
 
+use crate::node::Node;
 pub use session::sessions;
 
 /// A filter of a client, in Protobuf: it keeps its limits, and its negation chooses everything else.
@@ -69,8 +73,15 @@ pub fn pattern(bytes: &[u8]) {
     }
 }
 
-/// A message of another node: what was understood survives being written and read.
+/// A message of another node: what was understood survives being written and read, and any question is answered or refused.
 pub fn node_message(bytes: &[u8]) {
+    static NODE: OnceLock<Arc<Node>> = OnceLock::new();
+    let now = Instant::now();
+    let reader = cluster::Cluster::new("reader".to_owned());
+    if let cluster::Task::Answer(_) = reader.handle_message(bytes, now) {
+        let node = NODE.get_or_init(|| Node::new(Options::default()).expect("valid by default"));
+        node.handle_message(bytes, now);
+    }
     if let Some(written) = cluster::rewritten(bytes) {
         assert_eq!(cluster::rewritten(&written), Some(written), "writing changes a message");
     }
