@@ -48,7 +48,7 @@ proptest! {
         let log = recorder.end(0, FlightEvent::new(FlightEventKind::Close, "bye"), 99);
         let log = log.expect("it has a log");
         let file = encode_closed(log, &node);
-        let one = (node, record(log));
+        let one = (node, ConnectionLogRecord::of(log));
         prop_assert_eq!(read(&file), (vec![one.clone()], 0));
         let after_a_torn_one = [&file[1..], &file].concat();
         prop_assert_eq!(read(&after_a_torn_one), (vec![one], file.len() - 1));

@@ -42,7 +42,7 @@ pub struct ConnectionLogs {
     pub nodes: Vec<NodeLogs>,
 }
 
-/// Logs of one node.
+/// Logs of one node. Files with logs of ended connections have records of this form.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct NodeLogs {
     /// Name of the node.
