@@ -14,20 +14,23 @@ pub(crate) fn inflate(data: &[u8]) -> Option<Plain> {
 pub(crate) fn inflate_within(data: &[u8], window: &[u8], distance_max: usize) -> Option<Plain> {
     let mut puff = Puff { data, bit: 0, out: window.to_vec(), distance_max };
     let mut final_blocks = 0;
+    let mut is_final = false;
     while puff.bit < data.len() * 8 {
-        let is_final = puff.bits(1)? == 1;
+        is_final = puff.bits(1)? == 1;
         puff.block()?;
         if is_final {
             final_blocks += 1;
             puff.bit = puff.bit.next_multiple_of(8);
         }
     }
-    Some(Plain { bytes: puff.out.split_off(window.len()), final_blocks })
+    Some(Plain { bytes: puff.out.split_off(window.len()), final_blocks, is_final })
 }
 
 pub(crate) struct Plain {
     pub(crate) bytes: Vec<u8>,
     pub(crate) final_blocks: u32,
+    /// Whether the last block is final.
+    pub(crate) is_final: bool,
 }
 
 struct Puff<'a> {
