@@ -1,7 +1,7 @@
 //! The ports of a node: broker and presence with memory engines and conformance suites, bus and revocation store without.
 //! In: calls of a node → out: ready or pending answers; publications, in one order per channel.
 //! Uses `protocol`. Never: sessions, sockets, a clock of its own (time is a parameter).
-//! Change here: the list of ports. Engines outside this process live in `brokers`.
+//! Changed here: the list of ports. An engine outside this process is a crate of its own, such as `redis`.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -13,6 +13,7 @@ mod delivery_class;
 mod delta;
 mod error;
 mod growing;
+mod node_message;
 mod position;
 mod presence;
 mod revocations;
@@ -38,6 +39,7 @@ pub use delivery_class::DeliveryClass;
 pub use delta::Delta;
 pub use error::BrokerError;
 pub use growing::{Append, AppendLimits, AppendRefusal, Appended, FINAL_TTL, Fragment};
+pub use node_message::{DebugForCommand, OccupancyReport, Renewal};
 pub use position::{Epoch, Position};
 pub use presence::{MemoryPresence, Presence, PresencePage, PresenceStats};
 pub use revocations::{

@@ -35,17 +35,6 @@ pub struct ServerSubscribe {
     orderer: Mutex<Option<Promise<(), ErrorCode>>>,
 }
 
-/// A new expiry time for connections.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Renewal {
-    /// Unix second at which they expire; `None` = never.
-    pub expire_at: Option<u64>,
-    /// `conn_info` from now on; empty = as before.
-    pub info: Bytes,
-    /// `meta` from now on; empty = as before. Only hooks set it; control commands do not carry it.
-    pub meta: Bytes,
-}
-
 /// Selects connections: those of `user` (exact; "" = the anonymous ones, or all with `all_users`) that match every further
 /// filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

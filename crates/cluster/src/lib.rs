@@ -6,9 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod control;
-mod diagnostics;
 mod message;
-mod occupancy;
 mod question;
 mod receipt;
 mod revocation_sync;
@@ -21,17 +19,15 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use fanwire_broker::{Answer, Bus};
+use fanwire_broker::{Answer, Bus, OccupancyReport};
 use fanwire_protocol::{ErrorCode, StreamPosition};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
-pub use control::{ConnectionSelector, Renewal, ServerSubscribe, ServerSubscription};
-pub use diagnostics::DebugForCommand;
+pub use control::{ConnectionSelector, ServerSubscribe, ServerSubscription};
 use message::NodeMessage;
 pub use message::{ControlCommand, EmulationCommand, SelectorMessage, ViewCommand};
 pub use message::{Metrics, NodeState};
-pub use occupancy::OccupancyReport;
 pub use question::{Question, ReceivedQuestion, SurveyKind};
 pub use receipt::{Receipt, ReceiptRecord, Receipts};
 pub use revocation_sync::{AfterPages, Received, RevocationSync};

@@ -7,12 +7,11 @@ use std::collections::BTreeMap;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use fanwire_auth::Overrides;
+use fanwire_broker::{DebugForCommand, OccupancyReport, Renewal};
 use fanwire_protocol::{Disconnect, FilterNode, StreamPosition};
 use prost::Message as _;
 
-use crate::control::{ConnectionSelector, Renewal, ServerSubscription};
-use crate::diagnostics::DebugForCommand;
-use crate::occupancy::OccupancyReport;
+use crate::control::{ConnectionSelector, ServerSubscription};
 
 /// One message of a node.
 #[derive(Clone, PartialEq, prost::Message)]

@@ -6,12 +6,12 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use fanwire_auth::Overrides;
-use fanwire_broker::BrokerError;
+use fanwire_broker::{BrokerError, Renewal};
 use fanwire_protocol::{FilterNode, StreamPosition};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{ConnectionSelector, Renewal, ServerSubscription};
+use crate::{ConnectionSelector, ServerSubscription};
 
 #[derive(Default)]
 pub(crate) struct Wire {

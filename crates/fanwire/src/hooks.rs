@@ -6,8 +6,7 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use fanwire_broker::Answer;
-use fanwire_cluster::Renewal;
+use fanwire_broker::{Answer, Renewal};
 use fanwire_node::hooks::{
     ClientReport, ConnectEvent, ConnectGrant, Hook as NodeHook, Hooks as NodeHooks, PublishEvent,
     PublishGrant, RefreshEvent, Rejection, RpcEvent, SubscribeEvent, SubscribeGrant,

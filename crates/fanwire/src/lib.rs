@@ -50,14 +50,14 @@ pub use server::Server;
 /// ([example](Hooks))
 #[doc(inline)]
 pub use fanwire_auth::{ChannelGrant, Overrides};
+/// ([example](Hooks))
+#[doc(inline)]
+pub use fanwire_broker::Renewal;
 /// ([example](Handle))
 #[doc(inline)]
 pub use fanwire_broker::{
     Answer, ClientId, DeliveryClass, Epoch, Position, PresenceStats, PublishOptions, StreamSlice,
 };
-/// ([example](Hooks))
-#[doc(inline)]
-pub use fanwire_cluster::Renewal;
 /// ([example](Handle))
 #[doc(inline)]
 pub use fanwire_cluster::{ConnectionSelector, ServerSubscription};

@@ -24,7 +24,8 @@ mod unsubscribe;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fanwire_cluster::{Renewal, ServerSubscribe};
+use fanwire_broker::Renewal;
+use fanwire_cluster::ServerSubscribe;
 use fanwire_policy::hooks::{CommandDecision, Rejection};
 use fanwire_protocol::{Command, DecodeError, Disconnect, Refresh, Reply, Request};
 

@@ -118,11 +118,12 @@ pub use fanwire_policy::{DEBUG_FOR_TARGET, DebugSubject, TokenBucket};
 pub use broadcast::{Broadcast, DeltaMode, Prepare, Prepared};
 pub use counters::{CommandKind, HubCounters, TokenRefusal};
 pub use encode_job::EncodeJob;
-pub use fanwire_broker::UserStatus;
-pub use fanwire_broker::{RevocationChange, RevocationKind};
+pub use fanwire_broker::{
+    DebugForCommand, OccupancyReport, Renewal, RevocationChange, RevocationKind, UserStatus,
+};
 pub use fanwire_cluster::{
-    ConnectionSelector, DebugForCommand, Metrics, NodeState, OccupancyReport, Receipt,
-    ReceiptRecord, Renewal, ServerSubscribe, ServerSubscription, Surveyed,
+    ConnectionSelector, Metrics, NodeState, Receipt, ReceiptRecord, ServerSubscribe,
+    ServerSubscription, Surveyed,
 };
 pub use flight_log::read_closed_logs;
 pub use hub::Hub;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use fanwire_area::View;
-use fanwire_broker::ClientId;
-use fanwire_cluster::{ConnectionSelector, Renewal, ServerSubscribe};
+use fanwire_broker::{ClientId, Renewal};
+use fanwire_cluster::{ConnectionSelector, ServerSubscribe};
 use fanwire_policy::hooks::Rejection;
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 use uuid::Uuid;

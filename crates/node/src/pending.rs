@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use fanwire_broker::StreamSlice;
+use fanwire_broker::{Renewal, StreamSlice};
 use fanwire_policy::hooks::{CommandDecision, Rejection};
 use fanwire_protocol::{ErrorCode, Reply, UnsubscribeCode};
 use hashbrown::HashMap;
@@ -24,7 +24,7 @@ use crate::session::ConnectionKey;
 use calls::Calls;
 pub(crate) use channel_buffer::BufferedMessages;
 use channel_buffer::ChannelBuffer;
-use fanwire_cluster::{Renewal, ServerSubscribe};
+use fanwire_cluster::ServerSubscribe;
 pub(crate) use subscribe::{
     ConnectTerms, Large, OwnedPosition, PendingChannel, PendingSubscribe, SubscribeOrigin,
     Tracking, Visibility,

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::options::{DebugForOptions, SUBJECTS_MAX};
-use fanwire_cluster::DebugForCommand;
+use fanwire_broker::DebugForCommand;
 use fanwire_telemetry::excerpt;
 use parking_lot::RwLock;
 

@@ -11,8 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fanwire_area::ViewChange;
 use fanwire_auth::{ChannelGrant, Overrides};
-use fanwire_broker::{Abandoned, Answer, PublishOptions};
-use fanwire_cluster::{OccupancyReport, Renewal};
+use fanwire_broker::{Abandoned, Answer, OccupancyReport, PublishOptions, Renewal};
 use fanwire_protocol::{ClientInfo, Disconnect, Error};
 
 use crate::channel::Decider;

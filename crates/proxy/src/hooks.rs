@@ -10,8 +10,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use fanwire_broker::Answer;
-use fanwire_cluster::Renewal;
+use fanwire_broker::{Answer, Renewal};
 use fanwire_node::hooks::{
     ClientContext, ClientReport, ConnectEvent, ConnectGrant, Hook, Hooks, PublishEvent,
     PublishGrant, RefreshEvent, Rejection, RpcEvent, SubscribeEvent, SubscribeGrant,

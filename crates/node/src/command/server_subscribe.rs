@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use fanwire_cluster::{Renewal, ServerSubscribe, ServerSubscription};
+use fanwire_broker::Renewal;
+use fanwire_cluster::{ServerSubscribe, ServerSubscription};
 use fanwire_policy::options::RecoveryMode;
 use fanwire_policy::recovery::ClaimedPosition;
 use fanwire_protocol::{Disconnect, ErrorCode, Refresh, SubscribeResult};

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use fanwire_cluster::{ConnectionSelector, Renewal, ServerSubscribe};
+use fanwire_broker::Renewal;
+use fanwire_cluster::{ConnectionSelector, ServerSubscribe};
 use fanwire_protocol::{Disconnect, UnsubscribeCode, encode_refresh_push};
 
 use super::Hub;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fanwire_cluster::Renewal;
+use fanwire_broker::Renewal;
 use fanwire_policy::NodeSettings;
 use fanwire_policy::hooks::{RefreshEvent, Rejection};
 use fanwire_protocol::{Disconnect, UnsubscribeCode};

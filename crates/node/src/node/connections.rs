@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use fanwire_area::View;
-use fanwire_broker::{Answer, ClientId};
+use fanwire_broker::{Answer, ClientId, Renewal};
 use fanwire_cluster::{
-    Cluster, ConnectionSelector, ControlCommand, EmulationCommand, Renewal, ServerSubscribe,
+    Cluster, ConnectionSelector, ControlCommand, EmulationCommand, ServerSubscribe,
     ServerSubscription, ViewCommand,
 };
 use fanwire_protocol::{Disconnect, ErrorCode, UnsubscribeCode};

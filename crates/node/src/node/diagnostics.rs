@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use fanwire_broker::{Answer, Broker};
-use fanwire_cluster::{Cluster, ControlCommand, DebugForCommand, ReceiptRecord};
+use fanwire_broker::{Answer, Broker, DebugForCommand};
+use fanwire_cluster::{Cluster, ControlCommand, ReceiptRecord};
 use fanwire_policy::CurrentSettings;
 use fanwire_policy::tiles::public_channel;
 use fanwire_policy::{DebugList, DebugSubject};

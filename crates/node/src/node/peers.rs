@@ -7,10 +7,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use fanwire_area::View;
-use fanwire_broker::{Answer, ClientId};
+use fanwire_broker::{Answer, ClientId, OccupancyReport};
 use fanwire_cluster::{
-    ControlCommand, EmulationCommand, NodeState, OccupancyReport, ServerSubscribe, Task,
-    ViewCommand,
+    ControlCommand, EmulationCommand, NodeState, ServerSubscribe, Task, ViewCommand,
 };
 use fanwire_protocol::{ErrorCode, UnsubscribeCode};
 
