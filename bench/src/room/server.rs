@@ -38,8 +38,8 @@ impl RoomServer {
         let mut config = Config::default();
         config.http_server.address = "127.0.0.1".to_owned();
         config.http_server.port = 0;
-        config.node.client.insecure = true;
-        config.node.client.ping_interval = Duration::from_secs(600);
+        config.client.insecure = true;
+        config.client.ping_interval = Duration::from_secs(600);
         config.prometheus.enabled = true;
         config.shards = 1;
         config.websocket.compression = self.compression;

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
-use fanwire_config::TlsOptions;
-use fanwire_tls::{HttpsClient, RequestError, RequestLimits, Tls};
+use fanwire_tls::{HttpsClient, RequestError, RequestLimits, Tls, TlsOptions};
 use http::{Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body, Incoming};

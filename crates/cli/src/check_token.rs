@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &CheckToken) -> Result<()> {
     let (config, _) = load(arguments.config.as_deref(), environment::variables()?, &[])?;
     let now =
         SystemTime::now().duration_since(UNIX_EPOCH).context("the system clock is before 1970")?;
-    let verdict = verdict(arguments, &config.node.client, now.as_secs())?;
+    let verdict = verdict(arguments, &config.node_options().client, now.as_secs())?;
     document::print(&format!("{verdict}\n"))
 }
 

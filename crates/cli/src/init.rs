@@ -140,7 +140,7 @@ fn instructions(job: Job, path: &Path, config: &Config) -> Result<String> {
         alg: Algorithm::Hs256,
         quiet: false,
     };
-    let token = token::signed_now(&token, &config.node.client.token)?;
+    let token = token::signed_now(&token, &(&config.client.token).into())?;
     let host = match address.ip().is_loopback() {
         true => format!("localhost:{}", address.port()),
         false => address.to_string(),

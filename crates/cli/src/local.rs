@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::{Error, Result, anyhow, bail};
-use fanwire_config::{Config, TlsOptions, example, load};
-use fanwire_tls::Tls;
+use fanwire_config::{Config, example, load};
+use fanwire_tls::{Tls, TlsOptions};
 
 use crate::arguments::ServerTrust;
 use crate::environment;
@@ -26,7 +26,7 @@ impl LocalServer {
 
     /// Returns the address of the server API, with its prefix.
     pub(crate) fn api_url(&self) -> String {
-        let prefix = self.config.http_api.api.handler_prefix.trim_matches('/');
+        let prefix = self.config.http_api.handler_prefix.trim_matches('/');
         format!("{}://{}/{prefix}", example::api_scheme(&self.config), self.internal_address())
     }
 
@@ -100,7 +100,7 @@ impl LocalServer {
 
     /// Empty: none is set.
     pub(crate) fn api_key(&self) -> String {
-        self.config.http_api.api.key.to_string()
+        self.config.http_api.key.to_string()
     }
 }
 

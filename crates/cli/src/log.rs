@@ -10,8 +10,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use fanwire_api::ConnectionLog;
-use fanwire_config::{load, time::parse_rfc3339};
+use fanwire_config::load;
 use fanwire_node::{log_file, read_closed_logs};
+use fanwire_telemetry::time::parse_rfc3339;
 use serde_json::{Value, json};
 
 use crate::arguments::LogSearch;
@@ -26,7 +27,7 @@ pub(crate) fn run(arguments: &LogSearch) -> Result<()> {
     };
     let folder = match path {
         Some(path) => path.clone(),
-        None => load(config.as_deref(), environment::variables()?, &[])?.0.recorder_path.into(),
+        None => load(config.as_deref(), environment::variables()?, &[])?.0.recorder.path.into(),
     };
     let mut logs = Vec::new();
     for name in (0..log_file::FILES_MAX).map(log_file::name) {

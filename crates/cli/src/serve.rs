@@ -70,7 +70,7 @@ async fn serve(arguments: &Serve, start: Start) -> Result<()> {
     let mut signals = Signals::listen(requests, logs).context(NO_HANDLERS)?;
     let mut config = loaded.config.clone();
     let loaded = Arc::new(Mutex::new(loaded));
-    config.http_api.api.config_reader = config_reader(arguments, &loaded);
+    config.http_api.config_reader = config_reader(arguments, &loaded);
     // Opened before the server starts, so that its errors are found before clients connect.
     let mut pid_file = PidFile::open(&config.pid_file)?;
     let server = Server::start(config.clone()).await?;
@@ -292,16 +292,16 @@ fn greeting(config: &Config, addresses: &Addresses, generated: bool) -> String {
     if !api.disabled {
         let host = reachable(addresses.api);
         let scheme = example::api_scheme(config);
-        lines.push(format!("  server API {scheme}://{host}{}", api.api.handler_prefix));
+        lines.push(format!("  server API {scheme}://{host}{}", api.handler_prefix));
     }
     for (name, address) in [("gRPC API", addresses.grpc_api), ("uni gRPC", addresses.uni_grpc)] {
         lines.extend(address.map(|address| format!("  {name}   {}", reachable(address))));
     }
     if generated {
-        let key = &*api.api.key;
+        let key = &*api.key;
         lines.push(format!("  API key    {key} (random, until http_api.key is set)"));
     }
-    if !api.disabled && (generated || api.api.insecure) {
+    if !api.disabled && (generated || api.insecure) {
         let curl = example::curl(config, addresses.api, example::DEMO);
         lines.push(format!("\nPublish to the channel `demo`:\n\n  {curl}"));
     }
@@ -314,9 +314,9 @@ fn greeting(config: &Config, addresses: &Addresses, generated: bool) -> String {
 /// Generates a random API key if one is needed and none is configured. Returns whether it did.
 fn generate_key(config: &mut Config) -> bool {
     let options = &mut config.http_api;
-    let needed = !options.disabled && !options.api.insecure && options.api.key.is_empty();
+    let needed = !options.disabled && !options.insecure && options.key.is_empty();
     if needed {
-        options.api.key = Alphanumeric.sample_string(&mut rand::rng(), KEY_CHARS).into();
+        options.key = Alphanumeric.sample_string(&mut rand::rng(), KEY_CHARS).into();
     }
     needed
 }

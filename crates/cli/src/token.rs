@@ -72,7 +72,7 @@ fn make(arguments: &Token, options: &TokenOptions, issued_at: u64) -> Result<Str
 /// The secret and claims with which the server checks this kind of token.
 fn options(arguments: &Token) -> Result<TokenOptions> {
     let (config, _) = load(arguments.config.as_deref(), environment::variables()?, &[])?;
-    let client = config.node.client;
+    let client = config.node_options().client;
     let own = client.subscription_token.filter(|_| arguments.channel.is_some());
     let mut options = own.unwrap_or(client.token);
     if let Some(secret) = &arguments.secret {

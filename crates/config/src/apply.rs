@@ -5,22 +5,25 @@
 
 use std::collections::BTreeMap;
 
+use fanwire_consumers::ConsumerOptions;
 use fanwire_policy::options::{Namespace, ProxyChoice, SubscriptionType};
+use fanwire_proxy::ProxyOptions;
+use fanwire_tls::TlsOptions;
 use serde_json::Value as Json;
 
+use super::catalog;
 use super::finding::{Finding, Severity};
 use super::key::{Key, Kind, Misfit, Row, Support, Value, Weight};
 use super::keys::{
     self, API_KEYS, CONSUMERS, NAMESPACES, PROXIES, RPC_NAMESPACES, RPC_PROXY,
     RPC_WITHOUT_NAMESPACE, WITHOUT_NAMESPACE,
 };
+use super::options::Config;
 use super::settings::{MemberSettings, Raw, Setting, Settings, Values};
-use super::{Config, ConsumerOptions, Proxies, ProxyOptions, TlsOptions, catalog};
 
 pub(crate) fn apply(settings: &Settings, findings: &mut Vec<Finding>) -> Config {
     let mut config = Config::blank();
     config.development = settings.development;
-    config.node.client.explains_disconnects = settings.development;
     let place = Place::of_file(settings, "");
     let unidirectional = keys::unidirectional::UNIDIRECTIONAL;
     for table in [
@@ -36,7 +39,7 @@ pub(crate) fn apply(settings: &Settings, findings: &mut Vec<Finding>) -> Config 
     }
     place.judge(keys::not_yet::NOT_YET, findings);
 
-    let channel = &mut config.node.channel;
+    let channel = &mut config.channel;
     Place::of_file(settings, WITHOUT_NAMESPACE).namespace(&mut channel.without_namespace, findings);
     let namespaces = settings.list(NAMESPACES).iter().map(|member| {
         let mut namespace = Namespace::default();
@@ -45,41 +48,49 @@ pub(crate) fn apply(settings: &Settings, findings: &mut Vec<Finding>) -> Config 
     });
     channel.namespaces = namespaces.collect();
 
-    let rpc = &mut config.node.rpc;
+    let rpc = &mut config.rpc;
     let choice = keys::proxy::CHOICE;
     let outside = Place::of_file(settings, RPC_WITHOUT_NAMESPACE);
     outside.fill(choice, &mut rpc.without_namespace, findings);
     rpc.namespaces = by_name(settings, RPC_NAMESPACES, findings, |place, namespace, findings| {
         place.fill(choice, namespace, findings);
     });
-    proxies(settings, &mut config.proxies, findings);
+    proxies(settings, &mut config, findings);
     config.consumers = by_name(settings, CONSUMERS, findings, |place, options, findings| {
         place.consumer(options, findings);
     });
-    config.http_api.api.keys = by_name(settings, API_KEYS, findings, |place, options, findings| {
+    config.http_api.keys = by_name(settings, API_KEYS, findings, |place, options, findings| {
         place.fill(keys::api_keys::API_KEY, options, findings);
     });
     config
 }
 
 /// Fills the event proxies; those of connections exist already where they are enabled.
-fn proxies(settings: &Settings, proxies: &mut Proxies, findings: &mut Vec<Finding>) {
+fn proxies(settings: &Settings, config: &mut Config, findings: &mut Vec<Finding>) {
     let mut proxy = |place| {
         let mut options = ProxyOptions::default();
         Place::of_file(settings, place).proxy(&mut options, findings);
         options
     };
     let (connect, refresh) = (proxy("client.proxy.connect"), proxy("client.proxy.refresh"));
-    proxies.connect = proxies.connect.take().map(|_| connect);
-    proxies.refresh = proxies.refresh.take().map(|_| refresh);
-    proxies.subscribe = proxy("channel.proxy.subscribe");
-    proxies.publish = proxy("channel.proxy.publish");
-    proxies.sub_refresh = proxy("channel.proxy.sub_refresh");
-    proxies.subscribe_stream = proxy("channel.proxy.subscribe_stream");
-    proxies.rpc = proxy(RPC_PROXY);
-    proxies.named = by_name(settings, PROXIES, findings, |place, options, findings| {
+    let client = &mut config.client.proxy;
+    client.connect = client.connect.take().map(|_| connect);
+    client.refresh = client.refresh.take().map(|_| refresh);
+    let channel = &mut config.channel.proxy;
+    channel.subscribe = proxy("channel.proxy.subscribe");
+    channel.publish = proxy("channel.proxy.publish");
+    channel.sub_refresh = proxy("channel.proxy.sub_refresh");
+    channel.subscribe_stream = proxy("channel.proxy.subscribe_stream");
+    config.rpc.proxy = proxy(RPC_PROXY);
+    config.proxies = by_name(settings, PROXIES, findings, |place, options, findings| {
         place.proxy(options, findings);
     });
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        apply(&Settings::default(), &mut Vec::new())
+    }
 }
 
 /// The members of a list by their names, which must be right and differ.
@@ -214,7 +225,7 @@ impl Place<'_> {
 
     /// Gives every row its value, in the order of the table.
     fn fill<T>(&self, table: &[Row<T>], target: &mut T, findings: &mut Vec<Finding>) {
-        for Row { key, set } in table {
+        for Row { key, set, .. } in table {
             let from_file = self.secret_from_file(key, findings);
             let setting = from_file.as_ref().or_else(|| self.setting(key));
             let read = setting.map(|setting| (setting, read(key, setting)));

@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
+use fanwire_telemetry::duration;
 use serde_json::Value as Json;
 
-use super::LoadedConfig;
 use super::catalog::{Entry, api_keys, consumers, entries, sections, variable};
-use super::duration;
 use super::file::{self, FileError, Format};
 use super::key::{Key, Kind, Row, Support, Value, Weight};
 use super::keys::{RPC_PROXY, WITHOUT_NAMESPACE, proxy};
+use super::reload::LoadedConfig;
 use super::renamed::FORMER;
 use super::settings::{DEVELOPMENT, MemberSettings};
 

@@ -5,11 +5,11 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use crate::Config;
+use crate::options::Config;
 
 /// A line that publishes through the server API, with the configured key; `body` is JSON without `'`.
 pub fn curl(config: &Config, address: SocketAddr, body: &str) -> String {
-    let api = &config.http_api.api;
+    let api = &config.http_api;
     let key = if api.insecure { String::new() } else { format!("-H 'X-API-Key: {}' ", &*api.key) };
     let scheme = api_scheme(config);
     format!("curl {key}-d '{body}' {scheme}://{}{}/publish", reachable(address), api.handler_prefix)

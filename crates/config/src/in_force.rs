@@ -5,10 +5,11 @@
 
 use fanwire_api::{ConfigValue, NodeConfigResult};
 
-use super::catalog::{LISTS, find};
-use super::key::Key;
+use super::catalog::{LISTS, entries, find};
+use super::finding::Source;
+use super::key::{Key, Kind};
+use super::reload::{LoadedConfig, Reload};
 use super::settings::Setting;
-use super::{Kind, LoadedConfig, Reload, Source, entries};
 
 /// A key with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]

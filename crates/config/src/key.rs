@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanwire_auth::Secret;
+use fanwire_telemetry::duration;
 use serde_json::Value as Json;
 
-use super::duration;
 use super::transforms::Transforms;
 
 #[cfg(test)]
@@ -299,6 +299,9 @@ impl fmt::Display for Kind {
 /// A key that Fanwire obeys, with the place its value goes to.
 pub(crate) struct Row<T: 'static> {
     pub(crate) key: Key,
+    /// The field, as the row names it; "" for a row whose target has none.
+    #[cfg(test)]
+    pub(crate) path: &'static str,
     pub(crate) set: fn(&mut T, Value),
 }
 
@@ -356,8 +359,8 @@ macro_rules! from_value_integer {
 from_value!(bool: Switch, u64: Integer, Duration: Duration, String: Text, Vec<String>: List, Json: Tree);
 from_value_integer!(u8, u16, u32, usize);
 
-/// A table of keys that work: `"name", KIND, "default" => [field.path], "One sentence.";`.
-/// Instead of a field path a closure in parentheses may say where the value goes.
+/// A table of keys that work: `"name", KIND, "default" => [field.path], "One sentence.";`. With `[field.path = function]` the
+/// function makes the field of the value; a closure in parentheses is for a target that has no fields.
 macro_rules! rows {
     ($table:ident: $target:ty; $($name:literal, $kind:expr, $default:literal => $place:tt, $doc:literal;)*) => {
         pub(crate) static $table: &[$crate::key::Row<$target>] = &[$(
@@ -369,6 +372,8 @@ macro_rules! rows {
                     doc: $doc,
                     support: $crate::key::Support::Works,
                 },
+                #[cfg(test)]
+                path: $crate::key::field_path!($place),
                 set: $crate::key::place!($place),
             },
         )*];
@@ -379,7 +384,17 @@ macro_rules! place {
     ([$($field:ident).+]) => {
         |target, value| target.$($field).+ = $crate::key::FromValue::from_value(value)
     };
+    ([$($field:ident).+ = $function:path]) => {
+        |target, value| target.$($field).+ = $function(value)
+    };
     (($set:expr)) => { $set };
+}
+
+#[cfg(test)]
+macro_rules! field_path {
+    ([$($field:ident).+]) => { stringify!($($field).+) };
+    ([$($field:ident).+ = $function:path]) => { stringify!($($field).+) };
+    (($set:expr)) => { "" };
 }
 
 /// A table of Centrifugo's keys that do not work yet: `"name", KIND, "default", Weight, "One sentence.";`.
@@ -397,4 +412,6 @@ macro_rules! not_yet {
     };
 }
 
+#[cfg(test)]
+pub(crate) use field_path;
 pub(crate) use {not_yet, place, rows};

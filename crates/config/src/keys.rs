@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::key::Kind;
+use super::key::{FromValue, Kind, Value};
 
 pub(crate) mod api_keys;
 pub(crate) mod channel;
@@ -60,4 +60,9 @@ const fn integer(min: u64, max: u64) -> Kind {
 
 const fn duration(min: Duration, max: Duration) -> Kind {
     Kind::Duration { min, max }
+}
+
+/// Bytes of memory, as far as this machine can count them.
+fn memory(value: Value) -> usize {
+    usize::try_from(u64::from_value(value)).unwrap_or(usize::MAX)
 }

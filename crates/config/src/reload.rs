@@ -6,13 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::catalog::LISTS;
-use super::key::Key;
+use super::catalog::{self, LISTS, find};
+use super::file;
+use super::finding::{Finding, Problem, Severity};
+use super::key::{Key, Value};
 use super::keys::{API_KEYS, NAMESPACES, RPC_NAMESPACES, WITHOUT_NAMESPACE};
+use super::load::{ConfigError, collect, finish};
+use super::options::Config;
 use super::settings::{MemberSettings, Raw, Setting, Settings, Values};
-use super::{
-    Config, ConfigError, Finding, Problem, Severity, catalog, collect, file, find, finish,
-};
 
 #[cfg(test)]
 mod tests;
@@ -192,7 +193,7 @@ fn different_keys(
 }
 
 /// The value of a key whose setting was found to be valid; `None` for a key that has no effect yet.
-fn value(key: &Key, setting: Option<&Setting>) -> Option<super::Value> {
+fn value(key: &Key, setting: Option<&Setting>) -> Option<Value> {
     match setting.map(|setting| &setting.raw) {
         Some(Raw::Json(json)) => key.kind.read(json).ok(),
         Some(Raw::Text(text)) => key.kind.read_text(text).ok(),

@@ -1,14 +1,14 @@
 //! Relations between keys, and checks that need the node: patterns, public keys, names.
 //! In: a filled `Config` and the source of each value → out: findings.
-//! Uses `fanwire_policy::options::Options::mistakes`. Never: changes a value.
+//! Uses `mistakes` of the options of the node. Never: changes a value.
 //! A relation is added here; the limits of a single key live in its row.
 
 use std::net::IpAddr;
 
 use fanwire_auth::OptionsError;
 
-use super::Config;
 use super::finding::{Finding, Problem, Severity};
+use super::options::Config;
 use super::settings::Settings;
 
 mod admin;
@@ -40,7 +40,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
     }
     let broken: Vec<String> = broken(findings).map(str::to_owned).collect();
     let is_client_broken = broken.iter().any(|key| key.starts_with("client."));
-    let mistakes = config.node.mistakes().into_iter().map(|mistake| {
+    let mistakes = config.node_options().mistakes().into_iter().map(|mistake| {
         let key = key_of(&mistake).to_owned();
         (Severity::Error, key, mistake.to_string())
     });
@@ -118,7 +118,7 @@ type Remark = (Severity, &'static str, String);
 type RuleResult = Option<Remark>;
 
 fn somebody_can_connect(config: &Config) -> RuleResult {
-    let client = &config.node.client;
+    let client = &config.client;
     let keys = [
         &*client.token.hmac_secret_key,
         &client.token.rsa_public_key,
@@ -127,7 +127,7 @@ fn somebody_can_connect(config: &Config) -> RuleResult {
         &config.client.user_id_http_header,
     ];
     let open = client.insecure
-        || config.proxies.connect.is_some()
+        || config.client.proxy.connect.is_some()
         || client.insecure_skip_token_signature_verify
         || client.allow_anonymous_connect_without_token;
     (!open && keys.iter().all(|key| key.is_empty()) && !config.websocket.disabled).then(|| {
@@ -139,7 +139,7 @@ fn somebody_can_connect(config: &Config) -> RuleResult {
 }
 
 fn open_to_others(config: &Config) -> RuleResult {
-    let client = &config.node.client;
+    let client = &config.client;
     let key = match (client.insecure, client.insecure_skip_token_signature_verify) {
         (true, _) => "client.insecure",
         (_, true) => "client.insecure_skip_token_signature_verify",
@@ -155,7 +155,7 @@ fn open_to_others(config: &Config) -> RuleResult {
 }
 
 fn open_api(config: &Config) -> RuleResult {
-    (config.http_api.api.insecure && !config.http_api.disabled).then(|| {
+    (config.http_api.insecure && !config.http_api.disabled).then(|| {
         let place = reached(config, !config.http_api.external);
         let reason = format!(
             "http_api.insecure is true, so anybody who reaches {place} may publish; only where something else guards it"
@@ -210,8 +210,8 @@ fn metrics_for_clients(config: &Config) -> RuleResult {
 
 /// Finds personal channels of others that clients may subscribe to. User-limited channels (`#42`) prevent that.
 fn personal_channels_of_others(config: &Config) -> RuleResult {
-    let personal = &config.node.client.subscribe_to_user_personal_channel;
-    let channel = &config.node.channel;
+    let personal = &config.client.subscribe_to_user_personal_channel;
+    let channel = &config.channel;
     let name = &personal.personal_channel_namespace;
     let namespace = match name.as_str() {
         "" => &channel.without_namespace,

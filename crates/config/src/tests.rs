@@ -10,7 +10,8 @@ use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
 use super::file::{Format, parse};
-use super::{Config, ConfigError, Finding, assemble, catalog, entries};
+use super::load::assemble;
+use super::{Config, ConfigError, Finding, catalog, entries};
 
 mod precedence;
 mod proxies;
@@ -93,10 +94,10 @@ publication_data_format = "json_object"
     let mut expected = Config::default();
     expected.http_server.port = 9000;
     expected.client.allowed_origins = vec!["https://example.com".to_owned()];
-    expected.node.client.ping_interval = std::time::Duration::from_secs(90);
-    expected.node.client.token.hmac_secret_key = "0123456789abcdef-0123456789abcdef".into();
-    expected.node.channel.without_namespace.allow_subscribe_for_client = true;
-    expected.node.channel.namespaces = vec![fanwire_policy::options::Namespace {
+    expected.client.ping_interval = std::time::Duration::from_secs(90);
+    expected.client.token.hmac_secret_key = "0123456789abcdef-0123456789abcdef".into();
+    expected.channel.without_namespace.allow_subscribe_for_client = true;
+    expected.channel.namespaces = vec![fanwire_policy::options::Namespace {
         name: "chat".to_owned(),
         allow_subscribe_for_client: true,
         allow_publish_for_subscriber: true,
@@ -160,9 +161,9 @@ channel: {namespaces: [{name: chat, history_size: '10', history_ttl: '5m', prese
     for (format, text) in [(Format::Yaml, yaml), (Format::Json, json), (Format::Toml, toml)] {
         let (config, _) = load_text(format, text).expect("a good file");
         assert_eq!(config.http_server.port, 9000, "{format}");
-        assert!(config.node.client.insecure, "{format}");
-        assert_eq!(config.node.client.channel_limit, 64, "{format}");
-        let chat = &config.node.channel.namespaces[0];
+        assert!(config.client.insecure, "{format}");
+        assert_eq!(config.client.channel_limit, 64, "{format}");
+        let chat = &config.channel.namespaces[0];
         assert!(chat.presence && chat.history_size == 10, "{format}");
         assert_eq!(chat.history_ttl.as_secs(), 300, "{format}");
     }
@@ -283,7 +284,7 @@ channel:
         ],
     );
     let (config, _) = load_text(Format::Yaml, text).expect("warnings only");
-    let channel = config.node.channel;
+    let channel = config.channel;
     assert_eq!(channel.without_namespace.subscription_type, SubscriptionType::Stream);
     assert_eq!(channel.namespaces[0].subscription_type, SubscriptionType::Other);
 }
@@ -354,10 +355,10 @@ fn secrets_are_never_shown() {
         );
     }
     let mut config = Config::default();
-    config.http_api.api.key = "hunter2".into();
+    config.http_api.key = "hunter2".into();
     config.engine.redis.tls.key_pem = "hunter2".into();
     config.engine.redis.address = vec!["redis://:hunter2@one".to_owned()];
-    config.node.client.token.hmac_secret_key = "hunter2".into();
+    config.client.token.hmac_secret_key = "hunter2".into();
     assert!(!format!("{config:?}").contains("hunter2"));
 }
 

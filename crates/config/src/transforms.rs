@@ -5,13 +5,13 @@
 
 use std::fmt;
 
+use fanwire_edge::ConnectCodeResponse;
 use fanwire_policy::options::{ConnectCodeTransform, REASON_BYTES_MAX};
 use fanwire_protocol::Disconnect;
+use fanwire_proxy::{StatusMeaning, StatusTransform};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
-
-use crate::{StatusMeaning, StatusTransform};
 
 /// Result of a transform of codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,24 +19,6 @@ pub enum Transforms {
     Disconnects,
     Responses,
     Statuses,
-}
-
-/// `connect_code_to_http_response.transforms[]`
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ConnectCodeResponse {
-    /// Code of the error or of the disconnect.
-    pub code: u32,
-    pub to: StatusAndBody,
-}
-
-/// A response.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct StatusAndBody {
-    pub status_code: u16,
-    /// "" = the text of the code.
-    pub body: String,
 }
 
 #[derive(Default, Deserialize)]

@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::options::JetStreamOptions;
 use async_nats::jetstream::consumer::pull::{Config, Stream};
 use async_nats::jetstream::consumer::{AckPolicy, Consumer, DeliverPolicy};
 use async_nats::jetstream::context::ConsumerInfoErrorKind;
 use async_nats::jetstream::{self, AckKind};
 use async_nats::{Client, ConnectOptions, Event};
-use fanwire_config::JetStreamOptions;
 use fanwire_tls::Tls;
 use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::time::timeout;

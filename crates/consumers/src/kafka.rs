@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::options::KafkaOptions;
 use bytes::Bytes;
-use fanwire_config::{KafkaOptions, TlsOptions};
+use fanwire_tls::TlsOptions;
 use futures_util::FutureExt as _;
 use rdkafka::consumer::stream_consumer::StreamPartitionQueue;
 use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext, Rebalance, StreamConsumer};

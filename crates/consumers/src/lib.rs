@@ -10,6 +10,7 @@ mod jetstream;
 #[cfg(feature = "kafka")]
 mod kafka;
 mod message;
+mod options;
 mod outcome;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -25,13 +26,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanwire_api::Api;
-use fanwire_config::{ConsumerKind, ConsumerOptions, PublicationDataMode};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 pub use message::SkipCause;
+pub use options::{
+    ConsumerKind, ConsumerOptions, JetStreamOptions, KafkaOptions, OutboxOptions,
+    PublicationDataMode, RedisStreamOptions,
+};
 use runner::{Lane, QueueError, Runner};
 use state::ConsumerState;
 pub use state::ConsumerStats;

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::options::PublicationDataMode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use fanwire_api::{AnyCase, BODY_BYTES_MAX, BroadcastRequest, Command, Method, PublishRequest};
-use fanwire_config::PublicationDataMode;
 use fanwire_telemetry::excerpt;
 use serde::Deserialize;
 use serde_json::value::RawValue;

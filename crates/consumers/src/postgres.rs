@@ -13,10 +13,10 @@ use std::future::{pending, poll_fn};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::options::OutboxOptions;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use fanwire_config::OutboxOptions;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;

@@ -6,10 +6,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::options::RedisStreamOptions;
 use bytes::Bytes;
-use fanwire_config::{RedisStreamOptions, TlsOptions};
 use fanwire_redis::{OwnConnection, OwnDialer, RedisError, RedisTls};
 use fanwire_tls::Tls;
+use fanwire_tls::TlsOptions;
 use parking_lot::Mutex;
 use redis::Value;
 
@@ -51,8 +52,8 @@ pub(crate) async fn open(
     options: &RedisStreamOptions,
     node: &str,
 ) -> Result<Vec<StreamLane>, OpenError> {
-    let mut redis =
-        options.redis.options().map_err(|error| OpenError::new("address", named(&error)))?;
+    let redis = options.redis.options(|tls| tls.enabled);
+    let mut redis = redis.map_err(|error| OpenError::new("address", named(&error)))?;
     let tls = |options: &TlsOptions, key| {
         let tls = Tls::new(options).map_err(|error| OpenError::new(key, error))?;
         let (config, server_name) = (tls.config().clone(), tls.server_name().to_owned());

@@ -7,8 +7,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::options::PublicationDataMode;
 use fanwire_api::{Api, Command, consume};
-use fanwire_config::PublicationDataMode;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 

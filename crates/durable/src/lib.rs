@@ -10,6 +10,7 @@ mod header;
 mod lifetime;
 mod live;
 mod offset;
+mod options;
 mod reads;
 mod request;
 mod response;
@@ -31,7 +32,6 @@ use axum::response::Response;
 use axum::routing::any;
 use fanwire_api::Api;
 use fanwire_api::http::HttpApi;
-use fanwire_config::{Config, DurableOptions};
 use fanwire_node::{ConnectionInfo, Node};
 use http::{Extensions, HeaderMap, Method, Request};
 use percent_encoding::percent_decode_str;
@@ -39,6 +39,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
 use live::LiveLimits;
+pub use options::DurableOptions;
 use response::HttpRefusal;
 use table::StreamTable;
 
@@ -48,8 +49,6 @@ pub struct DurableStreams {
     /// Text before the name of a stream: in a path, and in the name of its channel.
     path_prefix: String,
     channel_prefix: String,
-    /// Scheme of `Location`.
-    scheme: &'static str,
     node: Arc<Node>,
     http_api: HttpApi,
     table: StreamTable,
@@ -62,6 +61,8 @@ pub struct DurableStreams {
 
 /// What the server around the streams knows of requests and of their connections.
 pub struct HttpConnections {
+    /// `http` or `https`, for the address of a new stream.
+    pub scheme: &'static str,
     /// The client of a request, as if it opened a connection; or a text for who sent it.
     pub client: Box<FindClient>,
     /// Begins a response that lasts, to a request with these extensions: until the result is dropped it counts as a client, and
@@ -79,25 +80,24 @@ impl DurableStreams {
     /// The streams of a node, with `api` for the keys of requests; `None` unless `durable_streams.enabled`. Must run inside a
     /// tokio runtime, which then removes expired streams.
     pub fn start(
-        config: &Config,
+        options: &DurableOptions,
         node: &Arc<Node>,
         api: &Arc<Api>,
         connections: HttpConnections,
     ) -> Option<Arc<Self>> {
-        let options = config.durable_streams.clone();
         if !options.enabled {
             return None;
         }
+        let options = options.clone();
         let boundary = &node.options().channel.namespace_boundary;
         let streams = Arc::new(Self {
             path_prefix: format!("/{}", options.handler_prefix.trim_matches('/')),
             channel_prefix: format!("{}{boundary}", options.namespace),
-            scheme: if config.http_server.tls.enabled { "https" } else { "http" },
             node: node.clone(),
             http_api: HttpApi::new(api.clone()),
-            table: StreamTable::new(options.streams_max),
+            table: StreamTable::new(options.max_streams),
             connections,
-            live: LiveLimits::new(options.live_reads_max, options.live_reads_of_user_max),
+            live: LiveLimits::new(options.max_live_reads, options.max_live_reads_per_user),
             revoked: Notify::new(),
             is_closing: watch::Sender::new(false),
             options,

@@ -3,7 +3,7 @@
 //! Pure. Never: the clock.
 //! Changed here: the grammar of both headers.
 
-use fanwire_config::time::parse_rfc3339;
+use fanwire_telemetry::time::parse_rfc3339;
 
 /// How long a stream exists.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,20 +17,22 @@ use fanwire_auth::{
     sign_hmac_subscription,
 };
 use fanwire_broker::{Answer, Position};
-use fanwire_config::Config;
 use fanwire_node::hooks::{Hook, Hooks, Rejection, SubscribeEvent};
-use fanwire_node::options::Namespace;
-use fanwire_node::protocol::{Encoding, ErrorCode, Publication};
-use fanwire_node::{CommandSource, ConnectionInfo, Node, RevocationChange, RevocationKind};
+use fanwire_node::protocol::{ErrorCode, Publication};
+use fanwire_node::{Node, RevocationChange, RevocationKind};
 use fanwire_testing::wait_for_async;
-use http::{Extensions, HeaderMap, Request, StatusCode};
+use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
 use tokio::task::JoinHandle;
 use tower::util::ServiceExt as _;
 
+use crate::DurableStreams;
 use crate::storage::now_ms;
 use crate::stream::StreamState;
-use crate::{DurableStreams, HttpConnections};
+
+mod server_options;
+
+use server_options::{Settings, connections};
 
 struct Server {
     node: Arc<Node>,
@@ -39,52 +41,20 @@ struct Server {
     is_full: Arc<AtomicBool>,
 }
 
-/// The client that a header names. Without a connection, long responses are counted until `is_full`.
-fn connections(is_full: &Arc<AtomicBool>) -> HttpConnections {
-    let is_full = Arc::clone(is_full);
-    let client = |headers: &HeaderMap| {
-        let user = headers.get("x-user").map(|user| user.to_str().map(str::to_owned));
-        Ok(ConnectionInfo {
-            encoding: Encoding::Json,
-            frame_ping: false,
-            transport: "durable_streams",
-            command_source: CommandSource::None,
-            user: user.transpose().map_err(|error| error.to_string())?,
-            last_event_id: None,
-            headers: Vec::new(),
-        })
-    };
-    let begin = move |_: &Extensions| {
-        (!is_full.load(Relaxed)).then(|| Box::new(()) as Box<dyn std::any::Any + Send + Sync>)
-    };
-    HttpConnections { client: Box::new(client), begin_long_response: Box::new(begin) }
-}
-
 type Headers<'a> = &'a [(&'a str, &'a str)];
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
 impl Server {
-    fn start(change: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config::default();
-        let options = &mut config.durable_streams;
-        (options.enabled, options.insecure, options.namespace) = (true, true, "log".to_owned());
-        let ttl = Duration::from_secs(3600);
-        let log = Namespace {
-            name: "log".into(),
-            history_size: 100,
-            history_ttl: ttl,
-            ..Namespace::default()
-        };
-        config.node.channel.namespaces.push(log);
-        config.node.client.token.hmac_secret_key = "secret".into();
-        config.http_api.api.key = "key".into();
-        change(&mut config);
-        let node = Node::new(config.node.clone()).expect("valid options");
-        let api = Arc::new(Api::new(node.clone(), config.http_api.api.clone()));
+    fn start(change: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = Settings::open();
+        change(&mut settings);
+        let node = Node::new(settings.node).expect("valid options");
+        let api = Arc::new(Api::new(node.clone(), settings.api));
         let is_full = Arc::default();
         let connections = connections(&is_full);
-        let streams = DurableStreams::start(&config, &node, &api, connections).expect("enabled");
+        let streams = DurableStreams::start(&settings.streams, &node, &api, connections);
+        let streams = streams.expect("enabled");
         Self { node, router: streams.router(), streams, is_full }
     }
 
@@ -196,7 +166,7 @@ async fn a_later_stream_of_a_name_does_not_answer_offsets_of_an_earlier_one() {
 
 #[tokio::test]
 async fn content_that_the_history_dropped_is_gone() {
-    let server = Server::start(|config| config.node.channel.namespaces[0].history_size = 2);
+    let server = Server::start(|settings| settings.node.channel.namespaces[0].history_size = 2);
     let first = server.send("PUT", "a", &[JSON], "[1]").await;
     let first = header(&first, "stream-next-offset").to_owned();
     server.send("POST", "a", &[JSON], "[2,3,4]").await;
@@ -248,11 +218,11 @@ async fn a_reader_of_events_holds_no_more_than_a_piece() {
 
 #[tokio::test]
 async fn writes_need_a_key_and_reads_a_key_or_a_token() {
-    let server = Server::start(|config| {
-        config.durable_streams.insecure = false;
+    let server = Server::start(|settings| {
+        settings.streams.insecure = false;
         let methods = vec!["history".to_owned()];
         let reader = ApiKeyOptions { key: "reader".into(), methods, ..ApiKeyOptions::default() };
-        config.http_api.api.keys.insert("reader".into(), reader);
+        settings.api.keys.insert("reader".into(), reader);
     });
     let key = ("x-api-key", "key");
     let token = |channel| {
@@ -278,10 +248,10 @@ async fn writes_need_a_key_and_reads_a_key_or_a_token() {
 
 #[tokio::test]
 async fn streams_producers_readers_and_bodies_are_limited_by_name() {
-    let server = Server::start(|config| {
-        let options = &mut config.durable_streams;
-        (options.streams_max, options.producers_max) = (1, 1);
-        (options.live_reads_max, options.body_bytes_max) = (1, 10);
+    let server = Server::start(|settings| {
+        let options = &mut settings.streams;
+        (options.max_streams, options.max_producers) = (1, 1);
+        (options.max_live_reads, options.max_request_body_size) = (1, 10);
     });
     assert_eq!(server.status("PUT", "a", &[JSON], "").await, 201);
     let many = server.send("PUT", "b", &[JSON], "").await;
@@ -300,9 +270,8 @@ async fn streams_producers_readers_and_bodies_are_limited_by_name() {
 
 #[tokio::test]
 async fn a_waiting_read_ends_with_its_stream_and_with_the_server() {
-    let server = Server::start(|config| {
-        config.durable_streams.long_poll_timeout = Duration::from_secs(3600)
-    });
+    let server =
+        Server::start(|settings| settings.streams.long_poll_timeout = Duration::from_secs(3600));
     server.send("PUT", "a", &[JSON], "[1]").await;
     let waiting = server.wait("a?offset=now&live=long-poll", &[]).await;
     assert_eq!(server.status("POST", "a", &[("stream-closed", "true")], "").await, 204);
@@ -394,8 +363,8 @@ async fn impossible_names_and_methods_are_refused() {
 
 #[tokio::test]
 async fn a_format_of_the_namespace_holds_for_each_value_before_one_is_stored() {
-    let server = Server::start(|config| {
-        config.node.channel.namespaces[0].publication_data_format =
+    let server = Server::start(|settings| {
+        settings.node.channel.namespaces[0].publication_data_format =
             fanwire_node::options::DataFormat::JsonObject;
     });
     assert_eq!(server.status("PUT", "a", &[JSON], "[{},1]").await, 400);
@@ -409,15 +378,15 @@ async fn a_format_of_the_namespace_holds_for_each_value_before_one_is_stored() {
 }
 
 /// A server whose namespace is open to users, who are named by the header x-user.
-fn open_to_users(change: impl FnOnce(&mut Config)) -> Server {
-    Server::start(|config| {
-        config.durable_streams.insecure = false;
-        config.durable_streams.sse_timeout = Duration::from_secs(3600);
-        config.durable_streams.long_poll_timeout = Duration::from_secs(3600);
-        let log = &mut config.node.channel.namespaces[0];
+fn open_to_users(change: impl FnOnce(&mut Settings)) -> Server {
+    Server::start(|settings| {
+        settings.streams.insecure = false;
+        settings.streams.sse_timeout = Duration::from_secs(3600);
+        settings.streams.long_poll_timeout = Duration::from_secs(3600);
+        let log = &mut settings.node.channel.namespaces[0];
         log.allow_subscribe_for_client = true;
         log.allow_history_for_subscriber = true;
-        change(config);
+        change(settings);
     })
 }
 
@@ -493,8 +462,7 @@ async fn a_block_or_the_end_of_a_token_ends_a_read_that_gets_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_response_in_sse_has_comments() {
-    let server =
-        Server::start(|config| config.durable_streams.sse_timeout = Duration::from_secs(40));
+    let server = Server::start(|settings| settings.streams.sse_timeout = Duration::from_secs(40));
     server.send("PUT", "a", &[JSON], "").await;
     let events = text(server.send("GET", "a?offset=now&live=sse", &[], "").await).await;
     let (control, comments) = events.split_once("\n\n").expect("a control event");
@@ -504,11 +472,11 @@ async fn a_silent_response_in_sse_has_comments() {
 
 #[tokio::test]
 async fn live_reads_of_one_user_are_limited_and_those_of_others_are_not_counted() {
-    let server = open_to_users(|config| {
-        config.durable_streams.live_reads_of_user_max = 2;
-        config.node.client.allow_anonymous_connect_without_token = true;
-        config.node.channel.namespaces[0].allow_subscribe_for_anonymous = true;
-        config.node.channel.namespaces[0].allow_history_for_anonymous = true;
+    let server = open_to_users(|settings| {
+        settings.streams.max_live_reads_per_user = 2;
+        settings.node.client.allow_anonymous_connect_without_token = true;
+        settings.node.channel.namespaces[0].allow_subscribe_for_anonymous = true;
+        settings.node.channel.namespaces[0].allow_history_for_anonymous = true;
     });
     server.publish("log:a", "1");
     let mut open = Vec::new();
@@ -535,7 +503,7 @@ async fn live_reads_of_one_user_are_limited_and_those_of_others_are_not_counted(
 
 #[tokio::test]
 async fn streams_that_were_only_read_take_no_place_and_end_with_their_history() {
-    let server = Server::start(|config| config.durable_streams.streams_max = 1);
+    let server = Server::start(|settings| settings.streams.max_streams = 1);
     for name in ["a", "b", "c"] {
         server.publish(&format!("log:{name}"), "1");
         assert_eq!(server.text(name).await, "[1]");
@@ -561,8 +529,8 @@ async fn streams_that_were_only_read_take_no_place_and_end_with_their_history() 
 
 #[tokio::test]
 async fn readers_of_json_do_not_get_what_is_none() {
-    let server = Server::start(|config| {
-        config.durable_streams.long_poll_timeout = Duration::from_secs(3600);
+    let server = Server::start(|settings| {
+        settings.streams.long_poll_timeout = Duration::from_secs(3600);
     });
     server.publish("log:a", "1");
     server.publish("log:a", "2],\"x\":[");

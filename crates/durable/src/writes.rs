@@ -73,7 +73,7 @@ impl DurableStreams {
         let content_type = append.content_type.as_deref();
         let payloads = content_type.map(|given| ContentKind::of(given).payloads(&body)).transpose();
         self.with_stream(channel, |entry, state| {
-            let (now_ms, producers_max) = (now_ms(), self.options.producers_max);
+            let (now_ms, producers_max) = (now_ms(), self.options.max_producers);
             let decision = state.decide(&append, producers_max, now_ms);
             let decision = match decision {
                 Ok(decision) => decision,
@@ -148,7 +148,7 @@ impl DurableStreams {
             name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback())
         };
         match host.filter(is_here) {
-            Some(host) => format!("{}://{host}{}", self.scheme, head.uri.path()),
+            Some(host) => format!("{}://{host}{}", self.connections.scheme, head.uri.path()),
             None => head.uri.path().to_owned(),
         }
     }
@@ -159,7 +159,7 @@ impl DurableStreams {
     /// # Errors
     /// 413, and 400 for an incomplete one.
     async fn body(&self, mut body: Body) -> Result<Bytes, HttpRefusal> {
-        let bytes_max = self.options.body_bytes_max;
+        let bytes_max = self.options.max_request_body_size;
         let (mut whole, mut dropped) = (BytesMut::new(), 0);
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|_| bad_request("the body is incomplete"))?;

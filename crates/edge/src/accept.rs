@@ -14,6 +14,7 @@ pub mod host;
 pub(crate) mod http2;
 mod limits;
 pub mod listener;
+pub(crate) mod networks;
 pub(crate) mod plain_request;
 mod slots;
 pub(crate) mod socket;

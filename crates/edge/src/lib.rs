@@ -1,5 +1,5 @@
 //! The way in: a socket becomes a request, and a request becomes a connection of a shard.
-//! In: listeners, the configuration, the shards → out: sockets on the shards; other requests for the service of the listener.
+//! In: listeners, options of endpoints, the shards → out: sockets on the shards; other requests for the service of the listener.
 //! Uses hyper, axum, the shards and the node. Never: a method of the server API, a metric, a channel.
 //! Changed here: the interface of the crate. `accept` has what happens before a request, `clients` the endpoints of clients.
 #![forbid(unsafe_code)]
@@ -8,12 +8,14 @@ mod accept;
 mod back_pressure;
 mod clients;
 pub mod descriptors;
+mod options;
 
 pub use accept::{
     bodies::TrackedBody,
     forwarded::TrustedProxies,
     host,
     listener::{self, ListenerSettings, Service},
+    networks::Networks,
     plain_request::{PlainEndpoint, PlainRequests},
     tls_accept::TlsAcceptor,
 };
@@ -28,4 +30,9 @@ pub use clients::{
     settings,
     uni_grpc::{UniGrpcService, is_grpc},
     upgrade::{ConnectionSetup, Endpoint, Setup},
+};
+pub use options::{
+    ClientEndpoints, ConnectCodeResponse, ConnectResponseOptions, EmulationOptions,
+    GrpcListenerOptions, StatusAndBody, StreamOptions, UniStreamOptions, UniWebsocketOptions,
+    WebsocketEndpointOptions,
 };

@@ -68,7 +68,7 @@ struct EventBatch<'a> {
 }
 
 impl EventType {
-    pub(crate) const ALL: [Self; 12] = [
+    pub const ALL: [Self; 12] = [
         Self::Connected,
         Self::Disconnected,
         Self::Subscribed,
@@ -88,10 +88,27 @@ impl EventType {
         matches!(self, Self::Occupied | Self::Vacated | Self::RecountStarted | Self::RecountEnded)
     }
 
-    /// The type with this name in JSON.
+    /// The name in JSON, and in `events.types`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Connected => "connected",
+            Self::Disconnected => "disconnected",
+            Self::Subscribed => "subscribed",
+            Self::Unsubscribed => "unsubscribed",
+            Self::Occupied => "occupied",
+            Self::Vacated => "vacated",
+            Self::RecountStarted => "recount_started",
+            Self::RecountEnded => "recount_ended",
+            Self::NodeStarted => "node_started",
+            Self::NodeGone => "node_gone",
+            Self::NodeReturned => "node_returned",
+            Self::Lost => "lost",
+        }
+    }
+
+    /// The type with this name.
     pub fn named(name: &str) -> Option<Self> {
-        let is_named = |one: &Self| serde_json::to_value(one).is_ok_and(|value| value == name);
-        Self::ALL.into_iter().find(is_named)
+        Self::ALL.into_iter().find(|one| one.name() == name)
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod event;
 mod occupancy;
+mod options;
 mod own_channels;
 mod queue;
 mod sender;
@@ -16,7 +17,6 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use fanwire_config::EventsOptions;
 use fanwire_node::hooks::{ClientReport, Hooks};
 use fanwire_node::{Node, OccupancyReport};
 use parking_lot::Mutex;
@@ -25,6 +25,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 pub use event::{EventType, OutgoingEvent};
 use occupancy::{Occupancy, Surroundings};
+pub use options::{EventsHttpOptions, EventsOptions, EventsRedisStreamOptions};
 use own_channels::OwnChannels;
 use queue::EventQueue;
 pub use sender::EventsError;

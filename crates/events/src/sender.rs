@@ -10,7 +10,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::hmac;
 use bytes::Bytes;
-use fanwire_config::{EventsHttpOptions, EventsOptions, EventsRedisStreamOptions};
 use fanwire_redis::{RedisError, RedisOptions, RedisTls, StreamAppender};
 use fanwire_telemetry::LogThrottle;
 use fanwire_tls::{Http2, HttpsClient, PoolOptions, RequestError, RequestLimits, Tls, TlsError};
@@ -18,6 +17,8 @@ use http::{Request, header};
 use http_body_util::{BodyExt, Full, Limited};
 use tokio::runtime::Handle;
 use tokio::time::{sleep, timeout};
+
+use crate::options::{EventsHttpOptions, EventsOptions, EventsRedisStreamOptions};
 
 #[derive(Debug)]
 pub(crate) struct Sender {

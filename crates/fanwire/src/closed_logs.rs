@@ -32,11 +32,11 @@ impl ClosedLogWriter {
     /// # Errors
     /// The folder cannot be used.
     pub(crate) fn start(config: &Config, node: &Node) -> Result<Option<Self>, StartError> {
-        let path = config.recorder_path.clone();
+        let path = config.recorder.path.clone();
         if path.is_empty() {
             return Ok(None);
         }
-        let files = LogFiles::open(path.clone().into(), config.recorder_disk_max);
+        let files = LogFiles::open(path.clone().into(), config.recorder.disk_max);
         let (queue, logs) = sync_channel(QUEUE_MAX);
         let dropped = Arc::<AtomicU64>::default();
         let count = dropped.clone();

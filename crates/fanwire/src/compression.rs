@@ -15,7 +15,7 @@ use fanwire_shard::Budget;
 pub(crate) fn prepare(config: &Config, node: &Node) -> Arc<Contexts> {
     let websocket = &config.websocket;
     let contexts = Arc::new(Contexts::new(ContextSettings {
-        policies: Policies::new(&config.node.channel),
+        policies: Policies::new(&node.options().channel),
         level: websocket.compression_level,
         min_bytes: websocket.compression_min_size,
         gaps_max: GAPS_MAX,

@@ -18,10 +18,10 @@
 //!
 //! let mut config = Config::default();
 //! config.http_server.port = 8001;
-//! config.node.client.token.hmac_secret_key = "a secret of the backend".into();
+//! config.client.token.hmac_secret_key = "a secret of the backend".into();
 //! let mut scores = Namespace { name: "scores".to_owned(), ..Namespace::default() };
 //! scores.force_recovery_mode = RecoveryMode::Cache;
-//! config.node.channel.namespaces.push(scores);
+//! config.channel.namespaces.push(scores);
 //! # Ok::<(), fanwire::config::ConfigError>(())
 //! ```
 

@@ -23,7 +23,7 @@ use crate::{Builder, Handle, StartError};
 /// let mut config = fanwire::config::Config::default();
 /// config.http_server.address = "127.0.0.1".to_owned();
 /// config.http_server.port = 0; // any free port
-/// config.node.client.insecure = true; // no tokens
+/// config.client.insecure = true; // no tokens
 /// let server = fanwire::EmbeddedServer::start(config)?;
 /// println!("ws://{}/connection/websocket", server.address());
 ///

@@ -11,9 +11,9 @@ use fanwire_redis::{Redis, RedisOptions, RedisTls};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use fanwire_config::{Config, EngineKind, TlsOptions};
+use fanwire_config::{Config, EngineKind};
 use fanwire_fanout::unix_ms;
-use fanwire_tls::Tls;
+use fanwire_tls::{Tls, TlsOptions};
 
 use crate::error::StartError;
 
@@ -32,7 +32,7 @@ impl Engine {
     /// # Errors
     /// See [`StartError`]. Nothing keeps running after an error.
     pub(crate) async fn start(config: &Config) -> Result<(Self, Arc<Node>), StartError> {
-        let options = config.node.clone();
+        let options = config.node_options();
         if config.engine.kind == EngineKind::Memory {
             return Ok((Self::Memory, Node::new(options).map_err(StartError::Options)?));
         }
@@ -114,7 +114,8 @@ impl Engine {
 /// The options of Redis, with TLS for addresses that use it and the lifetime of channels without publications.
 fn redis_options(config: &Config) -> Result<RedisOptions, StartError> {
     let settings = &config.engine.redis;
-    let mut redis = settings.options().map_err(|error| StartError::Engine(error.into()))?;
+    let redis = settings.options(|tls| tls.enabled);
+    let mut redis = redis.map_err(|error| StartError::Engine(error.into()))?;
     let sentinels = || redis.addresses.iter().filter_map(|address| address.sentinels.as_ref());
     let mut addresses = redis.clusters.iter().flatten().chain(&redis.addresses);
     let needs_tls = addresses.any(|address| address.is_tls);
@@ -127,7 +128,7 @@ fn redis_options(config: &Config) -> Result<RedisOptions, StartError> {
         }
         Err(source) => Err(StartError::Tls { key, source }),
     };
-    let checked_within = config.node.client.channel_position_check_delay;
+    let checked_within = config.client.channel_position_check_delay;
     redis.unpublished_ttl = match checked_within {
         Duration::ZERO => Duration::ZERO, // no check renews them
         delay => delay.saturating_add(CHECK_MARGIN),

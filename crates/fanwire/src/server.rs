@@ -15,8 +15,7 @@ use std::{
 };
 
 use fanwire_api::{Api, Command, DumpRequest, grpc::GrpcApi};
-use fanwire_auth::TokenOptions;
-use fanwire_config::{Config, TlsOptions, example};
+use fanwire_config::{Config, TokenSection};
 use fanwire_consumers::Consumers;
 use fanwire_edge::{
     AdmissionLimits, AllowedOrigins, ClientParts, ConnectionRate, ListenerSettings, Service,
@@ -128,13 +127,16 @@ impl Server {
             consumers: consumers.as_ref().map(Consumers::monitor),
             reloads: reloads.clone(),
             requests: routes::request_counts(&config),
-            has_centrifugo_names: config.centrifugo_metrics,
+            has_centrifugo_names: config.compatibility.centrifugo_metrics,
         }));
         let tasks = background_tasks(&node, &contexts, &metrics, &shards, &readiness, &handshakes);
-        let admission =
-            || endpoints::admission(&config, &limits, descriptors, &handshakes.refusals);
+        let admission = || {
+            endpoints::admission(&limits, config.serves_demo(), descriptors, &handshakes.refusals)
+        };
+        let options = config.client_endpoints();
+        let memory = contexts.memory();
         let endpoints =
-            endpoints::websockets(&config, &shards, contexts.memory(), &decode_failures, admission);
+            endpoints::websockets(&options, &shards, memory, &decode_failures, admission);
         let parts = routes::Parts {
             clients: ClientParts { endpoints, node: node.clone() },
             shards: shards.clone(),
@@ -142,7 +144,7 @@ impl Server {
             metrics,
             health: (engine, proxies, consumers.as_ref().map(Consumers::monitor)),
             readiness: readiness.clone(),
-            demo_curl: demo_curl(&config, addresses.api),
+            demo_curl: routes::demo_curl(&config, addresses.api),
         };
         let (http, stop) = start_http(&config, listeners, acceptors, (parts, grpc), descriptors);
         Ok(Self {
@@ -161,8 +163,8 @@ impl Server {
             stop,
             readiness,
             reloads,
-            shutdown_timeout: config.shutdown_timeout,
-            drain_interval: config.drain_interval,
+            shutdown_timeout: config.shutdown.timeout,
+            drain_interval: config.shutdown.drain_interval,
             descriptors,
         })
     }
@@ -185,17 +187,17 @@ impl Server {
     }
 
     fn apply(&self, config: &Config) -> Result<(), StartError> {
-        let certificates = self.tls.read_again(config)?;
+        let certificates = self.tls.read_again(config.tls_sections())?;
         let policies = self.contexts.policies();
         let reloaded =
-            self.node.reload(config.node.clone(), |id, namespace| policies.set(id, namespace));
+            self.node.reload(config.node_options(), |id, namespace| policies.set(id, namespace));
         reloaded.map_err(StartError::Options)?;
         self.tls.replace(certificates);
         let limits = limits(config, Some(&self.limits.read()));
         *self.limits.write() = Arc::new(limits);
-        self.apis[0].1.set_keys(&config.http_api.api);
+        self.apis[0].1.set_keys(&config.api_options());
         if let Some((_, grpc)) = self.apis.iter().find(|(protocol, _)| *protocol == "grpc") {
-            grpc.set_keys(&config.grpc_api.api(&config.http_api.api));
+            grpc.set_keys(&config.grpc_api_options());
         }
         Ok(())
     }
@@ -216,18 +218,20 @@ impl Server {
         let autocert = &config.http_server.tls_autocert;
         let acme = autocert.enabled.then(|| Acme::check(autocert)).and_then(Result::err);
         let errors = fetchers(config).err().into_iter().chain(acme.map(StartError::Acme));
-        let errors = errors.chain(EventProxies::check(&config.proxies).map(StartError::Proxy));
+        let errors =
+            errors.chain(EventProxies::check(&config.event_proxies()).map(StartError::Proxy));
         let errors = errors.chain(events(config).err());
         let consumers = Consumers::check(&config.consumers).map(StartError::Consumer);
         let errors = errors.chain(consumers);
-        let sections = ListenersTls::check(config).0.into_iter().map(StartError::from);
+        let sections =
+            ListenersTls::check(config.tls_sections()).0.into_iter().map(StartError::from);
         errors.chain(engine).chain(sections).collect()
     }
 
     /// What is valid and may still fail: certificates of the listeners that end soon, or have ended; more clients than this
     /// process may have descriptors, whose soft limit it raises.
     pub fn warnings(config: &Config) -> Vec<String> {
-        let mut warnings = ListenersTls::check(config).1;
+        let mut warnings = ListenersTls::check(config.tls_sections()).1;
         warnings.extend(too_many_clients(config, descriptors::raise()));
         warnings
     }
@@ -347,12 +351,13 @@ fn too_many_clients(config: &Config, descriptors: usize) -> Option<String> {
 
 /// The sender of traces, if the configuration asks for one.
 fn traces(config: &Config, node: &Arc<Node>) -> Result<Option<TraceExporter>, StartError> {
-    let exporter = config.opentelemetry.then(|| TraceExporter::start(node));
+    let exporter = config.opentelemetry.enabled.then(|| TraceExporter::start(node));
     exporter.transpose().map_err(StartError::Traces)
 }
 
 fn proxies(config: &Config) -> Result<Option<EventProxies>, StartError> {
-    EventProxies::new(&config.proxies, tokio::runtime::Handle::current()).map_err(StartError::Proxy)
+    let runtime = tokio::runtime::Handle::current();
+    EventProxies::new(&config.event_proxies(), runtime).map_err(StartError::Proxy)
 }
 
 fn events(config: &Config) -> Result<Option<Events>, StartError> {
@@ -383,7 +388,7 @@ async fn start_consumers(
     config: &Config,
     node: &Arc<Node>,
 ) -> Result<(Option<Consumers>, Option<Arc<Api>>), StartError> {
-    let api = Arc::new(Api::new(node.clone(), config.http_api.api.clone()));
+    let api = Arc::new(Api::new(node.clone(), config.api_options()));
     let consumers = Consumers::start(&config.consumers, &api, node.uid(), |error| {
         // As a shard that panics does: a server that goes on would look healthy while its messages wait.
         let message = "a consumer has ended for good, and with it this process, with exit status 1";
@@ -421,18 +426,20 @@ fn attach(
 
 /// The fetchers of JWKS documents for both kinds of tokens; `None` if no endpoint is configured.
 fn fetchers(config: &Config) -> Result<Option<[Arc<KeyFetcher>; 2]>, StartError> {
-    let (token, subscription) = (&config.node.client.token, &config.node.client.subscription_token);
-    let has_endpoint = |token: &TokenOptions| !token.jwks_public_endpoint.is_empty();
-    if !has_endpoint(token) && !subscription.as_ref().is_some_and(has_endpoint) {
+    let client = &config.client;
+    let subscription = &client.subscription_token;
+    let has_endpoint = |token: &TokenSection| !token.jwks_public_endpoint.is_empty();
+    let is_used = has_endpoint(&client.token) || subscription.enabled && has_endpoint(subscription);
+    if !is_used {
         return Ok(None);
     }
-    let fetcher = |tls: &TlsOptions, key| {
-        KeyFetcher::new(tls).map(Arc::new).map_err(|source| StartError::Tls { key, source })
+    let fetcher = |token: &TokenSection, key| {
+        let fetcher = KeyFetcher::new(&token.jwks.tls).map(Arc::new);
+        fetcher.map_err(|source| StartError::Tls { key, source })
     };
-    let client = &config.client;
     Ok(Some([
-        fetcher(&client.token_jwks_tls, "client.token.jwks.tls")?,
-        fetcher(&client.subscription_token_jwks_tls, "client.subscription_token.jwks.tls")?,
+        fetcher(&client.token, "client.token.jwks.tls")?,
+        fetcher(subscription, "client.subscription_token.jwks.tls")?,
     ]))
 }
 
@@ -440,21 +447,12 @@ fn fetchers(config: &Config) -> Result<Option<[Arc<KeyFetcher>; 2]>, StartError>
 async fn start_tls(config: &Config) -> Result<(Option<Acme>, ListenersTls), StartError> {
     let options = &config.http_server.tls_autocert;
     if !options.enabled {
-        return Ok((None, ListenersTls::start(config, None)?));
+        return Ok((None, ListenersTls::start(config.tls_sections(), None)?));
     }
     let listener = bind::for_challenges(options).await.map_err(StartError::Acme)?;
     let acme = Acme::open(options, listener).map_err(StartError::Acme)?;
-    let tls = ListenersTls::start(config, Some(acme.resolver()))?;
+    let tls = ListenersTls::start(config.tls_sections(), Some(acme.resolver()))?;
     Ok((Some(acme), tls))
-}
-
-/// The command line on the demo page. That page is public, so it contains the API key in development mode only.
-fn demo_curl(config: &Config, address: SocketAddr) -> String {
-    let line = example::curl(config, address, example::DEMO);
-    match &*config.http_api.api.key {
-        key if config.development || key.is_empty() => line,
-        key => line.replace(key, "<http_api.key>"),
-    }
 }
 
 /// A rate that does not change keeps what was taken from it.
@@ -500,11 +498,11 @@ fn apis(
     shards: &Arc<Shards>,
     consuming: Option<Arc<Api>>,
 ) -> (Apis, Option<GrpcService>) {
-    let mut apis = vec![("http", Arc::new(Api::new(node.clone(), config.http_api.api.clone())))];
+    let mut apis = vec![("http", Arc::new(Api::new(node.clone(), config.api_options())))];
     apis.extend(consuming.map(|api| ("consuming", api)));
     let options = &config.grpc_api;
-    let grpc = options.listener.enabled.then(|| {
-        let api = Arc::new(Api::new(node.clone(), options.api(&config.http_api.api)));
+    let grpc = options.enabled.then(|| {
+        let api = Arc::new(Api::new(node.clone(), config.grpc_api_options()));
         apis.push(("grpc", api.clone()));
         GrpcService::new(GrpcApi::new(api), shards.clone(), options.reflection)
     });

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use fanwire_config::ProxyOptions;
+use crate::options::ProxyOptions;
 use fanwire_protocol::proxy as pb;
 use fanwire_tls::{Http2, HttpsClient, PoolOptions, RequestError, RequestLimits, Tls};
 use futures_util::{Stream, StreamExt, stream};

@@ -3,10 +3,10 @@
 //! Uses the pooled client of `tls`, which follows no redirect. Never: what a response means.
 //! Changed here: how a call looks on the wire.
 
+use crate::options::ProxyOptions;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use fanwire_config::ProxyOptions;
 use fanwire_protocol::proxy as pb;
 use fanwire_tls::{HttpsClient, RequestError, RequestLimits, Tls};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};

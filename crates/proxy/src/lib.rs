@@ -13,6 +13,7 @@ mod grpc;
 mod hooks;
 mod http;
 mod limiter;
+mod options;
 mod proxy;
 mod stats;
 mod streams;
@@ -22,7 +23,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanwire_config::{Proxies, ProxyOptions};
 use fanwire_node::Node;
 use fanwire_node::options::ProxyChoice;
 use fanwire_tls::{Http2, PoolOptions, TlsError};
@@ -30,6 +30,10 @@ use tokio::runtime::Handle;
 
 pub use circuit::CircuitState;
 pub use event::EventKind;
+pub use options::{
+    GrpcProxyOptions, HttpProxyOptions, Proxies, ProxyOptions, StatusMeaning, StatusTransform,
+    grpc_authority,
+};
 use proxy::Proxy;
 pub use stats::{CallStats, DURATION_BOUNDS_US, ProxyStats};
 use streams::OpenStreams;

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use fanwire_config::{ProxyOptions, StatusMeaning, StatusTransform};
+use crate::options::{ProxyOptions, StatusMeaning, StatusTransform};
 use fanwire_node::hooks::{ClientContext, Rejection};
 use fanwire_protocol::proxy as pb;
 use fanwire_protocol::{Error, ErrorCode};

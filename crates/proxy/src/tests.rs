@@ -6,9 +6,9 @@
 use std::future;
 use std::time::Duration;
 
+use crate::options::{Proxies, ProxyOptions, StatusMeaning, StatusTransform};
 use bytes::Bytes;
 use fanwire_broker::PublishOptions;
-use fanwire_config::{Proxies, ProxyOptions, StatusMeaning, StatusTransform};
 use fanwire_node::hooks::{
     ConnectEvent, PublishEvent, PublishGrant, Rejection, RpcEvent, SubscribeEvent, SubscribeGrant,
 };

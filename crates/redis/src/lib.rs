@@ -13,6 +13,7 @@ mod cluster;
 mod command_connection;
 mod consistent_hash;
 mod dial;
+mod engine_options;
 mod error;
 mod error_hint;
 mod growing;
@@ -61,6 +62,7 @@ use store::{CommandConnectionRef, PubSubConnectionRef, Store};
 
 pub use address::{Address, Sentinels};
 pub use appender::StreamAppender;
+pub use engine_options::EngineRedisOptions;
 pub use error::RedisError;
 pub use health::Health;
 pub use options::{RedisOptions, Wait};

@@ -60,6 +60,21 @@ impl Default for RedisOptions {
 }
 
 impl RedisOptions {
+    /// Connects to each Redis with TLS, whatever its address says.
+    pub(crate) fn require_tls(&mut self) {
+        let redis = self.addresses.iter_mut().chain(self.clusters.iter_mut().flatten());
+        redis.for_each(|address| address.is_tls = true);
+    }
+
+    /// Connects to each Sentinel with TLS.
+    pub(crate) fn require_sentinel_tls(&mut self) {
+        let sentinels = self.addresses.iter_mut().filter_map(|address| address.sentinels.as_mut());
+        for sentinels in sentinels {
+            let addresses = &mut Arc::make_mut(sentinels).addresses;
+            addresses.iter_mut().for_each(|address| address.is_tls = true);
+        }
+    }
+
     /// The address with a database number, while the prefix is the default. The number does not separate two
     /// installations, because PUB/SUB of Redis ignores it.
     pub(crate) fn separated_by_database_only(&self) -> Option<&Address> {

@@ -1,4 +1,4 @@
-//! Observability for every crate: counters, writers of metrics, spans, a throttle for log lines, texts from outside in them.
+//! Observability for every crate: counters, writers of metrics, spans, a throttle for log lines, texts of operators and from outside.
 //! In: additions, samples, events with the time → out: numbers, text of a scrape, whether a line is logged, short printable texts.
 //! Uses atomics and one small lock. Never: a clock of its own, names of metrics, the log itself.
 //! Change here: the list of parts. The numbers and log lines are defined where they occur.
@@ -6,6 +6,7 @@
 
 mod centrifugo_names;
 mod counter;
+pub mod duration;
 mod excerpt;
 mod heavy_hitters;
 mod histogram;
@@ -14,6 +15,7 @@ mod log_throttle;
 mod metrics_writer;
 mod scrape_writer;
 mod text_format;
+pub mod time;
 mod trace;
 
 pub use centrifugo_names::{CENTRIFUGO_NAMES, centrifugo_item};

@@ -32,7 +32,7 @@ use self::{
     worker::Worker,
 };
 use crate::Tls;
-use fanwire_config::{AutocertOptions, TlsOptions};
+use crate::{AutocertOptions, TlsOptions};
 
 /// The certificates of a server that is about to start.
 pub struct Acme {

@@ -17,8 +17,8 @@ use rustls::{
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
+use crate::TlsOptions;
 use crate::{TlsError, pem};
-use fanwire_config::TlsOptions;
 
 /// The client side of TLS.
 pub struct Tls {

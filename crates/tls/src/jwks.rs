@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::TlsOptions;
 use fanwire_auth::{Fetch, KEY_SET_BYTES_MAX, KeySource};
-use fanwire_config::TlsOptions;
 use fanwire_telemetry::LogThrottle;
 use http::{Request, StatusCode, header};
 use http_body_util::Empty;

@@ -8,24 +8,28 @@
 use std::fmt;
 
 mod acme;
+mod autocert;
 mod certificate;
 mod client;
 mod handshakes;
 mod https_client;
 mod jwks;
 mod listeners;
+mod options;
 mod pem;
 mod server;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
 pub use acme::{Acme, AcmeError, Certificates, NameStats};
+pub use autocert::{AutocertOptions, is_host_name};
 pub use certificate::Fields;
 pub use client::Tls;
 pub use handshakes::{HandshakeCounts, HandshakeResult};
 pub use https_client::{Http2, HttpsClient, PoolOptions, RequestError, RequestLimits};
 pub use jwks::KeyFetcher;
 pub use listeners::ListenersTls;
+pub use options::{ListenerSections, ServerTlsOptions, ServerTlsSection, TlsOptions};
 pub use server::{ACME_PROTOCOL, HTTP2, ServerTls};
 
 /// An invalid TLS option; `key` is the last part of its name.

@@ -1,5 +1,5 @@
 //! TLS of the listeners: which section is whose, reading them again, and what is logged about certificates.
-//! In: a configuration → out: TLS of each listener; a reload that replaces all certificates or none.
+//! In: the sections of the listeners → out: TLS of each listener; a reload that replaces all certificates or none.
 //! Uses `tls::server`. Never: a socket.
 //! Changed here: how sections become listeners. What one section means lives in `tls::server`.
 
@@ -11,8 +11,7 @@ use std::{
 use rustls::server::ResolvesServerCert;
 
 use crate::server::{Credentials, ServerTls};
-use crate::{SectionError, pem};
-use fanwire_config::{Config, ServerTlsSection};
+use crate::{ListenerSections, SectionError, ServerTlsSection, pem};
 
 /// TLS of the listeners of a server; `None` for a listener that speaks plain HTTP.
 #[derive(Clone, Default)]
@@ -24,7 +23,7 @@ pub struct ListenersTls {
     pub grpc: [Option<Arc<ServerTls>>; 2],
 }
 
-/// The sections of a configuration, read and checked.
+/// Sections, read and checked.
 pub struct LoadedTls(Vec<(&'static str, Credentials)>);
 
 impl ListenersTls {
@@ -33,25 +32,24 @@ impl ListenersTls {
     /// # Errors
     /// A section with a wrong certificate.
     pub fn start(
-        config: &Config,
+        sections: ListenerSections<'_>,
         automatic: Option<Arc<dyn ResolvesServerCert>>,
     ) -> Result<Self, SectionError> {
-        let http = &config.http_server;
         let load = |(key, options): ServerTlsSection<'_>| {
             let credentials = load((key, options))?;
             log_warnings(key, &credentials);
             Ok::<_, SectionError>(Arc::new(ServerTls::new(key, credentials)))
         };
-        let (clients, internal) = (http.client_tls(), http.internal_tls());
-        let is_same = internal.map(|(key, _)| key) == clients.map(|(key, _)| key);
-        let clients = clients.map(load).transpose()?;
-        let internal = if is_same { clients.clone() } else { internal.map(load).transpose()? };
-        let [api, uni] = config.grpc_tls().map(|section| section.map(load).transpose());
+        let is_same = sections.internal.map(|(key, _)| key) == sections.clients.map(|(key, _)| key);
+        let clients = sections.clients.map(load).transpose()?;
+        let internal =
+            if is_same { clients.clone() } else { sections.internal.map(load).transpose()? };
+        let [api, uni] = sections.grpc.map(|section| section.map(load).transpose());
         let grpc = [api?, uni?];
         let Some(resolver) = automatic else { return Ok(Self { clients, internal, grpc }) };
         let automatic = Arc::new(ServerTls::automatic("http_server.tls_autocert", resolver));
         let internal =
-            if http.has_internal_autocert() { Some(automatic.clone()) } else { internal };
+            if sections.has_internal_autocert { Some(automatic.clone()) } else { internal };
         Ok(Self { clients: Some(automatic), internal, grpc })
     }
 
@@ -59,11 +57,10 @@ impl ListenersTls {
     ///
     /// # Errors
     /// A section with a wrong certificate.
-    pub fn read_again(&self, config: &Config) -> Result<LoadedTls, SectionError> {
-        let http = &config.http_server;
+    pub fn read_again(&self, sections: ListenerSections<'_>) -> Result<LoadedTls, SectionError> {
         let running: Vec<_> = self.sections().map(|tls| tls.key()).collect();
-        let sections = [http.client_tls(), http.internal_tls()].into_iter();
-        let sections = sections.chain(config.grpc_tls()).flatten();
+        let of_http = [sections.clients, sections.internal].into_iter();
+        let sections = of_http.chain(sections.grpc).flatten();
         let mut loaded: Vec<(&'static str, Credentials)> = Vec::new();
         for (key, options) in sections {
             if running.contains(&key) && loaded.iter().all(|(known, _)| *known != key) {
@@ -95,14 +92,13 @@ impl ListenersTls {
     }
 
     /// The errors of a start, and warnings with their keys.
-    pub fn check(config: &Config) -> (Vec<SectionError>, Vec<String>) {
-        let http = &config.http_server;
-        let (mut errors, mut warnings) = (Vec::new(), Vec::new());
-        let clients = http.client_tls();
-        let internal = http.internal_tls();
+    pub fn check(sections: ListenerSections<'_>) -> (Vec<SectionError>, Vec<String>) {
+        let ListenerSections { clients, internal, grpc, .. } = sections;
+        let mut errors = Vec::new();
+        let mut warnings = Vec::new();
         let is_other = |(key, _): &ServerTlsSection<'_>| Some(*key) != clients.map(|(key, _)| key);
-        let sections = clients.into_iter().chain(internal.filter(is_other));
-        for section in sections.chain(config.grpc_tls().into_iter().flatten()) {
+        let of_http = clients.into_iter().chain(internal.filter(is_other));
+        for section in of_http.chain(grpc.into_iter().flatten()) {
             match load(section) {
                 Ok(credentials) => warnings.extend(described(section.0, &credentials)),
                 Err(error) => {

@@ -17,12 +17,12 @@ use rustls::{
     sign::CertifiedKey,
 };
 
+use crate::ServerTlsOptions;
 use crate::{
     TlsError,
     certificate::{Date, Fields},
     pem,
 };
-use fanwire_config::ServerTlsOptions;
 
 /// TLS of one listener, or of both.
 pub struct ServerTls {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use fanwire_config::ServerTlsOptions;
+use crate::ServerTlsOptions;
 
 use crate::{ServerTls, server::Credentials};
 

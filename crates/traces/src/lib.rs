@@ -11,12 +11,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
-use fanwire_config::TlsOptions;
 use fanwire_node::Node;
 use fanwire_telemetry::{
     LogThrottle, Span, SpanKind, SpanValue, TracedDelivery, Tracer, record_traces, tracer,
 };
-use fanwire_tls::{HttpsClient, RequestLimits, Tls, TlsError};
+use fanwire_tls::{HttpsClient, RequestLimits, Tls, TlsError, TlsOptions};
 use http::{Request, StatusCode, header};
 use http_body_util::Full;
 use tokio::time::MissedTickBehavior;

@@ -55,8 +55,8 @@ fn config() -> Config {
     config.http_server.port = 0; // browsers come through the port of the page
     config.client.allowed_origins = vec!["http://127.0.0.1:*".to_owned()];
     config.demo.enabled = true; // its figures are those of the panel
-    config.node.client.allow_anonymous_connect_without_token = true;
-    let namespace = &mut config.node.channel.without_namespace;
+    config.client.allow_anonymous_connect_without_token = true;
+    let namespace = &mut config.channel.without_namespace;
     namespace.allow_subscribe_for_client = true;
     namespace.allow_subscribe_for_anonymous = true;
     namespace.areas.tile_size = TILE_SIZE;

@@ -25,7 +25,7 @@ fn a_file_of_each_job_and_format_is_the_same_configuration_without_findings() {
         });
         assert_eq!(first.1, [], "{job:?}");
         assert!(rest.iter().all(|other| *other == first), "{job:?}");
-        assert_eq!(first.0.node.channel.namespaces[0].name, job.name());
+        assert_eq!(first.0.channel.namespaces[0].name, job.name());
     }
 }
 

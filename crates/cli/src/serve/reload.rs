@@ -67,7 +67,7 @@ fn reload(
 fn keep_generated_key(loaded: &LoadedConfig, reload: &mut Reload) {
     let is_generated = !reload.changed.iter().any(|key| key == "http_api.key");
     if is_generated {
-        reload.loaded.config.http_api.api.key = loaded.config.http_api.api.key.clone();
+        reload.loaded.config.http_api.key = loaded.config.http_api.key.clone();
     }
 }
 

@@ -23,7 +23,7 @@ fn words(config: &Config, generated: bool) -> String {
 fn development_mode_shows_the_demo_the_key_and_a_command_that_publishes() {
     let mut config = development();
     let generated = generate_key(&mut config);
-    let key = config.http_api.api.key.to_string();
+    let key = config.http_api.key.to_string();
     assert!(generated && key.len() == 32);
     let text = words(&config, generated);
     for line in [
@@ -43,7 +43,7 @@ fn development_mode_shows_the_demo_the_key_and_a_command_that_publishes() {
 #[test]
 fn a_configured_key_is_kept_and_not_shown() {
     let mut config = Config::default();
-    config.http_api.api.key = "hunter2".into();
+    config.http_api.key = "hunter2".into();
     assert!(!generate_key(&mut config));
     let text = words(&config, false);
     assert!(!text.contains("hunter2") && !text.contains("Development"), "{text}");
@@ -52,7 +52,7 @@ fn a_configured_key_is_kept_and_not_shown() {
 #[test]
 fn an_api_without_keys_or_none_at_all_gets_no_key() {
     let mut config = Config::default();
-    config.http_api.api.insecure = true;
+    config.http_api.insecure = true;
     assert!(!generate_key(&mut config));
     assert!(words(&config, false).contains("curl -d "));
     config.http_api.disabled = true;

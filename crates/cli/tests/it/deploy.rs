@@ -51,7 +51,7 @@ fn every_node_of_the_compose_file_starts_without_a_remark() {
         let own = node["ports"][0].as_str().expect("a port of its own, for Prometheus");
         assert!(own.starts_with("127.0.0.1:") && own.ends_with(":8000"), "{own}");
         let grace = seconds(node["stop_grace_period"].as_str().expect("a duration"));
-        assert!(grace > config.shutdown_timeout.as_secs(), "closing takes {grace} s at most");
+        assert!(grace > config.shutdown.timeout.as_secs(), "closing takes {grace} s at most");
     }
 }
 
@@ -61,7 +61,7 @@ fn the_rooms_of_the_example_are_a_chat() {
     let key = ("FANWIRE_HTTP_API_KEY".to_owned(), SECRET.to_owned());
     let (config, _) = fanwire_config::load(Some(&path("fanwire.yaml")), [key].into_iter(), &[])
         .expect("it starts");
-    let rooms = config.node.channel.namespaces.iter().find(|namespace| namespace.name == "room");
+    let rooms = config.channel.namespaces.iter().find(|namespace| namespace.name == "room");
     let rooms = rooms.expect("the example has rooms");
     assert!(rooms.allow_subscribe_for_client && rooms.allow_publish_for_subscriber);
     assert!(rooms.allow_history_for_subscriber && rooms.retention().keeps_history());
@@ -104,7 +104,7 @@ fn the_balancer_knows_every_node_and_asks_where_health_answers() {
     assert!(descriptors > Some(2 * maxconn + 1_000), "one to the client and one to the node");
     let tunnel = balancer.lines().find_map(|line| line.trim().strip_prefix("timeout tunnel "));
     let tunnel = seconds(tunnel.expect("a timeout"));
-    assert!(tunnel > config.node.client.ping_interval.as_secs() * 2, "pings keep tunnels open");
+    assert!(tunnel > config.client.ping_interval.as_secs() * 2, "pings keep tunnels open");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn the_manifest_has_a_good_configuration_and_time_to_end() {
     let pod = &of("Deployment")["spec"]["template"]["spec"];
     let container = &pod["containers"][0];
     let before = container["lifecycle"]["preStop"]["sleep"]["seconds"].as_u64().expect("a hook");
-    let ends = before + (config.drain_interval + config.shutdown_timeout).as_secs();
+    let ends = before + (config.shutdown.drain_interval + config.shutdown.timeout).as_secs();
     assert!(pod["terminationGracePeriodSeconds"].as_u64() > Some(ends));
     for (probe, answer) in [("liveness", "live"), ("readiness", "ready"), ("startup", "live")] {
         let asked = &container[format!("{probe}Probe")]["httpGet"];

@@ -5,7 +5,8 @@
 
 use super::{is_former, markdown, sample};
 use crate::file::{Format, parse};
-use crate::{Config, assemble, entries, keys};
+use crate::load::assemble;
+use crate::{Config, entries, keys};
 
 #[test]
 fn the_sample_is_the_default_configuration_in_every_format() {

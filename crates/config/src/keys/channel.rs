@@ -12,27 +12,27 @@ use fanwire_policy::options::{
 
 use super::{
     BYTES, COUNT, COUNT_FROM_1, LIFETIME, LIST, RATE_INTERVAL, RATE_LIMIT, SWITCH, TEXT, duration,
-    integer,
+    integer, memory,
 };
-use crate::Config;
 use crate::key::{FromValue, Kind, Value, rows};
+use crate::options::Config;
 
 rows! { CHANNEL: Config;
-    "channel.max_length", COUNT_FROM_1, "255" => [node.channel.max_length],
+    "channel.max_length", COUNT_FROM_1, "255" => [channel.max_length],
         "Longest channel name in bytes.";
-    "channel.private_prefix", TEXT, "$" => [node.channel.private_prefix],
+    "channel.private_prefix", TEXT, "$" => [channel.private_prefix],
         "Names that begin with this character need a subscription token; empty switches that off.";
-    "channel.namespace_boundary", TEXT, ":" => [node.channel.namespace_boundary],
+    "channel.namespace_boundary", TEXT, ":" => [channel.namespace_boundary],
         "Character that ends the namespace in a channel name.";
-    "channel.user_boundary", TEXT, "#" => [node.channel.user_boundary],
+    "channel.user_boundary", TEXT, "#" => [channel.user_boundary],
         "Character that starts the list of users in a channel name.";
-    "channel.user_separator", TEXT, "," => [node.channel.user_separator],
+    "channel.user_separator", TEXT, "," => [channel.user_separator],
         "Character between the users in a channel name.";
-    "channel.history_meta_ttl", LIFETIME, "720h" => [node.channel.history_meta_ttl],
+    "channel.history_meta_ttl", LIFETIME, "720h" => [channel.history_meta_ttl],
         "How long the offset and epoch of a channel are kept after it was last published to or read, where a namespace does not say; 0s for ever.";
-    "channel.history_memory_max", integer(0x10_0000, u64::MAX), "1073741824" => (|config, value| config.node.channel.history_memory_max = usize::try_from(u64::from_value(value)).unwrap_or(usize::MAX)),
+    "channel.history_memory_max", integer(0x10_0000, u64::MAX), "1073741824" => [channel.history_memory_max = memory],
         "Fanwire only: bytes of memory for the histories of all channels together; beyond it some lose their publications before their time.";
-    "channel.publication_data_format", DATA_FORMAT, "" => (|config, value| config.node.channel.publication_data_format = data_format(value)),
+    "channel.publication_data_format", DATA_FORMAT, "" => [channel.publication_data_format = data_format],
         "What publications must hold where a namespace does not say: json, json_object or binary (anything).";
 }
 
@@ -81,7 +81,7 @@ rows! { NAMESPACE: Namespace;
         "Every subscriber can recover missed publications; needs history_size and history_ttl.";
     "allow_recovery", SWITCH, "false" => [allow_recovery],
         "Subscribers that ask for it can recover missed publications.";
-    "force_recovery_mode", RECOVERY_MODE, "" => (|namespace, value| namespace.force_recovery_mode = recovery_mode(value)),
+    "force_recovery_mode", RECOVERY_MODE, "" => [force_recovery_mode = recovery_mode],
         "What recovery brings: stream (or empty) all that was missed, cache the newest publication.";
     "auto_cache_recover", SWITCH, "false" => [auto_cache_recover],
         "In cache mode, recoverable subscribers get the newest publication without asking.";
@@ -113,11 +113,11 @@ rows! { NAMESPACE: Namespace;
         "Names such as `dialog#42,43` are only for the users they list.";
     "channel_regex", TEXT, "" => [channel_regex],
         "Regular expression for the part of the name after the namespace; empty allows ASCII names.";
-    "subscription_type", SUBSCRIPTION_TYPE, "" => (|namespace, value| namespace.subscription_type = subscription_type(value)),
+    "subscription_type", SUBSCRIPTION_TYPE, "" => [subscription_type = subscription_type],
         "Only stream (or empty) is served; with map, map_clients, map_users or shared_poll clients get 108 for subscribe and publish, and publish and subscribe of the API 107.";
-    "compression", COMPRESSION, "" => (|namespace, value| namespace.compression = compression(value)),
+    "compression", COMPRESSION, "" => [compression = compression],
         "Fanwire only: context compresses publications against earlier ones of their channel, standalone each by itself, off not at all; empty is context, except standalone where clients that may not read may publish.";
-    "delivery", DELIVERY, "reliable" => (|namespace, value| namespace.delivery.class = delivery_class(value)),
+    "delivery", DELIVERY, "reliable" => [delivery.class = delivery_class],
         "Fanwire only: reliable queues what a slow client does not take and disconnects it at client.queue_max_size; latest replaces what waits by newer publications, for states of which only the newest counts.";
     "delivery_key_tag", TEXT, "" => [delivery.key_tag],
         "Fanwire only: with latest delivery the newest publication for each value of this tag waits, as a price for each symbol; empty for one of the channel.";
@@ -151,7 +151,7 @@ rows! { NAMESPACE: Namespace;
         "Name of the proxy in `proxies` that opens those streams; default is channel.proxy.subscribe_stream.";
     "subscribe_stream_proxy_bidirectional", SWITCH, "false" => [subscribe_stream_proxy_bidirectional],
         "Publish commands of subscribers go to the backend in those streams.";
-    "publication_data_format", DATA_FORMAT, "" => (|namespace, value| namespace.publication_data_format = data_format(value)),
+    "publication_data_format", DATA_FORMAT, "" => [publication_data_format = data_format],
         "What publications must hold: json, json_object or binary (anything); empty as channel.publication_data_format.";
 }
 

@@ -5,46 +5,48 @@
 
 use std::time::Duration;
 
-use fanwire_auth::{ClaimLabel, TokenOptions};
+use fanwire_auth::ClaimLabel;
+use fanwire_policy::options::ConnectCodeTransform;
+use fanwire_proxy::ProxyOptions;
 
 use super::{
     COUNT, COUNT_FROM_1, DAY, DELAY, LIST, RATE_INTERVAL, RATE_LIMIT, SECRET, SWITCH, TEXT,
     duration, integer,
 };
 use crate::key::{FromValue, Kind, Value, rows};
+use crate::options::Config;
 use crate::transforms::{self, Transforms};
-use crate::{Config, ProxyOptions};
 
 rows! { CLIENT: Config;
     "client.allowed_origins", LIST, "" => [client.allowed_origins],
         "Origins of web pages that may connect, with `*` as wildcard; empty lets in only requests without Origin.";
-    "client.ping_interval", duration(Duration::from_secs(1), DAY), "25s" => [node.client.ping_interval],
+    "client.ping_interval", duration(Duration::from_secs(1), DAY), "25s" => [client.ping_interval],
         "Time between pings of the server.";
-    "client.pong_timeout", duration(Duration::from_millis(1), DAY), "8s" => [node.client.pong_timeout],
+    "client.pong_timeout", duration(Duration::from_millis(1), DAY), "8s" => [client.pong_timeout],
         "Time a client has to answer a ping; must be shorter than client.ping_interval.";
-    "client.stale_close_delay", duration(Duration::from_millis(1), DAY), "10s" => [node.client.stale_close_delay],
+    "client.stale_close_delay", duration(Duration::from_millis(1), DAY), "10s" => [client.stale_close_delay],
         "Time a new connection has to send its connect command.";
-    "client.expired_close_delay", DELAY, "25s" => [node.client.expired_close_delay],
+    "client.expired_close_delay", DELAY, "25s" => [client.expired_close_delay],
         "Time an expired connection has to be refreshed.";
-    "client.expired_sub_close_delay", DELAY, "25s" => [node.client.expired_sub_close_delay],
+    "client.expired_sub_close_delay", DELAY, "25s" => [client.expired_sub_close_delay],
         "Time an expired subscription has to be refreshed.";
-    "client.history_max_publication_limit", COUNT, "300" => [node.client.history_max_publication_limit],
+    "client.history_max_publication_limit", COUNT, "300" => [client.history_max_publication_limit],
         "Most publications of one history page for a client, 0 for no limit.";
-    "client.recovery_max_publication_limit", COUNT, "300" => [node.client.recovery_max_publication_limit],
+    "client.recovery_max_publication_limit", COUNT, "300" => [client.recovery_max_publication_limit],
         "Most publications of one recovery, 0 for no limit; a client that missed more is told that it was not recovered.";
-    "client.channel_position_check_delay", DELAY, "40s" => [node.client.channel_position_check_delay],
+    "client.channel_position_check_delay", DELAY, "40s" => [client.channel_position_check_delay],
         "Silence of a channel after which the positions of its subscribers are compared with its history; 0s for never.";
-    "client.channel_position_max_time_lag", DELAY, "0s" => [node.client.channel_position_max_time_lag],
+    "client.channel_position_max_time_lag", DELAY, "0s" => [client.channel_position_max_time_lag],
         "How long a publication may be on its way from one server to another, by their clocks; beyond it subscribers with positions recover instead, 0s for no limit.";
-    "client.presence_update_interval", duration(Duration::from_secs(1), DAY), "27s" => [node.client.presence_update_interval],
+    "client.presence_update_interval", duration(Duration::from_secs(1), DAY), "27s" => [client.presence_update_interval],
         "How often the presence of a connection is renewed.";
-    "client.presence_ttl", duration(Duration::from_secs(1), DAY), "60s" => [node.client.presence_ttl],
+    "client.presence_ttl", duration(Duration::from_secs(1), DAY), "60s" => [client.presence_ttl],
         "Fanwire only: how long a connection stays present without a renewal; must be longer than client.presence_update_interval.";
-    "client.channel_limit", COUNT_FROM_1, "128" => [node.client.channel_limit],
+    "client.channel_limit", COUNT_FROM_1, "128" => [client.channel_limit],
         "Most channels of one connection.";
-    "client.concurrency", COUNT, "0" => [node.client.concurrency],
+    "client.concurrency", COUNT, "0" => [client.concurrency],
         "Calls by rpc that a connection may have in flight at a backend or a hook, whose replies then come as they are made; with 0 or 1 its later commands wait for each.";
-    "client.queue_max_size", COUNT_FROM_1, "1048576" => [node.client.queue_max_size],
+    "client.queue_max_size", COUNT_FROM_1, "1048576" => [client.queue_max_size],
         "Most bytes that wait for one slow connection, besides one larger message on its way; more close it with 3008.";
     "client.write_delay", duration(Duration::ZERO, Duration::from_secs(1)), "0s" => [client.write_delay],
         "How long messages of a connection wait for others, so that one system call and one packet carry several; 0s writes at the end of a turn.";
@@ -52,133 +54,131 @@ rows! { CLIENT: Config;
         "Writes replies to commands, and what waits before them, without client.write_delay.";
     "client.connection_limit", COUNT, "0" => [client.connection_limit],
         "Most connections of this server, 0 for no limit; further ones get 503.";
-    "client.user_connection_limit", COUNT, "0" => [node.client.user_connection_limit],
+    "client.user_connection_limit", COUNT, "0" => [client.user_connection_limit],
         "Most connections of one user to this server, 0 for no limit; further ones get 3504.";
     "client.connection_rate_limit", COUNT, "0" => [client.connection_rate_limit],
         "Most new connections per second, 0 for no limit; further ones get 503.";
-    "client.rate_limit.client_command.limit", RATE_LIMIT, "0" => [node.client.command_rate.limit],
+    "client.rate_limit.client_command.limit", RATE_LIMIT, "0" => [client.rate_limit.client_command.limit],
         "Fanwire only: most commands of one connection in an interval, 0 for no limit; further ones get 111, except unsubscribe.";
-    "client.rate_limit.client_command.interval", RATE_INTERVAL, "1s" => [node.client.command_rate.interval],
+    "client.rate_limit.client_command.interval", RATE_INTERVAL, "1s" => [client.rate_limit.client_command.interval],
         "Fanwire only: that interval; the limit comes back evenly in it.";
-    "client.rate_limit.refusal.limit", RATE_LIMIT, "200" => [node.client.refusal_rate.limit],
+    "client.rate_limit.refusal.limit", RATE_LIMIT, "200" => [client.rate_limit.refusal.limit],
         "Fanwire only: most refusals with 111 of one connection in an interval, 0 for no limit; one more ends it with 3509.";
-    "client.rate_limit.refusal.interval", RATE_INTERVAL, "10s" => [node.client.refusal_rate.interval],
+    "client.rate_limit.refusal.interval", RATE_INTERVAL, "10s" => [client.rate_limit.refusal.interval],
         "Fanwire only: that interval.";
-    "client.connect_include_server_time", SWITCH, "false" => [node.client.connect_include_server_time],
+    "client.connect_include_server_time", SWITCH, "false" => [client.connect_include_server_time],
         "Adds the server's time to the answer to connect.";
-    "client.allow_anonymous_connect_without_token", SWITCH, "false" => [node.client.allow_anonymous_connect_without_token],
+    "client.allow_anonymous_connect_without_token", SWITCH, "false" => [client.allow_anonymous_connect_without_token],
         "Lets clients connect without a token, as the empty user.";
-    "client.disallow_anonymous_connection_tokens", SWITCH, "false" => [node.client.disallow_anonymous_connection_tokens],
+    "client.disallow_anonymous_connection_tokens", SWITCH, "false" => [client.disallow_anonymous_connection_tokens],
         "Refuses tokens with an empty user.";
     "client.user_id_http_header", TEXT, "" => [client.user_id_http_header],
         "Header in which a trusted proxy, which must replace what clients send, passes the user id; such connections need no token.";
-    "client.subscribe_to_user_personal_channel.enabled", SWITCH, "false" => [node.client.subscribe_to_user_personal_channel.enabled],
+    "client.subscribe_to_user_personal_channel.enabled", SWITCH, "false" => [client.subscribe_to_user_personal_channel.enabled],
         "Subscribes every connection of a user to the channel of that user, such as `#42`.";
-    "client.subscribe_to_user_personal_channel.personal_channel_namespace", TEXT, "" => [node.client.subscribe_to_user_personal_channel.personal_channel_namespace],
+    "client.subscribe_to_user_personal_channel.personal_channel_namespace", TEXT, "" => [client.subscribe_to_user_personal_channel.personal_channel_namespace],
         "Namespace of personal channels, as in `news:#42`; empty for none.";
-    "client.subscribe_to_user_personal_channel.single_connection", SWITCH, "false" => [node.client.subscribe_to_user_personal_channel.single_connection],
+    "client.subscribe_to_user_personal_channel.single_connection", SWITCH, "false" => [client.subscribe_to_user_personal_channel.single_connection],
         "With personal channels, a new connection of a user closes the older ones with 3504.";
-    "client.insecure", SWITCH, "false" => [node.client.insecure],
+    "client.insecure", SWITCH, "false" => [client.insecure],
         "Development only: no credentials are asked and every channel permission is given.";
-    "client.insecure_skip_token_signature_verify", SWITCH, "false" => [node.client.insecure_skip_token_signature_verify],
+    "client.insecure_skip_token_signature_verify", SWITCH, "false" => [client.insecure_skip_token_signature_verify],
         "Development only: believes tokens without checking their signature.";
-    "client.token.hmac_secret_key", SECRET, "" => [node.client.token.hmac_secret_key],
+    "client.token.hmac_secret_key", SECRET, "" => [client.token.hmac_secret_key],
         "Secret of tokens with HS256, HS384 or HS512.";
-    "client.token.hmac_previous_secret_key", SECRET, "" => [node.client.token.hmac_previous_secret_key],
+    "client.token.hmac_previous_secret_key", SECRET, "" => [client.token.hmac_previous_secret_key],
         "Secret before the last change, accepted as well.";
-    "client.token.hmac_previous_secret_key_valid_until", integer(0, u64::MAX), "0" => [node.client.token.hmac_previous_secret_key_valid_until],
+    "client.token.hmac_previous_secret_key_valid_until", integer(0, u64::MAX), "0" => [client.token.hmac_previous_secret_key_valid_until],
         "Unix second after which the previous secret is refused; 0 for never.";
-    "client.token.rsa_public_key", TEXT, "" => [node.client.token.rsa_public_key],
+    "client.token.rsa_public_key", TEXT, "" => [client.token.rsa_public_key],
         "Public key in PEM of tokens with RS256, RS384 or RS512.";
-    "client.token.ecdsa_public_key", TEXT, "" => [node.client.token.ecdsa_public_key],
+    "client.token.ecdsa_public_key", TEXT, "" => [client.token.ecdsa_public_key],
         "Public key in PEM of tokens with ES256, ES384 or ES512.";
-    "client.token.jwks_public_endpoint", TEXT, "" => [node.client.token.jwks_public_endpoint],
+    "client.token.jwks_public_endpoint", TEXT, "" => [client.token.jwks_public_endpoint],
         "Address of a document with public keys (JWKS) of tokens with RS256 to RS512, ES256 to ES512 or EdDSA that name their key (kid); {{name}} stands for a named group of issuer_regex or audience_regex.";
-    "client.token.insecure_skip_jwks_endpoint_safety_check", SWITCH, "false" => [node.client.token.insecure_skip_jwks_endpoint_safety_check],
+    "client.token.insecure_skip_jwks_endpoint_safety_check", SWITCH, "false" => [client.token.insecure_skip_jwks_endpoint_safety_check],
         "Allows groups in that address that do not list the values they take.";
-    "client.token.jwks.tls.enabled", SWITCH, "false" => [client.token_jwks_tls.enabled],
+    "client.token.jwks.tls.enabled", SWITCH, "false" => [client.token.jwks.tls.enabled],
         "Obeys the keys below for connections to the JWKS endpoint.";
-    "client.token.jwks.tls.server_ca_pem", TEXT, "" => [client.token_jwks_tls.server_ca_pem],
+    "client.token.jwks.tls.server_ca_pem", TEXT, "" => [client.token.jwks.tls.server_ca_pem],
         "Authorities that may have signed the endpoint's certificate, as PEM, base64 of it, or a file; empty means those of the system.";
-    "client.token.jwks.tls.cert_pem", TEXT, "" => [client.token_jwks_tls.cert_pem],
+    "client.token.jwks.tls.cert_pem", TEXT, "" => [client.token.jwks.tls.cert_pem],
         "Certificate to show to the JWKS endpoint, as PEM, base64 of it, or a file.";
-    "client.token.jwks.tls.key_pem", SECRET, "" => [client.token_jwks_tls.key_pem],
+    "client.token.jwks.tls.key_pem", SECRET, "" => [client.token.jwks.tls.key_pem],
         "Private key of that certificate, as PEM, base64 of it, or a file.";
-    "client.token.jwks.tls.server_name", TEXT, "" => [client.token_jwks_tls.server_name],
+    "client.token.jwks.tls.server_name", TEXT, "" => [client.token.jwks.tls.server_name],
         "Name that the endpoint's certificate must have; empty means that of the address.";
-    "client.token.jwks.tls.insecure_skip_verify", SWITCH, "false" => [client.token_jwks_tls.insecure_skip_verify],
+    "client.token.jwks.tls.insecure_skip_verify", SWITCH, "false" => [client.token.jwks.tls.insecure_skip_verify],
         "Development only: believes any certificate of the JWKS endpoint.";
-    "client.token.audience", TEXT, "" => [node.client.token.audience],
+    "client.token.audience", TEXT, "" => [client.token.audience],
         "Audience (aud) that tokens must name.";
-    "client.token.audience_regex", TEXT, "" => [node.client.token.audience_regex],
+    "client.token.audience_regex", TEXT, "" => [client.token.audience_regex],
         "Regular expression that the audience (aud) of tokens must match.";
-    "client.token.issuer", TEXT, "" => [node.client.token.issuer],
+    "client.token.issuer", TEXT, "" => [client.token.issuer],
         "Issuer (iss) that tokens must name.";
-    "client.token.issuer_regex", TEXT, "" => [node.client.token.issuer_regex],
+    "client.token.issuer_regex", TEXT, "" => [client.token.issuer_regex],
         "Regular expression that the issuer (iss) of tokens must match.";
-    "client.token.user_id_claim", TEXT, "" => [node.client.token.user_id_claim],
+    "client.token.user_id_claim", TEXT, "" => [client.token.user_id_claim],
         "Claim that holds the user id instead of sub.";
-    "client.token.labels_from_claim", Kind::Objects, "" => (|config, value| config.node.client.token.labels_from_claim = claim_labels(value)),
+    "client.token.labels_from_claim", Kind::Objects, "" => [client.token.labels_from_claim = claim_labels],
         "Labels of connections from claims of their tokens: rows with key (name of the label) and value (path of the claim, as in roles.0).";
-    "client.subscription_token.hmac_secret_key", SECRET, "" => (|config, value| subscription(config).hmac_secret_key = FromValue::from_value(value)),
+    "client.subscription_token.hmac_secret_key", SECRET, "" => [client.subscription_token.hmac_secret_key],
         "Secret of subscription tokens with HS256, HS384 or HS512.";
-    "client.subscription_token.hmac_previous_secret_key", SECRET, "" => (|config, value| subscription(config).hmac_previous_secret_key = FromValue::from_value(value)),
+    "client.subscription_token.hmac_previous_secret_key", SECRET, "" => [client.subscription_token.hmac_previous_secret_key],
         "Secret of subscription tokens before the last change, accepted as well.";
-    "client.subscription_token.hmac_previous_secret_key_valid_until", integer(0, u64::MAX), "0" => (|config, value| subscription(config).hmac_previous_secret_key_valid_until = FromValue::from_value(value)),
+    "client.subscription_token.hmac_previous_secret_key_valid_until", integer(0, u64::MAX), "0" => [client.subscription_token.hmac_previous_secret_key_valid_until],
         "Unix second after which that previous secret is refused; 0 for never.";
-    "client.subscription_token.rsa_public_key", TEXT, "" => (|config, value| subscription(config).rsa_public_key = FromValue::from_value(value)),
+    "client.subscription_token.rsa_public_key", TEXT, "" => [client.subscription_token.rsa_public_key],
         "Public key in PEM of subscription tokens with RS256, RS384 or RS512.";
-    "client.subscription_token.ecdsa_public_key", TEXT, "" => (|config, value| subscription(config).ecdsa_public_key = FromValue::from_value(value)),
+    "client.subscription_token.ecdsa_public_key", TEXT, "" => [client.subscription_token.ecdsa_public_key],
         "Public key in PEM of subscription tokens with ES256, ES384 or ES512.";
-    "client.subscription_token.jwks_public_endpoint", TEXT, "" => (|config, value| subscription(config).jwks_public_endpoint = FromValue::from_value(value)),
+    "client.subscription_token.jwks_public_endpoint", TEXT, "" => [client.subscription_token.jwks_public_endpoint],
         "Address of a document with public keys (JWKS) of subscription tokens with RS256 to RS512, ES256 to ES512 or EdDSA that name their key (kid); {{name}} stands for a named group of issuer_regex or audience_regex.";
-    "client.subscription_token.insecure_skip_jwks_endpoint_safety_check", SWITCH, "false" => (|config, value| subscription(config).insecure_skip_jwks_endpoint_safety_check = FromValue::from_value(value)),
+    "client.subscription_token.insecure_skip_jwks_endpoint_safety_check", SWITCH, "false" => [client.subscription_token.insecure_skip_jwks_endpoint_safety_check],
         "Allows groups in that address that do not list the values they take.";
-    "client.subscription_token.jwks.tls.enabled", SWITCH, "false" => [client.subscription_token_jwks_tls.enabled],
+    "client.subscription_token.jwks.tls.enabled", SWITCH, "false" => [client.subscription_token.jwks.tls.enabled],
         "Obeys the keys below for connections to the JWKS endpoint.";
-    "client.subscription_token.jwks.tls.server_ca_pem", TEXT, "" => [client.subscription_token_jwks_tls.server_ca_pem],
+    "client.subscription_token.jwks.tls.server_ca_pem", TEXT, "" => [client.subscription_token.jwks.tls.server_ca_pem],
         "Authorities that may have signed the endpoint's certificate, as PEM, base64 of it, or a file; empty means those of the system.";
-    "client.subscription_token.jwks.tls.cert_pem", TEXT, "" => [client.subscription_token_jwks_tls.cert_pem],
+    "client.subscription_token.jwks.tls.cert_pem", TEXT, "" => [client.subscription_token.jwks.tls.cert_pem],
         "Certificate to show to the JWKS endpoint, as PEM, base64 of it, or a file.";
-    "client.subscription_token.jwks.tls.key_pem", SECRET, "" => [client.subscription_token_jwks_tls.key_pem],
+    "client.subscription_token.jwks.tls.key_pem", SECRET, "" => [client.subscription_token.jwks.tls.key_pem],
         "Private key of that certificate, as PEM, base64 of it, or a file.";
-    "client.subscription_token.jwks.tls.server_name", TEXT, "" => [client.subscription_token_jwks_tls.server_name],
+    "client.subscription_token.jwks.tls.server_name", TEXT, "" => [client.subscription_token.jwks.tls.server_name],
         "Name that the endpoint's certificate must have; empty means that of the address.";
-    "client.subscription_token.jwks.tls.insecure_skip_verify", SWITCH, "false" => [client.subscription_token_jwks_tls.insecure_skip_verify],
+    "client.subscription_token.jwks.tls.insecure_skip_verify", SWITCH, "false" => [client.subscription_token.jwks.tls.insecure_skip_verify],
         "Development only: believes any certificate of the JWKS endpoint.";
-    "client.subscription_token.audience", TEXT, "" => (|config, value| subscription(config).audience = FromValue::from_value(value)),
+    "client.subscription_token.audience", TEXT, "" => [client.subscription_token.audience],
         "Audience (aud) that subscription tokens must name.";
-    "client.subscription_token.audience_regex", TEXT, "" => (|config, value| subscription(config).audience_regex = FromValue::from_value(value)),
+    "client.subscription_token.audience_regex", TEXT, "" => [client.subscription_token.audience_regex],
         "Regular expression that the audience (aud) of subscription tokens must match.";
-    "client.subscription_token.issuer", TEXT, "" => (|config, value| subscription(config).issuer = FromValue::from_value(value)),
+    "client.subscription_token.issuer", TEXT, "" => [client.subscription_token.issuer],
         "Issuer (iss) that subscription tokens must name.";
-    "client.subscription_token.issuer_regex", TEXT, "" => (|config, value| subscription(config).issuer_regex = FromValue::from_value(value)),
+    "client.subscription_token.issuer_regex", TEXT, "" => [client.subscription_token.issuer_regex],
         "Regular expression that the issuer (iss) of subscription tokens must match.";
-    "client.subscription_token.user_id_claim", TEXT, "" => (|config, value| subscription(config).user_id_claim = FromValue::from_value(value)),
+    "client.subscription_token.user_id_claim", TEXT, "" => [client.subscription_token.user_id_claim],
         "Claim of subscription tokens that holds the user id instead of sub.";
-    // Last of its section: the rows above have filled the options that this one keeps or drops.
-    "client.subscription_token.enabled", SWITCH, "false" => (enable_subscription_token),
+    "client.subscription_token.enabled", SWITCH, "false" => [client.subscription_token.enabled],
         "Checks subscription tokens with the keys of this section instead of those of client.token.";
-    "client.connect_code_to_unidirectional_disconnect.transforms", DISCONNECTS, "" => (|config, value| config.node.client.connect_code_to_unidirectional_disconnect = transforms::disconnects(&FromValue::from_value(value))),
+    "client.connect_code_to_unidirectional_disconnect.transforms", DISCONNECTS, "" => [client.connect_code_to_unidirectional_disconnect.transforms = disconnects],
         "Disconnects of unidirectional clients by codes of errors of connect; others are 3005 for 109 and 110, 3013 for 111, 3507 for 103, and 3004.";
-    // Behind the row that it switches off.
-    "client.connect_code_to_unidirectional_disconnect.enabled", SWITCH, "false" => (enable_connect_codes),
+    "client.connect_code_to_unidirectional_disconnect.enabled", SWITCH, "false" => [client.connect_code_to_unidirectional_disconnect.enabled],
         "Obeys these transforms.";
-    "client.proxy.connect.enabled", SWITCH, "false" => (|config, value| config.proxies.connect = switched(value)),
+    "client.proxy.connect.enabled", SWITCH, "false" => [client.proxy.connect = switched],
         "Asks the backend about clients that connect without a token.";
-    "client.proxy.refresh.enabled", SWITCH, "false" => (|config, value| config.proxies.refresh = switched(value)),
+    "client.proxy.refresh.enabled", SWITCH, "false" => [client.proxy.refresh = switched],
         "Asks the backend before a connection expires; clients bring no new token then.";
-    "rpc.namespace_boundary", TEXT, ":" => [node.rpc.namespace_boundary],
+    "rpc.namespace_boundary", TEXT, ":" => [rpc.namespace_boundary],
         "Character that ends the namespace in the name of an RPC method; empty for no namespaces.";
-    "rpc.ping.enabled", SWITCH, "false" => [node.rpc.ping],
+    "rpc.ping.enabled", SWITCH, "false" => [rpc.ping.enabled],
         "Answers an RPC method by itself, so that clients can measure round trips.";
-    "rpc.ping.method", TEXT, "ping" => [node.rpc.ping_method],
+    "rpc.ping.method", TEXT, "ping" => [rpc.ping.method],
         "Name of that RPC method.";
-    "rpc.send_method", TEXT, "" => [node.rpc.send_method],
+    "rpc.send_method", TEXT, "" => [rpc.send_method],
         "Fanwire only: name of the RPC method as which the backend gets messages that clients send without a reply; empty refuses them.";
-    "user_status.enabled", SWITCH, "false" => [node.user_status.enabled],
+    "user_status.enabled", SWITCH, "false" => [user_status.enabled],
         "Records regularly which users are online, and answers the RPC method update_user_status of clients.";
-    "user_status.expire_interval", duration(Duration::from_secs(1), Duration::from_secs(87_600 * 3600)), "720h" => [node.user_status.expire_interval],
+    "user_status.expire_interval", duration(Duration::from_secs(1), Duration::from_secs(87_600 * 3600)), "720h" => [user_status.expire_interval],
         "How long the status of a user is kept after its last change.";
 }
 
@@ -192,20 +192,8 @@ fn claim_labels(value: Value) -> Vec<ClaimLabel> {
     rows.as_array().into_iter().flatten().map(label).collect()
 }
 
-fn enable_connect_codes(config: &mut Config, value: Value) {
-    if !bool::from_value(value) {
-        config.node.client.connect_code_to_unidirectional_disconnect.clear();
-    }
-}
-
-fn subscription(config: &mut Config) -> &mut TokenOptions {
-    config.node.client.subscription_token.get_or_insert_default()
-}
-
-fn enable_subscription_token(config: &mut Config, value: Value) {
-    if !bool::from_value(value) {
-        config.node.client.subscription_token = None;
-    }
+fn disconnects(value: Value) -> Vec<ConnectCodeTransform> {
+    transforms::disconnects(&FromValue::from_value(value))
 }
 
 /// The proxy of a switch; `apply` gives it its options.

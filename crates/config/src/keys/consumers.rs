@@ -5,10 +5,12 @@
 
 use std::time::Duration;
 
+use fanwire_consumers::{ConsumerKind, ConsumerOptions, PublicationDataMode};
+use fanwire_redis::EngineRedisOptions;
+use fanwire_tls::TlsOptions;
+
 use super::{BLOCK, COUNT_FROM_1, DAY, DELAY, LIST, SECRET, SWITCH, TEXT, duration, integer};
-use crate::consumers::ConsumerKind;
 use crate::key::{FromValue, Key, Kind, Row, Value, not_yet, rows};
-use crate::{ConsumerOptions, EngineRedisOptions, PublicationDataMode, TlsOptions};
 
 /// Sections with the keys of `TLS`.
 pub(crate) const TLS_PLACES: [&str; 5] = [
@@ -45,7 +47,7 @@ pub(crate) fn keys() -> impl Iterator<Item = (&'static str, &'static Key)> {
 rows! { CONSUMER: ConsumerOptions;
     "enabled", SWITCH, "false" => [enabled],
         "Runs the consumer; otherwise only its name and type are checked.";
-    "type", KIND, "" => (set_kind),
+    "type", KIND, "" => [kind = kind],
         "Queue to consume; its options are in the section with the same name.";
     "postgresql.dsn", SECRET, "" => [postgresql.dsn],
         "Database, as postgres://user:password@host:port/database; pool_max_conns limits connections, sslmode asks for TLS.";
@@ -91,7 +93,7 @@ rows! { CONSUMER: ConsumerOptions;
         "Subjects of the stream to consume; empty for all.";
     "nats_jetstream.durable_consumer_name", TEXT, "" => [nats_jetstream.durable_consumer_name],
         "Durable consumer, which all nodes share.";
-    "nats_jetstream.deliver_policy", Kind::Choice(&["new", "all"]), "new" => (|consumer, value| consumer.nats_jetstream.deliver_all = String::from_value(value) == "all"),
+    "nats_jetstream.deliver_policy", Kind::Choice(&["new", "all"]), "new" => [nats_jetstream.deliver_all = delivers_all],
         "Where a consumer that is created begins: with the next message, or with the oldest of the stream.";
     "nats_jetstream.max_ack_pending", integer(1, 100_000), "100" => [nats_jetstream.max_ack_pending],
         "Most messages of all nodes that are delivered and not acknowledged.";
@@ -113,7 +115,7 @@ rows! { CONSUMER: ConsumerOptions;
         "How long a broker may wait for records before it answers a fetch.";
     "kafka.fetch_read_uncommitted", SWITCH, "false" => [kafka.fetch_read_uncommitted],
         "Reads records of transactions that are not committed.";
-    "kafka.partition_queue_max_size", TEXT, "1000" => (set_queue_size),
+    "kafka.partition_queue_max_size", TEXT, "1000" => [kafka.partition_queue_max_size = queue_size],
         "Records that wait for a partition before it is paused; 0 means 1000, -1 pauses it at each poll.";
     "kafka.dial_timeout", duration(Duration::from_millis(10), Duration::from_secs(60)), "3s" => [kafka.dial_timeout],
         "How long opening a connection may take; the start waits twice that for each broker.";
@@ -129,7 +131,7 @@ rows! { CONSUMER: ConsumerOptions;
         "Header with the method; without it the record names one.";
 }
 
-rows! { REDIS: EngineRedisOptions;
+rows! { REDIS: EngineRedisOptions<TlsOptions>;
     "address", LIST, "redis://127.0.0.1:6379" => [address],
         "The Redis, as in engine.redis.address; exactly one.";
     "cluster_address", LIST, "" => [cluster_address],
@@ -236,13 +238,16 @@ const KIND: Kind = Kind::Choice(&[
 const INTERVAL: Kind = duration(Duration::from_millis(1), DAY);
 const REDIS_TIME: Kind = duration(Duration::from_millis(10), Duration::from_secs(60));
 
-fn set_kind(consumer: &mut ConsumerOptions, value: Value) {
+fn kind(value: Value) -> Option<ConsumerKind> {
     let name = String::from_value(value);
-    consumer.kind =
-        ConsumerKind::NAMED.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
+    ConsumerKind::NAMED.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
+}
+
+fn delivers_all(value: Value) -> bool {
+    String::from_value(value) == "all"
 }
 
 /// A text that is no number becomes the smallest one, which a rule finds.
-fn set_queue_size(consumer: &mut ConsumerOptions, value: Value) {
-    consumer.kafka.partition_queue_max_size = String::from_value(value).parse().unwrap_or(i32::MIN);
+fn queue_size(value: Value) -> i32 {
+    String::from_value(value).parse().unwrap_or(i32::MIN)
 }

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use super::{BYTES, COUNT_FROM_1, DAY, PATH, SWITCH, TEXT, duration};
-use crate::Config;
 use crate::key::rows;
+use crate::options::Config;
 
 rows! { DURABLE: Config;
     "durable_streams.enabled", SWITCH, "false" => [durable_streams.enabled],
@@ -18,15 +18,15 @@ rows! { DURABLE: Config;
         "Fanwire only: namespace whose channels are the streams; it needs history_size and history_ttl.";
     "durable_streams.insecure", SWITCH, "false" => [durable_streams.insecure],
         "Fanwire only: needs neither a key for writes nor a token for reads; for tests on loopback.";
-    "durable_streams.max_request_body_size", BYTES, "16777216" => [durable_streams.body_bytes_max],
+    "durable_streams.max_request_body_size", BYTES, "16777216" => [durable_streams.max_request_body_size],
         "Fanwire only: longest body of a request in bytes; a longer one gets 413.";
-    "durable_streams.max_streams", COUNT_FROM_1, "100000" => [durable_streams.streams_max],
+    "durable_streams.max_streams", COUNT_FROM_1, "100000" => [durable_streams.max_streams],
         "Fanwire only: most streams at the same time; a request that would create another one gets 429.";
-    "durable_streams.max_producers", COUNT_FROM_1, "1000" => [durable_streams.producers_max],
+    "durable_streams.max_producers", COUNT_FROM_1, "1000" => [durable_streams.max_producers],
         "Fanwire only: most idempotent producers that a stream remembers, each for seven days; another one gets 429.";
-    "durable_streams.max_live_reads", COUNT_FROM_1, "10000" => [durable_streams.live_reads_max],
+    "durable_streams.max_live_reads", COUNT_FROM_1, "10000" => [durable_streams.max_live_reads],
         "Fanwire only: most reads that wait for data at the same time; another one gets 429.";
-    "durable_streams.max_live_reads_per_user", COUNT_FROM_1, "100" => [durable_streams.live_reads_of_user_max],
+    "durable_streams.max_live_reads_per_user", COUNT_FROM_1, "100" => [durable_streams.max_live_reads_per_user],
         "Fanwire only: most reads of one user that wait at the same time, 100 as the streams of one browser's HTTP/2 connection; another one gets 429.";
     "durable_streams.long_poll_timeout", duration(Duration::from_millis(1), DAY), "30s" => [durable_streams.long_poll_timeout],
         "Fanwire only: how long a read with live=long-poll waits for data.";

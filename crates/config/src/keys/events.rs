@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use super::{COUNT, COUNT_FROM_1, DELAY, LIST, SECRET, SWITCH, TEXT, duration};
-use crate::Config;
 use crate::key::rows;
+use crate::options::Config;
 
 rows! { EVENTS: Config;
     "events.http.endpoint", TEXT, "" => [events.http.endpoint],

@@ -6,11 +6,10 @@
 use std::time::Duration;
 
 use fanwire_policy::options::ProxyChoice;
-use serde_json::Value as Json;
+use fanwire_proxy::{ProxyOptions, StatusTransform};
 
 use super::{DAY, LIST, SECRET, SWITCH, TEXT, duration, integer};
-use crate::ProxyOptions;
-use crate::key::{FromValue, Kind, not_yet, rows};
+use crate::key::{FromValue, Kind, Value, not_yet, rows};
 use crate::transforms::{self, Transforms};
 
 /// Sections with the keys of `PROXY`.
@@ -57,7 +56,7 @@ rows! { PROXY: ProxyOptions;
         "Development only: believes any certificate of the backend.";
     "http.static_headers", Kind::Texts, "" => [http.static_headers],
         "Headers of every HTTP call; `${FANWIRE_VAR_NAME}` in a value is replaced by that variable, and so is `${CENTRIFUGO_VAR_NAME}`.";
-    "http.status_to_code_transforms", Kind::Transforms(Transforms::Statuses), "" => (|proxy, value| proxy.http.status_to_code_transforms = transforms::statuses(&Json::from_value(value))),
+    "http.status_to_code_transforms", Kind::Transforms(Transforms::Statuses), "" => [http.status_to_code_transforms = statuses],
         "Errors and disconnects that clients get for other statuses than 200; those without a row are error 100, which is temporary.";
     "grpc.tls.enabled", SWITCH, "false" => [grpc.tls.enabled],
         "Uses TLS for gRPC connections to the backend, and obeys the keys below.";
@@ -96,4 +95,8 @@ rows! { CHOICE: ProxyChoice;
 rows! { NAME: String;
     "name", TEXT, "" => (|name, value| *name = String::from_value(value)),
         "Name of the section: letters, digits, `-`, `_` and `.`, at least two of them.";
+}
+
+fn statuses(value: Value) -> Vec<StatusTransform> {
+    transforms::statuses(&FromValue::from_value(value))
 }

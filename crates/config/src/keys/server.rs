@@ -9,10 +9,10 @@ use fanwire_api::ErrorMode;
 use fanwire_deflate::Strategy;
 
 use super::{
-    BYTES, COUNT, DAY, LIST, PATH, PORT, PORT_TEXT, SECRET, SWITCH, TEXT, duration, integer,
+    BYTES, COUNT, DAY, LIST, PATH, PORT, PORT_TEXT, SECRET, SWITCH, TEXT, duration, integer, memory,
 };
 use crate::key::{FromValue, Kind, Value, rows};
-use crate::{Config, EngineKind};
+use crate::options::{Config, EngineKind};
 
 rows! { SERVER: Config;
     "http_server.address", TEXT, "" => [http_server.address],
@@ -71,19 +71,19 @@ rows! { SERVER: Config;
         "File that log lines are appended to; empty means stderr.";
     "log.format", Kind::Choice(&["auto", "json", "text"]), "auto" => [log.format],
         "Form of log lines: JSON objects, or text; auto means text on a terminal and JSON otherwise.";
-    "log.debug_for.users", LIST, "" => [node.debug_for.users],
+    "log.debug_for.users", LIST, "" => [log.debug_for.users],
         "Fanwire only: users whose events are logged at level debug, whatever log.level says; the API method debug_for does it for a time.";
-    "log.debug_for.channels", LIST, "" => [node.debug_for.channels],
+    "log.debug_for.channels", LIST, "" => [log.debug_for.channels],
         "Fanwire only: channels whose publications and subscriptions are logged so.";
-    "log.debug_for.addresses", LIST, "" => [node.debug_for.addresses],
+    "log.debug_for.addresses", LIST, "" => [log.debug_for.addresses],
         "Fanwire only: IP addresses of clients whose events are logged so.";
-    "recorder.memory_max", integer(0, 1 << 40), "33554432" => (|config, value| config.node.recorder_memory_max = usize::try_from(u64::from_value(value)).unwrap_or(usize::MAX)),
+    "recorder.memory_max", integer(0, 1 << 40), "33554432" => [recorder.memory_max = memory],
         "Fanwire only: bytes of the flight recorder, which keeps the last events of connections for connection_log, of the newest ones first; about 1 KB each, 0 switches it off.";
-    "recorder.path", TEXT, "" => [recorder_path],
+    "recorder.path", TEXT, "" => [recorder.path],
         "Fanwire only: folder of this server alone, whose files keep the logs of connections that ended, for `fanwire log`; it is made if it is missing; empty keeps none.";
-    "recorder.disk_max", integer(16 << 20, 1 << 50), "1073741824" => [recorder_disk_max],
+    "recorder.disk_max", integer(16 << 20, 1 << 50), "1073741824" => [recorder.disk_max],
         "Fanwire only: bytes of all files in recorder.path; the oldest one goes for a new one.";
-    "engine.type", Kind::Choice(&["memory", "redis"]), "memory" => (set_engine),
+    "engine.type", Kind::Choice(&["memory", "redis"]), "memory" => [engine.kind = engine_kind],
         "Where publications, history and presence meet: in memory for one server, in Redis for several that act as one.";
     "engine.redis.address", LIST, "redis://127.0.0.1:6379" => [engine.redis.address],
         "Redis to use, as host:port, redis://user:password@host:port/db, with rediss:// over TLS, or, of a Cluster, redis+cluster://user:password@host:port?addr=host:port; of several each channel belongs to one.";
@@ -137,9 +137,9 @@ rows! { SERVER: Config;
         "How long opening a connection to Redis may take.";
     "engine.redis.io_timeout", REDIS_TIME, "4s" => [engine.redis.io_timeout],
         "How long Redis may owe a reply before its connection is given up and calls fail.";
-    "engine.redis.wait.replicas", integer(0, 100), "0" => [engine.redis.wait_replicas],
+    "engine.redis.wait.replicas", integer(0, 100), "0" => [engine.redis.wait.replicas],
         "Fanwire only: replicas that must have a write before it is answered; 0 asks none.";
-    "engine.redis.wait.timeout", REDIS_TIME, "500ms" => [engine.redis.wait_timeout],
+    "engine.redis.wait.timeout", REDIS_TIME, "500ms" => [engine.redis.wait.timeout],
         "Fanwire only: how long those replicas may take before the write fails; at most a quarter of engine.redis.io_timeout.";
     "engine.redis.command_connections", integer(1, 64), "2" => [engine.redis.command_connections],
         "Fanwire only: connections for commands to each Redis.";
@@ -155,9 +155,9 @@ rows! { SERVER: Config;
         "File that holds the process id while the server runs; empty for none.";
     "shards", integer(0, 1024), "0" => [shards],
         "Fanwire only: threads that own connections; 0 means one per core.";
-    "shutdown.drain_interval", duration(Duration::ZERO, DAY), "0s" => [drain_interval],
+    "shutdown.drain_interval", duration(Duration::ZERO, DAY), "0s" => [shutdown.drain_interval],
         "Fanwire only: clients are disconnected evenly over this time before shutdown.timeout begins, while the server still delivers and is not ready; 0s for none.";
-    "shutdown.timeout", duration(Duration::from_secs(1), DAY), "30s" => [shutdown_timeout],
+    "shutdown.timeout", duration(Duration::from_secs(1), DAY), "30s" => [shutdown.timeout],
         "Time in which connections are closed, spread over it, after SIGTERM or SIGINT.";
     "websocket.disabled", SWITCH, "false" => [websocket.disabled],
         "Switches the WebSocket endpoint off.";
@@ -181,7 +181,7 @@ rows! { SERVER: Config;
         "Window of such a compressor: 2^bits bytes; it takes four times that.";
     "websocket.compression_dedicated.memory_level", integer(1, 9), "5" => [websocket.compression_dedicated.memory_level],
         "Table of such a compressor: it takes 2^(level + 9) bytes.";
-    "websocket.compression_dedicated.strategy", STRATEGY, "default" => (|config, value| config.websocket.compression_dedicated.strategy = strategy(value)),
+    "websocket.compression_dedicated.strategy", STRATEGY, "default" => [websocket.compression_dedicated.strategy = strategy],
         "What such a compressor looks for: default, filtered, huffman_only, rle or fixed, as in zlib.";
     "websocket.server_max_window_bits", integer(9, 15), "15" => [websocket.server_max_window_bits],
         "Fanwire only: window of messages to clients, 2^bits bytes, unless the client asks for a smaller one; with a small window, larger messages go out uncompressed.";
@@ -223,19 +223,19 @@ rows! { SERVER: Config;
         "Path on which clients of HTTP streaming and Server-Sent Events send their commands.";
     "emulation.max_request_body_size", BYTES, "65536" => [emulation.max_request_body_size],
         "Longest request of that path in bytes; a longer one gets 413.";
-    "http_api.handler_prefix", PATH, "/api" => [http_api.api.handler_prefix],
+    "http_api.handler_prefix", PATH, "/api" => [http_api.handler_prefix],
         "Path in front of the method names of the server API.";
-    "http_api.key", SECRET, "" => [http_api.api.key],
+    "http_api.key", SECRET, "" => [http_api.key],
         "Secret that backends send in X-API-Key; when empty, `serve` makes a random one and prints it.";
-    "http_api.previous_key", SECRET, "" => [http_api.api.previous_key],
+    "http_api.previous_key", SECRET, "" => [http_api.previous_key],
         "Fanwire only: secret of backends before the last change, accepted as well.";
-    "http_api.previous_key_valid_until", integer(0, u64::MAX), "0" => [http_api.api.previous_key_valid_until],
+    "http_api.previous_key_valid_until", integer(0, u64::MAX), "0" => [http_api.previous_key_valid_until],
         "Fanwire only: Unix second after which that previous secret is refused; 0 for never.";
-    "http_api.error_mode", Kind::Choice(&["", "transport"]), "" => (set_error_mode),
+    "http_api.error_mode", Kind::Choice(&["", "transport"]), "" => [http_api.error_mode = error_mode],
         "With `transport`, API errors use HTTP status codes instead of 200 with an error object.";
-    "http_api.insecure", SWITCH, "false" => [http_api.api.insecure],
+    "http_api.insecure", SWITCH, "false" => [http_api.insecure],
         "Answers API requests without a key; only where something else guards the port.";
-    "http_api.max_request_body_size", BYTES, "16777216" => [http_api.api.body_bytes_max],
+    "http_api.max_request_body_size", BYTES, "16777216" => [http_api.max_request_body_size],
         "Fanwire only: longest body of an API request in bytes; a longer one gets 413.";
     "health.enabled", SWITCH, "false" => [health.enabled],
         "Switches the health endpoint on.";
@@ -245,15 +245,15 @@ rows! { SERVER: Config;
         "Switches the metrics endpoint on.";
     "prometheus.handler_prefix", PATH, "/metrics" => [prometheus.handler_prefix],
         "Path of the metrics endpoint.";
-    "prometheus.instrument_http_handlers", SWITCH, "false" => [instrument_http_handlers],
+    "prometheus.instrument_http_handlers", SWITCH, "false" => [prometheus.instrument_http_handlers],
         "Counts HTTP requests by handler, method and status, except requests of clients without TLS, which shards answer and transport metrics count.";
-    "compatibility.centrifugo_metrics", SWITCH, "false" => [centrifugo_metrics],
+    "compatibility.centrifugo_metrics", SWITCH, "false" => [compatibility.centrifugo_metrics],
         "Fanwire only: metrics have Centrifugo's names, too, so that its Grafana dashboard 13039 works; they need prometheus.enabled.";
-    "opentelemetry.enabled", SWITCH, "false" => [opentelemetry],
+    "opentelemetry.enabled", SWITCH, "false" => [opentelemetry.enabled],
         "Sends traces by OTLP over HTTP, as the variables OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_SAMPLER and others of OpenTelemetry say; event proxies get traceparent.";
-    "opentelemetry.api", SWITCH, "false" => [http_api.api.is_traced],
+    "opentelemetry.api", SWITCH, "false" => [opentelemetry.api],
         "Calls of the server API over HTTP and gRPC are spans, with the broker and the deliveries, and continue the trace of a header traceparent; each command of a stream begins a trace.";
-    "opentelemetry.consuming", SWITCH, "false" => [http_api.api.is_consuming_traced],
+    "opentelemetry.consuming", SWITCH, "false" => [opentelemetry.consuming],
         "Messages of consumers are spans as calls are; a header traceparent of Kafka, NATS JetStream or Redis Streams is continued.";
     "swagger.enabled", SWITCH, "false" => [swagger.enabled],
         "Serves the description of the HTTP server API, an OpenAPI 3.1 document in JSON; the file docs/openapi.json is the same.";
@@ -294,17 +294,13 @@ fn strategy(value: Value) -> Strategy {
 
 const REDIS_TIME: Kind = duration(Duration::from_millis(10), Duration::from_secs(60));
 
-fn set_engine(config: &mut Config, value: Value) {
+fn engine_kind(value: Value) -> EngineKind {
     let name = String::from_value(value);
     let named = EngineKind::NAMED.iter().find(|(known, _)| *known == name);
-    config.engine.kind = named.expect("the row's choices are the names of kinds").1;
+    named.expect("the row's choices are the names of kinds").1
 }
 
 const LOG_LEVEL: Kind = Kind::Choice(&["none", "trace", "debug", "info", "warn", "error", "fatal"]);
-
-fn set_error_mode(config: &mut Config, value: Value) {
-    config.http_api.api.error_mode = error_mode(value);
-}
 
 pub(super) fn error_mode(value: Value) -> ErrorMode {
     match String::from_value(value).as_str() {

@@ -5,9 +5,11 @@
 
 use std::time::Duration;
 
+use fanwire_edge::ConnectCodeResponse;
+
 use super::{BYTES, COUNT, DAY, PATH, SWITCH, duration, integer};
-use crate::Config;
-use crate::key::{FromValue, Kind, rows};
+use crate::key::{FromValue, Kind, Value, rows};
+use crate::options::Config;
 use crate::transforms::{self, Transforms};
 
 rows! { UNIDIRECTIONAL: Config;
@@ -43,7 +45,7 @@ rows! { UNIDIRECTIONAL: Config;
         "Fanwire only: compresses these events for clients that accept gzip or deflate, in context as WebSocket messages.";
     "uni_sse.connect_code_to_http_response.enabled", SWITCH, "false" => [uni_sse.connect_code_to_http_response.enabled],
         "Answers a refused connect with an HTTP status instead of a stream with a disconnect push; the response begins when connect is decided.";
-    "uni_sse.connect_code_to_http_response.transforms", RESPONSES, "" => (|config, value| config.uni_sse.connect_code_to_http_response.transforms = transforms::responses(&FromValue::from_value(value))),
+    "uni_sse.connect_code_to_http_response.transforms", RESPONSES, "" => [uni_sse.connect_code_to_http_response.transforms = responses],
         "Statuses and bodies by codes of errors and disconnects; other codes get 500, and without a body it is the text of the code.";
     "uni_http_stream.enabled", SWITCH, "false" => [uni_http_stream.enabled],
         "Serves unidirectional HTTP streaming: the request has the connect request, and the response a push on each line.";
@@ -55,8 +57,12 @@ rows! { UNIDIRECTIONAL: Config;
         "Fanwire only: compresses these streams for clients that accept gzip or deflate, in context as WebSocket messages.";
     "uni_http_stream.connect_code_to_http_response.enabled", SWITCH, "false" => [uni_http_stream.connect_code_to_http_response.enabled],
         "As uni_sse.connect_code_to_http_response.enabled.";
-    "uni_http_stream.connect_code_to_http_response.transforms", RESPONSES, "" => (|config, value| config.uni_http_stream.connect_code_to_http_response.transforms = transforms::responses(&FromValue::from_value(value))),
+    "uni_http_stream.connect_code_to_http_response.transforms", RESPONSES, "" => [uni_http_stream.connect_code_to_http_response.transforms = responses],
         "As uni_sse.connect_code_to_http_response.transforms.";
 }
 
 const RESPONSES: Kind = Kind::Transforms(Transforms::Responses);
+
+fn responses(value: Value) -> Vec<ConnectCodeResponse> {
+    transforms::responses(&FromValue::from_value(value))
+}

@@ -41,7 +41,7 @@ fn keys_that_can_change_take_effect_and_others_are_named() {
     assert_eq!(after.needs_restart, ["http_server.port"]);
     let config = &after.loaded.config;
     assert_eq!((config.http_server.port, &*config.log.level), (8000, "debug"));
-    assert_eq!(&*config.node.client.token.hmac_secret_key, "new");
+    assert_eq!(&*config.client.token.hmac_secret_key, "new");
     assert_eq!(after.written.http_server.port, 9000);
 }
 
@@ -79,7 +79,7 @@ fn namespaces_come_go_and_change() {
         ]
     );
     assert!(after.needs_restart.is_empty());
-    let namespaces = after.loaded.config.node.channel.namespaces.iter();
+    let namespaces = after.loaded.config.channel.namespaces.iter();
     let namespaces: Vec<_> = namespaces.map(|one| (one.name.as_str(), one.presence)).collect();
     assert_eq!(namespaces, [("price", false), ("news", false)]);
 }
@@ -129,9 +129,9 @@ fn proxies_need_a_restart_and_who_chooses_them_does_not() {
         ["rpc.proxy.timeout", "proxies[game]", "proxies[pay].http.tls.enabled"]
     );
     let running = after.loaded.config;
-    assert!(running.node.rpc.namespaces["chat"].enabled);
-    assert!(!running.proxies.named["pay"].http.tls.enabled);
-    assert_eq!(running.proxies.rpc.timeout.as_secs(), 1);
+    assert!(running.rpc.namespaces["chat"].enabled);
+    assert!(!running.proxies["pay"].http.tls.enabled);
+    assert_eq!(running.rpc.proxy.timeout.as_secs(), 1);
 }
 
 #[test]
@@ -217,8 +217,8 @@ fn named_keys_of_the_api_can_change() {
     let with = |key: &str| json!({"client": {"insecure": true}, "http_api": {"keys": [{"name": "shop", "key": key}]}});
     let after = reload(&loaded(with("old")), with("new"));
     assert_eq!(after.changed, ["http_api.keys[shop].key"]);
-    assert_eq!(&*after.loaded.config.http_api.api.keys["shop"].key, "new");
+    assert_eq!(&*after.loaded.config.http_api.keys["shop"].key, "new");
     let after = reload(&after.loaded, json!({"client": {"insecure": true}}));
     assert_eq!(after.changed, ["http_api.keys[shop]"]);
-    assert!(after.loaded.config.http_api.api.keys.is_empty());
+    assert!(after.loaded.config.http_api.keys.is_empty());
 }

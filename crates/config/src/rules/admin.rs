@@ -47,7 +47,7 @@ pub(super) fn is_guarded(config: &Config) -> Vec<Remark> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::AdminOptions;
+    use crate::options::AdminOptions;
 
     fn keys(options: AdminOptions) -> Vec<&'static str> {
         let mut config = Config::blank();

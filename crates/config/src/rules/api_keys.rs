@@ -11,11 +11,11 @@ use super::{Config, Severity};
 use crate::keys::API_KEYS;
 
 pub(super) fn are_right(config: &Config) -> Vec<(Severity, String, String)> {
-    let (options, mut found) = (&config.http_api.api, Vec::new());
+    let (options, mut found) = (&config.http_api, Vec::new());
     let others = [&options.key, &options.previous_key, &config.grpc_api.key];
     let mut secrets: BTreeSet<&str> = others.map(|key| &**key).into();
     let known: BTreeSet<&str> =
-        config.node.channel.namespaces.iter().map(|namespace| &*namespace.name).collect();
+        config.channel.namespaces.iter().map(|namespace| &*namespace.name).collect();
     for (name, one) in &options.keys {
         let mut say = |severity, key: &str, what: String| {
             let key = format!("{API_KEYS}[{name}].{key}");

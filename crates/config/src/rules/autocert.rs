@@ -3,8 +3,9 @@
 //! Uses the options of the section. Never: asks an authority, opens a folder.
 //! A relation of these keys is added here; the form of a name is checked in `autocert`.
 
+use fanwire_tls::{AutocertOptions, is_host_name};
+
 use super::{Config, Remark, Severity};
-use crate::{AutocertOptions, autocert::is_host_name};
 
 pub(super) fn is_complete(config: &Config) -> Vec<Remark> {
     let options = &config.http_server.tls_autocert;

@@ -6,7 +6,7 @@
 use fanwire_deflate::SenderWindow;
 
 use super::{RuleResult, Severity};
-use crate::Config;
+use crate::options::Config;
 
 pub(super) fn required_choice(config: &Config) -> RuleResult {
     let websocket = &config.websocket;

@@ -3,9 +3,10 @@
 //! Uses the options as they are written. Never: connects; whether a build has a client of a queue.
 //! Changed here: which options are required. Names of consumers are checked in `apply`.
 
+use fanwire_consumers::{ConsumerKind, ConsumerOptions};
+
 use super::{Config, Severity};
 use crate::keys::CONSUMERS;
-use crate::{ConsumerKind, ConsumerOptions};
 
 /// Severity, key and sentence.
 type ConsumerRemark = (Severity, String, String);
@@ -84,7 +85,7 @@ fn options(kind: ConsumerKind, consumer: &ConsumerOptions, wrong: &mut impl FnMu
 }
 
 fn redis_address(consumer: &ConsumerOptions, wrong: &mut impl FnMut(&str, &str)) {
-    match consumer.redis_stream.redis.options() {
+    match consumer.redis_stream.redis.options(|tls| tls.enabled) {
         Err(error) => wrong("redis_stream.address", &format!("cannot be used: {error}")),
         Ok(options) if options.addresses.len() + options.clusters.len() != 1 => {
             wrong("redis_stream.address", "names several Redis, expected exactly one");

@@ -10,7 +10,7 @@ use fanwire_policy::options::SUBJECTS_MAX;
 use super::{Config, Remark, Severity};
 
 pub(super) fn are_addresses(config: &Config) -> Vec<Remark> {
-    let options = &config.node.debug_for;
+    let options = &config.log.debug_for;
     let is_wrong = |text: &&String| text.parse::<IpAddr>().is_err();
     let wrong = options.addresses.iter().filter(is_wrong).map(|text| {
         let reason = format!(
@@ -34,13 +34,13 @@ mod tests {
     #[test]
     fn wrong_addresses_and_too_many_subjects_are_errors() {
         let mut config = Config::blank();
-        config.node.debug_for.addresses =
+        config.log.debug_for.addresses =
             ["10.0.0.1", "::1", "10.0.0.0/8", "host"].map(str::to_owned).into();
         let remarks = are_addresses(&config);
         assert_eq!(remarks.len(), 2, "{remarks:?}");
         assert!(remarks[1].2.contains("\"host\""));
-        config.node.debug_for.addresses.clear();
-        config.node.debug_for.users = (0..=SUBJECTS_MAX).map(|user| user.to_string()).collect();
+        config.log.debug_for.addresses.clear();
+        config.log.debug_for.users = (0..=SUBJECTS_MAX).map(|user| user.to_string()).collect();
         assert_eq!(are_addresses(&config)[0].1, "log.debug_for.users");
     }
 }

@@ -4,7 +4,7 @@
 //! Changed here: what the endpoint needs from other keys.
 
 use super::{Remark, Severity};
-use crate::{Config, EngineKind};
+use crate::options::{Config, EngineKind};
 
 pub(super) fn are_right(config: &Config) -> Vec<Remark> {
     let options = &config.durable_streams;
@@ -12,7 +12,7 @@ pub(super) fn are_right(config: &Config) -> Vec<Remark> {
         return Vec::new();
     }
     let mut found = Vec::new();
-    let namespaces = &config.node.channel.namespaces;
+    let namespaces = &config.channel.namespaces;
     let namespace = namespaces.iter().find(|one| one.name == options.namespace);
     if !namespace.is_some_and(|one| one.history_size > 0 && !one.history_ttl.is_zero()) {
         let reason = format!(

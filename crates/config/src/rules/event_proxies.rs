@@ -6,16 +6,15 @@
 use std::collections::BTreeMap;
 
 use fanwire_policy::options::{Namespace, ProxyChoice};
+use fanwire_proxy::{ProxyOptions, grpc_authority};
 
 use super::{Config, Severity};
-use crate::ProxyOptions;
 use crate::finding::shortened;
 use crate::keys::proxy::PLACES;
 use crate::keys::{
     NAMESPACES, PROXIES, RPC_NAMESPACES, RPC_PROXY, RPC_WITHOUT_NAMESPACE, WITHOUT_NAMESPACE,
 };
 use crate::nearest::nearest;
-use crate::proxy::grpc_authority;
 
 /// Severity, key and sentence.
 type ProxyRemark = (Severity, String, String);
@@ -39,12 +38,12 @@ pub(super) fn are_right(config: &Config) -> Vec<ProxyRemark> {
         }
         found.extend(headers(at, proxy));
     }
-    let channel = &config.node.channel;
+    let channel = &config.channel;
     found.extend(namespace(&places, WITHOUT_NAMESPACE, &channel.without_namespace));
     for one in &channel.namespaces {
         found.extend(namespace(&places, &format!("{NAMESPACES}[{}]", one.name), one));
     }
-    let rpc = &config.node.rpc;
+    let rpc = &config.rpc;
     found.extend(endpoint(&places, RPC_WITHOUT_NAMESPACE, "", &rpc.without_namespace).err());
     for (name, choice) in &rpc.namespaces {
         found.extend(endpoint(&places, &format!("{RPC_NAMESPACES}[{name}]"), "", choice).err());
@@ -54,19 +53,20 @@ pub(super) fn are_right(config: &Config) -> Vec<ProxyRemark> {
 
 /// Every proxy; those of connections only where they are enabled.
 fn places(config: &Config) -> Places<'_> {
-    let proxies = &config.proxies;
+    let client = &config.client.proxy;
+    let channel = &config.channel.proxy;
     let fixed = [
-        proxies.connect.as_ref(),
-        proxies.refresh.as_ref(),
-        Some(&proxies.subscribe),
-        Some(&proxies.publish),
-        Some(&proxies.sub_refresh),
-        Some(&proxies.subscribe_stream),
-        Some(&proxies.rpc),
+        client.connect.as_ref(),
+        client.refresh.as_ref(),
+        Some(&channel.subscribe),
+        Some(&channel.publish),
+        Some(&channel.sub_refresh),
+        Some(&channel.subscribe_stream),
+        Some(&config.rpc.proxy),
     ];
     let fixed = PLACES.iter().zip(fixed);
     let fixed = fixed.filter_map(|(place, proxy)| Some(((*place).to_owned(), proxy?)));
-    let named = proxies.named.iter().map(|(name, proxy)| (format!("{PROXIES}[{name}]"), proxy));
+    let named = config.proxies.iter().map(|(name, proxy)| (format!("{PROXIES}[{name}]"), proxy));
     fixed.chain(named).collect()
 }
 

@@ -3,10 +3,11 @@
 //! Uses the options as they are written. Never: connects; shows an address, which may have a password.
 //! Changed here: which targets and types are right.
 
+use fanwire_events::{EventType, EventsOptions};
+
 use super::{Remark, Severity};
-use crate::events::EVENT_TYPES;
 use crate::nearest::nearest;
-use crate::{Config, EventsOptions};
+use crate::options::Config;
 
 pub(super) fn are_right(config: &Config) -> Vec<Remark> {
     let EventsOptions { http, redis_stream, types, .. } = &config.events;
@@ -22,10 +23,11 @@ pub(super) fn are_right(config: &Config) -> Vec<Remark> {
             found.push((Severity::Error, ADDRESS, format!("{ADDRESS}: {error}")));
         }
     }
-    for name in types.iter().filter(|name| !EVENT_TYPES.contains(&name.as_str())) {
-        let expected = match nearest(name, EVENT_TYPES.into_iter()) {
+    let known = EventType::ALL.map(EventType::name);
+    for name in types.iter().filter(|name| !known.contains(&name.as_str())) {
+        let expected = match nearest(name, known.into_iter()) {
             Some(near) => format!("did you mean {near}?"),
-            None => format!("expected some of {}", EVENT_TYPES.join(" ")),
+            None => format!("expected some of {}", known.join(" ")),
         };
         found.push((Severity::Error, TYPES, format!("{TYPES} has {name:?}; {expected}")));
     }

@@ -4,11 +4,11 @@
 //! What guards a port is changed here; sections `tls` that lack something are found in `tls`.
 
 use super::{Config, RuleResult, Severity, is_loopback};
-use crate::GrpcListenerOptions;
+use crate::options::GrpcApiOptions;
 
 /// Without a key everybody may call, as with Centrifugo; on loopback those are programs of this machine.
 pub(super) fn open_api(config: &Config) -> RuleResult {
-    let GrpcListenerOptions { enabled, address, tls, .. } = &config.grpc_api.listener;
+    let GrpcApiOptions { enabled, address, tls, .. } = &config.grpc_api;
     let is_local = is_loopback(address);
     let asks_for_certificates = tls.enabled && !tls.client_ca_pem.is_empty();
     (*enabled && config.grpc_api.key.is_empty() && !is_local && !asks_for_certificates).then(|| {

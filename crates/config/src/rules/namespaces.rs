@@ -6,16 +6,16 @@
 use fanwire_policy::options::{DataFormat, Namespace};
 
 use super::{Config, Severity};
-use crate::EngineKind;
 use crate::keys::{NAMESPACES, WITHOUT_NAMESPACE};
+use crate::options::EngineKind;
 
 /// Notes where a token or the server API can still use the option, warnings where nothing can.
 pub(super) fn contradict(config: &Config) -> Vec<(Severity, String, String)> {
     // Every permission passes.
-    if config.node.client.insecure {
+    if config.client.insecure {
         return Vec::new();
     }
-    let channel = &config.node.channel;
+    let channel = &config.channel;
     let without = &channel.without_namespace;
     let mut found: Vec<_> = formats(config).into_iter().collect();
     found.extend(members(config, WITHOUT_NAMESPACE, without));
@@ -33,7 +33,7 @@ pub(super) fn contradict(config: &Config) -> Vec<(Severity, String, String)> {
 type RuleResult = Option<(Severity, String, String)>;
 
 fn subscribe(config: &Config, at: &str, namespace: &Namespace) -> RuleResult {
-    let personal = &config.node.client.subscribe_to_user_personal_channel;
+    let personal = &config.client.subscribe_to_user_personal_channel;
     let is_personal = personal.enabled && personal.personal_channel_namespace == namespace.name;
     let is_asked = namespace.subscribe_proxy.enabled || namespace.subscribe_stream_proxy.enabled;
     let is_open =
@@ -43,7 +43,7 @@ fn subscribe(config: &Config, at: &str, namespace: &Namespace) -> RuleResult {
         return None;
     }
     let key = format!("{at}.allow_subscribe_for_client");
-    if has_token_keys(config) || has_api(config) || config.proxies.connect.is_some() {
+    if has_token_keys(config) || has_api(config) || config.client.proxy.connect.is_some() {
         let reason = format!(
             "{key} is false, so clients are refused with 103, except with a subscription token; connection tokens and the \
              server API can subscribe them, too. Set it to true if clients may subscribe without that"
@@ -74,7 +74,7 @@ fn publish(config: &Config, at: &str, namespace: &Namespace) -> RuleResult {
 
 /// Namespaces into which any client may publish what ends those of JSON; one note for all of them.
 fn formats(config: &Config) -> RuleResult {
-    let channel = &config.node.channel;
+    let channel = &config.channel;
     let may_publish =
         |one: &&Namespace| one.allow_publish_for_client || one.allow_publish_for_subscriber;
     let is_unset = |one: &&Namespace| one.publication_data_format == DataFormat::Unset;
@@ -125,7 +125,7 @@ fn history(config: &Config, at: &str, namespace: &Namespace) -> Vec<(Severity, S
             (Severity::Note, format!("{at}.{key}"), reason)
         })
         .collect();
-    let limit = config.node.client.recovery_max_publication_limit;
+    let limit = config.client.recovery_max_publication_limit;
     if has_history && limit > 0 && namespace.history_size > limit {
         let key = format!("{at}.history_size");
         let reason = format!(
@@ -178,8 +178,9 @@ fn has_api(config: &Config) -> bool {
 
 /// Checks that a backend can sign tokens: a token subscribes its client even where the namespace does not permit it.
 fn has_token_keys(config: &Config) -> bool {
-    let client = &config.node.client;
-    let verifiers = [Some(&client.token), client.subscription_token.as_ref()];
+    let client = &config.client;
+    let own = &client.subscription_token;
+    let verifiers = [Some(&client.token), own.enabled.then_some(own)];
     let keys = verifiers.into_iter().flatten().flat_map(|token| {
         [
             &*token.hmac_secret_key,

@@ -4,6 +4,7 @@
 //! The paths below a prefix are listed here; `http::routes` serves them.
 
 use super::{Config, Remark, Severity};
+use crate::options::EndpointOptions;
 
 pub(super) fn differ(config: &Config) -> Vec<Remark> {
     let claims = claims(config);
@@ -59,13 +60,17 @@ fn claims(config: &Config) -> Vec<(&'static str, String)> {
         }
     }
     if !config.http_api.disabled {
-        let prefix = &config.http_api.api.handler_prefix;
+        let prefix = &config.http_api.handler_prefix;
         let names = fanwire_api::Method::ALL.iter().map(|method| method.name()).chain([""]);
         claims.extend(names.map(|name| ("http_api.handler_prefix", below(prefix, name))));
     }
+    let prometheus = EndpointOptions {
+        enabled: config.prometheus.enabled,
+        handler_prefix: config.prometheus.handler_prefix.clone(),
+    };
     for (key, endpoint, names) in [
         ("health.handler_prefix", &config.health, [""].as_slice()),
-        ("prometheus.handler_prefix", &config.prometheus, &[""]),
+        ("prometheus.handler_prefix", &prometheus, &[""]),
         ("swagger.handler_prefix", &config.swagger, &[""]),
         ("debug.handler_prefix", &config.debug, &["", "profile", "heap"]),
         ("demo.handler_prefix", &config.demo, &["", "stats.json"]),

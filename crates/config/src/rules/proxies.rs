@@ -3,8 +3,9 @@
 //! Uses the parser of networks. Never: connects.
 //! The form of a network is in `networks`; what a proxy may say is decided in `edge::accept::forwarded`.
 
+use fanwire_edge::Networks;
+
 use super::{Config, Remark, Severity};
-use crate::Networks;
 
 pub(super) fn are_networks(config: &Config) -> Vec<Remark> {
     let options = &config.http_server;

@@ -1,10 +1,16 @@
 //! The addresses of Redis: invalid ones, and invalid combinations.
 //! In: a filled `Config` → out: a remark for each.
-//! Uses the broker crate's addresses, through `config::engine`. Never: connects.
+//! Uses the addresses of `redis`, as `EngineRedisOptions` joins them. Never: connects.
 //! The broker crate parses addresses; limits of single keys live in their rows.
 
+use fanwire_redis::EngineRedisOptions;
+use fanwire_tls::TlsOptions;
+
 use super::{Remark, RuleResult, Severity};
-use crate::{Config, EngineKind, EngineRedisOptions};
+use crate::options::{Config, EngineKind};
+
+/// `engine.redis`
+type Redis = EngineRedisOptions<TlsOptions>;
 
 pub(super) fn addresses(config: &Config) -> Vec<Remark> {
     if config.engine.kind != EngineKind::Redis {
@@ -16,7 +22,7 @@ pub(super) fn addresses(config: &Config) -> Vec<Remark> {
         let reason = format!("{key} is empty, but engine.type is redis; name at least one");
         return vec![(Severity::Error, key, reason)];
     }
-    match redis.options() {
+    match redis.options(|tls| tls.enabled) {
         Err(_) => each(redis, key),
         Ok(options) if !options.clusters.is_empty() && redis.prefix.contains('{') => {
             let key = "engine.redis.prefix";
@@ -31,7 +37,7 @@ pub(super) fn addresses(config: &Config) -> Vec<Remark> {
 }
 
 /// Returns the faults of each address by itself; when there are none, the fault of all of them together.
-fn each(redis: &EngineRedisOptions, key: &'static str) -> Vec<Remark> {
+fn each(redis: &Redis, key: &'static str) -> Vec<Remark> {
     let alone = |text: &String| {
         let mut one = redis.clone();
         let list = match key {
@@ -40,18 +46,18 @@ fn each(redis: &EngineRedisOptions, key: &'static str) -> Vec<Remark> {
             _ => &mut one.address,
         };
         *list = vec![text.clone()];
-        one.options().err()
+        one.options(|tls| tls.enabled).err()
     };
     let mut errors: Vec<String> =
         list_of(redis).iter().filter_map(alone).map(|error| error.to_string()).collect();
     if errors.is_empty() {
-        errors.extend(redis.options().err().map(|error| error.to_string()));
+        errors.extend(redis.options(|tls| tls.enabled).err().map(|error| error.to_string()));
     }
     errors.into_iter().map(|error| (Severity::Error, key, format!("{key}: {error}"))).collect()
 }
 
 /// The key that says where Redis is.
-fn key_of(redis: &EngineRedisOptions) -> &'static str {
+fn key_of(redis: &Redis) -> &'static str {
     match (redis.cluster_address.is_empty(), redis.sentinel_address.is_empty()) {
         (false, _) => CLUSTER,
         (true, false) => SENTINEL,
@@ -59,7 +65,7 @@ fn key_of(redis: &EngineRedisOptions) -> &'static str {
     }
 }
 
-fn list_of(redis: &EngineRedisOptions) -> &[String] {
+fn list_of(redis: &Redis) -> &[String] {
     match key_of(redis) {
         CLUSTER => &redis.cluster_address,
         SENTINEL => &redis.sentinel_address,
@@ -88,11 +94,11 @@ pub(super) fn prefix(config: &Config) -> RuleResult {
 pub(super) fn wait(config: &Config) -> RuleResult {
     let key = "engine.redis.wait.timeout";
     let redis = &config.engine.redis;
-    let is_used = config.engine.kind == EngineKind::Redis && redis.wait_replicas > 0;
-    (is_used && redis.wait_timeout > redis.io_timeout / 4).then(|| {
+    let is_used = config.engine.kind == EngineKind::Redis && redis.wait.replicas > 0;
+    (is_used && redis.wait.timeout > redis.io_timeout / 4).then(|| {
         let reason = format!(
             "{key} is {:?}, expected at most a quarter of engine.redis.io_timeout ({:?})",
-            redis.wait_timeout, redis.io_timeout
+            redis.wait.timeout, redis.io_timeout
         );
         (Severity::Error, key, reason)
     })

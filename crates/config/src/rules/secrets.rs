@@ -6,14 +6,14 @@
 use super::{Config, Remark, Severity};
 
 pub(super) fn are_long(config: &Config) -> Vec<Remark> {
-    let client = &config.node.client;
+    let client = &config.client;
     let (api, grpc) = (&config.http_api, &config.grpc_api);
-    let subscription = client.subscription_token.as_ref();
+    let subscription = &client.subscription_token;
     let secrets = [
         ("client.token.hmac_secret_key", &*client.token.hmac_secret_key, SIGNS),
         (
             "client.subscription_token.hmac_secret_key",
-            subscription.map_or("", |token| &*token.hmac_secret_key),
+            if subscription.enabled { &*subscription.hmac_secret_key } else { "" },
             SIGNS,
         ),
         (
@@ -21,8 +21,8 @@ pub(super) fn are_long(config: &Config) -> Vec<Remark> {
             if config.admin.enabled { &*config.admin.secret } else { "" },
             "can log in",
         ),
-        ("http_api.key", if api.disabled { "" } else { &*api.api.key }, PUBLISHES),
-        ("grpc_api.key", if grpc.listener.enabled { &*grpc.key } else { "" }, PUBLISHES),
+        ("http_api.key", if api.disabled { "" } else { &*api.key }, PUBLISHES),
+        ("grpc_api.key", if grpc.enabled { &*grpc.key } else { "" }, PUBLISHES),
     ];
     let short = secrets.into_iter().filter(|(_, secret, _)| (1..BYTES_MIN).contains(&secret.len()));
     short.map(|(key, secret, power)| (Severity::Warning, key, reason(key, secret, power))).collect()

@@ -6,12 +6,12 @@
 use super::{Config, Remark, Severity};
 
 pub(super) fn are_on(config: &Config) -> Vec<Remark> {
-    let api = &config.http_api.api;
-    let consuming = api.is_consuming_traced && !config.opentelemetry;
-    let requests = config.instrument_http_handlers && !config.prometheus.enabled;
-    let names = config.centrifugo_metrics && !config.prometheus.enabled;
+    let traces = &config.opentelemetry;
+    let consuming = traces.consuming && !traces.enabled;
+    let requests = config.prometheus.instrument_http_handlers && !config.prometheus.enabled;
+    let names = config.compatibility.centrifugo_metrics && !config.prometheus.enabled;
     let needs = [
-        (api.is_traced && !config.opentelemetry, "opentelemetry.api", "opentelemetry.enabled"),
+        (traces.api && !traces.enabled, "opentelemetry.api", "opentelemetry.enabled"),
         (consuming, "opentelemetry.consuming", "opentelemetry.enabled"),
         (requests, "prometheus.instrument_http_handlers", "prometheus.enabled"),
         (names, "compatibility.centrifugo_metrics", "prometheus.enabled"),
@@ -32,10 +32,12 @@ mod tests {
     fn a_key_without_its_feature_is_named() {
         let mut config = Config::blank();
         assert!(are_on(&config).is_empty());
-        (config.http_api.api.is_traced, config.centrifugo_metrics) = (true, true);
-        (config.http_api.api.is_consuming_traced, config.instrument_http_handlers) = (true, true);
+        config.opentelemetry.api = true;
+        config.opentelemetry.consuming = true;
+        config.prometheus.instrument_http_handlers = true;
+        config.compatibility.centrifugo_metrics = true;
         assert_eq!(are_on(&config).len(), 4);
-        config.opentelemetry = true;
+        config.opentelemetry.enabled = true;
         let named: Vec<_> = are_on(&config).iter().map(|remark| remark.1).collect();
         let metrics = "compatibility.centrifugo_metrics";
         assert_eq!(named, ["prometheus.instrument_http_handlers", metrics]);

@@ -3,8 +3,9 @@
 //! Uses the values as they are written. Never: reads a file; `fanwire` finds wrong certificates.
 //! Changed here: which sections `tls` are complete.
 
+use fanwire_tls::ServerTlsOptions;
+
 use super::{Config, Remark, Severity};
-use crate::ServerTlsOptions;
 
 pub(super) fn listeners(config: &Config) -> Vec<Remark> {
     let http = &config.http_server;

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 
-use super::super::{Config, ConfigError, Finding, LoadedConfig, assemble};
+use super::super::load::assemble;
+use super::super::{Config, ConfigError, Finding, LoadedConfig};
 use super::lines;
 
 type Pairs<'a> = &'a [(&'a str, &'a str)];
@@ -31,7 +32,7 @@ fn config(file: Option<Json>, environment: Pairs<'_>, flags: Pairs<'_>) -> Confi
 }
 
 fn namespaces(config: &Config) -> Vec<(&str, bool)> {
-    let namespaces = config.node.channel.namespaces.iter();
+    let namespaces = config.channel.namespaces.iter();
     namespaces.map(|one| (one.name.as_str(), one.allow_subscribe_for_client)).collect()
 }
 
@@ -53,7 +54,7 @@ fn an_empty_flag_is_a_text_and_otherwise_not_set() {
     let empty = &[("http_server.port", ""), ("channel.private_prefix", "")];
     let config = config(Some(file), &[], empty);
     assert_eq!(config.http_server.port, 1);
-    assert_eq!(config.node.channel.private_prefix, "");
+    assert_eq!(config.channel.private_prefix, "");
 }
 
 #[test]
@@ -64,7 +65,7 @@ fn transforms_of_codes_are_lists_in_files_and_json_in_variables() {
     let section = "FANWIRE_CLIENT_CONNECT_CODE_TO_UNIDIRECTIONAL_DISCONNECT";
     let (enabled, transforms) = (format!("{section}_ENABLED"), format!("{section}_TRANSFORMS"));
     let codes = |config: Config| {
-        let transforms = config.node.client.connect_code_to_unidirectional_disconnect;
+        let transforms = config.node_options().client.connect_code_to_unidirectional_disconnect;
         transforms.iter().map(|one| (one.code, one.to.code)).collect::<Vec<_>>()
     };
     assert_eq!(codes(config(Some(file.clone()), &[], &[])), [(109, 4109)]);
@@ -132,7 +133,7 @@ fn variables_set_the_whole_list_and_options_by_the_name_of_a_consumer() {
     let config = config(Some(json!({"client": {"insecure": true}})), &environment, &[]);
     let consumer = &config.consumers["my_outbox"];
     assert!(consumer.enabled);
-    assert_eq!(consumer.kind, Some(crate::ConsumerKind::Postgresql));
+    assert_eq!(consumer.kind, Some(fanwire_consumers::ConsumerKind::Postgresql));
     assert_eq!(&*consumer.postgresql.dsn, "postgres://one");
     assert_eq!(consumer.postgresql.outbox_table_name, "app.outbox");
     assert_eq!(consumer.postgresql.tls.server_name, "db");
@@ -176,7 +177,7 @@ fn what_says_nothing_about_others_leaves_development_mode_on() {
         ("CENTRIFUGO_HTTP_API_KEY", ""),
     ];
     let config = config(None, &variables, &[("http_server.port", "0")]);
-    assert!(config.development && config.node.client.insecure && config.demo.enabled);
+    assert!(config.development && config.client.insecure && config.demo.enabled);
     assert_eq!(config.http_server.address, "127.0.0.1");
     assert_eq!(config.client.allowed_origins.len(), 3);
 }
@@ -204,7 +205,7 @@ fn any_word_about_access_ends_development_mode() {
         ("http_server.address", ""),
     ] {
         let config = config(None, &[], &[(name, value)]);
-        assert!(!config.development && !config.node.client.insecure, "{name}");
+        assert!(!config.development && !config.client.insecure, "{name}");
         assert!(!config.demo.enabled && config.http_server.address != "127.0.0.1", "{name}");
     }
     assert!(!config(Some(json!({})), &[], &[]).development);
@@ -244,7 +245,7 @@ fn development_mode_keeps_what_was_set() {
 fn a_mistyped_variable_is_no_reason_to_open_every_channel() {
     let environment = &[("FANWIRE_CLIENT_TOKEN_HMAC_SECRET_KEE", "secret")];
     let closed = config(None, environment, &[]);
-    assert!(!closed.development && !closed.node.client.insecure && !closed.demo.enabled);
+    assert!(!closed.development && !closed.client.insecure && !closed.demo.enabled);
     let found = lines(run(None, environment, &[]));
     let expected = "environment FANWIRE_CLIENT_TOKEN_HMAC_SECRET_KEE is not a known key, did you mean \
                     FANWIRE_CLIENT_TOKEN_HMAC_SECRET_KEY?";
@@ -272,13 +273,13 @@ fn an_empty_variable_is_not_set() {
         let file = Some((Path::new("fanwire.json"), tree.clone()));
         let (config, _) = assemble(file, empty.into_iter(), &[]).expect("a good file");
         assert_eq!(config.client.allowed_origins, ["https://a.example"]);
-        assert_eq!(&*config.node.client.token.hmac_secret_key, "0123456789abcdef0123456789abcdef");
-        assert_eq!(config.node.channel.namespaces[0].history_size, 10);
+        assert_eq!(&*config.client.token.hmac_secret_key, "0123456789abcdef0123456789abcdef");
+        assert_eq!(config.channel.namespaces[0].history_size, 10);
     }
     let both = [("FANWIRE_HTTP_API_KEY", ""), ("CENTRIFUGO_HTTP_API_KEY", "k")];
     let both = both.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let (config, _) = assemble(None, both.into_iter(), &[]).expect("good variables");
-    assert_eq!(&*config.http_api.api.key, "k");
+    assert_eq!(&*config.http_api.key, "k");
 }
 
 #[test]
@@ -289,10 +290,10 @@ fn a_secret_may_be_in_a_file() {
     let name = path.to_str().expect("UTF-8");
     let flags = [flag("http_api.key_file", name)];
     let (config, _) = assemble(None, std::iter::empty(), &flags).expect("a good flag");
-    assert_eq!(&*config.http_api.api.key, "from the file");
+    assert_eq!(&*config.http_api.key, "from the file");
     let variable = [("FANWIRE_HTTP_API_KEY_FILE".to_owned(), name.to_owned())];
     let (config, _) = assemble(None, variable.into_iter(), &[]).expect("a good variable");
-    assert_eq!(&*config.http_api.api.key, "from the file");
+    assert_eq!(&*config.http_api.key, "from the file");
     let twice = [flag("http_api.key_file", name), flag("http_api.key", "k")];
     let found = lines(assemble(None, std::iter::empty(), &twice));
     assert!(found[0].contains("http_api.key_file and http_api.key are both set"), "{found:?}");
@@ -316,9 +317,9 @@ fn letter_case_of_keys_in_a_file_does_not_count() {
     };
     let file = Some((Path::new("fanwire.json"), tree));
     let (config, findings) = assemble(file, std::iter::empty(), &[]).expect("a good file");
-    assert_eq!(config.node.client.channel_limit, 5);
-    assert!(config.node.channel.namespaces[0].presence, "{findings:?}");
-    assert_eq!(config.node.channel.namespaces[0].name, "chat");
+    assert_eq!(config.client.channel_limit, 5);
+    assert!(config.channel.namespaces[0].presence, "{findings:?}");
+    assert_eq!(config.channel.namespaces[0].name, "chat");
 }
 
 #[test]

@@ -7,11 +7,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use fanwire_policy::options::ProxyChoice;
+use fanwire_proxy::{ProxyOptions, StatusMeaning, StatusTransform};
 use serde_json::{Value as Json, json};
 
-use super::super::{
-    Config, ConfigError, Finding, ProxyOptions, StatusMeaning, StatusTransform, assemble,
-};
+use super::super::load::assemble;
+use super::super::{Config, ConfigError, Finding};
 use super::lines;
 
 type Loaded = Result<(Config, Vec<Finding>), ConfigError>;
@@ -31,7 +31,8 @@ fn config(tree: Json, environment: &[(&str, &str)]) -> Config {
 
 #[test]
 fn defaults_are_those_of_centrifugo() {
-    let proxies = config(json!({"proxies": [{"name": "pay", "endpoint": "pay:1"}]}), &[]).proxies;
+    let proxies =
+        config(json!({"proxies": [{"name": "pay", "endpoint": "pay:1"}]}), &[]).event_proxies();
     let default = ProxyOptions {
         timeout: Duration::from_secs(1),
         in_flight_max: 256,
@@ -59,7 +60,7 @@ fn every_option_of_a_file_arrives() {
         },
         "GRPC": {"static_metadata": null, "credentials_key": "k", "credentials_value": "v", "compression": true},
     });
-    let options = &config(json!({"proxies": [proxy]}), &[]).proxies.named["pay"];
+    let options = &config(json!({"proxies": [proxy]}), &[]).proxies["pay"];
     assert_eq!(options.endpoint, "https://pay/events");
     assert_eq!(options.timeout, Duration::from_millis(300));
     assert_eq!(
@@ -84,7 +85,7 @@ fn proxies_of_connections_are_there_when_they_are_enabled() {
     let proxy = json!({"enabled": true, "endpoint": "http://a", "timeout": "2s"});
     let tree =
         json!({"client": {"proxy": {"connect": proxy, "refresh": {"endpoint": "http://b"}}}});
-    let proxies = config(tree, &[]).proxies;
+    let proxies = config(tree, &[]).event_proxies();
     let connect = proxies.connect.expect("it is enabled");
     assert_eq!((&*connect.endpoint, connect.timeout.as_secs()), ("http://a", 2));
     assert_eq!(proxies.refresh, None);
@@ -104,15 +105,16 @@ fn variables_and_json_in_the_environment_set_proxies() {
         ("CENTRIFUGO_RPC_WITHOUT_NAMESPACE_PROXY_ENABLED", "true"),
         ("CENTRIFUGO_RPC_NAMESPACE_BOUNDARY", "/"),
     ];
-    let Config { node, proxies, .. } = config(json!({}), variables);
+    let config = config(json!({}), variables);
+    let proxies = config.event_proxies();
     assert_eq!(proxies.named["pay"].endpoint, "http://pay");
     assert_eq!(proxies.named["game"].endpoint, "game:1");
     assert_eq!(proxies.named["game"].http.static_headers["X-Key"], "a");
     assert!(proxies.rpc.endpoint == "grpc://rpc:1" && proxies.rpc.grpc.tls.enabled);
     let choice = |name: &str| ProxyChoice { enabled: true, name: name.into() };
-    assert_eq!(node.rpc.namespaces["math"], choice("game"));
-    assert_eq!(node.rpc.without_namespace, choice("default"));
-    assert_eq!(node.rpc.namespace_boundary, "/");
+    assert_eq!(config.rpc.namespaces["math"], choice("game"));
+    assert_eq!(config.rpc.without_namespace, choice("default"));
+    assert_eq!(config.rpc.namespace_boundary, "/");
 }
 
 #[test]
@@ -126,7 +128,7 @@ fn namespaces_choose_proxies() {
             "proxy": {"sub_refresh": {"endpoint": "http://a"}}},
         "proxies": [{"name": "pay", "endpoint": "http://pay"}],
     });
-    let channel = config(tree, &[]).node.channel;
+    let channel = config(tree, &[]).channel;
     let chat = &channel.namespaces[0];
     let chosen = |choice: &ProxyChoice| choice.get().map(|name| name.to_string());
     assert_eq!(chosen(&chat.publish_proxy).as_deref(), Some("pay"));
@@ -146,7 +148,7 @@ fn texts_have_variables_and_one_that_is_not_set_is_named() {
             "$FANWIRE_VAR_KEY ${OTHER} ${FANWIRE_VAR_KEY ${",
         ),
     ] {
-        let proxies = config(tree(text), environment).proxies;
+        let proxies = config(tree(text), environment).event_proxies();
         assert_eq!(proxies.rpc.http.static_headers["X-Key"], expected);
     }
     assert_eq!(

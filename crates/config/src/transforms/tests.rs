@@ -5,6 +5,8 @@
 
 use serde_json::json;
 
+use fanwire_edge::StatusAndBody;
+
 use super::*;
 
 #[test]

@@ -3,7 +3,7 @@
 //! Uses values only. Never: a Redis, which tests/it has.
 //! A form of a reply is a test here.
 
-use fanwire_config::PublicationDataMode;
+use crate::options::PublicationDataMode;
 
 use super::*;
 

@@ -7,10 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanwire_api::{Api, ApiOptions, Method};
-use fanwire_config::{Config, ConsumerOptions};
-use fanwire_consumers::{ConsumerError, ConsumerStats, Consumers};
+use fanwire_consumers::{
+    ConsumerError, ConsumerKind, ConsumerOptions, ConsumerStats, Consumers, JetStreamOptions,
+    KafkaOptions, OutboxOptions, PublicationDataMode, RedisStreamOptions,
+};
 use fanwire_node::Node;
 use fanwire_node::options::Options;
+use fanwire_redis::EngineRedisOptions;
 use fanwire_testing::wait_for_async;
 use serde_json::Value as Json;
 
@@ -27,22 +30,56 @@ pub(crate) fn api() -> Arc<Api> {
     Arc::new(Api::new(node, ApiOptions::default()))
 }
 
-/// Options of one consumer with the defaults of a configuration file.
-pub(crate) fn options(section: Json) -> ConsumerOptions {
-    let kind =
-        section.as_object().and_then(|keys| keys.keys().next()).expect("one section").clone();
-    let mut consumer = section;
-    consumer["name"] = "the_queue".into();
-    consumer["type"] = kind.into();
-    consumer["enabled"] = true.into();
-    let flags = [
-        ("consumers", Json::Array(vec![consumer]).to_string()),
-        ("client.insecure", "true".to_owned()),
-    ];
-    let flags = flags.map(|(name, value)| (name.to_owned(), value));
-    let (config, _): (Config, _) =
-        fanwire_config::load(None, std::iter::empty(), &flags).expect("a good configuration");
-    config.consumers["the_queue"].clone()
+/// Options of one consumer with the defaults of the configuration.
+pub(crate) fn options(kind: ConsumerKind) -> ConsumerOptions {
+    let mode = || PublicationDataMode {
+        enabled: false,
+        channels: "centrifugo-channels".to_owned(),
+        idempotency_key: "centrifugo-idempotency-key".to_owned(),
+        delta: "centrifugo-delta".to_owned(),
+        version: "centrifugo-version".to_owned(),
+        version_epoch: "centrifugo-version-epoch".to_owned(),
+        tags_prefix: "centrifugo-tag-".to_owned(),
+    };
+    let method_header = || "centrifugo-method".to_owned();
+    ConsumerOptions {
+        enabled: true,
+        kind: Some(kind),
+        postgresql: OutboxOptions {
+            num_partitions: 1,
+            partition_select_limit: 100,
+            partition_poll_interval: Duration::from_millis(300),
+            ..OutboxOptions::default()
+        },
+        redis_stream: RedisStreamOptions {
+            redis: EngineRedisOptions {
+                connect_timeout: Duration::from_secs(1),
+                io_timeout: Duration::from_secs(4),
+                ..EngineRedisOptions::default()
+            },
+            visibility_timeout: Duration::from_secs(30),
+            num_workers: 1,
+            payload_value: "payload".to_owned(),
+            method_value: "method".to_owned(),
+            publication_data_mode: mode(),
+            ..RedisStreamOptions::default()
+        },
+        nats_jetstream: JetStreamOptions {
+            max_ack_pending: 100,
+            method_header: method_header(),
+            publication_data_mode: mode(),
+            ..JetStreamOptions::default()
+        },
+        kafka: KafkaOptions {
+            max_poll_records: 100,
+            fetch_max_wait: Duration::from_millis(500),
+            partition_queue_max_size: 1000,
+            dial_timeout: Duration::from_secs(3),
+            method_header: method_header(),
+            publication_data_mode: mode(),
+            ..KafkaOptions::default()
+        },
+    }
 }
 
 /// A change that makes options wrong.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::{self, Context, consumer, stream};
 use async_nats::{ConnectOptions, HeaderMap};
-use fanwire_config::ConsumerOptions;
+use fanwire_consumers::{ConsumerKind, ConsumerOptions};
 use serde_json::{Value as Json, json};
 
 use crate::harness::{
@@ -31,12 +31,12 @@ async fn connect(server: &QueueServer) -> Context {
 }
 
 fn consumer(server: &QueueServer) -> ConsumerOptions {
-    options(json!({"nats_jetstream": {
-        "url": format!("nats://127.0.0.1:{}", server.port),
-        "stream_name": "s",
-        "durable_consumer_name": "d",
-        "deliver_policy": "all",
-    }}))
+    let mut options = options(ConsumerKind::NatsJetStream);
+    options.nats_jetstream.url = format!("nats://127.0.0.1:{}", server.port);
+    options.nats_jetstream.stream_name = "s".to_owned();
+    options.nats_jetstream.durable_consumer_name = "d".to_owned();
+    options.nats_jetstream.deliver_all = true;
+    options
 }
 
 /// Sends messages `from` to `to - 1`, every second one as an envelope.

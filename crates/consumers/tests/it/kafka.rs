@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use fanwire_config::ConsumerOptions;
+use fanwire_consumers::{ConsumerKind, ConsumerOptions};
 use rdkafka::ClientConfig;
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::mocking::MockCluster;
@@ -29,11 +29,11 @@ fn cluster(partitions: i32) -> (Cluster, FutureProducer) {
 }
 
 fn consumer(cluster: &Cluster) -> ConsumerOptions {
-    options(json!({"kafka": {
-        "brokers": [cluster.bootstrap_servers()],
-        "topics": ["t"],
-        "consumer_group": "g",
-    }}))
+    let mut options = options(ConsumerKind::Kafka);
+    options.kafka.brokers = vec![cluster.bootstrap_servers()];
+    options.kafka.topics = vec!["t".to_owned()];
+    options.kafka.consumer_group = "g".to_owned();
+    options
 }
 
 /// Sends records `from` to `to - 1`, to one partition after the other; each partition has a channel.

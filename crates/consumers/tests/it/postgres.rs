@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanwire_api::{Api, ApiOptions};
-use fanwire_config::ConsumerOptions;
+use fanwire_consumers::{ConsumerKind, ConsumerOptions};
 use fanwire_node::Node;
 use fanwire_redis::{Address, Redis, RedisOptions};
 use serde_json::json;
@@ -42,12 +42,12 @@ pub(crate) async fn outbox() -> (QueueServer, Client) {
 }
 
 pub(crate) fn consumer(server: &QueueServer, partitions: u32) -> ConsumerOptions {
-    options(json!({"postgresql": {
-        "dsn": server.dsn(),
-        "outbox_table_name": "centrifugo_outbox",
-        "num_partitions": partitions,
-        "partition_notification_channel": "centrifugo_partition_change",
-    }}))
+    let mut options = options(ConsumerKind::Postgresql);
+    options.postgresql.dsn = server.dsn().into();
+    options.postgresql.outbox_table_name = "centrifugo_outbox".to_owned();
+    options.postgresql.num_partitions = partitions;
+    options.postgresql.partition_notification_channel = "centrifugo_partition_change".to_owned();
+    options
 }
 
 /// Inserts rows `from` to `to - 1`, one partition after the other; each partition has a channel.

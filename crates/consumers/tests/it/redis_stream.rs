@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fanwire_config::ConsumerOptions;
+use fanwire_consumers::{ConsumerKind, ConsumerOptions};
 use fanwire_redis::{Address, OwnConnection, OwnDialer, RedisOptions};
 use serde_json::{Value as Json, json};
 
@@ -28,12 +28,12 @@ async fn ask(connection: &mut OwnConnection, words: &[&str]) -> String {
 }
 
 fn consumer(server: &QueueServer) -> ConsumerOptions {
-    options(json!({"redis_stream": {
-        "address": [format!("127.0.0.1:{}", server.port)],
-        "streams": ["s"],
-        "consumer_group": "g",
-        "visibility_timeout": "200ms",
-    }}))
+    let mut options = options(ConsumerKind::RedisStream);
+    options.redis_stream.redis.address = vec![format!("127.0.0.1:{}", server.port)];
+    options.redis_stream.streams = vec!["s".to_owned()];
+    options.redis_stream.consumer_group = "g".to_owned();
+    options.redis_stream.visibility_timeout = Duration::from_millis(200);
+    options
 }
 
 /// Adds entries `from` to `to - 1`.

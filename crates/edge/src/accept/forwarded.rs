@@ -16,9 +16,10 @@ use axum::{
         request,
     },
 };
-use fanwire_config::Networks;
 use fanwire_shard::Peer;
 use tokio::io::{AsyncRead, AsyncReadExt};
+
+use super::networks::Networks;
 
 /// The proxies that are believed.
 #[derive(Clone, Debug, Default)]

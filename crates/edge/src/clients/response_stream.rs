@@ -30,7 +30,7 @@ use crate::accept::{
     plain_request::{PlainEndpoint, PlainOutcome},
     socket::ReleasedSocket,
 };
-use fanwire_config::ConnectCodeResponse;
+use crate::options::ConnectCodeResponse;
 use fanwire_shard::{Arrival, Coding, Framing, NewConnection, Permit, Transport};
 
 /// The endpoint of one transport.

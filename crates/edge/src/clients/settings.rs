@@ -1,11 +1,10 @@
 //! The WebSocket endpoints of a server: what their handshakes allow, and which limits their shards obey.
-//! In: the configuration and the parts that endpoints share → out: an endpoint for each transport.
+//! In: options of endpoints and the parts that endpoints share → out: an endpoint for each transport.
 //! Uses `upgrade` and `admission`, which do the work. Never: a request.
 //! Changed here: which keys an endpoint obeys. Its path is in `routes`.
 
 use std::sync::Arc;
 
-use fanwire_config::{Config, UniWebsocketOptions, WebsocketOptions};
 use fanwire_fanout::{Realtime, Shards};
 use fanwire_shard::{Budget, DecodeFailures, Transport, UniWebSocketSettings};
 use fanwire_ws::extension::{ClientTakeover, ExtensionSettings};
@@ -17,29 +16,30 @@ use super::{
     websocket,
 };
 use crate::descriptors;
+use crate::options::{ClientEndpoints, UniWebsocketOptions, WebsocketEndpointOptions};
 
 /// The endpoint of [`Transport::WebSocket`] and that of [`Transport::UniWebSocket`], which has no subprotocol.
 pub fn websockets(
-    config: &Config,
+    options: &ClientEndpoints,
     shards: &Arc<Shards>,
     compression_memory: &Arc<Budget>,
     decode_failures: &Arc<DecodeFailures>,
     admission: impl Fn() -> Admission,
 ) -> [Endpoint<Realtime>; 2] {
-    let websocket = &config.websocket;
+    let websocket = &options.websocket;
     let endpoint = |transport: Transport, extension, subprotocols| Endpoint {
         shards: Arc::clone(shards),
         compression: extension,
         compression_memory: Arc::clone(compression_memory),
         compression_apple: websocket.compression_apple,
-        compression_dedicated: websocket.compression_dedicated.enabled
+        compression_dedicated: websocket.has_dedicated_compression
             && !transport.is_unidirectional(),
         decode_failures: Arc::clone(decode_failures),
         subprotocols,
         transport,
         admission: admission(),
     };
-    let enabled = config.uni_websocket.compression;
+    let enabled = options.uni_websocket.compression;
     let unidirectional = ExtensionSettings { enabled, ..ExtensionSettings::default() };
     [
         endpoint(Transport::WebSocket, extension(websocket), websocket::SUBPROTOCOLS),
@@ -47,16 +47,16 @@ pub fn websockets(
     ]
 }
 
-/// The limits of an endpoint on new connections.
+/// The limits of an endpoint on new connections. The demo page of this server connects from its own origin.
 pub fn admission(
-    config: &Config,
     limits: &SharedLimits,
+    allows_own_origin: bool,
     descriptors: usize,
     refusals: &Arc<Refusals>,
 ) -> Admission {
     Admission {
         limits: Arc::clone(limits),
-        allows_own_origin: config.serves_demo(),
+        allows_own_origin,
         descriptor_limit: descriptors::for_clients(descriptors),
         refusals: Arc::clone(refusals),
     }
@@ -80,7 +80,7 @@ pub fn uni_websocket_settings(options: &UniWebsocketOptions) -> UniWebSocketSett
 }
 
 /// What handshakes agree to.
-fn extension(websocket: &WebsocketOptions) -> ExtensionSettings {
+fn extension(websocket: &WebsocketEndpointOptions) -> ExtensionSettings {
     let client_takeover = ClientTakeover {
         window_bits: websocket.client_max_window_bits,
         requires_choice: websocket.require_client_max_window_bits,

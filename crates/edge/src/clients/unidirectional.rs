@@ -24,7 +24,7 @@ use crate::accept::{
     date,
     plain_request::{PlainEndpoint, PlainOutcome},
 };
-use fanwire_config::ConnectCodeResponse;
+use crate::options::ConnectCodeResponse;
 use fanwire_shard::{Coding, Transport};
 
 /// The endpoint of unidirectional WebSockets.

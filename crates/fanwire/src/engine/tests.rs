@@ -58,7 +58,7 @@ fn every_way_to_enable_tls_sets_it_up() {
 fn redis_keeps_an_unpublished_channel_for_longer_than_positions_are_checked() {
     let kept = |seconds| {
         let delay = Duration::from_secs(seconds);
-        let change = |config: &mut Config| config.node.client.channel_position_check_delay = delay;
+        let change = |config: &mut Config| config.client.channel_position_check_delay = delay;
         redis_options(&config(change)).expect("addresses").unpublished_ttl.as_secs()
     };
     assert_eq!([kept(40), kept(600), kept(0)], [55, 615, 0]);

@@ -14,11 +14,11 @@ use axum::{
     routing::{any, get},
 };
 use fanwire_api::{Api, http::HttpApi};
-use fanwire_config::{Config, Networks};
+use fanwire_config::{Config, example};
 use fanwire_consumers::{ConsumerMonitor, ConsumerStats};
 use fanwire_durable::{DurableStreams, HttpConnections};
 use fanwire_edge::{
-    ClientParts, ClientRoutes, HttpReaders, PlainRequests, TrustedProxies, UniGrpcService,
+    ClientParts, ClientRoutes, HttpReaders, Networks, PlainRequests, TrustedProxies, UniGrpcService,
 };
 use fanwire_fanout::Shards;
 use fanwire_metrics::{RequestCounts, ServerMetrics};
@@ -65,9 +65,9 @@ pub(crate) fn services(config: &Config, parts: Parts, stopped: watch::Receiver<b
     let local_hosts_only = config.development;
     let node = Arc::clone(&parts.clients.node);
     let ClientRoutes { mut router, plain: endpoints, uni_grpc, readers } =
-        ClientRoutes::new(config, parts.clients);
-    let connections = stream_connections(readers);
-    let durable = DurableStreams::start(config, &node, &parts.api, connections);
+        ClientRoutes::new(&config.client_endpoints(), parts.clients);
+    let connections = stream_connections(config, readers);
+    let durable = DurableStreams::start(&config.durable_streams, &node, &parts.api, connections);
     let requests = parts.metrics.requests();
     if config.serves_demo() {
         router = router.merge(demo(config, parts.metrics, &parts.demo_curl));
@@ -107,11 +107,21 @@ pub(crate) fn services(config: &Config, parts: Parts, stopped: watch::Receiver<b
     }
 }
 
+/// The command line on the demo page. That page is public, so it contains the API key in development mode only.
+pub(crate) fn demo_curl(config: &Config, address: SocketAddr) -> String {
+    let line = example::curl(config, address, example::DEMO);
+    match &*config.http_api.key {
+        key if config.development || key.is_empty() => line,
+        key => line.replace(key, "<http_api.key>"),
+    }
+}
+
 /// Clients and connections of requests to Durable Streams.
-fn stream_connections(readers: HttpReaders) -> HttpConnections {
+fn stream_connections(config: &Config, readers: HttpReaders) -> HttpConnections {
     let readers = Arc::new(readers);
     let counting = Arc::clone(&readers);
     HttpConnections {
+        scheme: if config.http_server.tls.enabled { "https" } else { "http" },
         client: Box::new(move |headers| readers.client(headers, "durable_streams")),
         begin_long_response: Box::new(move |extensions| counting.begin_long_response(extensions)),
     }
@@ -127,7 +137,7 @@ pub(crate) fn request_counts(config: &Config) -> Option<Arc<RequestCounts>> {
         &config.uni_websocket.handler_prefix,
         &config.uni_http_stream.handler_prefix,
         &config.uni_sse.handler_prefix,
-        &config.http_api.api.handler_prefix,
+        &config.http_api.handler_prefix,
         &config.health.handler_prefix,
         &config.prometheus.handler_prefix,
         &config.swagger.handler_prefix,
@@ -138,7 +148,7 @@ pub(crate) fn request_counts(config: &Config) -> Option<Arc<RequestCounts>> {
         &admin,
     ];
     let counts = || RequestCounts::new(paths.map(Clone::clone));
-    config.instrument_http_handlers.then(counts).map(Arc::new)
+    config.prometheus.instrument_http_handlers.then(counts).map(Arc::new)
 }
 
 /// The proxies that say who a client is. `check` of the configuration has refused what is no network.
@@ -205,7 +215,7 @@ fn pages(config: &Config, parts: &Parts) -> Router {
         router = router.merge(fanwire_profile::routes(&config.debug.handler_prefix));
     }
     if config.swagger.enabled {
-        let document = Bytes::from(config.http_api.api.openapi());
+        let document = Bytes::from(config.api_options().openapi());
         let answer =
             move || async move { ([(header::CONTENT_TYPE, "application/json")], document) };
         router = router.route(&config.swagger.handler_prefix, get(answer));

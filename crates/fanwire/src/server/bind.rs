@@ -8,9 +8,9 @@ use std::{
     net::{SocketAddr, TcpListener as StdListener},
 };
 
-use fanwire_config::{AutocertOptions, Config, GrpcListenerOptions};
-use fanwire_edge::listener;
-use fanwire_tls::AcmeError;
+use fanwire_config::Config;
+use fanwire_edge::{GrpcListenerOptions, listener};
+use fanwire_tls::{AcmeError, AutocertOptions};
 use tokio::net::TcpListener;
 
 use crate::error::StartError;
@@ -38,7 +38,7 @@ impl Listeners {
     ) -> Result<Self, StartError> {
         let (public, internal) = bind_http(config, listener).await?;
         let grpc_api =
-            bind_grpc("grpc_api.", "grpc_api.address", &config.grpc_api.listener).await?;
+            bind_grpc("grpc_api.", "grpc_api.address", &config.grpc_api.listener()).await?;
         let uni_grpc = bind_grpc("uni_grpc.", "uni_grpc.address", &config.uni_grpc).await?;
         Ok(Self { public, internal, grpc_api, uni_grpc })
     }

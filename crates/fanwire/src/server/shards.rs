@@ -51,7 +51,7 @@ fn settings(
     let message_bytes_max = websocket.message_size_limit;
     ShardSettings {
         shards: if config.shards == 0 { cores() } else { config.shards },
-        queue_bytes_max: config.node.client.queue_max_size,
+        queue_bytes_max: config.client.queue_max_size,
         slow_close: (Disconnect::SLOW.code, "slow"),
         last_message: fanwire_fanout::last_message,
         write_timeout: websocket.write_timeout,

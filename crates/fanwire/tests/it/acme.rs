@@ -24,7 +24,7 @@ fn config(cache: &Cache, directory_url: &str) -> Config {
     let mut config = Config::default();
     config.http_server.address = "127.0.0.1".to_owned();
     config.http_server.port = 0;
-    config.node.client.insecure = true;
+    config.client.insecure = true;
     config.prometheus.enabled = true;
     config.shards = 1;
     let autocert = &mut config.http_server.tls_autocert;

@@ -206,10 +206,10 @@ fn a_hundred_viewers_have_the_objects_in_their_views() {
     let mut config = Config::default();
     config.http_server.address = "127.0.0.1".to_owned();
     config.http_server.port = 0;
-    config.node.client.insecure = true;
+    config.client.insecure = true;
     config.shards = 2;
-    config.shutdown_timeout = Duration::from_millis(500); // some clients do not answer the close
-    config.node.channel.without_namespace.areas = AreaOptions { tile_size: TILE, tiles_max: 64 };
+    config.shutdown.timeout = Duration::from_millis(500); // some clients do not answer the close
+    config.channel.without_namespace.areas = AreaOptions { tile_size: TILE, tiles_max: 64 };
     let server = Builder::new(config).rooms(&rooms).start_embedded().expect("a free port is free");
     let server = Arc::new(server);
     let seen = Runtime::new().expect("a runtime").block_on(async {

@@ -33,8 +33,8 @@ pub(crate) async fn start(change: impl FnOnce(&mut Config)) -> Server {
     let mut config = Config::default();
     config.http_server.address = "127.0.0.1".to_owned();
     config.http_server.port = 0;
-    config.node.client.insecure = true;
-    config.http_api.api.key = "key".into();
+    config.client.insecure = true;
+    config.http_api.key = "key".into();
     config.shards = 2;
     config.websocket.compression_verify = true;
     change(&mut config);

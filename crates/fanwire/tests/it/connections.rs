@@ -63,7 +63,7 @@ async fn a_native_ping_is_answered_with_its_payload() {
 #[tokio::test]
 async fn a_slow_subscriber_is_disconnected_with_3008_while_others_get_everything() {
     let server = start(|config| {
-        config.node.client.queue_max_size = 256 * 1024;
+        config.client.queue_max_size = 256 * 1024;
         config.websocket.compression = false;
         config.websocket.write_timeout = Duration::from_secs(60);
         config.prometheus.enabled = true;
@@ -86,7 +86,7 @@ async fn a_slow_subscriber_is_disconnected_with_3008_while_others_get_everything
 #[tokio::test]
 async fn one_message_larger_than_the_queue_arrives_and_what_follows_it_too() {
     let server = start(|config| {
-        config.node.client.queue_max_size = 4 * 1024;
+        config.client.queue_max_size = 4 * 1024;
         config.websocket.compression = false;
         config.websocket.write_timeout = Duration::from_secs(60);
     })
@@ -102,7 +102,7 @@ async fn one_message_larger_than_the_queue_arrives_and_what_follows_it_too() {
 #[tokio::test]
 async fn a_stuck_subscriber_is_dropped_after_the_write_timeout() {
     let server = start(|config| {
-        config.node.client.queue_max_size = 64 << 20;
+        config.client.queue_max_size = 64 << 20;
         config.websocket.compression = false;
         config.websocket.write_timeout = Duration::from_millis(50);
         config.prometheus.enabled = true;

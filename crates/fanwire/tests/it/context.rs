@@ -88,7 +88,7 @@ async fn each_publication_after_the_first_refers_to_the_previous_one() {
 async fn the_first_publication_after_a_recovered_subscribe_refers_to_the_reply() {
     for (mode, offset) in [(RecoveryMode::Cache, 0), (RecoveryMode::Stream, 5)] {
         let server = start(|config| {
-            let open = &mut config.node.channel.without_namespace;
+            let open = &mut config.channel.without_namespace;
             (open.history_size, open.history_ttl) = (10, Duration::from_secs(60));
             (open.force_recovery, open.force_recovery_mode) = (true, mode);
         })
@@ -132,7 +132,7 @@ async fn the_first_publication_after_a_recovered_subscribe_refers_to_the_reply()
 #[tokio::test]
 async fn the_first_publication_refers_to_a_reply_of_the_encode_worker() {
     let server = start(|config| {
-        let open = &mut config.node.channel.without_namespace;
+        let open = &mut config.channel.without_namespace;
         (open.history_size, open.history_ttl) = (200, Duration::from_secs(600));
         open.force_recovery = true;
     })

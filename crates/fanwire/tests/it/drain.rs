@@ -44,7 +44,7 @@ async fn a_server_that_works_is_live_and_ready() {
 async fn while_it_drains_a_server_is_not_ready_but_serves_its_clients() {
     let server = start(|config| {
         config.health.enabled = true;
-        config.drain_interval = Duration::from_secs(2);
+        config.shutdown.drain_interval = Duration::from_secs(2);
     })
     .await;
     let address = server.address();
@@ -129,7 +129,7 @@ async fn a_rolling_restart_of_three_nodes_keeps_connects_below_the_given_rate() 
 }
 
 async fn draining_server() -> Server {
-    start(|config| config.drain_interval = INTERVAL).await
+    start(|config| config.shutdown.drain_interval = INTERVAL).await
 }
 
 #[derive(Clone, Default)]

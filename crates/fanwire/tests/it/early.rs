@@ -14,7 +14,7 @@ use crate::client::start;
 async fn a_client_that_sends_all_before_it_reads_gets_an_early_response() {
     let server = start(|config| {
         (config.development, config.demo.enabled, config.health.enabled) = (true, true, true);
-        config.http_api.api.body_bytes_max = 1 << 20;
+        config.http_api.max_request_body_size = 1 << 20;
     })
     .await;
     const KEY: &str = "X-API-Key: key\r\n";

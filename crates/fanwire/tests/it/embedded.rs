@@ -19,10 +19,10 @@ fn config() -> Config {
     let mut config = Config::default();
     config.http_server.address = "127.0.0.1".to_owned();
     config.http_server.port = 0;
-    config.node.client.insecure = true;
+    config.client.insecure = true;
     config.shards = 2;
-    config.shutdown_timeout = Duration::from_millis(500); // some clients do not answer the close
-    let namespace = &mut config.node.channel.without_namespace;
+    config.shutdown.timeout = Duration::from_millis(500); // some clients do not answer the close
+    let namespace = &mut config.channel.without_namespace;
     namespace.presence = true;
     namespace.history_size = 10;
     namespace.history_ttl = Duration::from_secs(60);
@@ -108,7 +108,7 @@ fn a_program_reads_history_and_presence_and_moves_connections() {
 #[test]
 fn wrong_calls_are_answered_with_the_codes_of_the_server_api() {
     let mut config = config();
-    config.node.channel.without_namespace.allow_positioning = true;
+    config.channel.without_namespace.allow_positioning = true;
     let server = EmbeddedServer::start(config).expect("a free port is free");
     let handle = server.handle();
     let all = ConnectionSelector::default;
@@ -184,7 +184,7 @@ fn an_address_in_use_is_an_error() {
 #[test]
 fn a_program_moves_views_and_publishes_at_places() {
     let mut config = config();
-    let namespace = &mut config.node.channel.without_namespace;
+    let namespace = &mut config.channel.without_namespace;
     namespace.areas.tile_size = 10;
     let server = EmbeddedServer::start(config).expect("a free port is free");
     let (handle, clients) = (server.handle(), clients());

@@ -12,7 +12,7 @@ async fn the_openapi_document_is_served_at_its_configured_path() {
     let server = start(|config| {
         config.swagger.enabled = true;
         config.swagger.handler_prefix = "/api-description".to_owned();
-        config.http_api.api.handler_prefix = "/v1".to_owned();
+        config.http_api.handler_prefix = "/v1".to_owned();
     })
     .await;
     let request = "GET /api-description HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
@@ -29,7 +29,7 @@ async fn the_demo_page_contains_the_paths_of_websocket_and_api() {
     let server = start(|config| {
         config.demo.enabled = true;
         config.websocket.handler_prefix = "/live".to_owned();
-        config.http_api.api.handler_prefix = "/v1".to_owned();
+        config.http_api.handler_prefix = "/v1".to_owned();
     })
     .await;
     let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
@@ -111,7 +111,7 @@ async fn disabled_endpoints_do_not_exist() {
 #[tokio::test(flavor = "multi_thread")]
 async fn paths_of_the_api_are_exact_and_accept_post_only() {
     for (prefix, path) in [("/api", "/api/channels"), ("/v1/{x}/", "/v1/{x}/channels")] {
-        let server = start(|config| config.http_api.api.handler_prefix = prefix.to_owned()).await;
+        let server = start(|config| config.http_api.handler_prefix = prefix.to_owned()).await;
         let rest = "Host: a\r\nX-API-Key: key\r\nContent-Length: 2\r\n\r\n{}";
         for (method, suffix, status) in [
             ("POST", "", "200"),

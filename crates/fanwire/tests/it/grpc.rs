@@ -27,9 +27,9 @@ const COUNT: usize = 60_000;
 const PUBLISH: &str = "centrifugal.centrifugo.api.CentrifugoApi/Publish";
 
 fn with_grpc(config: &mut Config) {
-    config.grpc_api.listener.enabled = true;
-    config.grpc_api.listener.address = "127.0.0.1".to_owned();
-    config.grpc_api.listener.port = 0;
+    config.grpc_api.enabled = true;
+    config.grpc_api.address = "127.0.0.1".to_owned();
+    config.grpc_api.port = 0;
     config.grpc_api.key = "key".into();
 }
 
@@ -140,17 +140,23 @@ fn frames(
 fn a_port_in_use_names_its_key() {
     let other = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = other.local_addr().expect("bound").port();
-    type Set = fn(&mut Config) -> &mut fanwire_config::GrpcListenerOptions;
-    let listeners: [(&str, Set); 2] = [
-        ("grpc_api.port", |config| &mut config.grpc_api.listener),
-        ("uni_grpc.port", |config| &mut config.uni_grpc),
+    let at = || "127.0.0.1".to_owned();
+    type Set<'a> = &'a dyn Fn(&mut Config);
+    let listeners: [(&str, Set<'_>); 2] = [
+        ("grpc_api.port", &|config| {
+            let options = &mut config.grpc_api;
+            (options.enabled, options.address, options.port) = (true, at(), port);
+        }),
+        ("uni_grpc.port", &|config| {
+            let options = &mut config.uni_grpc;
+            (options.enabled, options.address, options.port) = (true, at(), port);
+        }),
     ];
-    for (key, of) in listeners {
+    for (key, set) in listeners {
         let mut config = Config::default();
-        config.http_server.address = "127.0.0.1".to_owned();
+        config.http_server.address = at();
         config.http_server.port = 0;
-        let options = of(&mut config);
-        (options.enabled, options.address, options.port) = (true, "127.0.0.1".to_owned(), port);
+        set(&mut config);
         let error = EmbeddedServer::start(config).err().expect("the port is in use");
         assert!(error.to_string().starts_with(&format!("{key} = {port}: ")), "{error}");
     }

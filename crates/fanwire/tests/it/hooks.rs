@@ -25,8 +25,8 @@ async fn start(hooks: Hooks) -> Server {
     config.http_server.address = "127.0.0.1".to_owned();
     config.http_server.port = 0;
     config.shards = 1;
-    config.node.client.explains_disconnects = true; // as in development mode
-    config.shutdown_timeout = Duration::from_millis(500); // some clients do not answer the close
+    config.development = true; // disconnects say their cause
+    config.shutdown.timeout = Duration::from_millis(500); // some clients do not answer the close
     let connect = |event: ConnectEvent| async move {
         let user: String = serde_json::from_slice(&event.data).expect("a string");
         Ok(Some(ConnectGrant { user, ..ConnectGrant::default() }))

@@ -184,7 +184,7 @@ async fn a_client_that_does_not_read_is_slow_and_others_go_on() {
     let server = start(|config| {
         cleartext(config);
         config.prometheus.enabled = true;
-        config.node.client.queue_max_size = 100_000;
+        config.client.queue_max_size = 100_000;
     })
     .await;
     let mut sender = connect(&server).await;
@@ -356,7 +356,7 @@ async fn a_refused_connect_has_its_status_in_a_stream_too() {
         options.handler_prefix = "/uni_sse".to_owned();
         options.max_request_body_size = 1000;
         options.connect_code_to_http_response.enabled = true;
-        config.node.client.insecure = false;
+        config.client.insecure = false;
     })
     .await;
     let mut sender = connect(&server).await;
@@ -449,8 +449,8 @@ async fn a_backend_gets_one_field_with_all_cookies() {
         let http_headers = vec!["Cookie".to_owned()];
         let timeout = std::time::Duration::from_secs(60);
         let proxy =
-            fanwire_config::ProxyOptions { endpoint, timeout, http_headers, ..Default::default() };
-        config.proxies.connect = Some(proxy);
+            fanwire_proxy::ProxyOptions { endpoint, timeout, http_headers, ..Default::default() };
+        config.client.proxy.connect = Some(proxy);
     })
     .await;
     let mut sender = connect(&server).await;

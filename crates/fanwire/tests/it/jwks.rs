@@ -52,8 +52,8 @@ async fn many_clients_with_a_new_key_connect_after_one_fetch() {
     let key = format!(r#"{{"kty":"OKP","use":"sig","kid":"k1","crv":"Ed25519","x":"{x}"}}"#);
     let (url, asked) = provider(format!(r#"{{"keys":[{key}]}}"#)).await;
     let server = start(|config| {
-        config.node.client.insecure = false;
-        config.node.client.token.jwks_public_endpoint = url;
+        config.client.insecure = false;
+        config.client.token.jwks_public_endpoint = url;
         config.prometheus.enabled = true;
     })
     .await;
@@ -84,8 +84,8 @@ async fn many_clients_with_a_new_key_connect_after_one_fetch() {
 async fn an_invalid_document_is_a_temporary_error() {
     let (url, asked) = provider("<html>".to_owned()).await;
     let server = start(|config| {
-        config.node.client.insecure = false;
-        config.node.client.token.jwks_public_endpoint = url;
+        config.client.insecure = false;
+        config.client.token.jwks_public_endpoint = url;
     })
     .await;
     let mut client = Client::open(server.address(), "").await;
@@ -103,9 +103,9 @@ async fn a_wrong_tls_option_stops_the_start_and_is_named() {
     let mut config = fanwire::config::Config::default();
     config.http_server.address = "127.0.0.1".to_owned();
     config.http_server.port = 0;
-    config.node.client.token.jwks_public_endpoint = "https://localhost/keys".to_owned();
-    config.client.token_jwks_tls.enabled = true;
-    config.client.token_jwks_tls.server_ca_pem = "/nowhere/ca.pem".to_owned();
+    config.client.token.jwks_public_endpoint = "https://localhost/keys".to_owned();
+    config.client.token.jwks.tls.enabled = true;
+    config.client.token.jwks.tls.server_ca_pem = "/nowhere/ca.pem".to_owned();
     let error = fanwire::Server::start(config).await.err().expect("no such file").to_string();
     assert!(error.starts_with("client.token.jwks.tls.server_ca_pem: "), "{error}");
 }

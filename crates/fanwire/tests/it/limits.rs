@@ -65,7 +65,7 @@ async fn fragments_above_the_limit_fail() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_request_with_a_too_large_content_length_gets_413_and_the_connection_closes() {
-    let server = start(|config| config.http_api.api.body_bytes_max = 1000).await;
+    let server = start(|config| config.http_api.max_request_body_size = 1000).await;
     let address = server.address();
     for (length, body) in [(1001_u64, ""), (1 << 40, "{\"channel\":\"a\",")] {
         let head = format!(
@@ -138,7 +138,7 @@ async fn a_request_that_is_refused_is_refused_before_its_body() {
         config.durable_streams.namespace = "log".to_owned();
         let namespace = Namespace { name: "log".into(), history_size: 10, ..Namespace::default() };
         let history_ttl = std::time::Duration::from_secs(60);
-        config.node.channel.namespaces.push(Namespace { history_ttl, ..namespace });
+        config.channel.namespaces.push(Namespace { history_ttl, ..namespace });
         config.admin.enabled = true;
         config.admin.password = "right".into();
         config.admin.secret = "a secret that is long enough for a test".into();

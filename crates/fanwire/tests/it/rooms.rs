@@ -70,13 +70,13 @@ const LARGE: usize = 1 << 20;
 
 fn server(rooms: &Rooms) -> EmbeddedServer {
     let mut config = Config::default();
-    config.node.client.queue_max_size = LARGE / 2;
+    config.client.queue_max_size = LARGE / 2;
     config.http_server.address = "127.0.0.1".to_owned();
     config.http_server.port = 0;
-    config.node.client.insecure = true;
+    config.client.insecure = true;
     config.prometheus.enabled = true;
     config.shards = 2;
-    config.shutdown_timeout = Duration::from_millis(500); // some clients do not answer the close
+    config.shutdown.timeout = Duration::from_millis(500); // some clients do not answer the close
     Builder::new(config).rooms(rooms).start_embedded().expect("a free port is free")
 }
 

@@ -33,7 +33,7 @@ async fn every_client_gets_3001_and_the_listener_is_closed() {
 
 #[tokio::test]
 async fn a_client_that_never_answers_the_close_does_not_delay_the_shutdown_beyond_its_timeout() {
-    let server = start(|config| config.shutdown_timeout = Duration::from_millis(300)).await;
+    let server = start(|config| config.shutdown.timeout = Duration::from_millis(300)).await;
     let mut stubborn = Client::subscribed(server.address(), "", "a").await;
     server.shutdown().await;
     assert_eq!(stubborn.closed().await, (3001, "shutdown".to_owned()));

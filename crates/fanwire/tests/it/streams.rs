@@ -23,7 +23,7 @@ fn streams(config: &mut Config) {
     }
     config.emulation.handler_prefix = "/emulation".to_owned();
     config.emulation.max_request_body_size = 1000;
-    config.node.client.ping_interval = Duration::from_secs(600);
+    config.client.ping_interval = Duration::from_secs(600);
 }
 
 fn post(path: &str, headers: &str, body: &str) -> String {
@@ -262,7 +262,7 @@ async fn a_session_that_is_foreign_old_or_empty_is_without_effect() {
 async fn what_is_no_command_ends_the_stream_with_a_code() {
     let server = start(|config| {
         streams(config);
-        config.node.client.stale_close_delay = Duration::from_secs(600);
+        config.client.stale_close_delay = Duration::from_secs(600);
     })
     .await;
     let expected = "{\"push\":{\"disconnect\":{\"code\":3501,\"reason\":\"";
@@ -297,7 +297,7 @@ async fn after_continue(mut client: Client) -> String {
 async fn no_json_from_outside_ends_a_line_or_an_event() {
     let server = start(|config| {
         streams(config);
-        let open = &mut config.node.channel.without_namespace;
+        let open = &mut config.channel.without_namespace;
         (open.presence, open.join_leave, open.force_push_join_leave) = (true, true, true);
         (open.history_size, open.history_ttl) = (10, Duration::from_secs(60));
         open.allow_history_for_subscriber = true;
@@ -404,7 +404,7 @@ async fn what_follows_the_request_is_discarded() {
 async fn a_stream_that_is_not_read_ends_and_others_get_everything() {
     let server = start(|config| {
         streams(config);
-        config.node.client.queue_max_size = 64 * 1024;
+        config.client.queue_max_size = 64 * 1024;
         config.prometheus.enabled = true;
     })
     .await;

@@ -33,7 +33,7 @@ fn compressed(config: &mut Config) {
         options.handler_prefix = path.to_owned();
         assert!(options.compression, "it is the default");
     }
-    config.node.client.ping_interval = Duration::from_secs(600);
+    config.client.ping_interval = Duration::from_secs(600);
     config.prometheus.enabled = true;
 }
 
@@ -203,7 +203,7 @@ async fn protobuf_streams_are_compressed_too() {
 async fn a_reply_with_missed_publications_is_in_the_window_of_the_next_ones() {
     let server = start(|config| {
         compressed(config);
-        let channel = &mut config.node.channel.without_namespace;
+        let channel = &mut config.channel.without_namespace;
         (channel.history_size, channel.history_ttl) = (5, Duration::from_secs(60));
         channel.force_recovery = true;
     })
@@ -237,7 +237,7 @@ async fn a_reply_with_missed_publications_is_in_the_window_of_the_next_ones() {
 async fn ids_take_few_bytes_and_missed_events_are_in_the_window_too() {
     let server = start(|config| {
         compressed(config);
-        let channel = &mut config.node.channel.without_namespace;
+        let channel = &mut config.channel.without_namespace;
         (channel.history_size, channel.history_ttl) = (50, Duration::from_secs(60));
         channel.force_recovery = true;
         config.uni_sse.connect_code_to_http_response.enabled = true;
@@ -279,7 +279,7 @@ async fn ids_take_few_bytes_and_missed_events_are_in_the_window_too() {
 async fn a_stream_that_is_not_read_ends_and_others_get_everything() {
     let server = start(|config| {
         compressed(config);
-        config.node.client.queue_max_size = 64 * 1024;
+        config.client.queue_max_size = 64 * 1024;
         // On a slow machine its end would come from there.
         config.websocket.write_timeout = Duration::from_secs(60);
     })

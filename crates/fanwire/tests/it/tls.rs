@@ -43,7 +43,7 @@ async fn secure(
     let authority = Authority::new();
     let server = start(|config| {
         config.http_server.tls = authority.server();
-        config.node.client.ping_interval = Duration::from_secs(600);
+        config.client.ping_interval = Duration::from_secs(600);
         change(config);
     })
     .await;
@@ -176,7 +176,7 @@ async fn large_messages_arrive_in_both_directions() {
 async fn a_slow_reader_is_closed_with_3008() {
     for version in VERSIONS {
         let (server, config) = secure(version, |config| {
-            config.node.client.queue_max_size = 100_000;
+            config.client.queue_max_size = 100_000;
             config.websocket.write_timeout = Duration::from_secs(60);
         })
         .await;
@@ -195,7 +195,7 @@ async fn a_slow_reader_is_closed_with_3008() {
 #[tokio::test]
 async fn a_reader_that_stops_is_dropped_after_the_write_timeout() {
     let (server, config) = secure(&TLS13, |config| {
-        config.node.client.queue_max_size = 1 << 30;
+        config.client.queue_max_size = 1 << 30;
         config.websocket.write_timeout = Duration::from_millis(50);
     })
     .await;

@@ -45,7 +45,7 @@ async fn a_publication_reaches_json_and_protobuf_subscribers_of_every_shard_once
 #[tokio::test]
 async fn an_offloaded_reply_arrives_before_replies_to_later_commands() {
     let server = start(|config| {
-        let open = &mut config.node.channel.without_namespace;
+        let open = &mut config.channel.without_namespace;
         open.history_size = 10;
         open.history_ttl = std::time::Duration::from_secs(600);
     })

@@ -27,7 +27,7 @@ fn unidirectional(config: &mut Config) {
         options.handler_prefix = path.to_owned();
         options.max_request_body_size = 9000;
     }
-    config.node.client.ping_interval = Duration::from_secs(600);
+    config.client.ping_interval = Duration::from_secs(600);
     config.prometheus.enabled = true;
 }
 
@@ -37,10 +37,10 @@ async fn start_with_hook(change: impl FnOnce(&mut Config)) -> Server {
     let mut config = Config::default();
     config.http_server.address = "127.0.0.1".to_owned();
     config.http_server.port = 0;
-    config.http_api.api.key = "key".into();
+    config.http_api.key = "key".into();
     config.shards = 2;
-    config.node.client.expired_close_delay = Duration::ZERO;
-    let open = &mut config.node.channel.without_namespace;
+    config.client.expired_close_delay = Duration::ZERO;
+    let open = &mut config.channel.without_namespace;
     (open.allow_subscribe_for_client, open.allow_subscribe_for_anonymous) = (true, true);
     unidirectional(&mut config);
     change(&mut config);

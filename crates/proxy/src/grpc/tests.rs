@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::options::{Proxies, ProxyOptions};
 use bytes::{BufMut, Bytes, BytesMut};
-use fanwire_config::{Proxies, ProxyOptions};
 use fanwire_node::hooks::{ClientReport, PublishEvent, PublishGrant, Rejection, SubscribeEvent};
 use fanwire_node::{hooks::Hooks, hooks::RpcEvent};
 use fanwire_protocol::proxy as pb;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use fanwire_config::TlsOptions;
+use crate::TlsOptions;
 use http_body_util::Empty;
 use rustls::{
     ServerConfig,

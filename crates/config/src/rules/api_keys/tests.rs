@@ -57,11 +57,11 @@ fn members_have_variables_and_grpc_has_the_same_keys() {
     ];
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let (config, _) = load(None, variables.into_iter(), &[]).expect("a configuration");
-    let http = &config.http_api.api;
+    let http = config.api_options();
     assert_eq!(
         (&*http.keys["shop"].key, &http.keys["shop"].methods[..]),
         (LONG, &["publish".to_owned()][..])
     );
-    let grpc = config.grpc_api.api(http);
+    let grpc = config.grpc_api_options();
     assert!(!grpc.insecure && grpc.keys == http.keys);
 }

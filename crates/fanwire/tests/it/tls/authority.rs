@@ -5,7 +5,7 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use fanwire_config::ServerTlsOptions;
+use fanwire_tls::ServerTlsOptions;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedKey, DnType, IsCa, Issuer, KeyPair};
 use rustls::{
     ClientConfig, RootCertStore, SupportedProtocolVersion,

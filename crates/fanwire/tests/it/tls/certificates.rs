@@ -88,7 +88,7 @@ async fn a_reload_with_a_wrong_file_changes_nothing_and_names_the_key() {
     // The certificate is replaced, and its key is not yet.
     fs::write(files.path("cert.pem"), new.server().cert_pem).expect("a file");
     let mut other = config.clone();
-    other.http_api.api.key = "another".into();
+    other.http_api.key = "another".into();
     let error = server.reload(&other).expect_err("they do not belong together");
     assert!(
         error.to_string().starts_with("http_server.tls.key_pem: it is not the key of"),

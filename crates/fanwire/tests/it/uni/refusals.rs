@@ -3,7 +3,7 @@
 //! Uses the test client, a server with a hook.
 //! Changed here: expectations of refused connects.
 
-use fanwire_config::{ConnectCodeResponse, StatusAndBody};
+use fanwire_edge::{ConnectCodeResponse, StatusAndBody};
 use fanwire_node::options::ConnectCodeTransform;
 
 use tokio::{
@@ -35,10 +35,11 @@ async fn first_pushes(server: &Server, request: &str) -> Vec<String> {
 #[tokio::test]
 async fn errors_of_connect_are_disconnect_pushes() {
     let server = start_with_hook(|config| {
-        config.node.channel.private_prefix = "$".to_owned();
+        config.channel.private_prefix = "$".to_owned();
         let to = Disconnect { code: 4400, reason: "configured".into() };
         let transforms = vec![ConnectCodeTransform { code: 400, to }];
-        config.node.client.connect_code_to_unidirectional_disconnect = transforms;
+        let codes = &mut config.client.connect_code_to_unidirectional_disconnect;
+        (codes.enabled, codes.transforms) = (true, transforms);
     })
     .await;
     for (request, code, reason) in [
@@ -86,7 +87,8 @@ fn statuses(config: &mut Config) {
     }
     let to = Disconnect { code: 3501, reason: "never used by streams then".into() };
     let transforms = vec![ConnectCodeTransform { code: 400, to }];
-    config.node.client.connect_code_to_unidirectional_disconnect = transforms;
+    let codes = &mut config.client.connect_code_to_unidirectional_disconnect;
+    (codes.enabled, codes.transforms) = (true, transforms);
     config.client.allowed_origins = vec!["*".to_owned()];
 }
 

@@ -8,7 +8,7 @@ use crate::client::{publish, start};
 
 fn recoverable(config: &mut Config) {
     unidirectional(config);
-    let open = &mut config.node.channel.without_namespace;
+    let open = &mut config.channel.without_namespace;
     (open.history_size, open.history_ttl) = (10, Duration::from_secs(60));
     open.force_recovery = true;
 }

@@ -67,8 +67,8 @@ async fn a_stop_of_the_server_ends_streams_with_3001() {
 async fn pings_are_empty_pushes_that_nobody_answers() {
     let server = start(|config| {
         unidirectional(config);
-        config.node.client.ping_interval = Duration::from_millis(100);
-        config.node.client.pong_timeout = Duration::from_millis(20);
+        config.client.ping_interval = Duration::from_millis(100);
+        config.client.pong_timeout = Duration::from_millis(20);
     })
     .await;
     for (mut client, before, after) in each_stream(&server, "{}").await {
@@ -83,10 +83,10 @@ async fn pings_are_empty_pushes_that_nobody_answers() {
 async fn an_event_source_needs_no_parameter_where_other_credentials_do() {
     let server = start(|config| {
         unidirectional(config);
-        config.node.client.insecure = false;
+        config.client.insecure = false;
         config.client.user_id_http_header = "X-User-Id".to_owned();
-        config.node.channel.without_namespace.presence = true;
-        config.node.client.subscribe_to_user_personal_channel.enabled = true;
+        config.channel.without_namespace.presence = true;
+        config.client.subscribe_to_user_personal_channel.enabled = true;
     })
     .await;
     for request in [
@@ -108,7 +108,7 @@ async fn an_event_source_needs_no_parameter_where_other_credentials_do() {
 async fn missed_publications_are_in_the_connect_push() {
     let server = start(|config| {
         unidirectional(config);
-        let open = &mut config.node.channel.without_namespace;
+        let open = &mut config.channel.without_namespace;
         (open.history_size, open.history_ttl) = (10, Duration::from_secs(60));
         open.force_recovery = true;
     })
@@ -203,7 +203,7 @@ async fn pages_of_allowed_origins_may_read_and_others_are_refused() {
 async fn a_stream_that_is_not_read_ends_with_3008_and_others_get_everything() {
     let server = start(|config| {
         unidirectional(config);
-        config.node.client.queue_max_size = 64 * 1024;
+        config.client.queue_max_size = 64 * 1024;
     })
     .await;
     let address = server.address();

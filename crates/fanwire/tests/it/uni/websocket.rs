@@ -53,7 +53,7 @@ async fn the_connect_request_is_in_the_query_or_the_first_message() {
 async fn null_is_an_empty_request_and_another_first_message_is_3501() {
     let server = start(|config| {
         unidirectional(config);
-        config.node.client.stale_close_delay = Duration::from_millis(300);
+        config.client.stale_close_delay = Duration::from_millis(300);
     })
     .await;
     let mut client = websocket(server.address(), "", "").await;
@@ -120,8 +120,8 @@ async fn code_3000_is_sent_in_no_frame() {
 async fn both_kinds_of_pings_come_and_a_missing_pong_ends_it() {
     let server = start(|config| {
         unidirectional(config);
-        config.node.client.ping_interval = Duration::from_millis(300);
-        config.node.client.pong_timeout = Duration::from_millis(200);
+        config.client.ping_interval = Duration::from_millis(300);
+        config.client.pong_timeout = Duration::from_millis(200);
     })
     .await;
     let mut client = connected(&server).await;
@@ -160,7 +160,7 @@ async fn recovered(joins: bool) -> Vec<String> {
     let server = start(|config| {
         unidirectional(config);
         config.uni_websocket.join_push_messages = joins;
-        let open = &mut config.node.channel.without_namespace;
+        let open = &mut config.channel.without_namespace;
         (open.history_size, open.history_ttl) = (10, Duration::from_secs(60));
         open.force_recovery = true;
     })

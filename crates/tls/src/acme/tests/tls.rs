@@ -13,8 +13,8 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
+use crate::TlsOptions;
 use crate::{ACME_PROTOCOL, Tls};
-use fanwire_config::TlsOptions;
 
 /// Accepts handshakes and closes each connection after it.
 pub(super) fn listen(

@@ -10,7 +10,7 @@ use crate::acme::{
 };
 
 fn worker(names: &[Arc<str>]) -> Worker {
-    let tls = crate::Tls::new(&fanwire_config::TlsOptions::default()).expect("no option is set");
+    let tls = crate::Tls::new(&crate::TlsOptions::default()).expect("no option is set");
     Worker {
         directory_url: "https://ca.example/dir".to_owned(),
         email: String::new(),

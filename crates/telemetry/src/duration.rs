@@ -10,7 +10,7 @@ mod tests;
 
 /// Why a text is not a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotADuration {
+pub enum NotADuration {
     /// Not numbers with units, or beyond 2⁶⁴ nanoseconds.
     Malformed,
     /// Written correctly, below zero.
@@ -18,7 +18,10 @@ pub(crate) enum NotADuration {
 }
 
 /// Reads one or more numbers with units; `0` needs no unit.
-pub(crate) fn parse(text: &str) -> Result<Duration, NotADuration> {
+///
+/// # Errors
+/// [`NotADuration`]
+pub fn parse(text: &str) -> Result<Duration, NotADuration> {
     if text == "0" {
         return Ok(Duration::ZERO);
     }
@@ -37,7 +40,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, NotADuration> {
 }
 
 /// Writes a duration with the largest units that divide it: `1m30s`, `250ms`, `0s`.
-pub(crate) fn format(duration: Duration) -> String {
+pub fn format(duration: Duration) -> String {
     let mut nanos = duration.as_nanos();
     let mut text = String::new();
     for (unit, size) in UNITS.iter().filter(|(unit, _)| *unit != "µs") {

@@ -1,13 +1,13 @@
 //! Options of consumers: the message queues whose messages are commands of the server API (docs/consumers.md).
 //! In: nothing → out: plain data.
 //! Uses values only. Never: connects.
-//! An option is a field here and a row in `keys/consumers.rs`; its effect lives in `fanwire_consumers`.
+//! Changed here: an option of consumers, which also is a row of the crate `config` (`keys/consumers.rs`).
 
 use std::time::Duration;
 
 use fanwire_auth::Secret;
-
-use crate::{EngineRedisOptions, TlsOptions};
+use fanwire_redis::EngineRedisOptions;
+use fanwire_tls::TlsOptions;
 
 /// `consumers[]`, one consumer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub enum ConsumerKind {
 
 impl ConsumerKind {
     /// Kinds by their names in `type`, which are also the names of their sections.
-    pub(crate) const NAMED: [(&'static str, Self); 7] = [
+    pub const NAMED: [(&'static str, Self); 7] = [
         ("postgresql", Self::Postgresql),
         ("redis_stream", Self::RedisStream),
         ("nats_jetstream", Self::NatsJetStream),
@@ -80,7 +80,7 @@ pub struct OutboxOptions {
 /// `redis_stream.*`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RedisStreamOptions {
-    pub redis: EngineRedisOptions,
+    pub redis: EngineRedisOptions<TlsOptions>,
     /// Keys.
     pub streams: Vec<String>,
     pub consumer_group: String,

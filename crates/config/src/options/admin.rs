@@ -5,8 +5,6 @@
 
 use fanwire_auth::Secret;
 
-use crate::Config;
-
 /// `admin.*`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdminOptions {
@@ -25,13 +23,4 @@ pub struct AdminOptions {
     pub external: bool,
     /// Folder of another page; "" = the one of Fanwire.
     pub web_path: String,
-}
-
-impl Config {
-    /// Whether the demo page is served: where the admin page has its path, it is not.
-    pub fn serves_demo(&self) -> bool {
-        let path = |prefix: &str| prefix.trim_matches('/').to_owned();
-        let is_taken = path(&self.admin.handler_prefix) == path(&self.demo.handler_prefix);
-        self.demo.enabled && !(self.admin.enabled && is_taken)
-    }
 }

@@ -1,14 +1,13 @@
 //! Options of event proxies: where a client event is decided by the application's backend (docs/proxies.md).
 //! In: nothing → out: the options of one proxy, and which proxies there are.
 //! Uses values only. Never: calls a backend.
-//! An option of proxies is a field here and a row in `keys/proxy.rs`; its effect lives in `fanwire_proxy`.
+//! Changed here: an option of proxies, which also is a row of the crate `config` (`keys/proxy.rs`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fanwire_auth::Secret;
-
-use crate::TlsOptions;
+use fanwire_tls::TlsOptions;
 
 /// The event proxies of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,7 +81,7 @@ impl ProxyOptions {
 }
 
 /// What gRPC connects to, without the names of resolvers that its libraries for Go write in front.
-pub(crate) fn grpc_authority(endpoint: &str) -> &str {
+pub fn grpc_authority(endpoint: &str) -> &str {
     if let Some(url) = endpoint.strip_prefix("grpc://") {
         return url.split(['/', '?', '#']).next().unwrap_or_default();
     }

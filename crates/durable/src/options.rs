@@ -1,12 +1,12 @@
 //! Options of Durable Streams: channels of one namespace as streams over HTTP (docs/durable-streams.md).
 //! In: nothing → out: plain data.
 //! Uses values only. Never: serves.
-//! An option is a field here and a row in `keys/durable.rs`; its effect lives in `fanwire_durable`.
+//! Changed here: an option of streams, which also is a row of the crate `config` (`keys/durable.rs`).
 
 use std::time::Duration;
 
 /// `durable_streams.*`
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DurableOptions {
     pub enabled: bool,
     /// Path in front of the names of streams.
@@ -16,17 +16,35 @@ pub struct DurableOptions {
     /// Requests need neither a key nor a token.
     pub insecure: bool,
     /// Longest body of a request, in bytes.
-    pub body_bytes_max: usize,
+    pub max_request_body_size: usize,
     /// Streams at the same time.
-    pub streams_max: usize,
+    pub max_streams: usize,
     /// Producers that a stream remembers.
-    pub producers_max: usize,
+    pub max_producers: usize,
     /// Reads that wait at the same time.
-    pub live_reads_max: usize,
+    pub max_live_reads: usize,
     /// Those of one user.
-    pub live_reads_of_user_max: usize,
+    pub max_live_reads_per_user: usize,
     /// How long a long-poll waits.
     pub long_poll_timeout: Duration,
     /// Lifetime of a response in SSE.
     pub sse_timeout: Duration,
+}
+
+impl Default for DurableOptions {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            handler_prefix: "/v1/stream".to_owned(),
+            namespace: String::new(),
+            insecure: false,
+            max_request_body_size: 16 << 20,
+            max_streams: 100_000,
+            max_producers: 1_000,
+            max_live_reads: 10_000,
+            max_live_reads_per_user: 100,
+            long_poll_timeout: Duration::from_secs(30),
+            sse_timeout: Duration::from_secs(60),
+        }
+    }
 }

@@ -1,14 +1,13 @@
 //! Options of events out: where reports of clients and channels go (docs/events.md).
 //! In: nothing → out: plain data.
 //! Uses values only. Never: sends.
-//! An option is a field here and a row in `keys/events.rs`; its effect lives in `fanwire_events`.
+//! Changed here: an option of events, which also is a row of the crate `config` (`keys/events.rs`).
 
 use std::time::Duration;
 
 use fanwire_auth::Secret;
-use fanwire_redis::{RedisError, RedisOptions};
-
-use crate::{EngineRedisOptions, TlsOptions};
+use fanwire_redis::{EngineRedisOptions, RedisError, RedisOptions};
+use fanwire_tls::TlsOptions;
 
 /// `events.*`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,7 +44,7 @@ pub struct EventsRedisStreamOptions {
     /// "" = no events.
     pub address: Secret,
     pub stream: String,
-    /// About so many entries are kept; 0 = all.
+    /// Approximate number of entries to keep; 0 keeps all.
     pub max_len: u64,
     pub tls: TlsOptions,
 }
@@ -63,7 +62,7 @@ impl EventsRedisStreamOptions {
             io_timeout: Duration::from_secs(4),
             ..EngineRedisOptions::default()
         };
-        let options = redis.options()?;
+        let options = redis.options(|tls: &TlsOptions| tls.enabled)?;
         if options.addresses.is_empty() {
             let wrong = "events cannot go to a Redis Cluster: name one Redis";
             return Err(RedisError::Address { text: String::new(), wrong });
@@ -71,19 +70,3 @@ impl EventsRedisStreamOptions {
         Ok(options)
     }
 }
-
-/// Names of the types of events.
-pub const EVENT_TYPES: [&str; 12] = [
-    "connected",
-    "disconnected",
-    "subscribed",
-    "unsubscribed",
-    "occupied",
-    "vacated",
-    "recount_started",
-    "recount_ended",
-    "node_started",
-    "node_gone",
-    "node_returned",
-    "lost",
-];

@@ -1,7 +1,7 @@
 //! `http_server.tls_autocert`: the section, the form of its names and of its address.
 //! In: values as they are written → out: lower-case names, host and port.
 //! Uses text only. Never: sockets or certificates.
-//! Change here: which names an authority can be asked for. Their rows are in `keys::server`, relations in `rules::autocert`.
+//! Changed here: which names an authority can be asked for. The keys are rows of the crate `config`; `acme` orders the certificates.
 
 /// Certificates from an authority that speaks ACME (RFC 8555).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl AutocertOptions {
 
 /// Whether a certificate can be ordered for this name with tls-alpn-01 or http-01: the name of a host (RFC 1123 §2.1), which is
 /// no address and has no wildcard.
-pub(crate) fn is_host_name(name: &str) -> bool {
+pub fn is_host_name(name: &str) -> bool {
     let is_label = |label: &str| {
         let has_right_chars =
             label.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));

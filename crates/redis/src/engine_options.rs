@@ -1,22 +1,75 @@
-//! The settings of the Redis engine, converted into its options.
-//! In: `engine.redis.*` → out: its options, or the address that is invalid.
-//! Uses the broker crate's addresses. Never: connects.
-//! Changed here: how keys and addresses complete each other. Keys are rows in `keys::server`.
+//! The settings of a Redis as operators write them (`engine.redis.*`, consumers, events), converted into options.
+//! In: addresses and keys that complete them → out: `RedisOptions`, or the address that is invalid.
+//! Uses the addresses of this crate. Never: connects, certificates.
+//! Changed here: how keys and addresses complete each other. The keys are rows of the crate `config`.
 
+use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use fanwire_redis::{Address, RedisError, RedisOptions, Sentinels, Wait};
+use fanwire_auth::Secret;
+use fanwire_telemetry::duration;
 
-use super::EngineRedisOptions;
-use super::duration;
+use crate::address::{Address, Sentinels};
+use crate::error::RedisError;
+use crate::options::{RedisOptions, Wait};
 
-impl EngineRedisOptions {
-    /// Returns the options of the Redis. A value that has a key of its own applies to every address.
+/// `engine.redis.*`. `Tls` is the form of its sections with TLS, whose certificates this crate does not read.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct EngineRedisOptions<Tls = ()> {
+    /// `host:port` or `redis://…`; of several each channel belongs to one.
+    pub address: Vec<String>,
+    /// Instead of it: some nodes of a Cluster; of several Clusters each channel belongs to one.
+    pub cluster_address: Vec<String>,
+    /// `host:port`; empty = no Sentinels.
+    pub sentinel_address: Vec<String>,
+    /// Name of the master at the Sentinels. Several names have commas between them; each channel belongs to one of them.
+    pub sentinel_master_name: String,
+    pub sentinel_user: String,
+    pub sentinel_password: Secret,
+    pub sentinel_client_name: String,
+    /// TLS of connections to the Sentinels.
+    pub sentinel_tls: Tls,
+    /// TLS of connections to the Redis.
+    pub tls: Tls,
+    /// "" = as the address says.
+    pub user: String,
+    /// "" = as the address says.
+    pub password: Secret,
+    /// 0 = as the address says.
+    pub db: u32,
+    pub prefix: String,
+    pub client_name: String,
+    pub connect_timeout: Duration,
+    pub io_timeout: Duration,
+    /// Replicas that must have a write.
+    pub wait: Wait,
+    pub command_connections: usize,
+    pub pubsub_connections: usize,
+}
+
+/// Without secrets.
+impl<Tls> fmt::Debug for EngineRedisOptions<Tls> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EngineRedisOptions").field("prefix", &self.prefix).finish_non_exhaustive()
+    }
+}
+
+impl<Tls: Clone> EngineRedisOptions<Tls> {
+    /// Returns the options of the Redis. A value that has a key of its own applies to every address, and so does a section with
+    /// TLS that is enabled.
     ///
     /// # Errors
     /// [`RedisError::Address`] for the first one that cannot be read.
-    pub fn options(&self) -> Result<RedisOptions, RedisError> {
-        self.without_timeouts()?.options_of_addresses()
+    pub fn options(&self, is_enabled: fn(&Tls) -> bool) -> Result<RedisOptions, RedisError> {
+        let mut options = self.without_timeouts()?.options_of_addresses()?;
+        if is_enabled(&self.tls) {
+            options.require_tls();
+        }
+        if is_enabled(&self.sentinel_tls) {
+            options.require_sentinel_tls();
+        }
+        Ok(options)
     }
 
     /// The same with the options `connect_timeout` and `io_timeout` of addresses as keys.
@@ -60,7 +113,7 @@ impl EngineRedisOptions {
             client_name: self.client_name.clone(),
             connect_timeout: self.connect_timeout,
             io_timeout: self.io_timeout,
-            wait: Wait { replicas: self.wait_replicas, timeout: self.wait_timeout },
+            wait: self.wait,
             command_connections: self.command_connections,
             pubsub_connections: self.pubsub_connections,
             ..RedisOptions::default()
@@ -121,7 +174,6 @@ impl EngineRedisOptions {
         if self.db != 0 {
             address.db = self.db;
         }
-        address.is_tls |= self.tls.enabled;
         if let Some(sentinels) = address.sentinels.as_mut() {
             let sentinels = Arc::make_mut(sentinels);
             sentinels.client_name = self.sentinel_client_name.clone();
@@ -132,7 +184,6 @@ impl EngineRedisOptions {
                 if !self.sentinel_password.is_empty() {
                     sentinel.password = self.sentinel_password.to_string();
                 }
-                sentinel.is_tls |= self.sentinel_tls.enabled;
             }
         }
         address

@@ -1,10 +1,9 @@
 //! Addresses and keys of the Redis engine, joined.
 //! In: settings. Out: addresses as the engine gets them.
 //! Uses the options alone.
-//! Changed here: tests of `config::engine`.
+//! Changed here: tests of `engine_options`.
 
 use super::*;
-use crate::TlsOptions;
 
 fn settings(address: &[&str]) -> EngineRedisOptions {
     let address = address.iter().map(|text| (*text).to_owned()).collect();
@@ -14,14 +13,14 @@ fn settings(address: &[&str]) -> EngineRedisOptions {
 #[test]
 fn an_address_says_everything_or_leaves_it_to_the_keys() {
     let whole = settings(&["redis://ada:secret@one:7000/3", "two"]);
-    let options = whole.options().expect("good addresses");
+    let options = whole.options(|()| false).expect("good addresses");
     assert_eq!(options.addresses[0].to_string(), "one:7000");
     assert_eq!((options.addresses[0].user.as_str(), options.addresses[0].db), ("ada", 3));
     assert_eq!(options.addresses[1].port, 6379);
 
     let (user, password) = ("bob".to_owned(), "other".into());
     let keyed = EngineRedisOptions { user, password, db: 7, ..whole };
-    for address in keyed.options().expect("good addresses").addresses {
+    for address in keyed.options(|()| false).expect("good addresses").addresses {
         assert_eq!((address.user.as_str(), address.password.as_str()), ("bob", "other"));
         assert_eq!(address.db, 7);
     }
@@ -36,22 +35,24 @@ fn a_cluster_is_named_by_its_key_or_by_the_scheme() {
         ..settings(&["redis://127.0.0.1:6379"])
     };
     for (settings, count) in [(&url, 1), (&keyed, 2)] {
-        let options = settings.options().expect("good addresses");
+        let options = settings.options(|()| false).expect("good addresses");
         assert_eq!((options.addresses.len(), options.clusters.len()), (0, count));
         let seeds = &options.clusters[0];
         assert_eq!([seeds[0].to_string(), seeds[1].to_string()], ["one:7000", "two:7001"]);
         assert!(seeds.iter().all(|seed| seed.password == "secret"));
     }
-    let error = EngineRedisOptions { db: 3, ..url }.options().expect_err("no such database");
+    let error =
+        EngineRedisOptions { db: 3, ..url }.options(|()| false).expect_err("no such database");
     let text = error.to_string();
     assert!(text.contains("engine.redis.db") && !text.contains("secret"), "{text}");
     let mixed = settings(&["redis+cluster://one", "redis://two"]);
-    assert!(mixed.options().is_err(), "either Clusters or others");
+    assert!(mixed.options(|()| false).is_err(), "either Clusters or others");
 }
 
 #[test]
 fn a_wrong_address_is_told_without_its_password() {
-    let error = settings(&["one", "http://x:secret@two"]).options().expect_err("no such scheme");
+    let error =
+        settings(&["one", "http://x:secret@two"]).options(|()| false).expect_err("no such scheme");
     let text = error.to_string();
     assert!(text.contains("@two") && !text.contains("secret"), "{text}");
 }
@@ -69,7 +70,7 @@ fn sentinels_stand_in_for_addresses() {
             password: "secret".into(),
             ..settings(&["redis://not-used"])
         };
-        let options = settings.options().expect("good addresses");
+        let options = settings.options(|()| false).expect("good addresses");
         let found = options.addresses.iter().map(|address| {
             assert_eq!((address.host.as_str(), address.password.as_str()), ("", "secret"));
             let sentinels = address.sentinels.as_deref().expect("they are asked");
@@ -100,7 +101,7 @@ fn sentinels_without_a_master_or_with_credentials_in_them_are_refused() {
         let sentinel_master_name = name.to_owned();
         let settings =
             EngineRedisOptions { sentinel_address, sentinel_master_name, ..settings(&[]) };
-        settings.options().expect_err("something is missing").to_string()
+        settings.options(|()| false).expect_err("something is missing").to_string()
     };
     assert!(of("one", "").contains("engine.redis.sentinel_master_name"));
     let text = of("redis://:secret@one", "main");
@@ -109,38 +110,40 @@ fn sentinels_without_a_master_or_with_credentials_in_them_are_refused() {
 
 #[test]
 fn tls_is_for_redis_and_sentinels_apart() {
-    let whole = settings(&["rediss+sentinel://one?sentinel_master_name=main", "two"]);
-    let wants = |settings: &EngineRedisOptions| {
-        let options = settings.options().expect("good addresses");
+    let wants = |address: &str, tls, sentinel_tls| {
+        let addresses = [address, "two"].map(str::to_owned).into();
+        let settings =
+            EngineRedisOptions { address: addresses, tls, sentinel_tls, ..Default::default() };
+        let options = settings.options(|enabled| *enabled).expect("good addresses");
         let sentinels = options.addresses[0].sentinels.clone().expect("they are asked");
         (options.addresses[0].is_tls, options.addresses[1].is_tls, sentinels.addresses[0].is_tls)
     };
-    assert_eq!(wants(&whole), (true, false, true));
-    let on = || TlsOptions { enabled: true, ..TlsOptions::default() };
-    let plain = settings(&["redis+sentinel://one?sentinel_master_name=main", "two"]);
-    assert_eq!(wants(&EngineRedisOptions { tls: on(), ..plain.clone() }), (true, true, false));
-    assert_eq!(wants(&EngineRedisOptions { sentinel_tls: on(), ..plain }), (false, false, true));
+    let whole = "rediss+sentinel://one?sentinel_master_name=main";
+    assert_eq!(wants(whole, false, false), (true, false, true));
+    let plain = "redis+sentinel://one?sentinel_master_name=main";
+    assert_eq!(wants(plain, true, false), (true, true, false));
+    assert_eq!(wants(plain, false, true), (false, false, true));
 }
 
 #[test]
 fn replicas_are_waited_for_as_configured() {
-    let wait_timeout = std::time::Duration::from_millis(250);
-    let waiting = EngineRedisOptions { wait_replicas: 2, wait_timeout, ..settings(&["one"]) };
-    let wait = waiting.options().expect("a good address").wait;
-    assert_eq!(wait, Wait { replicas: 2, timeout: wait_timeout });
+    let wait = Wait { replicas: 2, timeout: Duration::from_millis(250) };
+    let waiting = EngineRedisOptions { wait, ..settings(&["one"]) };
+    assert_eq!(waiting.options(|()| false).expect("a good address").wait, wait);
 }
 
 #[test]
 fn timeouts_may_be_options_of_an_address() {
     let address = "redis://:secret@one:7000?connect_timeout=3s&io_timeout=700ms";
-    let options = settings(&[address]).options().expect("a good address");
+    let options = settings(&[address]).options(|()| false).expect("a good address");
     assert_eq!(options.addresses[0].to_string(), "one:7000");
-    assert_eq!(options.connect_timeout, std::time::Duration::from_secs(3));
-    assert_eq!(options.io_timeout, std::time::Duration::from_millis(700));
+    assert_eq!(options.connect_timeout, Duration::from_secs(3));
+    assert_eq!(options.io_timeout, Duration::from_millis(700));
     let cluster = settings(&["redis+cluster://one:7000?io_timeout=2s&addr=two:7001"]);
-    let options = cluster.options().expect("a good address");
+    let options = cluster.options(|()| false).expect("a good address");
     assert_eq!((options.clusters[0].len(), options.io_timeout.as_secs()), (2, 2));
-    let error = settings(&["redis://:secret@one?io_timeout=2"]).options().expect_err("no unit");
+    let error =
+        settings(&["redis://:secret@one?io_timeout=2"]).options(|()| false).expect_err("no unit");
     assert!(error.to_string().contains("durations such as 1s"), "{error}");
     assert!(!error.to_string().contains("secret"), "{error}");
 }

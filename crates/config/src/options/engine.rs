@@ -1,0 +1,35 @@
+//! `engine.*`: where publications, history and presence are stored.
+//! In: values of the rows → out: the section.
+//! Uses the options of `redis` and `tls`. Never: connects.
+//! Changed here: the kinds of engines.
+
+use fanwire_redis::EngineRedisOptions;
+use fanwire_tls::TlsOptions;
+
+/// `engine.*`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EngineOptions {
+    pub kind: EngineKind,
+    pub redis: EngineRedisOptions<TlsOptions>,
+}
+
+/// Store that publications, history and presence of all nodes share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EngineKind {
+    /// Memory of this process: there is one node.
+    #[default]
+    Memory,
+    /// Redis: nodes with the same Redis are one server.
+    Redis,
+}
+
+impl EngineKind {
+    /// Kinds by their names in `engine.type`.
+    pub(crate) const NAMED: [(&'static str, Self); 2] =
+        [("memory", Self::Memory), ("redis", Self::Redis)];
+
+    /// The name in `engine.type`.
+    pub fn name(self) -> &'static str {
+        Self::NAMED.iter().find(|(_, kind)| *kind == self).expect("every kind has a name").0
+    }
+}
