@@ -23,66 +23,86 @@ pub(crate) enum Transition {
     Closed,
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct Circuit {
-    /// Failures since the last success.
-    failures: u32,
-    /// Time of the next probe, while the circuit is not closed.
-    probe_at: Option<Instant>,
-    /// A probe is on its way.
-    is_probing: bool,
-    /// Probes that failed.
-    failed_probes: u32,
+/// A circuit and its transitions; an event that has no row does not change the state.
+///
+/// | state | event | next state |
+/// |---|---|---|
+/// | closed | a success | closed, without failures |
+/// | closed | one failure too many | open |
+/// | open | a call after the pause | half open |
+/// | half open | the probe was not sent | open, and the next call is a probe |
+/// | half open | a failure | open, after a longer pause |
+/// | open, half open | a success | closed |
+#[derive(Debug)]
+pub(crate) enum Circuit {
+    /// `failures`: since the last success.
+    Closed { failures: u32 },
+    /// The next call is made at `probe_at`.
+    Open { probe_at: Instant, failed_probes: u32 },
+    /// A probe is on its way since `begun_at`.
+    HalfOpen { begun_at: Instant, failed_probes: u32 },
+}
+
+impl Default for Circuit {
+    fn default() -> Self {
+        Self::Closed { failures: 0 }
+    }
 }
 
 impl Circuit {
     /// Whether a call may be made now. A permitted call must report its outcome.
     pub(crate) fn permits(&mut self, now: Instant) -> bool {
-        match self.probe_at {
-            None => true,
-            Some(probe_at) if probe_at <= now && !self.is_probing => {
-                self.is_probing = true;
+        match *self {
+            Self::Closed { .. } => true,
+            Self::Open { probe_at, failed_probes } if probe_at <= now => {
+                *self = Self::HalfOpen { begun_at: now, failed_probes };
                 true
             }
-            Some(_) => false,
+            Self::Open { .. } | Self::HalfOpen { .. } => false,
         }
     }
 
     pub(crate) fn state(&self) -> CircuitState {
-        match (self.probe_at, self.is_probing) {
-            (None, _) => CircuitState::Closed,
-            (Some(_), false) => CircuitState::Open,
-            (Some(_), true) => CircuitState::HalfOpen,
+        match self {
+            Self::Closed { .. } => CircuitState::Closed,
+            Self::Open { .. } => CircuitState::Open,
+            Self::HalfOpen { .. } => CircuitState::HalfOpen,
         }
     }
 
     /// The permitted call was not sent.
     pub(crate) fn not_called(&mut self) {
-        self.is_probing = false;
+        if let Self::HalfOpen { begun_at, failed_probes } = *self {
+            *self = Self::Open { probe_at: begun_at, failed_probes };
+        }
     }
 
     /// The backend answered.
     pub(crate) fn succeeded(&mut self) -> Option<Transition> {
-        let was_open = self.probe_at.is_some();
-        *self = Self::default();
-        was_open.then_some(Transition::Closed)
+        let before = std::mem::take(self);
+        (before.state() != CircuitState::Closed).then_some(Transition::Closed)
     }
 
     /// The backend did not answer, or with an error of a server.
     pub(crate) fn failed(&mut self, now: Instant) -> Option<Transition> {
-        self.failures = self.failures.saturating_add(1);
-        if self.is_probing {
-            self.is_probing = false;
-            self.failed_probes += 1;
-            let pause = PROBE_AFTER.saturating_mul(1 << self.failed_probes.min(3));
-            self.probe_at = Some(now + pause.min(PROBE_AFTER_MAX));
-            return None;
+        match self {
+            Self::Closed { failures } => {
+                *failures += 1;
+                if *failures < FAILURES_MAX {
+                    return None;
+                }
+                *self = Self::Open { probe_at: now + PROBE_AFTER, failed_probes: 0 };
+                Some(Transition::Opened)
+            }
+            Self::Open { .. } => None, // a call that was on its way
+            Self::HalfOpen { failed_probes, .. } => {
+                let failed_probes = *failed_probes + 1;
+                let pause = PROBE_AFTER.saturating_mul(1 << failed_probes.min(3));
+                let probe_at = now + pause.min(PROBE_AFTER_MAX);
+                *self = Self::Open { probe_at, failed_probes };
+                None
+            }
         }
-        if self.failures < FAILURES_MAX || self.probe_at.is_some() {
-            return None;
-        }
-        self.probe_at = Some(now + PROBE_AFTER);
-        Some(Transition::Opened)
     }
 }
 
