@@ -224,7 +224,7 @@ fn resume(context: &CommandContext<'_>, channels: &Grants) -> Option<Result<Posi
     let rules = &context.settings.channels;
     let is_recoverable = |(channel, grant): &(&String, &ChannelGrant)| {
         let namespace = rules.resolve_trusted(channel).expect("only possible channels are left");
-        Tracking::of(context, namespace, grant.overrides, None).recoverable
+        Tracking::of(context, namespace, grant.overrides, None) == Tracking::Recoverable
     };
     Some(last_event_id.resume(channels.iter().filter(is_recoverable).count()))
 }
@@ -287,7 +287,7 @@ fn begin(
     let namespace = rules.resolve_trusted(channel).expect("only possible channels are left");
     let tracking = Tracking::of(context, namespace, grant.overrides, None);
     // The request is that of the first connection, which `EventSource` repeats: its position is older.
-    let since = since.filter(|_| tracking.recoverable);
+    let since = since.filter(|_| tracking == Tracking::Recoverable);
     let since = since.map(|since| (since.offset, since.epoch.to_string()));
     let resumed = since.as_ref().map(|(offset, epoch)| ClaimedPosition { offset: *offset, epoch });
     let parameters = SubscribeParameters {

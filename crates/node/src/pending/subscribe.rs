@@ -91,11 +91,13 @@ pub(crate) struct OwnedPosition {
 
 /// How a subscription follows the stream of its channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tracking {
+pub(crate) enum Tracking {
+    #[default]
+    None,
     /// Gaps are detected.
-    pub(crate) positioned: bool,
-    /// Gaps are filled on recovery; implies `positioned`.
-    pub(crate) recoverable: bool,
+    Positioned,
+    /// Gaps are detected, and filled on recovery.
+    Recoverable,
 }
 
 /// Presence, joins and leaves of a subscription.

@@ -9,7 +9,7 @@ use fanwire_policy::recovery::{self, ClaimedPosition};
 
 use super::options::SubscribeParameters;
 use crate::command::CommandContext;
-use crate::pending::{BufferedMessages, OwnedPosition, Part, PendingChannel};
+use crate::pending::{BufferedMessages, OwnedPosition, Part, PendingChannel, Tracking};
 
 /// Starts to subscribe: first the registry, so that everything published from now on reaches this shard; then the
 /// stream and the presence, concurrently. The session has its id by now.
@@ -24,7 +24,7 @@ pub(in crate::command) fn begin(
     let claimed = effective_claim(&parameters, namespace);
     let was_recovering = parameters.recovers || claimed.is_some();
     let limit = context.settings.options.client.recovery_max_publication_limit;
-    let query = parameters.tracking.positioned.then(|| {
+    let query = parameters.tracking.has_position().then(|| {
         let is_filtered = parameters.terms.as_ref().is_some_and(|terms| terms.filter.is_some());
         claimed.as_ref().map_or(Query::TOP, |claimed| {
             recovery::query(mode, claimed.borrowed(), limit, is_filtered)
@@ -83,7 +83,7 @@ fn effective_claim(
     namespace: &Namespace,
 ) -> Option<OwnedPosition> {
     let is_automatic = namespace.auto_cache_recover && parameters.mode == RecoveryMode::Cache;
-    if !parameters.tracking.recoverable || !parameters.recovers && !is_automatic {
+    if parameters.tracking != Tracking::Recoverable || !parameters.recovers && !is_automatic {
         return None;
     }
     let ClaimedPosition { offset, epoch } =

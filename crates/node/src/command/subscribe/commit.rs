@@ -163,15 +163,15 @@ fn add_subscription(
         &channel,
         NewSubscription { server_side, is_tile: false, terms },
     );
-    let caught_up = match tracking.positioned {
+    let caught_up = match tracking.has_position() {
         true => CatchUp::from(top, broadcasts),
         false => CatchUp::all(broadcasts),
     };
-    if tracking.positioned {
+    if tracking.has_position() {
         let (table, position) = (&mut *context.session_table, caught_up.position);
         session_effects::track_position(node, table, (index, own), position, context.now);
     }
-    if tracking.positioned && may_have_gap {
+    if tracking.has_position() && may_have_gap {
         context.session_table.report_possible_gap(&channel, node.clock().moment(context.now));
     }
     match delta {

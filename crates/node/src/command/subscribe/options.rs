@@ -50,18 +50,28 @@ impl Tracking {
         request: Option<&SubscribeRequest>,
     ) -> Self {
         if !namespace.retention().keeps_history() {
-            return Self::default();
+            return Self::None;
         }
         let may_read = || may_read_history(context.who(), namespace, true).is_ok();
         let requested = |parameters: fn(&SubscribeRequest) -> bool, allowed: bool| {
             request.is_some_and(parameters) && (allowed || may_read())
         };
-        let recoverable = overrides.force_recovery.unwrap_or(namespace.force_recovery)
-            || requested(|request| request.recoverable, namespace.allow_recovery);
-        let positioned = recoverable
-            || overrides.force_positioning.unwrap_or(namespace.force_positioning)
-            || requested(|request| request.positioned, namespace.allow_positioning);
-        Self { positioned, recoverable }
+        if overrides.force_recovery.unwrap_or(namespace.force_recovery)
+            || requested(|request| request.recoverable, namespace.allow_recovery)
+        {
+            return Self::Recoverable;
+        }
+        if overrides.force_positioning.unwrap_or(namespace.force_positioning)
+            || requested(|request| request.positioned, namespace.allow_positioning)
+        {
+            return Self::Positioned;
+        }
+        Self::None
+    }
+
+    /// Whether the subscription knows its position in the stream.
+    pub(in crate::command) fn has_position(self) -> bool {
+        self != Self::None
     }
 }
 
@@ -73,7 +83,7 @@ pub(in crate::command) fn deltas(
     request: &SubscribeRequest,
 ) -> Option<DeltaState> {
     let is_allowed = request.tf.is_none() && namespace.allows_delta(&request.delta);
-    is_allowed.then_some(match tracking.positioned {
+    is_allowed.then_some(match tracking.has_position() {
         true => DeltaState::AwaitsStream,
         false if namespace.keep_latest_publication => DeltaState::AwaitsLatest,
         false => DeltaState::Full,

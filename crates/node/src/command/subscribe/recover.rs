@@ -15,10 +15,10 @@ pub(super) fn decide(
 ) -> Result<(Position, SubscribeResult), ErrorCode> {
     pending_channel.appeared.take().expect(COMPLETE)?;
     let read = pending_channel.slice.take().expect(COMPLETE)?;
-    let Tracking { positioned, recoverable } = pending_channel.tracking;
+    let tracking = pending_channel.tracking;
     let (data, was_recovering) =
         (std::mem::take(&mut pending_channel.data), pending_channel.was_recovering);
-    if !positioned {
+    if !tracking.has_position() {
         let result = SubscribeResult { data, was_recovering, ..Default::default() };
         return Ok((Position::default(), result));
     }
@@ -42,8 +42,8 @@ pub(super) fn decide(
         _ => top.offset,
     };
     let result = SubscribeResult {
-        positioned,
-        recoverable,
+        positioned: true,
+        recoverable: tracking == Tracking::Recoverable,
         offset,
         epoch: top.epoch.to_string(),
         was_recovering,

@@ -19,8 +19,8 @@ fn deltas_are_for_those_who_ask_where_they_are_allowed_and_never_with_a_filter()
     ) -> Option<DeltaState> {
         deltas(namespace, tracking, &request)
     }
-    let none = Tracking::default();
-    let positioned = Tracking { positioned: true, recoverable: false };
+    let none = Tracking::None;
+    let positioned = Tracking::Positioned;
     assert_eq!(begin(&allows, positioned, request("fossil")), Some(DeltaState::AwaitsStream));
     assert_eq!(begin(&allows, none, request("fossil")), Some(DeltaState::Full));
     assert_eq!(begin(&allows, positioned, request("")), None);
