@@ -69,18 +69,24 @@ struct HistoryState {
 struct Tracking {
     history: History,
     memory: Reservation,
-    /// Publications until the next trial, and between the last two.
-    trial_in: u32,
+    next: Next,
+    /// Publications between the last two trials.
     interval: u32,
     /// Depths that shards used in the last round that used any, and those that they used in the two last such rounds.
     used_depths: u32,
     usual_depths: u32,
     /// The depth that is in the window of most subscribers that receive other messages in between.
     usable_depth: usize,
-    /// Publications still to be left out of the history, because the last trial saved nothing.
-    skips_left: u32,
     /// The sum of the last trials.
     trial: Option<Trial>,
+}
+
+/// What happens to the next publications.
+enum Next {
+    /// They enter the history; after so many comes a trial.
+    TrialIn(u32),
+    /// The last trial saved nothing: they are left out of the history. The last one of so many is a trial.
+    Skip(u32),
 }
 
 impl Channel {
@@ -217,12 +223,11 @@ impl Tracking {
         Some(Self {
             history,
             memory,
-            trial_in: FIRST_TRIAL,
+            next: Next::TrialIn(FIRST_TRIAL),
             interval: FIRST_TRIAL,
             used_depths: 0,
             usual_depths: 0,
             usable_depth: FIRST_DEPTH,
-            skips_left: 0,
             trial: None,
         })
     }
@@ -240,21 +245,23 @@ impl Tracking {
 
     /// Whether this message is left out of the history. The first message after a pause starts a trial.
     fn skips(&mut self) -> bool {
-        self.skips_left = self.skips_left.saturating_sub(1);
-        self.skips_left > 0
+        let Next::Skip(left) = self.next else { return false };
+        self.next = if left > 1 { Next::Skip(left - 1) } else { Next::TrialIn(1) };
+        left > 1
     }
 
     /// Counts down to the next trial; the interval doubles after each.
     fn is_trial_due(&mut self) -> bool {
-        self.trial_in = self.trial_in.saturating_sub(1);
-        self.trial_in == 0
+        let Next::TrialIn(left) = &mut self.next else { return false };
+        *left = left.saturating_sub(1);
+        *left == 0
     }
 
     /// Measures the worth of depth and length, and adjusts both. `several` deliveries had most of the offered
     /// publications in the window, `fewer` had less. Returns false if there was no memory for the new length.
     fn try_out(&mut self, publication: &Publication, [fewer, several]: [u64; 2]) -> bool {
         self.interval = (self.interval * 2).min(TRIAL_INTERVAL);
-        self.trial_in = self.interval;
+        self.next = Next::TrialIn(self.interval);
         let Some(latest) = self.history.trial(publication) else { return true };
         let trial = self.trial.get_or_insert_default();
         trial.add(&latest);
@@ -266,8 +273,7 @@ impl Tracking {
         }
         self.history.set_depth(trial.depth().min(self.usable_depth));
         if trial.is_incompressible() {
-            self.skips_left = SKIPS;
-            self.trial_in = 1;
+            self.next = Next::Skip(SKIPS);
         } else if trial.wants_more() {
             self.interval = FIRST_TRIAL;
             return self.resize(self.history.bytes_max() * 2);
