@@ -49,14 +49,21 @@ struct AcceptedSocket<H> {
     socket: mio::net::TcpStream,
     handler: Box<dyn RequestHandler<H>>,
     number: u64,
-    /// When its silence ends.
+    /// How long it may take.
     deadline: Instant,
     /// The time of its entry in the deadlines, not after `deadline`.
     checked_at: Instant,
-    /// When its last request was answered.
-    answered: Option<Instant>,
-    /// After a refusal: how many more bytes of the peer are discarded before the socket closes.
-    lingering: Option<usize>,
+    awaits: Awaits,
+}
+
+/// The next event that an accepted socket waits for.
+enum Awaits {
+    /// Its first request. A silent socket is given away.
+    FirstRequest,
+    /// A request after an answer. A silent socket is closed.
+    NextRequest { answered_at: Instant },
+    /// The end of the peer, after a refusal: so many more bytes are discarded before the socket closes.
+    End { bytes_max: usize },
 }
 
 impl<H> Default for AcceptedSockets<H> {
@@ -86,16 +93,9 @@ impl<H> AcceptedSockets<H> {
         registry.register(&mut socket, Token(FIRST_TOKEN + slot), Interest::READABLE).ok()?;
         self.accepted += 1;
         let (number, deadline) = (self.accepted, now + SILENCE_MAX);
-        let (checked_at, answered, lingering) = (deadline, None, None);
-        entry.insert(AcceptedSocket {
-            socket,
-            handler,
-            number,
-            deadline,
-            checked_at,
-            answered,
-            lingering,
-        });
+        let awaits = Awaits::FirstRequest;
+        let checked_at = deadline;
+        entry.insert(AcceptedSocket { socket, handler, number, deadline, checked_at, awaits });
         self.deadlines.push(Reverse((deadline, slot, number)));
         Some(slot)
     }
@@ -109,7 +109,7 @@ impl<H> AcceptedSockets<H> {
         registry: &Registry,
         now: Instant,
     ) -> Option<(mio::net::TcpStream, Box<NewConnection<H>>)> {
-        if self.waiting.get(slot)?.lingering.is_some() {
+        if matches!(self.waiting.get(slot)?.awaits, Awaits::End { .. }) {
             self.discard(slot, buffer);
             return None;
         }
@@ -135,7 +135,8 @@ impl<H> AcceptedSockets<H> {
                     return is_taken.is_ok().then_some((socket, connection));
                 }
                 RequestOutcome::Answer(response, idle_max) => {
-                    (waiting.deadline, waiting.answered) = (now + idle_max, Some(now));
+                    waiting.awaits = Awaits::NextRequest { answered_at: now };
+                    waiting.deadline = now + idle_max;
                     if waiting.deadline < waiting.checked_at {
                         waiting.checked_at = waiting.deadline;
                         self.deadlines.push(Reverse((waiting.deadline, slot, waiting.number)));
@@ -168,7 +169,8 @@ impl<H> AcceptedSockets<H> {
     /// connection, and the response would be lost (RFC 9112 §9.6).
     fn linger(&mut self, slot: usize, buffer: &mut [u8], now: Instant) {
         let waiting = &mut self.waiting[slot];
-        (waiting.deadline, waiting.lingering) = (now + LINGER_TIME, Some(LINGER_BYTES_MAX));
+        waiting.awaits = Awaits::End { bytes_max: LINGER_BYTES_MAX };
+        waiting.deadline = now + LINGER_TIME;
         waiting.checked_at = waiting.deadline;
         self.deadlines.push(Reverse((waiting.deadline, slot, waiting.number)));
         self.discard(slot, buffer); // what is there already raises no event
@@ -176,10 +178,8 @@ impl<H> AcceptedSockets<H> {
 
     /// Drops the bytes that have arrived; the socket closes at their end, or when there are too many.
     fn discard(&mut self, slot: usize, buffer: &mut [u8]) {
-        let AcceptedSocket { socket, lingering: Some(bytes_max), .. } = &mut self.waiting[slot]
-        else {
-            return;
-        };
+        let AcceptedSocket { socket, awaits, .. } = &mut self.waiting[slot];
+        let Awaits::End { bytes_max } = awaits else { return };
         loop {
             match socket.read(buffer) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
@@ -204,8 +204,10 @@ impl<H> AcceptedSockets<H> {
                     waiting.checked_at = waiting.deadline;
                     self.deadlines.push(Reverse((waiting.deadline, slot, number)));
                 }
-                Some(waiting) if waiting.answered.is_some() => drop(self.waiting.remove(slot)),
-                Some(_) => self.decline(slot, registry),
+                Some(AcceptedSocket { awaits: Awaits::FirstRequest, .. }) => {
+                    self.decline(slot, registry);
+                }
+                Some(_) => drop(self.waiting.remove(slot)),
                 None => {}
             }
         }
@@ -213,9 +215,11 @@ impl<H> AcceptedSockets<H> {
 
     /// Closes the socket that was answered and has been silent since then for the longest time.
     pub(super) fn close_longest_idle(&mut self) {
-        let answered =
-            self.waiting.iter().filter_map(|(slot, waiting)| Some((waiting.answered?, slot)));
-        if let Some((_, slot)) = answered.min() {
+        let idle = self.waiting.iter().filter_map(|(slot, waiting)| match waiting.awaits {
+            Awaits::NextRequest { answered_at } => Some((answered_at, slot)),
+            Awaits::FirstRequest | Awaits::End { .. } => None,
+        });
+        if let Some((_, slot)) = idle.min() {
             self.waiting.remove(slot);
         }
     }
@@ -231,8 +235,8 @@ impl<H> AcceptedSockets<H> {
     }
 
     fn decline(&mut self, slot: usize, registry: &Registry) {
-        let AcceptedSocket { mut socket, handler, lingering, .. } = self.waiting.remove(slot);
-        if lingering.is_none() && registry.deregister(&mut socket).is_ok() {
+        let AcceptedSocket { mut socket, handler, awaits, .. } = self.waiting.remove(slot);
+        if !matches!(awaits, Awaits::End { .. }) && registry.deregister(&mut socket).is_ok() {
             handler.decline(socket.into());
         }
     }
