@@ -45,19 +45,31 @@ pub(crate) struct PendingCommands {
 /// Identifies a wait, so that an answer to one that was given up is dropped.
 pub(crate) type Ticket = u64;
 
-/// A session whose command waits.
+/// A session whose command waits, with its deferred work.
 #[derive(Debug)]
-pub(crate) struct PendingCommand {
+struct PendingCommand {
     generation: u32,
-    ticket: Ticket,
-    /// Id of the command.
-    pub(crate) id: u32,
-    pub(crate) work: Awaited,
-    /// Exists as long as the session waits for an encode job.
-    interest: Option<Arc<()>>,
+    state: State,
     deferred: VecDeque<Deferred>,
     /// Bytes of the deferred work.
     deferred_bytes: usize,
+}
+
+#[derive(Debug)]
+enum State {
+    Waits(Wait),
+    /// Its deferred work is running.
+    Resumes,
+}
+
+#[derive(Debug)]
+struct Wait {
+    ticket: Ticket,
+    /// Id of the command.
+    id: u32,
+    work: Awaited,
+    /// Exists for an encode job only.
+    interest: Option<Arc<()>>,
 }
 
 /// Event that a session waits for.
@@ -78,8 +90,6 @@ pub(crate) enum Awaited {
     Turn,
     /// Its own publications, which it receives before these replies to its publishes.
     OwnPublications(Vec<Reply>),
-    /// Nothing: its deferred work is running.
-    Resuming,
 }
 
 /// The outcome of a successful command.
@@ -185,33 +195,25 @@ impl PendingCommands {
         let (deferred, deferred_bytes) =
             old.map(|old| (old.deferred, old.deferred_bytes)).unwrap_or_default();
         let generation = key.generation;
-        let pending = PendingCommand {
-            generation,
-            ticket,
-            id,
-            work,
-            interest: None,
-            deferred,
-            deferred_bytes,
-        };
+        let state = State::Waits(Wait { ticket, id, work, interest: None });
+        let pending = PendingCommand { generation, state, deferred, deferred_bytes };
         self.pending.insert(key.index, pending);
     }
 
     /// A call of the session ended: if it waits for another one, it waits no longer, and its deferred work may run.
     pub(crate) fn wait_no_longer(&mut self, key: ConnectionKey) -> bool {
         let Some(pending) = self.pending.get_mut(&key.index) else { return false };
-        let Awaited::Call(command) = &pending.work else { return false };
-        self.calls.add(key, pending.ticket, command.clone(), usize::MAX);
-        pending.work = Awaited::Resuming;
+        let State::Waits(wait) = &pending.state else { return false };
+        let Awaited::Call(command) = &wait.work else { return false };
+        self.calls.add(key, wait.ticket, command.clone(), usize::MAX);
+        pending.state = State::Resumes;
         true
     }
 
     /// A reference that ends when the waiting session no longer waits.
     pub(crate) fn interest(&mut self, key: ConnectionKey) -> Weak<()> {
-        let pending = self.pending.get_mut(&key.index);
-        pending.map_or_else(Weak::new, |pending| {
-            Arc::downgrade(pending.interest.get_or_insert_default())
-        })
+        let wait = self.pending.get_mut(&key.index).and_then(PendingCommand::wait_mut);
+        wait.map_or_else(Weak::new, |wait| Arc::downgrade(wait.interest.get_or_insert_default()))
     }
 
     /// If the session waits, defers `what` and returns true.
@@ -249,19 +251,19 @@ impl PendingCommands {
         }
     }
 
-    /// The session that waits for a result, if it still does.
-    pub(crate) fn awaiting(&mut self, arrival: &AwaitedResult) -> Option<&mut PendingCommand> {
+    /// The event that a result belongs to, if the session still waits for it.
+    pub(crate) fn awaiting(&mut self, arrival: &AwaitedResult) -> Option<&mut Awaited> {
         let pending = self.pending.get_mut(&arrival.key.index)?;
-        let is_meant =
-            pending.generation == arrival.key.generation && pending.ticket == arrival.ticket;
-        is_meant.then_some(pending)
+        let is_meant = pending.generation == arrival.key.generation;
+        let wait = pending.wait_mut()?;
+        (is_meant && wait.ticket == arrival.ticket).then_some(&mut wait.work)
     }
 
     /// All results arrived: returns the pending work, with the buffered publications of its channels.
     pub(crate) fn take_work(&mut self, key: ConnectionKey) -> Option<(u32, Awaited)> {
         let pending = self.pending.get_mut(&key.index)?;
-        let id = pending.id;
-        let mut work = std::mem::replace(&mut pending.work, Awaited::Resuming);
+        let before = std::mem::replace(&mut pending.state, State::Resumes);
+        let State::Waits(Wait { id, mut work, .. }) = before else { return None };
         if let Awaited::Enter(pending_subscribe) = &mut work {
             for pending_channel in &mut pending_subscribe.channels {
                 match self.leave_room(&pending_channel.channel, pending_channel.held_from) {
@@ -276,7 +278,7 @@ impl PendingCommands {
     /// The next deferred item of a session. `None` when it waits again, or nothing is left: then it is removed.
     pub(crate) fn next_deferred(&mut self, key: ConnectionKey) -> Option<Deferred> {
         let pending = self.pending.get_mut(&key.index)?;
-        if !matches!(pending.work, Awaited::Resuming) {
+        if matches!(pending.state, State::Waits(_)) {
             return None;
         }
         let next = pending.deferred.pop_front();
@@ -297,9 +299,9 @@ impl PendingCommands {
 
     /// The sessions whose connect waits after authentication.
     pub(crate) fn connecting(&self) -> impl Iterator<Item = ConnectionKey> + '_ {
-        let pending = self.pending.iter().filter(|(_, pending)| match &pending.work {
-            Awaited::Enter(pending_subscribe) => pending_subscribe.is_of_connect(),
-            _ => false,
+        let pending = self.pending.iter().filter(|(_, pending)| match &pending.state {
+            State::Waits(Wait { work: Awaited::Enter(subscribe), .. }) => subscribe.is_of_connect(),
+            State::Waits(_) | State::Resumes => false,
         });
         pending
             .map(|(index, pending)| ConnectionKey { index: *index, generation: pending.generation })
@@ -316,7 +318,8 @@ impl PendingCommands {
         if self.pending.is_empty() {
             return None;
         }
-        let Awaited::Enter(pending_subscribe) = self.pending.remove(&key.index)?.work else {
+        let state = self.pending.remove(&key.index)?.state;
+        let State::Waits(Wait { work: Awaited::Enter(pending_subscribe), .. }) = state else {
             return None;
         };
         for pending_channel in &pending_subscribe.channels {
@@ -354,7 +357,11 @@ impl PendingCommand {
     }
 
     fn waits_as(&self, key: ConnectionKey) -> bool {
-        self.generation == key.generation && !matches!(self.work, Awaited::Resuming)
+        self.generation == key.generation && matches!(self.state, State::Waits(_))
+    }
+
+    fn wait_mut(&mut self) -> Option<&mut Wait> {
+        if let State::Waits(wait) = &mut self.state { Some(wait) } else { None }
     }
 }
 

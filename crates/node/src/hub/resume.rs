@@ -28,8 +28,8 @@ impl Hub {
         if let Some(command) = self.session_table.pending.calls.take(&arrival) {
             return self.conclude_call(key, &command, arrival.part, now, out);
         }
-        let Some(pending) = self.session_table.pending.awaiting(&arrival) else { return };
-        let came = match (&mut pending.work, arrival.part) {
+        let Some(awaited) = self.session_table.pending.awaiting(&arrival) else { return };
+        let came = match (awaited, arrival.part) {
             (Awaited::Enter(pending_subscribe), part) => {
                 pending_subscribe.arrive(part);
                 if !pending_subscribe.is_complete() {
@@ -290,10 +290,6 @@ fn channel(encoding: Encoding, work: &Awaited) -> Option<Arc<str>> {
         Awaited::Key(command) | Awaited::CommandDecision(command) => {
             channel_of_command(encoding, command)
         }
-        Awaited::Reply(_)
-        | Awaited::Call(_)
-        | Awaited::Turn
-        | Awaited::OwnPublications(_)
-        | Awaited::Resuming => None,
+        Awaited::Reply(_) | Awaited::Call(_) | Awaited::Turn | Awaited::OwnPublications(_) => None,
     }
 }

@@ -71,6 +71,9 @@ fn an_answer_reaches_the_wait_it_belongs_to_and_no_other() {
     let later = ConnectionKey { generation: 8, ..ADA };
     assert!(waiting.awaiting(&arrival(later, new)).is_none(), "somebody else's index");
     assert!(waiting.awaiting(&arrival(ADA, new)).is_some());
+    assert!(waiting.take_work(ADA).is_some());
+    assert!(waiting.awaiting(&arrival(ADA, new)).is_none(), "it resumes");
+    waiting.park(ADA, new, 2, Awaited::Reply(None));
     assert!(waiting.forget(ADA).is_none(), "it was entering nothing");
     assert!(waiting.awaiting(&arrival(ADA, new)).is_none(), "gone");
 }
