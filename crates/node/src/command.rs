@@ -227,6 +227,9 @@ impl CommandContext<'_> {
         Ok(())
     }
 
+    /// Runs the command from its first line. A command that asks a hook runs again from its first line when the hook has
+    /// decided: until it has asked, it may only check, and count what [`limit_in`](Self::limit_in) counts once; what it sets
+    /// in the session must be the same at the second run. `tests/it/begun_again.rs` plays each command both ways.
     fn dispatch(&mut self, request: Request) -> StepResult {
         let done = match request {
             Request::Connect(request) => return connect::handle(self, request),

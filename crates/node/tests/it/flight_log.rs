@@ -18,7 +18,11 @@ use crate::script::hello;
 use crate::tokens::{guarded, token};
 use crate::world::{UNIX, World};
 
-fn logs(world: &mut World, user: Option<&str>, client: &str) -> Vec<ConnectionLogRecord> {
+pub(crate) fn logs(
+    world: &mut World,
+    user: Option<&str>,
+    client: &str,
+) -> Vec<ConnectionLogRecord> {
     let user = user.map(str::to_owned);
     let query = ConnectionLogQuery { user, client: client.to_owned(), limit: 10 };
     let node = world.node.clone();
@@ -30,7 +34,7 @@ fn logs(world: &mut World, user: Option<&str>, client: &str) -> Vec<ConnectionLo
 }
 
 /// Events as text: milliseconds after the connect, name, code, numbers and texts.
-fn events(log: &ConnectionLogRecord) -> Vec<String> {
+pub(crate) fn events(log: &ConnectionLogRecord) -> Vec<String> {
     let text = |event: &fanwire_node::questions::LoggedEvent| {
         let after = event.at_ms - log.opened_ms;
         let words = format!(

@@ -8,6 +8,7 @@ mod any_bytes;
 mod api;
 mod areas;
 mod batches;
+mod begun_again;
 mod churn;
 mod cluster;
 mod connect;

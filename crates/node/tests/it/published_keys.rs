@@ -75,12 +75,12 @@ fn pair(kid: &str) -> Ed25519KeyPair {
     Ed25519KeyPair::from_seed_unchecked(&seed).expect("any seed makes a key")
 }
 
-fn jwk(kid: &str) -> String {
+pub(crate) fn jwk(kid: &str) -> String {
     let x = URL_SAFE_NO_PAD.encode(pair(kid).public_key());
     format!(r#"{{"kty":"OKP","use":"sig","kid":"{kid}","crv":"Ed25519","x":"{x}"}}"#)
 }
 
-fn token(kid: &str, claims: &str) -> String {
+pub(crate) fn token(kid: &str, claims: &str) -> String {
     let header = URL_SAFE_NO_PAD.encode(format!(r#"{{"alg":"EdDSA","kid":"{kid}"}}"#));
     let signed = format!("{header}.{}", URL_SAFE_NO_PAD.encode(claims));
     let signature = URL_SAFE_NO_PAD.encode(pair(kid).sign(signed.as_bytes()));

@@ -142,7 +142,7 @@ impl World {
     }
 
     /// Epochs are random; they read as E1, E2 … in the order in which they were first heard.
-    fn without_epochs(&mut self, text: &str) -> String {
+    pub(crate) fn without_epochs(&mut self, text: &str) -> String {
         let mut pieces = text.split(EPOCH_KEY);
         let mut whole = pieces.next().unwrap_or_default().to_owned();
         for piece in pieces {
