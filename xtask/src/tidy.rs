@@ -152,7 +152,16 @@ fn gather(root: &Path, folder: &str, into: &mut Vec<Source>) -> Result<()> {
 }
 
 const SKIPPED_FOLDERS: &[&str] = &["target", "node_modules", "__pycache__", "corpus", "artifacts"];
-const COVERED_ENDINGS: &[&str] =
-    &[".rs", ".js", ".py", ".md", "Cargo.toml", "package-lock.json", "requirements.txt"];
+const COVERED_ENDINGS: &[&str] = &[
+    ".rs",
+    ".js",
+    ".py",
+    ".md",
+    "Cargo.toml",
+    "package-lock.json",
+    "requirements.txt",
+    "6455.txt",
+    "7692.txt",
+];
 const PAGES: &[&str] =
     &["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "Cargo.toml", "README.md"];

@@ -218,7 +218,7 @@ impl ConnectionWriter {
         self.queue(index, frame, message, WritePolicy::Immediate, advance_window);
     }
 
-    /// Queues the frame of a message, unless the connection has ended or its queue is full.
+    /// Queues the frame of a message, unless the connection has ended (RFC 6455 §5.5.1b, §6.1a) or its queue is full.
     fn queue(
         &mut self,
         index: u32,

@@ -547,7 +547,7 @@ fn answer<A: Application>(
     control: Event<'_>,
 ) {
     match control {
-        Event::Ping(payload) => out.control(key, Opcode::Pong, payload),
+        Event::Ping(payload) => out.control(key, Opcode::Pong, payload), // RFC 6455 §5.5.2a
         Event::Pong(_) if is_open(&out.connections, key) => application.pong(key, out.now, out),
         Event::Close(close) => out.peer_closed(key, close.map(|(code, _)| code)),
         Event::Pong(_) | Event::Text(_) | Event::Binary(_) => {}

@@ -5,7 +5,7 @@
 
 use crate::Failure;
 
-/// The code and reason of a close frame; `None` for an empty payload.
+/// The code and reason of a close frame (RFC 6455 §5.5.1a); `None` for an empty payload.
 pub(crate) fn parse(payload: &[u8]) -> Result<Option<(u16, &str)>, Failure> {
     if payload.is_empty() {
         return Ok(None);

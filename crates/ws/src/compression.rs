@@ -20,7 +20,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// The compression that `agreement` allows; without one it is `Raw`.
+    /// The compression that `agreement` allows (RFC 7692 §7.2.1b); without one it is `Raw`.
     pub fn of(agreement: Option<Agreement>) -> Self {
         match agreement {
             None => Self::Raw,
@@ -67,7 +67,7 @@ impl Compression {
     ///
     /// That frame is compressed once, with a window of 32 KiB. Its distances are smaller than the
     /// message, so a peer with a smaller window can read it when the whole message fits that window
-    /// (RFC 7692 §7.1.2.1). Otherwise the message is sent raw, which is always allowed (§6).
+    /// (RFC 7692 §7.2.1c). Otherwise the message is sent raw, which is always allowed (§6).
     pub fn takes(self, message_bytes: usize) -> bool {
         match self {
             Self::Raw | Self::Dedicated { .. } => false,

@@ -49,15 +49,17 @@ pub struct Agreement {
     pub client_window_bits: Option<u8>,
     /// The response names the server's window: the client asked for one, or ours is smaller than 32 KiB.
     names_server_window: bool,
-    /// The response names the client's window, which needs an offer (RFC 7692 §7.1.2.2).
+    /// The response names the client's window, which needs an offer (RFC 7692 §7.1.2.2a).
     names_client_window: bool,
 }
 
 /// Agrees to the first acceptable offer; `offers` are the `Sec-WebSocket-Extensions` in order.
 ///
+/// No extension is used that the client did not offer (RFC 6455 §4.2.2h, §5.8a, §9a).
+///
 /// An offer is declined when it is another extension, when a parameter is unknown, repeated or has
-/// a bad value (RFC 7692 §7), when it asks for a window of 256 bytes, which no zlib supports
-/// (madler/zlib#171), and when it does not fulfil [`ClientTakeover::requires_choice`].
+/// a bad value (RFC 7692 §7a, §7b, §7c), when it asks for a window of 256 bytes, which no zlib supports
+/// (madler/zlib#171), and when it does not fulfil [`ClientTakeover::requires_choice`] (RFC 7692 §7d).
 pub fn negotiate<'a>(
     offers: impl Iterator<Item = &'a str>,
     settings: ExtensionSettings,
@@ -72,7 +74,7 @@ impl Agreement {
         Self { client_window_bits: None, names_client_window: false, ..self }
     }
 
-    /// The value of the response's `Sec-WebSocket-Extensions`.
+    /// The value of the response's `Sec-WebSocket-Extensions` (RFC 6455 §9b, §9.1b, §9.1c).
     ///
     /// Names `client_max_window_bits` only if the client may refer to earlier messages: within one message our
     /// inflater takes any window.
@@ -186,7 +188,8 @@ fn window_bits(value: &str) -> Option<u8> {
     }
 }
 
-/// The value of a token or a quoted string (RFC 6455 §9.1); `None` when the quotes do not match.
+/// The value of a token or a quoted string (RFC 6455 §9.1); `None` when the quotes do not match. A quoted value that is no token is
+/// refused later, because every value is a number (RFC 6455 §4.3a).
 fn unquote(value: &str) -> Option<Cow<'_, str>> {
     let Some(quoted) = value.strip_prefix('"') else { return Some(Cow::Borrowed(value)) };
     let mut plain = String::with_capacity(quoted.len());

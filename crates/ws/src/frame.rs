@@ -5,9 +5,10 @@
 
 /// Appends one whole frame to `out`; `rsv1`: `payload` is a compressed message (RFC 7692 §6).
 ///
-/// Allocates at most once. A control frame's payload is at most [`CONTROL_BYTES_MAX`] bytes.
+/// Allocates at most once. A control frame's payload is at most [`CONTROL_BYTES_MAX`] bytes (RFC 6455 §5.5a), and its
+/// `rsv1` is false (RFC 7692 §6.1a).
 pub fn encode(opcode: Opcode, rsv1: bool, payload: &[u8], out: &mut Vec<u8>) {
-    debug_assert!(!opcode.is_control() || payload.len() <= CONTROL_BYTES_MAX);
+    debug_assert!(!opcode.is_control() || !rsv1 && payload.len() <= CONTROL_BYTES_MAX);
     out.reserve(HEADER_BYTES_MAX + payload.len());
     let (header, header_bytes) = header(opcode, rsv1, payload.len());
     out.extend_from_slice(&header[..header_bytes]);
@@ -25,6 +26,9 @@ pub fn encode_before(opcode: Opcode, rsv1: bool, payload_at: usize, out: &mut [u
 }
 
 /// The header of a payload of this many bytes, and the header's length.
+///
+/// It has FIN and the opcode of its message (RFC 6455 §6.1b, §6.1c, §6.1d), no mask (RFC 6455 §5.1b), RSV1 only for an
+/// extension (RFC 6455 §5.2a), and the shortest form of the length (RFC 6455 §5.2e).
 #[inline]
 fn header(opcode: Opcode, rsv1: bool, payload_bytes: usize) -> ([u8; HEADER_BYTES_MAX], usize) {
     let mut header = [0; HEADER_BYTES_MAX];
@@ -47,9 +51,9 @@ fn header(opcode: Opcode, rsv1: bool, payload_bytes: usize) -> ([u8; HEADER_BYTE
     }
 }
 
-/// Appends a close frame (RFC 6455 §5.5.1); `reason` is cut at 123 bytes, on a character boundary.
+/// Appends a close frame (RFC 6455 §5.5.1a); `reason` is cut at 123 bytes, on a character boundary.
 ///
-/// 1005, 1006 and 1015 must not be sent (§7.4.1); they give a close frame without payload.
+/// 1005, 1006 and 1015 must not be sent (RFC 6455 §7.4.1a); they give a close frame without payload.
 pub fn encode_close(code: u16, reason: &str, out: &mut Vec<u8>) {
     if matches!(code, 1005 | 1006 | 1015) {
         return encode(Opcode::Close, false, &[], out);

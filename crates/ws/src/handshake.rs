@@ -35,7 +35,7 @@ pub struct HandshakeRequest<'a> {
 /// Checks the request; returns the 28 characters of `Sec-WebSocket-Accept` (RFC 6455 §4.2.2).
 ///
 /// # Errors
-/// The first violated rule, in the order of RFC 6455 §4.2.1.
+/// The first violated rule (RFC 6455 §4.2.1a), in the order of that section.
 pub fn check(request: &HandshakeRequest<'_>) -> Result<String, HandshakeError> {
     if request.method != "GET" {
         return Err(HandshakeError::Method { found: excerpt(request.method) });
@@ -56,6 +56,7 @@ pub fn check(request: &HandshakeRequest<'_>) -> Result<String, HandshakeError> {
     if request.version.map(list::trim) != Some("13") {
         return Err(HandshakeError::Version { found: request.version.map(excerpt) });
     }
+    // Several headers of a name are one value with commas, which is no version and no key (RFC 6455 §11.3.1a, §11.3.5a).
     match request.key.map(list::trim) {
         Some(key) if is_key(key) => Ok(accept(key)),
         key => Err(HandshakeError::Key { found: key.map(excerpt) }),
@@ -74,7 +75,7 @@ pub fn check_extended_connect(version: Option<&str>) -> Result<(), HandshakeErro
     }
 }
 
-/// The first subprotocol of the client's list that is in `known` (RFC 6455 §4.2.2).
+/// The first subprotocol of the client's list that is in `known` (RFC 6455 §4.2.2e).
 ///
 /// `offers` are the values of `Sec-WebSocket-Protocol` in order, the client's first choice first.
 pub fn choose_subprotocol<'a>(
@@ -118,7 +119,7 @@ impl HandshakeError {
         }
     }
 
-    /// Headers that the answer must carry (RFC 9110 §15.5.6, §15.5.22; RFC 6455 §4.2.2).
+    /// Headers that the answer must carry (RFC 9110 §15.5.6, §15.5.22; RFC 6455 §4.2.2c, §4.4a).
     pub fn headers(&self) -> &'static [(&'static str, &'static str)] {
         match self.status() {
             405 => &[("allow", "GET")],

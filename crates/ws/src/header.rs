@@ -33,7 +33,7 @@ pub(crate) struct Allowed {
     pub(crate) message_bytes_max: usize,
 }
 
-/// Reads a header from the front of `bytes`; `None` if it is not complete.
+/// Reads a header from the front of `bytes`; `None` if it is not complete (RFC 6455 §6.2a, §10.7a).
 ///
 /// Each rule is checked as soon as its byte is there and in the order of the bytes, so the same
 /// stream fails with the same failure however it is split.
@@ -42,13 +42,14 @@ pub(crate) fn parse(bytes: &[u8], allowed: Allowed) -> Result<Option<FrameHeader
     let opcode = check_first(first, allowed)?;
     let Some((&second, bytes)) = bytes.split_first() else { return Ok(None) };
     if second & MASK == 0 {
-        return Err(Failure::Unmasked);
+        return Err(Failure::Unmasked); // RFC 6455 §5.1a
     }
     let length_7 = second & LENGTH_7;
     if opcode.is_control() && usize::from(length_7) > CONTROL_BYTES_MAX {
-        return Err(Failure::ControlTooLong);
+        return Err(Failure::ControlTooLong); // RFC 6455 §5.5a
     }
     let Some((payload_bytes, bytes)) = length(length_7, bytes)? else { return Ok(None) };
+    // RFC 6455 §10.4a
     if !opcode.is_control() && payload_bytes > allowed.payload_bytes as u64 {
         return Err(Failure::MessageTooBig { bytes_max: allowed.message_bytes_max });
     }
@@ -70,16 +71,19 @@ pub(crate) fn parse(bytes: &[u8], allowed: Allowed) -> Result<Option<FrameHeader
 /// Checks fin, RSV1–3 and the opcode.
 fn check_first(first: u8, allowed: Allowed) -> Result<Opcode, Failure> {
     if first & RSV2_RSV3 != 0 || (first & RSV1 != 0 && !allowed.rsv1) {
-        return Err(Failure::ReservedBits);
+        return Err(Failure::ReservedBits); // RFC 6455 §5.2b
     }
     let opcode = first & OPCODE;
+    // RFC 6455 §5.2c
     let opcode = Opcode::of(opcode).ok_or(Failure::ReservedOpcode { opcode })?;
     if first & RSV1 != 0 && !matches!(opcode, Opcode::Text | Opcode::Binary) {
-        return Err(Failure::MisplacedRsv1);
+        return Err(Failure::MisplacedRsv1); // RFC 7692 §6.1b
     }
     match opcode {
         Opcode::Continuation if !allowed.continuation => Err(Failure::ContinuationWithoutStart),
+        // RFC 6455 §5.4c
         Opcode::Text | Opcode::Binary if allowed.continuation => Err(Failure::MessageInterleaved),
+        // RFC 6455 §5.4a
         Opcode::Close | Opcode::Ping | Opcode::Pong if first & FIN == 0 => {
             Err(Failure::FragmentedControl)
         }
@@ -87,7 +91,7 @@ fn check_first(first: u8, allowed: Allowed) -> Result<Opcode, Failure> {
     }
 }
 
-/// Reads the extended length, if `length_7` announces one, and returns the bytes after it.
+/// Reads the extended length, if `length_7` announces one, and returns the bytes after it (RFC 6455 §5.2d, §5.2e).
 fn length(length_7: u8, bytes: &[u8]) -> Result<Option<(u64, &[u8])>, Failure> {
     match length_7 {
         LENGTH_16 => {

@@ -3,7 +3,7 @@
 //! Uses whole words, which the compiler turns into vector instructions; never looks at a header.
 //! Change here: how bytes are unmasked. `reader` decides which bytes have which key.
 
-/// XORs `bytes` with `key`, whose first byte belongs to the first byte.
+/// XORs `bytes` with `key`, whose first byte belongs to the first byte (RFC 6455 §6.2e).
 pub(crate) fn unmask(bytes: &mut [u8], key: [u8; 4]) {
     let word = word(key);
     let (words, rest) = bytes.as_chunks_mut::<8>();

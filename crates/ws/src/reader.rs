@@ -60,14 +60,15 @@ impl Reader {
         self.window.as_ref().map_or(0, |window| window.heap_bytes())
     }
 
-    /// Takes bytes from the front of `input` until one event is complete.
+    /// Takes bytes from the front of `input` until one event is complete: a message, in one frame or in several
+    /// (RFC 6455 §5.4b, §5.4e, §6.2d), or a control frame, also between the frames of a message (RFC 6455 §5.4d, §6.2b).
     ///
     /// `Ok(None)`: all of `input` was taken, and an incomplete frame or message is kept inside. Call it until
     /// then. `limits` must stay the same for a connection's whole life.
     ///
     /// # Errors
     /// The rule that the peer broke. After a failure, and after [`Event::Close`], all further bytes are
-    /// taken and ignored (RFC 6455 §5.5.1, §7.1.7).
+    /// taken and ignored (RFC 6455 §5.5.1, §7.1.7b).
     pub fn receive<'a>(
         &mut self,
         input: &'a mut Input<'_>,
@@ -131,7 +132,7 @@ impl Reader {
     }
 
     /// Inflates a message into the pool. Messages that are not compressed never enter the window, because they pass by
-    /// the compressor of the client (RFC 7692 §7.2.2).
+    /// the compressor of the client (RFC 7692 §7.2.2a).
     fn inflate(&mut self, payload: &[u8], pool: &mut Pool, limits: &Limits) -> Result<(), Failure> {
         let window = match self.compression {
             InboundCompression::Takeover { window_bits } => {
@@ -213,8 +214,9 @@ impl CompleteFrame {
             PayloadSource::Input(range) => &input[range],
         };
         Ok(match self.opcode {
+            // RFC 6455 §5.6a, §8.1a
             Opcode::Text => Event::Text(str::from_utf8(payload).map_err(|_| Failure::TextNotUtf8)?),
-            // The first frame's opcode is the type of the message.
+            // The first frame's opcode is the type of the message (RFC 6455 §6.2c).
             Opcode::Binary | Opcode::Continuation => Event::Binary(payload),
             Opcode::Ping => Event::Ping(payload),
             Opcode::Pong => Event::Pong(payload),

@@ -116,7 +116,7 @@ impl<A: Application> Endpoint<A> {
     /// Checks a request and the limits on new clients.
     ///
     /// # Errors
-    /// The response of a refusal.
+    /// The response of a refusal (RFC 6455 §4.2.2b).
     fn decide(
         &self,
         head: &request::Parts,
@@ -207,6 +207,7 @@ async fn copy_to_shard<A: Application>(
     }
 }
 
+/// A socket of TLS moves with its session, and its WebSocket stays in it (RFC 6455 §4.2.2a, §10.6a).
 fn move_to_shard<A: Application>(
     shards: &Shards<A>,
     upgraded: hyper::upgrade::Upgraded,
@@ -265,7 +266,9 @@ fn values(headers: &HeaderMap, name: header::HeaderName) -> impl Iterator<Item =
     headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok())
 }
 
-/// The response that begins a WebSocket. `accept` is `None` in HTTP/2 (RFC 8441 §5).
+/// The response that begins a WebSocket (RFC 6455 §4.2.2i). `accept` is `None` in HTTP/2 (RFC 8441 §5).
+///
+/// Without a subprotocol it does not name one (RFC 6455 §4.2.2f). No header occurs twice (RFC 6455 §11.3.2a, §11.3.3a, §11.3.4a).
 fn switch(
     accept: Option<&str>,
     subprotocol: Option<&str>,

@@ -170,7 +170,7 @@ fn api_service(parts: &Parts) -> ApiService {
     }
 }
 
-/// A root_service with the API, if given. The API's paths are also routes of axum, so that no page can take one and other
+/// A root_service with the API, if given. Other paths get 404 (RFC 6455 §4.2.2d). The API's paths are also routes of axum, so that no page can take one and other
 /// methods get 405.
 fn with_api(router: Router, api_service: Option<ApiService>) -> RootService {
     let Some(api_service) = api_service.map(Arc::new) else {

@@ -11,6 +11,7 @@ use crate::client::{Client, fetch, metrics_when, publish, start};
 
 #[tokio::test]
 async fn a_peers_close_is_answered_with_its_code_and_the_end_of_the_stream() {
+    // RFC 6455 §5.5.1c, §5.5.1d, §5.5.1e
     let server = start(|_| {}).await;
     let mut client = Client::subscribed(server.address(), "", "a").await;
     client.frame(0x88, &[0x03, 0xe9]).await;
@@ -32,6 +33,7 @@ async fn a_peer_that_closes_its_sending_side_gets_its_replies_and_the_close_fram
 
 #[tokio::test]
 async fn an_unmasked_frame_fails_with_1002() {
+    // RFC 6455 §5.1a, §7.1.7a
     let server = start(|_| {}).await;
     let mut client = Client::open(server.address(), "").await;
     client.raw(&[0x81, 0x02, b'{', b'}']).await;
@@ -53,8 +55,10 @@ async fn broken_json_is_3501_and_does_not_affect_others() {
 
 #[tokio::test]
 async fn a_native_ping_is_answered_with_its_payload() {
+    // RFC 6455 §5.5.2a, without RSV1 (RFC 7692 §6.1a)
     let server = start(|_| {}).await;
-    let mut client = Client::open(server.address(), "").await;
+    let offer = "Sec-WebSocket-Extensions: permessage-deflate\r\n";
+    let mut client = Client::open(server.address(), offer).await;
     client.frame(0x89, b"are you there").await;
     let pong = client.next().await.expect("a pong");
     assert_eq!((pong.head, pong.payload.as_slice()), (0x8a, &b"are you there"[..]));
@@ -101,6 +105,7 @@ async fn one_message_larger_than_the_queue_arrives_and_what_follows_it_too() {
 
 #[tokio::test]
 async fn a_stuck_subscriber_is_dropped_after_the_write_timeout() {
+    // RFC 6455 §7.2.2a
     let server = start(|config| {
         config.client.queue_max_size = 64 << 20;
         config.websocket.compression = false;

@@ -101,6 +101,7 @@ async fn disabled_endpoints_do_not_exist() {
         "/debug/pprof/",
         "/debug/pprof/heap",
     ] {
+        // RFC 6455 §4.2.2d
         let request = format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
         let client = Client::request(server.address(), &request).await;
         assert!(client.response.starts_with("HTTP/1.1 404 "), "{path}: {}", client.response);

@@ -39,8 +39,8 @@ async fn headers_that_must_occur_once_are_checked() {
         ("Host: x\r\n", KEY, VERSION, "101"),
         ("", KEY, VERSION, "400"),                       // RFC 9112 §3.2
         ("Host: x\r\nHost: y\r\n", KEY, VERSION, "400"), // RFC 9112 §3.2
-        ("Host: x\r\n", &[KEY, KEY].concat(), VERSION, "400"), // RFC 6455 §11.3.1
-        ("Host: x\r\n", KEY, &[VERSION, VERSION].concat(), "426"), // RFC 6455 §11.3.5
+        ("Host: x\r\n", &[KEY, KEY].concat(), VERSION, "400"), // RFC 6455 §11.3.1a
+        ("Host: x\r\n", KEY, &[VERSION, VERSION].concat(), "426"), // RFC 6455 §11.3.5a
     ];
     for (host, key, version, status) in cases {
         let request = format!(
@@ -97,12 +97,31 @@ async fn the_first_of_a_repeated_query_option_counts() {
 
 #[tokio::test]
 async fn an_offered_protocol_is_echoed_and_an_unknown_one_is_not() {
+    // RFC 6455 §4.2.2f
     let server = start(|_| {}).await;
     let offer = "Sec-WebSocket-Protocol: chat, centrifuge-protobuf\r\n";
     let client = Client::open(server.address(), offer).await;
     assert!(client.response.to_lowercase().contains("sec-websocket-protocol: centrifuge-protobuf"));
     let client = Client::open(server.address(), "Sec-WebSocket-Protocol: chat\r\n").await;
     assert!(!client.response.to_lowercase().contains("sec-websocket-protocol"));
+}
+
+#[tokio::test]
+async fn each_header_of_the_response_occurs_once() {
+    // RFC 6455 §4.2.2i, §11.3.2a, §11.3.3a, §11.3.4a
+    let server = start(|_| {}).await;
+    let offers = "Sec-WebSocket-Protocol: centrifuge-json\r\nSec-WebSocket-Protocol: centrifuge-protobuf\r\n";
+    let client =
+        Client::open(server.address(), &format!("{offers}{COMPRESSION}{COMPRESSION}")).await;
+    let response = client.response.to_lowercase();
+    assert!(response.starts_with("http/1.1 101 "), "{response}");
+    for name in ["upgrade", "connection", "accept", "protocol", "extensions"] {
+        let count = response.lines().filter(|line| {
+            let (header, _) = line.split_once(':').unwrap_or_default();
+            header.trim_start_matches("sec-websocket-") == name
+        });
+        assert_eq!(count.count(), 1, "{name}: {response}");
+    }
 }
 
 #[tokio::test]
@@ -121,6 +140,7 @@ async fn compression_is_negotiated_unless_disabled_or_unsafe() {
 
 #[tokio::test]
 async fn a_foreign_origin_is_forbidden_and_a_listed_one_connects() {
+    // RFC 6455 §4.2.2b
     let server =
         start(|config| config.client.allowed_origins = vec!["https://*.example.com".to_owned()])
             .await;

@@ -85,6 +85,7 @@ async fn connections_become(server: &Server, count: usize) {
 
 #[tokio::test]
 async fn websockets_send_and_receive() {
+    // RFC 6455 §4.2.2a, §10.6a
     for version in VERSIONS {
         let (server, config) = secure(version, |_| {}).await;
         let mut client = subscribed(&server, &config).await;

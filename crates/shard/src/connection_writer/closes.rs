@@ -15,7 +15,7 @@ use crate::queue::Frame;
 use crate::transport::Framing;
 
 impl ConnectionWriter {
-    /// Closes a connection: sends the queued frames, then a close frame (RFC 6455 §5.5.1).
+    /// Closes a connection: sends the queued frames, then a close frame (RFC 6455 §7.1.2a).
     pub fn close(&mut self, key: SlotKey, code: u16, reason: &str) {
         self.send_close(key, code, reason, Phase::Closing, CloseCause::Other);
     }
@@ -53,7 +53,7 @@ impl ConnectionWriter {
         }
     }
 
-    /// Ends a connection without a close frame; queued frames are dropped.
+    /// Ends a connection without a close frame (RFC 6455 §7.2.2a); queued frames are dropped.
     pub fn abort(&mut self, key: SlotKey) {
         self.abort_because(key, CloseCause::Other);
     }
@@ -66,7 +66,7 @@ impl ConnectionWriter {
         self.note_closed(key, was, end);
     }
 
-    /// Answers the peer's close frame with the same code, once (RFC 6455 §5.5.1).
+    /// Answers the peer's close frame with the same code, once (RFC 6455 §5.5.1c).
     pub(crate) fn peer_closed(&mut self, key: SlotKey, code: Option<u16>) {
         let Some(connection) = any(&mut self.connections, key) else { return };
         if code.is_some_and(|code| DECODE_FAILURES.contains(&code)) {
@@ -100,7 +100,7 @@ impl ConnectionWriter {
     }
 
     /// Sends the last message or frame of a connection and changes its phase; `Phase::Failed` if the peer broke the
-    /// protocol (RFC 6455 §7.1.7), so that further input is discarded.
+    /// protocol (RFC 6455 §7.1.7a), so that further input is discarded.
     pub(crate) fn send_close(
         &mut self,
         key: SlotKey,

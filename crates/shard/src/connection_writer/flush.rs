@@ -93,7 +93,7 @@ impl ConnectionWriter {
         let Some(connection) = self.connections.get_mut(index as usize) else { return };
         (connection.is_dirty, connection.is_delayed) = (false, false);
         let queued_bytes = connection.queue.bytes();
-        let result = self.sockets.write(connection);
+        let result = self.sockets.write(connection); // RFC 6455 §6.1e
         if !self.observed.is_empty() {
             let (left, turn) = (connection.queue.bytes(), self.counters.turns.value());
             self.observed.written(index, queued_bytes.saturating_sub(left), left, turn);
@@ -113,6 +113,7 @@ impl ConnectionWriter {
                     self.flush_one(index);
                 }
             }
+            // Both sides have sent a close frame (RFC 6455 §5.5.1d, §5.5.1e), or a response has ended.
             (true, Phase::Done) => self.to_remove.push(index),
             (false, _) => self.blocked(index),
         }

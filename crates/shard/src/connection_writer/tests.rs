@@ -124,12 +124,24 @@ fn a_peer_that_is_gone_is_noticed_while_it_is_written_to() {
 
 #[test]
 fn what_is_meant_for_one_connection_leaves_at_the_end_of_the_turn() {
+    // RFC 6455 §6.1e
     let (mut out, key, mut peer) = connected();
     out.is_last = true;
     out.send(key, b"one");
     assert_eq!(read(&mut peer), b"");
     out.flush();
     assert_eq!(read(&mut peer), [0x81, 3, b'o', b'n', b'e']);
+}
+
+#[test]
+fn a_connection_ends_with_its_close_frame() {
+    // RFC 6455 §5.5.1b, §6.1a, §7.1.2a
+    let (mut out, key, mut peer) = connected();
+    publish(&mut out, key, b"one");
+    out.close(key, 3001, "bye");
+    publish(&mut out, key, b"two");
+    out.flush();
+    assert_eq!(read(&mut peer), b"\x81\x03one\x88\x05\x0b\xb9bye");
 }
 
 #[test]

@@ -44,6 +44,7 @@ fn the_servers_window_is_echoed_only_when_offered() {
 
 #[test]
 fn a_window_of_eight_bits_is_declined_and_the_next_offer_taken() {
+    // RFC 7692 §7d
     check("permessage-deflate; server_max_window_bits=8", None);
     check(
         "permessage-deflate; server_max_window_bits=8, permessage-deflate",
@@ -80,7 +81,7 @@ fn the_first_acceptable_offer_wins() {
 
 #[test]
 fn an_offer_with_a_repeated_parameter_is_declined() {
-    // RFC 7692 §7
+    // RFC 7692 §7c
     for name in ["server_no_context_takeover", "client_no_context_takeover"] {
         check(&format!("permessage-deflate; {name}; {name}"), None);
     }
@@ -92,6 +93,7 @@ fn an_offer_with_a_repeated_parameter_is_declined() {
 
 #[test]
 fn an_offer_with_an_unknown_parameter_is_declined() {
+    // RFC 7692 §7a
     check("permessage-deflate; unknown", None);
     check("permessage-deflate; unknown=1", None);
     check("permessage-deflate; Server_No_Context_Takeover", None);
@@ -101,7 +103,7 @@ fn an_offer_with_an_unknown_parameter_is_declined() {
 
 #[test]
 fn an_offer_with_a_bad_value_is_declined() {
-    // RFC 7692 §7.1.2: a decimal integer from 8 to 15 without leading zeros.
+    // RFC 7692 §7b; §7.1.2: a decimal integer from 8 to 15 without leading zeros.
     for value in
         ["", "7", "16", "08", "010", "10.0", "+10", "-10", "1 0", "a", "\"\"", "10\"", "\"10"]
     {
@@ -115,7 +117,7 @@ fn an_offer_with_a_bad_value_is_declined() {
 
 #[test]
 fn a_value_may_be_a_quoted_string() {
-    // RFC 6455 §9.1
+    // RFC 6455 §4.3a, §9.1
     let answer = Some("permessage-deflate; client_no_context_takeover; server_max_window_bits=10");
     check("permessage-deflate; server_max_window_bits=\"10\"", answer);
     check("permessage-deflate; server_max_window_bits=\"1\\0\"", answer);
@@ -125,6 +127,7 @@ fn a_value_may_be_a_quoted_string() {
 
 #[test]
 fn nothing_is_agreed_to_when_nothing_fits_or_it_is_turned_off() {
+    // RFC 6455 §4.2.2h, §5.8a, §9a
     check("", None);
     check(",,", None);
     check("permessage-deflat", None);
@@ -151,7 +154,7 @@ fn with_takeover_the_response_names_the_smaller_window_of_the_client() {
 
 #[test]
 fn with_takeover_a_client_that_does_not_let_us_choose_has_the_largest_window() {
-    // RFC 7692 §7.1.2.2: the response must not name what was not offered.
+    // RFC 7692 §7.1.2.2a: the response must not name what was not offered.
     check_with(TAKEOVER, "permessage-deflate", Some("permessage-deflate"));
     let agreement = agree_with(TAKEOVER, "permessage-deflate");
     assert_eq!(agreement.map(|it| it.client_window_bits), Some(Some(15)));
@@ -190,6 +193,7 @@ fn without_memory_for_its_window_the_client_does_not_take_over_its_context() {
 
 #[test]
 fn all_parameters_of_the_response_stand_in_one_order() {
+    // RFC 6455 §9b, §9.1b, §9.1c
     check_with(
         TAKEOVER,
         "permessage-deflate; client_max_window_bits; server_max_window_bits=10; \

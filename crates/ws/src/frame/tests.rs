@@ -7,6 +7,7 @@ use super::*;
 
 #[test]
 fn the_examples_of_rfc_6455_section_5_7_are_written_byte_for_byte() {
+    // RFC 6455 §5.1b, §5.2a, §6.1b, §6.1c, §6.1d
     check(Opcode::Text, false, b"Hello", "81 05 48 65 6c 6c 6f");
     check(Opcode::Ping, false, b"Hello", "89 05 48 65 6c 6c 6f");
     check_header(Opcode::Binary, 256, "82 7e 01 00");
@@ -15,7 +16,7 @@ fn the_examples_of_rfc_6455_section_5_7_are_written_byte_for_byte() {
 
 #[test]
 fn a_length_takes_as_few_bytes_as_it_needs() {
-    // RFC 6455 §5.2
+    // RFC 6455 §5.2e
     check_header(Opcode::Text, 0, "81 00");
     check_header(Opcode::Text, 125, "81 7d");
     check_header(Opcode::Text, 126, "81 7e 00 7e");
@@ -53,13 +54,14 @@ fn a_payload_that_is_in_place_gets_the_same_header_before_it() {
 
 #[test]
 fn a_close_frame_carries_code_and_reason() {
+    // RFC 6455 §5.5.1a
     check_close(1000, "bye", "88 05 03 e8 62 79 65");
     check_close(3001, "", "88 02 0b b9");
 }
 
 #[test]
 fn a_close_reason_is_cut_at_123_bytes_between_two_characters() {
-    // RFC 6455 §5.5: a control frame's payload is 125 bytes or less.
+    // RFC 6455 §5.5a: a control frame's payload is 125 bytes or less.
     let mut out = Vec::new();
     encode_close(1000, &"x".repeat(200), &mut out);
     assert_eq!(out.len(), 2 + 125);
@@ -71,7 +73,7 @@ fn a_close_reason_is_cut_at_123_bytes_between_two_characters() {
 
 #[test]
 fn a_code_that_must_not_be_sent_gives_an_empty_close_frame() {
-    // RFC 6455 §7.4.1
+    // RFC 6455 §7.4.1a
     for code in [1005, 1006, 1015] {
         check_close(code, "never sent", "88 00");
     }

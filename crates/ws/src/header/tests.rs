@@ -26,7 +26,7 @@ fn the_three_forms_of_a_length_are_read() {
 
 #[test]
 fn reserved_bits_fail_with_1002() {
-    // RFC 6455 §5.2
+    // RFC 6455 §5.2b
     for first in ["91", "a1", "b1", "f1", "90", "99"] {
         check(START, first, Err(Failure::ReservedBits));
     }
@@ -35,7 +35,7 @@ fn reserved_bits_fail_with_1002() {
 
 #[test]
 fn rsv1_starts_a_compressed_message_when_agreed_and_means_nothing_elsewhere() {
-    // RFC 7692 §6.1
+    // RFC 7692 §6.1b
     let agreed = Allowed { rsv1: true, ..START };
     check(agreed, "c1 80 00 00 00 00", Ok(Some((Opcode::Text, 0, 6))));
     check(agreed, "42 80 00 00 00 00", Ok(Some((Opcode::Binary, 0, 6))));
@@ -49,7 +49,7 @@ fn rsv1_starts_a_compressed_message_when_agreed_and_means_nothing_elsewhere() {
 
 #[test]
 fn reserved_opcodes_fail_with_1002() {
-    // RFC 6455 §5.2
+    // RFC 6455 §5.2c
     for opcode in [3, 4, 5, 6, 7, 11, 12, 13, 14, 15] {
         check(START, &format!("8{opcode:x}"), Err(Failure::ReservedOpcode { opcode }));
         check(START, &format!("0{opcode:x}"), Err(Failure::ReservedOpcode { opcode }));
@@ -58,7 +58,7 @@ fn reserved_opcodes_fail_with_1002() {
 
 #[test]
 fn a_fragmented_control_frame_fails_with_1002() {
-    // RFC 6455 §5.5
+    // RFC 6455 §5.4a, §5.5a
     for first in ["08", "09", "0a"] {
         check(START, first, Err(Failure::FragmentedControl));
     }
@@ -76,7 +76,7 @@ fn a_control_frame_of_126_bytes_or_more_fails_with_1002() {
 
 #[test]
 fn an_unmasked_frame_fails_with_1002() {
-    // RFC 6455 §5.1
+    // RFC 6455 §5.1a
     check(START, "81 05", Err(Failure::Unmasked));
     check(START, "89 00", Err(Failure::Unmasked));
     check(START, "88 7f", Err(Failure::Unmasked));
@@ -84,7 +84,7 @@ fn an_unmasked_frame_fails_with_1002() {
 
 #[test]
 fn a_length_in_more_bytes_than_needed_fails_with_1002() {
-    // RFC 6455 §5.2: "the minimal number of bytes MUST be used to encode the length"
+    // RFC 6455 §5.2e: "the minimal number of bytes MUST be used to encode the length"
     check(START, "81 fe 00 7d", Err(Failure::LengthNotMinimal));
     check(START, "81 fe 00 00", Err(Failure::LengthNotMinimal));
     check(START, "81 ff 00 00 00 00 00 00 ff ff", Err(Failure::LengthNotMinimal));
@@ -92,14 +92,14 @@ fn a_length_in_more_bytes_than_needed_fails_with_1002() {
 
 #[test]
 fn a_64_bit_length_with_its_highest_bit_set_fails_with_1002() {
-    // RFC 6455 §5.2
+    // RFC 6455 §5.2d
     check(START, "81 ff 80 00 00 00 00 00 00 00", Err(Failure::LengthHighBit));
     check(START, "81 ff ff ff ff ff ff ff ff ff", Err(Failure::LengthHighBit));
 }
 
 #[test]
 fn a_length_beyond_the_limit_fails_with_1009_before_any_payload() {
-    // RFC 6455 §7.4.1
+    // RFC 6455 §7.4.1, §10.4a
     let too_big = Err(Failure::MessageTooBig { bytes_max: 1 << 20 });
     check(START, "81 ff 00 00 00 00 00 10 00 01", too_big);
     check(START, "81 ff 7f ff ff ff ff ff ff ff", too_big);
@@ -120,7 +120,7 @@ fn a_continuation_without_a_message_fails_with_1002() {
 
 #[test]
 fn a_message_within_a_fragmented_message_fails_with_1002() {
-    // RFC 6455 §5.4
+    // RFC 6455 §5.4c
     let open = Allowed { continuation: true, ..START };
     check(open, "81", Err(Failure::MessageInterleaved));
     check(open, "02", Err(Failure::MessageInterleaved));

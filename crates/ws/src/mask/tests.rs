@@ -10,6 +10,7 @@ use super::*;
 
 #[test]
 fn the_example_of_rfc_6455_section_5_7_is_unmasked() {
+    // RFC 6455 §6.2e
     let mut bytes = [0x7f, 0x9f, 0x4d, 0x51, 0x58];
     unmask(&mut bytes, [0x37, 0xfa, 0x21, 0x3d]);
     assert_eq!(&bytes, b"Hello");

@@ -18,6 +18,7 @@ fn a_message_may_be_empty() {
 
 #[test]
 fn several_frames_in_one_read_are_several_events() {
+    // RFC 6455 §6.2a, §6.2d
     check(
         "81 81 00 00 00 00 61  82 82 00 00 00 00 01 02  8a 80 00 00 00 00",
         &[text("a"), OwnedEvent::Binary(vec![1, 2]), OwnedEvent::Pong(vec![])],
@@ -26,7 +27,7 @@ fn several_frames_in_one_read_are_several_events() {
 
 #[test]
 fn fragments_become_one_message() {
-    // RFC 6455 §5.4
+    // RFC 6455 §5.4b, §5.4e, §6.2c
     check("01 83 00 00 00 00 48 65 6c  80 82 00 00 00 00 6c 6f", &[text("Hello")]);
     check("02 81 00 00 00 00 01  00 80 00 00 00 00  80 81 00 00 00 00 02", &[binary(&[1, 2])]);
     check("01 80 00 00 00 00  00 80 00 00 00 00  80 80 00 00 00 00", &[text("")]);
@@ -36,7 +37,7 @@ fn fragments_become_one_message() {
 
 #[test]
 fn control_frames_may_stand_between_fragments() {
-    // RFC 6455 §5.4
+    // RFC 6455 §5.4d, §6.2b
     check(
         "01 81 00 00 00 00 61  89 82 00 00 00 00 70 71  8a 80 00 00 00 00  80 81 00 00 00 00 62",
         &[OwnedEvent::Ping(b"pq".to_vec()), OwnedEvent::Pong(vec![]), text("ab")],
@@ -63,7 +64,7 @@ fn a_bad_close_frame_is_a_failure() {
 
 #[test]
 fn a_failure_ends_the_stream() {
-    // RFC 6455 §7.1.7: no further data is processed.
+    // RFC 6455 §7.1.7b, §10.7a: no further data is processed.
     let failed = OwnedEvent::Failed(Failure::ReservedOpcode { opcode: 3 });
     check("81 81 00 00 00 00 61  83 80 00 00 00 00  81 81 00 00 00 00 62", &[text("a"), failed]);
 }
@@ -86,7 +87,7 @@ fn a_continuation_after_the_last_fragment_fails_with_1002() {
 
 #[test]
 fn text_that_is_not_utf_8_fails_with_1007() {
-    // RFC 6455 §8.1
+    // RFC 6455 §5.6a, §8.1a
     let failed = [OwnedEvent::Failed(Failure::TextNotUtf8)];
     check("81 82 00 00 00 00 c3 28", &failed);
     check("81 81 00 00 00 00 ce", &failed);
@@ -221,7 +222,7 @@ fn a_message_that_inflates_beyond_the_limit_fails_with_1009() {
 
 #[test]
 fn with_takeover_a_message_may_refer_to_the_one_before() {
-    // RFC 7692 §7.2.3.2, in one frame and in fragments with a ping between them
+    // RFC 7692 §7.2.2a; §7.2.3.2, in one frame and in fragments with a ping between them
     let first = "c1 87 00 00 00 00 f2 48 cd c9 c9 07 00";
     let second = "c1 85 00 00 00 00 f2 00 11 00 00";
     check_takeover(
