@@ -6,4 +6,5 @@
 
 mod any_bytes;
 mod every_message;
+mod maps;
 mod schema;
