@@ -2,14 +2,16 @@
 //! In: `publish`, `history`, `subscribe` … of channels → out: calls of `Deliver`, in one order per channel.
 //! Uses: protocol values. Never: sessions, sockets, clocks (time is a parameter).
 //! Change here: the promises of every broker. The memory broker lives in `broker/memory.rs`, the common tests in
-//! `broker/conformance.rs`.
+//! `broker/conformance.rs`, the port of map channels in `broker/map.rs`.
 
+pub mod map;
 mod memory;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -22,6 +24,8 @@ use crate::{
 };
 
 pub use memory::MemoryBroker;
+
+use map::MapBroker;
 
 /// Orders, stores and distributes publications.
 ///
@@ -140,6 +144,11 @@ pub trait Broker: Send + Sync {
     /// # Errors
     /// [`BrokerError::Unavailable`](crate::BrokerError::Unavailable); the caller may retry.
     fn remove_history(&self, channel: &str, now: Instant) -> Answer<()>;
+
+    /// The map channels of the same engine; `None` of one that has none.
+    fn maps(self: Arc<Self>) -> Option<Arc<dyn MapBroker>> {
+        None
+    }
 
     /// Called when the node gets its first subscriber of `channel`.
     ///

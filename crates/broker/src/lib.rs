@@ -23,11 +23,13 @@ mod user_statuses;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance {
     pub use crate::broker::conformance as broker;
+    pub use crate::broker::map::conformance as map;
     pub use crate::presence::conformance as presence;
     pub use crate::user_statuses::conformance as user_statuses;
 }
 
 pub use answer::{Abandoned, Answer, Promise};
+pub use broker::map;
 pub use broker::{
     Broker, MemoryBroker, PublishOptions, Query, Retention, StreamSlice, SuppressedCounters,
     SuppressedCounts, Suppression,

@@ -193,7 +193,7 @@ fn recorded(change: Change, info: ClientInfo) -> Publication {
     Publication { data: format!("{change:?}").into(), info: Some(info), ..Publication::default() }
 }
 
-fn start(make: MakeBroker<'_>, channels: &[&str]) -> (Arc<Recorder>, Arc<dyn Broker>) {
+pub(crate) fn start(make: MakeBroker<'_>, channels: &[&str]) -> (Arc<Recorder>, Arc<dyn Broker>) {
     let recorder = Arc::new(Recorder::default());
     let broker = make(Arc::clone(&recorder) as _);
     channels.iter().for_each(|channel| subscribe(&*broker, channel));
@@ -229,7 +229,7 @@ fn pair(data: &[u8]) -> Option<(usize, usize)> {
     Some((thread.parse().ok()?, number.parse().ok()?))
 }
 
-fn in_threads(work: impl Fn(usize) + Sync) {
+pub(crate) fn in_threads(work: impl Fn(usize) + Sync) {
     thread::scope(|scope| {
         for number in 0..THREADS {
             let work = &work;
@@ -240,7 +240,7 @@ fn in_threads(work: impl Fn(usize) + Sync) {
 
 /// Records every delivery.
 #[derive(Default)]
-struct Recorder {
+pub(crate) struct Recorder {
     record: Mutex<Record>,
     grown: Condvar,
 }
@@ -259,7 +259,7 @@ struct Record {
 
 impl Recorder {
     /// Waits for `count` deliveries and returns all of them.
-    fn wait_for(&self, count: usize) -> Vec<(String, Publication)> {
+    pub(crate) fn wait_for(&self, count: usize) -> Vec<(String, Publication)> {
         let record = self.record.lock().expect("no panic inside");
         let (record, timeout) = (self.grown)
             .wait_timeout_while(record, WAIT_MAX, |record| record.arrived.len() < count)
@@ -269,7 +269,7 @@ impl Recorder {
     }
 
     /// The positions of all recorded publications.
-    fn positions(&self) -> Vec<Position> {
+    pub(crate) fn positions(&self) -> Vec<Position> {
         let record = self.record.lock().expect("no panic inside");
         let both = record.arrived.iter().zip(&record.epochs);
         both.map(|((_, publication), epoch)| Position { offset: publication.offset, epoch: *epoch })
@@ -277,7 +277,7 @@ impl Recorder {
     }
 
     /// The delta bases of all recorded publications.
-    fn deltas(&self) -> Vec<Delta> {
+    pub(crate) fn deltas(&self) -> Vec<Delta> {
         self.record.lock().expect("no panic inside").deltas.clone()
     }
 
@@ -308,6 +308,6 @@ impl Deliver for Recorder {
     }
 }
 
-const THREADS: usize = 4;
+pub(crate) const THREADS: usize = 4;
 /// Only a broken broker makes a test wait this long.
 const WAIT_MAX: Duration = Duration::from_secs(10);

@@ -2,10 +2,12 @@
 //! In: `publish` and `history` on any thread → out: calls of `Deliver`, in one order per channel; stored publications.
 //! Uses: striped locks. Never: clocks (time is a parameter).
 //! Change here: what happens under the lock. A channel's stream lives in `memory/stream.rs`, eviction in `memory/streams.rs`,
-//! epochs without a stream in `memory/epochs.rs`, idempotency in `memory/results.rs`; the promises are in `broker.rs`.
+//! epochs without a stream in `memory/epochs.rs`, idempotency in `memory/results.rs`, map channels in `memory/maps.rs`; the promises are
+//! in `broker.rs`.
 
 mod epochs;
 mod growth;
+mod maps;
 mod results;
 mod stream;
 mod streams;
@@ -23,9 +25,11 @@ use super::{
     Broker, PublishOptions, Query, Retention, StreamSlice, SuppressedCounters, SuppressedCounts,
     Suppression,
 };
+use crate::map;
 use crate::{
     Answer, Append, AppendRefusal, Appended, Change, Deliver, DeliverOptions, Delta, Position,
 };
+use maps::Maps;
 use results::{IdempotencyKey, Results, ResultsMemory};
 use streams::Streams;
 
@@ -34,8 +38,10 @@ pub struct MemoryBroker {
     deliver: Arc<dyn Deliver>,
     hasher: DefaultHashBuilder,
     stripes: Box<[Mutex<Stripe>]>,
-    /// Approximate memory of all streams.
+    /// Approximate memory of all streams and maps.
     history_bytes: AtomicUsize,
+    /// That of the entries of all maps, which are never evicted.
+    map_entries_bytes: AtomicUsize,
     history_bytes_max: usize,
     evictions: AtomicU64,
     results_memory: ResultsMemory,
@@ -46,6 +52,7 @@ pub struct MemoryBroker {
 struct Stripe {
     results: Results,
     streams: Streams,
+    maps: Maps,
 }
 
 /// A channel name with its hash.
@@ -56,13 +63,14 @@ struct HashedChannel<'a> {
 }
 
 impl MemoryBroker {
-    /// A broker whose streams together take about `history_bytes_max` bytes; beyond that it evicts stored publications.
+    /// A broker whose streams and maps together take about `history_bytes_max` bytes; beyond that it evicts stored publications.
     pub fn new(deliver: Arc<dyn Deliver>, history_bytes_max: usize) -> Self {
         Self {
             deliver,
             hasher: DefaultHashBuilder::default(),
             stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
             history_bytes: AtomicUsize::new(0),
+            map_entries_bytes: AtomicUsize::new(0),
             history_bytes_max,
             evictions: AtomicU64::new(0),
             results_memory: ResultsMemory::default(),
@@ -130,7 +138,7 @@ impl Broker for MemoryBroker {
         now: Instant,
     ) -> Answer<Position> {
         let (hashed, stripe) = self.stripe(channel);
-        let Stripe { results, streams } = &mut *stripe.lock();
+        let Stripe { results, streams, .. } = &mut *stripe.lock();
         results.remove_expired(now, &self.results_memory);
         let key = IdempotencyKey::new(channel, &options.idempotency_key);
         if let Some(first) = key.as_ref().and_then(|key| results.find(key)) {
@@ -239,6 +247,10 @@ impl Broker for MemoryBroker {
         Answer::now(Ok(()))
     }
 
+    fn maps(self: Arc<Self>) -> Option<Arc<dyn map::MapBroker>> {
+        Some(self)
+    }
+
     fn subscribe(&self, _channel: &str) {}
 
     fn unsubscribe(&self, _channel: &str) {}
@@ -250,7 +262,9 @@ impl Broker for MemoryBroker {
             stripe.results.remove_expired(now, &self.results_memory);
             let freed = stripe.streams.sweep(SWEEP_SLOTS, now);
             self.history_bytes.fetch_sub(freed, Relaxed);
+            self.count(0, &mut stripe.streams); // for what entries of maps have grown
         }
+        self.sweep_maps(now);
     }
 
     fn history_bytes(&self) -> usize {
@@ -258,7 +272,11 @@ impl Broker for MemoryBroker {
     }
 
     fn visit_histories(&self, visit: &mut dyn FnMut(&str, usize)) {
-        self.stripes.iter().for_each(|stripe| stripe.lock().streams.visit(visit));
+        for stripe in &self.stripes {
+            let stripe = stripe.lock();
+            stripe.streams.visit(visit);
+            stripe.maps.visit(visit);
+        }
     }
 
     fn suppressed_of(&self, receipt: u64) -> Vec<Suppression> {

@@ -93,6 +93,15 @@ impl Results {
         }
     }
 
+    /// Removes the results of a channel. Visits all of the stripe.
+    pub(super) fn remove_channel(&mut self, channel: &str, memory: &ResultsMemory) {
+        let is_kept = |key: &IdempotencyKey| *key.channel != *channel;
+        self.positions.retain(|key, _| is_kept(key));
+        self.queue.retain(|(_, key)| is_kept(key));
+        let bytes = self.queue.iter().map(|(_, key)| key.bytes()).sum();
+        self.resize(bytes, memory);
+    }
+
     /// Whether no result is stored.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
