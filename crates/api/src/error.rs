@@ -136,7 +136,9 @@ impl From<ErrorCode> for ApiError {
             102 => "channel.namespaces has no namespace with the name before the boundary",
             107 => INVALID,
             108 => "the namespace has no history, no presence, or another subscription_type",
-            112 => "the stream of the channel has another epoch",
+            112 => {
+                "the stream of the channel has another epoch, or has lost what follows the position"
+            }
             _ => "",
         })
     }
@@ -191,4 +193,4 @@ const fn row(code: u32, message: &'static str, http_status: u16, grpc_status: u8
 
 /// An error with a name stays as small as clippy's bar for errors.
 const NODE_NAME_BYTES: usize = 46;
-const INVALID: &str = "channel or data is invalid: see channel.max_length, channel_regex, publication_data_format and delivery";
+const INVALID: &str = "channel or data is invalid: see subscription_type, channel.max_length, channel_regex, publication_data_format and delivery";

@@ -52,6 +52,13 @@ pub use method::get_user_status::{GetUserStatusRequest, GetUserStatusResult, Use
 pub use method::history::{Client, HistoryRequest, HistoryResult, Since, StoredPublication};
 pub use method::history_remove::HistoryRemoveRequest;
 pub use method::info::{InfoRequest, InfoResult, NodeInfo};
+pub use method::map_reads::{
+    MapReadStateRequest, MapReadStateResult, MapReadStreamRequest, MapReadStreamResult,
+    MapStatsRequest, MapStatsResult, StoredMapEntry,
+};
+pub use method::map_writes::{
+    MapChangeResult, MapClearRequest, MapPublishRequest, MapRemoveRequest,
+};
 pub use method::node_config::NodeConfigRequest;
 pub use method::presence::{PresenceRequest, PresenceResult};
 pub use method::presence_stats::{PresenceStatsRequest, PresenceStatsResult};

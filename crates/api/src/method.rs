@@ -19,6 +19,8 @@ pub(crate) mod history;
 pub(crate) mod history_remove;
 pub(crate) mod hot_lists;
 pub(crate) mod info;
+pub(crate) mod map_reads;
+pub(crate) mod map_writes;
 pub(crate) mod node_config;
 mod paging;
 pub(crate) mod presence;
@@ -60,6 +62,11 @@ use history::{HistoryRequest, HistoryResult};
 use history_remove::HistoryRemoveRequest;
 use hot_lists::{HotListsRequest, HotListsResult};
 use info::{InfoRequest, InfoResult};
+use map_reads::{
+    MapReadStateRequest, MapReadStateResult, MapReadStreamRequest, MapReadStreamResult,
+    MapStatsRequest, MapStatsResult,
+};
+use map_writes::{MapChangeResult, MapClearRequest, MapPublishRequest, MapRemoveRequest};
 use node_config::NodeConfigRequest;
 use presence::{PresenceRequest, PresenceResult};
 use presence_stats::{PresenceStatsRequest, PresenceStatsResult};
@@ -97,7 +104,7 @@ macro_rules! methods {
         pub enum Command {
             $($method($request),)*
             $($asked($question),)*
-            /// A method of map or shared poll channels, which do not exist here.
+            /// A method of shared poll channels, which do not exist here.
             Unsupported(Method, UnsupportedRequest),
         }
 
@@ -200,6 +207,8 @@ impl Command {
                 | Self::ConnectionLog(_)
                 | Self::Info(_)
                 | Self::Snapshot(_)
+                | Self::MapReadState(_)
+                | Self::MapReadStream(_)
         )
     }
 }

@@ -4,7 +4,7 @@
 //! A method is a row here and a file `method/NAME.rs`; `method.rs` makes its dispatch from the same row.
 
 /// Gives every method to a macro, one row each: variant, name, request, result, summary, and number on the legacy path. Rows under
-/// `diagnostics` have no number; those under `unsupported` are methods of map and shared poll channels.
+/// `diagnostics` have no number; those under `unsupported` are methods of shared poll channels.
 macro_rules! method_table {
     ($rows:ident) => {
         $rows! {
@@ -57,6 +57,18 @@ macro_rules! method_table {
                     "Sets what a client sees of a channel with places.", None;
                 Snapshot = snapshot(SnapshotRequest) -> SnapshotResult,
                     "Lists the nodes, or the connections of one node by pages, for a backend that receives events.", None;
+                MapPublish = map_publish(MapPublishRequest) -> MapChangeResult,
+                    "Sets a key of a map channel.", Some(33);
+                MapRemove = map_remove(MapRemoveRequest) -> MapChangeResult,
+                    "Removes a key of a map channel.", Some(34);
+                MapReadState = map_read_state(MapReadStateRequest) -> MapReadStateResult,
+                    "Reads the entries of a map channel by pages, or one of them.", Some(35);
+                MapReadStream = map_read_stream(MapReadStreamRequest) -> MapReadStreamResult,
+                    "Reads the stored changes of a map channel.", Some(36);
+                MapStats = map_stats(MapStatsRequest) -> MapStatsResult,
+                    "Counts the entries of a map channel.", Some(37);
+                MapClear = map_clear(MapClearRequest) -> Empty,
+                    "Forgets the entries and the changes of a map channel.", Some(38);
                 Batch = batch(BatchRequest) -> BatchReply,
                     "Runs several commands; each has its own result or error.", None;
             }
@@ -77,12 +89,6 @@ macro_rules! method_table {
                     "Returns the tables of the node that answers, and their sizes.";
             }
             unsupported {
-                MapPublish = map_publish, Some(33);
-                MapRemove = map_remove, Some(34);
-                MapReadState = map_read_state, Some(35);
-                MapReadStream = map_read_stream, Some(36);
-                MapStats = map_stats, Some(37);
-                MapClear = map_clear, Some(38);
                 SharedPollPublish = shared_poll_publish, Some(39);
             }
         }

@@ -5,6 +5,7 @@
 
 mod build;
 mod history;
+mod maps;
 mod permission;
 mod personal;
 

@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use axum::body::Body;
-use fanwire_node::options::{DataFormat, Namespace};
+use fanwire_node::options::{DataFormat, MapMode, MapOptions, Namespace, SubscriptionType};
 use fanwire_node::{Node, Options};
 use http::{HeaderName, Request};
 use proptest::prelude::*;
@@ -112,6 +112,23 @@ const CALLS: &[(&str, &str)] = &[
     ("MapReadStream", "{}"),
     ("MapStats", r#"{"channel":"a"}"#),
     ("MapClear", r#"{"channel":"a"}"#),
+    ("MapPublish", r#"{"channel":"board:a","key":"k","data":1,"tags":{"t":"1"},"version":3}"#),
+    ("MapPublish", r#"{"channel":"board:a","key":"k","data":1,"version":3}"#),
+    ("MapPublish", r#"{"channel":"board:a","key":"k","data":2,"key_mode":"if_new"}"#),
+    (
+        "MapPublish",
+        r#"{"channel":"board:a","key":"k","data":2,"expected_offset":0,"expected_epoch":"ABCDEFGH"}"#,
+    ),
+    ("MapReadState", r#"{"channel":"board:a","limit":-1}"#),
+    ("MapReadState", r#"{"channel":"board:a","limit":1,"key":"k","revision_epoch":"ABCDEFGH"}"#),
+    ("MapStats", r#"{"channel":"board:a"}"#),
+    (
+        "MapRemove",
+        r#"{"channel":"board:a","key":"k","expected_offset":7,"expected_epoch":"ABCDEFGH"}"#,
+    ),
+    ("MapRemove", r#"{"channel":"board:a","key":"k","idempotency_key":"i"}"#),
+    ("MapReadStream", r#"{"channel":"board:a","limit":-1,"reverse":true}"#),
+    ("MapReadStream", r#"{"channel":"board:a","limit":2,"since_offset":9}"#),
     ("SharedPollPublish", r#"{"channel":"a","version":7}"#),
     (
         "Batch",
@@ -137,6 +154,11 @@ fn api(options: ApiOptions) -> Arc<Api> {
             ..namespace("kept")
         },
         Namespace { presence: true, ..namespace("here") },
+        Namespace {
+            subscription_type: SubscriptionType::Map,
+            map: MapOptions { mode: MapMode::Persistent, ..MapOptions::default() },
+            ..namespace("board")
+        },
     ];
     Arc::new(Api::new(Node::new(of_node).expect("valid options"), options))
 }
@@ -168,12 +190,13 @@ async fn post(api: &HttpApi, method: &str, body: &str) -> (u16, Json) {
     (response.status().as_u16(), json)
 }
 
-/// Empties what differs between nodes: epochs, times of dumps.
+/// Empties what differs between nodes: epochs, times of dumps and of changes.
 fn without_epochs(json: &mut Json) {
     match json {
         Json::Object(fields) => {
             fields.remove("epoch");
             fields.remove("unix");
+            fields.remove("time");
             fields.values_mut().for_each(without_epochs);
         }
         Json::Array(items) => items.iter_mut().for_each(without_epochs),
@@ -184,6 +207,7 @@ fn without_epochs(json: &mut Json) {
 fn clear_epochs(message: &mut DynamicMessage) {
     message.clear_field_by_name("epoch");
     message.clear_field_by_name("unix");
+    message.clear_field_by_name("time");
     message.fields_mut().for_each(|(_, value)| match value {
         Value::Message(message) => clear_epochs(message),
         Value::List(items) => items.iter_mut().for_each(|item| {

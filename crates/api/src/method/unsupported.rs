@@ -1,5 +1,5 @@
-//! Methods of map and shared poll channels: every channel here is a stream, so they always fail.
-//! In: the channel. Out: the error that a stream channel gets from them.
+//! Methods of shared poll channels: no channel here is one, so they always fail.
+//! In: the channel. Out: the error that another channel gets from them.
 //! Uses only the node's channel rules.
 //! The table in `method` lists these methods.
 
@@ -20,10 +20,10 @@ pub struct UnsupportedRequest {
 }
 
 impl Api {
-    /// Fails for every method of map and shared poll channels.
+    /// Fails for every method of shared poll channels.
     ///
     /// # Errors
-    /// Always: 107 without a channel, 102 for an unknown namespace, else 107 because the channel is a stream.
+    /// Always: 107 without a channel, 102 for an unknown namespace, else 107 because the channel is none.
     pub fn unsupported(
         &self,
         method: Method,
@@ -33,7 +33,7 @@ impl Api {
             if !request.channel.is_empty() {
                 self.node.channels().check(&request.channel)?;
             }
-            Err(ApiError::BAD_REQUEST.because("the server has no map and no shared poll channels"))
+            Err(ApiError::BAD_REQUEST.because("the server has no shared poll channels"))
         })
     }
 }

@@ -28,6 +28,7 @@ fn a_key_permits_its_methods_and_the_channels_of_its_namespaces() {
     let publisher = KeyHolder::new("shop", rights(&["publish", "broadcast"], &["shop", ""]));
     let reader = KeyHolder::new("reader", rights(&["info", "channels"], &["shop"]));
     let free = KeyHolder::new("free", rights(&[], &[]));
+    let maps = KeyHolder::new("maps", rights(&[], &["shop"]));
     for (caller, method, json, expected) in [
         (&publisher, Method::Publish, r#"{"channel":"shop:1","data":1}"#, true),
         (&publisher, Method::Publish, r#"{"channel":"$shop:1","data":1}"#, true),
@@ -35,6 +36,13 @@ fn a_key_permits_its_methods_and_the_channels_of_its_namespaces() {
         (&publisher, Method::Publish, r#"{"channel":"chat:1","data":1}"#, false),
         (&publisher, Method::Broadcast, r#"{"channels":["shop:1","chat:1"],"data":1}"#, false),
         (&publisher, Method::Info, "{}", false),
+        (&publisher, Method::MapStats, r#"{"channel":"shop:1"}"#, false),
+        (&maps, Method::MapPublish, r#"{"channel":"shop:1","key":"k","data":1}"#, true),
+        (&maps, Method::MapClear, r#"{"channel":"chat:1"}"#, false),
+        (&maps, Method::MapRemove, r#"{"channel":"chat:1","key":"k"}"#, false),
+        (&maps, Method::MapReadState, r#"{"channel":"chat:1"}"#, false),
+        (&maps, Method::MapReadStream, r#"{"channel":"chat:1"}"#, false),
+        (&maps, Method::MapStats, r#"{"channel":"chat:1"}"#, false),
         (&reader, Method::Info, "{}", true),
         (&reader, Method::Publish, r#"{"channel":"shop:1","data":1}"#, false),
         (&free, Method::Disconnect, r#"{"user":"1"}"#, true),
@@ -44,7 +52,7 @@ fn a_key_permits_its_methods_and_the_channels_of_its_namespaces() {
         assert_eq!(admitted.is_ok(), expected, "{} {json}", caller.name);
         assert!(admitted.is_ok() || admitted == Err(ApiError::PERMISSION_DENIED));
     }
-    assert_eq!(publisher.counts(), [6, 3, 0]);
+    assert_eq!(publisher.counts(), [7, 4, 0]);
     // An empty channel stands for all of them.
     let limited = KeyHolder::new("limited", rights(&[], &["", "shop"]));
     let all = command(Method::Unsubscribe, r#"{"user":"1"}"#);

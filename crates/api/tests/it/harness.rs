@@ -15,7 +15,9 @@ use axum::body::Body;
 use axum::routing::post;
 use fanwire_api::http::HttpApi;
 use fanwire_api::{Api, ApiOptions};
-use fanwire_node::options::{AreaOptions, DataFormat, Namespace, Options};
+use fanwire_node::options::{
+    AreaOptions, DataFormat, MapMode, MapOptions, Namespace, Options, SubscriptionType,
+};
 use fanwire_node::protocol::{Disconnect, Encoding};
 use fanwire_node::{
     Broadcast, CommandSource, ConnectionInfo, ConnectionKey, DeltaMode, Hub, Inbox, Node, Notice,
@@ -247,6 +249,27 @@ pub(crate) fn node_options() -> Options {
             ..namespace("world", DataFormat::Unset)
         },
         Namespace { allow_positioning: true, ..namespace("stream", DataFormat::Unset) },
+        Namespace {
+            subscription_type: SubscriptionType::Map,
+            map: MapOptions {
+                mode: MapMode::Recoverable,
+                key_ttl: Duration::from_secs(3600),
+                stream_size: 5,
+                entries_max: 3,
+                bytes_max: 10_000,
+                ..MapOptions::default()
+            },
+            ..namespace("board", DataFormat::Binary)
+        },
+        Namespace {
+            subscription_type: SubscriptionType::Map,
+            map: MapOptions {
+                mode: MapMode::Ephemeral,
+                key_ttl: Duration::from_secs(3600),
+                ..MapOptions::default()
+            },
+            ..namespace("cursors", DataFormat::Json)
+        },
     ];
     options
 }

@@ -15,6 +15,7 @@ mod harness;
 mod history;
 mod legacy;
 mod malformed;
+mod maps;
 mod openapi;
 mod presence;
 mod refusals;

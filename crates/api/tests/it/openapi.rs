@@ -81,6 +81,7 @@ async fn every_path_is_served_and_accepts_its_required_fields() {
                 "client" => serde_json::from_str(CLIENT).expect("a text"),
                 "view" => serde_json::json!({"x": 1, "y": 2, "radius": 3}),
                 "channel" if path == "/api/set_view" => "world:a".into(),
+                "channel" if path.starts_with("/api/map_") => "board:a".into(),
                 "report" => "00000000000000ff".into(),
                 "commands" => serde_json::json!([]),
                 _ if is_list => serde_json::json!(["kept:a"]),
@@ -117,15 +118,18 @@ fn limited_fields(document: &Value) -> Vec<(&str, &str, &Value)> {
 /// Whether the server accepts a field: 200 without error 107, with valid required fields.
 async fn accepts(harness: &Harness, method: &str, field: &str, value: &str) -> bool {
     let mut fields = vec![format!(r#""{field}":{value}"#)];
+    let is_of_maps = method.starts_with("map_");
     let required = [
-        ("channel", r#""kept:a""#),
+        ("channel", if is_of_maps { r#""board:a""# } else { r#""kept:a""# }),
         ("channels", r#"["kept:a"]"#),
         ("data", "1"),
+        ("key", "\"k\""),
         ("uid", "\"7\""),
         ("user", "\"42\""),
         ("users", r#"["42"]"#),
     ];
-    let required = required.into_iter().filter(|(name, _)| *name != field);
+    let epoch = (field == "expected_offset").then_some(("expected_epoch", "\"ABCDEFGH\""));
+    let required = required.into_iter().chain(epoch).filter(|(name, _)| *name != field);
     fields.extend(required.map(|(name, value)| format!(r#""{name}":{value}"#)));
     let body = format!("{{{}}}", fields.join(","));
     let answer = harness.post(&format!("/api/{method}"), body).await;
@@ -194,6 +198,7 @@ async fn texts_that_the_document_refuses_are_refused() {
             let right = match field {
                 "exclude_client" => CLIENT,
                 "delivery" => r#""reliable""#,
+                "key_mode" => r#""if_new""#,
                 _ => r#""AAA=""#,
             };
             assert!(accepts(&harness, method, field, right).await, "{method}.{field}");
@@ -214,6 +219,13 @@ async fn answers_have_only_described_fields() {
     let calls = [
         ("publish", publish),
         ("history", r#"{"channel":"kept:a","limit":-1}"#),
+        ("map_publish", r#"{"channel":"board:a","key":"k","b64data":"AA==","tags":{"k":"v"}}"#),
+        ("map_publish", r#"{"channel":"board:a","key":"k","key_mode":"if_new"}"#),
+        ("map_read_state", r#"{"channel":"board:a","limit":1}"#),
+        ("map_remove", r#"{"channel":"board:a","key":"k"}"#),
+        ("map_read_stream", r#"{"channel":"board:a","limit":-1}"#),
+        ("map_stats", r#"{"channel":"board:a"}"#),
+        ("map_clear", r#"{"channel":"board:a"}"#),
         ("presence", r#"{"channel":"here:a"}"#),
         ("presence_stats", r#"{"channel":"here:a"}"#),
         ("channels", "{}"),

@@ -177,10 +177,10 @@ async fn methods_of_other_channel_kinds_refuse_streams() {
         check(&path, r#"{"channel":"a","key":"k","data":{}}"#, ok(BAD_REQUEST)).await;
         check(&path, r#"{"channel":"chat:a"}"#, ok(BAD_REQUEST)).await;
         check(&path, "{}", ok(BAD_REQUEST)).await;
-        check(&path, r#"{"channel":"nowhere:a"}"#, ok(UNKNOWN_CHANNEL)).await;
+        check(&path, r#"{"channel":"nowhere:a","key":"k"}"#, ok(UNKNOWN_CHANNEL)).await;
         let wrong = "Bad Request: channel: invalid type: integer `1`, expected a string at line 1 column 12";
         check(&path, r#"{"channel":1}"#, plain(400, wrong)).await;
-        let batch = format!(r#"{{"commands":[{{"{name}":{{"channel":"nowhere:a"}}}}]}}"#);
+        let batch = format!(r#"{{"commands":[{{"{name}":{{"channel":"nowhere:a","key":"k"}}}}]}}"#);
         check("/api/batch", &batch, ok(&format!(r#"{{"replies":[{UNKNOWN_CHANNEL}]}}"#))).await;
     }
 }

@@ -26,6 +26,7 @@ mod hostile;
 mod join_leave;
 mod labels;
 mod life;
+mod maps;
 mod memory;
 mod model;
 mod orders;

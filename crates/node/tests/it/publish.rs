@@ -16,7 +16,7 @@ use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
 use crate::script::{hello, play_in_both};
 use crate::world::{UNIX, World, options};
 
-fn check(options: &Options, rest: &str) {
+pub(crate) fn check(options: &Options, rest: &str) {
     let connected = r#"
         ada opens
         ada > {"id":1,"connect":{}}
@@ -285,7 +285,7 @@ fn what_nobody_listens_to_reaches_no_inbox() {
 }
 
 /// A broker that cannot be reached.
-struct Unreachable;
+pub(crate) struct Unreachable;
 
 impl Broker for Unreachable {
     fn publish(

@@ -7,7 +7,7 @@ use fanwire_auth::{OptionsError, compile};
 use fanwire_broker::DeliveryClass;
 use hashbrown::{HashMap, HashSet};
 
-use super::{ChannelRules, NamespaceId, Rules, history};
+use super::{ChannelRules, NamespaceId, Rules, history, maps};
 use crate::options::{ChannelOptions, DataFormat, Namespace, Rate};
 
 impl ChannelRules {
@@ -153,6 +153,7 @@ fn mistakes_of(
         compile(prefix_key, "channel_regex", &namespace.channel_regex).map(drop),
     ];
     let mut found = history::mistakes(&namespace, prefix_key);
+    found.extend(maps::mistakes(&namespace, prefix_key));
     found.extend(checks.into_iter().filter_map(Result::err));
     found
 }

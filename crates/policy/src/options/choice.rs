@@ -39,8 +39,9 @@ pub enum SubscriptionType {
     /// "" or "stream": publications, one after the other.
     #[default]
     Stream,
-    /// Maps and shared polls (protocol §27, §28), which are not supported: stream subscribes and publishes are
-    /// refused.
+    /// "map": entries by key (protocol §27).
+    Map,
+    /// Presence as maps and shared polls (protocol §27, §28), which are not supported.
     Other,
 }
 
@@ -53,7 +54,8 @@ impl SubscriptionType {
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "" | "stream" => Some(Self::Stream),
-            "map" | "map_clients" | "map_users" | "shared_poll" => Some(Self::Other),
+            "map" => Some(Self::Map),
+            "map_clients" | "map_users" | "shared_poll" => Some(Self::Other),
             _ => None,
         }
     }

@@ -6,11 +6,12 @@
 use std::time::Duration;
 
 use fanwire_area::Grid;
+use fanwire_broker::map::MapRetention;
 use fanwire_broker::{AppendLimits, Retention};
 
 use super::{
-    AreaOptions, CompressionPolicy, DataFormat, DeliveryOptions, ProxyChoice, Rate, RecoveryMode,
-    SubscriptionType,
+    AreaOptions, CompressionPolicy, DataFormat, DeliveryOptions, MapOptions, ProxyChoice, Rate,
+    RecoveryMode, SubscriptionType,
 };
 
 /// Rules for the channels of one namespace (`channel.namespaces[NAME].*`), everything off by default.
@@ -61,6 +62,8 @@ pub struct Namespace {
     pub history_ttl: Duration,
     /// The kind of its channels.
     pub subscription_type: SubscriptionType,
+    /// What its channels keep if they are maps.
+    pub map: MapOptions,
     /// Every subscription is recoverable; needs history.
     pub force_recovery: bool,
     /// Subscriptions are recoverable when the client asks.
@@ -117,6 +120,11 @@ impl Namespace {
     /// Whether its channels are streams, and not maps or shared polls (protocol §27, §28).
     pub fn is_of_streams(&self) -> bool {
         self.subscription_type == SubscriptionType::Stream
+    }
+
+    /// How its map channels are kept; `None` where its channels are none.
+    pub fn map_retention(&self) -> Option<MapRetention> {
+        (self.subscription_type == SubscriptionType::Map).then(|| self.map.retention())
     }
 
     /// Whether subscribers may rely on every publication: they recover a stream, or are told about a gap in it.

@@ -1,0 +1,189 @@
+//! Map channels of a node: what the server API does with them, over the engine's `MapBroker`.
+//! In: channels, changes, queries and `now` → out: outcomes, pages, counts, or an error.
+//! Uses: channel rules, the port of maps. Never: sessions, HTTP.
+//! Changed here: the checks before the engine. What an engine promises is in `broker/map.rs` of the crate `broker`.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use fanwire_broker::map::{
+    ChangesQuery, MapBroker, MapChannel, MapOutcome, MapPublish, MapRefusal, MapRemoval,
+    MapRetention, MapStats, PositionLost, StatePage, StateQuery,
+};
+use fanwire_broker::{Answer, BrokerError, StreamSlice};
+use fanwire_policy::channel::check_data;
+use fanwire_policy::options::{DataFormat, Namespace};
+use fanwire_protocol::{ErrorCode, Publication};
+
+use super::channels::temporary;
+use super::{Channels, Node};
+
+/// The map channels of a node.
+///
+/// Each method fails with 102 for an unknown namespace; with 107 for an impossible name, or a namespace whose channels are no maps; with
+/// 108 if the engine has no maps; with 100 if it fails.
+#[derive(Clone, Copy)]
+pub struct Maps<'a> {
+    channels: &'a Channels,
+}
+
+/// What the rules say about a channel.
+struct Resolved {
+    broker: Arc<dyn MapBroker>,
+    retention: MapRetention,
+    data_format: DataFormat,
+    delta_publish: bool,
+}
+
+impl Resolved {
+    fn channel<'a>(&self, name: &'a str) -> MapChannel<'a> {
+        MapChannel { name, retention: self.retention }
+    }
+}
+
+impl Node {
+    /// Its map channels.
+    pub fn maps(&self) -> Maps<'_> {
+        Maps { channels: self.channels() }
+    }
+}
+
+impl Maps<'_> {
+    /// Sets a key for the server API. The change carries its time.
+    ///
+    /// # Errors
+    /// Those of all methods; 107 for a key of no byte or more than [`KEY_BYTES_MAX`], and for data of another format than the namespace
+    /// demands.
+    pub fn publish(
+        &self,
+        channel: &str,
+        mut publish: MapPublish,
+        now: Instant,
+    ) -> Answer<Result<MapOutcome, MapRefusal>, ErrorCode> {
+        self.call(channel, |resolved| {
+            let publication = &mut publish.publication;
+            let checked = check_key(&publication.key)
+                .and_then(|()| check_data(resolved.data_format, &publication.data));
+            if let Err(error) = checked {
+                return Answer::now(Err(error));
+            }
+            publish.delta |= resolved.delta_publish;
+            self.prepare(channel, publication, now);
+            resolved.broker.publish(resolved.channel(channel), publish, now).map_err(temporary)
+        })
+    }
+
+    /// Removes a key for the server API.
+    ///
+    /// # Errors
+    /// Those of all methods; 107 for a key of no byte or more than [`KEY_BYTES_MAX`].
+    pub fn remove(
+        &self,
+        channel: &str,
+        mut removal: MapRemoval,
+        now: Instant,
+    ) -> Answer<Result<MapOutcome, MapRefusal>, ErrorCode> {
+        self.call(channel, |resolved| {
+            if let Err(error) = check_key(&removal.publication.key) {
+                return Answer::now(Err(error));
+            }
+            self.prepare(channel, &mut removal.publication, now);
+            resolved.broker.remove(resolved.channel(channel), removal, now).map_err(temporary)
+        })
+    }
+
+    /// Reads a page of entries for the server API.
+    ///
+    /// # Errors
+    /// Those of all methods; 112 for a page of another epoch.
+    pub fn read_state(
+        &self,
+        channel: &str,
+        query: &StateQuery,
+        now: Instant,
+    ) -> Answer<StatePage, ErrorCode> {
+        self.call(channel, |resolved| {
+            let page = resolved.broker.read_state(resolved.channel(channel), query, now);
+            page.map(recoverable)
+        })
+    }
+
+    /// Reads changes for the server API.
+    ///
+    /// # Errors
+    /// Those of all methods; 112 for a position of another epoch, or one behind which changes are no longer stored.
+    pub fn read_stream(
+        &self,
+        channel: &str,
+        query: ChangesQuery,
+        now: Instant,
+    ) -> Answer<StreamSlice, ErrorCode> {
+        self.call(channel, |resolved| {
+            let slice = resolved.broker.read_stream(resolved.channel(channel), query, now);
+            slice.map(recoverable)
+        })
+    }
+
+    /// Counts the entries of a channel.
+    ///
+    /// # Errors
+    /// Those of all methods.
+    pub fn stats(&self, channel: &str, now: Instant) -> Answer<MapStats, ErrorCode> {
+        self.call(channel, |resolved| {
+            resolved.broker.stats(resolved.channel(channel), now).map_err(temporary)
+        })
+    }
+
+    /// Forgets the entries, the changes and the epoch of a channel.
+    ///
+    /// # Errors
+    /// Those of all methods.
+    pub fn clear(&self, channel: &str, now: Instant) -> Answer<(), ErrorCode> {
+        self.call(channel, |resolved| {
+            resolved.broker.clear(resolved.channel(channel), now).map_err(temporary)
+        })
+    }
+
+    /// Calls `work` with what the rules say about a channel.
+    fn call<T>(
+        &self,
+        channel: &str,
+        work: impl FnOnce(&Resolved) -> Answer<T, ErrorCode>,
+    ) -> Answer<T, ErrorCode> {
+        match self.resolve(channel) {
+            Ok(resolved) => work(&resolved),
+            Err(error) => Answer::now(Err(error)),
+        }
+    }
+
+    fn resolve(&self, channel: &str) -> Result<Resolved, ErrorCode> {
+        let settings = self.channels.settings.read();
+        let namespace: &Namespace = settings.channels.resolve_trusted(channel)?;
+        let retention = namespace.map_retention().ok_or(ErrorCode::BAD_REQUEST)?;
+        let broker = Arc::clone(&self.channels.broker).maps().ok_or(ErrorCode::NOT_AVAILABLE)?;
+        let data_format = namespace.publication_data_format;
+        let delta_publish = namespace.delta_publish;
+        Ok(Resolved { broker, retention, data_format, delta_publish })
+    }
+
+    /// Counts a change like a publication, and adds its time.
+    fn prepare(&self, channel: &str, publication: &mut Publication, now: Instant) {
+        publication.time = self.channels.clock.unix_ms(now).try_into().unwrap_or(0);
+        self.channels.hot_channels.count_publication(channel);
+        self.channels.debug_list.log_publication(channel, publication.data.len());
+        self.channels.published.fetch_add(1, Relaxed);
+    }
+}
+
+fn check_key(key: &str) -> Result<(), ErrorCode> {
+    if (1..=KEY_BYTES_MAX).contains(&key.len()) { Ok(()) } else { Err(ErrorCode::BAD_REQUEST) }
+}
+
+fn recoverable<T>(read: Result<Result<T, PositionLost>, BrokerError>) -> Result<T, ErrorCode> {
+    let read = read.map_err(temporary)?;
+    read.map_err(|PositionLost| ErrorCode::UNRECOVERABLE_POSITION)
+}
+
+/// Most bytes of a key.
+pub const KEY_BYTES_MAX: usize = 255;

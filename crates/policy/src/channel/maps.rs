@@ -1,0 +1,84 @@
+//! Which settings of maps are valid together (Centrifugo v6 `map.*`).
+//! In: one namespace → out: every `OptionsError`.
+//! May use: the options only. Never entries; `broker/` implements them.
+//! Changed here: a rule between keys; limits of single keys are in the server's config table.
+
+use std::time::Duration;
+
+use fanwire_auth::OptionsError;
+
+use crate::options::{MapMode, MapOptions, Namespace, SubscriptionType};
+
+/// Errors: no mode, a lifetime that the mode does not have or lacks, positions that expire before what has them.
+pub(super) fn mistakes(namespace: &Namespace, prefix_key: &str) -> Vec<OptionsError> {
+    if namespace.subscription_type != SubscriptionType::Map {
+        return Vec::new();
+    }
+    let map = &namespace.map;
+    let found = match map.mode {
+        MapMode::Unset => vec![("mode", quoted(""), MODES.to_owned())],
+        MapMode::Ephemeral => ephemeral(map),
+        MapMode::Recoverable => recoverable(map),
+        MapMode::Persistent => persistent(map),
+    };
+    let error = |(key, found, expected): Mistake| {
+        OptionsError::value(format!("{prefix_key}.map.{key}"), found, expected)
+    };
+    found.into_iter().map(error).collect()
+}
+
+/// A key, its value, and what would be right.
+type Mistake = (&'static str, String, String);
+
+fn ephemeral(map: &MapOptions) -> Vec<Mistake> {
+    let expected = || "0 or absent: an ephemeral map has no stream".to_owned();
+    let size = map.stream_size;
+    let found = [
+        key_ttl(map, "an ephemeral"),
+        (size > 0).then(|| ("stream_size", size.to_string(), expected())),
+        absent("stream_ttl", map.stream_ttl, expected()),
+        absent("meta_ttl", map.meta_ttl, expected()),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+fn recoverable(map: &MapOptions) -> Vec<Mistake> {
+    let (meta_ttl, stream_ttl) = (map.meta_ttl, map.stream_ttl());
+    let least = stream_ttl.max(map.key_ttl);
+    let is_short = !meta_ttl.is_zero() && meta_ttl < least;
+    let expected = || {
+        format!("at least {least:?}, the larger of map.stream_ttl ({stream_ttl:?}) and map.key_ttl")
+    };
+    let found = [
+        key_ttl(map, "a recoverable"),
+        is_short.then(|| ("meta_ttl", format!("{meta_ttl:?}"), expected())),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+fn persistent(map: &MapOptions) -> Vec<Mistake> {
+    let expected = |what: &str| format!("0s or absent: {what} of a persistent map are permanent");
+    let found = [
+        absent("key_ttl", map.key_ttl, expected("entries")),
+        absent("meta_ttl", map.meta_ttl, expected("positions")),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+fn key_ttl(map: &MapOptions, kind: &str) -> Option<Mistake> {
+    let expected = || format!("more than 0s: entries of {kind} map expire");
+    map.key_ttl.is_zero().then(|| ("key_ttl", "0s".to_owned(), expected()))
+}
+
+fn absent(key: &'static str, value: Duration, expected: String) -> Option<Mistake> {
+    (!value.is_zero()).then(|| (key, format!("{value:?}"), expected))
+}
+
+fn quoted(text: &str) -> String {
+    format!("{text:?}")
+}
+
+const MODES: &str = "ephemeral, recoverable or persistent, which subscription_type map needs";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! Options of map channels (Centrifugo v6 `channel.namespaces[NAME].map.*`), and how their namespace keeps them.
+//! In: values from the configuration table → out: the same data, and the retention of a channel.
+//! May use: the retention of the broker. Never checks anything: that is `channel/maps.rs`.
+//! Changed here: defaults that depend on the mode, limits of entries.
+
+use std::time::Duration;
+
+use fanwire_broker::Retention;
+use fanwire_broker::map::MapRetention;
+
+/// What a map channel keeps (`map.*`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MapOptions {
+    pub mode: MapMode,
+    /// Lifetime of an entry; zero where entries are permanent.
+    pub key_ttl: Duration,
+    /// Changes kept per channel; 0 = 100, or none where there is no stream.
+    pub stream_size: usize,
+    /// How long changes are kept after the last one; zero = 1 min, or none.
+    pub stream_ttl: Duration,
+    /// How long offset and epoch are kept after the last use; zero = the larger of 10 × `stream_ttl` and `key_ttl`, or for ever.
+    pub meta_ttl: Duration,
+    pub entries_max: usize,
+    /// Approximate bytes of a channel.
+    pub bytes_max: usize,
+}
+
+impl Default for MapOptions {
+    fn default() -> Self {
+        Self {
+            mode: MapMode::Unset,
+            key_ttl: Duration::ZERO,
+            stream_size: 0,
+            stream_ttl: Duration::ZERO,
+            meta_ttl: Duration::ZERO,
+            entries_max: 100_000,
+            bytes_max: 64 << 20,
+        }
+    }
+}
+
+/// How durable the entries of a map are (`map.mode`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum MapMode {
+    /// Not configured, which is an error in a namespace of maps.
+    #[default]
+    Unset,
+    /// Entries expire, and there is no stream of changes.
+    Ephemeral,
+    /// Entries expire.
+    Recoverable,
+    /// Entries, offset and epoch are permanent.
+    Persistent,
+}
+
+impl MapMode {
+    /// The values of the configuration key, as [`parse`](Self::parse) reads them.
+    pub const NAMES: [&'static str; 4] = ["", "ephemeral", "recoverable", "persistent"];
+
+    /// Reads the value of the configuration key; `None` for anything not in [`NAMES`](Self::NAMES).
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "" => Some(Self::Unset),
+            "ephemeral" => Some(Self::Ephemeral),
+            "recoverable" => Some(Self::Recoverable),
+            "persistent" => Some(Self::Persistent),
+            _ => None,
+        }
+    }
+}
+
+impl MapOptions {
+    /// How a channel is kept, with the defaults of the mode.
+    pub(super) fn retention(&self) -> MapRetention {
+        let Self { mode, key_ttl, entries_max, bytes_max, .. } = *self;
+        MapRetention { key_ttl, stream: self.stream(mode), entries_max, bytes_max }
+    }
+
+    fn stream(&self, mode: MapMode) -> Retention {
+        if mode == MapMode::Ephemeral {
+            return Retention::default();
+        }
+        let size = if self.stream_size == 0 { STREAM_SIZE } else { self.stream_size };
+        let ttl = if self.stream_ttl.is_zero() { STREAM_TTL } else { self.stream_ttl };
+        let meta_ttl = match mode {
+            MapMode::Persistent => Duration::ZERO,
+            _ if self.meta_ttl.is_zero() => ttl.saturating_mul(10).max(self.key_ttl),
+            _ => self.meta_ttl,
+        };
+        Retention { size, ttl, meta_ttl }
+    }
+
+    /// The lifetime of changes, with its default.
+    pub fn stream_ttl(&self) -> Duration {
+        self.stream(self.mode).ttl
+    }
+}
+
+const STREAM_SIZE: usize = 100;
+const STREAM_TTL: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests;
