@@ -163,7 +163,7 @@ impl Place<'_> {
         format!("{}{}", self.shown, key.name)
     }
 
-    /// Fills a namespace; a type of channels that is obeyed by refusing it is found like a key that is not obeyed.
+    /// Fills a namespace; a type of channels that is not served, or not to clients, is found like a key that is not obeyed.
     fn namespace(&self, namespace: &mut Namespace, findings: &mut Vec<Finding>) {
         let rows = keys::channel::NAMESPACE;
         self.fill(rows, namespace, findings);
@@ -174,7 +174,11 @@ impl Place<'_> {
             && let Some(setting) = self.setting(key)
         {
             let (source, name) = (&setting.source, self.name(key));
-            findings.push(Finding::not_yet(source, &name, key.doc, Weight::Feature));
+            let weight = match namespace.subscription_type {
+                SubscriptionType::Map => Weight::Feature,
+                _ => Weight::Refused,
+            };
+            findings.push(Finding::not_yet(source, &name, key.doc, weight));
         }
     }
 

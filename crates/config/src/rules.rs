@@ -21,6 +21,7 @@ mod durable;
 mod event_proxies;
 mod events;
 mod grpc;
+mod maps;
 mod namespaces;
 mod origins;
 mod paths;
@@ -76,7 +77,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
     let relations = relations.map(|(severity, key, reason)| (severity, key.to_owned(), reason));
     let found = mistakes.chain(relations).chain(namespaces::contradict(config));
     let found = found.chain(event_proxies::are_right(config)).chain(consumers::are_whole(config));
-    let found = found.chain(api_keys::are_right(config));
+    let found = found.chain(api_keys::are_right(config)).chain(maps::have_an_engine(config));
     let found = found.filter(|(_, key, reason)| {
         // A rejected value was replaced by its default; a rule about the default would mislead.
         !broken.iter().any(|broken| is_about(key, reason, broken))

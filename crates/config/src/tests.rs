@@ -4,6 +4,7 @@
 //! A sentence of `finding` that changes is changed here too.
 
 use std::path::Path;
+use std::time::Duration;
 
 use fanwire_policy::options::SubscriptionType;
 use proptest::prelude::*;
@@ -94,7 +95,7 @@ publication_data_format = "json_object"
     let mut expected = Config::default();
     expected.http_server.port = 9000;
     expected.client.allowed_origins = vec!["https://example.com".to_owned()];
-    expected.client.ping_interval = std::time::Duration::from_secs(90);
+    expected.client.ping_interval = Duration::from_secs(90);
     expected.client.token.hmac_secret_key = "0123456789abcdef-0123456789abcdef".into();
     expected.channel.without_namespace.allow_subscribe_for_client = true;
     expected.channel.namespaces = vec![fanwire_policy::options::Namespace {
@@ -266,27 +267,77 @@ channel:
 }
 
 #[test]
-fn types_of_channels_that_are_not_served_are_warned_about_and_a_stream_is_not() {
+fn types_of_channels_that_are_not_served_stop_the_start_and_maps_are_warned_about() {
+    const SERVED: &str = "Kind of the channels: stream (or empty), or map, entries by key that the server API changes and reads, \
+        while clients get 108; map_clients, map_users and shared_poll stop the start.";
     let text = "
 client: {allow_anonymous_connect_without_token: true}
 channel:
   without_namespace: {subscription_type: stream}
   namespaces:
-    - {name: board, subscription_type: map}
+    - {name: board, subscription_type: map, map: {mode: recoverable, key_ttl: 1h, stream_size: 7}}
 ";
     check(
         Format::Yaml,
         text,
-        &[
-            "warning: fanwire.yaml: channel.namespaces[board].subscription_type is not supported yet. \
-           Only stream (or empty) is served; with map, map_clients, map_users or shared_poll clients get 108 \
-           for subscribe and publish, and publish and subscribe of the API 107.",
-        ],
+        &[&format!(
+            "warning: fanwire.yaml: channel.namespaces[board].subscription_type is not supported yet. {SERVED}"
+        )],
     );
     let (config, _) = load_text(Format::Yaml, text).expect("warnings only");
     let channel = config.channel;
     assert_eq!(channel.without_namespace.subscription_type, SubscriptionType::Stream);
-    assert_eq!(channel.namespaces[0].subscription_type, SubscriptionType::Other);
+    assert_eq!(channel.namespaces[0].subscription_type, SubscriptionType::Map);
+    let retention = channel.namespaces[0].map_retention().expect("a namespace of maps");
+    assert_eq!((retention.stream.size, retention.key_ttl), (7, Duration::from_secs(3600)));
+    let path = "fanwire.yaml: channel.without_namespace.subscription_type";
+    for other in ["map_clients", "map_users", "shared_poll"] {
+        let refused =
+            format!("error: {path} is not supported yet and cannot be left out. {SERVED}");
+        check(
+            Format::Yaml,
+            &format!(
+                "client: {{allow_anonymous_connect_without_token: true}}\n\
+                 channel: {{without_namespace: {{subscription_type: {other}}}}}"
+            ),
+            &[&refused],
+        );
+    }
+}
+
+#[test]
+fn a_map_needs_what_its_mode_has_and_an_engine_in_memory() {
+    let load = |map: &str, more: &str| {
+        let text = format!(
+            "client: {{allow_anonymous_connect_without_token: true}}\n\
+             channel: {{namespaces: [{{name: board, subscription_type: map, map: {map}}}]}}\n{more}"
+        );
+        let found = lines(load_text(Format::Yaml, &text)).into_iter();
+        found.filter(|line| line.starts_with("error: ")).collect::<Vec<_>>()
+    };
+    let good = "{mode: persistent}";
+    let rows = [
+        (good, "map_broker: {}", ""),
+        (good, "map_broker: {type: memory}", ""),
+        (good, "map_broker: {type: redis}", "map_broker.type"),
+        (good, "map_broker: {type: postgres}", "Maps are kept in memory"),
+        (good, "engine: {type: redis}", "engine.type is redis"),
+        ("{}", "", "ephemeral, recoverable or persistent"),
+        ("{mode: recoverable}", "", "map.key_ttl"),
+        ("{mode: persistent, key_ttl: 1h}", "", "map.key_ttl"),
+        ("{mode: ephemeral, key_ttl: 1h, stream_size: 1}", "", "map.stream_size"),
+        ("{mode: other}", "", "map.mode"),
+        ("{mode: persistent, entries_max: 0}", "", "map.entries_max"),
+    ];
+    for (map, more, expect) in rows {
+        let errors = load(map, more);
+        let is_expected = if expect.is_empty() {
+            errors.is_empty()
+        } else {
+            errors.iter().any(|error| error.contains(expect))
+        };
+        assert!(is_expected, "{map} {more}: {errors:?}");
+    }
 }
 
 #[test]

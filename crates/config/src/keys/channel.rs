@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fanwire_broker::DeliveryClass;
 use fanwire_policy::options::{
-    CompressionPolicy, DataFormat, Namespace, RecoveryMode, SubscriptionType,
+    CompressionPolicy, DataFormat, MapMode, Namespace, RecoveryMode, SubscriptionType,
 };
 
 use super::{
@@ -31,7 +31,7 @@ rows! { CHANNEL: Config;
     "channel.history_meta_ttl", LIFETIME, "720h" => [channel.history_meta_ttl],
         "How long the offset and epoch of a channel are kept after it was last published to or read, where a namespace does not say; 0s for ever.";
     "channel.history_memory_max", integer(0x10_0000, u64::MAX), "1073741824" => [channel.history_memory_max = memory],
-        "Fanwire only: bytes of memory for the histories of all channels together; beyond it some lose their publications before their time.";
+        "Fanwire only: bytes of memory for the histories and maps of all channels together; beyond it some lose their publications before their time, and when entries of maps take all of it, further ones are refused.";
     "channel.publication_data_format", DATA_FORMAT, "" => [channel.publication_data_format = data_format],
         "What publications must hold where a namespace does not say: json, json_object or binary (anything).";
 }
@@ -114,7 +114,21 @@ rows! { NAMESPACE: Namespace;
     "channel_regex", TEXT, "" => [channel_regex],
         "Regular expression for the part of the name after the namespace; empty allows ASCII names.";
     "subscription_type", SUBSCRIPTION_TYPE, "" => [subscription_type = subscription_type],
-        "Only stream (or empty) is served; with map, map_clients, map_users or shared_poll clients get 108 for subscribe and publish, and publish and subscribe of the API 107.";
+        "Kind of the channels: stream (or empty), or map, entries by key that the server API changes and reads, while clients get 108; map_clients, map_users and shared_poll stop the start.";
+    "map.mode", MAP_MODE, "" => [map.mode = map_mode],
+        "Maps: ephemeral entries expire and have no stream of changes, recoverable ones have one, persistent ones also never expire; required with subscription_type map.";
+    "map.key_ttl", LIFETIME, "0s" => [map.key_ttl],
+        "Maps: how long an entry lives after it was set; required unless the mode is persistent, which has none.";
+    "map.stream_size", COUNT, "0" => [map.stream_size],
+        "Maps: how many changes of a channel are kept, for those who read them later; 0 for 100, or for none in an ephemeral map.";
+    "map.stream_ttl", LIFETIME, "0s" => [map.stream_ttl],
+        "Maps: how long changes are kept after the newest one; 0s for 1m, or for none in an ephemeral map.";
+    "map.meta_ttl", LIFETIME, "0s" => [map.meta_ttl],
+        "Maps: how long offset and epoch are kept after the last use, at least map.stream_ttl and map.key_ttl; 0s for the larger of ten times map.stream_ttl and map.key_ttl, and for ever in a persistent map.";
+    "map.entries_max", COUNT_FROM_1, "100000" => [map.entries_max],
+        "Fanwire only: most entries of a map; a new key beyond it is refused.";
+    "map.size_max", BYTES, "67108864" => [map.bytes_max],
+        "Fanwire only: most bytes of a map, of its keys, values, tags and what they take in memory; changes give way first, then a value is refused.";
     "compression", COMPRESSION, "" => [compression = compression],
         "Fanwire only: context compresses publications against earlier ones of their channel, standalone each by itself, off not at all; empty is context, except standalone where clients that may not read may publish.";
     "delivery", DELIVERY, "reliable" => [delivery.class = delivery_class],
@@ -159,6 +173,8 @@ const DATA_FORMAT: Kind = Kind::Choice(&DataFormat::NAMES);
 
 const SUBSCRIPTION_TYPE: Kind = Kind::Choice(&SubscriptionType::NAMES);
 
+const MAP_MODE: Kind = Kind::Choice(&MapMode::NAMES);
+
 const RECOVERY_MODE: Kind = Kind::Choice(&RecoveryMode::NAMES);
 
 const COMPRESSION: Kind = Kind::Choice(&CompressionPolicy::NAMES);
@@ -178,6 +194,10 @@ fn compression(value: Value) -> CompressionPolicy {
 fn subscription_type(value: Value) -> SubscriptionType {
     SubscriptionType::parse(&String::from_value(value))
         .expect("the row's choices are the types' names")
+}
+
+fn map_mode(value: Value) -> MapMode {
+    MapMode::parse(&String::from_value(value)).expect("the row's choices are the modes' names")
 }
 
 fn recovery_mode(value: Value) -> RecoveryMode {
