@@ -57,13 +57,13 @@ struct PendingCommand {
 
 #[derive(Debug)]
 enum State {
-    Waits(Wait),
+    Waits(CommandWait),
     /// Its deferred work is running.
     Resumes,
 }
 
 #[derive(Debug)]
-struct Wait {
+struct CommandWait {
     ticket: Ticket,
     /// Id of the command.
     id: u32,
@@ -195,7 +195,7 @@ impl PendingCommands {
         let (deferred, deferred_bytes) =
             old.map(|old| (old.deferred, old.deferred_bytes)).unwrap_or_default();
         let generation = key.generation;
-        let state = State::Waits(Wait { ticket, id, work, interest: None });
+        let state = State::Waits(CommandWait { ticket, id, work, interest: None });
         let pending = PendingCommand { generation, state, deferred, deferred_bytes };
         self.pending.insert(key.index, pending);
     }
@@ -263,7 +263,7 @@ impl PendingCommands {
     pub(crate) fn take_work(&mut self, key: ConnectionKey) -> Option<(u32, Awaited)> {
         let pending = self.pending.get_mut(&key.index)?;
         let before = std::mem::replace(&mut pending.state, State::Resumes);
-        let State::Waits(Wait { id, mut work, .. }) = before else { return None };
+        let State::Waits(CommandWait { id, mut work, .. }) = before else { return None };
         if let Awaited::Enter(pending_subscribe) = &mut work {
             for pending_channel in &mut pending_subscribe.channels {
                 match self.leave_room(&pending_channel.channel, pending_channel.held_from) {
@@ -300,7 +300,9 @@ impl PendingCommands {
     /// The sessions whose connect waits after authentication.
     pub(crate) fn connecting(&self) -> impl Iterator<Item = ConnectionKey> + '_ {
         let pending = self.pending.iter().filter(|(_, pending)| match &pending.state {
-            State::Waits(Wait { work: Awaited::Enter(subscribe), .. }) => subscribe.is_of_connect(),
+            State::Waits(CommandWait { work: Awaited::Enter(subscribe), .. }) => {
+                subscribe.is_of_connect()
+            }
             State::Waits(_) | State::Resumes => false,
         });
         pending
@@ -319,7 +321,8 @@ impl PendingCommands {
             return None;
         }
         let state = self.pending.remove(&key.index)?.state;
-        let State::Waits(Wait { work: Awaited::Enter(pending_subscribe), .. }) = state else {
+        let State::Waits(CommandWait { work: Awaited::Enter(pending_subscribe), .. }) = state
+        else {
             return None;
         };
         for pending_channel in &pending_subscribe.channels {
@@ -360,7 +363,7 @@ impl PendingCommand {
         self.generation == key.generation && matches!(self.state, State::Waits(_))
     }
 
-    fn wait_mut(&mut self) -> Option<&mut Wait> {
+    fn wait_mut(&mut self) -> Option<&mut CommandWait> {
         if let State::Waits(wait) = &mut self.state { Some(wait) } else { None }
     }
 }
