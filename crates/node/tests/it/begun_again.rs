@@ -188,7 +188,11 @@ fn effects(world: &mut World, reports: &Mutex<Vec<ClientReport>>) -> Vec<String>
     let mut effects = Vec::new();
     for name in ["ada", "eve"] {
         while let Some(text) = world.heard(name) {
-            effects.push(format!("{name} receives {}", world.without_epochs(&text)));
+            let text = world.without_epochs(&text);
+            // Members of a presence have no order; those of a JSON value have one.
+            let value = serde_json::from_str::<serde_json::Value>(&text);
+            let text = value.map_or(text, |value| value.to_string());
+            effects.push(format!("{name} receives {text}"));
         }
     }
     effects.extend(world.shards.iter().map(|shard| format!("{:?}", shard.hub.counters())));
