@@ -124,7 +124,7 @@ impl Api {
     ///
     /// # Errors
     /// 107 without a channel or key, with invalid base64, another `key_mode`, an expected position without stream, data of a format that
-    /// the channel does not allow, a value beyond `map.size_max`, or a channel that is no map; 111 beyond `map.entries_max` or without
+    /// the channel does not allow, a value beyond `map.bytes_max`, or a channel that is no map; 111 beyond `map.entries_max` or without
     /// memory; 102 for an unknown namespace.
     pub async fn map_publish(
         &self,
@@ -205,7 +205,7 @@ impl From<MapRefusal> for ApiError {
             MapRefusal::TooManyEntries => Self::TOO_MANY_REQUESTS
                 .because("the channel has map.entries_max entries: remove some, or raise it"),
             MapRefusal::TooLarge => Self::BAD_REQUEST
-                .because("the entries of the channel would be larger than map.size_max: remove some, or raise it"),
+                .because("the entries of the channel would be larger than map.bytes_max: remove some, or raise it"),
             MapRefusal::MemoryFull => Self::TOO_MANY_REQUESTS
                 .because("the entries of all maps would be larger than channel.history_memory_max: raise it"),
         }

@@ -179,7 +179,7 @@ async fn impossible_requests_are_refused() {
     refused(json!({"channel": "chat:1"}), 107, "subscription_type").await;
     refused(json!({"channel": "cursors:1", "b64data": "AAE="}), 107, "publication_data_format")
         .await;
-    refused(json!({"b64data": "AAAA".repeat(30_000)}), 107, "map.size_max").await;
+    refused(json!({"b64data": "AAAA".repeat(30_000)}), 107, "map.bytes_max").await;
     let key = "k".repeat(255);
     assert_eq!(set(&harness, &key, json!(1)).await["offset"], 1, "a key of 255 bytes");
     assert_eq!(set(&harness, "\0é\u{2028}\"", json!(1)).await["offset"], 2, "any character");

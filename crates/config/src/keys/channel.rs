@@ -127,7 +127,7 @@ rows! { NAMESPACE: Namespace;
         "Maps: how long offset and epoch are kept after the last use, at least map.stream_ttl and map.key_ttl; 0s for the larger of ten times map.stream_ttl and map.key_ttl, and for ever in a persistent map.";
     "map.entries_max", COUNT_FROM_1, "100000" => [map.entries_max],
         "Fanwire only: most entries of a map; a new key beyond it is refused.";
-    "map.size_max", BYTES, "67108864" => [map.bytes_max],
+    "map.bytes_max", BYTES, "67108864" => [map.bytes_max],
         "Fanwire only: most bytes of a map, of its keys, values, tags and what they take in memory; changes give way first, then a value is refused.";
     "compression", COMPRESSION, "" => [compression = compression],
         "Fanwire only: context compresses publications against earlier ones of their channel, standalone each by itself, off not at all; empty is context, except standalone where clients that may not read may publish.";
