@@ -14,6 +14,7 @@ mod locks;
 mod merges;
 mod methods;
 mod nevers;
+mod packing;
 mod pages;
 mod prose;
 mod sizes;
@@ -107,6 +108,7 @@ fn findings(house: &House) -> Result<Vec<Finding>> {
     findings.extend(nevers::check(&rust));
     findings.extend(types::check(&rust));
     findings.extend(methods::check(&rust));
+    findings.extend(packing::check(&rust));
     findings.extend(prose::check(&sources));
     findings.extend(pages::check(&sources, &crates));
     findings.extend(locks::check(&sources));

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::lexer::lex;
+use super::lexer::{lex, parts};
 use super::{Finding, Source};
 
 /// A finding for each folder with a cycle among its files and folders.
@@ -126,28 +126,6 @@ fn from_root(module: &[String], path: &[String]) -> ModulePath {
         _ => (module.len().saturating_sub(ups), ups),
     };
     [&module[..around], &path[rest..]].concat()
-}
-
-/// Returns the texts between the commas of a group, up to its end.
-fn parts(group: &str) -> Vec<&str> {
-    let (mut parts, mut depth, mut start) = (Vec::new(), 0_usize, 0);
-    for (at, c) in group.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' if depth == 0 => {
-                parts.push(group[start..at].trim());
-                break;
-            }
-            '}' => depth -= 1,
-            ',' if depth == 0 => {
-                parts.push(group[start..at].trim());
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.retain(|part| !part.is_empty());
-    parts
 }
 
 /// Returns the names that a module has from others, and what they stand for, both from the root.

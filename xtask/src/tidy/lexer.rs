@@ -61,6 +61,36 @@ pub(crate) fn has_word(code: &str, word: &str) -> bool {
     })
 }
 
+/// The texts between the commas of a list, up to the bracket that closes it.
+pub(crate) fn parts(list: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = list;
+    loop {
+        let end = outside_brackets(rest, &[',', ')', ']', '}']).unwrap_or(rest.len());
+        parts.push(rest[..end].trim());
+        let Some(next) = rest[end..].strip_prefix(',') else { break };
+        rest = next;
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+/// Where one of `wanted` first stands outside of all brackets. Those of types are none: `a < b` has one.
+pub(crate) fn outside_brackets(code: &str, wanted: &[char]) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, c) in code.char_indices() {
+        if depth == 0 && wanted.contains(&c) {
+            return Some(at);
+        }
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+    }
+    None
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Code,
