@@ -25,8 +25,10 @@ impl<'a> BitWriter<'a> {
     /// Appends patterns one after the other, with all state in registers.
     #[inline(always)]
     pub(crate) fn put_all(&mut self, patterns: impl Iterator<Item = (u64, u32)>) {
-        let (bytes, mut at) = (&mut *self.bytes, self.at);
-        let (mut held, mut held_count) = (self.held, self.count);
+        let bytes = &mut *self.bytes;
+        let mut at = self.at;
+        let mut held = self.held;
+        let mut held_count = self.count;
         patterns.for_each(|(bits, count)| {
             debug_assert!(count <= BITS_MAX && bits >> count == 0);
             held |= bits << held_count;
@@ -36,7 +38,9 @@ impl<'a> BitWriter<'a> {
             held >>= held_count & !7;
             held_count &= 7;
         });
-        (self.at, self.held, self.count) = (at, held, held_count);
+        self.at = at;
+        self.held = held;
+        self.count = held_count;
     }
 
     /// Fills the byte up with zeros.

@@ -96,7 +96,8 @@ impl Histogram {
             }
         }
         let [distances, of_sources] = counts;
-        let (mut fixed, mut extra) = (0, 0);
+        let mut fixed = 0;
+        let mut extra = 0;
         for (symbol, (a, b)) in distances.iter().zip(&of_sources).enumerate() {
             fixed += 5 * (a + b);
             extra += (a + b) * distance_extra(symbol);
@@ -199,7 +200,8 @@ impl Plan {
         least: &[u32],
     ) -> bool {
         let Self::Dynamic(dynamic) = self else { return false };
-        let (codes, least) = (&dynamic.codes, Gaps::new(least));
+        let codes = &dynamic.codes;
+        let least = Gaps::new(least);
         runs(sequences, message).all(|(literals, token)| {
             let (symbol, _, _) = distance_symbol(token.distance(&least));
             let has_distance = if token.names_source() {
@@ -282,7 +284,8 @@ fn smooth(counts: &mut [u32]) {
             continue;
         }
         let neighbours = &mut counts[at..to];
-        let (sum, number) = (neighbours.iter().sum::<u32>(), neighbours.len() as u32);
+        let sum = neighbours.iter().sum::<u32>();
+        let number = neighbours.len() as u32;
         if number >= ALIKE && sum > 0 {
             neighbours.fill(((sum + number / 2) / number).max(1));
         }
@@ -402,7 +405,9 @@ fn token_bits(token: Token, codes: &Codes, gaps: &Gaps) -> (u64, u32) {
 
 /// The lower bound of bits for any code, rounded down, and the number of symbols that occur.
 fn entropy(counts: &[u32]) -> (u32, u32) {
-    let (mut total, mut sum, mut symbols) = (0, 0, 0);
+    let mut total = 0;
+    let mut sum = 0;
+    let mut symbols = 0;
     for counts in counts.as_chunks::<8>().0 {
         // Texts do not use whole ranges of bytes.
         if *counts == [0; 8] {
@@ -422,7 +427,8 @@ fn entropy(counts: &[u32]) -> (u32, u32) {
 /// How often neighbours differ in order of magnitude, and so get codes of different lengths.
 #[inline(never)] // of few blocks
 fn steps(counts: &[u32]) -> u32 {
-    let (mut steps, mut last) = (0, 0);
+    let mut steps = 0;
+    let mut last = 0;
     for counts in counts.as_chunks::<8>().0 {
         if *counts == [0; 8] {
             steps += u32::from(last > 0);

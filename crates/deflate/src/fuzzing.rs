@@ -37,8 +37,10 @@ pub fn takeover(data: &[u8]) {
     stored.extend((before.len() as u16).to_le_bytes());
     stored.extend((!before.len() as u16).to_le_bytes());
     stored.extend(before);
-    let (mut inflater, mut window) = (Inflater::new(), SenderWindow::new(9 + bits % 7));
-    let (mut first, mut second) = (Vec::new(), Vec::new());
+    let mut inflater = Inflater::new();
+    let mut window = SenderWindow::new(9 + bits % 7);
+    let mut first = Vec::new();
+    let mut second = Vec::new();
     // The zero byte begins the empty block that the flush tail completes.
     let first_message = [&stored[..], &[0]].concat();
     let result = inflater.message(&first_message, &mut window, &mut first, BYTES_MAX);
@@ -70,7 +72,8 @@ pub fn gap(data: &[u8]) {
     let Some((&[bits, depth, level], data)) = data.split_first_chunk() else { return };
     let window_bits = 8 + bits % 8;
     let mut history = History::new(1 << 12, 1 + usize::from(depth % 8), level);
-    let (mut window, mut counter) = (SubscriptionWindow::default(), WindowCounter::default());
+    let mut window = SubscriptionWindow::default();
+    let mut counter = WindowCounter::default();
     let mut compressor = Compressor::new(level);
     let mut shadow = Shadow::new(window_bits);
     let mut payload = Vec::new();
@@ -120,8 +123,11 @@ pub fn dedicated(data: &[u8]) {
     let strategy = STRATEGIES[usize::from(strategy) % STRATEGIES.len()];
     let mut dedicated = Dedicated::new(window_bits, memory_level, level).with_strategy(strategy);
     let mut shadow = Shadow::new(window_bits);
-    let (mut inflater, mut window) = (Inflater::new(), SenderWindow::new(window_bits));
-    let (mut rest, mut scratch, mut payload) = (rest, Scratch::default(), Vec::new());
+    let mut inflater = Inflater::new();
+    let mut window = SenderWindow::new(window_bits);
+    let mut rest = rest;
+    let mut scratch = Scratch::default();
+    let mut payload = Vec::new();
     while let Some((&bytes, after)) = rest.split_first() {
         if bytes == 255 {
             dedicated.reset();

@@ -27,7 +27,8 @@ impl DynamicHeader {
         let used = |lengths: &[u8], min: usize| {
             lengths.iter().rposition(|length| *length > 0).map_or(min, |at| min.max(at + 1))
         };
-        let (literal_count, distance_count) = (used(literals, 257), used(distances, 1));
+        let literal_count = used(literals, 257);
+        let distance_count = used(distances, 1);
         let mut all = [0; LITERALS + DISTANCES];
         all[..literal_count].copy_from_slice(&literals[..literal_count]);
         let end = literal_count + distance_count;

@@ -119,7 +119,8 @@ fn length_counts(sorted: &[u32], count_max: usize) -> [u16; 16] {
 /// queues are enough and nothing needs sorting again.
 fn link_nodes(sorted: &[u32], parents: &mut [u16; LITERALS]) -> usize {
     let mut weights = [0u32; LITERALS];
-    let (mut leaf, mut inner) = (0, 0);
+    let mut leaf = 0;
+    let mut inner = 0;
     let root = sorted.len() - 2;
     for node in 0..=root {
         let mut weight = 0;

@@ -154,7 +154,8 @@ impl Inflater {
         loop {
             let start = out.len();
             grow(out, room, bytes_max);
-            let (read_before, written_before) = (self.inflate.total_in(), self.inflate.total_out());
+            let read_before = self.inflate.total_in();
+            let written_before = self.inflate.total_out();
             let status =
                 self.inflate.decompress(&input[read..], &mut out[start..], InflateFlush::NoFlush);
             read += (self.inflate.total_in() - read_before) as usize;
@@ -184,7 +185,7 @@ impl Default for Inflater {
     }
 }
 
-/// Why a compressed message was not delivered.
+/// The reason why a compressed message was not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InflateError {

@@ -36,10 +36,17 @@ struct Match {
 impl<'a> Parser<'a> {
     /// A parser of the bytes from `start`, with copies from `floor` on and at most 32768 bytes back.
     pub(crate) fn new(window: &'a Window, floor: usize, start: usize, effort: Effort) -> Self {
-        let (bytes, links) = (window.bytes(), window.links());
-        let (sources, sources_end) = (&[][..], start);
-        let (distance_max, length_min) = (DISTANCE_MAX, HASHED_BYTES);
-        Self { bytes, links, floor, start, sources, sources_end, distance_max, length_min, effort }
+        Self {
+            bytes: window.bytes(),
+            links: window.links(),
+            floor,
+            start,
+            sources: &[],
+            sources_end: start,
+            distance_max: DISTANCE_MAX,
+            length_min: HASHED_BYTES,
+            effort,
+        }
     }
 
     /// Limits distances to a decoder's window of `1 << window_bits` bytes (RFC 7692 §7.1.2.1).
@@ -87,7 +94,8 @@ impl<'a> Parser<'a> {
         let of_sources = self.sources.iter().map(|source| (self.start - source) as u32);
         gaps.iter_mut().zip(of_sources).for_each(|(slot, gap)| *slot = gap);
         let gaps = Gaps::new(&gaps);
-        let (mut at, mut known_to) = (self.start, self.start);
+        let mut at = self.start;
+        let mut known_to = self.start;
         let mut followed = 0;
         for &Sequence { literals, token } in known {
             known_to += literals as usize;
@@ -122,7 +130,8 @@ impl<'a> Parser<'a> {
         delta: usize,
         sequences: &mut Sequences,
     ) -> usize {
-        let (mut at, mut delta) = (at, delta);
+        let mut at = at;
+        let mut delta = delta;
         while at < to {
             let next = self.next(at, to, end, delta);
             sequences.literals(next - at);
@@ -171,7 +180,8 @@ impl<'a> Parser<'a> {
 
     /// The better of `found` and a copy that begins a little later (lazy matching), with its position.
     fn later(&self, at: usize, end: usize, found: Match) -> (usize, Match) {
-        let (mut at, mut found) = (at, found);
+        let mut at = at;
+        let mut found = found;
         while found.length < self.effort.lazy
             && at + 1 + HASHED_BYTES <= end
             && self.is_known(at + 1)

@@ -8,7 +8,8 @@
 pub(crate) fn common(a: &[u8], b: &[u8]) -> usize {
     let a = &a[..b.len()];
     let mut length = 0;
-    let (a_words, b_words) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
+    let a_words = a.as_chunks::<8>().0;
+    let b_words = b.as_chunks::<8>().0;
     for (a, b) in a_words.iter().zip(b_words) {
         let differing = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
         if differing != 0 {

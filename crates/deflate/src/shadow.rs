@@ -48,7 +48,8 @@ impl Shadow {
 
     /// Decodes `input` after the `len` bytes already in `plaintext`; returns the new length.
     fn decode(&mut self, input: &[u8], len: usize) -> Result<usize, Mismatch> {
-        let (read_before, written_before) = (self.inflate.total_in(), self.inflate.total_out());
+        let read_before = self.inflate.total_in();
+        let written_before = self.inflate.total_out();
         let out = &mut self.plaintext[len..];
         let status = self.inflate.decompress(input, out, InflateFlush::SyncFlush);
         let read = (self.inflate.total_in() - read_before) as usize;

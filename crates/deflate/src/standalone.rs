@@ -20,7 +20,8 @@ pub struct Compressor {
 impl Compressor {
     /// An encoder of `level` 1 (fastest) to 9 (smallest); other values are limited to that range.
     pub fn new(level: u8) -> Self {
-        let (window, sequences) = (Window::new(TABLE_BITS), Sequences::default());
+        let window = Window::new(TABLE_BITS);
+        let sequences = Sequences::default();
         Self { window, sequences, effort: Effort::of(level) }
     }
 

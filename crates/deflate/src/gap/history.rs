@@ -236,12 +236,14 @@ impl History {
         let mut gaps = [0; DEPTH_MAX];
         let slots = sources.iter_mut().zip(&mut gaps);
         for ((source, gap), start) in slots.zip(self.sources(place, count)?) {
-            (*source, *gap) = (start, (place.start - start) as u32);
+            *source = start;
+            *gap = (place.start - start) as u32;
         }
         let sources = &sources[..count];
-        let (message, least) = (self.message(place), &gaps[..count]);
-        let parser = Parser::with_sources(&self.window, sources, place.start, self.effort);
-        let parser = parser.no_farther_than(least[count - 1] as usize + shift);
+        let message = self.message(place);
+        let least = &gaps[..count];
+        let unlimited = Parser::with_sources(&self.window, sources, place.start, self.effort);
+        let parser = unlimited.no_farther_than(least[count - 1] as usize + shift);
         let (sequences, plan) = if let Some(ReusableParse { sequences: known, plan }) = deeper {
             let mut sequences = Sequences::with_capacity(known.len());
             parser.parse_like(&known, place.end, &mut sequences);
@@ -320,7 +322,8 @@ impl History {
 
     /// Drops the oldest publications if another one does not fit.
     fn make_room(&mut self, bytes: usize) {
-        let (most, count_max) = (window_bytes(self.bytes_max), count_max(self.bytes_max));
+        let most = window_bytes(self.bytes_max);
+        let count_max = count_max(self.bytes_max);
         if self.window.len() + bytes > most || self.starts.len() == count_max {
             self.keep(self.bytes_max.min(most - bytes));
             self.is_full = true;
@@ -349,7 +352,8 @@ impl History {
     /// Sets the depths of a publication that is about to be appended.
     fn offer_depths(&mut self, publication: &mut Publication) {
         let bytes_max = self.room(publication);
-        let (index, start) = (self.starts.len(), self.window.len());
+        let index = self.starts.len();
+        let start = self.window.len();
         let place = PublicationRange { index, start, end: start };
         let held = self.held_by_next(bytes_max);
         let bytes = |depth| if depth == 0 { 0 } else { self.run_bytes(place, depth) as u32 };

@@ -276,7 +276,8 @@ impl<'a> Assembly<'a> {
     /// The index of `distance` in the list; appended if it was not found.
     fn index(&mut self, distance: Token) -> u32 {
         let slot = &mut self.recent[distance.hash() % RECENT];
-        let (known, len) = (usize::from(*slot), self.distances.len());
+        let known = usize::from(*slot);
+        let len = self.distances.len();
         // Without a branch: processors cannot predict which distances are new.
         let is_new = self.distances[known] != distance;
         let index = if is_new { len } else { known };

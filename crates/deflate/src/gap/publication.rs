@@ -31,7 +31,7 @@ pub(super) struct RunLength {
     pub(super) bytes: u32,
 }
 
-/// Which earlier publications a parse refers to.
+/// The earlier publications to which a parse refers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Depth {
     /// None: the frame stands alone.
@@ -95,8 +95,7 @@ impl Publication {
     pub(super) fn new(sequence: u64, bytes: u32) -> Self {
         let parses = std::array::from_fn(|_| OnceLock::new());
         let runs = [RunLength::default(); RUN_LENGTHS];
-        let (previous_bytes, depth, embedded) = (0, 0, 0..0);
-        Self { sequence, bytes, previous_bytes, runs, depth, embedded, parses }
+        Self { sequence, bytes, previous_bytes: 0, runs, depth: 0, embedded: 0..0, parses }
     }
 
     /// Bytes of plaintext.

@@ -45,7 +45,8 @@ impl SenderWindow {
         let size = self.size();
         let message = &message[message.len().saturating_sub(size)..];
         let (added, replacing) = message.split_at(message.len().min(size - self.bytes.len()));
-        let (needed, capacity) = (self.bytes.len() + added.len(), self.bytes.capacity());
+        let needed = self.bytes.len() + added.len();
+        let capacity = self.bytes.capacity();
         if needed > capacity {
             self.bytes.reserve_exact((capacity * 2).clamp(needed, size) - self.bytes.len());
         }

@@ -113,7 +113,9 @@ impl BitReader<'_> {
     }
 
     fn symbol<const SYMBOLS: usize>(&mut self, code: &Code<SYMBOLS>) -> Option<usize> {
-        let (mut bits, mut first, mut index) = (0, 0, 0);
+        let mut bits = 0;
+        let mut first = 0;
+        let mut index = 0;
         for count in &code.counts[1..] {
             bits |= self.bits(1)?;
             let count = usize::from(*count);
