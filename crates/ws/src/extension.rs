@@ -17,7 +17,7 @@ pub struct ExtensionSettings {
     pub enabled: bool,
     /// The largest window of our own messages in bits, 9..=15.
     pub server_window_bits: u8,
-    /// Which messages of clients may refer to earlier ones; `None`: no messages.
+    /// The messages of clients that may refer to earlier ones; `None`: no messages.
     pub client_takeover: Option<ClientTakeover>,
 }
 

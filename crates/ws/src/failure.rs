@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-/// Why the connection must be failed (RFC 6455 §7.1.7): send `close_code` in a close frame, close.
+/// The reason why the connection must be failed (RFC 6455 §7.1.7): send `close_code` in a close frame, then close.
 ///
 /// The text of `Display` is at most 123 bytes, so that it fits a close frame as its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

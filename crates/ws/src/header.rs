@@ -73,9 +73,9 @@ fn check_first(first: u8, allowed: Allowed) -> Result<Opcode, Failure> {
     if first & RSV2_RSV3 != 0 || (first & RSV1 != 0 && !allowed.rsv1) {
         return Err(Failure::ReservedBits); // RFC 6455 §5.2b
     }
-    let opcode = first & OPCODE;
+    let code = first & OPCODE;
     // RFC 6455 §5.2c
-    let opcode = Opcode::of(opcode).ok_or(Failure::ReservedOpcode { opcode })?;
+    let opcode = Opcode::of(code).ok_or(Failure::ReservedOpcode { opcode: code })?;
     if first & RSV1 != 0 && !matches!(opcode, Opcode::Text | Opcode::Binary) {
         return Err(Failure::MisplacedRsv1); // RFC 7692 §6.1b
     }

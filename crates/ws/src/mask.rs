@@ -24,8 +24,8 @@ pub(crate) fn unmask_onto(masked: &[u8], key: [u8; 4], out: &mut Vec<u8>) {
         unmask(&mut block, key);
         out.extend_from_slice(&block);
     }
-    let mut block = [0; BLOCK_BYTES];
-    let block = &mut block[..rest.len()];
+    let mut bytes = [0; BLOCK_BYTES];
+    let block = &mut bytes[..rest.len()];
     block.copy_from_slice(rest);
     unmask(block, key);
     out.extend_from_slice(block);

@@ -63,7 +63,9 @@ impl Partial {
         frame.bytes_left -= piece.len();
         let key = frame.mask;
         frame.mask = mask::advance(key, piece.len());
-        let (fin, opcode, bytes_left) = (frame.fin, frame.opcode, frame.bytes_left);
+        let fin = frame.fin;
+        let opcode = frame.opcode;
+        let bytes_left = frame.bytes_left;
         match &mut self.message {
             Some(message) if !opcode.is_control() => message.body.push(piece, key)?,
             _ => mask::unmask_onto(piece, key, &mut self.control),
@@ -107,8 +109,8 @@ impl Partial {
         limits: &Limits,
     ) -> Result<bool, Failure> {
         let earlier = self.header_bytes;
-        let rest = input.rest();
-        let rest = &rest[..rest.len().min(HEADER_BYTES_MAX - earlier)];
+        let unread = input.rest();
+        let rest = &unread[..unread.len().min(HEADER_BYTES_MAX - earlier)];
         let available = earlier + rest.len();
         self.header[earlier..available].copy_from_slice(rest);
         let message_bytes = self.message.as_ref().map_or(0, |message| message.bytes);
