@@ -38,7 +38,8 @@ fn main() {
 fn measure(count: u64) {
     let size = (count as f64 / OBJECTS_PER_TILE).sqrt() * TILE_SIZE;
     let grid = Grid::new(TILE_SIZE as u32, 64);
-    let (mut random, mut objects) = (Random(1), Objects::new(grid));
+    let mut random = Random(1);
+    let mut objects = Objects::new(grid);
     let mut places: Vec<Place> = (0..count)
         .map(|_| Place { x: random.below(size), y: random.below(size), layer: 0 })
         .collect();
@@ -48,7 +49,10 @@ fn measure(count: u64) {
     objects.update(|_| true);
     let mut viewers = viewers(&grid, &mut random, size);
     let seen: HashSet<Tile> = viewers.iter().flat_map(|viewer| viewer.tiles.clone()).collect();
-    let (mut put, mut update, mut moved, mut bytes) = (Duration::ZERO, Duration::ZERO, 0_u64, 0);
+    let mut put = Duration::ZERO;
+    let mut update = Duration::ZERO;
+    let mut moved = 0_u64;
+    let mut bytes = 0;
     for _ in 0..TICKS {
         let changes: Vec<(u64, Place)> = (0..count / 10)
             .map(|_| {
@@ -96,7 +100,8 @@ fn view(x: f64, y: f64) -> View {
 fn viewers(grid: &Grid, random: &mut Random, size: f64) -> Vec<Viewer> {
     let part = size.min(1000.0);
     let viewer = |_| {
-        let (x, y) = (random.below(part), random.below(part));
+        let x = random.below(part);
+        let y = random.below(part);
         let tiles = grid.change(&view(x, y), &[]).expect("a view").entered;
         Viewer { x, y, tiles }
     };

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-/// Why a place or a view was refused.
+/// The reason why a place or a view was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AreaError {
     /// A place that is not finite or too far from the origin.

@@ -119,7 +119,8 @@ impl Grid {
             let begin = f64::from(number) * size;
             centre - centre.clamp(begin, begin + size)
         };
-        let (x, y) = (distance(view.x, tile.x), distance(view.y, tile.y));
+        let x = distance(view.x, tile.x);
+        let y = distance(view.y, tile.y);
         x.hypot(y) <= radius + margin
     }
 }
@@ -142,7 +143,8 @@ impl Range {
     }
 
     fn iter(self, layer: i32) -> impl Iterator<Item = Tile> {
-        let (rows, columns) = (self.y.0..=self.y.1, self.x.0..=self.x.1);
+        let rows = self.y.0..=self.y.1;
+        let columns = self.x.0..=self.x.1;
         columns.flat_map(move |x| rows.clone().map(move |y| Tile { x, y, layer }))
     }
 }

@@ -65,8 +65,13 @@ pub const OBJECTS_PER_TILE_MAX: usize = 10_000;
 impl Objects {
     /// No objects, in a world with these tiles.
     pub fn new(grid: Grid) -> Self {
-        let (objects, tiles, changed, origins) = Default::default();
-        Self { grid, objects, tiles, changed, origins }
+        Self {
+            grid,
+            objects: Default::default(),
+            tiles: Default::default(),
+            changed: Default::default(),
+            origins: Default::default(),
+        }
     }
 
     /// Puts an object at a place, with a JSON state. The same state in the same tile changes nothing.
@@ -74,7 +79,8 @@ impl Objects {
     /// # Errors
     /// [`AreaError::Place`], [`AreaError::TileFull`]; the object stays where it is.
     pub fn put(&mut self, id: u64, place: Place, state: impl Into<Bytes>) -> Result<(), AreaError> {
-        let (tile, state) = (self.grid.tile_of(place)?, state.into());
+        let tile = self.grid.tile_of(place)?;
+        let state = state.into();
         let old = self.objects.get(&id);
         let origin = old.map(|old| old.tile);
         if old.is_some_and(|old| old.tile == tile && old.state == state) {
@@ -122,8 +128,8 @@ impl Objects {
                 member(set, id, &String::from_utf8_lossy(&now.state));
             }
         }
-        let texts = texts.into_iter().map(|(tile, text)| (tile, text.finish(tile)));
-        let mut texts: Vec<_> = texts.collect();
+        let finished = texts.into_iter().map(|(tile, text)| (tile, text.finish(tile)));
+        let mut texts: Vec<_> = finished.collect();
         texts.sort_unstable_by_key(|(tile, _)| *tile);
         texts
     }
