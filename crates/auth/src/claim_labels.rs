@@ -63,7 +63,8 @@ fn find<'a>(claims: &'a Value, path: &str) -> Option<&'a Value> {
 fn parts(path: &str) -> impl Iterator<Item = String> {
     let mut rest = Some(path.chars());
     std::iter::from_fn(move || {
-        let (chars, mut part) = (rest.as_mut()?, String::new());
+        let chars = rest.as_mut()?;
+        let mut part = String::new();
         loop {
             match chars.next() {
                 Some('.') => return Some(part),

@@ -59,13 +59,13 @@ impl Key {
     /// A `PUBLIC KEY`, or the key of a `CERTIFICATE`: on a named curve of [`CURVES`], its point uncompressed.
     ///
     /// # Errors
-    /// What is wrong with the text, to stand after the name of the option.
+    /// The fault of the text, as words that stand after the name of the option.
     pub(super) fn parse(pem: &str) -> Result<Self, &'static str> {
         let decoded = DecodingKey::from_ec_pem(pem.as_bytes()).map_err(|_| NO_KEY)?;
         let point = decoded.try_get_as_bytes().map_err(|_| NO_KEY)?;
         let (label, der) = contents(pem).ok_or(NO_KEY)?;
-        let curve = CURVES.iter().find(|curve| contains(&der, &curve.identifier()));
-        let curve = curve.ok_or("is on another curve, or on one without a name")?;
+        let known_curve = CURVES.iter().find(|curve| contains(&der, &curve.identifier()));
+        let curve = known_curve.ok_or("is on another curve, or on one without a name")?;
         if matches!(point.first(), Some(0x02 | 0x03)) {
             return Err("has a compressed point");
         }
@@ -112,8 +112,8 @@ const SEQUENCE: u8 = 0x30;
 
 /// One DER value (X.690 §8.1, §10.1); `content` is not empty.
 fn value(tag: u8, content: &[u8]) -> Vec<u8> {
-    let length = content.len().to_be_bytes();
-    let length = &length[content.len().leading_zeros() as usize / 8..];
+    let length_bytes = content.len().to_be_bytes();
+    let length = &length_bytes[content.len().leading_zeros() as usize / 8..];
     let mut der = vec![tag];
     if content.len() >= 0x80 {
         der.push(0x80 | length.len() as u8);

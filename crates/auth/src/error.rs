@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-/// Why a token gives nothing.
+/// The reason why a token is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenError {
     /// Genuine, but `exp` has come or `nbf` has not: connect and subscribe 109, refresh 3005, sub_refresh an empty result.
@@ -42,7 +42,7 @@ pub enum Fault {
     Claims,
 }
 
-/// Why no token was made.
+/// The reason why no token was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SignError {

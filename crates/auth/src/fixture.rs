@@ -68,8 +68,8 @@ pub(super) fn with_header(
 pub(super) fn es512(header: &str, payload: &str) -> String {
     let text = unsigned(header, payload);
     let (_, pkcs8) = ecdsa::contents(P521_PRIVATE).expect("the fixture is PEM");
-    let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P521_SHA512_FIXED_SIGNING, &pkcs8);
-    let key = key.expect("the fixture is an ECDSA key");
+    let parsed = EcdsaKeyPair::from_pkcs8(&ECDSA_P521_SHA512_FIXED_SIGNING, &pkcs8);
+    let key = parsed.expect("the fixture is an ECDSA key");
     let signature = key.sign(&SystemRandom::new(), text.as_bytes()).expect("the key signs");
     format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature))
 }
@@ -109,7 +109,8 @@ pub(super) fn rsa_jwk(kid: &str, rest: &str) -> String {
     let der = key.try_get_as_bytes().expect("the fixture is a key");
     let components = (CRYPTO.key_utils.rsa_pub_components_from_public_key)(der);
     let (n, e) = components.expect("the fixture is a key");
-    let (n, e) = (URL_SAFE_NO_PAD.encode(n), URL_SAFE_NO_PAD.encode(e));
+    let n = URL_SAFE_NO_PAD.encode(n);
+    let e = URL_SAFE_NO_PAD.encode(e);
     format!(r#"{{"kty":"RSA","use":"sig","kid":"{kid}","n":"{n}","e":"{e}"{rest}}}"#)
 }
 
@@ -118,7 +119,8 @@ pub(super) fn ec_jwk(kid: &str, pem: &str, curve: &str) -> String {
     let key = DecodingKey::from_ec_pem(pem.as_bytes()).expect("the fixture is a key");
     let point = key.try_get_as_bytes().expect("the fixture is a key");
     let (x, y) = point[1..].split_at(point.len() / 2);
-    let (x, y) = (URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y));
+    let x = URL_SAFE_NO_PAD.encode(x);
+    let y = URL_SAFE_NO_PAD.encode(y);
     format!(r#"{{"kty":"EC","use":"sig","kid":"{kid}","crv":"{curve}","x":"{x}","y":"{y}"}}"#)
 }
 

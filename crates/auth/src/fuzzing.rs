@@ -16,13 +16,14 @@ pub fn key_set(bytes: &[u8]) {
     let Some(set) = key_set_of(bytes) else { return };
     for key in set.values() {
         for alg in ["none", "", "HS256", "HS512"] {
-            let found = key.verify(alg, b"signed", Vec::new());
-            assert_eq!(found, Err(Fault::Algorithm), "{alg:?} is taken");
+            let outcome = key.verify(alg, b"signed", Vec::new());
+            assert_eq!(outcome, Err(Fault::Algorithm), "{alg:?} is taken");
         }
         let taken = ["RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "EdDSA"].map(|alg| {
             [0, 64, 96, 132, 256].map(|length| key.verify(alg, b"signed", vec![7; length]).err())
         });
-        let types = taken.iter().filter(|found| !found.contains(&Some(Fault::Algorithm))).count();
+        let types =
+            taken.iter().filter(|outcome| !outcome.contains(&Some(Fault::Algorithm))).count();
         assert!(types <= 3, "one type of key takes {types} algorithms");
     }
 }

@@ -26,7 +26,7 @@ pub trait KeySource: fmt::Debug + Send + Sync {
     fn fetch(&self, fetch: Fetch);
 }
 
-/// Result of a look for the key of one token.
+/// The result of the lookup of the key of one token.
 #[derive(Debug)]
 pub struct KeyLookup(Found);
 
@@ -58,11 +58,11 @@ impl Jwks {
         }
         let patterns = [options.issuer_regex.as_str(), options.audience_regex.as_str()];
         let is_checked = !options.insecure_skip_jwks_endpoint_safety_check;
-        let endpoint = Endpoint::parse(text).and_then(|endpoint| {
+        let checked = Endpoint::parse(text).and_then(|endpoint| {
             endpoint.check(patterns, is_checked)?;
             Ok(endpoint)
         });
-        let endpoint = endpoint.map_err(|expected| {
+        let endpoint = checked.map_err(|expected| {
             OptionsError::value(format!("{prefix_key}.jwks_public_endpoint"), text, expected)
         })?;
         Ok(Some(Self { endpoint, cache: Arc::default() }))
@@ -79,7 +79,8 @@ impl Jwks {
     pub(crate) fn verify(
         lookup: &KeyLookup,
         header: &Header<'_>,
-        (signed, signature): (&[u8], Vec<u8>),
+        signed: &[u8],
+        signature: Vec<u8>,
     ) -> Result<(), TokenError> {
         match &lookup.0 {
             Found::Key(key) => Ok(key.verify(&header.alg, signed, signature)?),
@@ -106,7 +107,7 @@ impl Jwks {
     /// Looks for a key as [`lookup`](Self::lookup) does, with an error instead of `Pending`.
     ///
     /// # Errors
-    /// The document is being fetched; look again once that has ended. `Ok(None)` for a token that cannot have a key.
+    /// The document is being fetched; call again once that has ended. `Ok(None)` for a token that cannot have a key.
     pub(crate) fn lookup_when_ready(
         &self,
         header: &Header<'_>,
@@ -126,8 +127,8 @@ impl Jwks {
         header: &'a Header<'_>,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<(String, &'a str), Fault> {
-        let kid = header.kid.as_deref().filter(|kid| kid.len() <= KID_BYTES_MAX);
-        let kid = kid.ok_or(Fault::Key)?;
+        let short_kid = header.kid.as_deref().filter(|kid| kid.len() <= KID_BYTES_MAX);
+        let kid = short_kid.ok_or(Fault::Key)?;
         let url = self.endpoint.url(variable).ok_or(Fault::Issuer)?;
         Ok((url, kid))
     }

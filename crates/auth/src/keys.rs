@@ -93,8 +93,8 @@ impl Keys {
     ) -> (Option<&DecodingKey>, Option<&DecodingKey>) {
         match algorithm.family() {
             AlgorithmFamily::Hmac => {
-                let previous = self.hmac_previous.as_ref();
-                let previous = previous.filter(|previous| previous.is_valid(now_unix));
+                let configured = self.hmac_previous.as_ref();
+                let previous = configured.filter(|previous| previous.is_valid(now_unix));
                 (self.hmac.as_ref(), previous.map(|previous| &previous.key))
             }
             AlgorithmFamily::Rsa => (self.rsa.as_ref(), None),
@@ -152,8 +152,8 @@ fn rsa(key: &str, pem: &str) -> Result<Option<DecodingKey>, OptionsError> {
     }
     let wrong = |fault: &str| wrong_key(key, fault, RSA_EXPECTED);
     check_public(pem).map_err(wrong)?;
-    let decoded = DecodingKey::from_rsa_pem(pem.as_bytes());
-    let decoded = decoded.map_err(|_| wrong("is not an RSA key in PEM"))?;
+    let parsed = DecodingKey::from_rsa_pem(pem.as_bytes());
+    let decoded = parsed.map_err(|_| wrong("is not an RSA key in PEM"))?;
     let der = decoded.try_get_as_bytes().map_err(|_| wrong("is not an RSA key in PEM"))?;
     let (modulus, _) = (CRYPTO.key_utils.rsa_pub_components_from_public_key)(der)
         .map_err(|_| wrong("is not a usable RSA key"))?;

@@ -19,7 +19,7 @@ use super::{Fault, TokenError};
 pub(super) struct Header<'a> {
     #[serde(borrow)]
     pub(super) alg: Cow<'a, str>,
-    /// Which published key signed (RFC 7515 §4.1.4).
+    /// The name of the published key that signed (RFC 7515 §4.1.4).
     #[serde(borrow)]
     pub(super) kid: Option<Cow<'a, str>>,
     crit: Option<IgnoredAny>,

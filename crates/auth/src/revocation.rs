@@ -112,7 +112,8 @@ impl<T> RevocationTable<T> {
         origin: Option<Box<T>>,
     ) -> Result<bool, TableFull> {
         let end = if expire_at == 0 { NEVER } else { seconds(expire_at) };
-        let (load, table) = (self.load.load(Relaxed), subject.table());
+        let load = self.load.load(Relaxed);
+        let table = subject.table();
         let issued_before = seconds(issued_before);
         let entry = RevocationEntry { end, issued_before, load, table, origin };
         let hash = self.hash(subject);

@@ -75,18 +75,18 @@ impl Verifier {
 
     /// Everything that keeps [`new`](Self::new) from making a verifier; `prefix_key` as there.
     pub fn mistakes(options: &TokenOptions, prefix_key: &str) -> Vec<OptionsError> {
-        let mut found = Keys::mistakes(options, prefix_key);
-        found.extend(check_claim_name(prefix_key, &options.user_id_claim).err());
-        found.extend(claim_labels::mistakes(&options.labels_from_claim, prefix_key));
+        let mut mistakes = Keys::mistakes(options, prefix_key);
+        mistakes.extend(check_claim_name(prefix_key, &options.user_id_claim).err());
+        mistakes.extend(claim_labels::mistakes(&options.labels_from_claim, prefix_key));
         let patterns =
             [("audience_regex", &options.audience_regex), ("issuer_regex", &options.issuer_regex)];
-        let patterns = patterns.map(|(key, pattern)| compile(prefix_key, key, pattern).err());
+        let faults = patterns.map(|(key, pattern)| compile(prefix_key, key, pattern).err());
         // The variables of the endpoint are groups of these patterns.
-        if patterns.iter().all(Option::is_none) {
-            found.extend(Jwks::new(options, prefix_key).err());
+        if faults.iter().all(Option::is_none) {
+            mistakes.extend(Jwks::new(options, prefix_key).err());
         }
-        found.extend(patterns.into_iter().flatten());
-        found
+        mistakes.extend(faults.into_iter().flatten());
+        mistakes
     }
 
     /// Whether any key is configured (or signatures are skipped); otherwise every token is [`TokenError::Disabled`].
@@ -94,7 +94,7 @@ impl Verifier {
         self.jwks.is_some() || self.keys.as_ref().is_none_or(|keys| !keys.is_empty())
     }
 
-    /// Why a token of some kind is refused, with the part of the token that caused it. Never quotes the signature.
+    /// Explains why a token of some kind is refused, with the part of the token that caused it. Never quotes the signature.
     pub fn explain(
         &self,
         error: TokenError,
@@ -150,7 +150,7 @@ impl Verifier {
         self.connection(token, None, now_unix)
     }
 
-    /// Checks a connection token as [`verify_connection`](Self::verify_connection) does, after a look for the key of this token.
+    /// Checks a connection token as [`verify_connection`](Self::verify_connection) does, after the lookup of the key of this token.
     ///
     /// # Errors
     /// The errors of `verify_connection`.
@@ -181,7 +181,7 @@ impl Verifier {
         self.subscription(token, None, now_unix)
     }
 
-    /// Checks a subscription token as [`verify_subscription`](Self::verify_subscription) does, after a look for the key of this token.
+    /// Checks a subscription token as [`verify_subscription`](Self::verify_subscription) does, after the lookup of the key of this token.
     ///
     /// # Errors
     /// The errors of `verify_subscription`.
@@ -232,7 +232,7 @@ impl Verifier {
                         &own
                     }
                 };
-                Jwks::verify(lookup, &header, (signed, signature))?;
+                Jwks::verify(lookup, &header, signed, signature)?;
                 return Ok(payload);
             }
             (Some(keys), _) => keys.verify(&header.alg, signed, signature, now_unix)?,

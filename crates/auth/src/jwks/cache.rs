@@ -22,7 +22,7 @@ const STALE_SECONDS: u64 = 2 * FRESH_SECONDS;
 /// Shortest time between two fetches of a document, in seconds, for any tokens: every client may name a key without having it.
 const PAUSE_SECONDS: u64 = 5;
 
-/// How long a `kid` that a document did not have is refused without another look.
+/// How long a `kid` that a document did not have is refused without another fetch.
 const UNKNOWN_SECONDS: u64 = 60;
 
 /// Names that are remembered per document as unknown; more of them are answered `Unavailable` and may be tried again.
@@ -31,7 +31,7 @@ const UNKNOWN_MAX: usize = 1024;
 /// Documents that are remembered. There are more addresses only when their variables are not checked.
 const DOCUMENTS_MAX: usize = 1024;
 
-/// Result of a look for a key.
+/// The result of the lookup of a key.
 #[derive(Debug)]
 pub(super) enum Found {
     Key(Arc<Key>),
@@ -123,7 +123,8 @@ impl Cache {
             };
             let (found, is_due) = document.find(kid, now);
             if is_due {
-                (document.is_coming, document.tried_at) = (true, Some(now));
+                document.is_coming = true;
+                document.tried_at = Some(now);
             }
             if matches!(found, Found::Later) && document.asked.len() < UNKNOWN_MAX {
                 document.asked.insert(kid.to_owned());
@@ -179,7 +180,7 @@ fn entry<'a>(
 impl Document {
     /// Returns the state of a key, and whether the document must be fetched now.
     fn find(&self, kid: &str, now: u64) -> (Found, bool) {
-        // A clock that was set back says nothing about age: then it is time to look again.
+        // A clock that was set back says nothing about age. Then the document is fetched again.
         let since = |at: u64| now.checked_sub(at).unwrap_or(STALE_SECONDS);
         let is_rested = self.tried_at.is_none_or(|at| since(at) >= PAUSE_SECONDS);
         let is_due = is_rested && !self.is_coming;

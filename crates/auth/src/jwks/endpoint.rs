@@ -19,7 +19,7 @@ enum Part {
 
 impl Endpoint {
     /// # Errors
-    /// What would be right.
+    /// A description of a right value.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut parts = Vec::new();
         let mut rest = text;

@@ -106,7 +106,8 @@ impl RawKey {
 }
 
 fn rsa(modulus: &str, exponent: &str) -> Option<Public> {
-    let (modulus, exponent) = (bytes(modulus)?, bytes(exponent)?);
+    let modulus = bytes(modulus)?;
+    let exponent = bytes(exponent)?;
     let modulus = &modulus[modulus.iter().take_while(|byte| **byte == 0).count()..];
     let is_usable = RSA_BITS.contains(&(modulus.len() * 8)) && !exponent.is_empty();
     is_usable.then(|| Public::Rsa(DecodingKey::from_rsa_raw_components(modulus, &exponent)))
