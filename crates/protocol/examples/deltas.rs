@@ -28,9 +28,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut input = Vec::new();
     io::stdin().read_to_end(&mut input)?;
-    let (mut rest, mut output, mut differ) = (&input[..], Vec::new(), Differ::default());
+    let mut rest = &input[..];
+    let mut output = Vec::new();
+    let mut differ = Differ::default();
     while !rest.is_empty() {
-        let (source, second) = (record(&mut rest)?, record(&mut rest)?);
+        let source = record(&mut rest)?;
+        let second = record(&mut rest)?;
         let mut made = Vec::new();
         match work {
             Work::Create => differ.create(source, second, &mut made),

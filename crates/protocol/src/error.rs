@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde_json::error::Category;
 
-/// Why a message from a client is not a list of commands. The peer is at fault: disconnect 3501.
+/// The reason why a message from a client is not a list of commands. The peer is at fault: disconnect 3501.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum DecodeError {

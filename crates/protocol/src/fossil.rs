@@ -129,8 +129,9 @@ impl Differ {
             // Not back to the very first byte: that is how the format's own tool searches.
             let behind = &source[place.min(1)..place];
             let back = equal_bytes(behind.iter().rev(), target.bytes[base..at].iter().rev());
-            let copy = Found { start: at - back, offset: place - back, bytes: back + forth };
-            let copy = if target.is_text { copy.between_characters(target.bytes) } else { copy };
+            let widest = Found { start: at - back, offset: place - back, bytes: back + forth };
+            let copy =
+                if target.is_text { widest.between_characters(target.bytes) } else { widest };
             self.effort = self.effort.saturating_sub(forth + back + BLOCK_BYTES);
             let is_longer = best.is_none_or(|best| copy.bytes > best.bytes);
             if is_longer && copy.bytes >= copy.cost(base) {
@@ -256,7 +257,7 @@ fn finish(
     Ok(())
 }
 
-/// Why a delta makes nothing. `at` counts bytes of the delta from 0.
+/// The reason why a delta cannot be applied. `at` counts bytes of the delta from 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum DeltaError {
@@ -329,7 +330,8 @@ impl<'a> Reader<'a> {
     fn number(&mut self) -> Result<usize, DeltaError> {
         let wrong = DeltaError::Number { at: self.at };
         let digits = self.delta[self.at..].iter().map_while(|byte| value(*byte));
-        let (mut number, mut count) = (0u32, 0);
+        let mut number = 0u32;
+        let mut count = 0;
         for digit in digits {
             let shifted = number.checked_mul(64).ok_or(wrong)?;
             number = shifted | digit;

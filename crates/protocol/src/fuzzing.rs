@@ -173,13 +173,15 @@ impl Formatter for HtmlSafe {
 pub fn fossil(data: &[u8]) {
     let Some((&cut, data)) = data.split_first() else { return };
     let (source, target) = data.split_at(data.len() * usize::from(cut) / 256);
-    let (mut delta, mut made) = (Vec::new(), b"before".to_vec());
+    let mut delta = Vec::new();
+    let mut made = b"before".to_vec();
     fossil::Differ::default().create(source, target, &mut delta);
     assert!(delta.len() <= target.len() + 24, "longer than promised");
     assert_eq!(fossil::apply(source, &delta, target.len(), &mut made), Ok(()));
     assert_eq!(&made[6..], target, "a delta makes something else");
     if let Ok(text) = std::str::from_utf8(target) {
-        let (mut delta, mut made) = (Vec::new(), Vec::new());
+        let mut delta = Vec::new();
+        let mut made = Vec::new();
         fossil::Differ::default().create_text(source, text, &mut delta);
         assert!(std::str::from_utf8(&delta).is_ok(), "a character is cut");
         assert_eq!(fossil::apply(source, &delta, target.len(), &mut made), Ok(()));

@@ -177,8 +177,8 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de> + Default,
 {
-    let entries = Option::<BTreeMap<String, Option<Object<T>>>>::deserialize(input)?;
-    let entries = entries.unwrap_or_default().into_iter();
+    let entries_or_null = Option::<BTreeMap<String, Option<Object<T>>>>::deserialize(input)?;
+    let entries = entries_or_null.unwrap_or_default().into_iter();
     Ok(entries.map(|(key, value)| (key, or_default(value))).collect())
 }
 

@@ -75,7 +75,9 @@ fn connect_body(connect: &ConnectResult) -> Vec<u8> {
 impl From<ConnectResult> for Push {
     fn from(result: ConnectResult) -> Self {
         let ConnectResult { client, version, expires, ttl, data, subs, ping, pong, .. } = result;
-        let (session, node, time) = (result.session, result.node, result.time);
+        let session = result.session;
+        let node = result.node;
+        let time = result.time;
         let connect =
             Connect { client, version, data, subs, expires, ttl, ping, pong, session, node, time };
         Self { connect: Some(connect), ..Self::default() }
@@ -103,7 +105,8 @@ pub fn encode_refresh_push(encoding: Encoding, refresh: Refresh, out: &mut Vec<u
 
 /// Appends a push: the connection ends, for transports without close codes.
 pub fn encode_disconnect_push(encoding: Encoding, code: u16, reason: &str, out: &mut Vec<u8>) {
-    let (code, reason) = (code.into(), reason.to_owned());
+    let code = code.into();
+    let reason = reason.to_owned();
     let disconnect = Some(Disconnect { code, reason, ..Disconnect::default() });
     let push = Push { disconnect, ..Push::default() };
     encode_push(encoding, push, out).expect("no payload inside");

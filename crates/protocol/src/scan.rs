@@ -19,7 +19,9 @@ pub fn is_json_object(data: &[u8]) -> bool {
 /// Of another text the result has no meaning.
 pub fn nests_too_deep(json: &[u8]) -> bool {
     let is_opening = |byte: &&u8| matches!(byte, b'[' | b'{');
-    let (mut depth, mut is_in_string, mut is_escaped) = (0_isize, false, false);
+    let mut depth = 0_isize;
+    let mut is_in_string = false;
+    let mut is_escaped = false;
     let mut goes_too_deep = |byte: &u8| {
         match byte {
             _ if is_escaped => is_escaped = false,
