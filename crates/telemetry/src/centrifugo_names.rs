@@ -5,8 +5,8 @@
 
 /// The name that Centrifugo has for our metric `ours`; both without prefix.
 pub(crate) fn centrifugo_name(ours: &str) -> Option<&'static str> {
-    let found = CENTRIFUGO_NAMES.iter().find(|(name, _)| *name == ours)?;
-    Some(found.1)
+    let row = CENTRIFUGO_NAMES.iter().find(|(name, _)| *name == ours)?;
+    Some(row.1)
 }
 
 /// The name in Centrifugo's `info` of one of our readings, whose labels follow a dot; `None` for a metric that it does not have.

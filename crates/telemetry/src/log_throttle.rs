@@ -136,7 +136,8 @@ impl LogThrottle {
             return None;
         }
         if !is_recent(state.begin) {
-            (state.begin, state.lines) = (Some(now), 0);
+            state.begin = Some(now);
+            state.lines = 0;
         }
         if state.lines == self.lines_max {
             return None;

@@ -33,7 +33,7 @@ pub trait MetricsWriter {
         help: &str,
         rows: impl IntoIterator<Item = (Labels<N>, u64)>,
     ) {
-        self.samples(ReadingKind::Level, name, help, rows.into_iter().map(as_float));
+        self.samples(ReadingKind::Level, name, help, as_floats(rows));
     }
 
     fn counter(&mut self, name: &str, help: &str, value: u64) {
@@ -46,7 +46,7 @@ pub trait MetricsWriter {
         help: &str,
         rows: impl IntoIterator<Item = (Labels<N>, u64)>,
     ) {
-        self.samples(ReadingKind::Total, name, help, rows.into_iter().map(as_float));
+        self.samples(ReadingKind::Total, name, help, as_floats(rows));
     }
 
     /// A counter of seconds; the name ends in `_seconds`.
@@ -118,8 +118,10 @@ impl MetricsWriter for Readings {
 }
 
 /// Scrapers, too, store values as floating point numbers.
-fn as_float<const N: usize>((labels, value): (Labels<N>, u64)) -> (Labels<N>, f64) {
-    (labels, value as f64)
+fn as_floats<const N: usize>(
+    rows: impl IntoIterator<Item = (Labels<N>, u64)>,
+) -> impl Iterator<Item = (Labels<N>, f64)> {
+    rows.into_iter().map(|(labels, value)| (labels, value as f64))
 }
 
 #[cfg(test)]

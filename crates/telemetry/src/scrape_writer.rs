@@ -103,8 +103,8 @@ impl MetricsWriter for ScrapeWriter {
         rows: &[(Labels<N>, &[u64], f64)],
     ) {
         let names = self.describe("histogram", name, help);
-        let bounds = bounds_us.iter().map(|us| canonical(*us as f64 / 1e6));
-        let bounds: Vec<_> = bounds.chain(["+Inf".to_owned()]).collect();
+        let finite = bounds_us.iter().map(|us| canonical(*us as f64 / 1e6));
+        let bounds: Vec<_> = finite.chain(["+Inf".to_owned()]).collect();
         for (labels, counts, sum) in rows {
             let labels = text_of(labels);
             let count: u64 = counts.iter().sum();

@@ -16,10 +16,7 @@ impl TextFormat {
         let ranges = accept.split(',').map(str::trim_start);
         let mut open_metrics = ranges.filter(|range| range.starts_with(OPEN_METRICS));
         let refuses = |range: &str| range.split(';').any(|part| part.trim() == "q=0");
-        match open_metrics.any(|range| !refuses(range)) {
-            true => Self::OpenMetrics,
-            false => Self::Prometheus,
-        }
+        if open_metrics.any(|range| !refuses(range)) { Self::OpenMetrics } else { Self::Prometheus }
     }
 
     pub fn content_type(self) -> &'static str {

@@ -30,7 +30,7 @@ pub struct Span {
     /// The start until it ends.
     pub end: SystemTime,
     pub attributes: Vec<(&'static str, SpanValue)>,
-    /// Why it failed.
+    /// The reason why it failed.
     pub error: Option<String>,
 }
 
@@ -98,7 +98,10 @@ impl TraceContext {
             let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
             parts.next().filter(|part| part.len() == digits && part.bytes().all(is_hex))
         };
-        let (version, trace, span, flags) = (next(2)?, next(32)?, next(16)?, next(2)?);
+        let version = next(2)?;
+        let trace = next(32)?;
+        let span = next(16)?;
+        let flags = next(2)?;
         let has_more = parts.next().is_some();
         let trace = u128::from_str_radix(trace, 16).ok()?;
         let span = u64::from_str_radix(span, 16).ok()?;
@@ -140,8 +143,12 @@ impl Span {
 
 impl Tracer {
     fn new(sampler: Sampler) -> Self {
-        let (spans, deliveries, dropped) = Default::default();
-        Self { sampler, spans, deliveries, dropped }
+        Self {
+            sampler,
+            spans: Default::default(),
+            deliveries: Default::default(),
+            dropped: Default::default(),
+        }
     }
 
     fn begin(
@@ -174,9 +181,10 @@ impl Tracer {
     /// Queues a finished span; a full queue drops it and counts that.
     pub fn push(&self, span: Span) {
         let mut spans = self.spans.lock();
-        match spans.len() < SPANS_MAX {
-            true => spans.push_back(span),
-            false => self.count_dropped(1),
+        if spans.len() < SPANS_MAX {
+            spans.push_back(span);
+        } else {
+            self.count_dropped(1);
         }
     }
 
