@@ -149,7 +149,8 @@ impl FlightRecorder {
         self.with_log(connection, |log| {
             log.ping_ms = Some(round_trip_ms);
             let usual = |stored: u32| {
-                let (least, most) = (stored / 2, stored.saturating_mul(2).max(PING_NOISE_MS));
+                let least = stored / 2;
+                let most = stored.saturating_mul(2).max(PING_NOISE_MS);
                 (least..=most).contains(&round_trip_ms)
             };
             if !log.stored_ping_ms.is_some_and(usual) {

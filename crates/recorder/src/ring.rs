@@ -89,7 +89,7 @@ pub struct StoredEvent<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Ring {
     bytes: Vec<u8>,
-    /// Where the newest event begins.
+    /// The place at which the newest event begins.
     newest: usize,
 }
 
