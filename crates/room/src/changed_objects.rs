@@ -30,8 +30,13 @@ pub struct ChangedObjects {
 impl ChangedObjects {
     /// One of `full_every` texts contains all objects, the first one among them; 1 = all of them.
     pub fn new(full_every: NonZeroU32) -> Self {
-        let (objects, changed, removed) = Default::default();
-        Self { objects, changed, removed, full_every, texts: 0 }
+        Self {
+            objects: BTreeMap::new(),
+            changed: BTreeSet::new(),
+            removed: Vec::new(),
+            full_every,
+            texts: 0,
+        }
     }
 
     /// Sets the state of an object, a JSON value. Nothing is sent if it is the same as before.

@@ -40,12 +40,13 @@ impl Players {
         }
     }
 
-    pub(crate) fn look(&mut self, player: PlayerId, change: &ViewChange) {
+    pub(crate) fn change_view(&mut self, player: PlayerId, change: &ViewChange) {
         let Some(state) = self.players.get_mut(&player) else { return };
-        let (left, entered) = (&change.left, &change.entered);
+        let left = &change.left;
+        let entered = &change.entered;
         let lost: Vec<_> = state.tiles.extract_if(.., |tile| left.contains(tile)).collect();
-        let new = entered.iter().filter(|tile| !state.tiles.contains(tile));
-        let new: Vec<_> = new.copied().collect();
+        let unknown = entered.iter().filter(|tile| !state.tiles.contains(tile));
+        let new: Vec<_> = unknown.copied().collect();
         state.tiles.extend(&new);
         lost.into_iter().for_each(|tile| self.lose(tile));
         new.into_iter().for_each(|tile| *self.viewers.entry(tile).or_default() += 1);

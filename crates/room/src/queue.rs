@@ -46,7 +46,7 @@ pub struct InputLimits {
     pub waiting_max: usize,
 }
 
-/// Why a command was refused. Other players are not affected.
+/// The reason why a command was refused. Other players are not affected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refused {
     /// A join of a client that is a player already.

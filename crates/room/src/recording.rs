@@ -22,7 +22,7 @@ pub struct RecordingWriter {
     body: Vec<u8>,
 }
 
-/// Why a recording cannot be replayed, or not to its end.
+/// The reason why a recording cannot be replayed, or not to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordingError {
     /// The file does not begin as a recording of this version.

@@ -26,8 +26,14 @@ pub struct Room<S> {
 impl<S: Simulation> Room<S> {
     /// A room before its first tick. Each tick advances by `duration`.
     pub fn new(simulation: S, duration: Duration) -> Self {
-        let (players, view_changes, outputs) = Default::default();
-        Self { simulation, duration, tick: 0, players, view_changes, outputs }
+        Self {
+            simulation,
+            duration,
+            tick: 0,
+            players: Players::default(),
+            view_changes: BTreeMap::new(),
+            outputs: Vec::new(),
+        }
     }
 
     /// Applies the commands in order, then advances by one tick. Returns what the simulation sent.
@@ -52,7 +58,7 @@ impl<S: Simulation> Room<S> {
             Command::Input { player, sequence: Some(sequence), .. } => {
                 self.players.applied(*player, *sequence);
             }
-            Command::View { player, change } => self.players.look(*player, change),
+            Command::View { player, change } => self.players.change_view(*player, change),
             Command::Input { .. } => {}
         }
         let (simulation, mut context) = self.parts();
@@ -70,7 +76,8 @@ impl<S: Simulation> Room<S> {
 
     fn parts(&mut self) -> (&mut S, RoomContext<'_>) {
         let Self { simulation, duration, tick, players, view_changes, outputs } = self;
-        let (tick, duration) = (*tick, *duration);
+        let tick = *tick;
+        let duration = *duration;
         (simulation, RoomContext { tick, duration, players, view_changes, outputs })
     }
 
