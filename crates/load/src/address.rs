@@ -40,8 +40,8 @@ impl ServerAddress {
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         let has_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
         let authority = if has_port { host.to_owned() } else { format!("{host}:{port}") };
-        let found = authority.to_socket_addrs().with_context(|| format!("{url}: {host}"))?;
-        let mut addresses: Vec<SocketAddr> = found.collect();
+        let resolved = authority.to_socket_addrs().with_context(|| format!("{url}: {host}"))?;
+        let mut addresses: Vec<SocketAddr> = resolved.collect();
         // Servers that listen on one family listen on IPv4.
         addresses.sort_by_key(SocketAddr::is_ipv6);
         let Some(socket) = addresses.first() else { bail!("{url}: {host} has no address") };

@@ -78,8 +78,8 @@ impl Checker {
         is_latest: bool,
         recorder: Recorder,
     ) -> Self {
-        let by_name = channels.iter().zip(0..);
-        let by_name = by_name.map(|(name, number)| (name.as_bytes().into(), number)).collect();
+        let numbered = channels.iter().zip(0..);
+        let by_name = numbered.map(|(name, number)| (name.as_bytes().into(), number)).collect();
         let channel =
             |_| CheckedChannel { published: 0, first: 0, recent: VecDeque::new(), regular: 0 };
         Self {
@@ -188,7 +188,7 @@ impl Checker {
         };
         let subscription = &mut subscriber.subscriptions[place];
         let channel = &mut self.channels[subscription.channel as usize];
-        let found = match channel.number(subscription, &self.payloads, encoding, message) {
+        let number = match channel.number(subscription, &self.payloads, encoding, message) {
             Ok(Some(number)) => number,
             Ok(None) => return,
             Err(reason) => {
@@ -196,35 +196,34 @@ impl Checker {
                 return;
             }
         };
-        if found < subscription.next && (subscription.has_received || found >= subscription.since) {
-            match subscription.fill(found) {
-                true => {
-                    counts.lost -= 1;
-                    counts.reordered += 1;
-                }
-                false => counts.duplicates += 1,
+        if number < subscription.next && (subscription.has_received || number >= subscription.since)
+        {
+            if subscription.fill(number) {
+                counts.lost -= 1;
+                counts.reordered += 1;
+            } else {
+                counts.duplicates += 1;
             }
             return;
         }
-        let gap = subscription.next..found;
+        let gap = subscription.next..number;
         if gap.start < gap.end {
-            match self.is_latest {
-                true => counts.conflated += gap.end - gap.start,
-                false => {
-                    counts.lost += gap.end - gap.start;
-                    subscription.leave_out(gap.clone());
-                }
+            if self.is_latest {
+                counts.conflated += gap.end - gap.start;
+            } else {
+                counts.lost += gap.end - gap.start;
+                subscription.leave_out(gap.clone());
             }
         }
-        let is_new = found >= subscription.since;
-        subscription.next = found + 1;
+        let is_new = number >= subscription.since;
+        subscription.next = number + 1;
         subscription.has_received = true;
         counts.received += 1;
         if subscriber.group != Group::Regular {
             return;
         }
         self.outstanding -= channel.give_up(gap);
-        if is_new && let Some(recent) = channel.recent(found) {
+        if is_new && let Some(recent) = channel.recent(number) {
             recent.missing -= 1;
             let is_last = recent.missing == 0;
             self.outstanding -= usize::from(is_last);
@@ -329,8 +328,8 @@ impl SubscriberChannel {
             return false;
         };
         let range = self.left_out.remove(at);
-        let parts = [range.start..number, number + 1..range.end];
-        let parts = parts.into_iter().filter(|part| !part.is_empty());
+        let halves = [range.start..number, number + 1..range.end];
+        let parts = halves.into_iter().filter(|part| !part.is_empty());
         self.left_out.splice(at..at, parts);
         true
     }

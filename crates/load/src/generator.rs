@@ -82,8 +82,14 @@ impl SubscriberTransport {
 
 impl Default for ConnectTarget {
     fn default() -> Self {
-        let (path, token, recovers, transport, tls) = Default::default();
-        Self { host: "localhost".to_owned(), path, token, recovers, transport, tls }
+        Self {
+            host: "localhost".to_owned(),
+            path: Default::default(),
+            token: Default::default(),
+            recovers: Default::default(),
+            transport: Default::default(),
+            tls: None,
+        }
     }
 }
 
@@ -312,7 +318,8 @@ impl Generator {
         bytes: usize,
         handler: &mut impl PublicationHandler,
     ) -> Result<u64> {
-        let (mut total, most) = (0, bytes.min(self.buffer.len()));
+        let mut total = 0;
+        let most = bytes.min(self.buffer.len());
         for (index, connection) in self.connections.iter_mut().enumerate() {
             let part = &mut self.buffer[..most];
             match read_once(connection, index, part, &mut self.state, handler) {

@@ -20,7 +20,8 @@ use crate::record::histogram;
 /// # Errors
 /// None that a histogram in memory has.
 pub fn write(values: &Histogram<u64>, duration: Duration) -> Result<Vec<u8>> {
-    let (mut log, mut serializer) = (Vec::new(), V2DeflateSerializer::new());
+    let mut log = Vec::new();
+    let mut serializer = V2DeflateSerializer::new();
     let mut writer = IntervalLogWriterBuilder::new()
         .add_comment("fanwire bench: latency of deliveries in nanoseconds")
         .with_start_time(SystemTime::now())
@@ -61,7 +62,8 @@ mod tests {
 
     #[test]
     fn logs_merge_to_the_sum_of_their_values() {
-        let (mut one, mut two) = (histogram(), histogram());
+        let mut one = histogram();
+        let mut two = histogram();
         (1..=1_000u64).for_each(|value| one.record(value * 1_000).expect("within the bounds"));
         (1..=1_000u64).for_each(|value| two.record(value * 9_000).expect("within the bounds"));
         let second = Duration::from_secs(1);

@@ -53,8 +53,8 @@ pub fn peak_resident_bytes(pid: u32) -> Result<u64> {
 
 fn memory(pid: u32, name: &str) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name));
-    let line = line.with_context(|| format!("no {name}"))?;
+    let value = status.lines().find_map(|line| line.strip_prefix(name));
+    let line = value.with_context(|| format!("no {name}"))?;
     let kilobytes = line.trim().trim_end_matches(" kB").parse::<u64>()?;
     Ok(kilobytes * 1024)
 }
@@ -95,7 +95,8 @@ impl AddAssign for Usage {
 
 impl Meter {
     pub fn start(pid: u32, core: usize) -> Result<Self> {
-        let (process, core_total) = (cpu_seconds(pid)?, core_seconds(core)?);
+        let process = cpu_seconds(pid)?;
+        let core_total = core_seconds(core)?;
         Ok(Self { pid, core, started: Instant::now(), process, core_total })
     }
 
@@ -113,8 +114,8 @@ fn core_seconds(core: usize) -> Result<f64> {
     let name = format!("cpu{core}");
     let mut lines = stat.lines().map(|line| line.split_ascii_whitespace());
     let fields = lines.find_map(|mut fields| (fields.next() == Some(&name)).then_some(fields));
-    let ticks = fields.with_context(|| format!("no core {core}"))?.map(str::parse::<u64>);
-    let ticks = ticks.collect::<Result<Vec<_>, _>>()?;
+    let columns = fields.with_context(|| format!("no core {core}"))?.map(str::parse::<u64>);
+    let ticks = columns.collect::<Result<Vec<_>, _>>()?;
     // user nice system idle iowait irq softirq steal; guest time is part of user.
     let busy = [0, 1, 2, 5, 6, 7].iter().filter_map(|column| ticks.get(*column)).sum::<u64>();
     Ok(busy as f64 / 100.0)

@@ -45,10 +45,7 @@ impl Payloads {
                     word.iter_mut().for_each(|byte| *byte = ALPHABET[source.below(ALPHABET.len())]);
                 }
             }
-            match is_binary {
-                true => body,
-                false => [b"\"", &body[..], b"\""].concat(),
-            }
+            if is_binary { body } else { [b"\"", &body[..], b"\""].concat() }
         });
         let origin = format!("synthetic, {bytes} bytes, {:.0} % random", random * 100.0);
         Ok(Self { bodies: bodies.collect(), is_binary, origin })
@@ -67,12 +64,11 @@ impl Payloads {
     /// The data of a publication.
     pub fn data(&self, channel: u32, number: u64) -> Vec<u8> {
         let body = &self.bodies[(number % self.bodies.len() as u64) as usize];
-        match self.is_binary {
-            true => [&channel.to_le_bytes()[..], &number.to_le_bytes(), body].concat(),
-            false => {
-                let head = format!("{{\"c\":{channel},\"n\":{number},\"p\":");
-                [head.as_bytes(), body, b"}"].concat()
-            }
+        if self.is_binary {
+            [&channel.to_le_bytes()[..], &number.to_le_bytes(), body].concat()
+        } else {
+            let head = format!("{{\"c\":{channel},\"n\":{number},\"p\":");
+            [head.as_bytes(), body, b"}"].concat()
         }
     }
 

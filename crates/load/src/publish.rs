@@ -61,8 +61,9 @@ impl Publishing {
             PublishMethod::Client => {
                 let mut generator = Box::new(Generator::new(true)?);
                 generator.set_endpoint(endpoint.clone());
-                let (encoding, channels) = (plan.encoding, Vec::new());
-                let profile = Profile { plain: false, encoding, compression: false, channels };
+                let encoding = plan.encoding;
+                let profile =
+                    Profile { plain: false, encoding, compression: false, channels: Vec::new() };
                 generator.open(plan.server.socket, 1, &profile).context("the publisher")?;
                 let replies = Replies { encoding, missing: 0 };
                 (Way::Client { generator, replies, encoding }, 1)
@@ -163,15 +164,12 @@ impl RequestForm<'_> {
         let data = checker.publish(due.channel, due.planned);
         let channel = serde_json::Value::from(self.channels[due.channel as usize].as_str());
         let delivery = if self.is_latest { ",\"delivery\":\"latest\"" } else { "" };
-        match self.is_binary {
-            true => {
-                let data = STANDARD.encode(data);
-                format!("{{\"channel\":{channel}{delivery},\"b64data\":\"{data}\"}}")
-            }
-            false => {
-                let data = String::from_utf8_lossy(&data);
-                format!("{{\"channel\":{channel}{delivery},\"data\":{data}}}")
-            }
+        if self.is_binary {
+            let data = STANDARD.encode(data);
+            format!("{{\"channel\":{channel}{delivery},\"b64data\":\"{data}\"}}")
+        } else {
+            let data = String::from_utf8_lossy(&data);
+            format!("{{\"channel\":{channel}{delivery},\"data\":{data}}}")
         }
     }
 }

@@ -33,7 +33,7 @@ pub struct Report {
     pub configuration: Configuration,
     #[serde(flatten)]
     pub ending: Ending,
-    /// Why the figures do not count: the generator was too slow. Empty for a valid run.
+    /// Reasons why the figures do not count: the generator was too slow. Empty for a valid run.
     pub invalid: Vec<String>,
     /// Faults of the server. Empty for a right one.
     pub faults: Vec<String>,

@@ -160,11 +160,14 @@ impl<'a> Load<'a> {
         stop: &AtomicBool,
         progress: &mut impl FnMut(RunStatus<'_>),
     ) -> Result<()> {
-        let (first, goal) = (self.first(group), self.counts()[group as usize]);
+        let first = self.first(group);
+        let goal = self.counts()[group as usize];
         let mut stall = StallTimer::default();
         while self.generators[group as usize].subscribed() < goal {
             ensure!(!stop.load(Ordering::Relaxed), "interrupted while connecting");
-            let (plan, names, subscriptions) = (self.plan, &self.names, &self.subscriptions);
+            let plan = self.plan;
+            let names = &self.names;
+            let subscriptions = &self.subscriptions;
             let generator = &mut self.generators[group as usize];
             generator.open_some(plan.server.socket, goal, |number| {
                 profile(plan, names, &subscriptions[first + number])
@@ -179,7 +182,8 @@ impl<'a> Load<'a> {
 
     /// Handles what has arrived at a group; waits at most `timeout` for it.
     fn read(&mut self, group: Group, timeout: Option<Duration>, is_connecting: bool) -> Result<()> {
-        let (first, started) = (self.first(group), self.started);
+        let first = self.first(group);
+        let started = self.started;
         let mut handler = Handler { checker: &mut self.checker, first, started, is_connecting };
         self.generators[group as usize].turn(timeout, &mut handler)?;
         Ok(())
@@ -187,7 +191,8 @@ impl<'a> Load<'a> {
 
     /// Reads at most this number of bytes of each connection of a group. Returns the sum.
     fn read_each(&mut self, group: Group, bytes: usize) -> Result<u64> {
-        let (first, started) = (self.first(group), self.started);
+        let first = self.first(group);
+        let started = self.started;
         let mut handler =
             Handler { checker: &mut self.checker, first, started, is_connecting: false };
         self.generators[group as usize].read_each(bytes, &mut handler)
@@ -287,22 +292,25 @@ impl<'a> Load<'a> {
     /// would pay for waking it up, some 10 % of a delivery. The poller wakes up to a millisecond late, so it does not
     /// sleep just before a planned time either.
     fn wait(&self, schedule: &Schedule, sent: usize) -> Duration {
-        match sent > 0 || self.checker.outstanding() > 0 || !self.publishing.is_idle() {
-            true => Duration::ZERO,
-            false => schedule.wait(self.now()),
+        if sent > 0 || self.checker.outstanding() > 0 || !self.publishing.is_idle() {
+            Duration::ZERO
+        } else {
+            schedule.wait(self.now())
         }
     }
 
     /// Waits for what is on its way, for a bounded time. `can_publish`: publications that wait may still be sent.
     fn drain(&mut self, can_publish: bool) -> Result<()> {
-        let (mut last, mut since) = (self.received(), Instant::now());
+        let mut last = self.received();
+        let mut since = Instant::now();
         while self.checker.outstanding() > 0 || can_publish && !self.publishing.is_idle() {
             if can_publish {
                 self.publishing.turn(&mut self.checker)?;
             }
             self.read(Group::Regular, Some(ANSWER_WAIT), false)?;
             if self.received() != last {
-                (last, since) = (self.received(), Instant::now());
+                last = self.received();
+                since = Instant::now();
             }
             // What an overloaded server has not accepted by now was not published.
             if since.elapsed() > QUIET {
@@ -367,8 +375,7 @@ impl<'a> Load<'a> {
     }
 
     fn report(self, ending: Ending) -> Report {
-        let version = self.generators.iter().find_map(Generator::server_version);
-        let version = version.map(str::to_owned);
+        let version = self.generators.iter().find_map(Generator::server_version).map(str::to_owned);
         let (recorder, counts) = self.checker.finish();
         Report::new(self.plan, ending, version, &recorder, counts, self.usage, self.unsent)
     }
@@ -404,9 +411,10 @@ impl Schedule {
     }
 
     fn planned(&self) -> u64 {
-        match self.rate > 0.0 {
-            true => self.begin + (self.published as f64 / self.rate) as u64,
-            false => u64::MAX,
+        if self.rate > 0.0 {
+            self.begin + (self.published as f64 / self.rate) as u64
+        } else {
+            u64::MAX
         }
     }
 
@@ -435,12 +443,11 @@ struct Timer {
 impl Timer {
     /// Creates a timer for `rate` times per second; 0 is never.
     fn new(begin: u64, rate: f64) -> Self {
-        match rate > 0.0 {
-            true => {
-                let period = (1e9 / rate) as u64;
-                Self { next: begin + period, period }
-            }
-            false => Self { next: u64::MAX, period: 0 },
+        if rate > 0.0 {
+            let period = (1e9 / rate) as u64;
+            Self { next: begin + period, period }
+        } else {
+            Self { next: u64::MAX, period: 0 }
         }
     }
 

@@ -43,10 +43,10 @@ impl UsageMeter {
         bytes: u64,
         idle: Duration,
     ) -> Result<Self> {
-        let server = pid.map(|pid| -> Result<_> {
+        let reading = pid.map(|pid| -> Result<_> {
             Ok((machine::cpu_seconds(pid)?, machine::resident_bytes(pid)?))
         });
-        let server = server.transpose().with_context(|| match pid {
+        let server = reading.transpose().with_context(|| match pid {
             Some(pid) => format!("--pid {pid}"),
             None => "--pid".to_owned(),
         })?;

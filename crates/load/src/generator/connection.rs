@@ -71,17 +71,18 @@ impl ClientConnection {
         state: &mut GeneratorState,
     ) -> Result<Self> {
         let ConnectTarget { tls, host, .. } = &state.endpoint;
-        let tls = tls.as_ref().map(|config| ClientTls::begin(config, host, &mut stream));
-        let tls = tls.transpose()?;
+        let begun = tls.as_ref().map(|config| ClientTls::begin(config, host, &mut stream));
+        let tls = begun.transpose()?;
         let mut connection = Self {
             stream,
             tls,
             encoding: profile.encoding,
             phase: ConnectionPhase::Live,
             window: Window::Absent,
-            transport: match profile.plain {
-                true => SubscriberTransport::WebSocket,
-                false => state.endpoint.transport,
+            transport: if profile.plain {
+                SubscriberTransport::WebSocket
+            } else {
+                state.endpoint.transport
             },
             pong: None,
             partial: Vec::new(),

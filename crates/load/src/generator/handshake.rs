@@ -1,5 +1,5 @@
 //! The opening handshake of a WebSocket client (RFC 6455 §4.1, RFC 7692 §7.1).
-//! In: path and wish for compression → the request; the server's bytes → what was agreed.
+//! In: path and whether compression is wanted → the request; the server's bytes → what was agreed.
 //! Pure. Never touches a socket.
 //! Change here what is offered and accepted; what follows from it lives in `connection`.
 
@@ -17,9 +17,10 @@ pub enum CompressionAgreement {
 
 /// The upgrade request; `compression` offers permessage-deflate as browsers do.
 pub fn request(host: &str, path: &str, compression: bool) -> Vec<u8> {
-    let extension = match compression {
-        true => "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n",
-        false => "",
+    let extension = if compression {
+        "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n"
+    } else {
+        ""
     };
     format!(
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\

@@ -41,7 +41,8 @@ impl Inflater {
     /// Corrupt input, or a final block.
     pub fn piece(&mut self, mut input: &[u8], out: &mut Vec<u8>) -> Result<()> {
         loop {
-            let (taken, made) = (self.state.total_in(), self.state.total_out());
+            let taken = self.state.total_in();
+            let made = self.state.total_out();
             match self.state.decompress(input, &mut self.output, InflateFlush::SyncFlush) {
                 Ok(Status::StreamEnd) => bail!("a block with BFINAL=1"),
                 Ok(Status::Ok | Status::BufError) => {}

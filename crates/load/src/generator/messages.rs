@@ -90,7 +90,9 @@ impl Encoding {
                     .into_bytes()
             }
             Encoding::Protobuf => {
-                let (mut request, mut command, mut message) = (Vec::new(), Vec::new(), Vec::new());
+                let mut request = Vec::new();
+                let mut command = Vec::new();
+                let mut message = Vec::new();
                 protobuf::push_bytes(PUBLISH_CHANNEL, channel.as_bytes(), &mut request);
                 protobuf::push_bytes(PUBLISH_DATA, data, &mut request);
                 protobuf::push_number(COMMAND_ID, u64::from(id), &mut command);
@@ -192,8 +194,8 @@ struct JsonPublication<'a> {
 
 fn json_commands(token: Option<&str>, channels: &[String], recovers: bool) -> Vec<u8> {
     let recover = if recovers { ",\"recover\":true" } else { "" };
-    let token = token.map(|token| format!(",\"token\":{}", serde_json::Value::from(token)));
-    let token = token.unwrap_or_default();
+    let field = token.map(|token| format!(",\"token\":{}", serde_json::Value::from(token)));
+    let token = field.unwrap_or_default();
     let mut commands = format!(r#"{{"id":1,"connect":{{"name":"bench"{token}}}}}"#);
     for (channel, id) in channels.iter().zip(2..) {
         let name = serde_json::Value::from(channel.as_str());
@@ -223,7 +225,9 @@ fn json_reply_id(message: &[u8]) -> Result<Option<u32>> {
 }
 
 fn protobuf_commands(token: Option<&str>, channels: &[String], recovers: bool) -> Vec<u8> {
-    let (mut commands, mut command, mut request) = (Vec::new(), Vec::new(), Vec::new());
+    let mut commands = Vec::new();
+    let mut command = Vec::new();
+    let mut request = Vec::new();
     protobuf::push_number(COMMAND_ID, 1, &mut command);
     if let Some(token) = token {
         protobuf::push_bytes(CONNECT_TOKEN, token.as_bytes(), &mut request);

@@ -37,9 +37,11 @@ impl Publisher {
         lanes: usize,
         registry: &Registry,
     ) -> Result<Self> {
-        let (address, registry) = (address.into(), registry.try_clone()?);
-        let lanes = (first..first + lanes).map(|lane| Lane::connect(&address, lane, &registry));
-        let lanes = lanes.collect::<Result<_>>()?;
+        let address = address.into();
+        let registry = registry.try_clone()?;
+        let connecting =
+            (first..first + lanes).map(|lane| Lane::connect(&address, lane, &registry));
+        let lanes = connecting.collect::<Result<_>>()?;
         Ok(Self { address, registry, lanes, answered: true })
     }
 
@@ -207,9 +209,10 @@ pub fn answer_length(bytes: &[u8]) -> Result<Option<usize>> {
         length.with_context(|| format!("an answer without content-length: {head}"))?;
     let length: usize = length.trim().parse().context("content-length")?;
     let Some(body) = bytes.get(end + 4..end + 4 + length) else { return Ok(None) };
-    let is_good = match body.starts_with(b"{\"replies\":") {
-        true => !String::from_utf8_lossy(body).contains("\"error\""),
-        false => body.starts_with(b"{\"result\":"),
+    let is_good = if body.starts_with(b"{\"replies\":") {
+        !String::from_utf8_lossy(body).contains("\"error\"")
+    } else {
+        body.starts_with(b"{\"result\":")
     };
     if !head.starts_with("HTTP/1.1 200 ") || !is_good {
         let status = head.lines().next().unwrap_or_default();

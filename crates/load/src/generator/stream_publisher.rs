@@ -56,7 +56,8 @@ impl StreamPublisher {
         for request in requests {
             let id = self.next_id;
             lines += &format!("{{\"id\":{id},\"publish\":{request}}}\n");
-            (self.next_id, self.missing) = (id + 1, self.missing + 1);
+            self.next_id = id + 1;
+            self.missing += 1;
         }
         self.pending.extend(format!("{:x}\r\n{lines}\r\n", lines.len()).into_bytes());
         self.flush()

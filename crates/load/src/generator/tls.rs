@@ -76,8 +76,9 @@ impl ClientTls {
 
 fn session(config: &Arc<ClientConfig>, host: &str) -> Result<ClientConnection> {
     let with_port = host.rsplit_once(':').filter(|(_, port)| !port.contains(']'));
-    let name = with_port.map_or(host, |(name, _)| name).trim_matches(['[', ']']);
-    let name = ServerName::try_from(name.to_owned()).with_context(|| format!("TLS with {host}"))?;
+    let host_name = with_port.map_or(host, |(name, _)| name).trim_matches(['[', ']']);
+    let name =
+        ServerName::try_from(host_name.to_owned()).with_context(|| format!("TLS with {host}"))?;
     Ok(ClientConnection::new(config.clone(), name)?)
 }
 
@@ -97,8 +98,8 @@ pub(super) fn connect(
     let context = || format!("connecting the publisher to {}", address.socket);
     let mut socket = std::net::TcpStream::connect(address.socket).with_context(context)?;
     socket.set_nodelay(true)?;
-    let session = address.tls.as_ref().map(|config| session(config, &address.host));
-    let mut session = session.transpose()?;
+    let begun = address.tls.as_ref().map(|config| session(config, &address.host));
+    let mut session = begun.transpose()?;
     if let Some(session) = &mut session {
         socket.set_read_timeout(Some(STALL))?;
         session.complete_io(&mut socket).with_context(context)?;

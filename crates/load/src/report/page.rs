@@ -80,11 +80,11 @@ impl Report {
         let [(one, first), (two, second)] = runs;
         let latency =
             by_percentile(&[(one, "one", first.histogram()), (two, "two", second.histogram())]);
-        let cpu = |name, class, report: &Self| {
+        let cpu_of = |name, class, report: &Self| {
             let of = |second: &Second| second.server_cpu.unwrap_or(0.0) * 100.0;
             Series { name, class, values: report.seconds.iter().map(of).collect() }
         };
-        let cpu = over_time("%", &[cpu(one, "one", first), cpu(two, "two", second)]);
+        let cpu = over_time("%", &[cpu_of(one, "one", first), cpu_of(two, "two", second)]);
         [("latency", latency), ("cpu", cpu)].map(|(name, svg)| {
             let svg = svg.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"", 1);
             (name, svg.replacen('>', &format!("><style>{STYLE}</style>"), 1))

@@ -35,8 +35,8 @@ pub(super) fn over_time(unit: &str, series: &[Series<'_>]) -> String {
 
 /// Latencies at percentiles: the x axis gives each further nine the same room.
 pub(super) fn by_percentile(runs: &[(&str, &str, &Histogram<u64>)]) -> String {
-    let labels = ["0 %", "90 %", "99 %", "99.9 %", "99.99 %"];
-    let labels: Vec<(f64, String)> = labels
+    let names = ["0 %", "90 %", "99 %", "99.9 %", "99.99 %"];
+    let labels: Vec<(f64, String)> = names
         .iter()
         .zip(0..)
         .map(|(text, nines)| (f64::from(nines) / 4.0, (*text).to_owned()))

@@ -19,7 +19,8 @@ impl Display for Report {
 
 impl Report {
     fn write_conditions(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let (machine, plan) = (&self.machine, &self.configuration);
+        let machine = &self.machine;
+        let plan = &self.configuration;
         writeln!(
             out,
             "machine     {}, {} cores, {} GiB, {}",
