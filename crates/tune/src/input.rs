@@ -133,8 +133,8 @@ fn lines(bytes: &[u8], messages_max: usize) -> Result<Payloads, InputError> {
 fn not_json(line: usize, text: &[u8]) -> InputError {
     let error = serde_json::from_slice::<&RawValue>(text).err();
     let column = error.as_ref().map_or(1, serde_json::Error::column).max(1);
-    let reason = error.map_or("not JSON".to_owned(), |error| error.to_string());
-    let reason = reason.split(" at line ").next().unwrap_or_default().to_owned();
+    let message = error.map_or("not JSON".to_owned(), |error| error.to_string());
+    let reason = message.split(" at line ").next().unwrap_or_default().to_owned();
     InputError::NotJson { line, column, reason }
 }
 

@@ -80,7 +80,8 @@ pub struct MeasureError {
 
 impl fmt::Display for MeasureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self { file, number, .. }, mode) = (self, self.mode.title());
+        let Self { file, number, .. } = self;
+        let mode = self.mode.title();
         write!(
             f,
             "{file}: message {number} came back changed ({mode}): a bug of fanwire, please report it"

@@ -80,12 +80,13 @@ pub(crate) fn all(channels: usize) -> Vec<Mode> {
     let dedicated =
         CONTEXTS.map(|(window_bits, memory_level)| Mode::Dedicated { window_bits, memory_level });
     let delta = [false, true].map(|is_compressed| Mode::Delta { is_compressed });
-    let one = DEPTHS.map(ContextDepth::Publications).into_iter().chain([ContextDepth::Window]);
-    let one = one.map(|depth| Mode::Context { depth, channels: 1 });
+    let context_depths =
+        DEPTHS.map(ContextDepth::Publications).into_iter().chain([ContextDepth::Window]);
+    let one = context_depths.map(|depth| Mode::Context { depth, channels: 1 });
     // Runs reach deeper, but other channels' messages lie between those of a run.
-    let several = DEPTHS.into_iter().filter(|depth| *depth <= DEPTH_MAX && channels > 1);
+    let reachable = DEPTHS.into_iter().filter(|depth| *depth <= DEPTH_MAX && channels > 1);
     let several =
-        several.map(|depth| Mode::Context { depth: ContextDepth::Publications(depth), channels });
+        reachable.map(|depth| Mode::Context { depth: ContextDepth::Publications(depth), channels });
     [Mode::Raw]
         .into_iter()
         .chain(standalone)

@@ -90,8 +90,8 @@ pub(crate) const COLUMNS: [&str; 6] =
 
 /// Returns the notes below the table.
 pub(crate) fn footnote(report: &Measurement) -> String {
-    let again = report.rows.iter().filter_map(|row| row.micros?.again);
-    let again = again.fold(0.0, f64::max);
+    let measured = report.rows.iter().filter_map(|row| row.micros?.again);
+    let again = measured.fold(0.0, f64::max);
     let mut note =
         "µs: time on one core of this machine; each message counts with the fastest of two or three passes. A message is \
          compressed once for all receivers, but with a compressor per connection once for each receiver."

@@ -65,7 +65,8 @@ impl<'a> Context<'a> {
     fn receive_others(&mut self, clock: Clock<'_>) -> Option<()> {
         while self.draw(self.channels) > 0 {
             let other = self.draw(self.stream.pushes.len());
-            let (push, payload) = (&self.stream.pushes[other], &self.stream.others[other]);
+            let push = &self.stream.pushes[other];
+            let payload = &self.stream.others[other];
             self.client.receive(payload, push, clock)?;
             self.counter.advance(push.len());
         }
@@ -83,8 +84,8 @@ impl<'a> Context<'a> {
             ContextDepth::Publications(0) => Reference::ALONE,
             // A client that has got so many and no more.
             ContextDepth::Publications(_) if self.channels == 1 => {
-                let (mut reach, mut counter) =
-                    (SubscriptionWindow::default(), WindowCounter::default());
+                let mut reach = SubscriptionWindow::default();
+                let mut counter = WindowCounter::default();
                 self.last.iter().for_each(|earlier| reach.queued(earlier, &mut counter));
                 reach.reference(publication, counter, WINDOW_BITS)
             }

@@ -24,7 +24,8 @@ impl<'a> OwnContext<'a> {
         level: u8,
     ) -> Self {
         let context = Dedicated::new(window_bits, memory_level, level);
-        let (scratch, client) = (Scratch::default(), Client::new());
+        let scratch = Scratch::default();
+        let client = Client::new();
         Self { stream, context, scratch, client, out: Vec::new() }
     }
 }

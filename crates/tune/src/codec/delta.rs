@@ -66,7 +66,8 @@ impl Codec for Delta<'_> {
     fn deliver(&mut self, at: usize, clock: Clock<'_>) -> Option<Delivery> {
         let (push, make, apply) = self.push(at, clock)?;
         let Some(compressor) = &mut self.compressor else {
-            let (compress, decompress) = (make, apply);
+            let compress = make;
+            let decompress = apply;
             return Some(Delivery {
                 bytes: push.len(),
                 compress,
@@ -77,7 +78,8 @@ impl Codec for Delta<'_> {
         self.out.clear();
         let ((), compress) = clock.time(|| compressor.standalone(&push, &mut self.out));
         let inflate = self.client.receive(&self.out, &push, clock)?;
-        let (compress, decompress) = (make + compress, inflate + apply);
+        let compress = make + compress;
+        let decompress = inflate + apply;
         Some(Delivery { bytes: self.out.len(), compress, decompress, ..Delivery::default() })
     }
 

@@ -37,7 +37,8 @@ pub(super) fn bars(report: &Measurement, recommended: Mode) -> String {
         group = Some(of);
         let width = (row.bytes() / longest * BAR_MAX).max(1.0);
         let remark = if row.mode == recommended { REMARK } else { "" };
-        let (left, middle) = (BAR_LEFT - 10.0, y + 13.0);
+        let left = BAR_LEFT - 10.0;
+        let middle = y + 13.0;
         let _ = writeln!(
             body,
             "<g><title>{}</title>\
@@ -138,7 +139,8 @@ fn series(places: &[(&Row, f64, f64)], body: &mut String) {
     for (row, x, y) in places {
         let _ = writeln!(body, "<g><title>{}</title>{}</g>", tip(row), mark(row.mode, *x, *y));
         if let Some((name, anchor, right, down)) = label(row.mode) {
-            let (x, y) = (x + right, y + down);
+            let x = x + right;
+            let y = y + down;
             let _ = writeln!(
                 body,
                 "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{name}</text>"
@@ -193,7 +195,8 @@ fn legend(report: &Measurement, y: f64, body: &mut String) {
         }
     }
     for (at, mode) in groups.into_iter().enumerate() {
-        let (x, y) = (66.0 + 206.0 * (at % 2) as f64, y + 21.0 * (at / 2) as f64);
+        let x = 66.0 + 206.0 * (at % 2) as f64;
+        let y = y + 21.0 * (at / 2) as f64;
         let name = match mode.group() {
             Group::Raw => "raw",
             Group::Standalone => "standalone",

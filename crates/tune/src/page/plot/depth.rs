@@ -49,7 +49,8 @@ fn line(curve: &Curve, across: &dyn Fn(usize) -> f64, up: Axis, body: &mut Strin
     let kind = class(mode(curve));
     let _ = writeln!(body, "<path class=\"path {kind}\" d=\"M{}\"/>", points.join("L"));
     for (k, ((x, y), bytes)) in places.iter().zip(&curve.bytes).enumerate() {
-        let (bytes, who) = (figure::bytes(*bytes), who(curve));
+        let bytes = figure::bytes(*bytes);
+        let who = who(curve);
         let _ = writeln!(
             body,
             "<g><title>K = {k}, {who}: {bytes} B</title>{}</g>",
@@ -68,7 +69,8 @@ fn line(curve: &Curve, across: &dyn Fn(usize) -> f64, up: Axis, body: &mut Strin
 
 fn legend(curves: &[Curve], body: &mut String) {
     for (at, curve) in curves.iter().enumerate() {
-        let (x, y) = (LEFT + 206.0 * at as f64, BOTTOM + 48.0);
+        let x = LEFT + 206.0 * at as f64;
+        let y = BOTTOM + 48.0;
         let _ = writeln!(
             body,
             "{}<text class=\"name\" x=\"{:.0}\" y=\"{:.0}\">{}</text>",
