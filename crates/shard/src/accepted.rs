@@ -26,7 +26,7 @@ pub trait RequestHandler<H>: Send {
     fn decline(self: Box<Self>, socket: TcpStream);
 }
 
-/// What happens after a request was taken from its socket.
+/// The next step after a request was taken from its socket.
 pub enum RequestOutcome<H> {
     /// A connection begins.
     Open(Box<NewConnection<H>>),
@@ -89,13 +89,19 @@ impl<H> AcceptedSockets<H> {
         let mut socket = mio::net::TcpStream::from_std(socket);
         let entry = self.waiting.vacant_entry();
         let slot = entry.key();
-        // An error is the lack of kernel memory for one more watch: the peer sees its connection end.
+        // Fails only if the kernel has no memory for one more watch. Then the socket is closed.
         registry.register(&mut socket, Token(FIRST_TOKEN + slot), Interest::READABLE).ok()?;
         self.accepted += 1;
-        let (number, deadline) = (self.accepted, now + SILENCE_MAX);
-        let awaits = Awaits::FirstRequest;
-        let checked_at = deadline;
-        entry.insert(AcceptedSocket { socket, handler, number, deadline, checked_at, awaits });
+        let number = self.accepted;
+        let deadline = now + SILENCE_MAX;
+        entry.insert(AcceptedSocket {
+            socket,
+            handler,
+            number,
+            deadline,
+            checked_at: deadline,
+            awaits: Awaits::FirstRequest,
+        });
         self.deadlines.push(Reverse((deadline, slot, number)));
         Some(slot)
     }

@@ -118,7 +118,8 @@ impl ConnectionWriter {
         embedded: &[EmbeddedPublication],
     ) {
         let Some(connection) = open(&mut self.connections, key) else { return };
-        let (is_binary, framing) = (connection.is_binary, connection.transport.framing());
+        let is_binary = connection.is_binary;
+        let framing = connection.transport.framing();
         let own = self.framers.own_frame(&self.settings, connection, is_binary, payload);
         let embedded = embedded.iter().map(|publication| EmbeddedPublication {
             at: framing.position(payload, publication.at),

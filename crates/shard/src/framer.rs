@@ -83,7 +83,7 @@ impl Framer {
         &self.frame
     }
 
-    /// What the result of [`in_stream`](Self::in_stream) contains: the message and the bytes around it.
+    /// The content of the result of [`in_stream`](Self::in_stream): the message and the bytes around it.
     pub(super) fn plaintext(&self) -> &[u8] {
         &self.plaintext
     }

@@ -37,12 +37,12 @@ pub fn tls_session(data: &[u8]) {
 }
 
 /// A client that has no session, or one of a handshake before. Nothing is left of earlier inputs, so that each shows the same again.
-fn client((server, client): &Configs, is_resuming: bool) -> TestClient {
-    let mut client = ClientConfig::clone(client);
+fn client(configs: &Configs, is_resuming: bool) -> TestClient {
+    let mut client = ClientConfig::clone(&configs.client);
     client.resumption = Resumption::in_memory_sessions(1);
     let client = Arc::new(client);
     if is_resuming {
-        let mut session = TlsSession::new(server.clone()).expect("a configuration");
+        let mut session = TlsSession::new(configs.server.clone()).expect("a configuration");
         shake_hands(&mut session, &mut TestClient::new(client.clone()));
     }
     TestClient::new(client)
@@ -59,9 +59,10 @@ fn damaged_hello(mut client: TestClient, data: &[u8]) -> Vec<u8> {
 }
 
 /// However the bytes are divided, they end in the same error, or in none.
-fn before_handshake((server, _): &Configs, sizes: [usize; 4], bytes: &[u8]) {
-    let [mut whole, mut divided] =
-        [(); 2].map(|()| Received::new(TlsSession::new(server.clone()).expect("a configuration")));
+fn before_handshake(configs: &Configs, sizes: [usize; 4], bytes: &[u8]) {
+    let session = || TlsSession::new(configs.server.clone()).expect("a configuration");
+    let mut whole = Received::new(session());
+    let mut divided = Received::new(session());
     whole.receive(bytes, [usize::MAX; 4]);
     divided.receive(bytes, sizes);
     assert_eq!(whole.failure, divided.failure, "read in pieces of {sizes:?}");
@@ -74,13 +75,8 @@ fn before_handshake((server, _): &Configs, sizes: [usize; 4], bytes: &[u8]) {
 }
 
 /// Instructions of a kind, a length and so many bytes.
-fn after_handshake(
-    (server, _): &Configs,
-    mut client: TestClient,
-    sizes: [usize; 4],
-    mut data: &[u8],
-) {
-    let mut session = TlsSession::new(server.clone()).expect("a configuration");
+fn after_handshake(configs: &Configs, mut client: TestClient, sizes: [usize; 4], mut data: &[u8]) {
+    let mut session = TlsSession::new(configs.server.clone()).expect("a configuration");
     shake_hands(&mut session, &mut client);
     let mut received = Received::new(session);
     let mut expected = Vec::new();
@@ -210,7 +206,7 @@ impl Received {
     }
 }
 
-/// What a session may hold without having received as much: the messages of its handshake, with a certificate.
+/// Bytes that a session may hold without having received as many: the messages of its handshake, with a certificate.
 const HANDSHAKE_BYTES_MAX: usize = 16 << 10;
 
 /// rustls refuses more than 32 updates without a message in between.

@@ -71,9 +71,12 @@ struct Shared<N, H> {
 
 impl<N, H> Inbox<N, H> {
     pub(super) fn new(waker: mio::Waker) -> Self {
-        let messages = Mutex::new(Some(VecDeque::new()));
-        let (bytes, is_asleep) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let shared = Shared { messages, bytes, is_asleep, waker };
+        let shared = Shared {
+            messages: Mutex::new(Some(VecDeque::new())),
+            bytes: AtomicUsize::new(0),
+            is_asleep: AtomicBool::new(false),
+            waker,
+        };
         Self { shared: Arc::new(shared) }
     }
 

@@ -154,7 +154,8 @@ impl<A: Application> Shards<A> {
             let inboxes = Inboxes { all: shards.inboxes.clone(), own: number };
             let counters = Arc::new(ShardCounters::default());
             shards.counters.push(counters.clone());
-            let (settings, make) = (settings.clone(), make.clone());
+            let settings = settings.clone();
+            let make = make.clone();
             let thread = std::thread::Builder::new()
                 .name(format!("shard-{number}"))
                 .spawn(move || run(make(number), &settings, counters, poll, inboxes));

@@ -60,7 +60,7 @@ pub(super) struct List {
     frames: VecDeque<Frame>,
 }
 
-/// What the queues of a shard share: lists that no queue uses, kept for the next one, and the sum of their bytes.
+/// The memory that the queues of a shard share: lists that no queue uses, kept for the next one, and the sum of their bytes.
 #[derive(Default)]
 pub(super) struct Lists {
     #[expect(clippy::vec_box, reason = "the boxes themselves are what is kept for the next queue")]
@@ -131,7 +131,8 @@ impl Queue {
         self.bytes -= u32::try_from(count).expect("no more than was queued");
         lists.queued_bytes -= count as u64;
         if self.bytes == 0 && self.rest.is_none() {
-            (self.head, self.head_written) = (None, 0);
+            self.head = None;
+            self.head_written = 0;
             return;
         }
         while let Some(head) = &self.head {
@@ -169,8 +170,8 @@ impl Queue {
             rest.frames.clear();
             lists.give_back(rest);
         }
-        let left = self.head.as_ref().map_or(0, |head| head.len() - self.head_written as usize);
-        let left = encrypted + left;
+        let of_head = self.head.as_ref().map_or(0, |head| head.len() - self.head_written as usize);
+        let left = encrypted + of_head;
         lists.queued_bytes -= (self.bytes() - left) as u64;
         self.bytes = u32::try_from(left).expect("within one frame and a few records");
     }

@@ -20,7 +20,7 @@ pub struct TlsSession {
     outgoing: Vec<u8>,
     sent: usize,
     peer: PeerState,
-    /// What the peer did wrong. rustls forgets some of these errors, and must not be called after any.
+    /// The error of the peer. rustls forgets some of these errors, and must not be called after any.
     failure: Option<Error>,
 }
 
@@ -39,9 +39,14 @@ impl TlsSession {
     /// A configuration that rustls refuses.
     pub fn new(config: Arc<ServerConfig>) -> Result<Box<Self>, Error> {
         let connection = UnbufferedServerConnection::new(config)?;
-        let (partial, outgoing) = (Vec::new(), Vec::new());
-        let (peer, failure) = (PeerState::Open, None);
-        Ok(Box::new(Self { connection, partial, outgoing, sent: 0, peer, failure }))
+        Ok(Box::new(Self {
+            connection,
+            partial: Vec::new(),
+            outgoing: Vec::new(),
+            sent: 0,
+            peer: PeerState::Open,
+            failure: None,
+        }))
     }
 
     pub fn is_handshaking(&self) -> bool {
@@ -195,7 +200,8 @@ impl TlsSession {
     pub fn advance(&mut self, count: usize) {
         self.sent += count;
         if self.sent == self.outgoing.len() {
-            (self.outgoing, self.sent) = (Vec::new(), 0);
+            self.outgoing = Vec::new();
+            self.sent = 0;
         }
     }
 

@@ -135,7 +135,7 @@ impl Framing {
         }
     }
 
-    /// Where byte `at` of `message` is in the bytes that are sent.
+    /// The place of byte `at` of `message` in the bytes that are sent.
     pub(crate) fn position(self, message: &[u8], at: usize) -> usize {
         match self {
             Self::Events => {

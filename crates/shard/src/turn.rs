@@ -249,7 +249,9 @@ impl<A: Application> Turn<A> {
     /// It empties the inbox once, after the messages left by the last turn. What comes later keeps the shard awake.
     fn take_messages(&mut self) {
         let started = Instant::now();
-        let (mut is_taken, mut is_late, mut served) = (false, false, 0);
+        let mut is_taken = false;
+        let mut is_late = false;
+        let mut served = 0;
         loop {
             if self.messages.is_empty() && !is_taken {
                 self.inboxes.own().take(&mut self.messages);
@@ -277,7 +279,8 @@ impl<A: Application> Turn<A> {
                 handler.decline(socket);
             }
             ShardMessage::Accept(socket, handler) => {
-                let (registry, now) = (self.poll.registry(), self.out.now);
+                let registry = self.poll.registry();
+                let now = self.out.now;
                 if let Some(slot) = self.accepted.insert(socket, handler, registry, now) {
                     self.read_request(slot);
                 }
@@ -308,19 +311,21 @@ impl<A: Application> Turn<A> {
 
     /// Looks at the bytes of an accepted socket, whose request may begin a connection.
     fn read_request(&mut self, slot: usize) {
-        let (registry, now) = (self.poll.registry(), self.out.now);
+        let registry = self.poll.registry();
+        let now = self.out.now;
         let opened = self.accepted.receive(slot, &mut self.buffer, registry, now);
         let Some((socket, connection)) = opened else { return };
         // Bytes behind the request raise an event under the new token.
-        self.begin((socket, None), *connection, Registry::reregister);
+        self.begin(socket, None, *connection, Registry::reregister);
     }
 
     pub(super) fn open(&mut self, arrival: Arrival<A::Hello>) {
         let Arrival { socket, tls, mut early, connection } = arrival;
-        let traffic = (connection.transport, connection.is_binary);
+        let transport = connection.transport;
+        let is_binary = connection.is_binary;
         let socket = mio::net::TcpStream::from_std(socket);
-        let Some(key) = self.begin((socket, tls), connection, Registry::register) else { return };
-        let traffic = self.out.counters.of(traffic.0, traffic.1);
+        let Some(key) = self.begin(socket, tls, connection, Registry::register) else { return };
+        let traffic = self.out.counters.of(transport, is_binary);
         traffic.wire_bytes_in.add(early.len() as u64);
         self.feed(key, &mut early, &mut Share::default());
         // Bytes that arrived before the registration raise no event.
@@ -330,14 +335,15 @@ impl<A: Application> Turn<A> {
     /// Makes a connection of a socket, which `register` registers; sends its head, and receives the message in its request.
     fn begin(
         &mut self,
-        (mut socket, tls): (mio::net::TcpStream, Option<Box<TlsSession>>),
+        mut socket: mio::net::TcpStream,
+        tls: Option<Box<TlsSession>>,
         new: NewConnection<A::Hello>,
         register: impl FnOnce(&Registry, &mut mio::net::TcpStream, Token, Interest) -> io::Result<()>,
     ) -> Option<SlotKey> {
         let entry = self.out.connections.vacant_entry();
         let index = entry.key();
         let interest = Interest::READABLE | Interest::WRITABLE;
-        // An error is the lack of kernel memory for one more watch: the peer sees its connection end.
+        // Fails only if the kernel has no memory for one more watch. Then the socket is closed.
         register(self.poll.registry(), &mut socket, Token(index), interest).ok()?;
         self.generation = self.generation.wrapping_add(1);
         let key = SlotKey { index: index as u32, generation: self.generation };
@@ -346,12 +352,14 @@ impl<A: Application> Turn<A> {
             Connection::new(socket, self.generation, new.may_inflate, new.compression, new.permit);
         if let Some(window) = new.client_window {
             let (reader, memory) = window.into_reader();
-            (connection.reader, connection.rare_mut()._client_window) = (reader, Some(memory));
+            connection.reader = reader;
+            connection.rare_mut()._client_window = Some(memory);
         }
         if new.address.is_some() {
             connection.rare_mut().address = new.address;
         }
-        (connection.is_binary, connection.peer) = (is_binary, new.peer);
+        connection.is_binary = is_binary;
+        connection.peer = new.peer;
         connection.transport = transport;
         let connection = entry.insert(connection);
         if let Some(session) = tls {
@@ -360,13 +368,11 @@ impl<A: Application> Turn<A> {
         self.out.counters.opened.add(1);
         self.application.open(key, hello, self.out.now, &mut self.out);
         let is_websocket = transport.framing() == Framing::WebSocket;
-        match head.is_empty() {
-            true => {}
-            false if is_websocket => {
-                let connection = &mut self.out.connections[key.index as usize];
-                self.out.sockets.append(connection, key.index, head.into());
-            }
-            false => self.out.begin_response(key, coding, head),
+        if !head.is_empty() && is_websocket {
+            let connection = &mut self.out.connections[key.index as usize];
+            self.out.sockets.append(connection, key.index, head.into());
+        } else if !head.is_empty() {
+            self.out.begin_response(key, coding, head);
         }
         if !is_websocket || !message.is_empty() {
             self.receive_first(key, is_binary, &message);

@@ -7,7 +7,7 @@ use fanwire_deflate::{Coding, FLUSH_TAIL, Mismatch, Shadow, end_stream, write_un
 use fanwire_ws::Compression;
 
 use super::ConnectionWriter;
-use super::framers::{Framers, OwnFrame, WINDOW_BITS_MAX, note_mismatch};
+use super::framers::{Close, Framers, OwnFrame, WINDOW_BITS_MAX, note_mismatch};
 use crate::ShardSettings;
 use crate::connection::{Connection, PeerFormat, SlotKey, open};
 use crate::counters::ShardCounters;
@@ -59,11 +59,11 @@ impl Framers {
         &mut self,
         settings: &ShardSettings,
         connection: &Connection,
-        (code, reason): (u16, &str),
+        close: Close<'_>,
     ) -> Frame {
         let format = connection.format();
         let PeerFormat { transport, is_binary, .. } = format;
-        let message = (settings.last_message)(format, code, reason);
+        let message = (settings.last_message)(format, close.code, close.reason);
         if !connection.is_compressed_stream() {
             return self.shared.in_body(transport, is_binary, &message).into();
         }
@@ -86,8 +86,7 @@ impl Framers {
         message: &[u8],
     ) -> Frame {
         let PeerFormat { transport, is_binary, .. } = connection.format();
-        let window_bits = connection.compression.window_bits();
-        let window_bits = window_bits.unwrap_or(WINDOW_BITS_MAX);
+        let window_bits = connection.compression.window_bits().unwrap_or(WINDOW_BITS_MAX);
         let shadow =
             connection.rare_mut().shadow.get_or_insert_with(|| Box::new(Shadow::new(window_bits)));
         let expected = self.shared.in_body(transport, is_binary, message);

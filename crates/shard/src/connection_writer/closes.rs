@@ -9,7 +9,7 @@ use std::time::Duration;
 use fanwire_ws::{Opcode, frame};
 
 use super::ConnectionWriter;
-use super::framers::close_frame;
+use super::framers::{Close, close_frame};
 use crate::connection::{CloseCause, Connection, Phase, SlotKey, any, is_open, open};
 use crate::queue::Frame;
 use crate::transport::Framing;
@@ -110,7 +110,8 @@ impl ConnectionWriter {
         end: CloseCause,
     ) {
         let Some(connection) = open(&mut self.connections, key) else { return };
-        let (format, close) = (connection.format(), (code, reason));
+        let format = connection.format();
+        let close = Close { code, reason };
         let (bytes, phase) = if format.transport.framing() == Framing::WebSocket {
             close_frame(&self.settings, format, close, phase)
         } else {

@@ -84,18 +84,20 @@ impl ConnectionWriter {
 
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let close_deadline = self.close_deadlines.front().map(|(deadline, _)| *deadline);
-        let write_deadlines = self.write_deadlines.iter().filter_map(VecDeque::front);
-        let write_deadlines = write_deadlines.map(|(deadline, ..)| *deadline);
+        let first_writes = self.write_deadlines.iter().filter_map(VecDeque::front);
+        let write_deadlines = first_writes.map(|(deadline, ..)| *deadline);
         close_deadline.into_iter().chain(write_deadlines).chain(self.flush_at).min()
     }
 
     pub(super) fn flush_one(&mut self, index: u32) {
         let Some(connection) = self.connections.get_mut(index as usize) else { return };
-        (connection.is_dirty, connection.is_delayed) = (false, false);
+        connection.is_dirty = false;
+        connection.is_delayed = false;
         let queued_bytes = connection.queue.bytes();
         let result = self.sockets.write(connection); // RFC 6455 §6.1e
         if !self.observed.is_empty() {
-            let (left, turn) = (connection.queue.bytes(), self.counters.turns.value());
+            let left = connection.queue.bytes();
+            let turn = self.counters.turns.value();
             self.observed.written(index, queued_bytes.saturating_sub(left), left, turn);
         }
         if result.is_err() {

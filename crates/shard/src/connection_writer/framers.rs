@@ -54,7 +54,8 @@ impl Framers {
         if transport != Transport::UniWebSocket {
             return &mut self.shared;
         }
-        let (level, min_bytes) = (self.uni_compression_level, self.uni_compression_min_bytes);
+        let level = self.uni_compression_level;
+        let min_bytes = self.uni_compression_min_bytes;
         self.uni.get_or_insert_with(|| Box::new(Framer::new(level, min_bytes)))
     }
 
@@ -139,16 +140,23 @@ pub(super) fn note_mismatch(counters: &ShardCounters, mismatch: Mismatch) {
     counters.verify_failures.add(1);
 }
 
-/// What the peer of a WebSocket is sent at the end, and the phase behind it.
+/// The code and the reason with which a connection ends.
+#[derive(Clone, Copy)]
+pub(super) struct Close<'a> {
+    pub(super) code: u16,
+    pub(super) reason: &'a str,
+}
+
+/// The bytes that end a WebSocket, and the phase behind them.
 pub(super) fn close_frame(
     settings: &ShardSettings,
     format: PeerFormat,
-    (code, reason): (u16, &str),
+    close: Close<'_>,
     phase: Phase,
 ) -> (Frame, Phase) {
     let PeerFormat { transport, is_binary, .. } = format;
     let mut bytes = Vec::new();
-    let last_message = || (settings.last_message)(format, code, reason);
+    let last_message = || (settings.last_message)(format, close.code, close.reason);
     // A peer that broke the protocol gets a close frame alone (RFC 6455 §7.1.7).
     if transport == Transport::UniWebSocket && phase != Phase::Failed {
         let settings = &settings.uni_websocket;
@@ -160,7 +168,7 @@ pub(super) fn close_frame(
             return (bytes.into(), Phase::Done);
         }
     }
-    frame::encode_close(code, reason, &mut bytes);
+    frame::encode_close(close.code, close.reason, &mut bytes);
     (bytes.into(), phase)
 }
 

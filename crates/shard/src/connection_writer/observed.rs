@@ -53,7 +53,8 @@ pub fn observe_frame(
         queued_bytes => {
             let turn = if has_waited { 0 } else { out.counters.turns.value() };
             let queue = out.observed.connections.entry(index).or_default();
-            let (end, observer) = (queue.written + queued_bytes, Rc::clone(observer));
+            let end = queue.written + queued_bytes;
+            let observer = Rc::clone(observer);
             queue.frames.push_back(ObservedFrame { end, turn, observer });
         }
     }

@@ -19,7 +19,7 @@ use crate::{
     tls::TlsSession,
 };
 
-/// What the queues of a shard share, and the connections whose queues are to be written.
+/// The memory that the queues of a shard share, and the connections whose queues are to be written.
 pub(crate) struct SocketWriter {
     pub(super) counters: Arc<ShardCounters>,
     pub(super) lists: Lists,

@@ -39,7 +39,7 @@ fn a_client_resumes_if_it_is_to() {
         for is_resuming in [false, true] {
             let configs = configs(version);
             let mut client = client(&configs, is_resuming);
-            let mut session = TlsSession::new(configs.0).expect("a configuration");
+            let mut session = TlsSession::new(configs.server).expect("a configuration");
             shake_hands(&mut session, &mut client);
             assert_eq!(session.is_resumed(), is_resuming);
         }

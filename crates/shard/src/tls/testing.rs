@@ -13,25 +13,32 @@ use rustls::{
 
 use super::TlsSession;
 
-/// The server's and the client's.
-pub(crate) type Configs = (Arc<ServerConfig>, Arc<ClientConfig>);
+/// The configurations of both sides.
+pub(crate) struct Configs {
+    pub(crate) server: Arc<ServerConfig>,
+    pub(crate) client: Arc<ClientConfig>,
+}
 
 /// Configurations of both sides that speak this version.
 pub(crate) fn configs(version: &'static SupportedProtocolVersion) -> Configs {
     let own = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a name");
     let key = PrivateKeyDer::try_from(own.signing_key.serialize_der()).expect("a key");
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let server = ServerConfig::builder_with_provider(provider.clone());
-    let server =
-        server.with_protocol_versions(&[version]).expect("a version").with_no_client_auth();
-    let mut server = server.with_single_cert(vec![own.cert.der().clone()], key).expect("a pair");
+    let mut server = ServerConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[version])
+        .expect("a version")
+        .with_no_client_auth()
+        .with_single_cert(vec![own.cert.der().clone()], key)
+        .expect("a pair");
     server.ticketer = aws_lc_rs::Ticketer::new().expect("random numbers");
     let mut roots = RootCertStore::empty();
     roots.add(own.cert.der().clone()).expect("a certificate");
-    let client = ClientConfig::builder_with_provider(provider);
-    let client = client.with_protocol_versions(&[version]).expect("a version");
-    let client = client.with_root_certificates(roots).with_no_client_auth();
-    (Arc::new(server), Arc::new(client))
+    let client = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[version])
+        .expect("a version")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Configs { server: Arc::new(server), client: Arc::new(client) }
 }
 
 /// The client's side.
@@ -80,7 +87,7 @@ impl TestClient {
 pub(crate) fn connected(
     version: &'static SupportedProtocolVersion,
 ) -> (Box<TlsSession>, TestClient) {
-    let (server, client) = configs(version);
+    let Configs { server, client } = configs(version);
     let mut session = TlsSession::new(server).expect("a configuration");
     let mut client = TestClient::new(client);
     shake_hands(&mut session, &mut client);

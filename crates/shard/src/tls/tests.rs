@@ -10,7 +10,7 @@ use rustls::{
     version::{TLS12, TLS13},
 };
 
-use super::testing::{TestClient, configs, connected, sent, shake_hands};
+use super::testing::{Configs, TestClient, configs, connected, sent, shake_hands};
 use super::*;
 
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
@@ -34,7 +34,7 @@ fn messages_of_both_sides_arrive() {
 fn records_arrive_in_any_pieces() {
     for version in VERSIONS {
         for piece in [1, 2, 7, 1000, 16 << 10, 70_000] {
-            let (server, client) = configs(version);
+            let Configs { server, client } = configs(version);
             let mut session = TlsSession::new(server).expect("a configuration");
             let mut client = TestClient::new(client);
             let mut plaintext = Vec::new();
@@ -62,7 +62,7 @@ fn a_client_hello_in_many_records_is_read_and_one_without_end_is_refused() {
         let record = |part: &[u8]| [&[22, 3, 1, 0, part.len() as u8], part].concat();
         message.chunks(40).flat_map(record).collect()
     };
-    let (server, client) = configs(&TLS13);
+    let Configs { server, client } = configs(&TLS13);
     let mut session = TlsSession::new(server.clone()).expect("a configuration");
     let mut client = TestClient::new(client);
     let hello = client.outgoing();
@@ -131,7 +131,7 @@ fn close_notify_of_the_peer_ends_its_side_and_later_bytes_are_ignored() {
 
 #[test]
 fn garbage_is_answered_with_an_alert() {
-    let (server, _) = configs(&TLS13);
+    let Configs { server, .. } = configs(&TLS13);
     let mut session = TlsSession::new(server).expect("a configuration");
     let result = session.receive(&mut b"GET / HTTP/1.1\r\n\r\n".to_vec(), &mut Vec::new());
     assert_eq!(result, Err(Error::InvalidMessage(InvalidMessage::InvalidContentType)));
@@ -235,7 +235,7 @@ fn renegotiation_is_refused() {
 #[test]
 fn a_session_is_resumed_with_a_ticket() {
     for version in VERSIONS {
-        let (server, client) = configs(version);
+        let Configs { server, client } = configs(version);
         for is_resumed in [false, true, true] {
             let mut session = TlsSession::new(server.clone()).expect("a configuration");
             shake_hands(&mut session, &mut TestClient::new(client.clone()));
@@ -247,7 +247,7 @@ fn a_session_is_resumed_with_a_ticket() {
 #[test]
 fn a_session_at_rest_holds_no_buffers() {
     for version in VERSIONS {
-        let (server, client) = configs(version);
+        let Configs { server, client } = configs(version);
         let mut client = TestClient::new(client);
         let mut kept = None;
         allocation_counter::measure(|| {
@@ -269,7 +269,7 @@ fn a_session_at_rest_holds_no_buffers() {
 #[test]
 fn no_bytes_of_a_peer_cause_a_panic() {
     use proptest::prelude::*;
-    let (server, client) = configs(&TLS13);
+    let Configs { server, client } = configs(&TLS13);
     proptest!(|(cut in 0usize..2000, noise in prop::collection::vec(any::<u8>(), 0..200), after in any::<bool>())| {
         let mut session = TlsSession::new(server.clone()).expect("a configuration");
         let mut client = TestClient::new(client.clone());

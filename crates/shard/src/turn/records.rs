@@ -37,7 +37,8 @@ impl<A: Application> Turn<A> {
 
     fn receive_records(&mut self, key: SlotKey, records: &mut [u8], share: &mut Share) {
         let Some(connection) = any(&mut self.out.connections, key) else { return };
-        let (transport, is_binary) = (connection.transport, connection.is_binary);
+        let transport = connection.transport;
+        let is_binary = connection.is_binary;
         let before = connection.unsent_records();
         let Some(session) = connection.tls_mut() else { return };
         let mut plaintext = std::mem::take(&mut self.plaintext);
