@@ -11,7 +11,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::House;
+use crate::Workspace;
 use crate::command::{Server, linted_cargo, must, watch};
 use crate::machine::{python, python_2_7};
 use report::Report;
@@ -21,10 +21,10 @@ use report::Report;
 /// # Errors
 /// When no Python 2.7 is found, the suite cannot be installed or the echo server does not start.
 pub(crate) fn main(mode: &str, url: Option<&str>) -> Result<bool> {
-    let house = House::find()?;
+    let workspace = Workspace::find()?;
     let python = python_2_7().context("no Python 2.7 found (pyenv versions/2.7*, python2.7)")?;
     let groups = if mode == "quick" { QUICK } else { FULL };
-    let report = run(&house, &python, groups, url)?;
+    let report = run(&workspace, &python, groups, url)?;
     Ok(report.failed() == 0)
 }
 
@@ -34,14 +34,14 @@ pub(crate) fn main(mode: &str, url: Option<&str>) -> Result<bool> {
 /// # Errors
 /// As [`main`], and when a run ends without a report.
 pub(crate) fn run(
-    house: &House,
+    workspace: &Workspace,
     python_2_7: &Path,
     groups: &[Group],
     url: Option<&str>,
 ) -> Result<Report> {
-    let folder = house.target.join("autobahn");
+    let folder = workspace.target.join("autobahn");
     let wstest = install(&folder, python_2_7)?;
-    let echo = url.is_none().then(|| build_echo(house)).transpose()?;
+    let echo = url.is_none().then(|| build_echo(workspace)).transpose()?;
     let mut report = Report::default();
     for groups in groups.chunk_by(|one, next| one.flags == next.flags) {
         let flags = groups[0].flags;
@@ -163,12 +163,12 @@ fn install(folder: &Path, python_2_7: &Path) -> Result<PathBuf> {
 }
 
 /// Builds the echo example with the tests: alone it would have other features, and its dependencies be built again.
-fn build_echo(house: &House) -> Result<PathBuf> {
-    let mut build = linted_cargo(house);
+fn build_echo(workspace: &Workspace) -> Result<PathBuf> {
+    let mut build = linted_cargo(workspace);
     if !watch(build.args(["test", "--workspace", "--locked", "--no-run", "--quiet"]))?.success {
         bail!("the echo example does not build");
     }
-    Ok(house.target.join("debug/examples/echo"))
+    Ok(workspace.target.join("debug/examples/echo"))
 }
 
 /// Starts the echo example on a free port.

@@ -13,7 +13,7 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 
-use crate::House;
+use crate::Workspace;
 
 thread_local! {
     /// Text before each line that this thread and the programs that it watches print.
@@ -107,15 +107,15 @@ pub(crate) fn must(command: &mut Command) -> Result<String> {
 }
 
 /// The cargo that runs this, in the workspace.
-pub(crate) fn cargo(house: &House) -> Command {
+pub(crate) fn cargo(workspace: &Workspace) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(&house.root);
+    cargo.current_dir(&workspace.root);
     cargo
 }
 
 /// Cargo with clippy's driver for the crates of the workspace. What it builds is built again without: a run uses one of them.
-pub(crate) fn linted_cargo(house: &House) -> Command {
-    let mut cargo = cargo(house);
+pub(crate) fn linted_cargo(workspace: &Workspace) -> Command {
+    let mut cargo = cargo(workspace);
     linted(&mut cargo);
     cargo
 }
@@ -129,9 +129,9 @@ pub(crate) fn linted(command: &mut Command) -> &mut Command {
 
 /// The trimmed stdout of a short program, `None` when it is missing or fails.
 pub(crate) fn ask(program: impl AsRef<OsStr>, arguments: &[&str]) -> Option<String> {
-    let output =
+    let result =
         Command::new(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output();
-    let output = output.ok().filter(|output| output.status.success())?;
+    let output = result.ok().filter(|output| output.status.success())?;
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 

@@ -13,7 +13,7 @@ use std::thread;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::House;
+use crate::Workspace;
 use crate::command::{must, say};
 use build::Build;
 
@@ -22,8 +22,8 @@ use build::Build;
 /// # Errors
 /// When there is no such architecture, a tool cannot be had, or a program fails.
 pub(crate) fn main(names: &[&str]) -> Result<bool> {
-    let house = House::find()?;
-    let out = Release::build(&house, names)?.pack("packages")?;
+    let workspace = Workspace::find()?;
+    let out = Release::build(&workspace, names)?.pack("packages")?;
     say(&format!("in {}:", out.display()));
     must(Command::new("ls").args(["-l", "."]).current_dir(&out))?;
     Ok(true)
@@ -41,14 +41,14 @@ impl<'a> Release<'a> {
     ///
     /// # Errors
     /// As [`main`].
-    pub(crate) fn build(house: &'a House, names: &[&str]) -> Result<Self> {
+    pub(crate) fn build(workspace: &'a Workspace, names: &[&str]) -> Result<Self> {
         let is_chosen = |one: &&Architecture| names.is_empty() || names.contains(&one.debian);
         let architectures: Vec<_> = ARCHITECTURES.iter().filter(is_chosen).collect();
         if architectures.len() < names.len() {
             bail!("architectures are amd64 and arm64");
         }
-        let build = Build::of(house)?;
-        let licences = house.target.join("dist-tools/licenses.html");
+        let build = Build::of(workspace)?;
+        let licences = workspace.target.join("dist-tools/licenses.html");
         // Each file of each library is compared with all licences: minutes, in which linking uses one core.
         thread::scope(|scope| {
             let licences = scope.spawn(|| build.licences(&licences));
@@ -65,7 +65,7 @@ impl<'a> Release<'a> {
     /// # Errors
     /// When a program fails.
     pub(crate) fn pack(&self, folder: &str) -> Result<PathBuf> {
-        let out = self.build.house.target.join(folder);
+        let out = self.build.workspace.target.join(folder);
         if out.is_dir() {
             fs::remove_dir_all(&out)?;
         }
@@ -89,8 +89,8 @@ impl<'a> Release<'a> {
         fs::create_dir_all(folder)?;
         fs::copy(build.program(architecture), folder.join("fanwire"))?;
         let files = ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "deploy/fanwire.service"];
-        let of_packages = ["after-install.sh", "before-remove.sh", "after-remove.sh", "logrotate"];
-        let of_packages = of_packages.map(|name| format!("deploy/packages/{name}"));
+        let scripts = ["after-install.sh", "before-remove.sh", "after-remove.sh", "logrotate"];
+        let of_packages = scripts.map(|name| format!("deploy/packages/{name}"));
         for file in files.into_iter().chain(of_packages.iter().map(String::as_str)) {
             let name = Path::new(file).file_name().context("a name")?;
             fs::copy(build.root.join(file), folder.join(name)).with_context(|| file.to_owned())?;

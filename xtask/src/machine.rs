@@ -31,13 +31,13 @@ pub(crate) fn npm() -> Result<PathBuf> {
     program(&["npm"])
 }
 
-/// Why Node.js is older than `wanted`, for a suite that needs more than the others; `None` when it is not.
+/// The complaint that Node.js is older than `wanted`, for a suite that needs more than the others; `None` when it is not.
 ///
 /// # Errors
 /// When there is none.
 pub(crate) fn node_too_old(wanted: &str) -> Result<Option<String>> {
-    let found = ask(node()?, &["--version"]).context("node --version failed")?;
-    Ok(is_older(&found, wanted).then(|| format!("needs Node.js {wanted}, found {found}")))
+    let installed = ask(node()?, &["--version"]).context("node --version failed")?;
+    Ok(is_older(&installed, wanted).then(|| format!("needs Node.js {wanted}, found {installed}")))
 }
 
 /// Whether Node.js knows an option.
@@ -82,15 +82,15 @@ pub(crate) fn go() -> Result<PathBuf> {
     program(&["go"])
 }
 
-/// Why the Go of the machine cannot build what a go.mod wants, `None` when it can.
+/// The reason why the Go of the machine cannot build what a go.mod wants, `None` when it can.
 ///
 /// # Errors
 /// When there is no Go, or no version stands where one should.
 pub(crate) fn go_too_old(go_mod: &str) -> Result<Option<String>> {
-    let wanted = go_mod.lines().find_map(|line| line.strip_prefix("go "));
-    let wanted = wanted.context("the go.mod names no version of Go")?;
-    let found = ask(go()?, &["env", "GOVERSION"]).context("go env GOVERSION failed")?;
-    Ok(is_older(&found, wanted).then(|| format!("needs Go {wanted}, found {found}")))
+    let named = go_mod.lines().find_map(|line| line.strip_prefix("go "));
+    let wanted = named.context("the go.mod names no version of Go")?;
+    let installed = ask(go()?, &["env", "GOVERSION"]).context("go env GOVERSION failed")?;
+    Ok(is_older(&installed, wanted).then(|| format!("needs Go {wanted}, found {installed}")))
 }
 
 /// Compares versions as they are written: `v18.20.4`, `go1.22`; what is missing is 0.
@@ -156,9 +156,9 @@ pub(crate) fn python_2_7() -> Option<PathBuf> {
         .flatten()
         .filter(|entry| entry.file_name().to_string_lossy().starts_with("2.7"))
         .map(|entry| entry.path().join("bin/python2.7"));
-    let mut found: Vec<PathBuf> = of_pyenv.chain([PathBuf::from("python2.7")]).collect();
-    found.retain(|python| ask(python, &["-c", "print(27)"]).as_deref() == Some("27"));
-    found.into_iter().next()
+    let mut pythons: Vec<PathBuf> = of_pyenv.chain([PathBuf::from("python2.7")]).collect();
+    pythons.retain(|python| ask(python, &["-c", "print(27)"]).as_deref() == Some("27"));
+    pythons.into_iter().next()
 }
 
 /// The first of `names` on the PATH.
@@ -170,8 +170,8 @@ pub(crate) fn program(names: &[&str]) -> Result<PathBuf> {
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     let mut candidates =
         names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-    let found = candidates.find(|program| program.is_file());
-    found.with_context(|| format!("no {} on the PATH", names.join(" or ")))
+    let program = candidates.find(|program| program.is_file());
+    program.with_context(|| format!("no {} on the PATH", names.join(" or ")))
 }
 
 /// Installs Debian packages in one go; asks for fresh package lists only when the first try fails.

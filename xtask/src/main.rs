@@ -1,4 +1,4 @@
-//! The only automation of the house: `cargo xtask check | test | tidy | dist | site | api | interop | autobahn`.
+//! The only automation of the workspace: `cargo xtask check | test | tidy | dist | site | api | interop | autobahn`.
 //! In: a word on the command line → out: a report on the terminal and an exit status.
 //! May use std, anyhow and cargo_metadata; never a crate of ours and never a shell script.
 //! A new command is one line here and one module; what the checks say lives in `tidy`, what the tests run in `suite`.
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
 
 /// The folder of the workspace, and the folder cargo builds into.
 #[derive(Clone, Debug)]
-pub(crate) struct House {
+pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
     pub(crate) target: PathBuf,
     /// Whether tests take as long as they may, and the suites play to the server as it is packaged.
@@ -57,7 +57,7 @@ pub(crate) struct House {
     pub(crate) stacks: Vec<String>,
 }
 
-impl House {
+impl Workspace {
     /// Asks cargo, so that `CARGO_TARGET_DIR` and `build.target-dir` are respected.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ usage: cargo xtask COMMAND
   test [STEP …]              everything that is to hold before a change lands; names of steps
   test --all [STEP …]        the same at length, with the server as it is packaged: before a release
   interop [NAME …]           real WebSocket stacks against the server; names of stacks and scenarios
-  tidy                       the rules of the house: arrows, cards, cycles, sizes, words, pages, locks, merges
+  tidy                       the rules of the workspace: arrows, cards, cycles, sizes, words, pages, locks, merges
   dist [amd64|arm64]         a release: static binaries, tarballs, packages, checksums; without a name for both
   site                       the pages of docs/ as a site, with mdBook
   api [--write]              the public interface of the library, compared with its listing; writes the listing

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::House;
+use crate::Workspace;
 use crate::command::{cargo, must, say};
 
 /// Builds the site.
@@ -17,8 +17,8 @@ use crate::command::{cargo, must, say};
 /// # Errors
 /// When a page is missing in the navigation, mdBook cannot be had, or it fails.
 pub(crate) fn main() -> Result<bool> {
-    let house = House::find()?;
-    say(&build(&house)?.display().to_string());
+    let workspace = Workspace::find()?;
+    say(&build(&workspace)?.display().to_string());
     Ok(true)
 }
 
@@ -26,14 +26,15 @@ pub(crate) fn main() -> Result<bool> {
 ///
 /// # Errors
 /// As [`main`].
-pub(crate) fn build(house: &House) -> Result<PathBuf> {
-    let tools = house.target.join("dist-tools");
-    let mut install = cargo(house);
+pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf> {
+    let tools = workspace.target.join("dist-tools");
+    let mut install = cargo(workspace);
     install.args(["install", "--quiet", "--locked", "mdbook", "--version", MDBOOK, "--root"]);
     must(install.arg(&tools).env("CARGO_TARGET_DIR", tools.join("build")))?;
 
-    let (docs, source) = (house.root.join("docs"), house.target.join("site-source"));
-    let site = house.target.join("site");
+    let docs = workspace.root.join("docs");
+    let source = workspace.target.join("site-source");
+    let site = workspace.target.join("site");
     if source.is_dir() {
         fs::remove_dir_all(&source)?;
     }
@@ -89,17 +90,17 @@ fn add_decisions(summary: &mut String, docs: &Path) -> Result<()> {
 
 /// Names of the pages in a folder and those below it, but for the navigation itself.
 fn pages(folder: &Path) -> Result<Vec<String>> {
-    let mut found = Vec::new();
+    let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         if entry.file_type()?.is_dir() {
-            found.extend(pages(&entry.path())?.into_iter().map(|page| format!("{name}/{page}")));
+            names.extend(pages(&entry.path())?.into_iter().map(|page| format!("{name}/{page}")));
         } else if name.ends_with(".md") && name != "SUMMARY.md" {
-            found.push(name);
+            names.push(name);
         }
     }
-    Ok(found)
+    Ok(names)
 }
 
 const MDBOOK: &str = "0.5.4";

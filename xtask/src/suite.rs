@@ -18,7 +18,7 @@ mod tools;
 
 use anyhow::{Result, bail};
 
-use crate::House;
+use crate::Workspace;
 pub(crate) use interop::main as interop;
 use lanes::Stage;
 use tally::Tally;
@@ -28,7 +28,7 @@ use tally::Tally;
 /// # Errors
 /// When the workspace cannot be read.
 pub(crate) fn check() -> Result<bool> {
-    Ok(lanes::run(&House::find()?, &lanes::chosen(CHECK, |_| true)))
+    Ok(lanes::run(&Workspace::find()?, &lanes::chosen(CHECK, |_| true)))
 }
 
 /// Runs the named steps, or all but those at length, or with `--all` these, too; `true` when nothing failed.
@@ -36,18 +36,21 @@ pub(crate) fn check() -> Result<bool> {
 /// # Errors
 /// When a name is unknown or the workspace cannot be read.
 pub(crate) fn main(words: &[&str]) -> Result<bool> {
-    let house = House { at_length: words.contains(&"--all"), ..House::find()? };
+    let workspace = Workspace { at_length: words.contains(&"--all"), ..Workspace::find()? };
     let names: Vec<&str> = words.iter().copied().filter(|word| *word != "--all").collect();
     let is_known = |name: &&str| lanes::steps(STAGES).any(|step| step.name == *name);
     if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
         let known: Vec<&str> = lanes::steps(STAGES).map(|step| step.name).collect();
         bail!("no step is called {unknown}; the steps are: {}", known.join(" "));
     }
-    let is_chosen = |step: &Step| match names.is_empty() {
-        true => house.at_length || !step.is_long,
-        false => names.contains(&step.name),
+    let is_chosen = |step: &Step| {
+        if names.is_empty() {
+            workspace.at_length || !step.is_long
+        } else {
+            names.contains(&step.name)
+        }
     };
-    Ok(lanes::run(&house, &lanes::chosen(STAGES, is_chosen)))
+    Ok(lanes::run(&workspace, &lanes::chosen(STAGES, is_chosen)))
 }
 
 /// A piece of work with a name and a result.
@@ -55,12 +58,16 @@ pub(crate) fn main(words: &[&str]) -> Result<bool> {
 pub(crate) struct Step {
     name: &'static str,
     what: &'static str,
-    run: fn(&House) -> Result<Tally>,
+    run: fn(&Workspace) -> Result<Tally>,
     /// Whether only `--all` runs it, or its name.
     is_long: bool,
 }
 
-const fn step(name: &'static str, what: &'static str, run: fn(&House) -> Result<Tally>) -> Step {
+const fn step(
+    name: &'static str,
+    what: &'static str,
+    run: fn(&Workspace) -> Result<Tally>,
+) -> Step {
     Step { name, what, run, is_long: false }
 }
 
@@ -97,7 +104,7 @@ const STAGES: &[Stage] = &[
 ];
 
 const FMT: Step = step("fmt", "rustfmt changes nothing", steps::fmt);
-const TIDY: Step = step("tidy", "the rules of the house", steps::tidy);
+const TIDY: Step = step("tidy", "the rules of the workspace", steps::tidy);
 const CLIPPY: Step = step("clippy", "no warning in any target", steps::clippy);
 const PURE: Step = step("pure", "tests of the crates without sockets", steps::pure);
 const BUILD: Step =

@@ -1,4 +1,4 @@
-//! The rules of the house that a program can check; `cargo xtask tidy` runs them all.
+//! The rules of the workspace that a program can check; `cargo xtask tidy` runs them all.
 //! In: the workspace's files and `cargo metadata` → out: one line per finding, `path:line: what is wrong`.
 //! May use `lexer` for Rust text; never changes a file and never builds anything.
 //! A rule is a module below with its table on top; the list of rules is `findings`.
@@ -20,7 +20,6 @@ mod prose;
 mod sizes;
 mod times;
 mod types;
-mod unsafety;
 mod words;
 
 use std::fmt;
@@ -29,7 +28,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::House;
+use crate::Workspace;
 use crate::command::say;
 pub(crate) use arrows::pure as pure_crates;
 
@@ -38,8 +37,8 @@ pub(crate) use arrows::pure as pure_crates;
 /// # Errors
 /// When the workspace cannot be read.
 pub(crate) fn main() -> Result<bool> {
-    let house = House::find()?;
-    let findings = findings(&house)?;
+    let workspace = Workspace::find()?;
+    let findings = findings(&workspace)?;
     for finding in &findings {
         say(&finding.to_string());
     }
@@ -94,14 +93,13 @@ impl Source {
 }
 
 /// Every broken rule, sorted.
-fn findings(house: &House) -> Result<Vec<Finding>> {
-    let sources = sources(&house.root)?;
+fn findings(workspace: &Workspace) -> Result<Vec<Finding>> {
+    let sources = sources(&workspace.root)?;
     let rust: Vec<Source> = sources.iter().filter(|source| source.is_rust()).cloned().collect();
-    let crates = arrows::crates(&house.root)?;
+    let crates = arrows::crates(&workspace.root)?;
     let mut findings = arrows::check(&crates);
     findings.extend(cards::check(&rust));
     findings.extend(sizes::check(&rust));
-    findings.extend(unsafety::check(&rust));
     findings.extend(words::check(&sources));
     findings.extend(times::check(&rust));
     findings.extend(cycles::check(&rust));
@@ -114,8 +112,8 @@ fn findings(house: &House) -> Result<Vec<Finding>> {
     findings.extend(locks::check(&sources));
     findings.extend(citations::check(&sources));
     findings.extend(inherited::check(&sources));
-    findings.extend(api::check(&house.root, &rust));
-    findings.extend(merges::check(&house.root, &sources));
+    findings.extend(api::check(&workspace.root, &rust));
+    findings.extend(merges::check(&workspace.root, &sources));
     findings.sort();
     Ok(findings)
 }

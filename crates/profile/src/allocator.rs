@@ -3,6 +3,8 @@
 //! Uses `heap`, which decides what is sampled. Never: changes a size, an alignment or a pointer.
 //! Change here: which calls are shown. While sampling is off, each call costs one relaxed load.
 
+#![allow(unsafe_code)] // docs/decisions/0020
+
 use std::alloc::{GlobalAlloc, Layout};
 
 use crate::heap;

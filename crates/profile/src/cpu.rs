@@ -17,7 +17,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use crate::format::ProfileBuilder;
+use crate::format::{ProfileBuilder, Quantity};
 use sampler::Stacks;
 
 /// A profile that is being taken. Dropping it ends it.
@@ -27,7 +27,7 @@ pub struct Recording {
     unix_ns: i64,
 }
 
-/// Why a profile cannot be taken.
+/// The reason why a profile cannot be taken.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CpuProfileError {
@@ -56,7 +56,8 @@ impl Recording {
     pub fn finish(self) -> Vec<u8> {
         let duration_ns = i64::try_from(self.started.elapsed().as_nanos()).unwrap_or(i64::MAX);
         let stacks = sampler::stop().unwrap_or_default();
-        let (samples, cpu) = (("samples", "count"), ("cpu", "nanoseconds"));
+        let samples = Quantity { name: "samples", unit: "count" };
+        let cpu = Quantity { name: "cpu", unit: "nanoseconds" };
         let period_ns = PERIOD_US * 1000;
         let mut builder = ProfileBuilder::new(&[samples, cpu], cpu, period_ns);
         builder.set_time(self.unix_ns, duration_ns);

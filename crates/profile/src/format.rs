@@ -23,7 +23,11 @@ pub(crate) struct ProfileBuilder {
 }
 
 /// A quantity and its unit, such as `cpu` in `nanoseconds`.
-pub(crate) type Quantity = (&'static str, &'static str);
+#[derive(Clone, Copy)]
+pub(crate) struct Quantity {
+    pub(crate) name: &'static str,
+    pub(crate) unit: &'static str,
+}
 
 impl ProfileBuilder {
     /// A profile whose samples have these quantities. One sample was taken each `period` of `period_of`.
@@ -57,7 +61,8 @@ impl ProfileBuilder {
 
     /// Sets the start and the length of the measurement, in ns.
     pub(crate) fn set_time(&mut self, unix_ns: i64, duration_ns: i64) {
-        (self.profile.time_nanos, self.profile.duration_nanos) = (unix_ns, duration_ns);
+        self.profile.time_nanos = unix_ns;
+        self.profile.duration_nanos = duration_ns;
     }
 
     /// Adds a text that `pprof -comments` prints.
@@ -83,13 +88,13 @@ impl ProfileBuilder {
         let config = DeflateConfig { window_bits: 16 + 15, ..DeflateConfig::default() };
         let mut file = vec![0; compress_bound(bytes.len()) + 12];
         let (written, _) = compress_slice(&mut file, &bytes, config);
-        let written = written.len();
-        file.truncate(written);
+        let file_bytes = written.len();
+        file.truncate(file_bytes);
         file
     }
 
-    fn value_type(&mut self, (name, unit): Quantity) -> ValueType {
-        ValueType { r#type: self.string(name), unit: self.string(unit) }
+    fn value_type(&mut self, quantity: Quantity) -> ValueType {
+        ValueType { r#type: self.string(quantity.name), unit: self.string(quantity.unit) }
     }
 
     fn string(&mut self, text: &str) -> i64 {
@@ -132,20 +137,20 @@ impl ProfileBuilder {
 /// Name, file and line of the functions at an address: inlined ones first, their caller last. One without a name if the
 /// binary has no symbol there.
 pub(crate) fn symbols(address: u64) -> Vec<(String, String, u32)> {
-    let mut found = Vec::new();
+    let mut rows = Vec::new();
     // It looks up the address before, as of a return address.
     backtrace::resolve((address as usize + 1) as *mut _, |symbol| {
         if let Some(name) = symbol.name() {
             let file = symbol.filename().map(|path| path.to_string_lossy().into_owned());
             // The alternate form omits the hash.
             let row = (format!("{name:#}"), file.unwrap_or_default(), symbol.lineno().unwrap_or(0));
-            found.push(row);
+            rows.push(row);
         }
     });
-    if found.is_empty() {
-        found.push((format!("{address:#x}"), String::new(), 0));
+    if rows.is_empty() {
+        rows.push((format!("{address:#x}"), String::new(), 0));
     }
-    found
+    rows
 }
 
 /// The number of the only mapping: names are looked up here, so readers need no other.

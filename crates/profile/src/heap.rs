@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU16, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::format::{ProfileBuilder, symbols};
+use crate::format::{ProfileBuilder, Quantity, symbols};
 
 /// Starts to take samples, of allocations from now on. Returns whether the process's allocator is a
 /// [`SamplingAllocator`](crate::SamplingAllocator); with another one there are no samples.
@@ -31,9 +31,10 @@ pub fn profile() -> Option<Vec<u8>> {
         *objects += sample.stands_for();
         *bytes += sample.stands_for() * sample.bytes as f64;
     }
-    let (objects, space) = (("inuse_objects", "count"), ("inuse_space", "bytes"));
-    let mut builder =
-        ProfileBuilder::new(&[objects, space], ("space", "bytes"), SAMPLE_BYTES as i64);
+    let objects = Quantity { name: "inuse_objects", unit: "count" };
+    let space = Quantity { name: "inuse_space", unit: "bytes" };
+    let period_of = Quantity { name: "space", unit: "bytes" };
+    let mut builder = ProfileBuilder::new(&[objects, space], period_of, SAMPLE_BYTES as i64);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     builder.set_time(i64::try_from(now.as_nanos()).unwrap_or(i64::MAX), 0);
     for (stack, values) in stacks {

@@ -10,12 +10,12 @@ use anyhow::{Context as _, Result};
 
 use super::tools::Tools;
 use super::{ARCHITECTURES, Architecture};
-use crate::House;
+use crate::Workspace;
 use crate::command::{ask, cargo, must};
 
 /// The checkout that is built, and how.
 pub(super) struct Build<'a> {
-    pub(super) house: &'a House,
+    pub(super) workspace: &'a Workspace,
     pub(super) tools: Tools,
     pub(super) root: &'a Path,
     pub(super) version: String,
@@ -26,15 +26,15 @@ pub(super) struct Build<'a> {
 impl<'a> Build<'a> {
     /// # Errors
     /// When cargo or git do not know the checkout, or a tool cannot be had.
-    pub(super) fn of(house: &'a House) -> Result<Self> {
-        let tools = Tools::install(house)?;
+    pub(super) fn of(workspace: &'a Workspace) -> Result<Self> {
+        let tools = Tools::install(workspace)?;
         let metadata = cargo_metadata::MetadataCommand::new().no_deps().exec()?;
         let program = metadata.packages.iter().find(|package| package.name == "fanwire-cli");
         let version = program.context("no package fanwire-cli")?.version.to_string();
-        let root = house.root.to_string_lossy().into_owned();
+        let root = workspace.root.to_string_lossy().into_owned();
         let date = ask("git", &["-C", &root, "log", "-1", "--format=%ct"])
             .context("git log: a release is made from a checkout")?;
-        Ok(Self { house, tools, root: &house.root, version, date })
+        Ok(Self { workspace, tools, root: &workspace.root, version, date })
     }
 
     /// Builds the program for an architecture.
@@ -42,13 +42,13 @@ impl<'a> Build<'a> {
     /// # Errors
     /// When it does not build.
     pub(super) fn binary(&self, architecture: &Architecture) -> Result<()> {
-        let mut build = cargo(self.house);
+        let mut build = cargo(self.workspace);
         build.args(["zigbuild", "--profile=dist", "--locked", "--package=fanwire-cli"]);
         build.args(["--target", architecture.target]);
         let remap = |flag: &str, between: char| {
             let home = home_of_cargo();
             let folders =
-                [(self.root, "/fanwire"), (&home, "/cargo"), (&self.house.target, "/target")];
+                [(self.root, "/fanwire"), (&home, "/cargo"), (&self.workspace.target, "/target")];
             folders.map(|(from, to)| format!("{flag}{between}{}={to}", from.display())).join(" ")
         };
         build.env("RUSTFLAGS", remap("--remap-path-prefix", '='));
@@ -58,7 +58,7 @@ impl<'a> Build<'a> {
     }
 
     pub(super) fn program(&self, architecture: &Architecture) -> PathBuf {
-        self.house.target.join(architecture.target).join("dist/fanwire")
+        self.workspace.target.join(architecture.target).join("dist/fanwire")
     }
 
     /// Writes the licences of all libraries in the program, which each copy must carry, unless the page is newer than what it is made of.
@@ -72,7 +72,7 @@ impl<'a> Build<'a> {
         if of.iter().all(|file| changed(file) < changed(page)) {
             return Ok(());
         }
-        let mut about = cargo(self.house);
+        let mut about = cargo(self.workspace);
         about.args(["about", "generate", "--locked"]);
         about.arg("--manifest-path").arg(self.root.join("crates/cli/Cargo.toml"));
         about.arg("--config").arg(folder.join("about.toml")).arg("--output-file").arg(page);
@@ -84,7 +84,7 @@ impl<'a> Build<'a> {
     /// # Errors
     /// When the program that makes it fails.
     pub(super) fn parts(&self, file: &Path) -> Result<()> {
-        let mut cyclonedx = cargo(self.house);
+        let mut cyclonedx = cargo(self.workspace);
         cyclonedx.args(["cyclonedx", "--format=json", "--spec-version=1.5", "--no-build-deps"]);
         cyclonedx.args(["--override-filename=parts", "--target", ARCHITECTURES[0].target]);
         cyclonedx.arg("--manifest-path").arg(self.root.join("crates/cli/Cargo.toml"));

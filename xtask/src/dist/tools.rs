@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
-use crate::House;
+use crate::Workspace;
 use crate::command::{cargo, must};
 use crate::machine;
 
@@ -23,8 +23,9 @@ impl Tools {
     ///
     /// # Errors
     /// When a registry does not answer.
-    pub(super) fn install(house: &House) -> Result<Self> {
-        let (root, folder) = (house.root.join("deploy/packages"), house.target.join("dist-tools"));
+    pub(super) fn install(workspace: &Workspace) -> Result<Self> {
+        let root = workspace.root.join("deploy/packages");
+        let folder = workspace.target.join("dist-tools");
         let targets = super::ARCHITECTURES.map(|architecture| architecture.target);
         must(Command::new("rustup").args(["target", "add"]).args(targets))?;
         let venv = folder.join("venv");
@@ -33,7 +34,7 @@ impl Tools {
         pip.args(["--require-hashes", "--only-binary", ":all:", "-r"]);
         must(pip.arg(root.join("requirements.txt")))?;
         for (name, version, features) in TOOLS {
-            let mut install = cargo(house);
+            let mut install = cargo(workspace);
             install.args(["install", "--quiet", "--locked", name, "--version", version]);
             install.args(["--features", features, "--root"]).arg(&folder);
             must(install.env("CARGO_TARGET_DIR", folder.join("build")))?;

@@ -11,33 +11,33 @@ use super::nextest;
 use super::steps::{go, interop};
 use super::tally::Tally;
 use crate::command::watch;
-use crate::{House, machine};
+use crate::{Workspace, machine};
 
 /// The program, in the versions of go.sum.
-pub(super) fn pebble(house: &House) -> Result<Tally> {
-    let modules = std::fs::read_to_string(interop(house).join("go/pebble/go.mod"))?;
+pub(super) fn pebble(workspace: &Workspace) -> Result<Tally> {
+    let modules = std::fs::read_to_string(interop(workspace).join("go/pebble/go.mod"))?;
     if let Some(reason) = machine::go_too_old(&modules)? {
         return Ok(Tally::left_out(reason));
     }
-    let mut build = go(house, "go/pebble", "build")?;
-    build.arg("-o").arg(program(house)).arg("github.com/letsencrypt/pebble/v2/cmd/pebble");
+    let mut build = go(workspace, "go/pebble", "build")?;
+    build.arg("-o").arg(program(workspace)).arg("github.com/letsencrypt/pebble/v2/cmd/pebble");
     Ok(Tally::of_program(&watch(&mut build)?))
 }
 
 /// Each starts an authority of its own.
-pub(super) fn tests(house: &House) -> Result<Tally> {
-    let program = program(house);
+pub(super) fn tests(workspace: &Workspace) -> Result<Tally> {
+    let program = program(workspace);
     if !program.is_file() {
         return Ok(Tally::left_out(format!(
             "no Pebble at {}: cargo xtask test pebble",
             program.display()
         )));
     }
-    nextest::run(house, "acme", |test| {
+    nextest::run(workspace, "acme", |test| {
         test.env("FANWIRE_PEBBLE", &program);
     })
 }
 
-fn program(house: &House) -> PathBuf {
-    house.target.join("interop/pebble")
+fn program(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("interop/pebble")
 }

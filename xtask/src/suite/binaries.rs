@@ -6,7 +6,7 @@
 use anyhow::Result;
 use cargo_metadata::Message;
 
-use crate::House;
+use crate::Workspace;
 use crate::command::{Outcome, linted_cargo, say, watch_messages};
 
 /// Builds every test, example, bench and program of the workspace, in one profile, and shows what clippy says of them.
@@ -15,18 +15,18 @@ use crate::command::{Outcome, linted_cargo, say, watch_messages};
 ///
 /// # Errors
 /// When cargo cannot be started.
-pub(super) fn build(house: &House) -> Result<Outcome> {
-    let mut outcome = watch_messages(&mut build_command(house))?;
+pub(super) fn build(workspace: &Workspace) -> Result<Outcome> {
+    let mut outcome = watch_messages(&mut build_command(workspace))?;
     if outcome.success {
-        outcome.add(watch_messages(build_command(house).arg("--benches"))?);
+        outcome.add(watch_messages(build_command(workspace).arg("--benches"))?);
     }
     let diagnostics = diagnostics(&outcome.output);
     diagnostics.lines().for_each(say);
     Ok(Outcome { success: outcome.success && diagnostics.is_empty(), output: diagnostics })
 }
 
-fn build_command(house: &House) -> std::process::Command {
-    let mut build = linted_cargo(house);
+fn build_command(workspace: &Workspace) -> std::process::Command {
+    let mut build = linted_cargo(workspace);
     build.args(["test", "--workspace", "--locked", "--no-run", "--message-format=json"]);
     build
 }

@@ -11,27 +11,27 @@ use super::nextest;
 use super::steps::{go, interop};
 use super::tally::Tally;
 use crate::command::{cargo, watch};
-use crate::{House, machine};
+use crate::{Workspace, machine};
 
 /// The NATS server, in the versions of go.sum.
-pub(super) fn nats(house: &House) -> Result<Tally> {
-    let modules = std::fs::read_to_string(interop(house).join("go/nats/go.mod"))?;
+pub(super) fn nats(workspace: &Workspace) -> Result<Tally> {
+    let modules = std::fs::read_to_string(interop(workspace).join("go/nats/go.mod"))?;
     if let Some(reason) = machine::go_too_old(&modules)? {
         return Ok(Tally::left_out(reason));
     }
-    let mut build = go(house, "go/nats", "build")?;
-    build.arg("-o").arg(nats_server(house)).arg("github.com/nats-io/nats-server/v2");
+    let mut build = go(workspace, "go/nats", "build")?;
+    build.arg("-o").arg(nats_server(workspace)).arg("github.com/nats-io/nats-server/v2");
     Ok(Tally::of_program(&watch(&mut build)?))
 }
 
 /// Each test starts queues of its own, and waits for them more than it works.
-pub(super) fn tests(house: &House) -> Result<Tally> {
+pub(super) fn tests(workspace: &Workspace) -> Result<Tally> {
     let lacking: Vec<(&str, String)> = QUEUES
         .iter()
-        .filter_map(|queue| Some((queue.tests, (queue.find)(house).err()?.to_string())))
+        .filter_map(|queue| Some((queue.tests, (queue.find)(workspace).err()?.to_string())))
         .collect();
-    let run = nextest::run(house, "consumers", |test| {
-        test.env("FANWIRE_NATS_SERVER", nats_server(house));
+    let run = nextest::run(workspace, "consumers", |test| {
+        test.env("FANWIRE_NATS_SERVER", nats_server(workspace));
         let lacked: Vec<String> =
             lacking.iter().map(|(module, _)| format!("not test(/^{module}/)")).collect();
         if !lacked.is_empty() {
@@ -44,20 +44,20 @@ pub(super) fn tests(house: &House) -> Result<Tally> {
 }
 
 /// librdkafka is built in C, which takes a minute, and has brokers for tests.
-pub(super) fn kafka(house: &House) -> Result<Tally> {
-    let mut test = cargo(house);
+pub(super) fn kafka(workspace: &Workspace) -> Result<Tally> {
+    let mut test = cargo(workspace);
     test.args(["test", "--locked", "--package=fanwire-consumers", "--features=kafka", "kafka"]);
     Ok(Tally::of_cargo(&watch(&mut test)?))
 }
 
-fn nats_server(house: &House) -> PathBuf {
-    house.target.join("interop/nats-server")
+fn nats_server(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("interop/nats-server")
 }
 
 /// A module of tests with the program that it needs.
 struct Queue {
     tests: &'static str,
-    find: fn(&House) -> Result<()>,
+    find: fn(&Workspace) -> Result<()>,
 }
 
 const QUEUES: [Queue; 4] = [
@@ -66,8 +66,8 @@ const QUEUES: [Queue; 4] = [
     Queue { tests: "redis_stream::", find: |_| machine::redis().map(drop) },
     Queue {
         tests: "jetstream::",
-        find: |house| {
-            let is_there = nats_server(house).is_file();
+        find: |workspace| {
+            let is_there = nats_server(workspace).is_file();
             is_there.then_some(()).context("no NATS server: cargo xtask test nats")
         },
     },

@@ -10,11 +10,11 @@ use anyhow::Result;
 use super::steps::{interop, server};
 use super::tally::Tally;
 use crate::command::{must, watch};
-use crate::{House, machine};
+use crate::{Workspace, machine};
 
 /// All groups but the forks.
-pub(super) fn tests(house: &House) -> Result<Tally> {
-    let folder = interop(house).join("durable");
+pub(super) fn tests(workspace: &Workspace) -> Result<Tally> {
+    let folder = interop(workspace).join("durable");
     if let Some(reason) = machine::node_too_old(NODE_MIN)? {
         return Ok(Tally::left_out(reason));
     }
@@ -22,7 +22,7 @@ pub(super) fn tests(house: &House) -> Result<Tally> {
     npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
     must(npm.current_dir(&folder))?;
     let mut node = Command::new(machine::node()?);
-    node.arg("run.js").current_dir(folder).env("FANWIRE", server(house)?);
+    node.arg("run.js").current_dir(folder).env("FANWIRE", server(workspace)?);
     Ok(Tally::of_node(&watch(&mut node)?))
 }
 

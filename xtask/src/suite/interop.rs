@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::lanes::{self, Stage};
 use super::{BUILD, CHROMIUM, FIREFOX, GO_CLIENTS, INTEROP, NPM, PIP};
-use crate::House;
+use crate::Workspace;
 
 /// Installs, builds and plays; `true` when nothing failed.
 ///
@@ -18,9 +18,9 @@ pub(crate) fn main(names: &[&str]) -> Result<bool> {
         [] => STACKS.iter().map(|(stack, _)| (*stack).to_owned()).collect(),
         names => names.iter().map(|name| (*name).to_owned()).collect(),
     };
-    let house = House { stacks: named, ..House::find()? };
+    let workspace = Workspace { stacks: named, ..Workspace::find()? };
     let needed = needs(names);
-    Ok(lanes::run(&house, &lanes::chosen(STAGES, |step| needed.contains(&step.name))))
+    Ok(lanes::run(&workspace, &lanes::chosen(STAGES, |step| needed.contains(&step.name))))
 }
 
 /// The steps that the named stacks need, each once; those of all stacks when only scenarios are named.

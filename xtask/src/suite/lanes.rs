@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::summary::{self, Row};
 use super::tally::Tally;
 use super::{Step, tools};
-use crate::House;
+use crate::Workspace;
 use crate::command::{prefixed, say};
 
 /// Lanes that may run at the same time.
@@ -33,24 +33,28 @@ pub(super) fn chosen(stages: &[Stage], is_chosen: impl Fn(&Step) -> bool) -> Vec
 pub(super) type Lanes = Vec<Vec<Step>>;
 
 /// Installs what is missing, runs the stages and prints the summary; `true` when nothing failed.
-pub(super) fn run(house: &House, stages: &[Lanes]) -> bool {
+pub(super) fn run(workspace: &Workspace, stages: &[Lanes]) -> bool {
     let steps: Vec<&Step> = stages.iter().flatten().flatten().collect();
     let names: Vec<&str> = steps.iter().map(|step| step.name).collect();
     let missing = tools::install(&names);
     let rows: Vec<Row> =
-        stages.iter().flat_map(|lanes| side_by_side(house, lanes, &missing)).collect();
+        stages.iter().flat_map(|lanes| side_by_side(workspace, lanes, &missing)).collect();
     summary::print(&rows)
 }
 
 /// Runs lanes, at most [`AT_ONCE`] at a time; the next one begins when another ends.
-fn side_by_side(house: &House, lanes: &[Vec<Step>], missing: &[tools::Missing]) -> Vec<Row> {
+fn side_by_side(
+    workspace: &Workspace,
+    lanes: &[Vec<Step>],
+    missing: &[tools::Missing],
+) -> Vec<Row> {
     let threads = AT_ONCE.min(lanes.len());
     let queue = Mutex::new(lanes.iter().enumerate());
     let rows = Mutex::new(Vec::new());
     let next = || queue.lock().expect("no holder panics").next();
     let run = |(number, lane): (usize, &Vec<Step>)| {
         for step in lane {
-            let row = run_one(house, step, missing, lanes.len() > 1);
+            let row = run_one(workspace, step, missing, lanes.len() > 1);
             rows.lock().expect("no holder panics").push((number, row));
         }
     };
@@ -69,13 +73,18 @@ fn side_by_side(house: &House, lanes: &[Vec<Step>], missing: &[tools::Missing]) 
 }
 
 /// Runs a step under a header; an error counts as one failure. In company each line begins with the name of its step.
-fn run_one(house: &House, step: &Step, missing: &[tools::Missing], in_company: bool) -> Row {
+fn run_one(
+    workspace: &Workspace,
+    step: &Step,
+    missing: &[tools::Missing],
+    in_company: bool,
+) -> Row {
     prefixed(if in_company { step.name } else { "" }, || {
         say(&format!("=== {}: {}", step.name, step.what));
         let started = Instant::now();
         let tally = match missing.iter().find(|tool| tool.steps.contains(&step.name)) {
             Some(tool) => Tally::left_out(tool.to_string()),
-            None => (step.run)(house).unwrap_or_else(|error| {
+            None => (step.run)(workspace).unwrap_or_else(|error| {
                 say(&format!("error: {error:#}"));
                 Tally::of_error(&error)
             }),

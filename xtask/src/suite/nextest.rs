@@ -11,33 +11,33 @@ use anyhow::Result;
 
 use super::tally::Tally;
 use crate::command::{ask, linted, must, watch};
-use crate::{House, machine};
+use crate::{Workspace, machine};
 
 /// Runs the tests of a profile.
 ///
 /// # Errors
 /// When the runner cannot be installed or started.
 pub(super) fn run(
-    house: &House,
+    workspace: &Workspace,
     profile: &str,
     prepare: impl FnOnce(&mut Command),
 ) -> Result<Tally> {
-    let report = house.target.join("nextest").join(profile).join("junit.xml");
+    let report = workspace.target.join("nextest").join(profile).join("junit.xml");
     let _ = std::fs::remove_file(&report); // of the run before
-    let mut nextest = Command::new(install(house)?);
+    let mut nextest = Command::new(install(workspace)?);
     nextest.args(["nextest", "run", "--workspace", "--locked", "--profile", profile]);
-    prepare(linted(nextest.current_dir(&house.root)));
+    prepare(linted(nextest.current_dir(&workspace.root)));
     let outcome = watch(&mut nextest)?;
     let report = std::fs::read_to_string(report).unwrap_or_default();
     Ok(Tally::of_nextest(&outcome, &report))
 }
 
 /// The runner, in the version of `xtask/requirements.txt`, installed when it is not there.
-fn install(house: &House) -> Result<PathBuf> {
+fn install(workspace: &Workspace) -> Result<PathBuf> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let requirements = house.root.join("xtask/requirements.txt");
-    let environment = house.target.join("nextest/venv");
+    let requirements = workspace.root.join("xtask/requirements.txt");
+    let environment = workspace.target.join("nextest/venv");
     let program = environment.join("bin/cargo-nextest");
     let version = ask(&program, &["nextest", "--version"]).unwrap_or_default();
     let wanted = std::fs::read_to_string(&requirements)?;

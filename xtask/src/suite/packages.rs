@@ -10,24 +10,24 @@ use anyhow::Result;
 use super::steps::interop;
 use super::tally::Tally;
 use crate::command::watch;
-use crate::{House, dist, machine, site};
+use crate::{Workspace, dist, machine, site};
 
 /// Makes a release, installs it on a clean Debian, and starts the one for AArch64 under qemu.
-pub(super) fn packages(house: &House) -> Result<Tally> {
-    let release = dist::Release::build(house, &[])?;
+pub(super) fn packages(workspace: &Workspace) -> Result<Tally> {
+    let release = dist::Release::build(workspace, &[])?;
     let (packages, again) = (release.pack("packages")?, release.pack("packages-again")?);
     let mut test = Command::new(machine::node()?);
     test.args(["--test", "--test-reporter=spec", "packages/packages.test.js"]);
-    test.current_dir(interop(house)).env("FANWIRE_PACKAGES", packages);
+    test.current_dir(interop(workspace)).env("FANWIRE_PACKAGES", packages);
     test.env("FANWIRE_PACKAGES_AGAIN", again);
     Ok(Tally::of_node(&watch(&mut test)?))
 }
 
 /// Builds the site, follows its links, and searches in it.
-pub(super) fn site(house: &House) -> Result<Tally> {
-    let built = site::build(house)?;
+pub(super) fn site(workspace: &Workspace) -> Result<Tally> {
+    let built = site::build(workspace)?;
     let mut test = Command::new(machine::node()?);
     test.args(["--test", "--test-reporter=spec", "site/site.test.js"]);
-    test.current_dir(interop(house)).env("FANWIRE_SITE", built);
+    test.current_dir(interop(workspace)).env("FANWIRE_SITE", built);
     Ok(Tally::of_node(&watch(&mut test)?))
 }

@@ -15,7 +15,7 @@ pub(crate) struct Tally {
     pub(crate) failed: usize,
     /// Tests that could not be run here; they count neither as passed nor as failed.
     pub(crate) skipped: usize,
-    /// Why they were not run.
+    /// The reason why they were not run.
     pub(crate) not_run: Vec<String>,
     /// Tests that passed at the second try, and count as passed.
     pub(crate) flaky: Vec<String>,
@@ -66,11 +66,11 @@ impl Tally {
         let summary = closing.next().unwrap_or_default();
         let ran = number_before(summary, " test").unwrap_or(0);
         let passed = number_before(summary, " passed").unwrap_or(0);
-        let flaky = closing.filter_map(|line| {
+        let names = closing.filter_map(|line| {
             let (_, name) = line.trim_start().strip_prefix("FLAKY ")?.split_once(") ")?;
             Some(name.to_owned())
         });
-        let flaky = flaky.collect();
+        let flaky = names.collect();
         let tally = Self { flaky, ..Self::counted(passed, ran.saturating_sub(passed)) };
         tally.of_outcome(outcome, reasons::of_nextest).without_not_run(&skips::of_nextest(report))
     }
@@ -97,9 +97,10 @@ impl Tally {
         let ran = line("Ran ").and_then(|line| number_before(line, " test")).unwrap_or(0);
         let verdict = line("FAILED (").or_else(|| line("OK (")).unwrap_or_default();
         let count = |key| number_after(verdict, key).unwrap_or(0);
-        let (failed, skipped) = (count("failures=") + count("errors="), count("skipped="));
-        let tally = Self::counted(ran.saturating_sub(failed + skipped), failed);
-        let tally = Self { skipped, ..tally }.of_outcome(outcome, reasons::of_unittest);
+        let failed = count("failures=") + count("errors=");
+        let skipped = count("skipped=");
+        let counted = Self::counted(ran.saturating_sub(failed + skipped), failed);
+        let tally = Self { skipped, ..counted }.of_outcome(outcome, reasons::of_unittest);
         tally.naming(skips::of_unittest(&outcome.output))
     }
 

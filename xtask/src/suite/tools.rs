@@ -23,7 +23,7 @@ impl Missing {
     }
 }
 
-/// Why a step was not run.
+/// The reason why a step was not run.
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "needs {}: {}", self.name, self.why)
@@ -51,8 +51,8 @@ pub(super) fn install(steps: &[&str]) -> Vec<Missing> {
 /// Lists the tools to install, and the steps that need them.
 fn plan(lacking: &[&Tool], steps: &[&str]) -> String {
     let part = |tool: &&Tool| {
-        let of = [tool.needed_by, tool.used_by].concat();
-        let of: Vec<&str> = of.into_iter().filter(|step| steps.contains(step)).collect();
+        let users = [tool.needed_by, tool.used_by].concat();
+        let of: Vec<&str> = users.into_iter().filter(|step| steps.contains(step)).collect();
         format!("{} for {}", tool.package, of.join(", "))
     };
     let parts: Vec<String> = lacking.iter().map(part).collect();
@@ -63,7 +63,7 @@ fn plan(lacking: &[&Tool], steps: &[&str]) -> String {
 struct Tool {
     name: &'static str,
     package: &'static str,
-    /// Why it is not there, or not new enough.
+    /// The reason why it is not there, or not new enough.
     find: fn() -> Result<()>,
     needed_by: &'static [&'static str],
     used_by: &'static [&'static str],

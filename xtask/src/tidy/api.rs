@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use super::cycles::{leaves, word};
 use super::lexer::lex;
 use super::{Finding, Source};
-use crate::House;
+use crate::Workspace;
 use crate::command::say;
 
 /// Prints the items, or writes them into the listing. Returns whether the listing has them and the limit holds.
@@ -19,7 +19,7 @@ use crate::command::say;
 /// # Errors
 /// When the workspace cannot be read, or the listing cannot be written.
 pub(crate) fn main(is_written: bool) -> Result<bool> {
-    let root = House::find()?.root;
+    let root = Workspace::find()?.root;
     let rust = super::sources(&root)?;
     let items = items(&rust);
     if is_written {
@@ -90,8 +90,8 @@ fn collect(rust: &[Source], file: &str, module: &str, items: &mut Vec<String>) {
 
 /// The kind of a name that a module or another crate defines. prost generates the structs without a definition.
 fn kind(rust: &[Source], home: &str, name: &str) -> &'static str {
-    let folder = home.strip_prefix("fanwire_").map(|member| format!("crates/{member}/src/"));
-    let folder = folder.unwrap_or_else(|| FOLDER.to_owned());
+    let of_crate = home.strip_prefix("fanwire_").map(|member| format!("crates/{member}/src/"));
+    let folder = of_crate.unwrap_or_else(|| FOLDER.to_owned());
     let files = rust.iter().filter(|source| source.path.starts_with(&folder));
     let public =
         files.flat_map(|source| source.text.lines().filter_map(|l| l.strip_prefix("pub ")));

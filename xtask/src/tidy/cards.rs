@@ -1,4 +1,4 @@
-//! Room cards: every Rust file opens with at least four `//!` lines.
+//! Cards: every Rust file opens with at least four `//!` lines.
 //! In: the Rust files → out: a finding per file without its card.
 //! May look at the first lines only; never judges what a card says.
 //! How many lines a card has is changed here; long tables are left out by name in `tidy`.
@@ -19,8 +19,7 @@ fn card_lines(text: &str) -> usize {
 }
 
 const CARD_LINES_MIN: usize = 4;
-const WHAT: &str =
-    "no room card: four `//!` lines (what; in → out; may use, never uses; changed here)";
+const WHAT: &str = "no card: four `//!` lines (what; in → out; may use, never uses; changed here)";
 
 #[cfg(test)]
 mod tests;

@@ -11,24 +11,26 @@ use super::{Finding, Source};
 /// A finding for each folder with a cycle among its files and folders.
 pub(crate) fn check(rust: &[Source]) -> Vec<Finding> {
     let paths = rust.iter().map(|source| source.path.as_str());
-    let roots = paths.filter_map(|path| ROOTS.iter().find_map(|root| path.strip_suffix(root)));
-    let roots: BTreeSet<&str> = roots.collect();
+    let found_roots =
+        paths.filter_map(|path| ROOTS.iter().find_map(|root| path.strip_suffix(root)));
+    let roots: BTreeSet<&str> = found_roots.collect();
     roots.into_iter().flat_map(|root| check_crate(root, rust)).collect()
 }
 
 fn check_crate(root: &str, rust: &[Source]) -> Vec<Finding> {
     let modules = modules(root, rust);
-    let folders = modules.iter().filter_map(|module| module.path.split_last());
-    let folders: BTreeSet<&[String]> = folders.map(|(_, folder)| folder).collect();
-    let found = folders.into_iter().filter_map(|folder| {
+    let all_folders = modules.iter().filter_map(|module| module.path.split_last());
+    let folders: BTreeSet<&[String]> = all_folders.map(|(_, folder)| folder).collect();
+    let findings = folders.into_iter().filter_map(|folder| {
         let uses = uses(folder, &modules);
-        let cycles = uses.keys().filter_map(|(from, _)| Some((from, shortest_cycle(from, &uses)?)));
-        let cycles: BTreeMap<&String, Vec<&str>> = cycles.collect();
+        let each_cycle =
+            uses.keys().filter_map(|(from, _)| Some((from, shortest_cycle(from, &uses)?)));
+        let cycles: BTreeMap<&String, Vec<&str>> = each_cycle.collect();
         let shortest = cycles.values().min_by_key(|cycle| cycle.len())?;
         let path = format!("{root}/src/{}", folder.join("/"));
         Some(Finding::new(&path, 0, describe(shortest, cycles.len(), &uses)))
     });
-    found.collect()
+    findings.collect()
 }
 
 fn describe(cycle: &[&str], members: usize, uses: &Uses) -> String {
@@ -40,7 +42,7 @@ fn describe(cycle: &[&str], members: usize, uses: &Uses) -> String {
     format!("{members} modules are in a cycle, such as {}", arrows.join(", "))
 }
 
-/// Which module uses which other, and where it does so first.
+/// The pairs of a module and another that it uses, each with the place of the first use.
 type Uses = BTreeMap<(String, String), String>;
 
 /// The arrows between the direct children of a folder; those of its own module are none.
@@ -107,8 +109,8 @@ fn defined(mut used: ModulePath, user: &[String], reexports: &Reexports) -> Modu
 
 /// The paths that code takes from the root of its crate or from the modules around it, and where.
 fn paths_in(code: &str) -> Vec<(usize, ModulePath)> {
-    let starts = ["crate::", "super::"].into_iter().flat_map(|start| code.match_indices(start));
-    let starts = starts.filter(|(at, _)| {
+    let all_starts = ["crate::", "super::"].into_iter().flat_map(|start| code.match_indices(start));
+    let starts = all_starts.filter(|(at, _)| {
         let before = &code[..*at];
         !before.ends_with(|c: char| is_word(c) || c == '$' || c == ':') && !before.ends_with("(in ")
     });

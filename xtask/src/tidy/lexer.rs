@@ -75,7 +75,7 @@ pub(crate) fn parts(list: &str) -> Vec<&str> {
     parts
 }
 
-/// Where one of `wanted` first stands outside of all brackets. Those of types are none: `a < b` has one.
+/// The place of the first of `wanted` outside of all brackets. `<` is none: it also compares.
 pub(crate) fn outside_brackets(code: &str, wanted: &[char]) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, c) in code.char_indices() {

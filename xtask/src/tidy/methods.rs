@@ -55,18 +55,17 @@ fn impls(code: &str) -> Vec<(String, usize)> {
 /// The type in the head of an inherent impl, as ` Hub` or `<'a> Turn<'a>`; `None` for one of a trait.
 fn self_type(head: &str) -> Option<String> {
     let mut depth = 0_usize;
-    let after_parameters = match head.starts_with('<') {
-        true => {
-            head.find(|c| {
-                depth = match c {
-                    '<' => depth + 1,
-                    '>' => depth - 1,
-                    _ => depth,
-                };
-                depth == 0
-            })? + 1
-        }
-        false => 0,
+    let after_parameters = if head.starts_with('<') {
+        head.find(|c| {
+            depth = match c {
+                '<' => depth + 1,
+                '>' => depth - 1,
+                _ => depth,
+            };
+            depth == 0
+        })? + 1
+    } else {
+        0
     };
     let named = head[after_parameters..].split(" where").next()?.trim();
     if named.contains(" for ") {

@@ -1,4 +1,4 @@
-//! Code does not import things that its room card promises never to use: sockets, files, tokio and the like.
+//! Code does not import things that its card promises never to use: sockets, files, tokio and the like.
 //! In: the Rust files with their cards → out: a finding per import or path that the card rules out.
 //! May use the lexer; never judges promises without a row in `PROMISES`.
 //! What a word of a card rules out is a row of the table here.
@@ -37,8 +37,8 @@ fn check_one(source: &Source) -> Vec<Finding> {
 ///
 /// Only parts that name a thing alone count: `never sockets, a clock or tokio`, not `never waits for sockets`.
 fn promised(text: &str) -> Vec<String> {
-    let card: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//! ")).collect();
-    let card = card.join(" ").to_lowercase();
+    let lines: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//! ")).collect();
+    let card = lines.join(" ").to_lowercase();
     let sentences = card.split("never").skip(1).map(|rest| {
         let rest = rest.trim_start_matches(':').trim_start();
         let end = [". ", "; ", ": "].iter().filter_map(|end| rest.find(end)).min();
@@ -62,7 +62,8 @@ fn thing(part: &str) -> String {
 fn has_path(line: &str, path: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(path).any(|(at, _)| {
-        let (before, after) = (&line[..at], &line[at + path.len()..]);
+        let before = &line[..at];
+        let after = &line[at + path.len()..];
         !before.ends_with(|c| is_word(c) || c == ':') && !after.starts_with(is_word)
     })
 }

@@ -12,10 +12,12 @@ pub(crate) fn check(sources: &[Source]) -> Vec<Finding> {
 }
 
 fn find(source: &Source) -> Vec<Finding> {
-    let text = match source.is_rust() {
-        true => lex(&source.text).comments,
-        false if source.path.ends_with(".md") => source.text.clone(),
-        false => return Vec::new(),
+    let text = if source.is_rust() {
+        lex(&source.text).comments
+    } else if source.path.ends_with(".md") {
+        source.text.clone()
+    } else {
+        return Vec::new();
     };
     let mut findings = Vec::new();
     for (line, text) in text.lines().enumerate() {

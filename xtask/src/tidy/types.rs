@@ -13,7 +13,7 @@ pub(crate) fn check(rust: &[Source]) -> Vec<Finding> {
     check_with(rust, SHARED)
 }
 
-/// Where a name is defined: the crates, each with a file.
+/// The crates that define a name, each with a file.
 type Homes<'a> = BTreeMap<&'a str, &'a str>;
 
 fn check_with(rust: &[Source], shared: &[Shared]) -> Vec<Finding> {
@@ -30,8 +30,8 @@ fn check_with(rust: &[Source], shared: &[Shared]) -> Vec<Finding> {
     }
     all.retain(|_, homes| homes.len() > CRATES_MAX);
     public.retain(|name, homes| homes.len() > 1 && !all.contains_key(name));
-    let idle = shared.iter().filter(|row| !public.contains_key(row.name));
-    let idle: Vec<Finding> = idle
+    let unneeded = shared.iter().filter(|row| !public.contains_key(row.name));
+    let idle: Vec<Finding> = unneeded
         .map(|Shared { name, why }| {
             let what = format!("`{name}` is public in one crate ({why}): remove its row");
             Finding::new(HERE, 0, what)
@@ -56,8 +56,8 @@ fn types(code: &str) -> Vec<(String, bool)> {
     let defined = code.lines().filter_map(|line| {
         let start = line.trim_start();
         let public = start.strip_prefix("pub ");
-        let rest = start.strip_prefix("pub(").and_then(|rest| rest.split_once(") "));
-        let rest = rest.map(|(_, rest)| rest).or(public).unwrap_or(start);
+        let restricted = start.strip_prefix("pub(").and_then(|rest| rest.split_once(") "));
+        let rest = restricted.map(|(_, rest)| rest).or(public).unwrap_or(start);
         let is_alias = rest.starts_with("type ") && rest.len() == line.len() || rest != start;
         let keyword = KEYWORDS.iter().find(|keyword| rest.starts_with(**keyword))?;
         if *keyword == "type " && !is_alias {

@@ -53,9 +53,6 @@ const MARKS: &[Word] = &[
 ];
 
 const UNFINISHED: &[Word] = &[
-    Word { word: "dbg!", instead: "use tracing, or remove it" },
-    Word { word: "todo!", instead: "finish it" },
-    Word { word: "unimplemented!", instead: "finish it" },
     Word { word: "should_panic", instead: "return an error and check it" },
     Word { word: "#[ignore", instead: "run the test or remove it" },
 ];

@@ -3,6 +3,8 @@
 //! Uses libc, and framehop, which unwinds without frame pointers. Never: allocates, locks or calls the system in the handler,
 //! except for the thread's number. Change here: what the handler does. What becomes of the stacks: `cpu`.
 
+#![allow(unsafe_code)] // docs/decisions/0020
+
 use std::io;
 use std::ptr;
 use std::sync::atomic::{
@@ -133,14 +135,16 @@ extern "C" fn handle(_signal: libc::c_int, _: *mut libc::siginfo_t, context: *mu
 #[cfg(target_arch = "x86_64")]
 fn registers(context: &libc::ucontext_t) -> Registers {
     let register = |index: libc::c_int| context.uc_mcontext.gregs[index as usize] as u64;
-    let (pc, sp) = (register(libc::REG_RIP), register(libc::REG_RSP));
+    let pc = register(libc::REG_RIP);
+    let sp = register(libc::REG_RSP);
     Registers { pc, sp, unwind: UnwindRegsNative::new(pc, sp, register(libc::REG_RBP)) }
 }
 
 #[cfg(target_arch = "aarch64")]
 fn registers(context: &libc::ucontext_t) -> Registers {
     let machine = &context.uc_mcontext;
-    let (pc, sp) = (machine.pc, machine.sp);
+    let pc = machine.pc;
+    let sp = machine.sp;
     Registers { pc, sp, unwind: UnwindRegsNative::new(machine.regs[30], sp, machine.regs[29]) }
 }
 

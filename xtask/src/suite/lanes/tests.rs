@@ -20,9 +20,9 @@ const MEETS: Step = step("meets", "it waits for another", |_| {
 });
 
 fn rows(stages: &[Stage], missing: &[tools::Missing]) -> Vec<Row> {
-    let house = House::find().expect("run inside the workspace");
+    let workspace = Workspace::find().expect("run inside the workspace");
     let stages = chosen(stages, |_| true);
-    stages.iter().flat_map(|lanes| side_by_side(&house, lanes, missing)).collect()
+    stages.iter().flat_map(|lanes| side_by_side(&workspace, lanes, missing)).collect()
 }
 
 fn names(rows: &[Row]) -> Vec<&'static str> {

@@ -34,7 +34,8 @@ pub(super) fn of_unittest(output: &str) -> Vec<String> {
 
 /// `--- SKIP: Name (0.0s)`; the reason is what the test printed last.
 pub(super) fn of_go(output: &str) -> Vec<String> {
-    let (mut current, mut printed) = ("", HashMap::new());
+    let mut current = "";
+    let mut printed = HashMap::new();
     let mut skipped = Vec::new();
     for line in output.lines() {
         if line.starts_with("=== ") {
