@@ -120,7 +120,8 @@ impl Contexts {
     /// Counts channels that have a history, and channels that wait for one, of some kind; a channel may be
     /// both. Holds the lock of each stripe while it looks at the channels of that stripe.
     pub fn channels(&self) -> (usize, usize) {
-        let (mut with_history, mut waiting) = (0, 0);
+        let mut with_history = 0;
+        let mut waiting = 0;
         for stripe in &self.stripes {
             for channel in stripe.lock().values() {
                 let histories = || channel.histories().map(|(_, history)| history);

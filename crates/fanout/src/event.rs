@@ -22,10 +22,8 @@ pub(crate) fn write(position: Position, push: &[u8], out: &mut Vec<u8>) {
 
 /// Appends the message that publications are missing: an event of its own type, or a JSON object with this only key.
 pub(crate) fn write_unrecovered(is_event: bool, reason: &str, text: &str, out: &mut Vec<u8>) {
-    let (start, end) = match is_event {
-        true => ("event: unrecovered\ndata: ", "\n\n"),
-        false => ("{\"unrecovered\":", "}"),
-    };
+    let (start, end) =
+        if is_event { ("event: unrecovered\ndata: ", "\n\n") } else { ("{\"unrecovered\":", "}") };
     write!(out, "{start}{{\"reason\":\"{reason}\",\"message\":\"{text}\"}}{end}").expect(GROWS);
 }
 

@@ -92,10 +92,17 @@ impl Realtime {
         let backlogs = Backlogs::new(contexts.counters().len());
         let frames = Frames::new(contexts);
         let hub = Hub::new(node.clone(), shard);
-        let (batch, ready) = Default::default();
-        let responses = PendingResponses::default();
-        let joins_pushes = false;
-        Self { node, hub, batch, frames, backlogs, ready, encode_worker, responses, joins_pushes }
+        Self {
+            node,
+            hub,
+            batch: Default::default(),
+            frames,
+            backlogs,
+            ready: Default::default(),
+            encode_worker,
+            responses: PendingResponses::default(),
+            joins_pushes: false,
+        }
     }
 
     /// Whether pushes for one unidirectional WebSocket that leave together are joined in one message
@@ -218,7 +225,8 @@ impl Application for Realtime {
     fn close(&mut self, key: SlotKey, end: CloseCause, now: Instant, out: &ConnectionWriter) {
         self.backlogs.remove(key.index);
         self.responses.close(key.index);
-        let (index, key) = (key.index, connection(key));
+        let index = key.index;
+        let key = connection(key);
         let disconnect = match end {
             CloseCause::Slow => Disconnect::SLOW,
             CloseCause::WriteTimeout => Disconnect::WRITE_ERROR,
@@ -343,8 +351,8 @@ impl Outbox for HubWriter<'_> {
         } else {
             message
         };
-        let position = self.batch.position.take().filter(|(of, _)| *of == connection);
-        let position = position.map(|(_, position)| position).unwrap_or_default();
+        let known = self.batch.position.take().filter(|(of, _)| *of == connection);
+        let position = known.map(|(_, position)| position).unwrap_or_default();
         let batched = self.begin_message(connection, transport, encoding);
         match transport {
             Transport::UniEventStream => event::write(position, message, batched),
@@ -379,8 +387,8 @@ impl Outbox for HubWriter<'_> {
         };
         let MessageBatch { bytes, last, embedded, .. } = &mut *self.batch;
         let kind = TextKind::of(transport, encoding(is_binary));
-        let found = self.frames.contexts().embedded_part(channel, kind, &bytes[*last..]);
-        embedded.extend(found.map(|(at, embedded_part)| EmbeddedPublication {
+        let part = self.frames.contexts().embedded_part(channel, kind, &bytes[*last..]);
+        embedded.extend(part.map(|(at, embedded_part)| EmbeddedPublication {
             window: WindowIndex(subscription.0),
             at: *last + at,
             embedded_part,
@@ -504,7 +512,8 @@ impl Outbox for HubWriter<'_> {
 
 /// The message with which a connection without close frames ends, or a unidirectional one.
 pub fn last_message(format: PeerFormat, code: u16, reason: &str) -> Vec<u8> {
-    let (encoding, mut message) = (encoding(format.is_binary), Vec::new());
+    let encoding = encoding(format.is_binary);
+    let mut message = Vec::new();
     encode_disconnect_push(encoding, code, reason, &mut message);
     if format.transport.is_unidirectional() {
         message = bare_push(encoding, &message).expect("it is a push").to_vec();

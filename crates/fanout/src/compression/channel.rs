@@ -136,8 +136,8 @@ impl EncodingHistory {
         settings: &ContextSettings,
         counters: &NamespaceCounters,
     ) -> Option<Publication> {
-        let mut state = self.state.lock();
-        let state = &mut *state;
+        let mut locked = self.state.lock();
+        let state = &mut *locked;
         state.is_busy = true;
         if state.tracking.is_none() && !self.is_wanted.load(Relaxed) {
             return None;

@@ -185,8 +185,14 @@ fn pair(delta_mode: DeltaMode, encoding: Encoding) -> usize {
 impl PreparedBroadcast {
     /// Prepares a broadcast for a channel without a history.
     pub(super) fn new(policy: CompressionPolicy) -> Self {
-        let (frames, delta_frames, stream_messages, event) = Default::default();
-        Self { policy, frames, delta_frames, stream_messages, context: None, event }
+        Self {
+            policy,
+            frames: Default::default(),
+            delta_frames: Default::default(),
+            stream_messages: Default::default(),
+            context: None,
+            event: OnceLock::new(),
+        }
     }
 
     /// Prepares a broadcast for a channel whose histories hold the texts that have a publication; `event` as it was written.

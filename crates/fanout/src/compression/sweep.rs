@@ -19,7 +19,8 @@ impl Contexts {
     /// `has_subscribers` returns whether a channel has subscribers on this node.
     pub fn sweep(&self, has_subscribers: impl Fn(&str) -> bool) {
         let Some(_sweeping) = self.sweeping.try_lock() else { return };
-        let (mut held, mut requests) = (BinaryHeap::new(), Vec::new());
+        let mut held = BinaryHeap::new();
+        let mut requests = Vec::new();
         for stripe in &self.stripes {
             let pair =
                 |(name, channel): (&Arc<str>, &Arc<Channel>)| (name.clone(), channel.clone());

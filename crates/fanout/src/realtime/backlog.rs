@@ -188,8 +188,7 @@ impl Backlog {
 
 impl ChannelBacklog {
     fn new(namespace: NamespaceId) -> Self {
-        let (waiting, newest) = Default::default();
-        Self { namespace, waiting, newest, next: 0 }
+        Self { namespace, waiting: Default::default(), newest: Default::default(), next: 0 }
     }
 
     fn add(&mut self, waiting: Waiting, counters: &BacklogCounters) {

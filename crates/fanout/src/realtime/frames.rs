@@ -217,7 +217,8 @@ impl Frames {
         for (kind, _) in TextKind::ALL.into_iter().zip(missed).filter(|(_, missed)| *missed) {
             let Some(history) = prepared_of(broadcast).history(kind) else { continue };
             for form in FrameForm::compressed(kind) {
-                let (encoding, delta_mode) = (kind.encoding(), DeltaMode::Plain);
+                let encoding = kind.encoding();
+                let delta_mode = DeltaMode::Plain;
                 let variant = FrameVariant { encoding, delta_mode, form: *form };
                 if let Some((_, stats)) = &self.shared[variant.index()] {
                     history.missed(stats.deliveries);
@@ -232,8 +233,8 @@ impl Frames {
         let counters = self.contexts.counters_of(broadcast);
         let mut kinds = [(0, 0, 0); DeliveryKind::COUNT];
         let mut depths = [[0; Depth::COUNT]; TextKind::COUNT];
-        let shared = self.made.drain(..).filter_map(|index| self.shared[index].take());
-        let shared = shared.map(|(_, stats)| stats);
+        let taken = self.made.drain(..).filter_map(|index| self.shared[index].take());
+        let shared = taken.map(|(_, stats)| stats);
         for stats in self.in_context.drain().chain(shared) {
             let (deliveries, message_bytes, frame_bytes) = &mut kinds[stats.kind.index()];
             *deliveries += stats.deliveries;
@@ -309,7 +310,8 @@ impl Frames {
         let is_compressed = variant.form.is_compressed();
         let frame = prepared_of(delivery.broadcast).frame(variant, || {
             let started = Instant::now();
-            let (opcode, message) = (opcode(variant.encoding), delivery.message);
+            let opcode = opcode(variant.encoding);
+            let message = delivery.message;
             let PeerFormat { is_binary, transport, .. } = delivery.format;
             let framer = out.framers().of(transport);
             let frame = Bytes::copy_from_slice(match transport.framing() {
@@ -327,7 +329,8 @@ impl Frames {
             form => form.is_compressed() && out.framers().shared().compresses(delivery.message),
         };
         let kind = if is_compressed { DeliveryKind::Standalone } else { DeliveryKind::Raw };
-        let (frame_bytes, message_bytes) = (frame.len(), delivery.message.len());
+        let frame_bytes = frame.len();
+        let message_bytes = delivery.message.len();
         let stats = FrameStats { frame_bytes, kind, depth: None, message_bytes, deliveries: 0 };
         self.shared[variant.index()] = Some((Frame::from(&frame[..]), stats));
         self.made.push(variant.index());

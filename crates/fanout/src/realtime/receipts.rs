@@ -60,7 +60,8 @@ impl HubWriter<'_> {
                 self.frames.deliver_to_all(ready.iter().copied(), broadcast, self.out);
             } else {
                 for (connection, subscription) in &ready {
-                    let (to, frames) = (*connection, &mut *self.frames);
+                    let to = *connection;
+                    let frames = &mut *self.frames;
                     frames.deliver(to, *subscription, broadcast, delta_mode, self.out);
                 }
             }

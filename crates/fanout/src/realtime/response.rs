@@ -24,7 +24,7 @@ pub struct PendingResponse {
 /// Makes the head of a response, or, for a refused connect, a whole response with a status of its own.
 pub type MakeResponse = Box<dyn FnOnce(Option<ConnectRefusal<'_>>) -> Vec<u8> + Send>;
 
-/// Why a connect was refused.
+/// The reason why a connect was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectRefusal<'a> {
     /// Code of the error or of the disconnect.

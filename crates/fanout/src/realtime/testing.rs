@@ -30,7 +30,8 @@ pub(super) fn frames(mut stream: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
 pub(super) fn inflate(zlib: &mut Decompress, payload: &[u8]) -> Vec<u8> {
     let mut input = payload.to_vec();
     input.extend_from_slice(&[0, 0, 0xff, 0xff]);
-    let (mut out, start) = (Vec::with_capacity(1 << 17), zlib.total_in());
+    let mut out = Vec::with_capacity(1 << 17);
+    let start = zlib.total_in();
     while zlib.total_in() - start < input.len() as u64 {
         let rest = &input[(zlib.total_in() - start) as usize..];
         out.reserve(1 << 16);

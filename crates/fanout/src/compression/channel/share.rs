@@ -63,17 +63,21 @@ impl EncodingHistory {
             [&self.deliveries, &self.missed].map(|count| count.swap(0, Relaxed));
         let mut state = self.state.lock();
         let is_used = deliveries > 0;
-        state.unused = match std::mem::take(&mut state.is_busy) {
-            _ if is_used => 0,
-            true if state.tracking.is_some() => state.unused + IDLE_SWEEPS / 2,
-            _ => state.unused + 1,
-        };
+        let was_busy = std::mem::take(&mut state.is_busy);
+        if is_used {
+            state.unused = 0;
+        } else if was_busy && state.tracking.is_some() {
+            state.unused += IDLE_SWEEPS / 2;
+        } else {
+            state.unused += 1;
+        }
         if !has_subscribers || state.unused >= IDLE_SWEEPS {
             self.is_wanted.store(false, Relaxed);
             *state = HistoryState::default();
             return None;
         }
-        (state.is_displaced, state.granted) = (false, None);
+        state.is_displaced = false;
+        state.granted = None;
         let requested = state.request.take().map(|request| Share {
             memory: request.memory,
             saved_bytes: (deliveries + missed) * request.saved_bytes,

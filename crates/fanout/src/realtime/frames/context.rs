@@ -231,8 +231,8 @@ impl Frames {
         let Some(index) = receiver.frame else {
             return self.deliver_alone(&delivery, true, Some(publication), out);
         };
-        let stream = self.stream_message(&delivery);
-        let stream = stream.map(|index| &self.stream_messages[index].1);
+        let stream_index = self.stream_message(&delivery);
+        let stream = stream_index.map(|index| &self.stream_messages[index].1);
         let InContext { frames, bytes, .. } = &mut self.in_context;
         let (EmittedFrame { at, copy }, stats) = &mut frames[index];
         stats.deliveries += 1;
@@ -289,7 +289,7 @@ impl InContext {
     ) -> Option<usize> {
         let index = self.frames.len();
         let started = index.is_multiple_of(TIMED).then(Instant::now);
-        let at = match form.framing() {
+        let begin = match form.framing() {
             Framing::WebSocket => {
                 let payload_at = self.bytes.len() + frame::HEADER_BYTES_MAX;
                 self.bytes.resize(payload_at, 0);
@@ -306,7 +306,7 @@ impl InContext {
                 at
             }
         };
-        let at = at..self.bytes.len();
+        let at = begin..self.bytes.len();
         let stats = FrameStats {
             frame_bytes: at.len(),
             kind: kind(&reference),
@@ -335,7 +335,8 @@ fn kind(reference: &Reference) -> DeliveryKind {
 
 fn delivery<'a>(receiver: &PendingReceiver, broadcast: &'a Broadcast) -> Option<Delivery<'a>> {
     let PendingReceiver { connection, subscription, format, .. } = *receiver;
-    let (encoding, delta_mode) = (encoding(format.is_binary), DeltaMode::Plain);
+    let encoding = encoding(format.is_binary);
+    let delta_mode = DeltaMode::Plain;
     let message = message_for(format.transport, broadcast, delta_mode, encoding)?;
     Some(Delivery { connection, subscription, encoding, delta_mode, format, broadcast, message })
 }
