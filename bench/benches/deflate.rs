@@ -52,7 +52,8 @@ fn publication(criterion: &mut Criterion) {
         let mut messages = source.messages.iter().cycle();
         let mut out = Vec::new();
         let mut history = History::new(1 << 15, 4, 6);
-        let (mut reach, mut counter) = (SubscriptionWindow::default(), WindowCounter::default());
+        let mut reach = SubscriptionWindow::default();
+        let mut counter = WindowCounter::default();
         group.bench_function("parse and first emit", |bencher| {
             bencher.iter(|| {
                 let message = messages.next().expect("endless");

@@ -84,7 +84,7 @@ fn hub(now: Instant, out: &mut Count) -> Hub {
     let shard = node.attach(Arc::new(Quiet));
     let mut hub = Hub::new(node, shard);
     let encoding = Encoding::Json;
-    let hello = ConnectionInfo {
+    let info = ConnectionInfo {
         encoding,
         frame_ping: true,
         transport: "websocket",
@@ -93,7 +93,7 @@ fn hub(now: Instant, out: &mut Count) -> Hub {
         last_event_id: None,
         headers: Vec::new(),
     };
-    hub.open(KEY, hello, now);
+    hub.open(KEY, info, now);
     hub.receive(KEY, br#"{"id":1,"connect":{}}"#, now, out);
     hub
 }
@@ -108,8 +108,8 @@ fn subscribe(criterion: &mut Criterion) {
         ("recover 10", "kept:a", r#","recover":true"#),
     ];
     let now = Instant::now();
-    for (name, channel, wish) in rows {
-        let subscribe = format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"{wish}}}}}"#);
+    for (name, channel, options) in rows {
+        let subscribe = format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"{options}}}}}"#);
         let unsubscribe = format!(r#"{{"id":3,"unsubscribe":{{"channel":"{channel}"}}}}"#);
         let mut out = Count::default();
         let mut hub = hub(now, &mut out);

@@ -82,6 +82,6 @@ impl Spin {
     }
 }
 
-/// What a spinner says once nothing keeps it from spinning.
+/// The line that a spinner prints once nothing keeps it from spinning.
 const SPINS: &str = "spins\n";
 const PACKAGE: &str = "chrt and taskset come with util-linux";

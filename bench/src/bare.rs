@@ -82,7 +82,7 @@ pub fn trigger(payload_bytes: usize) -> Vec<u8> {
     u32::try_from(payload_bytes).expect("a payload below 4 GiB").to_le_bytes().to_vec()
 }
 
-/// What a subscriber is to the loop.
+/// A subscriber, as the loop sees it.
 trait Subscriber: Sized {
     type Settings;
 
@@ -149,7 +149,7 @@ impl<S: Subscriber> Loop<S> {
 
 struct Plain {
     stream: TcpStream,
-    /// What the socket did not take.
+    /// Bytes that the socket did not accept yet.
     queue: Vec<u8>,
 }
 
@@ -161,10 +161,7 @@ impl Subscriber for Plain {
     }
 
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {
-        let sent = match self.queue.is_empty() {
-            true => send(&mut self.stream, frame)?,
-            false => 0,
-        };
+        let sent = if self.queue.is_empty() { send(&mut self.stream, frame)? } else { 0 };
         self.queue.extend_from_slice(&frame[sent..]);
         Ok(())
     }

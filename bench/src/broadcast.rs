@@ -23,7 +23,7 @@ pub mod yardstick;
 /// Time of a broadcast by the server API to channels without subscribers, over one connection.
 #[derive(Args)]
 pub struct Broadcast {
-    /// What holds the publications. Redis is started for the run.
+    /// The engine that holds the publications. Redis is started for the run.
     #[arg(long, default_value = "memory")]
     engine: Engine,
     /// Channels of one call; each number is a row without history and one with it.
@@ -71,7 +71,7 @@ struct Stage {
     keeping: Target,
 }
 
-/// What one measurement found, in µs.
+/// The result of one measurement, in µs.
 struct Sample {
     echo: f64,
     /// Plain PUBLISH by redis-benchmark, where there is a Redis.
@@ -163,15 +163,15 @@ impl Broadcast {
         check_results(&answer, case.channels)?;
         let calls = (self.publications / case.channels).max(CALLS_MIN);
         let core = self.setup.server_core;
-        let echo = Yardstick::Echo { request: &request, answer_bytes: answer.len(), calls };
-        let echo = echo.us(core)?;
-        let redis = stage.redis.as_ref().map(|redis| Yardstick::Redis {
+        let yardstick = Yardstick::Echo { request: &request, answer_bytes: answer.len(), calls };
+        let echo = yardstick.us(core)?;
+        let yardstick = stage.redis.as_ref().map(|redis| Yardstick::Redis {
             redis,
             payload,
             channels: case.channels,
             publications: self.publications,
         });
-        let redis = redis.map(|yardstick| yardstick.us(core)).transpose()?;
+        let redis = yardstick.map(|yardstick| yardstick.us(core)).transpose()?;
         // Not before: the server closes a connection on which nothing comes for as long as yardsticks may take.
         let mut caller = open()?;
         for _ in 0..calls / WARM_UP_PART {

@@ -30,9 +30,9 @@ impl Certificate {
         let own = rcgen::generate_simple_self_signed(vec![SERVER_NAME.to_owned()])?;
         let mut roots = RootCertStore::empty();
         roots.add(own.cert.der().clone())?;
-        let client = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
-        let client = client.with_safe_default_protocol_versions()?;
-        let mut client = client.with_root_certificates(roots).with_no_client_auth();
+        let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+        let versioned = builder.with_safe_default_protocol_versions()?;
+        let mut client = versioned.with_root_certificates(roots).with_no_client_auth();
         client.resumption = Resumption::disabled();
         let name = format!("fanwire-bench-{}-certificate", std::process::id());
         let folder = std::env::temp_dir().join(name);
@@ -80,10 +80,10 @@ impl Drop for Certificate {
 pub fn server_config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>> {
     let chain = CertificateDer::pem_file_iter(certificate)?.collect::<Result<Vec<_>, _>>()?;
     let key = PrivateKeyDer::from_pem_file(key)?;
-    let server = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
-    let server = server.with_safe_default_protocol_versions()?.with_no_client_auth();
+    let builder = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+    let server = builder.with_safe_default_protocol_versions()?.with_no_client_auth();
     Ok(Arc::new(server.with_single_cert(chain, key)?))
 }
 
-/// Where a server with TLS serves its API without.
+/// The address at which a server with TLS serves its API without TLS.
 pub const API_IP: &str = "127.0.0.2";

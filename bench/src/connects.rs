@@ -119,11 +119,11 @@ impl Connects {
         let mut ratios = Vec::new();
         for number in 1..=self.rounds {
             let before = match &self.against {
-                None => self.measure(&Target::bare(core, None)?, true, (number, first))?,
-                Some(before) => self.measure(&self.fanwire(before)?, false, (number, first))?,
+                None => self.measure(&Target::bare(core, None)?, true, number, first)?,
+                Some(before) => self.measure(&self.fanwire(before)?, false, number, first)?,
             };
             let target = self.fanwire(binary)?;
-            let now = self.measure(&target, false, (number, "fanwire"))?;
+            let now = self.measure(&target, false, number, "fanwire")?;
             ratios.push(now / before);
         }
         let ratio = median(ratios);
@@ -153,14 +153,16 @@ impl Connects {
         &self,
         target: &Target,
         upgrade_only: bool,
-        (round, name): (usize, &str),
+        round: usize,
+        name: &str,
     ) -> Result<f64> {
         // The first connection of the bare loop is its control connection.
         let _control = upgrade_only.then(|| TcpStream::connect(target.address())).transpose()?;
         let mut generator = Generator::new(false)?;
-        let transport = match upgrade_only {
-            true => SubscriberTransport::UpgradeOnly,
-            false => SubscriberTransport::WebSocket,
+        let transport = if upgrade_only {
+            SubscriberTransport::UpgradeOnly
+        } else {
+            SubscriberTransport::WebSocket
         };
         let recovers = self.missed.is_some();
         generator.set_endpoint(ConnectTarget { transport, recovers, ..ConnectTarget::default() });
@@ -185,8 +187,12 @@ impl Connects {
     }
 
     fn profile(&self, channel: &str) -> Profile {
-        let (plain, encoding, compression) = (false, Encoding::Json, self.compression);
-        Profile { plain, encoding, compression, channels: vec![channel.to_owned()] }
+        Profile {
+            plain: false,
+            encoding: Encoding::Json,
+            compression: self.compression,
+            channels: vec![channel.to_owned()],
+        }
     }
 
     /// Reports how long it takes until all are subscribed again, and the latencies of the others before and during it.

@@ -102,8 +102,8 @@ impl Corpus {
         for (encoding, count) in
             [(Encoding::Json, self.subscribers), (Encoding::Protobuf, self.protobuf_subscribers)]
         {
-            let channels = sources.iter().filter(|source| source.reaches(encoding));
-            let channels = channels.map(|source| source.channel.clone()).collect();
+            let reached = sources.iter().filter(|source| source.reaches(encoding));
+            let channels = reached.map(|source| source.channel.clone()).collect();
             let compression = !self.no_compression;
             let profile = Profile { plain: false, encoding, compression, channels };
             generator.open(target.address(), count, &profile)?;

@@ -94,7 +94,7 @@ pub struct Fanout {
     setup: Setup,
 }
 
-/// Who is measured.
+/// The servers that are measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Contender {
     Bare,
@@ -129,18 +129,16 @@ impl Fanout {
     pub fn run(self) -> Result<bool> {
         machine::raise_descriptor_limit();
         self.setup.pin_generator()?;
-        let binary = match self.noise {
-            true => PathBuf::new(),
-            false => self.setup.binary()?,
-        };
+        let binary = if self.noise { PathBuf::new() } else { self.setup.binary()? };
         let choice = self.choice()?;
         let (is_binary, payloads) = self.payloads()?;
         ensure!(!is_binary || !self.has_bare(), "the bare loop has no Protobuf{INSTEAD}");
         let transport = self.transport();
         ensure!(!is_binary || !transport.is_events(), "event streams have no Protobuf");
-        let publications = match self.answers {
-            true => vec![answers::pieces()],
-            false => publications(&payloads, choice.all, self.uni_websocket)?,
+        let publications = if self.answers {
+            vec![answers::pieces()]
+        } else {
+            publications(&payloads, choice.all, self.uni_websocket)?
         };
         let certificate = self.tls.then(Certificate::new).transpose()?;
         let round = Round {

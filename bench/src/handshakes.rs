@@ -46,7 +46,8 @@ impl Handshakes {
     /// A server that does not start, or a handshake that fails.
     pub fn run(self) -> Result<bool> {
         self.setup.pin_generator()?;
-        let (binary, core) = (self.setup.binary()?, self.setup.server_core);
+        let binary = self.setup.binary()?;
+        let core = self.setup.server_core;
         let certificate = Certificate::new()?;
         let has_openssl = Command::new("openssl").arg("version").output().is_ok();
         ensure!(has_openssl || self.bar.is_none(), "--bar: there is no openssl to compare with");
@@ -68,7 +69,8 @@ impl Handshakes {
             drop(target);
             if has_openssl {
                 let openssl = Openssl::start(core, &certificate)?;
-                let (address, pid) = (openssl.address, openssl.child.id());
+                let address = openssl.address;
+                let pid = openssl.child.id();
                 let server = Server { name: "openssl", address, pid };
                 let openssl = self.measure_all(round, &server, clients, &certificate)?;
                 for ((ratios, fanwire), openssl) in ratios.iter_mut().zip(fanwire).zip(openssl) {
@@ -128,7 +130,7 @@ impl Handshakes {
     }
 }
 
-/// What opens the connections, one at a time.
+/// The program that opens the connections, one at a time.
 #[derive(Clone, Copy)]
 enum Client {
     Rustls,
@@ -184,7 +186,9 @@ fn check_counts(address: SocketAddr, measured: &[Measured]) -> Result<()> {
     };
     let done = measured.iter().map(|measured| measured.count + WARM_UP).sum::<usize>() as f64;
     let rustls = (measured[0].count + measured.len() * WARM_UP) as f64;
-    let (full, failed, resumed) = (count("full")?, count("failed")?, count("resumed")?);
+    let full = count("full")?;
+    let failed = count("failed")?;
+    let resumed = count("resumed")?;
     ensure!(
         full >= rustls && full + failed + 1.0 >= done && resumed == 0.0,
         "{done} handshakes: the server counts {full} full ones, {failed} failed, {resumed} resumed"

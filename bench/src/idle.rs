@@ -103,9 +103,10 @@ impl Idle {
                 Http2Connections::new(target.address(), self.streams, compression, channels)?;
             return Ok(Box::new(connections));
         }
-        let transport = match self.event_streams {
-            true => SubscriberTransport::EventStream,
-            false => SubscriberTransport::WebSocket,
+        let transport = if self.event_streams {
+            SubscriberTransport::EventStream
+        } else {
+            SubscriberTransport::WebSocket
         };
         let endpoint = ConnectTarget { transport, tls, ..ConnectTarget::default() };
         let connections =
@@ -182,12 +183,13 @@ impl Idle {
         Ok(kept)
     }
 
-    /// What the connections take of the server: it has more of them than this program has.
+    /// Counts of the connections as the server has them: it has more than this program has.
     fn server_descriptors(&self) -> u64 {
         let connections = self.connections as u64;
-        match self.http2 {
-            false => connections,
-            true => connections.div_ceil(self.streams.into()) + 2 * connections,
+        if self.http2 {
+            connections.div_ceil(self.streams.into()) + 2 * connections
+        } else {
+            connections
         }
     }
 

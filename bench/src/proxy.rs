@@ -75,19 +75,22 @@ impl Proxy {
             self.rounds,
             self.setup.server_core
         );
-        let (mut latencies, mut floors, mut costs) = (Vec::new(), Vec::new(), Vec::new());
+        let mut latencies = Vec::new();
+        let mut floors = Vec::new();
+        let mut costs = Vec::new();
         for round in 1..=self.rounds {
             let Direct { latency: direct, handed_over, cpu: call } =
                 self.direct_from_server_core(backend)?;
             let target = Target::fanwire(binary, core, settings(false))?;
-            let ping = self.rpc(target.address(), PING)?;
-            let proxied = self.rpc(target.address(), CALL)?;
+            let ping = self.rpc(target.address(), &PING)?;
+            let proxied = self.rpc(target.address(), &CALL)?;
             let token = self
                 .connect(&target, &format!(r#"{{"id":1,"connect":{{"token":"{}"}}}}"#, token()))?;
             drop(target);
             let target = Target::fanwire(binary, core, settings(true))?;
             let by_proxy = self.connect(&target, r#"{"id":1,"connect":{}}"#)?;
-            let (latency, cost) = (proxied / (ping + direct), by_proxy / (token + call));
+            let latency = proxied / (ping + direct);
+            let cost = by_proxy / (token + call);
             let floor = (ping + handed_over) / (ping + direct);
             println!(
                 "{round:>5} {ping:>17.1} {direct:>7.1} {handed_over:>12.1} {proxied:>6.1} {latency:>6.2} {token:>23.1} {call:>5.1} {by_proxy:>6.1} {cost:>6.2}"
@@ -96,7 +99,9 @@ impl Proxy {
             floors.push(floor);
             costs.push(cost);
         }
-        let (latency, floor, cost) = (median(latencies), median(floors), median(costs));
+        let latency = median(latencies);
+        let floor = median(floors);
+        let cost = median(costs);
         let (is_quick, quick) = judge(latency, Less, self.rpc_bar);
         let (is_cheap, cheap) = judge(cost, Less, self.connect_bar);
         println!(
@@ -157,15 +162,15 @@ impl Proxy {
     }
 
     /// Median latency of rpc in µs.
-    fn rpc(&self, server: SocketAddr, (command, expected): (&str, &str)) -> Result<f64> {
+    fn rpc(&self, server: SocketAddr, call: &RpcCall) -> Result<f64> {
         let mut client = Client::open(server)?;
         client.say(&format!(r#"{{"id":1,"connect":{{"token":"{}"}}}}"#, token()))?;
         let mut latencies = Vec::with_capacity(self.calls);
         for _ in 0..self.calls {
             let started = Instant::now();
-            let answer = client.say(command)?;
+            let answer = client.say(call.command)?;
             latencies.push(started.elapsed().as_secs_f64() * 1e6);
-            ensure!(answer.contains(expected), "another answer: {answer}");
+            ensure!(answer.contains(call.expected), "another answer: {answer}");
         }
         Ok(percentile(&latencies, 0.5))
     }
@@ -253,7 +258,8 @@ fn answer_all(mut socket: TcpStream) -> Result<()> {
     socket.set_nodelay(true)?;
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", ANSWER.len());
     let answer = [head.as_bytes(), ANSWER].concat();
-    let (mut buffer, mut length) = ([0; 4096], 0);
+    let mut buffer = [0; 4096];
+    let mut length = 0;
     loop {
         let read = socket.read(&mut buffer[length..])?;
         ensure!(read > 0, "the client has left");
@@ -327,8 +333,18 @@ fn thread_cpu_us() -> Result<f64> {
 }
 
 /// An rpc command, and a part of its reply.
-const PING: (&str, &str) = (r#"{"id":2,"rpc":{"method":"ping"}}"#, r#""rpc":{}"#);
-const CALL: (&str, &str) = (r#"{"id":2,"rpc":{"method":"m","data":[1,2,3]}}"#, r#""data":[1]"#);
+/// A command, and what its answer must contain.
+struct RpcCall {
+    command: &'static str,
+    expected: &'static str,
+}
+
+const PING: RpcCall =
+    RpcCall { command: r#"{"id":2,"rpc":{"method":"ping"}}"#, expected: r#""rpc":{}"# };
+const CALL: RpcCall = RpcCall {
+    command: r#"{"id":2,"rpc":{"method":"m","data":[1,2,3]}}"#,
+    expected: r#""data":[1]"#,
+};
 const SECRET: &str = "bench-secret-of-32-bytes-or-more-x";
 const WARM_UP: usize = 200;
 const ANSWER: &[u8] = br#"{"result":{"user":"1","data":[1]}}"#;

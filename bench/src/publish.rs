@@ -241,7 +241,8 @@ impl Grpc {
                 anyhow::Ok(())
             });
             let mut body = response.await?.into_body();
-            let (mut received, reply) = (0, framed(&field(4, b"")).len());
+            let mut received = 0;
+            let reply = framed(&field(4, b"")).len();
             while let Some(piece) = body.data().await {
                 let piece = piece?;
                 body.flow_control().release_capacity(piece.len())?;
@@ -263,8 +264,8 @@ impl Grpc {
 }
 
 fn request(path: &str) -> Result<Request<()>> {
-    let request = Request::post(format!("http://localhost/{path}"));
-    let request = request.header("content-type", "application/grpc").header("te", "trailers");
+    let builder = Request::post(format!("http://localhost/{path}"));
+    let request = builder.header("content-type", "application/grpc").header("te", "trailers");
     Ok(request.header("authorization", format!("apikey {API_KEY}")).body(())?)
 }
 

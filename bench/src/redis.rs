@@ -50,28 +50,32 @@ impl RedisServer {
         })
     }
 
-    /// µs for `at_once` plain PUBLISH of `record` under `name`, all pipelined on one connection: the mean of `count` of
-    /// them, rounded up to whole pipelines. redis-benchmark runs on `core`.
+    /// µs for one pipeline of `load` on one connection: the mean over all of them. redis-benchmark runs on `core`.
     ///
     /// # Errors
     /// There is no redis-benchmark, or it prints what no version does that we know.
-    pub fn publish_us(
-        &self,
-        core: Option<usize>,
-        (name, record): (&str, &[u8]),
-        at_once: usize,
-        count: usize,
-    ) -> Result<f64> {
+    pub fn publish_us(&self, core: Option<usize>, load: &PublishLoad<'_>) -> Result<f64> {
         let mut command = command_on(core, "redis-benchmark".as_ref());
-        let (port, depth, count) =
-            (self.port.to_string(), at_once.to_string(), count.max(at_once).to_string());
+        let port = self.port.to_string();
+        let depth = load.at_once.to_string();
+        let count = load.count.max(load.at_once).to_string();
         command.args(["-p", &port, "-P", &depth, "-n", &count, "-c", "1", "--csv", "-x"]);
-        command.args(["PUBLISH", name]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(["PUBLISH", load.channel]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().context(PACKAGE)?;
-        child.stdin.take().context("it was piped")?.write_all(record)?;
+        child.stdin.take().context("it was piped")?.write_all(load.record)?;
         let output = String::from_utf8(child.wait_with_output()?.stdout)?;
-        Ok(at_once as f64 * 1e6 / rate(&output)?)
+        Ok(load.at_once as f64 * 1e6 / rate(&output)?)
     }
+}
+
+/// Plain PUBLISH of one record, as redis-benchmark repeats it.
+pub struct PublishLoad<'a> {
+    pub channel: &'a str,
+    pub record: &'a [u8],
+    /// Commands of one pipeline.
+    pub at_once: usize,
+    /// Commands in all, rounded up to whole pipelines.
+    pub count: usize,
 }
 
 impl Drop for RedisServer {

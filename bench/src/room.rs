@@ -63,7 +63,7 @@ struct Outcome {
     last_p50_ms: f64,
     last_p99_ms: f64,
     bytes_per_player: f64,
-    /// What the room has counted; `null` for the bare loop.
+    /// The counts of the room; `null` for the bare loop.
     report: Value,
     /// Publications, parses of both encodings.
     counted: Option<[f64; 2]>,
@@ -175,7 +175,9 @@ impl Run<'_> {
     fn play(&mut self, stretch: Duration) -> Result<()> {
         let Room { players, ticks_per_second, inputs, flood, .. } = *self.plan;
         let started = Instant::now();
-        let (mut sent, mut flooded, mut triggered) = (0_u64, 0_u64, 0_u64);
+        let mut sent = 0_u64;
+        let mut flooded = 0_u64;
+        let mut triggered = 0_u64;
         let mut progress = StallTimer::default();
         loop {
             let elapsed = started.elapsed();
@@ -209,7 +211,7 @@ impl Run<'_> {
         self.generator.send(player, &command)
     }
 
-    /// What the room has counted since the last report.
+    /// The counts of the room since the last report.
     fn report(&mut self) -> Result<Value> {
         if self.publisher.is_some() {
             return Ok(Value::Null);
@@ -242,7 +244,7 @@ impl Run<'_> {
     }
 }
 
-/// What players received.
+/// The states that players received.
 struct Seen {
     players: usize,
     states: u64,
@@ -257,8 +259,15 @@ struct Seen {
 
 impl Seen {
     fn new(players: usize) -> Self {
-        let (states, open, last_ms, report, begun) = Default::default();
-        Self { players, states, open, last_ms, report, begun, received: vec![0; players] }
+        Self {
+            players,
+            states: 0,
+            open: HashMap::new(),
+            last_ms: Vec::new(),
+            report: None,
+            begun: Vec::new(),
+            received: vec![0; players],
+        }
     }
 
     fn begin(&mut self, at: u64) {

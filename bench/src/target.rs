@@ -118,12 +118,12 @@ impl Target {
         self.address
     }
 
-    /// Where a server with the settings of a [`Certificate`] serves its API.
+    /// The address at which a server with the settings of a [`Certificate`] serves its API.
     pub fn plain_address(&self) -> SocketAddr {
         SocketAddr::new(API_IP.parse().expect("an address"), self.address.port())
     }
 
-    /// Where the server serves its API by gRPC.
+    /// The address at which the server serves its API by gRPC.
     ///
     /// # Errors
     /// It does not.
@@ -155,8 +155,8 @@ impl Target {
         let started = Instant::now();
         loop {
             let log = self.log();
-            let found = printed_address(&log);
-            if let Some(address) = found.or(chosen.filter(|_| log.contains(" endpoints on "))) {
+            let printed = printed_address(&log);
+            if let Some(address) = printed.or(chosen.filter(|_| log.contains(" endpoints on "))) {
                 return Ok(address);
             }
             let ended = self.child.try_wait()?;
@@ -182,7 +182,7 @@ impl Drop for Target {
     }
 }
 
-/// What a whole line of the log says the server listens on.
+/// The address on which the server listens, if a whole line of the log has it.
 fn printed_address(log: &str) -> Option<SocketAddr> {
     let (_, rest) = log.split_once(" listens on ")?;
     let (address, _) = rest.split_once('\n')?;
@@ -196,8 +196,8 @@ fn printed_address(log: &str) -> Option<SocketAddr> {
 pub fn fanwire_binary(named: Option<PathBuf>) -> Result<PathBuf> {
     let beside = std::env::current_exe()?.with_file_name("fanwire");
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/fanwire");
-    let found = named.into_iter().chain([beside, built]).find(|path| path.is_file());
-    found.context("no fanwire binary: build fanwire-cli in the profile of this program, or name one with --server")
+    let binary = named.into_iter().chain([beside, built]).find(|path| path.is_file());
+    binary.context("no fanwire binary: build fanwire-cli in the profile of this program, or name one with --server")
 }
 
 /// A command that runs on one core only, or wherever this thread may: taskset replaces itself, so the process id is the

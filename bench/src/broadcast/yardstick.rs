@@ -11,11 +11,11 @@ use std::time::Instant;
 
 use super::name;
 use crate::caller::Caller;
-use crate::redis::RedisServer;
+use crate::redis::{PublishLoad, RedisServer};
 use crate::stats::median;
 use fanwire_load::machine;
 
-/// What is measured next to Fanwire.
+/// A program that is measured next to Fanwire.
 pub enum Yardstick<'a> {
     Echo { request: &'a [u8], answer_bytes: usize, calls: usize },
     Redis { redis: &'a RedisServer, payload: &'a str, channels: usize, publications: usize },
@@ -32,8 +32,15 @@ impl Yardstick<'_> {
                 echo_us(request, answer_bytes, calls, server_core)
             }
             Self::Redis { redis, payload, channels, publications } => {
-                let (feed, record) = (feed(&name(channels - 1)), record(payload));
-                redis.publish_us(Some(server_core), (&feed, &record), channels, publications)
+                let feed = feed(&name(channels - 1));
+                let record = record(payload);
+                let load = PublishLoad {
+                    channel: &feed,
+                    record: &record,
+                    at_once: channels,
+                    count: publications,
+                };
+                redis.publish_us(Some(server_core), &load)
             }
         }
     }
@@ -75,7 +82,7 @@ fn feed(channel: &str) -> String {
     format!("fanwire.feed.{{:{channel}}}")
 }
 
-/// What Fanwire publishes in Redis: a version byte, and Protobuf: field 1 is the publication, whose field 4 is the data.
+/// The record that Fanwire publishes in Redis: a version byte, and Protobuf: field 1 is the publication, whose field 4 is the data.
 fn record(payload: &str) -> Vec<u8> {
     let field = |head: u8, bytes: &[u8]| [&[head], varint(bytes.len()).as_slice(), bytes].concat();
     [&[1], field(0x0a, &field(0x22, payload.as_bytes())).as_slice()].concat()

@@ -25,7 +25,7 @@ pub struct Client {
     /// Forget the window before each message.
     standalone: bool,
     pub subscriptions: Vec<Subscription>,
-    /// Where this connection attempt is broken off.
+    /// The step at which this connection attempt is broken off.
     break_off: Option<Stage>,
     /// When to do the next thing: end a connection, or open one.
     pub due: Instant,
@@ -52,7 +52,7 @@ pub struct Attempt {
     pub break_off: Option<Stage>,
 }
 
-/// Where a connection attempt is broken off by a TCP reset.
+/// The step at which a TCP reset ends a connection attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
     /// Half of the upgrade request was sent.
@@ -63,7 +63,7 @@ pub enum Stage {
     Commands,
 }
 
-/// What all clients did and saw together.
+/// Counts of what all clients did and saw together.
 #[derive(Default)]
 pub struct Tally {
     pub faults: Faults,
@@ -140,7 +140,9 @@ impl Client {
         let sent =
             if break_off == Some(Stage::Request) { request.len() / 2 } else { request.len() };
         stream.write_all(&request[..sent])?;
-        (self.stream, self.phase, self.break_off) = (Some(stream), Phase::Upgrading, break_off);
+        self.stream = Some(stream);
+        self.phase = Phase::Upgrading;
+        self.break_off = break_off;
         self.partial.clear();
         if matches!(break_off, Some(Stage::Request | Stage::Upgrade)) {
             self.cut(tally);
@@ -261,7 +263,8 @@ impl Client {
                     let stream = &mut self.subscriptions[number].stream;
                     stream.subscribed(answer, &mut tally.faults);
                     for publication in missed {
-                        let (offset, number) = (publication.offset, publication.data.n);
+                        let offset = publication.offset;
+                        let number = publication.data.n;
                         stream.publication(offset, number, &mut tally.faults);
                     }
                     self.replied(tally);
@@ -270,7 +273,8 @@ impl Client {
                     tally.publications += 1;
                     let of = self.subscriptions.iter_mut().find(|of| of.name == channel);
                     let Some(of) = of else { anyhow::bail!("a publication of {channel}") };
-                    let (offset, number) = (publication.offset, publication.data.n);
+                    let offset = publication.offset;
+                    let number = publication.data.n;
                     of.stream.publication(offset, number, &mut tally.faults);
                     self.check_return(tally);
                 }
@@ -304,7 +308,8 @@ impl Client {
         if self.phase != Phase::Closing {
             tally.faults.ended += 1;
         }
-        (self.stream, self.phase) = (None, Phase::Away);
+        self.stream = None;
+        self.phase = Phase::Away;
     }
 
     /// Breaks a connection attempt off.

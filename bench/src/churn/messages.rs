@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 use super::stream::{Answer, Stream};
 
-/// What a message of the server means for the client.
+/// The meaning of a message of the server for the client.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Message<'a> {
     Ping,

@@ -35,10 +35,7 @@ impl Deliveries {
             let is_in_context = IN_CONTEXT.iter().any(|kind| labels.contains(kind));
             deliveries.in_context += if is_in_context { count } else { 0 };
         }
-        match page.contains(NAME) {
-            true => Ok(deliveries),
-            false => bail!("no deliveries in {page:.200}"),
-        }
+        if page.contains(NAME) { Ok(deliveries) } else { bail!("no deliveries in {page:.200}") }
     }
 
     /// The share in context of what was delivered since `before`.

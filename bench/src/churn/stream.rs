@@ -15,7 +15,7 @@ pub struct Stream {
     missing: BTreeSet<u64>,
 }
 
-/// What a subscribe reply says of the stream.
+/// The statements of a subscribe reply about the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub offset: u64,

@@ -23,9 +23,10 @@ pub struct Source {
 
 /// The field of a publish request that holds a message: of JSON `"data":…`, of a `binary` one `"b64data":"…"`.
 pub fn payload(binary: bool, message: &[u8]) -> String {
-    match binary {
-        true => format!("\"b64data\":\"{}\"", STANDARD.encode(message)),
-        false => format!("\"data\":{}", String::from_utf8_lossy(message)),
+    if binary {
+        format!("\"b64data\":\"{}\"", STANDARD.encode(message))
+    } else {
+        format!("\"data\":{}", String::from_utf8_lossy(message))
     }
 }
 

@@ -52,9 +52,10 @@ impl<'a> Ledger<'a> {
 
     /// The next message of a source is on its way.
     pub fn published(&mut self, source: usize) {
-        let missing = match self.sources[source].binary {
-            true => self.subscribers - self.json_subscribers,
-            false => self.subscribers,
+        let missing = if self.sources[source].binary {
+            self.subscribers - self.json_subscribers
+        } else {
+            self.subscribers
         };
         self.publications[source].push(Publication { missing, hashes: [None; 2] });
         self.open += usize::from(missing > 0);
@@ -76,7 +77,7 @@ impl<'a> Ledger<'a> {
 
     /// The oldest publication of each channel that is not complete.
     pub fn missing(&self) -> String {
-        let oldest = |(source, publications): (&Source, &Vec<Publication>)| {
+        let first_missing = |(source, publications): (&Source, &Vec<Publication>)| {
             let place = publications.iter().position(|publication| publication.missing > 0)?;
             let missing = publications[place].missing;
             Some(format!(
@@ -86,7 +87,7 @@ impl<'a> Ledger<'a> {
             ))
         };
         let oldest: Vec<String> =
-            self.sources.iter().zip(&self.publications).filter_map(oldest).collect();
+            self.sources.iter().zip(&self.publications).filter_map(first_missing).collect();
         if oldest.is_empty() {
             "an answer to a publication is missing".to_owned()
         } else {
@@ -116,9 +117,9 @@ impl PublicationHandler for Ledger<'_> {
     fn publication(&mut self, subscriber: usize, message: &[u8]) -> Result<()> {
         let encoding = self.encoding(subscriber);
         let channel = encoding.channel(message).unwrap_or_default();
-        let source = self.sources.iter().position(|source| source.channel.as_bytes() == channel);
+        let number = self.sources.iter().position(|source| source.channel.as_bytes() == channel);
         let source =
-            source.with_context(|| format!("not a publication: {}", message.escape_ascii()))?;
+            number.with_context(|| format!("not a publication: {}", message.escape_ascii()))?;
         let place = self.received[subscriber * self.sources.len() + source];
         let name = || {
             format!(

@@ -33,7 +33,8 @@ fn answer(number: usize, words: &[String], random: &mut Random) -> Vec<Publicati
         let text = &words[common];
         let alone = json!({ "channel": channel(0), "data": text });
         let is_final = index + 1 == PIECES;
-        let (channel, key) = (channel(0), format!("answer-{number}"));
+        let channel = channel(0);
+        let key = format!("answer-{number}");
         let append =
             json!({ "channel": channel, "key": key, "data": text, "at": at, "final": is_final });
         at += text.len();

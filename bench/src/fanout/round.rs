@@ -20,7 +20,7 @@ use fanwire_load::generator::publisher::Publisher;
 use fanwire_load::generator::{ConnectTarget, Generator, Profile, StallTimer, SubscriberTransport};
 use fanwire_load::machine::{self, Meter, Usage};
 
-/// What all rounds of a run have in common.
+/// The settings that all rounds of a run have in common.
 pub struct Round<'a> {
     pub binary: &'a Path,
     /// The build that it is compared to, if it is.
@@ -67,9 +67,10 @@ impl Round<'_> {
     pub fn run(&self, contenders: [Contender; 2]) -> Result<[Outcome; 2]> {
         let [one, other] = contenders;
         let descriptors = machine::raise_descriptor_limit();
-        match 2 * self.subscribers as u64 + DESCRIPTORS_SPARE <= descriptors {
-            true => self.by_turns([one, other]),
-            false => Ok([self.by_turns([one])?[0], self.by_turns([other])?[0]]),
+        if 2 * self.subscribers as u64 + DESCRIPTORS_SPARE <= descriptors {
+            self.by_turns([one, other])
+        } else {
+            Ok([self.by_turns([one])?[0], self.by_turns([other])?[0]])
         }
     }
 
@@ -124,7 +125,8 @@ impl Round<'_> {
         };
         let tls = self.certificate.map(Certificate::client);
         generator.set_endpoint(ConnectTarget { transport, tls, ..ConnectTarget::default() });
-        let (address, registry) = (target.address(), generator.registry());
+        let address = target.address();
+        let registry = generator.registry();
         let publisher = match (contender, self.certificate) {
             (Contender::Bare, _) => Publisher::bare(address, registry)?,
             (_, None) => Publisher::http(address, self.outstanding, registry)?,
@@ -198,7 +200,8 @@ struct Run<'a> {
 impl Run<'_> {
     /// One more stretch.
     fn measure(&mut self, stretch: Duration) -> Result<()> {
-        let (deliveries, bytes) = (self.ledger.deliveries, self.generator.bytes_received());
+        let deliveries = self.ledger.deliveries;
+        let bytes = self.generator.bytes_received();
         let meter = Meter::start(self.target.pid(), self.round.server_core)?;
         self.publish_for(stretch)?;
         self.usage += meter.stop()?;
@@ -208,7 +211,8 @@ impl Run<'_> {
     }
 
     fn outcome(&self) -> Outcome {
-        let (deliveries, latencies) = (self.deliveries as f64, &self.ledger.latencies_ms);
+        let deliveries = self.deliveries as f64;
+        let latencies = &self.ledger.latencies_ms;
         Outcome {
             per_cpu_second: deliveries / self.usage.cpu_seconds,
             bytes_per_delivery: self.bytes as f64 / deliveries,

@@ -107,7 +107,7 @@ impl Ledger {
         self.complete();
     }
 
-    /// What a run that stands still waits for.
+    /// The event that a run waits for when it stands still.
     pub fn missing(&self) -> String {
         let (channel, missing) =
             self.open.front().map_or((0, 0), |open| (open.channel, open.missing));

@@ -103,7 +103,8 @@ impl Client {
             }
             while let Some(opened) = timeout(PATIENCE, opening.join_next()).await? {
                 let websocket = opened??;
-                let (pings, failed) = (Arc::clone(&self.pings), self.failed.clone());
+                let pings = Arc::clone(&self.pings);
+                let failed = self.failed.clone();
                 tokio::spawn(async move {
                     let Err(error) = answer_pings(websocket, &pings).await;
                     let _ = failed.send(error);
@@ -172,7 +173,8 @@ async fn open(sender: SendRequest<Bytes>, channel: String, compression: bool) ->
     websocket.send(frame::TEXT, &commands)?;
     let mut missing = commands.split(|byte| *byte == b'\n').count();
     // The window of the server's messages is not needed after the replies: pings are too short to be compressed.
-    let (mut inflater, mut plaintext) = (Inflater::default(), Vec::new());
+    let mut inflater = Inflater::default();
+    let mut plaintext = Vec::new();
     while missing > 0 {
         let (_, rsv1, mut payload) = websocket.receive().await?;
         if rsv1 {
@@ -219,8 +221,8 @@ impl WebSocket {
                 self.partial.drain(..length);
                 return Ok(received);
             }
-            let bytes = poll_fn(|context| self.from_server.poll_data(context)).await;
-            let bytes = bytes.context("the server ended a stream")??;
+            let received = poll_fn(|context| self.from_server.poll_data(context)).await;
+            let bytes = received.context("the server ended a stream")??;
             self.from_server.flow_control().release_capacity(bytes.len())?;
             self.partial.extend_from_slice(&bytes);
         }

@@ -124,7 +124,8 @@ impl CommandSource {
         if !mem::take(&mut self.is_waiting) {
             return Ok(());
         }
-        let (mut answer, mut length) = ([0; 1024], 0);
+        let mut answer = [0; 1024];
+        let mut length = 0;
         while !answer[..length].ends_with(b"\r\n\r\n") {
             let read = self.socket.read(&mut answer[length..])?;
             ensure!(read > 0, "the answer to a pong ends early");

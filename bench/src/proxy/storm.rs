@@ -89,7 +89,8 @@ async fn all_return(server: SocketAddr, clients: usize) -> Result<Tally> {
     for number in 0..clients {
         tasks.spawn(client(server, Random(number as u64), Arc::clone(&attempts)));
     }
-    let (mut back, mut refused) = (Vec::with_capacity(clients), 0);
+    let mut back = Vec::with_capacity(clients);
+    let mut refused = 0;
     let limit = ANSWER_EVERY * u32::try_from(clients)? * 10;
     timeout(limit, async {
         while let Some(socket) = tasks.join_next().await {
@@ -125,7 +126,8 @@ async fn client(
 
 /// The pause before an attempt: exponential with full jitter, from 0.5 to 20 s, as the SDKs have it.
 fn pause(random: &mut Random, attempt: u32) -> Duration {
-    let (least, most) = (500, 20_000_usize);
+    let least = 500;
+    let most = 20_000_usize;
     let range = most.min(least << attempt.min(16));
     Duration::from_millis(most.min(least + random.below(range)) as u64)
 }
@@ -188,7 +190,8 @@ impl Backend {
     fn start() -> Result<Self> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
-        let (address, counts) = (listener.local_addr()?, Arc::new(Counts::default()));
+        let address = listener.local_addr()?;
+        let counts = Arc::new(Counts::default());
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let shared = Arc::clone(&counts);
         thread::spawn(move || {
@@ -197,7 +200,8 @@ impl Backend {
                 let listener = TcpListener::from_std(listener)?;
                 loop {
                     let (socket, _) = listener.accept().await?;
-                    let (next_answer, counts) = (Arc::clone(&next_answer), Arc::clone(&shared));
+                    let next_answer = Arc::clone(&next_answer);
+                    let counts = Arc::clone(&shared);
                     tokio::spawn(async move { answer_all(socket, &next_answer, &counts).await });
                 }
                 #[expect(unreachable_code, reason = "the type of the block")]

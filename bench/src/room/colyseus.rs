@@ -35,8 +35,8 @@ pub(super) fn run(plan: &Room) -> Result<()> {
 
 fn run_in(folder: &Path, command: &mut Command) -> Result<()> {
     let program = command.get_program().to_owned();
-    let status = command.current_dir(folder).status();
-    let status = status.with_context(|| format!("{} does not start", program.display()))?;
+    let ended = command.current_dir(folder).status();
+    let status = ended.with_context(|| format!("{} does not start", program.display()))?;
     ensure!(status.success(), "{}: {status}", program.display());
     Ok(())
 }

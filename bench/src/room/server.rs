@@ -86,7 +86,7 @@ impl State {
         }
     }
 
-    /// What the room has counted, and the lags of inputs since the last report.
+    /// The counts of the room, and the lags of inputs since the last report.
     fn report(&mut self) -> String {
         let RoomStats { ticks, overruns, tick_p50, tick_p99, inputs, .. } =
             self.rooms.stats(CHANNEL).unwrap_or_default();
@@ -95,7 +95,8 @@ impl State {
             let lags = &self.input_lags;
             lags.get((lags.len() * share / 100).min(lags.len().saturating_sub(1))).copied()
         };
-        let (p50, p99) = (lag(50).unwrap_or(0), lag(99).unwrap_or(0));
+        let p50 = lag(50).unwrap_or(0);
+        let p99 = lag(99).unwrap_or(0);
         let report = format!(
             r#"{{"ticks":{ticks},"overruns":{overruns},"tick_p50_us":{},"tick_p99_us":{},"accepted":{},"refused":{},"lags":{},"lag_p50_us":{p50},"lag_p99_us":{p99}}}"#,
             tick_p50.as_micros(),
