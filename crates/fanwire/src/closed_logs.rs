@@ -14,7 +14,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use fanwire_config::Config;
-use fanwire_node::{Node, log_file};
+use fanwire_node::{KeepClosedLog, log_file};
 use fanwire_telemetry::LogThrottle;
 
 use crate::error::StartError;
@@ -23,6 +23,8 @@ use crate::error::StartError;
 pub(crate) struct ClosedLogWriter {
     /// An empty one ends the thread.
     queue: SyncSender<Vec<u8>>,
+    /// Logs that are in no file.
+    dropped: Arc<AtomicU64>,
     thread: JoinHandle<()>,
 }
 
@@ -31,7 +33,7 @@ impl ClosedLogWriter {
     ///
     /// # Errors
     /// The folder cannot be used.
-    pub(crate) fn start(config: &Config, node: &Node) -> Result<Option<Self>, StartError> {
+    pub(crate) fn start(config: &Config) -> Result<Option<Self>, StartError> {
         let path = config.recorder.path.clone();
         if path.is_empty() {
             return Ok(None);
@@ -45,13 +47,18 @@ impl ClosedLogWriter {
             thread.spawn(move || write_all(&logs, files, &count))
         });
         let thread = thread.map_err(|source| StartError::Recorder { path, source })?;
-        let shards = queue.clone();
-        node.diagnostics().keep_closed_logs_with(Box::new(move |log| {
-            if shards.try_send(log).is_err() {
+        Ok(Some(Self { queue, dropped, thread }))
+    }
+
+    /// The function with which shards put logs into the queue.
+    pub(crate) fn keep(&self) -> KeepClosedLog {
+        let queue = self.queue.clone();
+        let dropped = self.dropped.clone();
+        Box::new(move |log| {
+            if queue.try_send(log).is_err() {
                 dropped.fetch_add(1, Relaxed);
             }
-        }));
-        Ok(Some(Self { queue, thread }))
+        })
     }
 
     /// Waits until all is written, but not for a disk that hangs.

@@ -8,19 +8,16 @@ use std::sync::Arc;
 
 use fanwire_config::Config;
 use fanwire_fanout::{ContextSettings, Contexts, GAPS_MAX, Policies};
-use fanwire_node::Node;
 use fanwire_shard::Budget;
 
 /// The histories of channels, with the memory budget of all compression, which prepare the publications of a node.
-pub(crate) fn prepare(config: &Config, node: &Node) -> Arc<Contexts> {
+pub(crate) fn contexts(config: &Config) -> Arc<Contexts> {
     let websocket = &config.websocket;
-    let contexts = Arc::new(Contexts::new(ContextSettings {
-        policies: Policies::new(&node.options().channel),
+    Arc::new(Contexts::new(ContextSettings {
+        policies: Policies::new(&config.node_options().channel),
         level: websocket.compression_level,
         min_bytes: websocket.compression_min_size,
         gaps_max: GAPS_MAX,
         memory: Budget::new(websocket.compression_memory_max),
-    }));
-    node.prepare_with(contexts.clone());
-    contexts
+    }))
 }

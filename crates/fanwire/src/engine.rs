@@ -6,7 +6,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use fanwire_node::Node;
+use fanwire_node::{BrokerFactory, Node, NodeParts};
 use fanwire_redis::{Redis, RedisOptions, RedisTls};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
@@ -26,15 +26,19 @@ pub(crate) enum Engine {
 }
 
 impl Engine {
-    /// Starts the configured engine and a node on it. Does not wait for a Redis that is unreachable: its connections are
+    /// Starts the configured engine and a node on it with these parts. Does not wait for a Redis that is unreachable: its connections are
     /// retried in the background, and calls fail until one succeeds.
     ///
     /// # Errors
     /// See [`StartError`]. Nothing keeps running after an error.
-    pub(crate) async fn start(config: &Config) -> Result<(Self, Arc<Node>), StartError> {
+    pub(crate) async fn start(
+        config: &Config,
+        parts: NodeParts,
+    ) -> Result<(Self, Arc<Node>), StartError> {
         let options = config.node_options();
         if config.engine.kind == EngineKind::Memory {
-            return Ok((Self::Memory, Node::new(options).map_err(StartError::Options)?));
+            let node = Node::with_parts(options, Instant::now(), unix_ms(), parts);
+            return Ok((Self::Memory, node.map_err(StartError::Options)?));
         }
         let redis = redis_options(config)?;
         let checked = Redis::check(&redis).await;
@@ -45,17 +49,22 @@ impl Engine {
         }
         // The connections log it if Redis is unreachable, and retry.
         let redis = Arc::new(Redis::start(&redis, &Handle::current()));
-        let (broker, presence) = (redis.clone(), redis.clone());
-        let make_broker = move |deliver| {
+        let broker = redis.clone();
+        let make_broker: BrokerFactory = Box::new(move |deliver| {
             broker.deliver_to(deliver);
-            broker as _
+            broker
+        });
+        let parts = NodeParts {
+            make_broker: Some(make_broker),
+            presence: Some(redis.clone()),
+            user_statuses: Some(redis.clone()),
+            revocations: Some(redis.clone()),
+            ..parts
         };
-        let node = Node::with_backends(options, Instant::now(), unix_ms(), make_broker, presence)
+        let node = Node::with_parts(options, Instant::now(), unix_ms(), parts)
             .map_err(StartError::Options)?;
         let listener: Weak<Node> = Arc::downgrade(&node);
         node.cluster().join(redis.clone());
-        node.revocations().share(redis.clone());
-        node.users().keep_statuses_in(redis.clone());
         let [node_to_introduce, node_to_ask] = [Weak::clone(&listener), Weak::clone(&listener)];
         let subscribed = redis.subscribe_to_nodes(node.uid(), move |message| {
             listener.upgrade().is_none_or(|node| node.handle_message(message, Instant::now()))

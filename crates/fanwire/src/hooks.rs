@@ -7,11 +7,13 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use fanwire_broker::{Answer, Renewal};
+use fanwire_events::Events;
 use fanwire_node::hooks::{
     ClientReport, ConnectEvent, ConnectGrant, Hook as NodeHook, Hooks as NodeHooks, PublishEvent,
     PublishGrant, RefreshEvent, Rejection, RpcEvent, SubscribeEvent, SubscribeGrant,
 };
 use fanwire_protocol::{ClientInfo, Disconnect};
+use fanwire_proxy::EventProxies;
 use tokio::{runtime::Handle as Runtime, time};
 
 use crate::Rooms;
@@ -215,4 +217,16 @@ impl Caller {
             }
         }
     }
+}
+
+/// The hooks of the program, then those of event proxies, which decide what the program does not, then those of events.
+pub(crate) fn all_hooks(
+    of_program: Hooks,
+    rooms: Option<&Rooms>,
+    proxies: Option<&EventProxies>,
+    events: Option<&Events>,
+) -> NodeHooks {
+    let of_proxies = proxies.map(EventProxies::hooks).unwrap_or_default();
+    let of_events = events.map(Events::hooks).unwrap_or_default();
+    of_program.into_node_hooks(rooms).or(of_proxies).or(of_events)
 }

@@ -24,7 +24,7 @@ use fanwire_edge::{
 use fanwire_events::{Events, EventsError};
 use fanwire_fanout::{Contexts, Shards};
 use fanwire_metrics::{Reloads, ServerMetrics, Sources};
-use fanwire_node::Node;
+use fanwire_node::{Node, NodeParts};
 use fanwire_proxy::EventProxies;
 use fanwire_shard as shard;
 use fanwire_tls::{Acme, HandshakeCounts, KeyFetcher, ListenersTls};
@@ -34,11 +34,11 @@ use tokio::{sync::watch, task::JoinHandle};
 use self::{
     bind::{Bound, Listeners},
     shards::start_shards,
-    tasks::{Handshakes, background_tasks, outgoing},
+    tasks::{Handshakes, attach, background_tasks, outgoing},
 };
 use crate::{
-    Builder, Handle, Hooks, Rooms, closed_logs::ClosedLogWriter, compression, engine::Engine,
-    error::StartError, grpc::GrpcService, http::routes, readiness::Readiness,
+    Builder, Handle, closed_logs::ClosedLogWriter, compression, engine::Engine, error::StartError,
+    grpc::GrpcService, hooks::all_hooks, http::routes, readiness::Readiness,
 };
 
 /// A running server. Dropping it leaves its threads running; call [`Server::shutdown`]. The [crate](crate) has an example.
@@ -99,10 +99,20 @@ impl Server {
         let (descriptors, (acme, tls)) = (prepare_process(&config), start_tls(&config).await?);
         let (listeners, addresses) = bind(&mut config, listener).await?;
         let (fetchers, proxies, events) = (fetchers(&config)?, proxies(&config)?, events(&config)?);
-        let (engine, node) = Engine::start(&config).await?;
-        let closed_logs = ClosedLogWriter::start(&config, &node)?;
-        attach(&node, (hooks, proxies.as_ref(), events.as_ref()), rooms.as_ref(), fetchers);
-        let (contexts, traces) = (compression::prepare(&config, &node), traces(&config, &node)?);
+        let closed_logs = ClosedLogWriter::start(&config)?;
+        let contexts = compression::contexts(&config);
+        let parts = NodeParts {
+            prepare: Some(contexts.clone()),
+            hooks: all_hooks(hooks, rooms.as_ref(), proxies.as_ref(), events.as_ref()),
+            keep_closed_log: closed_logs.as_ref().map(ClosedLogWriter::keep),
+            ..NodeParts::default()
+        };
+        let (engine, node) = Engine::start(&config, parts).await?;
+        if let Some([of_token, of_subscription]) = fetchers {
+            node.fetch_keys_with(of_token, of_subscription);
+        }
+        attach(&node, proxies.as_ref(), events.as_ref(), rooms.as_ref());
+        let traces = traces(&config, &node)?;
         let (consumers, consuming) = start_consumers(&config, &node).await?;
         let (realtime_counters, decode_failures, readiness) = Default::default();
         let shards = start_shards(&config, &node, &contexts, &decode_failures, &realtime_counters)?;
@@ -402,26 +412,6 @@ async fn start_consumers(
     let consumers = consumers.await.map_err(StartError::Consumer)?;
     let api = consumers.is_some().then_some(api);
     Ok((consumers, api))
-}
-
-/// Gives a node the hooks of the program and of event proxies, which decide what the program does not, and the fetchers of keys, and rooms their node.
-fn attach(
-    node: &Arc<Node>,
-    (hooks, proxies, events): (Hooks, Option<&EventProxies>, Option<&Events>),
-    rooms: Option<&Rooms>,
-    fetchers: Option<[Arc<KeyFetcher>; 2]>,
-) {
-    if let Some([of_token, of_subscription]) = fetchers {
-        node.fetch_keys_with(of_token, of_subscription);
-    }
-    proxies.into_iter().for_each(|proxies| proxies.attach(node));
-    let hooks = hooks.into_node_hooks(rooms);
-    let hooks = hooks.or(proxies.map(EventProxies::hooks).unwrap_or_default());
-    node.hook(hooks.or(events.map(Events::hooks).unwrap_or_default()));
-    if let Some(events) = events {
-        tokio::spawn(events.clone().run(Arc::downgrade(node)));
-    }
-    rooms.into_iter().for_each(|rooms| rooms.attach(node));
 }
 
 /// The fetchers of JWKS documents for both kinds of tokens; `None` if no endpoint is configured.

@@ -24,7 +24,7 @@ pub(crate) struct BroadcastRouter {
     registry: Arc<Registry>,
     /// Inboxes by shard id.
     inboxes: RwLock<Vec<Arc<dyn Inbox>>>,
-    prepare: OnceLock<Arc<dyn Prepare>>,
+    prepare: Option<Arc<dyn Prepare>>,
     observer: OnceLock<Observer>,
     /// Delivery options by namespace; set before a namespace's id is used.
     deliveries: Box<[OnceLock<Arc<DeliveryOptions>>]>,
@@ -35,14 +35,18 @@ pub(crate) struct BroadcastRouter {
 pub(crate) type Observer = Box<dyn Fn(&str) + Send + Sync>;
 
 impl BroadcastRouter {
-    pub(crate) fn new(registry: Arc<Registry>, options: &ChannelOptions) -> Self {
+    pub(crate) fn new(
+        registry: Arc<Registry>,
+        options: &ChannelOptions,
+        prepare: Option<Arc<dyn Prepare>>,
+    ) -> Self {
         let first = NamespaceId::all(options).map(|one| Arc::new(one.delivery.clone()).into());
         let later = std::iter::repeat_with(OnceLock::new);
         let deliveries = first.chain(later).take(NamespaceId::count(options));
         Self {
             registry,
             inboxes: RwLock::default(),
-            prepare: OnceLock::new(),
+            prepare,
             observer: OnceLock::new(),
             deliveries: deliveries.collect(),
             receipts: Receipts::default(),
@@ -82,10 +86,6 @@ impl BroadcastRouter {
 
     pub(crate) fn shard_count(&self) -> usize {
         self.inboxes.read().len()
-    }
-
-    pub(crate) fn prepare_with(&self, prepare: Arc<dyn Prepare>) {
-        assert!(self.prepare.set(prepare).is_ok(), "broadcasts are prepared by one shell");
     }
 
     pub(crate) fn observe(&self, observer: Observer) {
@@ -139,7 +139,7 @@ impl BroadcastRouter {
         if receiver.is_none() {
             broadcast.batch(delivery.batch);
         }
-        if let Some(prepare) = self.prepare.get() {
+        if let Some(prepare) = &self.prepare {
             broadcast.prepare(prepare.as_ref());
         }
         let broadcast = Arc::new(broadcast);

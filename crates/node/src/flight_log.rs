@@ -189,7 +189,7 @@ pub(crate) fn closed(
     let log = session_table.recorder.end(key.index, event, node.clock().unix_ms(now));
     // Anybody can cause any number of refused connects, which have no client id; log lines have their users and addresses.
     let log = log.filter(|log| log.facts().client != 0);
-    if let Some((log, keep)) = log.zip(node.diagnostics().closed_logs.get()) {
+    if let Some((log, keep)) = log.zip(node.diagnostics().keep_closed_log.as_ref()) {
         keep(encode_closed(log, &node.options().name));
     }
     count(session_table);

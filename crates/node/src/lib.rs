@@ -132,8 +132,9 @@ pub use join_leave::JoinLeave;
 pub use last_event_id::LastEventId;
 pub use meters::Meters;
 pub use node::{
-    Channels, ConnectionCommands, Counts, Diagnostics, KEY_BYTES_MAX, KeepClosedLog, Maps, Node,
-    NodeLog, Page, ReadPermit, ReadRefusal, ReadRequest, RefusalLevel, RevocationError,
+    BrokerFactory, Channels, ConnectionCommands, Counts, Diagnostics, KEY_BYTES_MAX, KeepClosedLog,
+    Maps, Node, NodeLog, NodeParts, Page, ReadPermit, ReadRefusal, ReadRequest, RefusalLevel,
+    RevocationError,
     Revocations, Users, questions,
 };
 pub use notice::{Inbox, Notice};

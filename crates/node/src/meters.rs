@@ -4,7 +4,7 @@
 //! Change here: how readings become a summary. Names and values live in the server's metrics.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hashbrown::HashMap;
@@ -22,12 +22,12 @@ pub trait Meters: Send + Sync {
 /// The last summary, and the readings that the next one is compared with.
 #[derive(Default)]
 pub(crate) struct Summaries {
-    meters: OnceLock<Arc<dyn Meters>>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
+    meters: Option<Arc<dyn Meters>>,
     /// Time at which the counters were read, and their values.
     since: Option<(Instant, HashMap<String, f64>)>,
     last: Option<Metrics>,
@@ -35,24 +35,30 @@ struct State {
 
 impl Summaries {
     pub(crate) fn read_from(&self, meters: Arc<dyn Meters>) {
-        assert!(self.meters.set(meters).is_ok(), "a node has one set of meters");
+        self.state.lock().meters = Some(meters);
     }
 
     /// Makes a summary when the last one is `interval` old.
     pub(crate) fn tick(&self, now: Instant, interval: Duration) {
-        let Some(meters) = self.meters.get() else { return };
-        let since = self.state.lock().since.as_ref().map(|(at, _)| *at);
-        let age = since.map(|at| now.saturating_duration_since(at));
-        if age.is_some_and(|age| age < interval) {
-            return;
-        }
+        let Some(meters) = self.due_meters(now, interval) else { return };
         let readings = meters.read(); // without the lock: a meter may ask the node for its states
         self.state.lock().take(readings, now, interval);
     }
 
+    /// The meters, unless the last summary is younger than `interval`.
+    fn due_meters(&self, now: Instant, interval: Duration) -> Option<Arc<dyn Meters>> {
+        let state = self.state.lock();
+        let age = state.since.as_ref().map(|(at, _)| now.saturating_duration_since(*at));
+        if age.is_some_and(|age| age < interval) {
+            return None;
+        }
+        state.meters.clone()
+    }
+
     /// All gauges of now by name.
     pub(crate) fn levels(&self) -> BTreeMap<String, f64> {
-        let readings = self.meters.get().map(|meters| meters.read()).unwrap_or_default();
+        let meters = self.state.lock().meters.clone();
+        let readings = meters.map(|meters| meters.read()).unwrap_or_default();
         let levels = readings.into_iter().filter(|reading| reading.kind == ReadingKind::Level);
         levels.map(|Reading { name, value, .. }| (name, value)).collect()
     }

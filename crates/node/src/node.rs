@@ -1,25 +1,26 @@
 //! The node: what all shards and the server API share. A facade over registry, broker and the broadcast router.
 //! In: API methods with values and `now` → out: `Notice`s in the inboxes of the shards, positions, counts.
 //! Uses: `registry`, `broker`, `presence`, `deliver`, `channel`. Never: sockets, sessions, HTTP.
-//! Change here: the parts of a node. Its methods live in `node/`, per-connection behaviour in `hub/` and `command/`.
+//! Changed here: how a node is put together of its parts. Its methods live in `node/`, per-connection behaviour in `hub/` and `command/`.
 
 mod channels;
 mod connections;
 mod diagnostics;
 mod log;
 mod maps;
+mod parts;
 mod peers;
 pub mod questions;
 mod readers;
 mod revocations;
 mod users;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use fanwire_auth::{KeyCounters, KeySource, OptionsError, Verifier};
-use fanwire_broker::{Broker, Deliver, MemoryBroker, MemoryPresence, Presence};
+use fanwire_broker::{Deliver, MemoryBroker, MemoryPresence, MemoryUserStatuses};
 use fanwire_cluster::Cluster;
 use fanwire_policy::DebugList;
 use fanwire_policy::channel::NamespaceId;
@@ -28,7 +29,6 @@ use fanwire_policy::options::{Namespace, Options};
 use fanwire_policy::{CurrentSettings, NodeSettings};
 use uuid::Uuid;
 
-use crate::broadcast::Prepare;
 use crate::clock::Clock;
 use crate::deliver::BroadcastRouter;
 use crate::meters::{Meters, Summaries};
@@ -39,6 +39,7 @@ pub use connections::ConnectionCommands;
 pub use diagnostics::{Diagnostics, KeepClosedLog};
 pub use log::{NodeLog, RefusalLevel};
 pub use maps::{KEY_BYTES_MAX, Maps};
+pub use parts::{BrokerFactory, NodeParts};
 pub use readers::{ReadPermit, ReadRefusal, ReadRequest};
 pub use revocations::{RevocationError, Revocations};
 pub use users::Users;
@@ -54,7 +55,7 @@ pub struct Node {
     revocations: Arc<Revocations>,
     cluster: Arc<Cluster>,
     diagnostics: Diagnostics,
-    hooks: OnceLock<Hooks>,
+    hooks: Hooks,
     log: NodeLog,
     summaries: Arc<Summaries>,
     event_seq: AtomicU64,
@@ -96,49 +97,39 @@ impl Node {
         now: Instant,
         unix_ms: u64,
     ) -> Result<Arc<Self>, OptionsError> {
-        let history_bytes_max = options.channel.history_memory_max;
-        Self::with_broker(options, now, unix_ms, |router| {
-            Arc::new(MemoryBroker::new(router, history_bytes_max))
-        })
+        Self::with_parts(options, now, unix_ms, NodeParts::default())
     }
 
-    /// [`starting_at`](Self::starting_at) with the broker that `make` creates for the node's router.
+    /// [`starting_at`](Self::starting_at) with these parts.
     ///
     /// # Errors
     /// The first invalid option.
-    pub fn with_broker(
+    pub fn with_parts(
         options: Options,
         now: Instant,
         unix_ms: u64,
-        make: impl FnOnce(Arc<dyn Deliver>) -> Arc<dyn Broker>,
+        parts: NodeParts,
     ) -> Result<Arc<Self>, OptionsError> {
-        Self::with_backends(options, now, unix_ms, make, Arc::new(MemoryPresence::new()))
-    }
-
-    /// [`with_broker`](Self::with_broker) with another store of presence.
-    ///
-    /// # Errors
-    /// The first invalid option.
-    pub fn with_backends(
-        options: Options,
-        now: Instant,
-        unix_ms: u64,
-        make: impl FnOnce(Arc<dyn Deliver>) -> Arc<dyn Broker>,
-        presence: Arc<dyn Presence>,
-    ) -> Result<Arc<Self>, OptionsError> {
-        let settings = NodeSettings::new(options.clone())?;
+        let settings = Arc::new(CurrentSettings::new(NodeSettings::new(options.clone())?));
         let registry = Arc::new(Registry::new());
-        let router = Arc::new(BroadcastRouter::new(Arc::clone(&registry), &options.channel));
-        let settings = Arc::new(CurrentSettings::new(settings));
+        let router = BroadcastRouter::new(Arc::clone(&registry), &options.channel, parts.prepare);
+        let router = Arc::new(router);
+        let deliver: Arc<dyn Deliver> = Arc::<BroadcastRouter>::clone(&router);
+        let broker = match parts.make_broker {
+            Some(make) => make(deliver),
+            None => Arc::new(MemoryBroker::new(deliver, options.channel.history_memory_max)),
+        };
+        let presence = parts.presence.unwrap_or_else(|| Arc::new(MemoryPresence::new()));
+        let memory_statuses = || Arc::new(MemoryUserStatuses::default()) as _;
         let cluster = Arc::new(Cluster::new(Uuid::new_v4().to_string()));
         let client = &options.client;
         let debug_list = Arc::new(DebugList::of(&options.debug_for));
         let summaries = Arc::<Summaries>::default();
-        let (broker, hot_channels) = (make(Arc::clone(&router) as _), Arc::default());
+        let hot_channels = Arc::default();
         Ok(Arc::new(Self {
             users: Users {
                 registry: Arc::clone(&registry),
-                user_statuses: OnceLock::new(),
+                user_statuses: parts.user_statuses.unwrap_or_else(memory_statuses),
                 settings: Arc::clone(&settings),
             },
             diagnostics: Diagnostics {
@@ -150,9 +141,9 @@ impl Node {
                 hot_channels: Arc::clone(&hot_channels),
                 debug_list: Arc::clone(&debug_list),
                 summaries: Arc::clone(&summaries),
-                closed_logs: OnceLock::new(),
+                keep_closed_log: parts.keep_closed_log,
             },
-            revocations: Arc::new(Revocations::new(Arc::clone(&router))),
+            revocations: Revocations::new(Arc::clone(&router), parts.revocations),
             channels: Channels {
                 settings,
                 clock: Clock::new(now, unix_ms),
@@ -168,7 +159,7 @@ impl Node {
                 sets_times: !client.channel_position_max_time_lag.is_zero(),
             },
             cluster,
-            hooks: OnceLock::new(),
+            hooks: parts.hooks,
             log: NodeLog::default(),
             summaries,
             event_seq: AtomicU64::new(0),
@@ -185,31 +176,12 @@ impl Node {
         self.channels.router.attach(inbox)
     }
 
-    /// Sets the shell that prepares every broadcast; before the first connection, and once.
-    ///
-    /// # Panics
-    /// At the second call.
-    pub fn prepare_with(&self, prepare: Arc<dyn Prepare>) {
-        self.channels.router.prepare_with(prepare);
-    }
-
-    /// Sets the functions that decide about client events; before the first connection, and once.
-    ///
-    /// # Panics
-    /// At the second call.
-    pub fn hook(&self, hooks: Hooks) {
-        assert!(self.hooks.set(hooks).is_ok(), "hooks are set once");
-    }
-
     /// The functions that decide about client events; none by default.
     pub(crate) fn hooks(&self) -> &Hooks {
-        self.hooks.get_or_init(Hooks::default)
+        &self.hooks
     }
 
-    /// Sets the source of the metrics that `info` returns on every node; once.
-    ///
-    /// # Panics
-    /// At the second call.
+    /// Sets the source of the metrics that `info` returns on every node. The last one counts.
     pub fn summarise(&self, meters: Arc<dyn Meters>) {
         self.summaries.read_from(meters);
     }

@@ -10,7 +10,7 @@ use fanwire_api::ApiOptions;
 use fanwire_broker::{
     Answer, RevocationChange, RevocationCursor, RevocationListener, RevocationPage, RevocationStore,
 };
-use fanwire_node::Node;
+use fanwire_node::{Node, NodeParts};
 
 use crate::harness::{Harness, KEY, node_options, ok};
 
@@ -259,8 +259,9 @@ impl RevocationStore for Stored {
 
 #[tokio::test]
 async fn a_block_that_is_stored_has_an_empty_result() {
-    let node = Node::new(node_options()).expect("good options");
-    node.revocations().share(Arc::new(Stored));
+    let parts = NodeParts { revocations: Some(Arc::new(Stored)), ..NodeParts::default() };
+    let node = Node::with_parts(node_options(), Instant::now(), 0, parts);
+    let node = node.expect("good options");
     let harness = Harness::around(node, ApiOptions { key: KEY.into(), ..ApiOptions::default() });
     for (path, body) in [
         ("block_user", r#"{"user":"42"}"#),

@@ -12,8 +12,8 @@ use fanwire_broker::{
     Answer, Broker, BrokerError, Change, MemoryBroker, Position, PublishOptions, Query, Retention,
     StreamSlice,
 };
-use fanwire_node::Node;
 use fanwire_node::protocol::{ClientInfo, Publication};
+use fanwire_node::{Node, NodeParts};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -99,11 +99,13 @@ struct Call {
 
 impl Call {
     fn new(path: &'static str, body: impl Into<String>) -> Self {
-        let (held, body) = (Held::default(), body.into());
-        let slow = Arc::clone(&held);
-        let node = Node::with_broker(node_options(), Instant::now(), 0, |door| {
-            Arc::new(Slow { inner: MemoryBroker::new(door, 1 << 20), held: slow })
+        let body = body.into();
+        let held = Held::default();
+        let of_broker = Arc::clone(&held);
+        let parts = NodeParts::with_broker(|router| {
+            Arc::new(Slow { inner: MemoryBroker::new(router, 1 << 20), held: of_broker })
         });
+        let node = Node::with_parts(node_options(), Instant::now(), 0, parts);
         let options = ApiOptions { key: KEY.into(), ..ApiOptions::default() };
         let node = node.expect("the options are valid");
         let reply =

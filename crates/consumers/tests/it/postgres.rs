@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fanwire_api::{Api, ApiOptions};
 use fanwire_consumers::{ConsumerKind, ConsumerOptions};
-use fanwire_node::Node;
+use fanwire_node::{Node, NodeParts};
 use fanwire_redis::{Address, Redis, RedisOptions};
 use serde_json::json;
 use tokio_postgres::{Client, NoTls};
@@ -257,12 +257,15 @@ async fn rows_wait_in_their_order_while_the_engine_is_down() {
     let redis = RedisOptions { addresses: vec![address], ..RedisOptions::default() };
     let redis = Arc::new(Redis::start(&redis, &tokio::runtime::Handle::current()));
     let broker = redis.clone();
-    let make_broker = move |deliver| {
-        broker.deliver_to(deliver);
-        broker as _
+    let parts = NodeParts {
+        presence: Some(redis),
+        ..NodeParts::with_broker(move |deliver| {
+            broker.deliver_to(deliver);
+            broker
+        })
     };
     let now = std::time::Instant::now();
-    let node = Node::with_backends(node_options(), now, 1_700_000_000_000, make_broker, redis);
+    let node = Node::with_parts(node_options(), now, 1_700_000_000_000, parts);
     let api = Arc::new(Api::new(node.expect("valid options"), ApiOptions::default()));
     let consumers = start(&consumer(&server, 2), &api).await;
     insert(&client, 0, 1000, 2).await;

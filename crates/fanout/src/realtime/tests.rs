@@ -7,7 +7,7 @@ use std::{io::Read, net::TcpListener, time::Duration};
 
 use allocation_counter::measure;
 use fanwire_broker::PublishOptions;
-use fanwire_node::{CommandSource, ConnectionInfo, Options};
+use fanwire_node::{CommandSource, ConnectionInfo, NodeParts, Options};
 use fanwire_protocol::Publication;
 use parking_lot::Mutex;
 
@@ -40,16 +40,17 @@ fn allocations_per_broadcast(subscribers: usize, compression: Compression, delta
     open.allowed_delta_types = vec!["fossil".into()];
     open.delta_publish = true;
     open.keep_latest_publication = true;
-    let node = Node::new(options).expect("defaults are valid");
     let notices = Arc::new(NoticeInbox::default());
     let contexts = Arc::new(Contexts::new(ContextSettings {
-        policies: Policies::new(&node.options().channel),
+        policies: Policies::new(&options.channel),
         level: 6,
         min_bytes: 0,
         gaps_max: 4,
         memory: Budget::new(1 << 20),
     }));
-    node.prepare_with(contexts.clone());
+    let parts = NodeParts { prepare: Some(contexts.clone()), ..NodeParts::default() };
+    let node = Node::with_parts(options, now, unix_ms(), parts);
+    let node = node.expect("defaults are valid");
     let mut realtime = Realtime::new(
         node.clone(),
         node.attach(notices.clone()),

@@ -121,10 +121,9 @@ fn logs_are_written_until_an_empty_one_and_others_are_counted() {
 async fn the_thread_starts_with_a_path_alone() {
     let folder = place("start");
     let mut config = Config::default();
-    let node = Node::new(config.node_options()).expect("the defaults are valid");
-    assert!(ClosedLogWriter::start(&config, &node).is_ok_and(|writer| writer.is_none()));
+    assert!(ClosedLogWriter::start(&config).is_ok_and(|writer| writer.is_none()));
     config.recorder.path = folder.display().to_string();
-    let writer = ClosedLogWriter::start(&config, &node);
+    let writer = ClosedLogWriter::start(&config);
     let writer = writer.expect("the folder is usable").expect("a path is set");
     writer.stop().await;
     assert_eq!(content(&folder, 0), Some(Vec::new()));

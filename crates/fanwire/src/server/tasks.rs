@@ -9,15 +9,17 @@ use std::{
 };
 
 use fanwire_edge::Refusals;
+use fanwire_events::Events;
 use fanwire_fanout::{Contexts, Shards};
 use fanwire_metrics::ServerMetrics;
 use fanwire_node::Node;
+use fanwire_proxy::EventProxies;
 use fanwire_telemetry::{Burst, LogThrottle};
 use fanwire_tls::{Acme, HandshakeCounts};
 use fanwire_traces::TraceExporter;
 use tokio::{task::JoinHandle, time::MissedTickBehavior};
 
-use crate::readiness::Readiness;
+use crate::{Rooms, readiness::Readiness};
 
 /// Counts of refused handshakes, which know the ends of bursts.
 #[derive(Clone, Default)]
@@ -54,6 +56,24 @@ pub(super) fn background_tasks(
 pub(super) fn outgoing(acme: Option<Acme>, traces: Option<TraceExporter>) -> Vec<JoinHandle<()>> {
     let acme = acme.map(|acme| tokio::spawn(acme.run()));
     acme.into_iter().chain(traces.map(|traces| tokio::spawn(traces.run()))).collect()
+}
+
+/// Gives event proxies, events and rooms their node.
+pub(super) fn attach(
+    node: &Arc<Node>,
+    proxies: Option<&EventProxies>,
+    events: Option<&Events>,
+    rooms: Option<&Rooms>,
+) {
+    if let Some(proxies) = proxies {
+        proxies.attach(node);
+    }
+    if let Some(events) = events {
+        tokio::spawn(events.clone().run(Arc::downgrade(node)));
+    }
+    if let Some(rooms) = rooms {
+        rooms.attach(node);
+    }
 }
 
 /// Frees unused memory of compression, and moves memory to channels that save more bytes with it.

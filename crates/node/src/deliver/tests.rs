@@ -27,10 +27,16 @@ impl Inbox for Letters {
 }
 
 fn door_with_two_shards() -> (Arc<Registry>, BroadcastRouter, [Arc<Letters>; 2]) {
+    door_that_prepares(None)
+}
+
+fn door_that_prepares(
+    prepare: Option<Arc<dyn Prepare>>,
+) -> (Arc<Registry>, BroadcastRouter, [Arc<Letters>; 2]) {
     let registry = Arc::new(Registry::new());
     let namespaces = vec![Namespace::default(); 7];
     let options = ChannelOptions { namespaces, ..Options::default().channel };
-    let router = BroadcastRouter::new(Arc::clone(&registry), &options);
+    let router = BroadcastRouter::new(Arc::clone(&registry), &options, prepare);
     let ids = (0..).map(NamespaceId);
     router.deliver_as(ids.zip(NamespaceId::all(&options))).expect("as many as there are");
     let notices = [Arc::new(Letters::default()), Arc::new(Letters::default())];
@@ -83,8 +89,7 @@ impl Prepare for Name {
 
 #[test]
 fn a_broadcast_is_prepared_before_a_shard_sees_it_and_knows_its_namespace() {
-    let (registry, router, [notices, _]) = door_with_two_shards();
-    router.prepare_with(Arc::new(Name));
+    let (registry, router, [notices, _]) = door_that_prepares(Some(Arc::new(Name)));
     registry.join("a", ShardId(0), || NamespaceId(7), || ());
     router.deliver("a", Publication::default(), DeliverOptions::new(Instant::now()));
     let notices = notices.0.lock();

@@ -4,7 +4,7 @@
 //! Change here: limits of what is recorded.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 use fanwire_broker::{Answer, Broker, DebugForCommand};
@@ -28,19 +28,13 @@ pub struct Diagnostics {
     pub(super) hot_channels: Arc<HotChannels>,
     pub(super) debug_list: Arc<DebugList>,
     pub(super) summaries: Arc<Summaries>,
-    pub(crate) closed_logs: OnceLock<KeepClosedLog>,
+    pub(crate) keep_closed_log: Option<KeepClosedLog>,
 }
 
 /// Takes the log of a connection that ended, as bytes for a file. Shards call it, so it must not wait.
 pub type KeepClosedLog = Box<dyn Fn(Vec<u8>) + Send + Sync>;
 
 impl Diagnostics {
-    /// Sets what keeps the logs of connections that ended; before the first connection, and once.
-    pub fn keep_closed_logs_with(&self, keep: KeepClosedLog) {
-        let is_first = self.closed_logs.set(keep).is_ok();
-        debug_assert!(is_first, "logs are kept in one place");
-    }
-
     /// Logs the events of subjects at level debug on all nodes, until the end of the command. `None` if there are too many.
     ///
     /// Returns the names of the nodes that may not do so, because some of them could not be reached.

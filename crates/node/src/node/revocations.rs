@@ -5,7 +5,7 @@
 //! Change here: checks before a change, and the order: first the table, then the shards, then the store.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Once, OnceLock, Weak};
+use std::sync::{Arc, Once, Weak};
 use std::time::Instant;
 
 use fanwire_auth::{RevocationTable, Subject, TableFull};
@@ -26,7 +26,7 @@ use crate::notice::Notice;
 /// Blocks and revocations of a node: its table, and the list that all nodes share.
 pub struct Revocations {
     table: RevocationTable<RevocationChange>,
-    shared: OnceLock<SharedRevocations>,
+    shared: Option<SharedRevocations>,
     /// The list has lost entries that the table has.
     has_lost_entries: AtomicBool,
     /// A change of another node did not fit into the table; logged by the next tick.
@@ -58,34 +58,36 @@ pub enum RevocationError {
 }
 
 impl Revocations {
-    pub(super) fn new(router: Arc<BroadcastRouter>) -> Self {
-        Self {
+    /// With a store, blocks and revocations are shared with all nodes through it. Connects fail with 100 until its list has
+    /// been read.
+    pub(super) fn new(
+        router: Arc<BroadcastRouter>,
+        store: Option<Arc<dyn RevocationStore>>,
+    ) -> Arc<Self> {
+        let revocations = Arc::new_cyclic(|own| Self {
             table: RevocationTable::default(),
-            shared: OnceLock::new(),
+            shared: store.map(|store| SharedRevocations {
+                store,
+                sync: Mutex::default(),
+                own: Weak::clone(own),
+            }),
             has_lost_entries: AtomicBool::new(false),
             has_full_table: AtomicBool::new(false),
             forgets: Once::new(),
             router,
             changes: AtomicU64::new(0),
             first_load: Mutex::default(),
-        }
+        });
+        revocations.listen();
+        revocations
     }
 
-    /// Shares blocks and revocations with all nodes through `store`; before the first connection, and once. Connects fail
-    /// with 100 until the list has been read.
-    ///
-    /// # Panics
-    /// At the second call.
-    pub fn share(self: &Arc<Self>, store: Arc<dyn RevocationStore>) {
+    /// Listens to the store, if there is one, and begins to read its list.
+    fn listen(&self) {
+        let Some(shared) = &self.shared else { return };
         self.table.expect_load();
-        let own = Arc::downgrade(self);
-        let shared = SharedRevocations {
-            store: Arc::clone(&store),
-            sync: Mutex::default(),
-            own: Weak::clone(&own),
-        };
-        assert!(self.shared.set(shared).is_ok(), "blocks are shared through one store");
-        store.listen(Box::new(move |event| {
+        let own = Weak::clone(&shared.own);
+        shared.store.listen(Box::new(move |event| {
             if let Some(own) = own.upgrade() {
                 own.receive(event);
             }
@@ -95,7 +97,7 @@ impl Revocations {
 
     /// Whether a restart of this node forgets blocks and revocations.
     pub fn are_forgotten(&self) -> bool {
-        self.shared.get().is_none()
+        self.shared.is_none()
     }
 
     /// Whether blocks and revocations are known. Before that no client can connect.
@@ -147,7 +149,7 @@ impl Revocations {
             return Err(RevocationError::HasEnded);
         }
         self.apply(&change).map_err(|TableFull| RevocationError::TableFull)?;
-        let Some(SharedRevocations { store, .. }) = self.shared.get() else {
+        let Some(SharedRevocations { store, .. }) = &self.shared else {
             self.forgets.call_once(|| {
                 tracing::warn!(
                     "blocks and revocations are in the memory of this node: a restart forgets them, and with engine.type redis it does not"
@@ -193,14 +195,14 @@ impl Revocations {
             self.table.remove(subject);
             return Ok(true);
         }
-        let origin = self.shared.get().map(|_| Box::new(change.clone()));
+        let origin = self.shared.as_ref().map(|_| Box::new(change.clone()));
         let is_new = self.table.insert(subject, *issued_before, *expire_at, origin);
         self.changes.fetch_add(1, Relaxed);
         is_new
     }
 
     fn receive(&self, event: RevocationEvent) {
-        let Some(shared) = self.shared.get() else { return };
+        let Some(shared) = &self.shared else { return };
         let must_read = match event {
             RevocationEvent::Change(position, change) => {
                 let received = shared.sync.lock().receive(position, &change);
@@ -227,7 +229,7 @@ impl Revocations {
 
     /// Reads the list that all nodes share, if no reading is running.
     fn read_list(&self) {
-        let Some(shared) = self.shared.get() else { return };
+        let Some(shared) = &self.shared else { return };
         if shared.sync.lock().begin() {
             self.table.begin_load();
             shared.read_page(RevocationCursor::default());
@@ -287,7 +289,7 @@ impl Revocations {
         if self.has_full_table.swap(false, Relaxed) {
             log.full_revocations(now);
         }
-        let Some(shared) = self.shared.get() else { return };
+        let Some(shared) = &self.shared else { return };
         let others = cluster.revocation_positions().into_iter().filter_map(|position| {
             let StreamPosition { offset, epoch } = position;
             Some(Position { offset, epoch: Epoch::parse(&epoch)? })
@@ -313,7 +315,7 @@ impl Revocations {
 
     /// The position up to which this node has the list of all nodes.
     pub(super) fn position(&self) -> Option<StreamPosition> {
-        let Position { offset, epoch } = self.shared.get()?.sync.lock().known()?;
+        let Position { offset, epoch } = self.shared.as_ref()?.sync.lock().known()?;
         Some(StreamPosition { offset, epoch: epoch.as_str().to_owned() })
     }
 
@@ -328,7 +330,7 @@ impl SharedRevocations {
         let own = Weak::clone(&self.own);
         self.store.page(from).then(move |page| {
             if let Some(own) = own.upgrade()
-                && let Some(shared) = own.shared.get()
+                && let Some(shared) = &own.shared
             {
                 own.receive_page(shared, page);
             }

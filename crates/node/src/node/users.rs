@@ -3,11 +3,9 @@
 //! Uses: the registry, the store of statuses. Never: sessions, other nodes; `questions/online_users.rs` asks who is online.
 //! Change here: when a status is stored, and how long.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use fanwire_broker::{
-    Answer, BrokerError, MemoryUserStatuses, UserStatus, UserStatusChange, UserStatusStore,
-};
+use fanwire_broker::{Answer, BrokerError, UserStatus, UserStatusChange, UserStatusStore};
 use fanwire_policy::CurrentSettings;
 use fanwire_protocol::ErrorCode;
 
@@ -18,22 +16,10 @@ use crate::registry::Registry;
 pub struct Users {
     pub(super) settings: Arc<CurrentSettings>,
     pub(super) registry: Arc<Registry>,
-    pub(super) user_statuses: OnceLock<Arc<dyn UserStatusStore>>,
+    pub(super) user_statuses: Arc<dyn UserStatusStore>,
 }
 
 impl Users {
-    /// Keeps the statuses of users in `store`; before the first connection, and once. Without it they are in memory.
-    ///
-    /// # Panics
-    /// At the second call.
-    pub fn keep_statuses_in(&self, store: Arc<dyn UserStatusStore>) {
-        assert!(self.user_statuses.set(store).is_ok(), "statuses are in one store");
-    }
-
-    fn status_store(&self) -> &dyn UserStatusStore {
-        self.user_statuses.get_or_init(|| Arc::new(MemoryUserStatuses::default())).as_ref()
-    }
-
     /// Records that users are active at the Unix second `unix`, with a text of the application; `None` keeps the earlier text.
     ///
     /// # Errors
@@ -56,7 +42,7 @@ impl Users {
     fn change_status(&self, users: &[String], change: UserStatusChange, unix: u64) -> Answer<()> {
         let ttl = self.settings.read().options.user_status.expire_interval;
         let change = UserStatusChange { ttl, ..change };
-        self.status_store().update(users, &change, unix)
+        self.user_statuses.update(users, &change, unix)
     }
 
     /// Removes the status of users.
@@ -64,18 +50,18 @@ impl Users {
     /// # Errors
     /// 100 when the store failed.
     pub fn delete_status(&self, users: &[String]) -> Answer<(), ErrorCode> {
-        self.status_store().remove(users).map_err(temporary)
+        self.user_statuses.remove(users).map_err(temporary)
     }
 
     /// The stored status of each user at the Unix second `unix`, in the order of `users`.
     pub(super) fn known_statuses(&self, users: &[String], unix: u64) -> Answer<Vec<UserStatus>> {
-        self.status_store().read(users, unix)
+        self.user_statuses.read(users, unix)
     }
 
     /// Once a second: removes expired statuses, and records that some users of this node are online, so that each has its turn
     /// in `client.presence_update_interval`.
     pub(super) fn tick(&self, unix: u64) {
-        self.status_store().sweep(unix);
+        self.user_statuses.sweep(unix);
         let settings = self.settings.read();
         if !settings.options.user_status.enabled {
             return;

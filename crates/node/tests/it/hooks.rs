@@ -45,12 +45,6 @@ fn one<E, G>(asked: &Asked<E, G>) -> (E, Promise<Option<G>, Rejection>) {
     asked.pop().expect("one")
 }
 
-fn world(options: Options, hooks: Hooks) -> World {
-    let world = World::new(options);
-    world.node.hook(hooks);
-    world
-}
-
 fn error(code: u32) -> Rejection {
     Error { code, message: "not today".to_owned(), temporary: false }.into()
 }
@@ -63,7 +57,7 @@ const ADA: &str = r#"ada opens
 fn a_connect_waits_for_its_hook_and_gets_user_data_and_channels() {
     let asked = Asked::<ConnectEvent, ConnectGrant>::default();
     let hooks = Hooks { connect: later(&asked), ..Hooks::default() };
-    let mut world = world(guarded(|_| {}), hooks);
+    let mut world = World::with_hooks(guarded(|_| {}), hooks);
     world.play(
         r#"ada opens
            ada > {"id":1,"connect":{"token":"","data":{"room":7},"name":"js","version":"5"}}\n{"id":2,"presence":{"channel":"a"}}
@@ -91,7 +85,7 @@ fn a_connect_waits_for_its_hook_and_gets_user_data_and_channels() {
 fn as_many_calls_as_allowed_are_in_flight_and_later_commands_wait_for_the_next() {
     let asked = Asked::<RpcEvent, Bytes>::default();
     let hooks = Hooks { rpc: later(&asked), ..Hooks::default() };
-    let mut world = world(options(|options| options.client.concurrency = 2), hooks);
+    let mut world = World::with_hooks(options(|options| options.client.concurrency = 2), hooks);
     world.play(ADA);
     let rpc = |id: u32| format!(r#"{{"id":{id},"rpc":{{"method":"m","data":{id}}}}}"#);
     world.say("ada", &format!("{}\n{}", rpc(2), rpc(3)));
@@ -114,7 +108,7 @@ fn as_many_calls_as_allowed_are_in_flight_and_later_commands_wait_for_the_next()
 #[test]
 fn a_token_that_a_key_verifies_is_not_shown_to_the_hook() {
     let hooks = Hooks { connect: now(|_| panic!("not asked")), ..Hooks::default() };
-    world(guarded(|_| {}), hooks).play(&format!(
+    World::with_hooks(guarded(|_| {}), hooks).play(&format!(
         r#"ada opens
            ada > {}
            ada < {{"id":1,"connect":{{"client":"ada","version":"test","ping":25,"pong":true}}}}"#,
@@ -125,7 +119,7 @@ fn a_token_that_a_key_verifies_is_not_shown_to_the_hook() {
         Ok(Some(ConnectGrant { expire_at: Some(UNIX + 60), ..ConnectGrant::default() }))
     };
     let hooks = Hooks { connect: now(decide), ..Hooks::default() };
-    world(Options { version: "test".into(), ..Options::default() }, hooks).play(
+    World::with_hooks(Options { version: "test".into(), ..Options::default() }, hooks).play(
         r#"ada opens
            ada > {"id":1,"connect":{"token":"opaque"}}
            ada < {"id":1,"connect":{"client":"ada","version":"test","expires":true,"ttl":60,"ping":25,"pong":true}}"#,
@@ -141,12 +135,12 @@ fn a_hook_without_a_decision_leaves_it_to_the_options() {
         rpc: now(|_| Ok(None)),
         ..Hooks::default()
     };
-    world(guarded(|_| {}), hooks()).play(
+    World::with_hooks(guarded(|_| {}), hooks()).play(
         r#"ada opens
            ada > {"id":1,"connect":{}}
            ada x 3501 bad request: the connect proxy or hook gave no result, and client.allow_anonymous_connect_without_token is off"#,
     );
-    world(options(|_| {}), hooks()).play(&format!(
+    World::with_hooks(options(|_| {}), hooks()).play(&format!(
         r#"{ADA}
            ada > {{"id":2,"subscribe":{{"channel":"a"}}}}
            ada < {{"id":2,"subscribe":{{}}}}
@@ -166,7 +160,7 @@ fn a_subscribe_waits_for_its_hook_and_other_clients_do_not() {
         options.channel.without_namespace.allow_subscribe_for_client = false;
         options.channel.without_namespace.subscribe_rate.limit = 1;
     });
-    let mut world = world(closed, hooks);
+    let mut world = World::with_hooks(closed, hooks);
     world.play(&format!(
         r#"{ADA}
            bob opens
@@ -199,7 +193,7 @@ fn a_subscribe_waits_for_its_hook_and_other_clients_do_not() {
 fn a_client_that_closes_while_a_hook_decides_leaves_nothing() {
     let asked = Asked::<SubscribeEvent, SubscribeGrant>::default();
     let hooks = Hooks { subscribe: later(&asked), ..Hooks::default() };
-    let mut world = world(options(|_| {}), hooks);
+    let mut world = World::with_hooks(options(|_| {}), hooks);
     world.play(&format!(
         r#"{ADA}
            ada > {{"id":2,"subscribe":{{"channel":"a"}}}}
@@ -231,7 +225,7 @@ fn rejections_are_errors_with_codes_of_the_program_or_ends() {
     ];
     for (channel, expected) in cases {
         let hooks = Hooks { subscribe: now(reject), ..Hooks::default() };
-        world(options(|_| {}), hooks).play(&format!(
+        World::with_hooks(options(|_| {}), hooks).play(&format!(
             "{ADA}\n ada > {{\"id\":2,\"subscribe\":{{\"channel\":\"{channel}\"}}}}\n ada {expected}"
         ));
     }
@@ -241,7 +235,7 @@ fn rejections_are_errors_with_codes_of_the_program_or_ends() {
 fn a_dropped_promise_ends_the_connection() {
     let asked = Asked::<RpcEvent, Bytes>::default();
     let hooks = Hooks { rpc: later(&asked), ..Hooks::default() };
-    let mut world = world(options(|_| {}), hooks);
+    let mut world = World::with_hooks(options(|_| {}), hooks);
     world.play(&format!("{ADA}\n ada > {{\"id\":2,\"rpc\":{{\"method\":\"m\",\"data\":7}}}}"));
     let (event, promise) = one(&asked);
     assert_eq!((event.method.as_str(), &event.data[..]), ("m", &b"7"[..]));
@@ -263,7 +257,7 @@ fn a_message_without_reply_reaches_the_hook_as_a_method() {
     };
     let hooks = Hooks { rpc: now(decide), ..Hooks::default() };
     let noted = options(|options| options.rpc.send_method = "note".to_owned());
-    world(noted, hooks).play(&format!(
+    World::with_hooks(noted, hooks).play(&format!(
         r#"{ADA}
            ada > {{"send":{{"data":1}}}}\n{{"send":{{"data":3}}}}\n{{"send":{{"data":4}}}}\n{{"id":2,"rpc":{{"method":"m"}}}}
            ada < {{"id":2,"rpc":{{"data":6}}}}
@@ -272,7 +266,7 @@ fn a_message_without_reply_reaches_the_hook_as_a_method() {
     ));
     let asked = Asked::<RpcEvent, Bytes>::default();
     let noted = options(|options| options.rpc.send_method = "note".to_owned());
-    let mut world = world(noted, Hooks { rpc: later(&asked), ..Hooks::default() });
+    let mut world = World::with_hooks(noted, Hooks { rpc: later(&asked), ..Hooks::default() });
     world.play(&format!("{ADA}\n ada > {{\"send\":{{\"data\":1}}}}\n ada > {{\"id\":2,\"rpc\":{{\"method\":\"m\"}}}}"));
     one(&asked).1.keep(Ok(Some("7".into())));
     world.settle();
@@ -296,7 +290,7 @@ fn a_publish_hook_changes_replaces_or_takes_a_publication() {
     let hooks = Hooks { publish: now(decide), ..Hooks::default() };
     let closed =
         options(|options| options.channel.without_namespace.allow_publish_for_client = false);
-    world(closed, hooks).play(&format!(
+    World::with_hooks(closed, hooks).play(&format!(
         r#"{ADA}
            ada > {{"id":2,"subscribe":{{"channel":"a"}}}}
            ada < {{"id":2,"subscribe":{{}}}}
@@ -313,7 +307,7 @@ fn an_expired_connection_is_refreshed_by_the_hook_or_ends() {
     let asked = Asked::<RefreshEvent, Renewal>::default();
     let grant = |_| Ok(Some(ConnectGrant { expire_at: Some(UNIX + 60), ..Default::default() }));
     let hooks = Hooks { connect: now(grant), refresh: later(&asked), ..Hooks::default() };
-    let mut world = world(options(|_| {}), hooks);
+    let mut world = World::with_hooks(options(|_| {}), hooks);
     // The client does not learn of an end that the server moves.
     world.play(&format!("{ADA}\n wait 59s"));
     assert!(asked.lock().expect("one thread").is_empty());
@@ -334,7 +328,7 @@ fn an_expired_connection_is_refreshed_by_the_hook_or_ends() {
 #[test]
 fn a_client_that_refreshes_against_a_refresh_hook_ends() {
     let hooks = Hooks { refresh: now(|_| Ok(None)), ..Hooks::default() };
-    world(options(|_| {}), hooks).play(&format!(
+    World::with_hooks(options(|_| {}), hooks).play(&format!(
         "{ADA}\n ada > {{\"id\":2,\"refresh\":{{\"token\":\"t\"}}}}
          ada x 3501 bad request: the refresh hook of the server renews the connection"
     ));
@@ -361,7 +355,7 @@ fn reports_follow_each_client_in_order() {
         Ok(Some(ConnectGrant { user, ..ConnectGrant::default() }))
     };
     let hooks = Hooks { connect: now(decide), report: Some(Box::new(report)), ..Hooks::default() };
-    let mut world = world(options(|_| {}), hooks);
+    let mut world = World::with_hooks(options(|_| {}), hooks);
     for name in ["ada", "bob", "eve"] {
         world.open(name, crate::script::hello(""));
     }

@@ -222,7 +222,6 @@ fn labels_that_are_not_texts_or_too_many_are_refused_and_those_of_a_hook_count()
         let heard = world.heard("ada").expect("an answer");
         assert_eq!(heard.starts_with("x 3500"), is_refused, "{labels}: {heard}");
     }
-    let mut world = World::new(options(|_| {}));
     let labels = [("plan".to_owned(), "free".to_owned())];
     let grant = ConnectGrant { labels: labels.clone().into(), ..ConnectGrant::default() };
     let connect = Hook::new(move |_| Answer::now(Ok(Some(grant.clone()))));
@@ -230,7 +229,8 @@ fn labels_that_are_not_texts_or_too_many_are_refused_and_those_of_a_hook_count()
         assert_eq!(*event.context.labels, labels.clone().into());
         Answer::now(Ok(None))
     });
-    world.node.hook(Hooks { connect: Some(connect), publish: Some(publish), ..Hooks::default() });
+    let hooks = Hooks { connect: Some(connect), publish: Some(publish), ..Hooks::default() };
+    let mut world = World::with_hooks(options(|_| {}), hooks);
     world.open("ada", hello(""));
     world.say("ada", r#"{"id":1,"connect":{}}"#);
     assert!(world.heard("ada").is_some());

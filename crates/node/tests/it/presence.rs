@@ -6,9 +6,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fanwire_broker::{Answer, BrokerError, MemoryBroker, Presence, PresencePage, PresenceStats};
+use fanwire_broker::{Answer, BrokerError, Presence, PresencePage, PresenceStats};
 use fanwire_node::options::Namespace;
-use fanwire_node::{Node, Options};
+use fanwire_node::{Node, NodeParts, Options};
 use fanwire_protocol::{ClientInfo, ErrorCode};
 
 use crate::script::{hello, play_in_both};
@@ -276,9 +276,9 @@ impl Presence for Unreachable {
 #[test]
 fn a_store_that_fails_is_error_100_and_leaves_no_subscription() {
     let now = Instant::now();
-    let make = |router| Arc::new(MemoryBroker::new(router, 1 << 30)) as _;
-    let options = with_presence(|_| {});
-    let node = Node::with_backends(options, now, UNIX * 1000, make, Arc::new(Unreachable));
+    let presence: Option<Arc<dyn Presence>> = Some(Arc::new(Unreachable));
+    let parts = NodeParts { presence, ..NodeParts::default() };
+    let node = Node::with_parts(with_presence(|_| {}), now, UNIX * 1000, parts);
     let mut world = World::around(node.expect("the options are good"), now, 1);
     world.connected("ada", hello(""));
     world.play(

@@ -34,12 +34,6 @@ fn chosen(name: &str) -> ProxyChoice {
     ProxyChoice { enabled: true, name: name.into() }
 }
 
-fn world(options: Options, hooks: Hooks) -> World {
-    let world = World::new(options);
-    world.node.hook(hooks);
-    world
-}
-
 /// A namespace `room` whose subscribes a proxy decides.
 fn proxied(change: impl FnOnce(&mut Namespace)) -> Options {
     options(|options| {
@@ -60,7 +54,7 @@ fn a_proxy_is_asked_only_where_a_namespace_names_it() {
         Ok(Some(SubscribeGrant { data: "1".into(), ..SubscribeGrant::default() }))
     };
     let hooks = Hooks { subscribe: proxy(subscribe), ..Hooks::default() };
-    world(proxied(|_| {}), hooks).play(&format!(
+    World::with_hooks(proxied(|_| {}), hooks).play(&format!(
         r#"{ADA}
            ada > {{"id":2,"subscribe":{{"channel":"a"}}}}
            ada < {{"id":2,"subscribe":{{}}}}
@@ -76,7 +70,7 @@ fn a_connect_requests_no_channel_that_a_proxy_decides_about() {
     };
     let hooks = Hooks { subscribe: proxy(subscribe), ..Hooks::default() };
     let open = proxied(|room| room.allow_subscribe_for_client = true);
-    world(open, hooks).play(
+    World::with_hooks(open, hooks).play(
         r#"ada opens
            ada > {"id":1,"connect":{"subs":{"a":{},"room:1":{}}}}
            ada < {"id":1,"connect":{"client":"ada","version":"test","subs":{"a":{}},"ping":25,"pong":true}}"#,
@@ -93,7 +87,7 @@ fn methods_have_namespaces_with_proxies() {
         options.rpc.namespaces.insert("shop".into(), chosen("two"));
         options.rpc.namespaces.insert("off".into(), ProxyChoice::default());
     });
-    world(options, hooks).play(&format!(
+    World::with_hooks(options, hooks).play(&format!(
         r#"{ADA}
            ada > {{"id":2,"rpc":{{"method":"shop:buy"}}}}
            ada < {{"id":2,"rpc":{{"data":"two shop:buy"}}}}
@@ -119,7 +113,7 @@ fn hooks_of_a_program_are_asked_first_and_proxies_about_the_rest() {
     };
     let hooks = Hooks { rpc: later(&first), ..Hooks::default() };
     let hooks = hooks.or(Hooks { rpc: later(&second), ..Hooks::default() });
-    let mut world = world(options(|_| {}), hooks);
+    let mut world = World::with_hooks(options(|_| {}), hooks);
     world.play(&format!("{ADA}\n ada > {{\"id\":2,\"rpc\":{{\"method\":\"m\"}}}}"));
     let take = |asked: &Asked| asked.lock().expect("one thread").pop();
     assert!(take(&second).is_none(), "the first has not decided yet");
@@ -154,7 +148,7 @@ fn a_hook_knows_headers_transport_and_meta_of_its_client() {
         ..Hooks::default()
     };
     let options = options(|options| options.rpc.without_namespace = chosen("default"));
-    let mut world = world(options, hooks);
+    let mut world = World::with_hooks(options, hooks);
     let headers = vec![("cookie".to_owned(), "c=1".into())];
     world.open("ada", ConnectionInfo { headers, ..hello("") });
     world.play(
@@ -172,7 +166,7 @@ fn a_backend_without_an_answer_is_error_100_of_the_command() {
     };
     let hooks = Hooks { rpc: proxy(rpc), ..Hooks::default() };
     let options = options(|options| options.rpc.without_namespace = chosen("default"));
-    world(options, hooks).play(&format!(
+    World::with_hooks(options, hooks).play(&format!(
         r#"{ADA}
            ada > {{"id":2,"rpc":{{"method":"m"}}}}
            ada < {{"id":2,"error":{{"code":100,"message":"internal server error","temporary":true}}}}"#
@@ -193,7 +187,8 @@ fn a_subscription_is_refreshed_by_its_proxy_until_it_is_not() {
     };
     let grant = |_| Ok(Some(SubscribeGrant { expire_at: Some(UNIX + 60), ..Default::default() }));
     let hooks = Hooks { subscribe: proxy(grant), sub_refresh: proxy(refresh), ..Hooks::default() };
-    let mut world = world(proxied(|room| room.sub_refresh_proxy = chosen("one")), hooks);
+    let mut world =
+        World::with_hooks(proxied(|room| room.sub_refresh_proxy = chosen("one")), hooks);
     // The client does not learn of an end that the server moves.
     world.play(&format!(
         r#"{ADA}
@@ -225,8 +220,10 @@ fn a_client_may_not_refresh_what_a_proxy_refreshes() {
     ] {
         let hooks =
             Hooks { subscribe: proxy(grant), sub_refresh: proxy(refresh), ..Hooks::default() };
-        let mut world =
-            world(proxied(|room| room.sub_refresh_proxy = sub_refresh_proxy.clone()), hooks);
+        let mut world = World::with_hooks(
+            proxied(|room| room.sub_refresh_proxy = sub_refresh_proxy.clone()),
+            hooks,
+        );
         world.open("ada", hello(""));
         world.say("ada", r#"{"id":1,"connect":{}}"#);
         world.say("ada", r#"{"id":2,"subscribe":{"channel":"room:1"}}"#);
@@ -249,7 +246,7 @@ fn what_a_client_requests_is_not_given_where_a_grant_ignores_it() {
         room.history_ttl = std::time::Duration::from_secs(60);
         room.allow_recovery = true;
     });
-    world(with_history, hooks).play(&format!(
+    World::with_hooks(with_history, hooks).play(&format!(
         r#"{ADA}
            ada > {{"id":2,"subscribe":{{"channel":"room:1","recoverable":true}}}}
            ada < {{"id":2,"subscribe":{{}}}}"#

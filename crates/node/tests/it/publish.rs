@@ -10,7 +10,7 @@ use fanwire_broker::{
     Answer, Broker, BrokerError, Change, Position, PublishOptions, Query, Retention, StreamSlice,
 };
 use fanwire_node::options::{DataFormat, Namespace, SubscriptionType};
-use fanwire_node::{ConnectionSelector, Node, Options, ServerSubscription};
+use fanwire_node::{ConnectionSelector, Node, NodeParts, Options, ServerSubscription};
 use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
 
 use crate::script::{hello, play_in_both};
@@ -341,7 +341,8 @@ impl Broker for Unreachable {
 #[test]
 fn a_broker_that_fails_is_error_100_and_temporary() {
     let now = Instant::now();
-    let node = Node::with_broker(options(|_| {}), now, UNIX * 1000, |_| Arc::new(Unreachable));
+    let parts = NodeParts::with_broker(|_| Arc::new(Unreachable));
+    let node = Node::with_parts(options(|_| {}), now, UNIX * 1000, parts);
     let mut world = World::around(node.expect("the options are good"), now, 1);
     let options = PublishOptions::default();
     let published = world.node.channels().publish("a", publication(b"1"), options, now).wait();

@@ -3,8 +3,8 @@
 //! Uses: `world`, `script`, the options of `history.rs`. Never: random operations (see `streams.rs`).
 //! Change here: tests of positions. The rules by themselves are tested in `src/recovery/tests.rs`.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use fanwire_broker::{
@@ -12,7 +12,7 @@ use fanwire_broker::{
     Retention, StreamSlice,
 };
 use fanwire_node::options::{Namespace, RecoveryMode};
-use fanwire_node::{Node, Options, Page};
+use fanwire_node::{Node, NodeParts, Options, Page};
 use fanwire_protocol::{ClientInfo, Publication};
 
 use crate::history::with_history;
@@ -319,8 +319,8 @@ impl Deliver for Lossy {
 fn lossy(options: Options) -> World {
     let now = Instant::now();
     let make = |router| Arc::new(MemoryBroker::new(Arc::new(Lossy(router)), 1 << 30)) as _;
-    let node = Node::with_broker(options, now, UNIX * 1000, make).expect("the options are good");
-    World::around(node, now, 2)
+    let node = Node::with_parts(options, now, UNIX * 1000, NodeParts::with_broker(make));
+    World::around(node.expect("the options are good"), now, 2)
 }
 
 const TWO_SUBSCRIBERS: &str = r#"
@@ -467,19 +467,20 @@ impl Broker for Counting {
 
 #[test]
 fn one_look_at_the_stream_checks_all_subscribers_of_all_shards() {
-    let (now, mut broker) = (Instant::now(), None);
-    let node = Node::with_broker(recoverable(), now, UNIX * 1000, |router| {
+    let broker = Arc::new(OnceLock::new());
+    let made = Arc::clone(&broker);
+    let parts = NodeParts::with_broker(move |router| {
         let counting = Counting(MemoryBroker::new(router, 1 << 30), AtomicUsize::new(0));
-        Arc::clone(broker.insert(Arc::new(counting))) as _
+        Arc::<Counting>::clone(made.get_or_init(|| Arc::new(counting)))
     });
-    let mut world = World::around(node.expect("the options are good"), now, 3);
+    let mut world = World::with_parts(recoverable(), parts, 3);
     for number in 0..30 {
         let name = format!("client{number}");
         world.connected(&name, hello(""));
         world.say(&name, r#"{"id":2,"subscribe":{"channel":"news"}}"#);
         assert!(world.heard(&name).is_some_and(|reply| reply.contains("positioned")));
     }
-    let looks = || broker.as_ref().expect("made").1.load(Relaxed);
+    let looks = || broker.get().expect("made").1.load(Relaxed);
     assert_eq!(looks(), 30, "one per subscribe");
     world.wait(Duration::from_secs(410));
     assert_eq!(looks() - 30, 10, "one every 40 s");

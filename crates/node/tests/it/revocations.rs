@@ -88,8 +88,8 @@ fn a_block_during_the_wait_for_a_hook_refuses_its_user() {
         kept.lock().expect("one thread").push(promise);
         answer
     });
-    let mut world = World::new(guarded(|_| {}));
-    world.node.hook(Hooks { connect: Some(connect), ..Hooks::default() });
+    let hooks = Hooks { connect: Some(connect), ..Hooks::default() };
+    let mut world = World::with_hooks(guarded(|_| {}), hooks);
     world.play("ada opens\n ada > {\"id\":1,\"connect\":{}}\n ada receives nothing");
     revoke(&mut world, RevocationKind::BlockUser, change("42"));
     let promise = promises.lock().expect("one thread").pop().expect("the hook was called");

@@ -11,6 +11,7 @@ use fanwire_broker::{
     Answer, BrokerError, Epoch, Position, RevocationChange, RevocationCursor, RevocationEvent,
     RevocationKind, RevocationListener, RevocationPage, RevocationStore,
 };
+use fanwire_node::NodeParts;
 use fanwire_protocol::ErrorCode;
 
 use crate::script::hello;
@@ -80,9 +81,8 @@ impl RevocationStore for List {
 }
 
 fn node(list: &Arc<List>) -> World {
-    let world = World::new(guarded(|_| {}));
-    world.node.revocations().share(Arc::clone(list) as _);
-    world
+    let revocations: Option<Arc<dyn RevocationStore>> = Some(Arc::<List>::clone(list));
+    World::with_parts(guarded(|_| {}), NodeParts { revocations, ..NodeParts::default() }, 2)
 }
 
 fn change(subject: &str) -> RevocationChange {

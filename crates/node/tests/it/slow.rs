@@ -11,16 +11,16 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use fanwire_broker::{
-    Answer, Broker, Change, Deliver, MemoryBroker, MemoryPresence, Position, Presence,
-    PresencePage, PresenceStats, PublishOptions, Query, Retention, StreamSlice,
+    Answer, Broker, Change, MemoryBroker, MemoryPresence, Position, Presence, PresencePage,
+    PresenceStats, PublishOptions, Query, Retention, StreamSlice,
 };
 use fanwire_node::protocol::{ClientInfo, ErrorCode, Publication, StreamPosition};
-use fanwire_node::{ConnectionSelector, Node, Options, ServerSubscription};
+use fanwire_node::{ConnectionSelector, NodeParts, Options, ServerSubscription};
 use proptest::prelude::*;
 
 use crate::history::with_history;
 use crate::script::hello;
-use crate::world::{UNIX, World};
+use crate::world::World;
 
 /// Answers that are held back: each call brings one.
 type Held = Arc<Mutex<Vec<Box<dyn FnOnce() + Send>>>>;
@@ -130,23 +130,22 @@ struct SlowWorld {
 
 impl SlowWorld {
     fn new(options: Options) -> Self {
-        let (now, held) = (Instant::now(), Held::default());
-        let make = |router: Arc<dyn Deliver>| {
-            let inner = MemoryBroker::new(router, 1 << 30);
-            Arc::new(Slow { inner, held: Arc::clone(&held) }) as Arc<dyn Broker>
+        let held = Held::default();
+        let of_broker = Arc::clone(&held);
+        let presence = Arc::new(Slow { inner: MemoryPresence::new(), held: Arc::clone(&held) });
+        let parts = NodeParts {
+            presence: Some(presence),
+            ..NodeParts::with_broker(|router| {
+                Arc::new(Slow { inner: MemoryBroker::new(router, 1 << 30), held: of_broker })
+            })
         };
-        let presence = Slow { inner: MemoryPresence::new(), held: Arc::clone(&held) };
-        let node = Node::with_backends(options, now, UNIX * 1000, make, Arc::new(presence));
-        let world = World::around(node.expect("the options are good"), now, 2);
-        Self { world, held }
+        Self { world: World::with_parts(options, parts, 2), held }
     }
 
     /// A world in which these peers are connected already.
     fn with(options: Options, names: &[&str]) -> Self {
         let mut slow = Self::new(options);
-        for name in names {
-            slow.world.connected(name, hello(""));
-        }
+        names.iter().for_each(|name| slow.world.connected(name, hello("")));
         slow
     }
 

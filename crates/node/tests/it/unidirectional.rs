@@ -199,10 +199,9 @@ fn errors_of_connect_are_disconnects() {
 fn a_hook_decides_and_its_errors_are_disconnects_too() {
     type Decided = Result<Option<ConnectGrant>, Rejection>;
     let with = |decided: Decided| {
-        let world = World::new(guarded(|_| {}));
         let decide = move |_| Answer::now(decided.clone());
-        world.node.hook(Hooks { connect: Some(Hook::new(decide)), ..Hooks::default() });
-        world
+        let hooks = Hooks { connect: Some(Hook::new(decide)), ..Hooks::default() };
+        World::with_hooks(guarded(|_| {}), hooks)
     };
     let error = |code| Err(Error { code, message: "no".into(), temporary: false }.into());
     for (decided, end) in [
@@ -228,9 +227,9 @@ fn a_hook_decides_and_its_errors_are_disconnects_too() {
 fn channels_of_the_subscribe_hook_are_not_granted_on_request() {
     let mut options = options(|_| {});
     options.channel.without_namespace.allow_user_limited_channels = true;
-    let mut world = World::new(options);
     let refuse = |_| Answer::now(Err(Rejection::Failed("not asked at connect".into())));
-    world.node.hook(Hooks { subscribe: Some(Hook::new(refuse)), ..Hooks::default() });
+    let hooks = Hooks { subscribe: Some(Hook::new(refuse)), ..Hooks::default() };
+    let mut world = World::with_hooks(options, hooks);
     world.play(
         r##"ada opens uni as 42
            ada > {"subs":{"a":{},"b#42":{}}}
@@ -240,14 +239,14 @@ fn channels_of_the_subscribe_hook_are_not_granted_on_request() {
 
 #[test]
 fn a_request_waits_for_a_hook_and_is_read_once() {
-    let mut world = World::new(guarded(|_| {}));
     let (promise, answer) = Answer::<Option<ConnectGrant>, Rejection>::later();
     let answer = std::sync::Mutex::new(Some(answer));
     let decide = move |event: fanwire_node::hooks::ConnectEvent| {
         assert_eq!(event.name, "js");
         answer.lock().expect("one thread").take().expect("it is asked once")
     };
-    world.node.hook(Hooks { connect: Some(Hook::new(decide)), ..Hooks::default() });
+    let hooks = Hooks { connect: Some(Hook::new(decide)), ..Hooks::default() };
+    let mut world = World::with_hooks(guarded(|_| {}), hooks);
     world.play("ada opens uni\n ada > {\"name\":\"js\"}\n ada > {}\n ada receives nothing");
     promise.keep(Ok(Some(ConnectGrant::default())));
     world.settle();

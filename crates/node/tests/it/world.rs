@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use fanwire_node::hooks::Hooks;
 use fanwire_node::{
     Broadcast, ConnectionInfo, ConnectionKey, DeltaMode, EncodeJob, Hub, Inbox, MovedSubscription,
-    Node, Notice, Options, Outbox, SubscriptionIndex,
+    Node, NodeParts, Notice, Options, Outbox, SubscriptionIndex,
 };
 use fanwire_protocol::{Command, Commands, Disconnect, Encoding, Reply, encode_reply};
 use prost::Message as _;
@@ -67,11 +68,19 @@ impl World {
         Self::with_shards(options, 2)
     }
 
-    pub(crate) fn with_shards(mut options: Options, shards: usize) -> Self {
+    pub(crate) fn with_hooks(options: Options, hooks: Hooks) -> Self {
+        Self::with_parts(options, NodeParts { hooks, ..NodeParts::default() }, 2)
+    }
+
+    pub(crate) fn with_shards(options: Options, shards: usize) -> Self {
+        Self::with_parts(options, NodeParts::default(), shards)
+    }
+
+    pub(crate) fn with_parts(mut options: Options, parts: NodeParts, shards: usize) -> Self {
         options.client.explains_disconnects = true;
         let now = Instant::now();
-        let node = Node::starting_at(options, now, UNIX * 1000).expect("the options are good");
-        Self::around(node, now, shards)
+        let node = Node::with_parts(options, now, UNIX * 1000, parts);
+        Self::around(node.expect("the options are good"), now, shards)
     }
 
     /// A world with a node of the test's own making.

@@ -8,7 +8,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use fanwire_broker::Answer;
-use fanwire_node::{ConnectionSelector, Inbox, Node, Notice, Options, Renewal, ServerSubscription};
+use fanwire_node::{
+    ConnectionSelector, Inbox, Node, NodeParts, Notice, Options, Renewal, ServerSubscription,
+};
 use fanwire_protocol::{Disconnect, ErrorCode};
 use fanwire_redis::{Redis, RedisOptions};
 use fanwire_testing::wait_for;
@@ -38,18 +40,21 @@ impl Member {
         let options = RedisOptions { connect_timeout, io_timeout, ..server };
         let runtime = runtime();
         let redis = Arc::new(Redis::start(&options, runtime.handle()));
-        let (broker, presence) = (Arc::clone(&redis), Arc::clone(&redis));
-        let make = move |receiver| {
-            broker.deliver_to(receiver);
-            broker as _
+        let broker = Arc::clone(&redis);
+        let parts = NodeParts {
+            presence: Some(Arc::clone(&redis) as _),
+            revocations: Some(Arc::clone(&redis) as _),
+            user_statuses: Some(Arc::clone(&redis) as _),
+            ..NodeParts::with_broker(move |receiver| {
+                broker.deliver_to(receiver);
+                broker
+            })
         };
-        let node = Node::with_backends(Options::default(), Instant::now(), 0, make, presence);
+        let node = Node::with_parts(Options::default(), Instant::now(), 0, parts);
         let node = node.expect("the defaults are valid");
         let (sender, notices) = channel();
         node.attach(Arc::new(RecordingInbox(sender)));
         node.cluster().join(Arc::clone(&redis) as _);
-        node.revocations().share(Arc::clone(&redis) as _);
-        node.users().keep_statuses_in(Arc::clone(&redis) as _);
         let listener = Arc::downgrade(&node);
         runtime.block_on(redis.subscribe_to_nodes(node.uid(), move |message| {
             listener.upgrade().is_none_or(|node| node.handle_message(message, Instant::now()))

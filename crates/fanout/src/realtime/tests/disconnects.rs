@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use fanwire_broker::PublishOptions;
-use fanwire_node::{ConnectionSelector, Node, Options};
+use fanwire_node::{ConnectionSelector, Options};
 use fanwire_protocol::{Disconnect, Publication};
 use fanwire_shard::Stop;
 
@@ -25,7 +25,7 @@ fn every_code_of_a_disconnect_is_counted_and_logged() {
     tracing::subscriber::with_default(log.finish(), || {
         let mut options = Options::default();
         options.client.insecure = true;
-        let mut server = Server::of(Node::new(options).expect("defaults are valid"));
+        let mut server = Server::of(options);
         for disconnect in Disconnect::ALL {
             subscribe(&mut server, disconnect.code);
             match disconnect.code {

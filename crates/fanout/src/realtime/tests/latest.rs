@@ -9,8 +9,8 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use fanwire_broker::{DeliveryClass, PublishOptions};
+use fanwire_node::Options;
 use fanwire_node::options::{DeliveryOptions, Namespace};
-use fanwire_node::{Node, Options};
 use fanwire_protocol::{Disconnect, Publication, fossil};
 use fanwire_shard::Compression;
 use flate2::Decompress;
@@ -186,7 +186,7 @@ impl World {
             ..Namespace::default()
         };
         options.channel.namespaces = vec![latest("state", ""), latest("keyed", "symbol")];
-        let server = Server::of(Node::new(options).expect("good options"));
+        let server = Server::of(options);
         let (clients, newest, reliable) = Default::default();
         Self { server, clients, published: 0, newest, reliable }
     }

@@ -7,8 +7,8 @@ use std::io::Read as _;
 use std::time::{Duration, Instant};
 
 use fanwire_broker::{DeliveryClass, PublishOptions};
+use fanwire_node::Options;
 use fanwire_node::questions::{ConnectionLogQuery, ConnectionLogQuestion, ReportQuestion};
-use fanwire_node::{Node, Options};
 use fanwire_protocol::Publication;
 use fanwire_shard::Compression;
 
@@ -18,7 +18,7 @@ use super::server::Server;
 fn server(clients: usize, compression: Compression) -> Server {
     let mut options = Options::default();
     options.client.insecure = true;
-    let mut server = Server::of(Node::new(options).expect("good options"));
+    let mut server = Server::of(options);
     let commands = "{\"id\":1,\"connect\":{}}\n{\"id\":2,\"subscribe\":{\"channel\":\"news\"}}";
     for _ in 0..clients {
         server.open_with(compression, Some("42".into()), commands);

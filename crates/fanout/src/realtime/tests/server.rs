@@ -6,14 +6,15 @@
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use fanwire_node::{CommandSource, ConnectionInfo, HubCounters, Node};
+use fanwire_node::{CommandSource, ConnectionInfo, HubCounters, Node, NodeParts, Options};
 use fanwire_protocol::{Disconnect, Encoding};
 use fanwire_shard::testing::TestShard;
 use fanwire_shard::{Budget, Compression, ShardSettings};
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
 
+use crate::clock::unix_ms;
 use crate::compression::{ContextSettings, Contexts, Policies};
 use crate::realtime::{BacklogCounters, EncodeWorker, Realtime, RealtimeCounters, ShardInbox};
 
@@ -28,7 +29,22 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn of(node: Arc<Node>) -> Self {
+    pub(super) fn of(options: Options) -> Self {
+        Self::starting_at(options, unix_ms())
+    }
+
+    /// A server whose clock shows `unix_ms` now.
+    pub(super) fn starting_at(options: Options, unix_ms: u64) -> Self {
+        let contexts = Arc::new(Contexts::new(ContextSettings {
+            policies: Policies::new(&options.channel),
+            level: 6,
+            min_bytes: 128,
+            gaps_max: 4,
+            memory: Budget::new(1 << 20),
+        }));
+        let parts = NodeParts { prepare: Some(contexts.clone()), ..NodeParts::default() };
+        let node = Node::with_parts(options, Instant::now(), unix_ms, parts);
+        let node = node.expect("good options");
         let settings = ShardSettings {
             slow_close: (Disconnect::SLOW.code, "slow"),
             compression_verify: true,
@@ -37,14 +53,6 @@ impl Server {
         let mut counters = None;
         let shard = TestShard::new(settings, |inbox| {
             let shard = node.attach(Arc::new(ShardInbox(inbox)));
-            let contexts = Arc::new(Contexts::new(ContextSettings {
-                policies: Policies::new(&node.options().channel),
-                level: 6,
-                min_bytes: 128,
-                gaps_max: 4,
-                memory: Budget::new(1 << 20),
-            }));
-            node.prepare_with(contexts.clone());
             let realtime = Realtime::new(node.clone(), shard, contexts, EncodeWorker::default());
             counters = Some(realtime.counters());
             realtime

@@ -12,8 +12,8 @@ use fanwire_broker::PublishOptions;
 use fanwire_node::options::Options;
 use fanwire_node::protocol::{Encoding, Publication};
 use fanwire_node::{
-    CommandSource, ConnectionInfo, ConnectionSelector, Node, Renewal, ServerSubscription,
-    broker::Position,
+    CommandSource, ConnectionInfo, ConnectionSelector, Node, NodeParts, Renewal,
+    ServerSubscription, broker::Position,
 };
 use fanwire_protocol::StreamPosition;
 use fanwire_shard::{
@@ -47,16 +47,17 @@ impl Shard {
         options.channel.without_namespace.history_size = 10;
         options.channel.without_namespace.history_ttl = std::time::Duration::from_secs(60);
         options.channel.without_namespace.force_recovery = true;
-        let node = Node::new(options).expect("valid options");
         let notices = Arc::<NoticeInbox>::default();
         let contexts = Arc::new(Contexts::new(ContextSettings {
-            policies: Policies::new(&node.options().channel),
+            policies: Policies::new(&options.channel),
             level: 6,
             min_bytes: 0,
             gaps_max: 4,
             memory: Budget::new(1 << 20),
         }));
-        node.prepare_with(contexts.clone());
+        let parts = NodeParts { prepare: Some(contexts.clone()), ..NodeParts::default() };
+        let node = Node::with_parts(options, Instant::now(), crate::clock::unix_ms(), parts);
+        let node = node.expect("valid options");
         let shard = node.attach(notices.clone());
         let realtime = Realtime::new(node.clone(), shard, contexts, EncodeWorker::default())
             .join_pushes(joins_pushes);

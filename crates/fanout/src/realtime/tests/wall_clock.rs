@@ -4,10 +4,9 @@
 //! Changed here: expectations of the shell. The effect of a jump on sessions is tested in `node`.
 
 use std::io::Read as _;
-use std::time::Instant;
 
 use fanwire_auth::{ConnectionToken, HmacAlgorithm, Lifetime, sign_hmac_connection};
-use fanwire_node::{Node, Options};
+use fanwire_node::Options;
 
 use super::server::Server;
 use crate::clock::unix_ms;
@@ -18,11 +17,10 @@ fn a_token_is_judged_by_the_clock_as_it_is_and_not_as_it_was() {
     let now_ms = unix_ms();
     let mut options = Options::default();
     options.client.token.hmac_secret_key = "secret".into();
-    let node = Node::starting_at(options, Instant::now(), now_ms - 24 * HOUR_MS);
     let lifetime = Lifetime::Until((now_ms - HOUR_MS) / 1000);
     let claims = ConnectionToken { user: "42", lifetime, ..ConnectionToken::default() };
     let token = sign_hmac_connection("secret", HmacAlgorithm::Hs256, &claims).expect("claims");
-    let mut server = Server::of(node.expect("the options are good"));
+    let mut server = Server::starting_at(options, now_ms - 24 * HOUR_MS);
     server.take_turn();
     server.open(None, &format!("{{\"id\":1,\"connect\":{{\"token\":\"{token}\"}}}}"));
     let expected = br#"{"id":1,"error":{"code":109,"message":"token expired"}}"#;

@@ -22,7 +22,7 @@ use fanwire_policy::options::{Namespace, Options, ProxyChoice};
 use fanwire_protocol::{Disconnect, Encoding, ErrorCode};
 
 use super::{ReadPermit, ReadRefusal, ReadRequest};
-use crate::{CommandSource, ConnectionInfo, Node};
+use crate::{CommandSource, ConnectionInfo, Node, NodeParts};
 
 const NOW_UNIX: u64 = 1_800_000_000;
 
@@ -31,6 +31,10 @@ fn node(now: Instant) -> Arc<Node> {
 }
 
 fn node_with(now: Instant, change: impl FnOnce(&mut Options)) -> Arc<Node> {
+    node_with_hooks(now, Hooks::default(), change)
+}
+
+fn node_with_hooks(now: Instant, hooks: Hooks, change: impl FnOnce(&mut Options)) -> Arc<Node> {
     let mut options = Options::default();
     options.client.token.hmac_secret_key = "secret".into();
     let closed = Namespace {
@@ -48,7 +52,8 @@ fn node_with(now: Instant, change: impl FnOnce(&mut Options)) -> Arc<Node> {
     let plain = Namespace { name: "plain".to_owned(), ..Namespace::default() };
     options.channel.namespaces = vec![closed, open, plain];
     change(&mut options);
-    Node::starting_at(options, now, NOW_UNIX * 1000).expect("valid options")
+    let parts = NodeParts { hooks, ..NodeParts::default() };
+    Node::with_parts(options, now, NOW_UNIX * 1000, parts).expect("valid options")
 }
 
 fn of_user(user: &str, lifetime: Lifetime) -> String {
@@ -143,12 +148,13 @@ fn a_permit_ends_with_its_token() {
 #[test]
 fn a_connect_hook_is_asked_first_and_may_refuse() {
     let now = Instant::now();
-    let node =
-        node_with(now, |options| options.client.allow_anonymous_connect_without_token = true);
     let end = Disconnect { code: 4501, reason: "nobody".into() };
     let refuse = end.clone();
     let connect = move |_: ConnectEvent| Answer::now(Err(refuse.clone().into()));
-    node.hook(Hooks { connect: Some(Hook::new(connect)), ..Hooks::default() });
+    let hooks = Hooks { connect: Some(Hook::new(connect)), ..Hooks::default() };
+    let node = node_with_hooks(now, hooks, |options| {
+        options.client.allow_anonymous_connect_without_token = true;
+    });
     let refused = read(&node, "", "news:a", now).expect_err("a refusal");
     assert_eq!(refused, ReadRefusal::Hook(end.into()));
     let ann = of_user("ann", Lifetime::Until(NOW_UNIX + 60));
@@ -158,7 +164,6 @@ fn a_connect_hook_is_asked_first_and_may_refuse() {
 #[test]
 fn a_subscribe_hook_decides_about_who_it_gets_from_the_connect_hook() {
     let now = Instant::now();
-    let node = node(now);
     let connect = |event: ConnectEvent| {
         let user = event.context.headers[0].0.clone();
         let (meta, expire_at) = (Bytes::from_static(b"{}"), Some(NOW_UNIX + 9));
@@ -186,8 +191,12 @@ fn a_subscribe_hook_decides_about_who_it_gets_from_the_connect_hook() {
             }))),
         }
     };
-    let (connect, subscribe) = (Some(Hook::new(connect)), Some(Hook::new(subscribe)));
-    node.hook(Hooks { connect, subscribe, ..Hooks::default() });
+    let hooks = Hooks {
+        connect: Some(Hook::new(connect)),
+        subscribe: Some(Hook::new(subscribe)),
+        ..Hooks::default()
+    };
+    let node = node_with_hooks(now, hooks, |_| {});
     let refused = read(&node, "", "news:refused", now).expect_err("a refusal");
     assert!(matches!(refused, ReadRefusal::Hook(Rejection::Error(_))), "{refused:?}");
     let permit = read(&node, "", "news:a", now).expect("a permit");
@@ -211,13 +220,13 @@ fn a_subscribe_hook_decides_about_who_it_gets_from_the_connect_hook() {
 #[test]
 fn a_proxy_of_publication_streams_has_no_subscriber_to_send_to() {
     let now = Instant::now();
-    let node = node_with(now, |options| {
+    let subscribe = |_: SubscribeEvent| panic!("no hook is asked");
+    let hooks = Hooks { subscribe: Some(Hook::of_proxies(subscribe)), ..Hooks::default() };
+    let node = node_with_hooks(now, hooks, |options| {
         options.client.allow_anonymous_connect_without_token = true;
         let news = &mut options.channel.namespaces[1];
         news.subscribe_stream_proxy = ProxyChoice { enabled: true, ..ProxyChoice::default() };
     });
-    let subscribe = |_: SubscribeEvent| panic!("nobody can be asked");
-    node.hook(Hooks { subscribe: Some(Hook::of_proxies(subscribe)), ..Hooks::default() });
     assert_eq!(code(read(&node, "", "news:a", now)), Err(103));
 }
 

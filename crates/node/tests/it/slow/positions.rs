@@ -3,17 +3,17 @@
 //! Uses: the slow world of the room above, the lossy router of `recovery.rs`. Never: threads.
 //! Change here: promises about checks behind a broker like Redis. Checks that are answered at once are in `recovery.rs`.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use fanwire_broker::{Broker, Deliver, DeliverOptions, Epoch, MemoryBroker, MemoryPresence};
-use fanwire_node::Node;
+use fanwire_broker::{Deliver, DeliverOptions, Epoch, MemoryBroker};
+use fanwire_node::NodeParts;
 use fanwire_node::protocol::Publication;
 
 use super::{Held, Slow, SlowWorld, tracked};
 use crate::recovery::Lossy;
 use crate::script::hello;
-use crate::world::{UNIX, World};
+use crate::world::World;
 
 /// A slow world, whose router loses what is `"lost"` and which can be reached past its broker.
 struct Distant {
@@ -24,18 +24,18 @@ struct Distant {
 impl Distant {
     /// Creates a world with these connected peers, one on this shard, the next on the other one.
     fn with(names: &[&str]) -> Self {
-        let (now, held, mut kept) = (Instant::now(), Held::default(), None);
-        let make = |router: Arc<dyn Deliver>| {
-            let lossy = Lossy(Arc::clone(kept.insert(router)));
+        let held = Held::default();
+        let of_broker = Arc::clone(&held);
+        let kept = Arc::new(OnceLock::<Arc<dyn Deliver>>::new());
+        let given = Arc::clone(&kept);
+        let parts = NodeParts::with_broker(move |router| {
+            let lossy = Lossy(Arc::clone(given.get_or_init(|| router)));
             let inner = MemoryBroker::new(Arc::new(lossy), 1 << 30);
-            Arc::new(Slow { inner, held: Arc::clone(&held) }) as Arc<dyn Broker>
-        };
-        let presence = Arc::new(MemoryPresence::new());
-        let node = Node::with_backends(tracked(), now, UNIX * 1000, make, presence);
-        let world = World::around(node.expect("the options are good"), now, 2);
-        let mut slow = SlowWorld { world, held };
+            Arc::new(Slow { inner, held: of_broker })
+        });
+        let mut slow = SlowWorld { world: World::with_parts(tracked(), parts, 2), held };
         names.iter().for_each(|name| slow.world.connected(name, hello("")));
-        Self { slow, router: kept.expect("made") }
+        Self { slow, router: Arc::clone(kept.get().expect("made")) }
     }
 
     /// A peer subscribes to `news` and is told this offset.

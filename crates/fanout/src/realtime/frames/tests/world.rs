@@ -14,7 +14,7 @@ use std::{
 use fanwire_broker::{Position, PublishOptions};
 use fanwire_deflate::Shadow;
 use fanwire_node::{
-    Broadcast, CommandSource, ConnectionInfo, DeltaMode, Inbox, Node, Notice, Options,
+    Broadcast, CommandSource, ConnectionInfo, DeltaMode, Inbox, Node, NodeParts, Notice, Options,
     SubscriptionIndex,
     options::{CompressionPolicy, Namespace, RecoveryMode},
 };
@@ -100,16 +100,17 @@ impl World {
             with_history("stream", RecoveryMode::Stream),
             with_history("cache", RecoveryMode::Cache),
         ];
-        let node = Node::new(options).expect("good options");
         let memory = Budget::new(memory);
         let contexts = Arc::new(Contexts::new(ContextSettings {
-            policies: Policies::new(&node.options().channel),
+            policies: Policies::new(&options.channel),
             level: 6,
             min_bytes: 64,
             gaps_max,
             memory: memory.clone(),
         }));
-        node.prepare_with(contexts.clone());
+        let parts = NodeParts { prepare: Some(contexts.clone()), ..NodeParts::default() };
+        let node = Node::with_parts(options, Instant::now(), crate::clock::unix_ms(), parts);
+        let node = node.expect("good options");
         let notices = Arc::new(NoticeInbox::default());
         let realtime = Realtime::new(
             node.clone(),
