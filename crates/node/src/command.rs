@@ -6,6 +6,7 @@
 mod connect;
 mod context;
 mod credentials;
+mod effects;
 mod history;
 mod hook;
 mod lifetime;
@@ -34,8 +35,9 @@ use crate::flight_log;
 use crate::pending::{Awaited, Part, PendingSubscribe, SubscribeOrigin};
 use crate::refusal::{Refusal, channel_of};
 use crate::session::{Phase, Session};
-pub(crate) use context::{Backlog, CommandContext};
+pub(crate) use context::CommandContext;
 use context::{CommandStep, ReplyResult, StepResult};
+pub(crate) use effects::Effects;
 use subscribe::Finished;
 
 /// Subscribes a connected session that does not wait, for the server API.
@@ -189,7 +191,7 @@ impl CommandContext<'_> {
         match finished {
             Ok(Finished::Reply(reply)) => self.reply(id, Ok(reply)),
             Ok(Finished::Encoded(messages)) => {
-                self.backlog.messages = messages;
+                self.effects.reply.messages = messages;
                 Ok(None)
             }
             Ok(Finished::Large(found, channels)) => {

@@ -34,9 +34,9 @@ use crate::session::{CommandSource, Lifetime, NO_EXPIRY, SubscriptionGrant, rand
 /// Begins a connect. A refusal is logged with the user that the hook or the token named.
 pub(super) fn handle(context: &mut CommandContext<'_>, request: ConnectRequest) -> StepResult {
     let step = checked(context, &request);
-    if step.is_err() && context.backlog.claimed_user.is_empty() {
+    if step.is_err() && context.effects.log.claimed_user.is_empty() {
         let claimed = context.settings.connection_verifier().claimed_user(&request.token);
-        context.backlog.claimed_user = claimed.map(|user| excerpt(&user)).unwrap_or_default();
+        context.effects.log.claimed_user = claimed.map(|user| excerpt(&user)).unwrap_or_default();
     }
     step
 }
@@ -46,7 +46,7 @@ fn checked(context: &mut CommandContext<'_>, request: &ConnectRequest) -> StepRe
     let credentials = match authenticate(context, request)? {
         HookDecision::Pending(answer) => return Ok(CommandStep::Ask(answer)),
         HookDecision::Made(Some(grant)) => {
-            context.backlog.claimed_user = excerpt(&grant.user);
+            context.effects.log.claimed_user = excerpt(&grant.user);
             grant.into()
         }
         HookDecision::Made(None) => credentials::of(context, &request.token)?,
@@ -66,7 +66,7 @@ fn checked(context: &mut CommandContext<'_>, request: &ConnectRequest) -> StepRe
     context.session_table.set_app(context.key.index, (&request.name, &request.version), labels);
     let resume = resume(context, &channels);
     flight_log::begin(context.node, context.session_table, context.key, context.now);
-    context.backlog.begins_log = true;
+    context.effects.log.begins = true;
     let mut pending_channels = Vec::with_capacity(channels.len());
     for (number, (channel, grant)) in channels.into_iter().enumerate() {
         let requested = request.subs.get(&channel);
@@ -145,8 +145,8 @@ pub(super) fn finish(
         Progress::Entered(results) => {
             let (found, positions) = welcome(context, terms, results);
             let (reply, missed) = found.replies();
-            context.backlog.positions = positions;
-            context.backlog.pushes.extend(missed);
+            context.effects.reply.positions = positions;
+            context.effects.reply.pushes.extend(missed);
             Finished::Reply(reply)
         }
         Progress::Large(results, channels) => {
@@ -156,13 +156,13 @@ pub(super) fn finish(
             return Ok(Finished::Large(found, channels));
         }
         Progress::Encoded(messages) => {
-            context.backlog.positions = std::mem::take(&mut terms.positions);
+            context.effects.reply.positions = std::mem::take(&mut terms.positions);
             Finished::Encoded(messages)
         }
     };
-    context.backlog.unresumed = match resumes {
+    context.effects.reply.unresumed = match resumes {
         Some(Err(unresumed)) => Some(unresumed),
-        Some(Ok(_)) => context.backlog.unrecovered.map(Unresumed::Unrecovered),
+        Some(Ok(_)) => context.effects.connection.unrecovered.map(Unresumed::Unrecovered),
         None => None,
     };
     admit(context, user, terms);

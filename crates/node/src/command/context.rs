@@ -3,36 +3,32 @@
 //! Uses: `session_table`, the node. Never: a command by its name; sends by itself.
 //! Change here: what a command may use, and replies. The steps of a command are in `command.rs`, the rates in `rates.rs`.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 use fanwire_auth::KeyLookup;
-use fanwire_broker::{Answer, Position};
+use fanwire_broker::Answer;
 use fanwire_policy::NodeSettings;
 use fanwire_policy::channel::Who;
 use fanwire_policy::hooks::{CommandDecision, Rejection};
 use fanwire_policy::options::Namespace;
-use fanwire_policy::recovery::Unrecovered;
 use fanwire_protocol::{Disconnect, ErrorCode, Reply};
 
-use crate::broadcast::Broadcast;
+use super::effects::Effects;
 use crate::counters::CommandKind;
 use crate::deadlines;
 use crate::encode_job::{EncodeJob, Encoded, ReplySource};
 use crate::flight_log::{self, RefusedConnect};
-use crate::index::{MovedSubscription, SubscriptionIndex};
-use crate::last_event_id::Unresumed;
+use crate::index::SubscriptionIndex;
 use crate::node::Node;
 use crate::notice::Notice;
 use crate::pending::{
     Awaited, AwaitedResult, Outcome, Part, PendingChannel, PendingSubscribe, Ticket,
 };
-use crate::refusal::{Consequence, Refusal, Refused};
+use crate::refusal::{Consequence, Refusal};
 use crate::session::{CommandSource, ConnectionKey, Phase, Session};
 use crate::session_effects;
 use crate::session_table::SessionTable;
-use crate::subscribers::CatchUp;
 
 /// The context of one command: its session, the node and the time. The session exists as long as the context.
 pub(crate) struct CommandContext<'a> {
@@ -49,51 +45,7 @@ pub(crate) struct CommandContext<'a> {
     pub(super) decision: Option<Result<CommandDecision, Rejection>>,
     /// `None` for a command of the server API.
     pub(crate) command: Option<CommandKind>,
-    /// Work after the reply.
-    pub(crate) backlog: Backlog,
-}
-
-/// Work that a command leaves besides its reply: publications buffered while the session subscribed, by its
-/// subscriptions, and a job too long for a turn.
-#[derive(Debug, Default)]
-pub(crate) struct Backlog {
-    /// The reply and the messages after it, when a worker encoded them.
-    pub(crate) messages: Vec<Bytes>,
-    /// The reply must be encoded by a worker.
-    pub(crate) encode_job: Option<EncodeJob>,
-    /// Pushes of this connection alone, before the others.
-    pub(crate) pushes: Vec<Reply>,
-    /// Positions of the reply and of the messages after it, where an event stream names them.
-    pub(crate) positions: Vec<Position>,
-    /// Publications after the position in the request are missing.
-    pub(crate) unrecovered: Option<Unrecovered>,
-    /// The client did not continue after its last event.
-    pub(crate) unresumed: Option<Unresumed>,
-    pub(crate) deliveries: Vec<(SubscriptionIndex, Arc<Broadcast>)>,
-    /// Subscriptions that lost their position during the wait.
-    pub(crate) lost: Vec<SubscriptionIndex>,
-    /// Subscriptions that ended, one after the other.
-    pub(crate) ended: Vec<MovedSubscription>,
-    /// Bytes of payloads that were searched for patches.
-    pub(crate) compared: usize,
-    /// The flight log of the session began, and has no address yet.
-    pub(crate) begins_log: bool,
-    /// The publisher receives its publication, which is in the inbox of its shard, before the reply.
-    pub(crate) follows_own_publication: bool,
-    /// The command was refused, and is to be logged.
-    pub(crate) refused: Option<Box<Refused>>,
-    /// The user that the token of a connect names, if it is refused.
-    pub(crate) claimed_user: String,
-}
-
-impl Backlog {
-    pub(super) fn add(&mut self, subscription: SubscriptionIndex, caught_up: CatchUp) {
-        let CatchUp { broadcasts, has_lost, .. } = caught_up;
-        self.deliveries.extend(broadcasts.into_iter().map(|broadcast| (subscription, broadcast)));
-        if has_lost {
-            self.lost.push(subscription);
-        }
-    }
+    pub(crate) effects: Effects,
 }
 
 /// The outcome of a command that never waits: a reply (its id is added later), or a refusal.
@@ -146,7 +98,7 @@ impl<'a> CommandContext<'a> {
             key_lookup: None,
             decision: None,
             command: None,
-            backlog: Backlog::default(),
+            effects: Effects::default(),
         }
     }
 }
@@ -194,7 +146,8 @@ impl<'a> CommandContext<'a> {
         debug_assert!(early.is_none(), "nobody has begun yet");
         self.park(id, work);
         let interest = self.session_table.pending.interest(self.key);
-        self.backlog.encode_job = Some(EncodeJob::new(found, (id, encoding), promise, interest));
+        self.effects.reply.encode_job =
+            Some(EncodeJob::new(found, (id, encoding), promise, interest));
     }
 
     /// A worker has encoded the reply.
@@ -204,7 +157,7 @@ impl<'a> CommandContext<'a> {
         encoded: Result<Encoded, ErrorCode>,
     ) -> Result<Option<Reply>, Disconnect> {
         match encoded.map(|encoded| encoded.messages) {
-            Ok(Some(messages)) => self.backlog.messages = messages,
+            Ok(Some(messages)) => self.effects.reply.messages = messages,
             Ok(None) => return self.reply(id, Err(Disconnect::INAPPROPRIATE_PROTOCOL.into())),
             Err(code) => return self.reply(id, Err(code.into())),
         }
@@ -256,18 +209,18 @@ impl<'a> CommandContext<'a> {
         self.session_table.counters.count_error(code);
     }
 
-    /// Records a refusal, and leaves it in the backlog to be logged with the address of its client.
+    /// Records a refusal, and leaves it among the effects, to be logged with the address of its client.
     fn note_refusal(&mut self, refusal: &Refusal) {
         let mut refused = refusal.refused(self.command);
-        refused.claimed_user = std::mem::take(&mut self.backlog.claimed_user);
+        refused.claimed_user = std::mem::take(&mut self.effects.log.claimed_user);
         if self.command == Some(CommandKind::Connect) {
             let (index, now) = (self.key.index, self.now);
             let connect = RefusedConnect { index, claimed_user: &refused.claimed_user, now };
-            self.backlog.begins_log |=
+            self.effects.log.begins |=
                 flight_log::begin_refused(self.node, self.session_table, connect);
         }
         flight_log::refused(self.node, self.session_table, self.key.index, &refused, self.now);
-        self.backlog.refused = Some(Box::new(refused));
+        self.effects.log.refused = Some(Box::new(refused));
     }
 
     /// The result, if it is ready; a pending one will come through the shard's inbox.

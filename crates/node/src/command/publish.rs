@@ -71,7 +71,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
     );
     let step = CommandStep::of(accepted, |_| result())?;
     let is_done = matches!(step, CommandStep::Done(_));
-    context.backlog.follows_own_publication =
+    context.effects.reply.follows_own_publication =
         is_done && own.is_some() && !namespace.exclude_publisher;
     Ok(step)
 }

@@ -84,7 +84,7 @@ pub(super) fn finish(
     let finished = match subscribe::all(context, channels, encoded) {
         Ok(Progress::Entered(results)) => {
             let (subscribe, missed) = ordered(results).replies();
-            context.backlog.pushes.extend(missed);
+            context.effects.reply.pushes.extend(missed);
             Finished::Reply(subscribe)
         }
         Ok(Progress::Large(results, channels)) => {

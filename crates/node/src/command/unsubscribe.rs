@@ -19,6 +19,6 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: UnsubscribeReque
         flight_log::unsubscribed(node, table, unsubscribed, None, now);
         ended.push(session_effects::end_subscription(node, context.session_table, index, own));
     }
-    context.backlog.ended = ended;
+    context.effects.connection.ended = ended;
     Ok(Reply { unsubscribe: Some(UnsubscribeResult {}), ..Reply::default() })
 }

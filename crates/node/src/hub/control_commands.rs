@@ -84,8 +84,8 @@ impl Hub {
         }
         let mut turn = self.context(key, now);
         let outcome = command::subscribe_by_server(&mut turn, command);
-        let backlog = turn.backlog;
-        self.conclude(key, outcome, backlog, out);
+        let effects = turn.effects;
+        self.conclude(key, outcome, effects, out);
         if self.session_table.pending.waits(key) {
             out.hold(key);
         }

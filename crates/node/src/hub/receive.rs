@@ -57,11 +57,11 @@ impl Hub {
             left = commands.rest();
             let mut context = self.context(key, now);
             let outcome = context.take(command, || keep(own));
-            let mut backlog = context.backlog;
-            if let Some(refused) = &mut backlog.refused {
+            let mut effects = context.effects;
+            if let Some(refused) = &mut effects.log.refused {
                 refused.channel = channel_of_command(encoding, own);
             }
-            done += 1 + self.conclude(key, outcome, backlog, out);
+            done += 1 + self.conclude(key, outcome, effects, out);
             let session_table = &mut self.session_table;
             if session_table.session(key).is_none_or(|session| session.phase == Phase::Refused) {
                 self.publish_replies.clear();

@@ -14,7 +14,7 @@ use super::receive::{COMMAND_BYTES, COMMANDS_AT_ONCE, await_turn, channel_of_com
 use super::unidirectional::refused_connect;
 use super::{Hub, refusals, report_recovered, timers};
 use crate::broadcast::{Broadcast, DeltaMode};
-use crate::command::Backlog;
+use crate::command::Effects;
 use crate::flight_log;
 use crate::index::SubscriptionIndex;
 use crate::outbox::Outbox;
@@ -62,11 +62,11 @@ impl Hub {
             (_, Some(Part::Encoded(message))) => context.encoded(id, message),
             _ => unreachable!("only a pending subscribe waits for streams and presence"),
         };
-        let mut backlog = context.backlog;
-        if let Some(refused) = &mut backlog.refused {
+        let mut effects = context.effects;
+        if let Some(refused) = &mut effects.log.refused {
             refused.channel = channel;
         }
-        let weight = self.conclude(key, outcome, backlog, out);
+        let weight = self.conclude(key, outcome, effects, out);
         self.await_own_publications(key, out);
         self.resume(key, weight, now, out);
     }
@@ -83,8 +83,8 @@ impl Hub {
         let Part::CommandDecision(decision) = part else { unreachable!("a call waits for a hook") };
         let mut context = self.context(key, now);
         let outcome = context.begin_decided(command, *decision);
-        let backlog = context.backlog;
-        let weight = self.conclude(key, outcome, backlog, out);
+        let effects = context.effects;
+        let weight = self.conclude(key, outcome, effects, out);
         if self.session_table.pending.wait_no_longer(key) {
             self.resume(key, weight, now, out);
         }
@@ -97,19 +97,21 @@ impl Hub {
         &mut self,
         key: ConnectionKey,
         outcome: Result<Option<Reply>, Disconnect>,
-        backlog: Backlog,
+        effects: Effects,
         out: &mut impl Outbox,
     ) -> usize {
-        let mut bytes = backlog.compared;
-        let mut positions = backlog.positions.into_iter();
-        if backlog.begins_log
+        let mut bytes = effects.reply.compared;
+        let mut positions = effects.reply.positions.into_iter();
+        if effects.log.begins
             && let Some(address) = out.address(key)
         {
             let known = (address.ip(), self.now);
             flight_log::addressed(&self.node, &mut self.session_table, key, known);
         }
-        backlog.ended.into_iter().for_each(|moved| out.ended(key.index, moved));
-        if let Some(refused) = backlog.refused {
+        for moved in effects.connection.ended {
+            out.ended(key.index, moved);
+        }
+        if let Some(refused) = effects.log.refused {
             let log = (&*self.node, self.now);
             refusals::log_command(log, &self.session_table, key, &refused, out);
         }
@@ -124,13 +126,15 @@ impl Hub {
         }
         match outcome {
             Ok(Some(reply))
-                if backlog.follows_own_publication || !self.publish_replies.is_empty() =>
+                if effects.reply.follows_own_publication || !self.publish_replies.is_empty() =>
             {
                 self.publish_replies.push(reply);
             }
             Ok(reply) => {
                 let position = if reply.is_some() { positions.next() } else { None };
-                position.into_iter().for_each(|position| out.position(key, position));
+                if let Some(position) = position {
+                    out.position(key, position);
+                }
                 bytes += reply.map_or(0, |reply| self.send(key, &reply, out));
             }
             Err(disconnect) => {
@@ -140,29 +144,36 @@ impl Hub {
                 return 0;
             }
         }
-        if !backlog.messages.is_empty() {
-            bytes += backlog.messages.iter().map(Bytes::len).sum::<usize>();
-            for message in &backlog.messages {
-                positions.next().into_iter().for_each(|position| out.position(key, position));
+        if !effects.reply.messages.is_empty() {
+            bytes += effects.reply.messages.iter().map(Bytes::len).sum::<usize>();
+            for message in &effects.reply.messages {
+                if let Some(position) = positions.next() {
+                    out.position(key, position);
+                }
                 out.send(key, message);
             }
             report_recovered(&mut self.session_table, key, out);
         }
-        backlog.encode_job.into_iter().for_each(|encode_job| out.offload(encode_job));
-        if !backlog.pushes.is_empty() {
+        if let Some(encode_job) = effects.reply.encode_job {
+            out.offload(encode_job);
+        }
+        if !effects.reply.pushes.is_empty() {
             // Recovered publications of server-side subscriptions.
-            for push in &backlog.pushes {
-                positions.next().into_iter().for_each(|position| out.position(key, position));
+            for push in &effects.reply.pushes {
+                if let Some(position) = positions.next() {
+                    out.position(key, position);
+                }
                 bytes += self.send(key, push, out);
             }
             report_recovered(&mut self.session_table, key, out);
         }
-        if let Some(unresumed) = backlog.unresumed {
+        if let Some(unresumed) = effects.reply.unresumed {
             out.unrecovered(key, unresumed.name(), unresumed.explanation());
         }
-        let more = bytes / COMMAND_BYTES + backlog.deliveries.len();
-        if self.deliver_buffered(key, backlog.deliveries, out) {
-            let lost: Vec<_> = backlog.lost.into_iter().rev().map(|own| (key, own)).collect();
+        let more = bytes / COMMAND_BYTES + effects.connection.deliveries.len();
+        if self.deliver_buffered(key, effects.connection.deliveries, out) {
+            let lost: Vec<_> =
+                effects.connection.lost.into_iter().rev().map(|own| (key, own)).collect();
             self.end_lost(&lost, out);
         }
         more

@@ -125,7 +125,7 @@ fn commit(
 ) -> SubscribeResult {
     if pending_channel.gets_deltas() {
         result.delta = true;
-        context.backlog.compared += delta::payload_bytes(&result.publications);
+        context.effects.reply.compared += delta::payload_bytes(&result.publications);
         let saved = delta::shape_missed(context.session().encoding, &mut result.publications);
         context.session_table.counters.count_deltas(saved);
     }
@@ -185,7 +185,7 @@ fn add_subscription(
         None if missed > 0 => context.session_table.recover(index, own),
         None => {}
     }
-    context.backlog.add(own, caught_up);
+    context.effects.connection.catch_up(own, caught_up);
     if visibility.present {
         let renew_at = || deadlines::first_renewal(node, context.now);
         context.session_table.appeared(index, own, renew_at);
@@ -241,7 +241,7 @@ fn count(
                 counters.failed_recoveries[cause as usize].add(1);
                 let user = &context.session().user;
                 context.node.log().unrecovered(cause, user, channel, context.now);
-                context.backlog.unrecovered = Some(cause);
+                context.effects.connection.unrecovered = Some(cause);
             }
         }
         counters.recovered_publications.add(missed as u64);
