@@ -37,7 +37,7 @@ pub struct MethodCounts {
 
 /// Requests that were refused before a method was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RefusalCounts {
+pub struct RequestErrorCounts {
     /// No key or a wrong one: 401.
     pub unauthorized: u64,
     /// Not JSON, a wrong type, or an incomplete body: 400.
@@ -48,7 +48,7 @@ pub struct RefusalCounts {
 
 /// Why a request was refused before a method was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RefusalReason {
+pub(crate) enum RequestErrorKind {
     Unauthorized,
     Malformed,
     TooLarge,
@@ -75,8 +75,8 @@ impl Counters {
     }
 
     /// The totals of refused requests.
-    pub fn refusals(&self) -> RefusalCounts {
-        RefusalCounts {
+    pub fn refusals(&self) -> RequestErrorCounts {
+        RequestErrorCounts {
             unauthorized: self.unauthorized.load(Relaxed),
             malformed: self.malformed.load(Relaxed),
             too_large: self.too_large.load(Relaxed),
@@ -91,11 +91,11 @@ impl Counters {
         counters.buckets[bucket_of(took)].fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn record_refusal(&self, kind: RefusalReason) {
+    pub(crate) fn record_refusal(&self, kind: RequestErrorKind) {
         let cell = match kind {
-            RefusalReason::Unauthorized => &self.unauthorized,
-            RefusalReason::Malformed => &self.malformed,
-            RefusalReason::TooLarge => &self.too_large,
+            RequestErrorKind::Unauthorized => &self.unauthorized,
+            RequestErrorKind::Malformed => &self.malformed,
+            RequestErrorKind::TooLarge => &self.too_large,
         };
         cell.fetch_add(1, Relaxed);
     }

@@ -11,7 +11,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-use crate::counters::RefusalReason;
+use crate::counters::RequestErrorKind;
 use crate::http::{reply::error_mode, request::find};
 use crate::protobuf::{self, schema::Rpc};
 use crate::stream::Line;
@@ -79,7 +79,7 @@ impl GrpcApi {
         if let Some(caller) = caller {
             return Ok(Arc::clone(caller));
         }
-        self.api.counters().record_refusal(RefusalReason::Unauthorized);
+        self.api.counters().record_refusal(RequestErrorKind::Unauthorized);
         self.api.log_refused(StatusCode::UNAUTHORIZED, path, UNAUTHORIZED, peer);
         Err(status(UNAUTHENTICATED, "unauthenticated"))
     }
@@ -88,7 +88,7 @@ impl GrpcApi {
     pub fn too_large(&self, path: &str, peer: SocketAddr) -> GrpcError {
         let bytes_max = self.message_bytes_max();
         let cause = format!("grpc_api.max_receive_message_size is {bytes_max} bytes");
-        self.api.counters().record_refusal(RefusalReason::TooLarge);
+        self.api.counters().record_refusal(RequestErrorKind::TooLarge);
         self.api.log_refused(StatusCode::PAYLOAD_TOO_LARGE, path, &cause, peer);
         status(RESOURCE_EXHAUSTED, &cause)
     }
@@ -107,7 +107,7 @@ impl GrpcApi {
     ) -> Result<Vec<u8>, GrpcError> {
         let mut command = protobuf::request(rpc, message).map_err(|error| {
             let cause = format!("the request message is invalid: {error}");
-            self.api.counters().record_refusal(RefusalReason::Malformed);
+            self.api.counters().record_refusal(RequestErrorKind::Malformed);
             self.api.log_refused(StatusCode::BAD_REQUEST, rpc.name, &cause, peer);
             status(INTERNAL, &cause)
         })?;

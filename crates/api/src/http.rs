@@ -19,7 +19,7 @@ use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 
-use crate::counters::RefusalReason;
+use crate::counters::RequestErrorKind;
 use crate::refusals::Named;
 use crate::stream::Lines;
 use crate::{Api, Command, KeyHolder, Method, traced};
@@ -114,9 +114,9 @@ impl HttpApi {
     /// Counts and logs a request that an endpoint outside the API refused.
     pub fn record_refused(&self, status: StatusCode, method: &str, cause: &str, peer: SocketAddr) {
         let reason = match status {
-            StatusCode::UNAUTHORIZED => Some(RefusalReason::Unauthorized),
-            StatusCode::BAD_REQUEST => Some(RefusalReason::Malformed),
-            StatusCode::PAYLOAD_TOO_LARGE => Some(RefusalReason::TooLarge),
+            StatusCode::UNAUTHORIZED => Some(RequestErrorKind::Unauthorized),
+            StatusCode::BAD_REQUEST => Some(RequestErrorKind::Malformed),
+            StatusCode::PAYLOAD_TOO_LARGE => Some(RequestErrorKind::TooLarge),
             _ => None,
         };
         reason.into_iter().for_each(|reason| self.api.counters().record_refusal(reason));

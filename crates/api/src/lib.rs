@@ -30,7 +30,7 @@ mod traced;
 
 pub use api::Api;
 pub use config_report::{ConfigReader, ConfigValue, NodeConfigResult};
-pub use counters::{Counters, LATENCY_BOUNDS_US, MethodCounts, RefusalCounts};
+pub use counters::{Counters, LATENCY_BOUNDS_US, MethodCounts, RequestErrorCounts};
 pub use error::ApiError;
 pub use fanwire_node::protocol::AnyCase;
 pub use keys::KeyHolder;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use fanwire_api::Method as ApiMethod;
 use fanwire_node::protocol::ErrorCode;
-use fanwire_node::{ReadPermit, ReadRefusal, ReadRequest};
+use fanwire_node::{ReadError, ReadPermit, ReadRequest};
 use http::header::AUTHORIZATION;
 use http::{HeaderValue, Method, Request, StatusCode};
 
@@ -47,7 +47,7 @@ impl DurableStreams {
         }
         match self.reader(request, channel, "").await? {
             Ok(permit) => Ok(Some(permit)),
-            Err(ReadRefusal::Error(ErrorCode { temporary: false, .. })) => Err(match status {
+            Err(ReadError::Error(ErrorCode { temporary: false, .. })) => Err(match status {
                 StatusCode::UNAUTHORIZED => {
                     let text = format!("{text}; or a token as Authorization: Bearer TOKEN");
                     HttpRefusal::new(401, text)
@@ -64,7 +64,7 @@ impl DurableStreams {
         request: &Request<()>,
         channel: &str,
         token: &str,
-    ) -> Result<Result<ReadPermit, ReadRefusal>, HttpRefusal> {
+    ) -> Result<Result<ReadPermit, ReadError>, HttpRefusal> {
         let client =
             (self.connections.client)(request.headers()).map_err(|text| bad_request(&text))?;
         let request = ReadRequest { token, channel, client };

@@ -5,7 +5,7 @@
 
 use axum::body::Body;
 use axum::response::Response;
-use fanwire_node::ReadRefusal;
+use fanwire_node::ReadError;
 use fanwire_node::hooks::Rejection;
 use fanwire_node::protocol::ErrorCode;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -87,15 +87,15 @@ impl HttpRefusal {
     }
 
     /// The refusal of a reader, by the node or by a hook.
-    pub(crate) fn of_reader(refusal: ReadRefusal) -> Self {
+    pub(crate) fn of_reader(refusal: ReadError) -> Self {
         match refusal {
-            ReadRefusal::Error(error) => Self::of_channel(error),
-            ReadRefusal::Hook(Rejection::Error(error)) if error.temporary => {
+            ReadError::Error(error) => Self::of_channel(error),
+            ReadError::Hook(Rejection::Error(error)) if error.temporary => {
                 Self::new(503, error.message).with(RETRY_AFTER, 1)
             }
-            ReadRefusal::Hook(Rejection::Error(error)) => Self::new(403, error.message),
-            ReadRefusal::Hook(Rejection::Disconnect(end)) => Self::new(403, end.reason),
-            ReadRefusal::Hook(Rejection::Failed(_) | Rejection::Unavailable(_)) => {
+            ReadError::Hook(Rejection::Error(error)) => Self::new(403, error.message),
+            ReadError::Hook(Rejection::Disconnect(end)) => Self::new(403, end.reason),
+            ReadError::Hook(Rejection::Failed(_) | Rejection::Unavailable(_)) => {
                 Self::of_channel(ErrorCode::INTERNAL)
             }
         }

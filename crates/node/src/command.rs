@@ -33,7 +33,7 @@ use fanwire_protocol::{Command, DecodeError, Disconnect, Refresh, Reply, Request
 use crate::counters::CommandKind;
 use crate::flight_log;
 use crate::pending::{Awaited, Part, PendingSubscribe, SubscribeOrigin};
-use crate::refusal::{Refusal, channel_of};
+use crate::refusal::{CommandError, channel_of};
 use crate::session::{Phase, Session};
 pub(crate) use context::CommandContext;
 use context::{CommandStep, ReplyResult, StepResult};
@@ -74,7 +74,7 @@ impl CommandContext<'_> {
         let Ok(command) = command else {
             self.command = Some(CommandKind::Unknown);
             let cause = if self.is_unidirectional() { NO_CONNECT_REQUEST } else { NOT_A_COMMAND };
-            return self.reply(0, Err(Refusal::disconnect(Disconnect::BAD_REQUEST, cause)));
+            return self.reply(0, Err(CommandError::disconnect(Disconnect::BAD_REQUEST, cause)));
         };
         let (id, request) = command.into_request();
         let kind = CommandKind::from(&request);
@@ -204,7 +204,7 @@ impl CommandContext<'_> {
     }
 
     /// The life cycle of protocol §5.2–5.6: connect first, once, and nothing after a refused one; ids.
-    fn check_order(&self, id: u32, request: &Request) -> Result<(), Refusal> {
+    fn check_order(&self, id: u32, request: &Request) -> Result<(), CommandError> {
         let is_connect = matches!(request, Request::Connect(_));
         let may_lack_id =
             matches!(request, Request::Send(_) | Request::Pong) || self.is_unidirectional();
@@ -215,14 +215,14 @@ impl CommandContext<'_> {
             Phase::Open | Phase::Connected if id == 0 && !may_lack_id => "the command has no id",
             Phase::Open | Phase::Connected => return Ok(()),
         };
-        Err(Refusal::disconnect(Disconnect::BAD_REQUEST, cause))
+        Err(CommandError::disconnect(Disconnect::BAD_REQUEST, cause))
     }
 
     /// The answer to a ping; an unsolicited one is an error (protocol §6).
-    fn pong(&mut self) -> Result<(), Refusal> {
+    fn pong(&mut self) -> Result<(), CommandError> {
         let session = self.session_mut();
         if session.frame_ping || !session.awaits_pong {
-            return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, "a pong without a ping"));
+            return Err(CommandError::disconnect(Disconnect::BAD_REQUEST, "a pong without a ping"));
         }
         session.awaits_pong = false; // its timer stays: it fires once for nothing, which is cheaper than moving it now
         flight_log::pong(self.node, self.session_table, self.key, self.now);
@@ -246,7 +246,7 @@ impl CommandContext<'_> {
             Request::Refresh(request) => refresh::handle(self, request),
             Request::SubRefresh(request) => sub_refresh::handle(self, request),
             Request::Pong | Request::Unknown => {
-                Err(Refusal::disconnect(Disconnect::BAD_REQUEST, UNKNOWN_COMMAND))
+                Err(CommandError::disconnect(Disconnect::BAD_REQUEST, UNKNOWN_COMMAND))
             }
         };
         done.map(|reply| CommandStep::Done(reply.into()))
@@ -254,9 +254,12 @@ impl CommandContext<'_> {
 }
 
 /// Every command on a channel must name one (protocol §5.5).
-fn named(channel: &str) -> Result<(), Refusal> {
+fn named(channel: &str) -> Result<(), CommandError> {
     if channel.is_empty() {
-        return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, "the command names no channel"));
+        return Err(CommandError::disconnect(
+            Disconnect::BAD_REQUEST,
+            "the command names no channel",
+        ));
     }
     Ok(())
 }

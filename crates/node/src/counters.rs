@@ -61,7 +61,7 @@ pub struct HubCounters {
     /// Subscribes refused by the rate of their namespace.
     pub limited_subscribes: Counter,
     commands: [Counter; CommandKind::ALL.len()],
-    token_refusals: [Counter; TokenRefusal::ALL.len()],
+    token_refusals: [Counter; TokenErrorKind::ALL.len()],
     /// One cell per row of the table, and one for all other codes.
     errors: [Counter; ErrorCode::ALL.len() + 1],
     /// One cell per row of the table, and one for all other codes.
@@ -105,12 +105,12 @@ impl HubCounters {
     }
 
     /// Tokens of clients that were refused, by cause.
-    pub fn token_refusals(&self) -> impl Iterator<Item = (TokenRefusal, u64)> {
-        TokenRefusal::ALL.into_iter().zip(self.token_refusals.iter().map(Counter::value))
+    pub fn token_refusals(&self) -> impl Iterator<Item = (TokenErrorKind, u64)> {
+        TokenErrorKind::ALL.into_iter().zip(self.token_refusals.iter().map(Counter::value))
     }
 
-    pub(crate) fn count_token_refusal(&self, cause: TokenRefusal) {
-        let row = TokenRefusal::ALL.into_iter().zip(&self.token_refusals);
+    pub(crate) fn count_token_refusal(&self, cause: TokenErrorKind) {
+        let row = TokenErrorKind::ALL.into_iter().zip(&self.token_refusals);
         row.filter(|(one, _)| *one == cause).for_each(|(_, counter)| counter.add(1));
     }
 
@@ -181,7 +181,7 @@ command_kinds! {
 
 /// Why a token of a client was refused, as a label of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenRefusal {
+pub enum TokenErrorKind {
     /// Expired, or not valid yet.
     Expired,
     /// The token is for another user, client or channel.
@@ -196,7 +196,7 @@ pub enum TokenRefusal {
     Invalid(Fault),
 }
 
-impl TokenRefusal {
+impl TokenErrorKind {
     /// Every cause.
     pub const ALL: [Self; 13] = [
         Self::Expired,
@@ -227,7 +227,7 @@ impl TokenRefusal {
     }
 }
 
-impl From<TokenError> for TokenRefusal {
+impl From<TokenError> for TokenErrorKind {
     fn from(error: TokenError) -> Self {
         match error {
             TokenError::Expired => Self::Expired,

@@ -20,7 +20,7 @@ use tracing::field::display;
 use crate::broadcast::Broadcast;
 use crate::node::questions::{ConnectionLogRecord, NodeLogs};
 use crate::node::{Node, RefusalLevel};
-use crate::refusal::{Refused, cause_of_disconnect};
+use crate::refusal::{Refusal, cause_of_disconnect};
 use crate::session::{ConnectionKey, Session};
 use crate::session_table::SessionTable;
 
@@ -39,7 +39,7 @@ pub(crate) fn begin(
 }
 
 /// A connect that is refused.
-pub(crate) struct RefusedConnect<'a> {
+pub(crate) struct ConnectAttempt<'a> {
     /// Index of the connection.
     pub(crate) index: u32,
     /// The user that its token names; "" if it names none.
@@ -51,7 +51,7 @@ pub(crate) struct RefusedConnect<'a> {
 pub(crate) fn begin_refused(
     node: &Node,
     session_table: &mut SessionTable,
-    RefusedConnect { index, claimed_user, now }: RefusedConnect<'_>,
+    ConnectAttempt { index, claimed_user, now }: ConnectAttempt<'_>,
 ) -> bool {
     let bytes_max = node.diagnostics().recorder_bytes_max();
     if bytes_max == 0 || session_table.recorder.log(index).is_some() {
@@ -142,10 +142,10 @@ pub(crate) fn refused(
     node: &Node,
     session_table: &mut SessionTable,
     index: u32,
-    refused: &Refused,
+    refused: &Refusal,
     now: Instant,
 ) {
-    let Refused { code, command, cause, error, .. } = refused;
+    let Refusal { code, command, cause, error, .. } = refused;
     let text = if cause.is_empty() { error } else { cause };
     let event = FlightEvent::new(FlightEventKind::Refuse, text);
     let event = FlightEvent { code: *code, detail: command, ..event };

@@ -116,7 +116,7 @@ pub use fanwire_policy::recovery::Unrecovered;
 pub use fanwire_policy::{DEBUG_FOR_TARGET, DebugSubject, TokenBucket};
 
 pub use broadcast::{Broadcast, DeltaMode, Prepare, Prepared};
-pub use counters::{CommandKind, HubCounters, TokenRefusal};
+pub use counters::{CommandKind, HubCounters, TokenErrorKind};
 pub use encode_job::EncodeJob;
 pub use fanwire_broker::{
     DebugForCommand, OccupancyReport, Renewal, RevocationChange, RevocationKind, UserStatus,
@@ -133,7 +133,7 @@ pub use last_event_id::LastEventId;
 pub use meters::Meters;
 pub use node::{
     BrokerFactory, Channels, ConnectionCommands, Counts, Diagnostics, KEY_BYTES_MAX, KeepClosedLog,
-    Maps, Node, NodeLog, NodeParts, Page, ReadPermit, ReadRefusal, ReadRequest, RefusalLevel,
+    Maps, Node, NodeLog, NodeParts, Page, ReadError, ReadPermit, ReadRequest, RefusalLevel,
     RevocationError,
     Revocations, Users, questions,
 };

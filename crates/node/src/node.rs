@@ -40,7 +40,7 @@ pub use diagnostics::{Diagnostics, KeepClosedLog};
 pub use log::{NodeLog, RefusalLevel};
 pub use maps::{KEY_BYTES_MAX, Maps};
 pub use parts::{BrokerFactory, NodeParts};
-pub use readers::{ReadPermit, ReadRefusal, ReadRequest};
+pub use readers::{ReadError, ReadPermit, ReadRequest};
 pub use revocations::{RevocationError, Revocations};
 pub use users::Users;
 

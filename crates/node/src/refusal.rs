@@ -1,7 +1,7 @@
 //! Refusals of client commands: an error reply or the end of the connection, and the cause in words.
-//! In: a code, and a cause where the code alone has several → out: the reason of a close frame, the cause of a log line.
+//! In: a code, and a cause where the code alone has several → out: a command error, and the refusal that the log records.
 //! Uses: codes. Never: decides, logs.
-//! Change here: causes that follow from the code. Other causes are texts where a command is refused.
+//! Changed here: causes that follow from the code. Other causes are texts where a command is refused.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use fanwire_telemetry::excerpt;
 
 use crate::counters::CommandKind;
 
-/// Why a command was refused.
+/// The error of a command: its consequence for the client and its cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct CommandError {
     pub(crate) consequence: Consequence,
     /// Advice on what to change; "" if it follows from the code.
     cause: Cow<'static, str>,
@@ -32,9 +32,9 @@ pub(crate) enum Consequence {
     Disconnect(Disconnect),
 }
 
-/// A refused command that must be logged.
+/// The refusal of a command, as the log records it.
 #[derive(Clone, Debug)]
-pub(crate) struct Refused {
+pub(crate) struct Refusal {
     /// The command by its name on the wire.
     pub(crate) command: &'static str,
     pub(crate) channel: Option<Arc<str>>,
@@ -46,7 +46,7 @@ pub(crate) struct Refused {
     pub(crate) claimed_user: String,
 }
 
-impl Refusal {
+impl CommandError {
     pub(crate) fn error(code: ErrorCode, cause: impl Into<Cow<'static, str>>) -> Self {
         Self { consequence: Consequence::Error(code), cause: cause.into() }
     }
@@ -69,7 +69,7 @@ impl Refusal {
     }
 
     /// A refusal of this command, for the log.
-    pub(crate) fn refused(&self, command: Option<CommandKind>) -> Refused {
+    pub(crate) fn refused(&self, command: Option<CommandKind>) -> Refusal {
         let error = match &self.consequence {
             Consequence::Error(error) => error.message.into(),
             Consequence::Application(error) => error.message.clone().into(),
@@ -81,7 +81,7 @@ impl Refusal {
             self.cause.clone()
         };
         let (command, code) = (command.map_or(BY_SERVER, CommandKind::name), self.code());
-        Refused { command, channel: None, code, error, cause, claimed_user: String::new() }
+        Refusal { command, channel: None, code, error, cause, claimed_user: String::new() }
     }
 
     /// Returns the consequence for the client. If asked for, as much of the cause as fits is part of a close frame's reason; clients read
@@ -101,13 +101,13 @@ impl Refusal {
     }
 }
 
-impl From<ErrorCode> for Refusal {
+impl From<ErrorCode> for CommandError {
     fn from(code: ErrorCode) -> Self {
         Self::error(code, "")
     }
 }
 
-impl From<Rejection> for Refusal {
+impl From<Rejection> for CommandError {
     fn from(rejection: Rejection) -> Self {
         let cause = match rejection {
             Rejection::Error(error) if error.code == 0 => HOOK_ERROR_CODE.into(),
@@ -126,7 +126,7 @@ impl From<Rejection> for Refusal {
     }
 }
 
-impl From<Disconnect> for Refusal {
+impl From<Disconnect> for CommandError {
     fn from(disconnect: Disconnect) -> Self {
         Self::disconnect(disconnect, "")
     }

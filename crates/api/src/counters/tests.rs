@@ -37,9 +37,9 @@ fn calls_errors_and_time_add_up_per_method() {
 #[test]
 fn refusals_are_counted_by_their_reason() {
     let counters = Counters::default();
-    counters.record_refusal(RefusalReason::Unauthorized);
-    counters.record_refusal(RefusalReason::TooLarge);
-    counters.record_refusal(RefusalReason::TooLarge);
-    let expect = RefusalCounts { unauthorized: 1, malformed: 0, too_large: 2 };
+    counters.record_refusal(RequestErrorKind::Unauthorized);
+    counters.record_refusal(RequestErrorKind::TooLarge);
+    counters.record_refusal(RequestErrorKind::TooLarge);
+    let expect = RequestErrorCounts { unauthorized: 1, malformed: 0, too_large: 2 };
     assert_eq!(counters.refusals(), expect);
 }

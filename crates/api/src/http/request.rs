@@ -16,7 +16,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri};
 use http_body_util::BodyExt as _;
 use serde::Deserialize;
 
-use crate::counters::{Counters, RefusalReason};
+use crate::counters::{Counters, RequestErrorKind};
 use crate::{Api, keys::ApiKeys, keys::KeyHolder};
 
 /// Why a request is refused before a method is called.
@@ -117,9 +117,9 @@ pub(crate) fn find<'a>(keys: &'a ApiKeys, given: &[u8]) -> Option<&'a Arc<KeyHol
 impl RequestError {
     pub(super) fn record(&self, counters: &Counters) {
         match self {
-            Self::Unauthorized => counters.record_refusal(RefusalReason::Unauthorized),
-            Self::TooLarge(_) => counters.record_refusal(RefusalReason::TooLarge),
-            Self::Malformed(_) => counters.record_refusal(RefusalReason::Malformed),
+            Self::Unauthorized => counters.record_refusal(RequestErrorKind::Unauthorized),
+            Self::TooLarge(_) => counters.record_refusal(RequestErrorKind::TooLarge),
+            Self::Malformed(_) => counters.record_refusal(RequestErrorKind::Malformed),
             Self::Closing => (),
         }
     }

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
-use fanwire_api::{ApiKeyOptions, ApiOptions, RefusalCounts};
+use fanwire_api::{ApiKeyOptions, ApiOptions, RequestErrorCounts};
 use hyper::body::{Frame, SizeHint};
 
 use crate::harness::{Harness, KEY, ok, plain, request};
@@ -211,7 +211,7 @@ async fn a_request_without_a_key_is_refused_before_its_body_is_read() {
     let body = Body::from("x".repeat(64 * 1024 * 1024));
     let answer = harness.send(request("/api/publish").body(body).expect("valid")).await;
     assert_eq!(answer, plain(401, UNAUTHORIZED));
-    let expect = RefusalCounts { unauthorized: 1, malformed: 0, too_large: 0 };
+    let expect = RequestErrorCounts { unauthorized: 1, malformed: 0, too_large: 0 };
     assert_eq!(harness.api.counters().refusals(), expect);
 }
 

@@ -28,7 +28,7 @@ use crate::last_event_id::{self, Unresumed};
 use crate::pending::{
     ConnectTerms, PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility,
 };
-use crate::refusal::Refusal;
+use crate::refusal::CommandError;
 use crate::session::{CommandSource, Lifetime, NO_EXPIRY, SubscriptionGrant, random_id};
 
 /// Begins a connect. A refusal is logged with the user that the hook or the token named.
@@ -82,7 +82,7 @@ fn checked(context: &mut CommandContext<'_>, request: &ConnectRequest) -> StepRe
 fn authenticate(
     context: &mut CommandContext<'_>,
     request: &ConnectRequest,
-) -> Result<HookDecision<ConnectGrant>, Refusal> {
+) -> Result<HookDecision<ConnectGrant>, CommandError> {
     let verifies = !request.token.is_empty() && context.settings.connection_verifier().is_enabled();
     keep_emulated_headers(context, &request.headers);
     let Some(hook) = context.node.hooks().connect.as_ref().filter(|_| !verifies) else {
@@ -117,13 +117,13 @@ pub(super) fn finish(
     channels: Vec<PendingChannel>,
     encoded: Option<Result<Encoded, ErrorCode>>,
     terms: &mut ConnectTerms,
-) -> Result<Finished, Refusal> {
+) -> Result<Finished, CommandError> {
     let user = Arc::clone(&context.session().user);
     let limit = context.settings.options.client.user_connection_limit;
     let Some(user) = context.node.registry().enter(&user, limit) else {
         context.abandon(&channels);
         let cause = "the user has as many connections as client.user_connection_limit allows";
-        return Err(Refusal::disconnect(Disconnect::CONNECTION_LIMIT, cause));
+        return Err(CommandError::disconnect(Disconnect::CONNECTION_LIMIT, cause));
     };
     let names: Vec<_> = channels
         .iter()
@@ -178,7 +178,7 @@ fn server_side_channels(
     user: &str,
     mut channels: Grants,
     requested: impl Iterator<Item = impl AsRef<str>>,
-) -> Result<Grants, Refusal> {
+) -> Result<Grants, CommandError> {
     let rules = &context.settings.channels;
     channels.remove(""); // of a token: Centrifugo passes it over
     match rules.personal_channel(user) {
@@ -203,7 +203,7 @@ fn server_side_channels(
             Ok(namespace) if namespace.is_of_streams() => namespace,
             Err(ErrorCode::UNKNOWN_CHANNEL) => {
                 let cause = "a channel of connect.subs has no namespace in channel.namespaces";
-                return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, cause));
+                return Err(CommandError::disconnect(Disconnect::BAD_REQUEST, cause));
             }
             Ok(_) | Err(_) => continue,
         };

@@ -18,14 +18,14 @@ use super::effects::Effects;
 use crate::counters::CommandKind;
 use crate::deadlines;
 use crate::encode_job::{EncodeJob, Encoded, ReplySource};
-use crate::flight_log::{self, RefusedConnect};
+use crate::flight_log::{self, ConnectAttempt};
 use crate::index::SubscriptionIndex;
 use crate::node::Node;
 use crate::notice::Notice;
 use crate::pending::{
     Awaited, AwaitedResult, Outcome, Part, PendingChannel, PendingSubscribe, Ticket,
 };
-use crate::refusal::{Consequence, Refusal};
+use crate::refusal::{CommandError, Consequence};
 use crate::session::{CommandSource, ConnectionKey, Phase, Session};
 use crate::session_effects;
 use crate::session_table::SessionTable;
@@ -49,10 +49,10 @@ pub(crate) struct CommandContext<'a> {
 }
 
 /// The outcome of a command that never waits: a reply (its id is added later), or a refusal.
-pub(super) type ReplyResult = Result<Reply, Refusal>;
+pub(super) type ReplyResult = Result<Reply, CommandError>;
 
 /// The outcome of any command, or its pending step.
-pub(super) type StepResult = Result<CommandStep, Refusal>;
+pub(super) type StepResult = Result<CommandStep, CommandError>;
 
 /// The state of a command.
 #[derive(Debug)]
@@ -210,12 +210,12 @@ impl<'a> CommandContext<'a> {
     }
 
     /// Records a refusal, and leaves it among the effects, to be logged with the address of its client.
-    fn note_refusal(&mut self, refusal: &Refusal) {
+    fn note_refusal(&mut self, refusal: &CommandError) {
         let mut refused = refusal.refused(self.command);
         refused.claimed_user = std::mem::take(&mut self.effects.log.claimed_user);
         if self.command == Some(CommandKind::Connect) {
             let (index, now) = (self.key.index, self.now);
-            let connect = RefusedConnect { index, claimed_user: &refused.claimed_user, now };
+            let connect = ConnectAttempt { index, claimed_user: &refused.claimed_user, now };
             self.effects.log.begins |=
                 flight_log::begin_refused(self.node, self.session_table, connect);
         }

@@ -15,8 +15,8 @@ use fanwire_policy::hooks::ConnectGrant;
 use fanwire_protocol::{Disconnect, ErrorCode, Request};
 
 use super::CommandContext;
-use crate::counters::TokenRefusal;
-use crate::refusal::Refusal;
+use crate::counters::TokenErrorKind;
+use crate::refusal::CommandError;
 use crate::session::ConnectionGrant;
 
 /// Server-side channels by name.
@@ -48,12 +48,12 @@ pub(super) struct Credentials {
 /// # Errors
 /// Expired token 109, key not fetched yet 100, bad token 3500, anonymous token where not allowed 3507, no credentials
 /// 3501.
-pub(super) fn of(context: &CommandContext<'_>, token: &str) -> Result<Credentials, Refusal> {
+pub(super) fn of(context: &CommandContext<'_>, token: &str) -> Result<Credentials, CommandError> {
     let options = &context.settings.options.client;
     if !token.is_empty() {
         let claims = claims(context, token)?;
         if claims.user.is_empty() && options.disallow_anonymous_connection_tokens {
-            return Err(Refusal::disconnect(Disconnect::PERMISSION_DENIED, NO_USER));
+            return Err(CommandError::disconnect(Disconnect::PERMISSION_DENIED, NO_USER));
         }
         return Ok(granted(claims));
     }
@@ -64,7 +64,10 @@ pub(super) fn of(context: &CommandContext<'_>, token: &str) -> Result<Credential
         return Ok(Credentials::default());
     }
     let is_asked = context.node.hooks().connect.is_some();
-    Err(Refusal::disconnect(Disconnect::BAD_REQUEST, if is_asked { NO_RESULT } else { NO_TOKEN }))
+    Err(CommandError::disconnect(
+        Disconnect::BAD_REQUEST,
+        if is_asked { NO_RESULT } else { NO_TOKEN },
+    ))
 }
 
 /// Looks up the published key of a command's token, if it has one.
@@ -92,7 +95,7 @@ pub(super) fn lookup_key(
     })
 }
 
-fn claims(context: &CommandContext<'_>, token: &str) -> Result<ConnectionClaims, Refusal> {
+fn claims(context: &CommandContext<'_>, token: &str) -> Result<ConnectionClaims, CommandError> {
     let (verifier, unix) = (context.settings.connection_verifier(), context.unix());
     let verified = verifier.connection(token, context.key_lookup(), unix);
     let refusals = (ErrorCode::TOKEN_EXPIRED.into(), Disconnect::INVALID_TOKEN.into());
@@ -106,8 +109,8 @@ fn claims(context: &CommandContext<'_>, token: &str) -> Result<ConnectionClaims,
 pub(super) fn of_subscription(
     context: &CommandContext<'_>,
     (channel, token): (&str, &str),
-    refusals: (Refusal, Refusal),
-) -> Result<(SubscriptionClaims, TokenId), Refusal> {
+    refusals: (CommandError, CommandError),
+) -> Result<(SubscriptionClaims, TokenId), CommandError> {
     let (verifier, unix) = (context.settings.subscription_verifier(), context.unix());
     let verified = verifier.subscription(token, context.key_lookup(), unix);
     let explain = |error| verifier.explain(error, token, true, unix);
@@ -129,12 +132,12 @@ pub(super) fn check_revocations(
     context: &CommandContext<'_>,
     user: &str,
     token: Option<&TokenId>,
-) -> Result<(), Refusal> {
+) -> Result<(), CommandError> {
     if !context.node.revocations().are_known() {
-        return Err(Refusal::from(ErrorCode::INTERNAL).because(NOT_LOADED));
+        return Err(CommandError::from(ErrorCode::INTERNAL).because(NOT_LOADED));
     }
     if context.node.revocations().table().blocks(user, context.unix()) {
-        return Err(Refusal::disconnect(Disconnect::PERMISSION_DENIED, BLOCKED));
+        return Err(CommandError::disconnect(Disconnect::PERMISSION_DENIED, BLOCKED));
     }
     check_token(context, (user, None), token, ErrorCode::TOKEN_EXPIRED)
 }
@@ -143,10 +146,10 @@ pub(super) fn check_revocations(
 ///
 /// # Errors
 /// 3500
-pub(super) fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), Refusal> {
+pub(super) fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), CommandError> {
     let bytes: usize = labels.iter().map(|(name, text)| name.len() + text.len()).sum();
     if labels.len() > LABELS_MAX || bytes > LABEL_BYTES_MAX {
-        return Err(Refusal::disconnect(Disconnect::INVALID_TOKEN, MANY_LABELS));
+        return Err(CommandError::disconnect(Disconnect::INVALID_TOKEN, MANY_LABELS));
     }
     Ok(())
 }
@@ -159,13 +162,13 @@ pub(super) fn check_token(
     context: &CommandContext<'_>,
     (user, channel): (&str, Option<&str>),
     token: Option<&TokenId>,
-    refusal: impl Into<Refusal>,
-) -> Result<(), Refusal> {
+    refusal: impl Into<CommandError>,
+) -> Result<(), CommandError> {
     let (table, unix) = (context.node.revocations().table(), context.unix());
     if !token.is_some_and(|token| table.refuses(token, user, channel, unix)) {
         return Ok(());
     }
-    context.session_table.counters.count_token_refusal(TokenRefusal::Revoked);
+    context.session_table.counters.count_token_refusal(TokenErrorKind::Revoked);
     Err(refusal.into().because(REVOKED))
 }
 
@@ -177,9 +180,9 @@ pub(super) fn check_token(
 fn decided<T>(
     context: &CommandContext<'_>,
     verified: Result<T, TokenError>,
-    (expired, invalid): (Refusal, Refusal),
+    (expired, invalid): (CommandError, CommandError),
     explain: impl FnOnce(TokenError) -> String,
-) -> Result<T, Refusal> {
+) -> Result<T, CommandError> {
     verified.map_err(|error| {
         context.session_table.counters.count_token_refusal(error.into());
         let refusal = match error {
@@ -192,16 +195,19 @@ fn decided<T>(
 }
 
 /// The refusal of a valid token of another user, client or channel.
-fn foreign(context: &CommandContext<'_>, cause: &'static str) -> Refusal {
-    context.session_table.counters.count_token_refusal(TokenRefusal::Foreign);
-    Refusal::disconnect(Disconnect::INVALID_TOKEN, cause)
+fn foreign(context: &CommandContext<'_>, cause: &'static str) -> CommandError {
+    context.session_table.counters.count_token_refusal(TokenErrorKind::Foreign);
+    CommandError::disconnect(Disconnect::INVALID_TOKEN, cause)
 }
 
 /// The credentials of a refresh: the same user and the same server-side channels, or a disconnect.
 ///
 /// # Errors
 /// Expired token 3005, bad token or another user 3500, other channels 3010, key not fetched yet 100.
-pub(super) fn renewed(context: &CommandContext<'_>, token: &str) -> Result<Credentials, Refusal> {
+pub(super) fn renewed(
+    context: &CommandContext<'_>,
+    token: &str,
+) -> Result<Credentials, CommandError> {
     let (verifier, unix) = (context.settings.connection_verifier(), context.unix());
     let verified = verifier.connection(token, context.key_lookup(), unix);
     let refusals = (Disconnect::EXPIRED.into(), Disconnect::INVALID_TOKEN.into());
@@ -213,7 +219,7 @@ pub(super) fn renewed(context: &CommandContext<'_>, token: &str) -> Result<Crede
     }
     let own_hash = session.grant.as_ref().map(|grant| grant.channels_hash);
     if hash(&claims.channels) != own_hash.unwrap_or_else(|| hash(&Grants::new())) {
-        return Err(Refusal::disconnect(Disconnect::INSUFFICIENT_STATE, OTHER_CHANNELS));
+        return Err(CommandError::disconnect(Disconnect::INSUFFICIENT_STATE, OTHER_CHANNELS));
     }
     let renewed = granted(claims);
     check_token(context, (&renewed.user, None), renewed.token.as_ref(), Disconnect::EXPIRED)?;

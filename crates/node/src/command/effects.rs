@@ -14,7 +14,7 @@ use crate::broadcast::Broadcast;
 use crate::encode_job::EncodeJob;
 use crate::index::{MovedSubscription, SubscriptionIndex};
 use crate::last_event_id::Unresumed;
-use crate::refusal::Refused;
+use crate::refusal::Refusal;
 use crate::subscribers::CatchUp;
 
 /// The effects of a command besides its reply.
@@ -63,7 +63,7 @@ pub(crate) struct LogEffects {
     /// The flight log of the session began, and has no address yet.
     pub(crate) begins: bool,
     /// The command was refused, and the refusal is logged with the address of the client.
-    pub(crate) refused: Option<Box<Refused>>,
+    pub(crate) refused: Option<Box<Refusal>>,
     /// The user that the token of a connect names, if it is refused.
     pub(crate) claimed_user: String,
 }

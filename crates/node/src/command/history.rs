@@ -9,7 +9,7 @@ use fanwire_protocol::{ErrorCode, HistoryRequest};
 use super::{CommandContext, CommandStep, StepResult, named};
 use crate::encode_job::ReplySource;
 use crate::node::Page;
-use crate::refusal::Refusal;
+use crate::refusal::CommandError;
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: HistoryRequest) -> StepResult {
     let HistoryRequest { channel, limit, since, reverse } = request;
@@ -17,7 +17,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: HistoryRequest) 
     let namespace = context.resolve(&channel)?;
     may_read_history(context.who(), namespace, context.subscription_to(&channel).is_some())?;
     if reverse && since.as_ref().is_some_and(|since| since.offset == 0) {
-        return Err(Refusal::error(ErrorCode::BAD_REQUEST, BEFORE_THE_FIRST));
+        return Err(CommandError::error(ErrorCode::BAD_REQUEST, BEFORE_THE_FIRST));
     }
     let limit = page_length(limit, context.settings.options.client.history_max_publication_limit);
     let page = Page { limit, since, reverse };

@@ -7,7 +7,7 @@ use fanwire_broker::Answer;
 use fanwire_policy::hooks::{CommandDecision, Hook, Rejection};
 
 use super::CommandContext;
-use crate::refusal::Refusal;
+use crate::refusal::CommandError;
 
 /// State of a hook's decision.
 pub(super) enum HookDecision<G> {
@@ -28,7 +28,7 @@ impl CommandContext<'_> {
         event: impl FnOnce(&Self) -> E,
         decision: fn(Option<G>) -> CommandDecision,
         granted: fn(CommandDecision) -> Option<G>,
-    ) -> Result<HookDecision<G>, Refusal> {
+    ) -> Result<HookDecision<G>, CommandError> {
         let Some(hook) = hook else { return Ok(HookDecision::Made(None)) };
         match self.decision.take() {
             Some(Ok(decided)) => Ok(HookDecision::Made(granted(decided))),

@@ -15,7 +15,7 @@ use fanwire_protocol::{ErrorCode, Publication, PublishRequest, PublishResult, Re
 use super::hook::HookDecision;
 use super::{CommandContext, CommandStep, StepResult, named};
 use crate::pending::Outcome;
-use crate::refusal::Refusal;
+use crate::refusal::CommandError;
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) -> StepResult {
     named(&request.channel)?;
@@ -25,7 +25,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
         return Err(ErrorCode::NOT_AVAILABLE.into()); // map channels (protocol §27)
     }
     check_data(namespace.publication_data_format, &request.data)
-        .map_err(|code| Refusal::error(code, WRONG_DATA))?;
+        .map_err(|code| CommandError::error(code, WRONG_DATA))?;
     let own = context.subscription_to(&request.channel);
     let session = context.session();
     let info = session.client_info(own.map(|own| session.subscription(own)));

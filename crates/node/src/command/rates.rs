@@ -8,12 +8,12 @@ use fanwire_policy::options::Namespace;
 use fanwire_protocol::{Disconnect, ErrorCode, Request};
 
 use super::context::CommandContext;
-use crate::refusal::Refusal;
+use crate::refusal::CommandError;
 
 impl CommandContext<'_> {
     /// The rate of all commands of the connection. Commands that end something, and those without a reply, always
     /// pass: after a refused unsubscribe client and server would disagree.
-    pub(super) fn limit(&mut self, request: &Request) -> Result<(), Refusal> {
+    pub(super) fn limit(&mut self, request: &Request) -> Result<(), CommandError> {
         let passes = matches!(
             request,
             Request::Connect(_) | Request::Unsubscribe(_) | Request::Send(_) | Request::Unknown
@@ -33,7 +33,7 @@ impl CommandContext<'_> {
         what: InNamespace,
         channel: &str,
         namespace: &Namespace,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), CommandError> {
         let rate = match what {
             InNamespace::Publish => namespace.publish_rate,
             InNamespace::Subscribe => namespace.subscribe_rate,

@@ -6,15 +6,15 @@
 use fanwire_protocol::{Disconnect, RefreshRequest, RefreshResult, Reply};
 
 use super::{CommandContext, ReplyResult, credentials};
-use crate::refusal::Refusal;
+use crate::refusal::CommandError;
 use crate::session::{Lifetime, NO_EXPIRY};
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: RefreshRequest) -> ReplyResult {
     if request.token.is_empty() {
-        return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, "the command has no token"));
+        return Err(CommandError::disconnect(Disconnect::BAD_REQUEST, "the command has no token"));
     }
     if context.node.hooks().refresh.is_some() {
-        return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, REFRESHED_BY_SERVER));
+        return Err(CommandError::disconnect(Disconnect::BAD_REQUEST, REFRESHED_BY_SERVER));
     }
     let renewed = credentials::renewed(context, &request.token)?;
     let lifetime = Lifetime::of(context, renewed.expire_at)?;

@@ -6,12 +6,12 @@
 use fanwire_protocol::{Disconnect, RpcRequest, SendRequest};
 
 use super::{CommandContext, StepResult, rpc};
-use crate::refusal::Refusal;
+use crate::refusal::CommandError;
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: SendRequest) -> StepResult {
     let method = context.settings.options.rpc.send_method.clone();
     if method.is_empty() {
-        return Err(Refusal::disconnect(Disconnect::NOT_AVAILABLE, NO_RECEIVER));
+        return Err(CommandError::disconnect(Disconnect::NOT_AVAILABLE, NO_RECEIVER));
     }
     rpc::handle(context, RpcRequest { method, data: request.data })
 }

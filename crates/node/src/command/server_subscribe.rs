@@ -15,7 +15,7 @@ use super::subscribe::{self, Finished, Progress, SubscribeParameters};
 use super::{CommandContext, CommandStep};
 use crate::encode_job::{Encoded, ReplySource};
 use crate::pending::{PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility};
-use crate::refusal::{Consequence, Refusal};
+use crate::refusal::{CommandError, Consequence};
 use crate::session::Lifetime;
 use crate::session::{NO_EXPIRY, SubscriptionGrant};
 
@@ -76,7 +76,7 @@ pub(super) fn finish(
     encoded: Option<Result<Encoded, ErrorCode>>,
     lifetime: Lifetime,
     command: &ServerSubscribe,
-) -> Result<Option<Finished>, Refusal> {
+) -> Result<Option<Finished>, CommandError> {
     let channel = Arc::clone(&command.subscription().channel);
     let ordered = |mut results: Vec<SubscribeResult>| {
         ReplySource::Ordered(channel, Box::new(results.pop().expect(ONE)))

@@ -6,7 +6,7 @@
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubRefreshRequest, SubRefreshResult};
 
 use super::{CommandContext, ReplyResult, credentials, named, subscribe};
-use crate::refusal::Refusal;
+use crate::refusal::CommandError;
 use crate::session::{Lifetime, SubscriptionGrant};
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshRequest) -> ReplyResult {
@@ -18,15 +18,15 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshReques
     if context.session().subscription(own).server_side {
         // The server keeps these alive, not the client.
         let cause = "the server made the subscription, so the client cannot refresh it";
-        return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, cause));
+        return Err(CommandError::disconnect(Disconnect::BAD_REQUEST, cause));
     }
     let namespace = context.resolve(&request.channel)?;
     if namespace.sub_refresh_proxy.enabled && context.refreshes_subscriptions(namespace) {
         let cause = "the sub_refresh proxy of the namespace renews the subscription";
-        return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, cause));
+        return Err(CommandError::disconnect(Disconnect::BAD_REQUEST, cause));
     }
     if request.token.is_empty() {
-        return Err(Refusal::error(ErrorCode::BAD_REQUEST, "the command has no token"));
+        return Err(CommandError::error(ErrorCode::BAD_REQUEST, "the command has no token"));
     }
     let refusals = (ErrorCode::TOKEN_EXPIRED.into(), Disconnect::INVALID_TOKEN.into());
     let named = (request.channel.as_str(), request.token.as_str());

@@ -20,7 +20,7 @@ use super::hook::HookDecision;
 use super::{CommandContext, CommandStep, StepResult, credentials, named};
 use crate::encode_job::{Encoded, ReplySource};
 use crate::pending::{PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility};
-use crate::refusal::Refusal;
+use crate::refusal::CommandError;
 use crate::session::{Lifetime, SubscriptionGrant};
 use crate::shared_replies::SharedReplies;
 
@@ -47,9 +47,9 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubscribeRequest
     let lifetime = Lifetime::of(context, permit.expire_at)?;
     if request.tf.is_some() && !namespace.allow_tags_filter {
         let cause = "allow_tags_filter of the namespace is off";
-        return Err(Refusal::error(ErrorCode::BAD_REQUEST, cause));
+        return Err(CommandError::error(ErrorCode::BAD_REQUEST, cause));
     }
-    let invalid = |error| Refusal::error(error, "the tags filter is invalid or too large");
+    let invalid = |error| CommandError::error(error, "the tags filter is invalid or too large");
     let filter = request.tf.as_ref().map(Filter::new).transpose().map_err(invalid)?.map(Box::new);
     let view = first_view(namespace, &request.data)?;
     let requested = Some(&request).filter(|_| !permit.ignores_request);
@@ -86,7 +86,7 @@ pub(super) fn finish(
     channels: Vec<PendingChannel>,
     encoded: Option<Result<Encoded, ErrorCode>>,
     lifetime: Lifetime,
-) -> Result<Finished, Refusal> {
+) -> Result<Finished, CommandError> {
     let token = channels[0].terms.as_ref().and_then(|terms| terms.token.as_deref());
     if let Err(refusal) = check_token(context, &channels[0].channel, token) {
         // It was revoked during the wait.
@@ -140,7 +140,7 @@ pub(super) fn check_token(
     context: &CommandContext<'_>,
     channel: &str,
     token: Option<&TokenId>,
-) -> Result<(), Refusal> {
+) -> Result<(), CommandError> {
     let owner = (&*context.session().user, Some(channel));
     credentials::check_token(context, owner, token, ErrorCode::TOKEN_EXPIRED)
 }
@@ -150,13 +150,19 @@ fn reply(result: SubscribeResult) -> Finished {
 }
 
 /// Checks that need no rules of the namespace.
-fn check_request(context: &CommandContext<'_>, request: &SubscribeRequest) -> Result<(), Refusal> {
+fn check_request(
+    context: &CommandContext<'_>,
+    request: &SubscribeRequest,
+) -> Result<(), CommandError> {
     named(&request.channel)?;
     if !(STREAM..=TYPE_MAX).contains(&request.r#type) {
-        return Err(Refusal::error(ErrorCode::BAD_REQUEST, "type is no type of subscriptions"));
+        return Err(CommandError::error(
+            ErrorCode::BAD_REQUEST,
+            "type is no type of subscriptions",
+        ));
     }
     if !matches!(request.delta.as_str(), "" | Namespace::FOSSIL) {
-        return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, "delta is not fossil"));
+        return Err(CommandError::disconnect(Disconnect::BAD_REQUEST, "delta is not fossil"));
     }
     let channel = &request.channel;
     if !context.settings.channels.fits(channel) && context.resolve(channel).is_err() {
@@ -186,7 +192,7 @@ fn permit(
     context: &mut CommandContext<'_>,
     request: &SubscribeRequest,
     namespace: &Namespace,
-) -> Result<HookDecision<Permit>, Refusal> {
+) -> Result<HookDecision<Permit>, CommandError> {
     let hooks = context.node.hooks();
     let decider = if request.token.is_empty() { hooks.decider(namespace) } else { Decider::Token };
     let channels = &context.settings.channels;
@@ -223,13 +229,13 @@ fn permit_by(
     request: &SubscribeRequest,
     namespace: &Namespace,
     decision: SubscribeDecision,
-) -> Result<Permit, Refusal> {
+) -> Result<Permit, CommandError> {
     let channel = request.channel.as_str();
     match decision {
         SubscribeDecision::Allowed => Ok(Permit::default()),
         SubscribeDecision::Denied(code) => {
             let rules = &context.settings.channels;
-            Err(Refusal::error(code, rules.why_denied(context.who(), channel, namespace)))
+            Err(CommandError::error(code, rules.why_denied(context.who(), channel, namespace)))
         }
         SubscribeDecision::AskHook => unreachable!("a hook was asked before"),
         SubscribeDecision::VerifyToken => {
@@ -252,9 +258,12 @@ impl From<SubscribeGrant> for Permit {
 }
 
 /// The view in the data of a subscribe to a channel with places.
-fn first_view(namespace: &Namespace, data: &[u8]) -> Result<Option<Box<(Grid, View)>>, Refusal> {
+fn first_view(
+    namespace: &Namespace,
+    data: &[u8],
+) -> Result<Option<Box<(Grid, View)>>, CommandError> {
     let Some(grid) = namespace.grid() else { return Ok(None) };
-    let invalid = |error: AreaError| Refusal::error(ErrorCode::BAD_REQUEST, error.text());
+    let invalid = |error: AreaError| CommandError::error(ErrorCode::BAD_REQUEST, error.text());
     let Some(view) = View::in_data(data).map_err(invalid)? else { return Ok(None) };
     grid.change(&view, &[]).map_err(invalid)?;
     Ok(Some(Box::new((grid, view))))

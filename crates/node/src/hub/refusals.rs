@@ -12,7 +12,7 @@ use fanwire_telemetry::{RefusalEvent, excerpt};
 use crate::flight_log;
 use crate::node::{Node, RefusalLevel};
 use crate::outbox::Outbox;
-use crate::refusal::{Refused, cause_of_disconnect};
+use crate::refusal::{Refusal, cause_of_disconnect};
 use crate::session::ConnectionKey;
 use crate::session_table::SessionTable;
 
@@ -31,10 +31,10 @@ pub(super) fn log_command(
     (node, now): (&Node, Option<Instant>),
     session_table: &SessionTable,
     key: ConnectionKey,
-    refused: &Refused,
+    refused: &Refusal,
     out: &impl Outbox,
 ) {
-    let Refused { command, code, error, cause, claimed_user, .. } = refused;
+    let Refusal { command, code, error, cause, claimed_user, .. } = refused;
     let (client, user) = names(session_table, key);
     let user = user.or_else(|| Some(claimed_user.clone()).filter(|user| !user.is_empty()));
     let cause = excerpt(cause);

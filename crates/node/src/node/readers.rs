@@ -41,7 +41,7 @@ pub struct ReadPermit {
 
 /// Why a request may not read a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReadRefusal {
+pub enum ReadError {
     Error(ErrorCode),
     /// A hook refused it, or made no decision.
     Hook(Rejection),
@@ -69,7 +69,7 @@ impl Node {
         &self,
         request: ReadRequest<'_>,
         now: Instant,
-    ) -> Result<ReadPermit, ReadRefusal> {
+    ) -> Result<ReadPermit, ReadError> {
         let (settings, unix) = (self.settings(), self.unix(now));
         let namespace = settings.channels.resolve(request.channel)?;
         if !namespace.retention().keeps_history() {
@@ -125,7 +125,7 @@ impl Node {
         settings: &NodeSettings,
         request: ReadRequest<'_>,
         unix: u64,
-    ) -> Result<IdentifiedReader, ReadRefusal> {
+    ) -> Result<IdentifiedReader, ReadError> {
         let ReadRequest { token, channel, client: mut connection } = request;
         let (client, verifier) = (random_id().to_string(), settings.connection_verifier());
         let mut context = connection.take_context();
@@ -138,7 +138,7 @@ impl Node {
             ..ConnectEvent::default()
         };
         let granted = match hook {
-            Some(hook) => hook.call(event()).await.map_err(ReadRefusal::Hook)?,
+            Some(hook) => hook.call(event()).await.map_err(ReadError::Hook)?,
             None => None,
         };
         let (grant, token) = match granted {
@@ -168,7 +168,7 @@ impl Node {
         settings: &NodeSettings,
         namespace: &Namespace,
         reader: &mut IdentifiedReader,
-    ) -> Result<Option<u64>, ReadRefusal> {
+    ) -> Result<Option<u64>, ReadError> {
         let who = who(settings, &reader.permit.user);
         let channel = &reader.permit.channel;
         let decide = |decider| settings.channels.may_subscribe(who, channel, namespace, decider);
@@ -185,7 +185,7 @@ impl Node {
                 ..SubscribeEvent::default()
             };
             let hook = hook.ok_or(ErrorCode::PERMISSION_DENIED)?;
-            if let Some(grant) = hook.call(event).await.map_err(ReadRefusal::Hook)? {
+            if let Some(grant) = hook.call(event).await.map_err(ReadError::Hook)? {
                 return Ok(grant.expire_at);
             }
             decision = decide(Decider::Rules);
@@ -289,7 +289,7 @@ fn refusal(error: TokenError) -> ErrorCode {
     }
 }
 
-impl From<ErrorCode> for ReadRefusal {
+impl From<ErrorCode> for ReadError {
     fn from(error: ErrorCode) -> Self {
         Self::Error(error)
     }

@@ -5,12 +5,12 @@
 
 use super::*;
 
-fn reason(refusal: Refusal) -> String {
+fn reason(refusal: CommandError) -> String {
     told(refusal, true)
 }
 
 /// The text for a client, with the cause if a server says it.
-fn told(refusal: Refusal, says_cause: bool) -> String {
+fn told(refusal: CommandError, says_cause: bool) -> String {
     match refusal.into_consequence(says_cause) {
         Consequence::Disconnect(disconnect) => disconnect.to_string(),
         Consequence::Error(error) => error.to_string(),
@@ -20,7 +20,7 @@ fn told(refusal: Refusal, says_cause: bool) -> String {
 
 #[test]
 fn a_cause_is_part_of_the_reason_as_far_as_it_fits_a_close_frame() {
-    let refused = |cause: String| reason(Refusal::disconnect(Disconnect::BAD_REQUEST, cause));
+    let refused = |cause: String| reason(CommandError::disconnect(Disconnect::BAD_REQUEST, cause));
     assert_eq!(refused("no token".to_owned()), "bad request: no token (3501)");
     assert_eq!(refused(String::new()), "bad request (3501)");
     let longest = REASON_BYTES_MAX - "bad request: ".len();
@@ -35,14 +35,14 @@ fn a_cause_is_part_of_the_reason_as_far_as_it_fits_a_close_frame() {
 
 #[test]
 fn a_reason_has_no_cause_unless_the_server_says_it() {
-    let refused = Refusal::disconnect(Disconnect::BAD_REQUEST, "client.insecure is off");
+    let refused = CommandError::disconnect(Disconnect::BAD_REQUEST, "client.insecure is off");
     assert_eq!(told(refused.clone(), false), "bad request (3501)");
     assert_eq!(refused.refused(None).cause, "client.insecure is off", "in the log");
 }
 
 #[test]
 fn an_error_reply_keeps_its_text() {
-    let refusal = Refusal::error(ErrorCode::PERMISSION_DENIED, "because");
+    let refusal = CommandError::error(ErrorCode::PERMISSION_DENIED, "because");
     assert_eq!(reason(refusal.clone()), "permission denied (103)");
     assert_eq!(refusal.refused(Some(CommandKind::Publish)).cause, "because");
 }
@@ -51,7 +51,7 @@ fn an_error_reply_keeps_its_text() {
 fn a_code_without_a_cause_of_its_own_gets_the_usual_one() {
     for code in [100, 102, 103, 105, 106, 107, 108, 110, 111, 112] {
         let code = ErrorCode::ALL.iter().find(|row| row.code == code).expect("a row");
-        let refused = Refusal::from(*code).refused(Some(CommandKind::Publish));
+        let refused = CommandError::from(*code).refused(Some(CommandKind::Publish));
         assert!(!refused.cause.is_empty(), "{code}");
     }
 }

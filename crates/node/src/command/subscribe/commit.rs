@@ -19,7 +19,7 @@ use crate::encode_job::{self, Encoded, ReplySource};
 use crate::flight_log;
 use crate::index::SubscriptionIndex;
 use crate::pending::{BufferedMessages, Large, PendingChannel};
-use crate::refusal::Refusal;
+use crate::refusal::CommandError;
 use crate::session_effects;
 use crate::session_table::NewSubscription;
 use crate::subscribers::{CatchUp, DeltaState};
@@ -53,7 +53,7 @@ pub(in crate::command) fn all(
     context: &mut CommandContext<'_>,
     mut channels: Vec<PendingChannel>,
     encoded: Option<Result<Encoded, ErrorCode>>,
-) -> Result<Progress, Refusal> {
+) -> Result<Progress, CommandError> {
     if let Some(encoded) = encoded {
         return commit_encoded(context, channels, encoded).map(Progress::Encoded);
     }
@@ -87,7 +87,7 @@ fn commit_encoded(
     context: &mut CommandContext<'_>,
     mut channels: Vec<PendingChannel>,
     encoded: Result<Encoded, ErrorCode>,
-) -> Result<Vec<Bytes>, Refusal> {
+) -> Result<Vec<Bytes>, CommandError> {
     // A channel fails when more was published during the wait than its buffer holds.
     let failed = channels
         .iter_mut()

@@ -21,7 +21,7 @@ use fanwire_policy::hooks::{
 use fanwire_policy::options::{Namespace, Options, ProxyChoice};
 use fanwire_protocol::{Disconnect, Encoding, ErrorCode};
 
-use super::{ReadPermit, ReadRefusal, ReadRequest};
+use super::{ReadError, ReadPermit, ReadRequest};
 use crate::{CommandSource, ConnectionInfo, Node, NodeParts};
 
 const NOW_UNIX: u64 = 1_800_000_000;
@@ -67,7 +67,7 @@ fn of_channel(user: &str, channel: &str) -> String {
 }
 
 /// The permit, or the code of the refusal, or the rejection of a hook. Hooks of these tests answer at once.
-fn read(node: &Node, token: &str, channel: &str, now: Instant) -> Result<ReadPermit, ReadRefusal> {
+fn read(node: &Node, token: &str, channel: &str, now: Instant) -> Result<ReadPermit, ReadError> {
     let headers = vec![("cookie".to_owned(), Bytes::from_static(b"a=b"))];
     let client = ConnectionInfo {
         encoding: Encoding::Json,
@@ -85,11 +85,11 @@ fn read(node: &Node, token: &str, channel: &str, now: Instant) -> Result<ReadPer
     }
 }
 
-fn code(result: Result<ReadPermit, ReadRefusal>) -> Result<(), u32> {
+fn code(result: Result<ReadPermit, ReadError>) -> Result<(), u32> {
     match result {
         Ok(_) => Ok(()),
-        Err(ReadRefusal::Error(error)) => Err(error.code),
-        Err(ReadRefusal::Hook(rejection)) => panic!("{rejection:?}"),
+        Err(ReadError::Error(error)) => Err(error.code),
+        Err(ReadError::Hook(rejection)) => panic!("{rejection:?}"),
     }
 }
 
@@ -156,7 +156,7 @@ fn a_connect_hook_is_asked_first_and_may_refuse() {
         options.client.allow_anonymous_connect_without_token = true;
     });
     let refused = read(&node, "", "news:a", now).expect_err("a refusal");
-    assert_eq!(refused, ReadRefusal::Hook(end.into()));
+    assert_eq!(refused, ReadError::Hook(end.into()));
     let ann = of_user("ann", Lifetime::Until(NOW_UNIX + 60));
     assert_eq!(code(read(&node, &ann, "news:a", now)), Ok(()), "its token decides, as at connect");
 }
@@ -198,7 +198,7 @@ fn a_subscribe_hook_decides_about_who_it_gets_from_the_connect_hook() {
     };
     let node = node_with_hooks(now, hooks, |_| {});
     let refused = read(&node, "", "news:refused", now).expect_err("a refusal");
-    assert!(matches!(refused, ReadRefusal::Hook(Rejection::Error(_))), "{refused:?}");
+    assert!(matches!(refused, ReadError::Hook(Rejection::Error(_))), "{refused:?}");
     let permit = read(&node, "", "news:a", now).expect("a permit");
     assert_eq!(permit.user(), "cookie");
     assert_eq!(node.permitted_for(&permit, now), Some(Duration::from_secs(5)), "the earlier end");
