@@ -32,7 +32,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let service = file.service.first().ok_or("no service")?;
     write!(code, "pub(crate) static RPCS: [Rpc; {}] = [", service.method.len())?;
     for method in &service.method {
-        let (name, request) = (method.name(), local(method.input_type()));
+        let name = method.name();
+        let request = local(method.input_type());
         let variant = if name == "RPC" { "Rpc" } else { name };
         let response = local(method.output_type());
         writeln!(

@@ -26,7 +26,8 @@ pub struct Api {
 impl Api {
     /// An API that acts on `node`.
     pub fn new(node: Arc<Node>, options: ApiOptions) -> Self {
-        let (keys, closing) = (RwLock::new(ApiKeys::of(&options, None)), AtomicBool::new(false));
+        let keys = RwLock::new(ApiKeys::of(&options, None));
+        let closing = AtomicBool::new(false);
         Self { node, options, keys, counters: Counters::default(), closing }
     }
 

@@ -47,7 +47,8 @@ pub(crate) fn wants_receipt() -> bool {
 /// Makes the deliveries of a publication a span of this call, once they are known.
 pub(crate) fn await_delivery(receipt: u64, channel: &str) {
     if let (Ok(parent), Some(tracer)) = (CALL.try_with(|call| *call), tracer()) {
-        let (channel, start) = (channel.to_owned(), SystemTime::now());
+        let channel = channel.to_owned();
+        let start = SystemTime::now();
         tracer.await_delivery(TracedDelivery { receipt, channel, parent, start });
     }
 }

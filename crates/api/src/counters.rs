@@ -56,9 +56,12 @@ pub(crate) enum RequestErrorKind {
 
 impl Default for Counters {
     fn default() -> Self {
-        let methods = std::array::from_fn(|_| MethodCounters::default());
-        let (unauthorized, malformed, too_large) = Default::default();
-        Self { methods, unauthorized, malformed, too_large }
+        Self {
+            methods: std::array::from_fn(|_| MethodCounters::default()),
+            unauthorized: AtomicU64::new(0),
+            malformed: AtomicU64::new(0),
+            too_large: AtomicU64::new(0),
+        }
     }
 }
 

@@ -230,7 +230,8 @@ impl HttpApi {
                 let path = |name: &str| format!("{}/{name}", self.prefix);
                 let outcome = traced::run(&self.api, caller, command, headers, path).await;
                 if let Err(error) = &outcome {
-                    let (named, key) = (|| Named::in_json(text), &caller.name);
+                    let named = || Named::in_json(text);
+                    let key = &caller.name;
                     self.api.log_error(method.name(), error, named, Some(peer), key);
                 }
                 Ok(reply::reply(outcome, self.api.options.error_mode, headers))

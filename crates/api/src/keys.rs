@@ -115,7 +115,8 @@ impl ApiKeys {
         let own = own.into_iter().map(|key| (key.clone(), Arc::clone(&default)));
         let named = options.keys.iter();
         let named = named.map(|(name, rights)| (rights.key.clone(), caller(name, rights)));
-        let (previous_valid_until, is_open) = (options.previous_key_valid_until, options.insecure);
+        let previous_valid_until = options.previous_key_valid_until;
+        let is_open = options.insecure;
         Self { secrets: own.chain(named).collect(), previous_valid_until, is_open }
     }
 

@@ -16,7 +16,8 @@ use crate::{ApiError, ApiOptions, Method, http};
 /// The document for paths below `prefix` ([`ApiOptions::handler_prefix`]), indented, with a line feed at its end.
 pub fn openapi(prefix: &str) -> String {
     let prefix = http::bare_prefix(prefix);
-    let (mut requests, mut results) = (generator(false), generator(true));
+    let mut requests = generator(false);
+    let mut results = generator(true);
     let mut paths = Map::new();
     for description in DESCRIPTIONS {
         let path = format!("{prefix}/{}", description.method.name());

@@ -35,7 +35,8 @@ impl Api {
         peer: SocketAddr,
     ) {
         let status = status.as_u16();
-        let (method, cause) = (excerpt(method), excerpt(cause));
+        let method = excerpt(method);
+        let cause = excerpt(cause);
         let kind = format!("api {status}");
         let address = Some(peer.ip());
         let event = RefusalEvent { kind: &kind, cause: &cause, address, ..RefusalEvent::default() };

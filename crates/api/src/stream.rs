@@ -247,7 +247,8 @@ impl<'de> Visitor<'de> for StreamCommandVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StreamCommand, A::Error> {
-        let (mut id, mut command) = (None, Err(NO_METHOD));
+        let mut id = None;
+        let mut command = Err(NO_METHOD);
         let mut has_wrong_id = false;
         while let Some(name) = map.next_key::<String>()? {
             if name == "id" {

@@ -234,7 +234,8 @@ impl NodeMessage {
 
 impl ControlCommand {
     pub fn disconnect(target: &ConnectionSelector, disconnect: &Disconnect) -> Self {
-        let (code, reason) = (u32::from(disconnect.code), disconnect.reason.to_string());
+        let code = u32::from(disconnect.code);
+        let reason = disconnect.reason.to_string();
         let command = DisconnectCommand { target: target.into(), code, reason };
         select(target, command, Self::Disconnect, Self::DisconnectSelected)
     }

@@ -119,8 +119,10 @@ impl Receipt {
     /// The counts at an instant.
     fn record(&self, now: Instant) -> ReceiptRecord {
         let read = |counter: &AtomicU32| counter.load(Relaxed);
-        let (at_once, waited) = (read(&self.at_once), read(&self.waited));
-        let (replaced, dropped) = (read(&self.replaced), read(&self.dropped));
+        let at_once = read(&self.at_once);
+        let waited = read(&self.waited);
+        let replaced = read(&self.replaced);
+        let dropped = read(&self.dropped);
         let subscribers = read(&self.subscribers);
         let receivers = subscribers.saturating_sub(replaced + dropped);
         let is_over = now.saturating_duration_since(self.accepted_at) > LATE;

@@ -6,7 +6,7 @@
 use fanwire_broker::{Epoch, Position, RevocationChange};
 use hashbrown::HashMap;
 
-/// What a node knows of the list. At first it has to be read.
+/// The state of a node's copy of the list. At first the list has to be read.
 #[derive(Debug, Default)]
 pub struct RevocationSync {
     /// The position of the last change that this node made; `None` before the first reading.
@@ -35,7 +35,7 @@ struct Reading {
     has_news: bool,
 }
 
-/// What to do with a change that arrived.
+/// The step that follows a change that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
     /// Nothing: the table has it already, or the end of the reading returns it.

@@ -32,7 +32,7 @@ pub struct Surveyed<T> {
 }
 
 impl<T> Surveyed<T> {
-    /// What was found on all nodes.
+    /// The answer of all nodes, none of which is missing.
     pub fn of_all(found: T) -> Self {
         Self { found, missing: Vec::new() }
     }

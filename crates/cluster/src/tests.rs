@@ -3,11 +3,13 @@
 //! Uses: a bus that records. Never: threads, clocks.
 //! Change here: tests of `lib.rs`; `tests/it/cluster.rs` of `node` tests nodes with sessions.
 
+mod selectors;
+
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use fanwire_auth::Overrides;
 use fanwire_broker::{BrokerError, Renewal};
-use fanwire_protocol::{FilterNode, StreamPosition};
+use fanwire_protocol::StreamPosition;
 use proptest::prelude::*;
 
 use super::*;
@@ -38,7 +40,8 @@ impl Wire {
 }
 
 pub(crate) fn node(uid: &str) -> (Cluster, Arc<Wire>) {
-    let (cluster, wire) = (Cluster::new(uid.into()), Arc::new(Wire::default()));
+    let cluster = Cluster::new(uid.into());
+    let wire = Arc::new(Wire::default());
     cluster.join(Arc::clone(&wire) as _);
     (cluster, wire)
 }
@@ -123,7 +126,8 @@ pub(crate) fn introduce(a: &Cluster, uid: &str, now: Instant) -> Task {
 
 #[test]
 fn a_node_alone_says_nothing_and_answers_at_once() {
-    let (now, alone) = (Instant::now(), Cluster::new("a".into()));
+    let now = Instant::now();
+    let alone = Cluster::new("a".into());
     let command = ControlCommand::disconnect(
         &ConnectionSelector::default(),
         &fanwire_protocol::Disconnect::SHUTDOWN,
@@ -135,7 +139,8 @@ fn a_node_alone_says_nothing_and_answers_at_once() {
 
 #[test]
 fn a_node_that_appears_is_greeted_once_and_forgotten_when_it_is_silent() {
-    let ((a, _), now) = (node("a"), Instant::now());
+    let (a, _) = node("a");
+    let now = Instant::now();
     assert_eq!(introduce(&a, "b", now), Task::Introduce("b".into()));
     assert_eq!(introduce(&a, "b", now), Task::Nothing);
     assert_eq!(introduce(&a, "a", now), Task::Nothing, "itself");
@@ -151,7 +156,9 @@ fn a_node_that_appears_is_greeted_once_and_forgotten_when_it_is_silent() {
 
 #[test]
 fn a_node_that_leaves_is_gone_at_once() {
-    let ((a, _), (b, wire), now) = (node("a"), node("b"), Instant::now());
+    let (a, _) = node("a");
+    let (b, wire) = node("b");
+    let now = Instant::now();
     introduce(&a, "b", now);
     b.leave();
     a.handle_message(&wire.take()[0].1, now);
@@ -160,7 +167,8 @@ fn a_node_that_leaves_is_gone_at_once() {
 
 #[test]
 fn a_node_that_has_left_tells_nobody_that_it_is_there() {
-    let ((b, wire), now) = (node("b"), Instant::now());
+    let (b, wire) = node("b");
+    let now = Instant::now();
     b.introduce(now, || state("b"));
     drop(b.publish_state(Some("a"), || state("b")));
     assert_eq!(wire.take().len(), 2);
@@ -185,7 +193,8 @@ fn a_node_that_leaves_while_it_counts_keeps_that_to_itself() {
 
 #[test]
 fn the_state_is_told_every_three_seconds() {
-    let ((a, wire), now) = (node("a"), Instant::now());
+    let (a, wire) = node("a");
+    let now = Instant::now();
     assert!(!a.tick(now), "not before it wants_join_leave the others");
     let told: Vec<_> = (0..8_u64)
         .filter(|&second| {
@@ -200,7 +209,9 @@ fn the_state_is_told_every_three_seconds() {
 
 #[test]
 fn an_order_to_subscribe_or_refresh_arrives_with_all_it_says() {
-    let ((a, wire), (b, _), now) = (node("a"), node("b"), Instant::now());
+    let (a, wire) = node("a");
+    let (b, _) = node("b");
+    let now = Instant::now();
     let target = ConnectionSelector {
         user: "42".into(),
         client: "c".into(),
@@ -243,7 +254,8 @@ fn an_order_to_subscribe_or_refresh_arrives_with_all_it_says() {
 
 #[test]
 fn a_survey_adds_up_what_all_nodes_have() {
-    let ((a, wire), mut now) = (node("a"), Instant::now());
+    let (a, wire) = node("a");
+    let mut now = Instant::now();
     wire.ears.store(3, Relaxed);
     introduce(&a, "b", now);
     introduce(&a, "c", now);
@@ -267,7 +279,8 @@ fn a_survey_adds_up_what_all_nodes_have() {
 
 #[test]
 fn a_node_whose_answer_is_garbage_is_missing() {
-    let ((a, wire), now) = (node("a"), Instant::now());
+    let (a, wire) = node("a");
+    let now = Instant::now();
     wire.ears.store(2, Relaxed);
     introduce(&a, "b", now);
     let found = ask(&a, &[("news", 2)], now);
@@ -282,7 +295,8 @@ fn a_node_whose_answer_is_garbage_is_missing() {
 
 #[test]
 fn a_survey_does_without_a_node_that_goes_and_names_one_that_vanishes() {
-    let ((a, wire), now) = (node("a"), Instant::now());
+    let (a, wire) = node("a");
+    let now = Instant::now();
     wire.ears.store(2, Relaxed);
     introduce(&a, "b", now);
     let (b, out) = node("b");
@@ -306,7 +320,8 @@ fn a_survey_does_without_a_node_that_goes_and_names_one_that_vanishes() {
 
 #[test]
 fn a_survey_that_cannot_be_sent_names_all_others_at_once() {
-    let ((a, wire), now) = (node("a"), Instant::now());
+    let (a, wire) = node("a");
+    let now = Instant::now();
     wire.is_cut.store(true, Relaxed);
     let own = &[("news", 2)];
     let alone = ask(&a, own, now).ready().expect("at once");
@@ -319,7 +334,8 @@ fn a_survey_that_cannot_be_sent_names_all_others_at_once() {
 
 #[test]
 fn nobody_counts_as_silent_while_this_node_cannot_make_itself_heard() {
-    let ((a, wire), now) = (node("a"), Instant::now());
+    let (a, wire) = node("a");
+    let now = Instant::now();
     let tell = |now| a.introduce(now, NodeState::default);
     introduce(&a, "b", now);
     wire.is_cut.store(true, Relaxed);
@@ -337,7 +353,8 @@ fn nobody_counts_as_silent_while_this_node_cannot_make_itself_heard() {
 
 #[test]
 fn nobody_counts_as_silent_while_this_node_does_not_hear_itself() {
-    let ((a, wire), start) = (node("a"), Instant::now());
+    let (a, wire) = node("a");
+    let start = Instant::now();
     introduce(&a, "b", start);
     let mut now = start;
     let mut until_silence = |wants_join_leave: bool| {
@@ -364,7 +381,8 @@ fn nobody_counts_as_silent_while_this_node_does_not_hear_itself() {
 
 #[test]
 fn surveys_are_bounded() {
-    let ((a, wire), now) = (node("a"), Instant::now());
+    let (a, wire) = node("a");
+    let now = Instant::now();
     wire.ears.store(2, Relaxed);
     introduce(&a, "b", now);
     let answers: Vec<_> = (0..SURVEYS_MAX).map(|_| ask(&a, &[], now)).collect();
@@ -383,7 +401,9 @@ fn orders_arrive_as_they_were_given() {
         ..ConnectionSelector::default()
     };
     let disconnect = fanwire_protocol::Disconnect { code: 4_321, reason: "enough".into() };
-    let ((a, wire), (b, _), now) = (node("a"), node("b"), Instant::now());
+    let (a, wire) = node("a");
+    let (b, _) = node("b");
+    let now = Instant::now();
     drop(a.command(ControlCommand::disconnect(&target, &disconnect)));
     drop(a.command(ControlCommand::unsubscribe(&target, Some("news"))));
     drop(a.command(ControlCommand::unsubscribe(&target, None)));
@@ -405,7 +425,10 @@ fn orders_arrive_as_they_were_given() {
 
 #[test]
 fn an_order_that_a_node_missed_is_given_again_and_obeyed_once_by_each() {
-    let ((a, wire), (b, _), (c, _), now) = (node("a"), node("b"), node("c"), Instant::now());
+    let (a, wire) = node("a");
+    let (b, _) = node("b");
+    let (c, _) = node("c");
+    let now = Instant::now();
     for (one, other) in [(&a, "b"), (&a, "c"), (&b, "a"), (&c, "a")] {
         introduce(one, other, now);
     }
@@ -428,7 +451,8 @@ fn an_order_that_a_node_missed_is_given_again_and_obeyed_once_by_each() {
 #[test]
 fn an_order_fails_that_a_living_node_never_heard_and_does_without_one_that_died() {
     for (is_alive, expect) in [(true, Err(ErrorCode::INTERNAL)), (false, Ok(()))] {
-        let ((a, wire), now) = (node("a"), Instant::now());
+        let (a, wire) = node("a");
+        let now = Instant::now();
         introduce(&a, "b", now);
         wire.ears.store(1, Relaxed);
         let mut answer =
@@ -449,7 +473,8 @@ fn an_order_fails_that_a_living_node_never_heard_and_does_without_one_that_died(
 #[test]
 fn an_order_that_nobody_heard_fails_while_the_node_that_gave_it_is_deaf() {
     for (deaf_for, introduced_at) in [(8, 0), (8, 2), (5, 1)] {
-        let ((a, wire), start) = (node("a"), Instant::now());
+        let (a, wire) = node("a");
+        let start = Instant::now();
         introduce(&a, "b", start);
         let mut answer =
             a.command(ControlCommand::unsubscribe(&ConnectionSelector::default(), None));
@@ -473,7 +498,8 @@ fn an_order_that_nobody_heard_fails_while_the_node_that_gave_it_is_deaf() {
 
 #[test]
 fn an_order_that_was_given_fails_when_the_bus_is_cut() {
-    let ((a, wire), now) = (node("a"), Instant::now());
+    let (a, wire) = node("a");
+    let now = Instant::now();
     introduce(&a, "b", now);
     let answer = a.command(ControlCommand::unsubscribe(&ConnectionSelector::default(), None));
     wire.is_cut.store(true, Relaxed);
@@ -483,7 +509,9 @@ fn an_order_that_was_given_fails_when_the_bus_is_cut() {
 
 #[test]
 fn another_version_and_an_unknown_order_are_counted_and_ignored() {
-    let ((a, wire), (b, _), now) = (node("a"), node("b"), Instant::now());
+    let (a, wire) = node("a");
+    let (b, _) = node("b");
+    let now = Instant::now();
     a.leave();
     let (_, message) = wire.take().remove(0);
     let mut newer = message.to_vec();
@@ -498,81 +526,11 @@ fn another_version_and_an_unknown_order_are_counted_and_ignored() {
 proptest! {
     #[test]
     fn any_bytes_are_heard_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-        let ((a, _), now) = (node("a"), Instant::now());
+        let (a, _) = node("a");
+        let now = Instant::now();
         let mut versioned = vec![1];
         versioned.extend(&bytes);
         a.handle_message(&bytes, now);
         a.handle_message(&versioned, now);
-    }
-}
-
-/// A message as a node of an earlier version reads it: tags after 15 are unknown.
-#[derive(Clone, PartialEq, prost::Message)]
-struct OldMessage {
-    #[prost(string, tag = "1")]
-    from: String,
-    #[prost(bytes = "vec", optional, tag = "4")]
-    disconnect: Option<Vec<u8>>,
-    #[prost(bytes = "vec", optional, tag = "5")]
-    unsubscribe: Option<Vec<u8>>,
-    #[prost(bytes = "vec", optional, tag = "8")]
-    subscribe: Option<Vec<u8>>,
-    #[prost(bytes = "vec", optional, tag = "9")]
-    refresh: Option<Vec<u8>>,
-}
-
-#[test]
-fn a_command_with_a_filter_arrives_with_it_and_an_older_node_finds_no_command() {
-    use prost::Message as _;
-    let ((a, wire), (b, _), now) = (node("a"), node("b"), Instant::now());
-    let filter = FilterNode { key: "k".into(), cmp: "ex".into(), ..FilterNode::default() };
-    let user = |user: &str| ConnectionSelector { user: user.into(), ..Default::default() };
-    let targets = [
-        (ConnectionSelector { label_filter: Some(Box::new(filter.clone())), ..user("42") }, true),
-        (
-            ConnectionSelector {
-                label_filter: Some(Box::new(filter)),
-                all_users: true,
-                ..user("")
-            },
-            true,
-        ),
-        (ConnectionSelector { all_users: true, ..user("") }, true),
-        (ConnectionSelector { all_users: true, ..user("42") }, false),
-        (user(""), false),
-    ];
-    for (target, is_new) in targets {
-        let disconnect = fanwire_protocol::Disconnect { code: 4_321, reason: "enough".into() };
-        drop(a.command(ControlCommand::disconnect(&target, &disconnect)));
-        drop(a.command(ControlCommand::unsubscribe(&target, None)));
-        drop(a.command(ControlCommand::subscribe(&target, &ServerSubscription::default())));
-        drop(a.command(ControlCommand::refresh(&target, &Renewal::default())));
-        let received: Vec<_> = wire.take().into_iter().map(|(_, message)| message).collect();
-        assert_eq!(received.len(), 4);
-        for message in received {
-            let old = OldMessage::decode(&message[1..]).expect("Protobuf");
-            let OldMessage { from, disconnect, unsubscribe, subscribe, refresh } = old;
-            let is_known = disconnect.or(unsubscribe).or(subscribe).or(refresh).is_some();
-            assert_eq!((from.as_str(), is_known), ("a", !is_new), "{target:?}");
-            let Task::Execute(command) = b.handle_message(&message, now) else {
-                panic!("a command")
-            };
-            let found = match command {
-                ControlCommand::Disconnect(it) | ControlCommand::DisconnectSelected(it) => {
-                    it.into_parts().expect("a close code").0
-                }
-                ControlCommand::Unsubscribe(it) | ControlCommand::UnsubscribeSelected(it) => {
-                    it.into_parts().0
-                }
-                ControlCommand::Subscribe(it) | ControlCommand::SubscribeSelected(it) => {
-                    it.into_parts().0
-                }
-                ControlCommand::Refresh(it) | ControlCommand::RefreshSelected(it) => {
-                    it.into_parts().0
-                }
-                other => panic!("{other:?}"),
-            };
-            assert_eq!(found, target);
-        }
     }
 }

@@ -78,9 +78,6 @@ impl Broadcast {
         accepted_at: Instant,
     ) -> Self {
         let published_ms = std::mem::take(&mut publication.time);
-        let (messages, encode_ns) = Default::default();
-        let (prepared, excluded, receiver, delta) = Default::default();
-        let (latest, batch, receipt, deltas) = Default::default();
         Self {
             channel,
             namespace,
@@ -88,16 +85,16 @@ impl Broadcast {
             epoch,
             accepted_at,
             published_ms,
-            messages,
-            encode_ns,
-            prepared,
-            excluded,
-            receiver,
-            delta,
-            latest,
-            batch,
-            receipt,
-            deltas,
+            messages: Default::default(),
+            encode_ns: Default::default(),
+            prepared: None,
+            excluded: None,
+            receiver: None,
+            delta: Delta::default(),
+            latest: None,
+            batch: None,
+            receipt: None,
+            deltas: OnceLock::new(),
         }
     }
 

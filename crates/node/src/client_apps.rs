@@ -53,7 +53,8 @@ impl ClientApps {
         version: &str,
         labels: BTreeMap<String, String>,
     ) -> Arc<ClientApp> {
-        let (name, version) = (cut(name), cut(version));
+        let name = cut(name);
+        let version = cut(version);
         if let Some(app) = self.known.get(&Borrowed { transport, name, version, labels: &labels }) {
             return Arc::clone(app);
         }
@@ -61,7 +62,9 @@ impl ClientApps {
             self.known.retain(|app| Arc::strong_count(app) > 1);
             self.sweep_at = (2 * self.known.len()).max(SWEEP_MIN);
         }
-        let (name, version, labels) = (name.into(), version.into(), Arc::new(labels));
+        let name = name.into();
+        let version = version.into();
+        let labels = Arc::new(labels);
         let app = Arc::new(ClientApp { transport, name, version, labels });
         self.known.insert(Arc::clone(&app));
         app

@@ -56,7 +56,7 @@ pub(crate) fn subscribe_by_server(
 }
 
 /// Sets the lifetime of a connected session, for the server API. `None` when the lifetime is over already.
-pub(crate) fn refresh_by_order(
+pub(crate) fn refresh_by_server(
     context: &mut CommandContext<'_>,
     renewal: &Renewal,
 ) -> Option<Refresh> {

@@ -25,7 +25,8 @@ pub(crate) fn reschedule(node: &Node, session_table: &mut SessionTable) {
 
 /// The earliest deadline of a session.
 pub(crate) fn deadline(node: &Node, session_table: &SessionTable, index: u32) -> Moment {
-    let (clock, options) = (node.clock(), &node.options().client);
+    let clock = node.clock();
+    let options = &node.options().client;
     let delay = expired_close_delay(node);
     session_table.at(index).map_or(Moment::NEVER, |one| one.deadline(clock, options, delay))
 }

@@ -57,7 +57,8 @@ pub(crate) fn shape_missed(encoding: Encoding, publications: &mut [Publication])
     let mut saved = Saved::default();
     let bytes = payload_bytes(publications);
     let effort = EFFORT_BYTES.min(bytes.saturating_mul(MISSED_EFFORT));
-    let (mut budget, mut differ) = (MISSED_BYTES_MAX, Differ::within(effort));
+    let mut budget = MISSED_BYTES_MAX;
+    let mut differ = Differ::within(effort);
     let mut previous: Option<Bytes> = None;
     for publication in publications {
         let whole = publication.data.clone();

@@ -28,7 +28,7 @@ pub struct EncodeJob {
     encoding: Encoding,
     promise: Promise<Encoded, ErrorCode>,
     /// Dropped when the session no longer waits.
-    wish: Weak<()>,
+    interest: Weak<()>,
 }
 
 /// The source of a large reply.
@@ -60,9 +60,9 @@ impl EncodeJob {
         found: ReplySource,
         (id, encoding): (u32, Encoding),
         promise: Promise<Encoded, ErrorCode>,
-        wish: Weak<()>,
+        interest: Weak<()>,
     ) -> Self {
-        Self { found, id, encoding, promise, wish }
+        Self { found, id, encoding, promise, interest }
     }
 
     /// Bytes it holds until it is done, without payloads, which are shared.
@@ -72,8 +72,8 @@ impl EncodeJob {
 
     /// Encodes the reply; milliseconds for thousands of members. Does nothing when the session no longer waits.
     pub fn run(self) {
-        let Self { mut found, id, encoding, promise, wish } = self;
-        if wish.strong_count() == 0 {
+        let Self { mut found, id, encoding, promise, interest } = self;
+        if interest.strong_count() == 0 {
             return;
         }
         let saved = found.shape(encoding);
@@ -148,7 +148,8 @@ impl ReplySource {
                 Reply { presence: Some(PresenceResult { presence }), ..Reply::default() }
             }
             Self::StreamSlice(StreamSlice { publications, top, .. }) => {
-                let (epoch, offset) = (top.epoch.to_string(), top.offset);
+                let epoch = top.epoch.to_string();
+                let offset = top.offset;
                 let history = HistoryResult { publications, epoch, offset };
                 Reply { history: Some(history), ..Reply::default() }
             }

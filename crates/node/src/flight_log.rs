@@ -90,7 +90,9 @@ pub(crate) fn addressed(
         && list.lists(&session.user, "", Some(address))
         && let Some(now) = now
     {
-        let (id, user, facts) = (session.id, excerpt(&session.user), facts(session, Some(address)));
+        let id = session.id;
+        let user = excerpt(&session.user);
+        let facts = facts(session, Some(address));
         tracing::debug!(target: DEBUG_FOR_TARGET, %id, user, %address, "address");
         session_table.recorder.keep(key.index, || facts, node.clock().unix_ms(now));
     }
@@ -217,7 +219,8 @@ pub(crate) fn command(
     let address = session_table.recorder.log(index).and_then(|log| log.facts().address);
     if logs_all() || list.lists(&session.user, channel, address) {
         let Session { id, user, .. } = session;
-        let (user, channel) = (excerpt(user), excerpt(channel));
+        let user = excerpt(user);
+        let channel = excerpt(channel);
         let address = address.map(display);
         tracing::debug!(target: DEBUG_FOR_TARGET, %id, user, address, command, channel, "command");
     }
@@ -255,8 +258,11 @@ fn debug(
     if !is_listed && !logs_all() {
         return;
     }
-    let (id, user, facts) = (session.id, excerpt(&session.user), facts(session, address));
-    let (text, detail) = (excerpt(event.text), excerpt(event.detail));
+    let id = session.id;
+    let user = excerpt(&session.user);
+    let facts = facts(session, address);
+    let text = excerpt(event.text);
+    let detail = excerpt(event.detail);
     let printable = FlightEvent { text: &text, detail: &detail, ..*event };
     let Words { channel, command, cause, app, version, from, to, queued_bytes, ms } =
         Words::of(&printable);
@@ -288,8 +294,11 @@ struct Words<'a> {
 impl<'a> Words<'a> {
     fn of(event: &FlightEvent<'a>) -> Self {
         let FlightEvent { kind, numbers: [first, second], text, detail, .. } = *event;
-        let (text, detail) = (Some(text), Some(detail).filter(|detail| !detail.is_empty()));
-        let (first, second, none) = (Some(first), Some(second), Self::default());
+        let text = Some(text);
+        let detail = Some(detail).filter(|detail| !detail.is_empty());
+        let first = Some(first);
+        let second = Some(second);
+        let none = Self::default();
         match kind {
             FlightEventKind::Connect => Self { app: text, version: detail, ..none },
             FlightEventKind::Subscribe | FlightEventKind::Unsubscribe => {
@@ -315,7 +324,8 @@ pub(crate) fn deliveries(node: &Node, session_table: &SessionTable, broadcast: &
     let subscribers = session_table.subscribers();
     let Some(index) = subscribers.find(broadcast.channel()) else { return };
     let all = &subscribers.channel_subscribers(index).list;
-    let (channel, offset) = (excerpt(broadcast.channel()), broadcast.publication().offset);
+    let channel = excerpt(broadcast.channel());
+    let offset = broadcast.publication().offset;
     if list.lists("", broadcast.channel(), None) {
         let subscribers = all.len();
         tracing::debug!(target: DEBUG_FOR_TARGET, channel, offset, subscribers, "delivery");
@@ -327,7 +337,9 @@ pub(crate) fn deliveries(node: &Node, session_table: &SessionTable, broadcast: &
         if !list.lists(&session.user, "", address) {
             continue;
         }
-        let (id, user, address) = (session.id, excerpt(&session.user), address.map(display));
+        let id = session.id;
+        let user = excerpt(&session.user);
+        let address = address.map(display);
         let filter = session.subscription(subscriber.subscription()).filter();
         let outcome = if broadcast.excluded() == Some(session.client_id()) {
             "excluded"

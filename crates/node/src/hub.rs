@@ -140,12 +140,12 @@ impl Hub {
         }
         match notice {
             Notice::Broadcast(broadcast) => self.take_broadcast(&broadcast, now, out),
-            Notice::Position { channel, look } => {
+            Notice::Position { channel, check } => {
                 // The top was read after the publications that wait here.
                 let batch = self.batches.take(&channel);
                 batch.iter().for_each(|broadcast| self.broadcast(broadcast, now, out));
                 let now = self.node.clock().moment(now);
-                let lost = checks::compare(&mut self.session_table, &channel, look, now);
+                let lost = checks::compare(&mut self.session_table, &channel, check, now);
                 self.end_lost(&lost, out);
             }
             Notice::PossibleGap(channel) => {
@@ -341,7 +341,8 @@ impl Hub {
         code: UnsubscribeCode,
         out: &mut impl Outbox,
     ) {
-        let (node, table) = (&self.node, &mut self.session_table);
+        let node = &self.node;
+        let table = &mut self.session_table;
         if table.session(key).is_none() {
             return;
         }

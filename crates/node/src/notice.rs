@@ -40,7 +40,7 @@ pub enum Notice {
     /// A publication of a channel that has subscribers on the shard.
     Broadcast(Arc<Broadcast>),
     /// The top of a channel's stream, for its subscribers to compare.
-    Position { channel: Arc<str>, look: PositionCheck },
+    Position { channel: Arc<str>, check: PositionCheck },
     /// Publications of a channel may be missing: its subscribers compare their positions soon.
     PossibleGap(Arc<str>),
     /// A join or leave in a channel that has subscribers on the shard.

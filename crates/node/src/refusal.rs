@@ -80,7 +80,8 @@ impl CommandError {
         } else {
             self.cause.clone()
         };
-        let (command, code) = (command.map_or(BY_SERVER, CommandKind::name), self.code());
+        let command = command.map_or(BY_SERVER, CommandKind::name);
+        let code = self.code();
         Refusal { command, channel: None, code, error, cause, claimed_user: String::new() }
     }
 

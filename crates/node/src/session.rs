@@ -49,7 +49,7 @@ pub struct ConnectionInfo {
 }
 
 impl ConnectionInfo {
-    /// What hooks get to know; the headers move there.
+    /// The context that hooks receive; the headers move there.
     pub(crate) fn take_context(&mut self) -> ClientContext {
         let mut context = ClientContext::default();
         context.transport = self.transport;

@@ -52,7 +52,8 @@ pub(crate) fn end_session(
     if session.is_connected() {
         node.registry().exit(&session.user);
         if let Some(report) = &node.hooks().report {
-            let (client, disconnect) = (session.client_info(None), disconnect.clone());
+            let client = session.client_info(None);
+            let disconnect = disconnect.clone();
             report(ClientReport::Disconnected { client, disconnect });
         }
     }
@@ -76,7 +77,8 @@ pub(crate) fn end_subscription(
 fn tell_ended(node: &Node, shard: ShardId, session: &Session, ended: &EndedSubscription) {
     let EndedSubscription { channel, subscription, .. } = ended;
     if let Some(report) = node.hooks().report.as_ref().filter(|_| !subscription.is_tile) {
-        let (client, channel) = (session.client_info(Some(subscription)), Arc::clone(channel));
+        let client = session.client_info(Some(subscription));
+        let channel = Arc::clone(channel);
         report(ClientReport::Unsubscribed { client, channel });
     }
     if subscription.present {
@@ -162,7 +164,8 @@ pub(crate) fn set_view(
     if let (Some(report), Some(session)) = (&node.hooks().report, session_table.at(index))
         && change != ViewChange::default()
     {
-        let (client, channel) = (session.client_info(None), Arc::clone(channel));
+        let client = session.client_info(None);
+        let channel = Arc::clone(channel);
         report(ClientReport::ViewChanged { client, channel, change });
     }
     Ok(moved)

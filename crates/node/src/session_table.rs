@@ -285,8 +285,10 @@ impl SessionTable {
     /// Enables deltas for a subscription of a session.
     pub(crate) fn agree(&mut self, index: u32, subscription: SubscriptionIndex, mark: DeltaState) {
         let session = self.expect_session(index);
-        let (encoding, subscription) = (session.encoding, session.subscription(subscription));
-        let (channel, subscriber) = (subscription.channel, subscription.subscriber);
+        let encoding = session.encoding;
+        let subscription = session.subscription(subscription);
+        let channel = subscription.channel;
+        let subscriber = subscription.subscriber;
         self.subscribers.channel_subscribers_mut(channel).agree(subscriber, encoding, mark);
     }
 
@@ -315,7 +317,8 @@ impl SessionTable {
         subscription: SubscriptionIndex,
     ) -> Option<(&mut Deltas, SubscriberIndex)> {
         let subscription = self.expect_session(index).subscription(subscription);
-        let (channel, subscriber) = (subscription.channel, subscription.subscriber);
+        let channel = subscription.channel;
+        let subscriber = subscription.subscriber;
         let deltas = self.subscribers.channel_subscribers_mut(channel).deltas.as_deref_mut()?;
         Some((deltas, subscriber))
     }
@@ -352,7 +355,8 @@ impl SessionTable {
         let subscription = self.expect_session(index).subscription_mut(subscription);
         debug_assert!(!subscription.wants_join_leave, "wants_join_leave already");
         subscription.wants_join_leave = true;
-        let (channel, subscriber) = (subscription.channel, subscription.subscriber);
+        let channel = subscription.channel;
+        let subscriber = subscription.subscriber;
         self.subscribers.channel_subscribers_mut(channel).want_join_leave(subscriber);
     }
 

@@ -55,7 +55,9 @@ impl SharedReplies {
         } else {
             let (message, result) = encode(encoding, id, result, publications)?;
             self.0.drain(..(self.0.len() + 1).saturating_sub(REPLIES_MAX));
-            let (channel, publications, used_at) = (channel.into(), (count, last), now);
+            let channel = channel.into();
+            let publications = (count, last);
+            let used_at = now;
             SharedReply { channel, encoding, id, result, publications, message, used_at }
         };
         let message = shared.message.clone();

@@ -161,19 +161,19 @@ impl Subscribers {
 
     fn insert(&mut self, channel: Arc<str>) -> u32 {
         let hash = self.hasher.hash_one(channel.as_ref());
-        let (list, position_tracker, deltas) = Default::default();
         let channel_subscribers = ChannelSubscribers {
             channel,
-            list,
+            list: SmallVec::new(),
             json: 0,
             join_leave_subscribers: 0,
             filtered: 0,
-            position_tracker,
-            deltas,
+            position_tracker: None,
+            deltas: None,
         };
         let index = u32::try_from(self.channels.insert(channel_subscribers))
             .expect("fewer than 2^32 channels");
-        let (channels, hasher) = (&self.channels, &self.hasher);
+        let channels = &self.channels;
+        let hasher = &self.hasher;
         self.names.insert_unique(hash, index, |index| {
             hasher.hash_one(channels[*index as usize].channel.as_ref())
         });

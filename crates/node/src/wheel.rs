@@ -136,7 +136,8 @@ impl Wheel {
         if prev < HEAD {
             self.entries[prev as usize].next = next;
         } else {
-            let (level, slot) = ((prev - HEAD) as usize / SLOTS, (prev - HEAD) as usize % SLOTS);
+            let level = (prev - HEAD) as usize / SLOTS;
+            let slot = (prev - HEAD) as usize % SLOTS;
             self.heads[level][slot] = next;
             if next == NONE {
                 self.occupied[level] &= !(1 << slot);

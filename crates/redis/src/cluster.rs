@@ -77,7 +77,8 @@ impl Map {
         let mut is_older = false;
         for (slot, owner) in topology.owners().into_iter().enumerate() {
             let Some((mut master, mut epoch)) = owner else { continue };
-            let (server, known) = (self.server(slot as u16), self.epochs[slot]);
+            let server = self.server(slot as u16);
+            let known = self.epochs[slot];
             if epoch < known && !takes_older {
                 is_older = true;
                 (master, epoch) = (&server.address, known);
@@ -115,10 +116,13 @@ impl Cluster {
             let redirects = ClusterRedirects::by(me.clone());
             let (unrouted, unrouted_calls) = factory.unrouted(&redirects);
             let unrouted_connection = unrouted.command_connections[0].clone();
-            let (slots, epochs) = (vec![0; SLOTS], vec![0; SLOTS]);
+            let slots = vec![0; SLOTS];
+            let epochs = vec![0; SLOTS];
             let map = RwLock::new(Map { slots, epochs, servers: vec![Arc::new(unrouted)] });
-            let (unrouted_calls, woken) = (Mutex::new(unrouted_calls), Arc::new(Notify::new()));
-            let (is_complete, older) = (AtomicBool::new(false), AtomicU32::new(0));
+            let unrouted_calls = Mutex::new(unrouted_calls);
+            let woken = Arc::new(Notify::new());
+            let is_complete = AtomicBool::new(false);
+            let older = AtomicU32::new(0);
             Self {
                 seeds,
                 factory,

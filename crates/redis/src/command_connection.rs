@@ -248,12 +248,13 @@ impl ConnectionTask {
 
     async fn serve(&mut self, batches: &mut InFlightBatches, signals: &ConnectionSignals) -> End {
         let mut calls = Vec::new();
-        let (mut is_closing, mut is_replaced) = (false, false);
+        let mut is_closing = false;
+        let mut is_replaced = false;
         let limit = self.dialer.io_timeout;
         let mut reply_timer = pin!(sleep(limit));
         // Created once, so that a signal between two turns of the loop is not lost.
-        let (mut disconnected, mut invalidated) =
-            (pin!(signals.disconnected.notified()), pin!(signals.invalidated.notified()));
+        let mut disconnected = pin!(signals.disconnected.notified());
+        let mut invalidated = pin!(signals.invalidated.notified());
         while !(is_closing || is_replaced) || !batches.is_idle() {
             tokio::select! {
                 // The order starves nothing: signals are rare, calls are taken only while there is room, replies only

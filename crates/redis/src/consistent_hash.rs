@@ -10,7 +10,8 @@ pub(crate) fn hash(channel: &str) -> u64 {
 
 /// The index below `count` for `hash`. A larger count by one moves one part in `count + 1`, all to the new index.
 pub(crate) fn jump(mut hash: u64, count: usize) -> usize {
-    let (mut at, mut next) = (0_u64, 0_u64);
+    let mut at = 0_u64;
+    let mut next = 0_u64;
     while next < count as u64 {
         at = next;
         hash = hash.wrapping_mul(2_862_933_555_777_941_757).wrapping_add(1);

@@ -49,7 +49,8 @@ pub(crate) enum Expected {
 
 impl Dialer {
     pub(crate) fn new(address: &Address, options: &RedisOptions, clock: Arc<RedisClock>) -> Self {
-        let (connect, io) = (options.connect_timeout, options.io_timeout);
+        let connect = options.connect_timeout;
+        let io = options.io_timeout;
         let timeouts = Timeouts { connect, io, has_own_timeout: false };
         let resolver = address.sentinels.as_ref().map(|sentinels| {
             Arc::new(MasterResolver::new(
@@ -202,7 +203,8 @@ impl Dialer {
             Err(RedisError::Denied { .. }) | Ok(_) => {}
             Err(error) => return Err(error), // it may accept the command later
         }
-        let (server, replication) = (text(next()?), text(next()?));
+        let server = text(next()?);
+        let replication = text(next()?);
         verify_info(address, self.expected, server.as_ref(), replication.as_ref())?; // before TIME, which a Sentinel lacks
         let not_redis = || RedisError::NotRedis { address: address.clone() };
         self.clock.set(Instant::now(), unix_ms(next()?).ok_or_else(not_redis)?);

@@ -147,7 +147,8 @@ impl Health {
     pub(crate) fn skipped_foreign_record(&self, key: &[u8]) {
         self.foreign.fetch_add(1, Relaxed);
         if let Some(cases) = self.log_throttle.record("stored", Instant::now()) {
-            let (key, addresses) = (String::from_utf8_lossy(key), &self.addresses);
+            let key = String::from_utf8_lossy(key);
+            let addresses = &self.addresses;
             tracing::warn!(
                 "skipped a record in {key} of Redis at {addresses}, which this version of Fanwire did not write: delete the key, or give whatever else writes there another prefix (engine.redis.prefix){cases}"
             );
@@ -167,7 +168,8 @@ impl Health {
 
     fn log_foreign_message(&self, kind: &str, name: &[u8]) {
         if let Some(cases) = self.log_throttle.record(kind, Instant::now()) {
-            let (name, addresses) = (String::from_utf8_lossy(name), &self.addresses);
+            let name = String::from_utf8_lossy(name);
+            let addresses = &self.addresses;
             tracing::warn!(
                 "skipped a message published to {name} of Redis at {addresses}, which this version of Fanwire did not send: give whatever else publishes there another prefix (engine.redis.prefix){cases}"
             );
@@ -201,8 +203,10 @@ impl Health {
     ) {
         self.refused.fetch_add(1, Relaxed);
         if let Some(cases) = self.log_throttle.record(reply.code(), Instant::now()) {
-            let (what, hint) = (error_hint::describe_command(command), error_hint::hint(reply));
-            let (code, details) = (reply.code(), reply.details().unwrap_or_default());
+            let what = error_hint::describe_command(command);
+            let hint = error_hint::hint(reply);
+            let code = reply.code();
+            let details = reply.details().unwrap_or_default();
             tracing::warn!("Redis at {at} refused {what}: {code} {details}{hint}{cases}");
         }
     }

@@ -85,7 +85,8 @@ impl Keys {
 
     /// The PUB/SUB name for messages to the node `uid`, or to all nodes.
     pub(crate) fn node_channel(&self, uid: Option<&str>) -> String {
-        let (prefix, nodes) = (&self.prefix, NODES);
+        let prefix = &self.prefix;
+        let nodes = NODES;
         match uid {
             Some(uid) => [prefix, nodes, ".", uid].concat(),
             None => [prefix, nodes].concat(),

@@ -86,7 +86,8 @@ impl Redis {
     /// long as this value lives.
     pub fn start(options: &RedisOptions, runtime: &Handle) -> Self {
         if let Some(address) = options.separated_by_database_only() {
-            let (db, prefix) = (address.db, &options.prefix);
+            let db = address.db;
+            let prefix = &options.prefix;
             tracing::warn!(
                 "database {db} of the Redis at {address} does not separate installations, because PUB/SUB knows no databases: should another one use this Redis, give each a prefix of its own (engine.redis.prefix is {prefix})"
             );
@@ -115,7 +116,8 @@ impl Redis {
             [] => options.addresses.iter().map(single).collect(),
             clusters => clusters.iter().map(cluster).collect(),
         };
-        let (started_at, asked_at_s) = (Instant::now(), AtomicU64::new(0));
+        let started_at = Instant::now();
+        let asked_at_s = AtomicU64::new(0);
         let reads = Reads::new(keys.clone(), Arc::clone(&health), options.unpublished_ttl);
         Self { stores, keys, message_handler, health, reads, started_at, asked_at_s }
     }

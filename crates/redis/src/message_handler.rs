@@ -28,8 +28,13 @@ pub(crate) type NodeListener = Box<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
 impl MessageHandler {
     pub(crate) fn new(keys: Keys, health: Arc<Health>) -> Self {
-        let (receiver, listener, revocations) = Default::default();
-        Self { keys, health, receiver, listener, revocations }
+        Self {
+            keys,
+            health,
+            receiver: OnceLock::new(),
+            listener: OnceLock::new(),
+            revocations: OnceLock::new(),
+        }
     }
 
     /// Sets the receiver of publications.

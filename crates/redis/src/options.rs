@@ -127,7 +127,8 @@ impl Address {
         let (credentials, endpoint) = endpoint.rsplit_once('@').unwrap_or(("", endpoint));
         let (user, password) = credentials.split_once(':').unwrap_or(("", credentials));
         let decoded = |text| decoded(text).ok_or(wrong("it has a broken %-escape"));
-        let (user, password) = (decoded(user)?, decoded(password)?);
+        let user = decoded(user)?;
+        let password = decoded(password)?;
         let mut address = Self { user, password, db, ..Self::default() };
         address.is_tls = is_tls || query.is_tls;
         if is_sentinel || !query.master.is_empty() {
@@ -146,7 +147,9 @@ impl Address {
         let (credentials, path) = rest.rsplit_once('@').unwrap_or(("", rest));
         let (user, password) = credentials.split_once(':').unwrap_or(("", credentials));
         let decoded = |text| decoded(text).ok_or("it has a broken %-escape");
-        let (user, password, host) = (decoded(user)?, decoded(password)?, decoded(path)?);
+        let user = decoded(user)?;
+        let password = decoded(password)?;
+        let host = decoded(path)?;
         if !host.starts_with('/') {
             return Err("unix:// is followed by the whole path of a socket");
         }
@@ -220,7 +223,8 @@ impl Query {
         let mut addresses = Vec::new();
         for endpoint in std::iter::once(endpoint).chain(self.endpoints.iter().map(String::as_str)) {
             let (host, port) = host_and_port(endpoint, SENTINEL_PORT)?;
-            let (user, password) = (self.user.clone(), self.password.clone());
+            let user = self.user.clone();
+            let password = self.password.clone();
             let is_tls = is_tls || self.are_sentinels_tls;
             let is_sentinel = true;
             addresses.push(Address {

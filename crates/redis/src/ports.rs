@@ -140,8 +140,8 @@ impl Presence for Redis {
 
     fn members(&self, channel: &str, now: Instant) -> Answer<Vec<Arc<ClientInfo>>> {
         let (done, answer) = later();
-        let (connection, now_ms) =
-            (self.command_connection(channel).clone(), self.ms(channel, now));
+        let connection = self.command_connection(channel).clone();
+        let now_ms = self.ms(channel, now);
         self.reads.members(connection, channel, now_ms, done);
         answer
     }
@@ -149,7 +149,8 @@ impl Presence for Redis {
     fn page(&self, channel: &str, cursor: u64, limit: usize, now: Instant) -> Answer<PresencePage> {
         let (done, answer) = later();
         let command = members::page(&self.keys, channel, cursor, limit, self.ms(channel, now));
-        let (keys, health) = (self.keys.clone(), Arc::clone(&self.health));
+        let keys = self.keys.clone();
+        let health = Arc::clone(&self.health);
         let name = channel.to_owned();
         self.command_connection(channel).send(command, move |reply| {
             done(reply.and_then(|reply| members::read_page(reply, &keys, &name, &health)));
@@ -159,8 +160,8 @@ impl Presence for Redis {
 
     fn stats(&self, channel: &str, now: Instant) -> Answer<PresenceStats> {
         let (done, answer) = later();
-        let (connection, now_ms) =
-            (self.command_connection(channel).clone(), self.ms(channel, now));
+        let connection = self.command_connection(channel).clone();
+        let now_ms = self.ms(channel, now);
         self.reads.count(connection, channel, now_ms, done);
         answer
     }
@@ -210,7 +211,8 @@ impl RevocationStore for Redis {
         let name = self.keys.of_revocations(revocations::CHANGES);
         let location = Location::of_name(&name);
         let stores = Arc::clone(&self.stores);
-        let (keys, health) = (self.keys.clone(), Arc::clone(&self.health));
+        let keys = self.keys.clone();
+        let health = Arc::clone(&self.health);
         let pubsub = self.stores[0].pubsub_connection(location);
         // A loss of the subscription after this is reported as a gap.
         pubsub.when_subscribed(&name, move |subscribed| match subscribed {

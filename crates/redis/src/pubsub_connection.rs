@@ -71,7 +71,8 @@ impl PubSubConnection {
     ) -> Self {
         health.connection_added();
         let connection = Self::unrouted(message_handler, redirects, dialer.io_timeout);
-        let (backoff, shared) = (Backoff::default(), Arc::clone(&connection.shared));
+        let backoff = Backoff::default();
+        let shared = Arc::clone(&connection.shared);
         runtime.spawn(ReaderTask { dialer, shared, health, backoff }.run());
         connection
     }
@@ -82,7 +83,9 @@ impl PubSubConnection {
         redirects: ClusterRedirects,
         wait_timeout: Duration,
     ) -> Self {
-        let (table, woken, losses) = (Mutex::default(), Notify::new(), Arc::default());
+        let table = Mutex::default();
+        let woken = Notify::new();
+        let losses = Arc::default();
         Self {
             shared: Arc::new(Shared { table, woken, message_handler, redirects, losses }),
             wait_timeout,

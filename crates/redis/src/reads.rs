@@ -60,7 +60,8 @@ impl Reads {
     where
         F: FnOnce(Result<StreamSlice, Failure>) + Send + 'static,
     {
-        let (pages, context) = (Arc::clone(&self.pages), self.context(connection, 0));
+        let pages = Arc::clone(&self.pages);
+        let context = self.context(connection, 0);
         let page = HistoryPage { channel: channel.into(), query, retention };
         move |done| pages.ask(page, context, done)
     }

@@ -76,7 +76,8 @@ impl MasterResolver {
     }
 
     async fn ask_all(self: &Arc<Self>) -> Result<MasterAddress, RedisError> {
-        let (mut older, mut failure) = (None::<MasterAddress>, None::<RedisError>);
+        let mut older = None::<MasterAddress>;
+        let mut failure = None::<RedisError>;
         let sentinels = self.sentinel_set.lock().in_order();
         for sentinel in &sentinels {
             match self.ask(sentinel).await {
@@ -275,7 +276,8 @@ struct Watcher {
 impl Watcher {
     /// Runs until the resolver is dropped. A Sentinel that is down is logged once.
     async fn run(self) {
-        let (mut backoff, mut is_missed) = (Backoff::default(), false);
+        let mut backoff = Backoff::default();
+        let mut is_missed = false;
         loop {
             let began = Instant::now();
             let Err(error) = self.watch_sentinel().await else { return };

@@ -79,8 +79,8 @@ impl ConnectionFactory {
             )
         };
         let pubsub = |_| {
-            let (message_handler, health) =
-                (Arc::clone(&self.message_handler), Arc::clone(&self.health));
+            let message_handler = Arc::clone(&self.message_handler);
+            let health = Arc::clone(&self.health);
             PubSubConnection::open(
                 dialer.clone(),
                 message_handler,

@@ -99,7 +99,8 @@ pub(crate) fn history(
     retention: Retention,
     unpublished_ttl: Duration,
 ) -> RedisCommand {
-    let (stream, meta) = (keys.of(KeyKind::Stream, channel), keys.of(KeyKind::Meta, channel));
+    let stream = keys.of(KeyKind::Stream, channel);
+    let meta = keys.of(KeyKind::Meta, channel);
     let mut command = Script::History.call(&[&stream, &meta], 7, ARGUMENT_BYTES);
     let name = match query {
         Query { limit: Some(0), .. } | Query { reverse: true, since: Some(0), .. } => "",
@@ -139,7 +140,8 @@ pub(crate) fn read_slice(
     let [top, entries, inherited, dropped] = reply.try_into().map_err(|_| Failure::Refused)?;
     let mut dropped = number(dropped);
     let [top, inherited] = [top, inherited].map(position);
-    let (top, inherited) = (top.ok_or(Failure::Refused)?, inherited.ok_or(Failure::Refused)?);
+    let top = top.ok_or(Failure::Refused)?;
+    let inherited = inherited.ok_or(Failure::Refused)?;
     let entries = parts(entries).ok_or(Failure::Refused)?;
     let mut publications = Vec::with_capacity(entries.len());
     for entry in entries {

@@ -10,7 +10,8 @@ use serde_json::Error;
 /// Describes an error, as in `commands[3].publish.channel: invalid type: integer 1, expected a string at line 1 column 42`.
 /// Reads the body again up to the error.
 pub(super) fn describe(body: &str, error: &Error) -> String {
-    let (line, column) = (error.line(), error.column());
+    let line = error.line();
+    let column = error.column();
     let position = format!(" at line {line} column {column}");
     let text = error.to_string();
     // An error without a line concerns the whole body.

@@ -54,7 +54,8 @@ async fn run_all(
     permits: fn(Method) -> bool,
     caller: &KeyHolder,
 ) -> Vec<u8> {
-    let (mut out, budget) = (Vec::new(), ReplyBudget::default());
+    let mut out = Vec::new();
+    let budget = ReplyBudget::default();
     for command in commands {
         budget.pause().await;
         if !out.is_empty() {

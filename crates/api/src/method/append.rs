@@ -83,7 +83,8 @@ impl Api {
                 publish_later(Arc::clone(&self.node), channel, key, wait);
             }
             let Appended { position, length, is_duplicate: duplicate, .. } = appended;
-            let (offset, epoch) = (position.offset, position.epoch.to_string());
+            let offset = position.offset;
+            let epoch = position.epoch.to_string();
             Ok(AppendResult { offset, epoch, length, duplicate })
         })
         .await

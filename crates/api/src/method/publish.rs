@@ -128,7 +128,8 @@ impl Api {
                 delivery: delivery_class(&request.delivery)?,
                 receipt,
             };
-            let (node, channel) = (&self.node, &request.channel);
+            let node = &self.node;
+            let channel = &request.channel;
             let published = match request.place {
                 Some(PlaceInChannel { x, y, layer }) => {
                     let place = Place { x, y, layer };
@@ -148,7 +149,8 @@ impl Api {
 
 impl From<Position> for PublishResult {
     fn from(position: Position) -> Self {
-        let (offset, epoch) = (position.offset, position.epoch.to_string());
+        let offset = position.offset;
+        let epoch = position.epoch.to_string();
         Self { offset, epoch, report: String::new() }
     }
 }

@@ -95,7 +95,8 @@ impl Api {
             if request.channel.is_empty() {
                 return Err(NO_CHANNEL);
             }
-            let (target, since) = (request.take_target()?, request.recover_since);
+            let target = request.take_target()?;
+            let since = request.recover_since;
             let subscription = ServerSubscription {
                 channel: request.channel.into(),
                 info: payload(request.info, &request.b64info)?,

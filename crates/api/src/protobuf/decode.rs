@@ -237,7 +237,8 @@ impl<'de> SeqAccess<'de> for Values<'_> {
         seed: T,
     ) -> Result<Option<T::Value>, Error> {
         let wire = self.reader.next_of(self.field)?;
-        let (kind, depth) = (self.field.kind, self.depth + 1);
+        let kind = self.field.kind;
+        let depth = self.depth + 1;
         wire.map(|wire| seed.deserialize(Value::One(kind, wire, depth))).transpose()
     }
 }
@@ -260,7 +261,8 @@ impl<'de> MapAccess<'de> for Entries<'_> {
     ) -> Result<Option<K::Value>, Error> {
         let Some(Wire::Bytes(bytes)) = self.reader.next_of(self.field)? else { return Ok(None) };
         let [key, value] = self.entry.fields else { unreachable!("an entry has two fields") };
-        let (mut found, mut reader) = ([key.kind.absent(), value.kind.absent()], WireReader(bytes));
+        let mut found = [key.kind.absent(), value.kind.absent()];
+        let mut reader = WireReader(bytes);
         while let Some((number, wire)) = reader.field()? {
             for (field, found) in [key, value].into_iter().zip(&mut found) {
                 if field.number == number && field.kind.has(wire) {

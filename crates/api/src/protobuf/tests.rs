@@ -402,7 +402,8 @@ fn publication_report() -> Outcome {
 }
 
 fn client() -> ClientInfo {
-    let (user, client) = ("u".to_owned(), "c".to_owned());
+    let user = "u".to_owned();
+    let client = "c".to_owned();
     ClientInfo { user, client, conn_info: "{\"a\":1}".into(), chan_info: Bytes::new() }
 }
 

@@ -14,7 +14,8 @@ fn api() -> Api {
 
 fn rights(methods: &[&str], namespaces: &[&str]) -> ApiKeyOptions {
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-    let (methods, namespaces) = (texts(methods), texts(namespaces));
+    let methods = texts(methods);
+    let namespaces = texts(namespaces);
     ApiKeyOptions { key: "secret".into(), methods, namespaces, ..ApiKeyOptions::default() }
 }
 

@@ -158,7 +158,8 @@ async fn the_number_of_open_messages_has_a_limit_by_name() {
 #[tokio::test]
 async fn two_backends_append_to_one_key_and_each_is_told_what_is_right() {
     let harness = Harness::new();
-    let (mut lengths, mut conflicts) = ([0_u64; 2], 0);
+    let mut lengths = [0_u64; 2];
+    let mut conflicts = 0;
     for round in 0..50 {
         let at = lengths[round % 2];
         let reply = append(&harness, json!({"data": format!("{round};"), "at": at})).await;

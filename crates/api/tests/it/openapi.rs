@@ -138,13 +138,15 @@ async fn accepts(harness: &Harness, method: &str, field: &str, value: &str) -> b
 
 #[tokio::test]
 async fn the_limits_of_integers_are_those_of_the_server() {
-    let (document, harness) = (document(), Harness::new());
+    let document = document();
+    let harness = Harness::new();
     let mut checked = 0;
     for (method, field, schema) in limited_fields(&document) {
         if schema["type"] != "integer" {
             continue;
         }
-        let (least, most) = (&schema["minimum"], &schema["maximum"]);
+        let least = &schema["minimum"];
+        let most = &schema["maximum"];
         let least = least.as_i64().expect("every whole number has a least value");
         let most = most.as_u64().expect("and a greatest");
         for beyond in [i128::from(least) - 1, i128::from(most) + 1] {
@@ -163,7 +165,8 @@ async fn the_limits_of_integers_are_those_of_the_server() {
 
 #[tokio::test]
 async fn the_codes_of_a_disconnect_are_those_that_the_server_accepts() {
-    let (document, harness) = (document(), Harness::new());
+    let document = document();
+    let harness = Harness::new();
     let code = &document["components"]["schemas"]["DisconnectReason"]["properties"]["code"];
     let ranges = code["anyOf"].as_array().expect("several ranges");
     let is_in = |range: &Value, code: u64| match range["const"].as_u64() {
@@ -180,7 +183,8 @@ async fn the_codes_of_a_disconnect_are_those_that_the_server_accepts() {
 
 #[tokio::test]
 async fn texts_that_the_document_refuses_are_refused() {
-    let (document, harness) = (document(), Harness::new());
+    let document = document();
+    let harness = Harness::new();
     let mut checked = 0;
     for (method, field, schema) in limited_fields(&document) {
         let refused: &[&str] = match (schema.get("minLength"), schema.get("pattern")) {

@@ -45,10 +45,8 @@ fn unsigned(claims: &str) -> String {
 #[tokio::test]
 async fn infos_of_tokens_are_returned_byte_for_byte() {
     let mut harness = Harness::new();
-    let (connection, subscription) = (
-        unsigned(r#"{"sub":"ada","info":{ "name": "Ada"}}"#),
-        unsigned(r#"{"sub":"ada","channel":"here:a","b64info":"AAEC/w=="}"#),
-    );
+    let connection = unsigned(r#"{"sub":"ada","info":{ "name": "Ada"}}"#);
+    let subscription = unsigned(r#"{"sub":"ada","channel":"here:a","b64info":"AAEC/w=="}"#);
     harness.open(0);
     let messages =
         harness.command(0, &format!(r#"{{"id":1,"connect":{{"token":"{connection}"}}}}"#));

@@ -44,7 +44,8 @@ fn a_receipt_has_counts_and_times() {
 
 #[test]
 fn receipts_are_kept_for_a_minute_and_a_thousand_at_most() {
-    let (receipts, start) = (Receipts::default(), Instant::now());
+    let receipts = Receipts::default();
+    let start = Instant::now();
     let first = receipts.open(1, start);
     assert!(Arc::ptr_eq(&first, &receipts.open(1, start)), "the same for all channels");
     assert!(receipts.record(1, start + KEPT - Duration::from_millis(1)).is_some());

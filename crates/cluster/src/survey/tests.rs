@@ -12,7 +12,8 @@ use crate::tests::{CountQuestion, Counts, answer, ask, introduce, node, without}
 
 #[test]
 fn a_survey_waits_ten_seconds_for_a_node_that_is_alive_and_then_goes_without_it() {
-    let ((a, wire), now) = (node("a"), Instant::now());
+    let (a, wire) = node("a");
+    let now = Instant::now();
     introduce(&a, "b", now);
     wire.ears.store(2, Relaxed);
     let mut answer = ask(&a, &[("news", 2)], now);
@@ -29,7 +30,8 @@ fn a_survey_waits_ten_seconds_for_a_node_that_is_alive_and_then_goes_without_it(
 
 #[test]
 fn a_survey_waits_a_second_for_a_node_that_gave_no_sign_of_life_lately() {
-    let ((a, wire), start) = (node("a"), Instant::now());
+    let (a, wire) = node("a");
+    let start = Instant::now();
     introduce(&a, "b", start);
     wire.ears.store(2, Relaxed); // the bus does not know yet that b is gone
     for asked_after in [0, 2, 4, 5, 7] {
@@ -45,7 +47,8 @@ fn a_survey_waits_a_second_for_a_node_that_gave_no_sign_of_life_lately() {
 
 #[test]
 fn a_survey_ends_with_the_last_answer_of_those_that_the_bus_reached() {
-    let ((a, wire), now) = (node("a"), Instant::now());
+    let (a, wire) = node("a");
+    let now = Instant::now();
     for uid in ["b", "c"] {
         introduce(&a, uid, now);
     }
@@ -63,7 +66,8 @@ fn a_survey_ends_with_the_last_answer_of_those_that_the_bus_reached() {
 
 #[test]
 fn a_survey_waits_for_a_slow_node_although_the_dead_one_has_been_given_up() {
-    let ((a, wire), start) = (node("a"), Instant::now());
+    let (a, wire) = node("a");
+    let start = Instant::now();
     for uid in ["dead", "slow"] {
         introduce(&a, uid, start);
     }

@@ -41,7 +41,8 @@ fn an_order_that_nobody_took_has_failed() {
 
 #[test]
 fn an_order_is_given_again_until_it_reaches_all() {
-    let ((mut commands, answer), now) = (one(), Instant::now());
+    let (mut commands, answer) = one();
+    let now = Instant::now();
     let again = |commands: &mut UnacknowledgedCommands, at| {
         let (again, over) = commands.due(now + seconds(at), |_| 1);
         assert!(over.is_empty());
@@ -61,7 +62,8 @@ fn an_order_is_given_again_until_it_reaches_all() {
 #[test]
 fn at_last_those_count_that_said_something() {
     for (spoken, expect) in [(0, Ok(())), (1, Err(ErrorCode::INTERNAL))] {
-        let ((mut commands, answer), now) = (one(), Instant::now());
+        let (mut commands, answer) = one();
+        let now = Instant::now();
         assert!(commands.reached(1, Ok(1), 1).is_none());
         assert_eq!(commands.due(now, |_| 1).0, [(1, Bytes::from_static(b"command"))]);
         assert!(commands.reached(1, Ok(1), 1).is_none());
@@ -112,7 +114,8 @@ fn an_order_given_again_is_new_to_who_did_not_hear_it() {
 proptest! {
     #[test]
     fn nobody_obeys_twice(numbers in prop::collection::vec(1..3 * COMMANDS_MAX as u64, 0..200)) {
-        let (mut window, mut executed) = (ReceivedCommands::default(), std::collections::BTreeSet::new());
+        let mut window = ReceivedCommands::default();
+        let mut executed = std::collections::BTreeSet::new();
         for number in numbers {
             let is_recent = executed.last().is_none_or(|last| number + (COMMANDS_MAX as u64) > *last);
             let is_new = window.is_new(number);

@@ -50,7 +50,8 @@ impl Prepare for Count {
 
 #[test]
 fn what_the_shell_prepared_rides_along() {
-    let (count, mut broadcasts) = (Count::default(), [broadcast("1"), broadcast("2")]);
+    let count = Count::default();
+    let mut broadcasts = [broadcast("1"), broadcast("2")];
     assert_eq!(broadcasts[0].prepared::<u32>(), None);
     broadcasts.iter_mut().for_each(|broadcast| broadcast.prepare(&count));
     assert_eq!(broadcasts.each_ref().map(Broadcast::prepared::<u32>), [Some(&0), Some(&1)]);

@@ -130,7 +130,8 @@ pub(super) fn finish(
         .map(|pending_channel| pending_channel.channel.as_ref().to_owned())
         .collect();
     let command_source = context.session().command_source;
-    let (resumes, apart) = (terms.resume, matches!(terms.resume, Some(Ok(_))));
+    let resumes = terms.resume;
+    let apart = matches!(terms.resume, Some(Ok(_)));
     let welcome = |context: &CommandContext<'_>, terms: &ConnectTerms, results: Vec<_>| {
         let result = Box::new(result(context, terms, names.into_iter().zip(results).collect()));
         let positions = match command_source {
@@ -314,7 +315,8 @@ fn result(
     subs: BTreeMap<String, SubscribeResult>,
 ) -> ConnectResult {
     let lifetime = terms.lifetime.refreshed_by_client(context);
-    let (options, session) = (&context.settings.options, context.session());
+    let options = &context.settings.options;
+    let session = context.session();
     let time = context.node.clock().unix_ms(context.now).try_into().unwrap_or(i64::MAX);
     let session_id = session.session_id();
     let node = if session_id.is_empty() { "" } else { context.node.uid() };

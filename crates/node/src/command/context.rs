@@ -214,7 +214,8 @@ impl<'a> CommandContext<'a> {
         let mut refused = refusal.refused(self.command);
         refused.claimed_user = std::mem::take(&mut self.effects.log.claimed_user);
         if self.command == Some(CommandKind::Connect) {
-            let (index, now) = (self.key.index, self.now);
+            let index = self.key.index;
+            let now = self.now;
             let connect = ConnectAttempt { index, claimed_user: &refused.claimed_user, now };
             self.effects.log.begins |=
                 flight_log::begin_refused(self.node, self.session_table, connect);
@@ -233,7 +234,8 @@ impl<'a> CommandContext<'a> {
             Ok(result) => return Some(result),
             Err(later) => later,
         };
-        let (key, ticket) = (self.key, self.ticket);
+        let key = self.key;
+        let ticket = self.ticket;
         let inbox = self.node.inbox(self.session_table.shard);
         later.then(move |result| {
             inbox.push(Notice::AwaitedResult(Box::new(AwaitedResult {

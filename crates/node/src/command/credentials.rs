@@ -96,7 +96,8 @@ pub(super) fn lookup_key(
 }
 
 fn claims(context: &CommandContext<'_>, token: &str) -> Result<ConnectionClaims, CommandError> {
-    let (verifier, unix) = (context.settings.connection_verifier(), context.unix());
+    let verifier = context.settings.connection_verifier();
+    let unix = context.unix();
     let verified = verifier.connection(token, context.key_lookup(), unix);
     let refusals = (ErrorCode::TOKEN_EXPIRED.into(), Disconnect::INVALID_TOKEN.into());
     decided(context, verified, refusals, |error| verifier.explain(error, token, false, unix))
@@ -111,7 +112,8 @@ pub(super) fn of_subscription(
     (channel, token): (&str, &str),
     refusals: (CommandError, CommandError),
 ) -> Result<(SubscriptionClaims, TokenId), CommandError> {
-    let (verifier, unix) = (context.settings.subscription_verifier(), context.unix());
+    let verifier = context.settings.subscription_verifier();
+    let unix = context.unix();
     let verified = verifier.subscription(token, context.key_lookup(), unix);
     let explain = |error| verifier.explain(error, token, true, unix);
     let claims = decided(context, verified, refusals, explain)?;
@@ -164,7 +166,8 @@ pub(super) fn check_token(
     token: Option<&TokenId>,
     refusal: impl Into<CommandError>,
 ) -> Result<(), CommandError> {
-    let (table, unix) = (context.node.revocations().table(), context.unix());
+    let table = context.node.revocations().table();
+    let unix = context.unix();
     if !token.is_some_and(|token| table.refuses(token, user, channel, unix)) {
         return Ok(());
     }
@@ -208,7 +211,8 @@ pub(super) fn renewed(
     context: &CommandContext<'_>,
     token: &str,
 ) -> Result<Credentials, CommandError> {
-    let (verifier, unix) = (context.settings.connection_verifier(), context.unix());
+    let verifier = context.settings.connection_verifier();
+    let unix = context.unix();
     let verified = verifier.connection(token, context.key_lookup(), unix);
     let refusals = (Disconnect::EXPIRED.into(), Disconnect::INVALID_TOKEN.into());
     let explain = |error| verifier.explain(error, token, false, unix);

@@ -19,7 +19,8 @@ impl CommandContext<'_> {
             Request::Connect(_) | Request::Unsubscribe(_) | Request::Send(_) | Request::Unknown
         );
         let rate = self.settings.options.client.command_rate;
-        let (index, now) = (self.key.index, self.node.clock().nanos(self.now));
+        let index = self.key.index;
+        let now = self.node.clock().nanos(self.now);
         if passes || self.session_table.limits.take_command(index, rate, now) {
             return Ok(());
         }
@@ -42,7 +43,8 @@ impl CommandContext<'_> {
             return Ok(()); // a command that begins again was counted
         }
         let bucket = (self.settings.channels.namespace_id(channel), what);
-        let (index, now) = (self.key.index, self.node.clock().nanos(self.now));
+        let index = self.key.index;
+        let now = self.node.clock().nanos(self.now);
         if self.session_table.limits.take_in(index, bucket, rate, now) {
             return Ok(());
         }
@@ -58,7 +60,8 @@ impl CommandContext<'_> {
     /// reconnect.
     pub(super) fn refused(&mut self) -> Result<(), Disconnect> {
         let rate = self.settings.options.client.refusal_rate;
-        let (index, now) = (self.key.index, self.node.clock().nanos(self.now));
+        let index = self.key.index;
+        let now = self.node.clock().nanos(self.now);
         let may_stay = self.session_table.limits.take_refusal(index, rate, now);
         if may_stay { Ok(()) } else { Err(Disconnect::TOO_MANY_ERRORS) }
     }

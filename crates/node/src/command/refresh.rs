@@ -26,7 +26,8 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: RefreshRequest) 
     session.grant = credentials::grant(&renewed.channels, renewed.token);
     session.expire_at = lifetime.expire_at.unwrap_or(NO_EXPIRY);
     context.schedule();
-    let (expires, ttl) = (lifetime.expires(), lifetime.ttl(context));
+    let expires = lifetime.expires();
+    let ttl = lifetime.ttl(context);
     let result = RefreshResult { expires, ttl, ..RefreshResult::default() };
     Ok(Reply { refresh: Some(result), ..Reply::default() })
 }

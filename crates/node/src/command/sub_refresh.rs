@@ -49,7 +49,8 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshReques
     let renewed = SubscriptionGrant::by_token(renewed, Some(token));
     *terms = SubscriptionGrant::filtering(renewed, filter);
     context.schedule();
-    let (expires, ttl) = (lifetime.expires(), lifetime.ttl(context));
+    let expires = lifetime.expires();
+    let ttl = lifetime.ttl(context);
     Ok(reply(SubRefreshResult { expires, ttl, ..SubRefreshResult::default() }))
 }
 

@@ -97,7 +97,8 @@ pub(super) fn finish(
     let is_of_hook = channels[0].terms.as_ref().is_some_and(|terms| terms.is_refreshed_by_hook);
     let has_end = lifetime.expires();
     let lifetime = if is_of_hook { Lifetime { expire_at: None } } else { lifetime };
-    let (expires, ttl) = (lifetime.expires(), lifetime.ttl(context));
+    let expires = lifetime.expires();
+    let ttl = lifetime.ttl(context);
     let with_lifetime = |mut results: Vec<SubscribeResult>| {
         let result = results.pop().expect("one channel is entered");
         SubscribeResult { expires, ttl, ..result }

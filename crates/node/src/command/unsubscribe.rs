@@ -11,11 +11,13 @@ use crate::session_effects;
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: UnsubscribeRequest) -> ReplyResult {
     named(&request.channel)?;
-    let (node, index) = (context.node, context.key.index);
+    let node = context.node;
+    let index = context.key.index;
     let mut ended = session_effects::end_view(node, context.session_table, index, &request.channel);
     if let Some(own) = context.subscription_to(&request.channel) {
         let unsubscribed = (index, request.channel.as_str());
-        let (table, now) = (&mut *context.session_table, context.now);
+        let table = &mut *context.session_table;
+        let now = context.now;
         flight_log::unsubscribed(node, table, unsubscribed, None, now);
         ended.push(session_effects::end_subscription(node, context.session_table, index, own));
     }

@@ -24,7 +24,8 @@ fn codes_and_kinds_are_counted_in_their_cells() {
 #[test]
 fn clients_are_counted_by_transport_and_sdk() {
     let counters = HubCounters::default();
-    let (labels, version) = (Default::default(), Box::from("1"));
+    let labels = Default::default();
+    let version = Box::from("1");
     let js = ClientApp { transport: "sse", name: "js".into(), version, labels };
     let foreign = ClientApp { transport: "carrier pigeon", name: "<b>".into(), ..js.clone() };
     [&js, &js, &foreign].iter().for_each(|app| counters.clients_like(app).add(1));

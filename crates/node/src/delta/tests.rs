@@ -31,10 +31,12 @@ fn a_patch_is_shorter_than_its_target_or_there_is_none() {
 #[test]
 fn a_patch_of_text_is_text_and_one_of_bytes_is_as_short_as_can_be() {
     let rest = "the quick brown fox jumps over the lazy dog";
-    let (source, target) = (format!("--\u{e9}{rest}"), format!("\u{429}{rest}"));
+    let source = format!("--\u{e9}{rest}");
+    let target = format!("\u{429}{rest}");
     let text = made(source.as_bytes(), target.as_bytes()).expect("alike");
     assert!(str::from_utf8(&text).is_ok());
-    let (source, target) = ([0x80; 40], [0x80; 41]);
+    let source = [0x80; 40];
+    let target = [0x80; 41];
     let mut shortest = Vec::new();
     Differ::default().create(&source, &target, &mut shortest);
     assert_eq!(made(&source, &target), Some(shortest.into()));

@@ -10,7 +10,8 @@ use super::*;
 
 fn clients(count: usize, info: &str) -> ReplySource {
     let member = |number: usize| {
-        let (client, conn_info) = (number.to_string(), info.to_owned().into());
+        let client = number.to_string();
+        let conn_info = info.to_owned().into();
         Arc::new(ClientInfo { client, conn_info, ..ClientInfo::default() })
     };
     ReplySource::Members((0..count).map(member).collect())
@@ -91,8 +92,8 @@ fn an_errand_makes_the_bytes_that_a_small_answer_would_be() {
             }
             assert_eq!(expected.len(), count);
             let (promise, answer) = Answer::later();
-            let wish = Arc::default();
-            EncodeJob::new(found, (7, encoding), promise, Arc::downgrade(&wish)).run();
+            let interest = Arc::default();
+            EncodeJob::new(found, (7, encoding), promise, Arc::downgrade(&interest)).run();
             assert_eq!(messages(answer), Ok(Some(expected)));
         }
     }
@@ -101,16 +102,17 @@ fn an_errand_makes_the_bytes_that_a_small_answer_would_be() {
 #[test]
 fn what_is_no_json_cannot_be_told_in_json() {
     let (promise, answer) = Answer::later();
-    let wish = Arc::default();
-    EncodeJob::new(clients(1, "boom"), (7, Encoding::Json), promise, Arc::downgrade(&wish)).run();
+    let interest = Arc::default();
+    EncodeJob::new(clients(1, "boom"), (7, Encoding::Json), promise, Arc::downgrade(&interest))
+        .run();
     assert_eq!(messages(answer), Ok(None));
 }
 
 #[test]
 fn an_errand_that_nobody_does_is_an_error() {
     let (promise, answer) = Answer::later();
-    let wish = Arc::default();
-    drop(EncodeJob::new(clients(1, ""), (7, Encoding::Json), promise, Arc::downgrade(&wish)));
+    let interest = Arc::default();
+    drop(EncodeJob::new(clients(1, ""), (7, Encoding::Json), promise, Arc::downgrade(&interest)));
     assert_eq!(messages(answer), Err(ErrorCode::INTERNAL));
 }
 

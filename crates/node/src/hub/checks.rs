@@ -119,7 +119,7 @@ fn suspect(session_table: &mut SessionTable, channel: u32, top: Position, now: M
         position_tracker.may_have_gap |= before.top != top;
         return;
     }
-    let until = now.after(SUSPICION);
+    let until = now.after(FLIGHT_TIME_MAX);
     position_tracker.possible_gap = Some(PossibleGap { top, until });
     if !position_tracker.may_have_gap {
         session_table.schedule_check(channel, until); // else it is looked at sooner
@@ -158,4 +158,4 @@ fn positioned(
 }
 
 /// How long a publication may be in flight after the broker reported it.
-const SUSPICION: Duration = Duration::from_secs(5);
+const FLIGHT_TIME_MAX: Duration = Duration::from_secs(5);

@@ -103,7 +103,7 @@ impl Hub {
             return;
         }
         let mut turn = self.context(key, now);
-        match command::refresh_by_order(&mut turn, renewal) {
+        match command::refresh_by_server(&mut turn, renewal) {
             Some(refresh) => self.write(key, out, |encoding, scratch| {
                 encode_refresh_push(encoding, refresh, scratch);
             }),

@@ -126,7 +126,9 @@ fn deliver_by_delta_state(
     let mut deltas = session_table.subscribers_mut().channel_subscribers_mut(index).deltas.take();
     let channel_subscribers = session_table.subscribers().channel_subscribers(index);
     let tags = &broadcast.publication().tags;
-    let (mut patches, mut unwanted, mut spared) = (0, 0, 0);
+    let mut patches = 0;
+    let mut unwanted = 0;
+    let mut spared = 0;
     for (own, subscriber) in (0..).map(SubscriberIndex).zip(&channel_subscribers.list) {
         if excluded == Some(subscriber.connection) {
             deltas.iter_mut().for_each(|deltas| deltas.skip(own));
@@ -170,8 +172,10 @@ fn deliver_one_by_one(
     (is_next, now): (bool, Moment),
     out: &mut impl Outbox,
 ) -> Failed {
-    let (position, excluded) = (broadcast.position(), broadcast.excluded());
-    let (mut failed, mut patches) = (Failed::default(), 0);
+    let position = broadcast.position();
+    let excluded = broadcast.excluded();
+    let mut failed = Failed::default();
+    let mut patches = 0;
     let mut deltas = session_table.subscribers_mut().channel_subscribers_mut(index).deltas.take();
     let channel_subscribers = session_table.subscribers().channel_subscribers(index);
     for (own, subscriber) in (0..).map(SubscriberIndex).zip(&channel_subscribers.list) {

@@ -37,7 +37,8 @@ impl Hub {
         out: &mut impl Outbox,
     ) -> usize {
         let Some(session) = self.session_table.session(key) else { return 0 };
-        let (encoding, command_source) = (session.encoding, session.command_source);
+        let encoding = session.encoding;
+        let command_source = session.command_source;
         if command_source == CommandSource::None
             && (session.phase != Phase::Open || self.session_table.pending.waits(key))
         {
@@ -46,7 +47,8 @@ impl Hub {
         if self.defer(key, || Deferred::Frame(keep(frame)), out) {
             return 0;
         }
-        let (mut commands, mut done) = (command_source.commands(encoding, frame), 0);
+        let mut commands = command_source.commands(encoding, frame);
+        let mut done = 0;
         let mut left = frame;
         let mut has_had_its_share = false;
         while let Some(command) = commands.next() {

@@ -126,7 +126,8 @@ pub(super) fn ask_if_expired(
         return;
     }
     session.expire_at += REFRESH_AGAIN.as_secs();
-    let (client, context) = (session.client_info(None), session.context());
+    let client = session.client_info(None);
+    let context = session.context();
     let event = RefreshEvent { client, context, ..RefreshEvent::default() };
     hook.call(event).then(move |decision| {
         inbox.push(Notice::Refreshed(Box::new(Refreshed { key, channel: None, decision })));
@@ -154,7 +155,8 @@ pub(super) fn ask_for_expired_subscriptions(
         let inbox = node.inbox(session_table.shard);
         let Some(session) = session_table.session_mut(key) else { return };
         let client = session.client_info(Some(session.subscription(own)));
-        let (context, subscription) = (session.context(), session.subscription_mut(own));
+        let context = session.context();
+        let subscription = session.subscription_mut(own);
         if let Some(terms) = &mut subscription.terms {
             terms.expire_at += REFRESH_AGAIN.as_secs();
         }

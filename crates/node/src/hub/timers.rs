@@ -68,7 +68,8 @@ fn verdict(
     if session.phase != Phase::Connected {
         return (session.beat_at <= now).then_some(Disconnect::STALE);
     }
-    let (clock, options) = (node.clock(), &node.options().client);
+    let clock = node.clock();
+    let options = &node.options().client;
     if closing(clock, session.expire_at, deadlines::expired_close_delay(node)) <= now {
         return Some(Disconnect::EXPIRED);
     }

@@ -27,8 +27,9 @@ type Row = (u64, (f64, f64), Option<&'static [(&'static str, f64)]>);
 
 /// Sets the pair and ticks once for each row.
 fn check(rows: &[Row]) {
-    let (summaries, pair, start) =
-        (Summaries::default(), Arc::new(Pair::default()), Instant::now());
+    let summaries = Summaries::default();
+    let pair = Arc::new(Pair::default());
+    let start = Instant::now();
     summaries.read_from(Arc::clone(&pair) as _);
     for (seconds, values, expect) in rows {
         *pair.0.lock() = *values;
@@ -58,7 +59,8 @@ fn what_is_zero_is_left_out() {
 
 #[test]
 fn the_interval_is_the_one_that_passed() {
-    let (summaries, start) = (Summaries::default(), Instant::now());
+    let summaries = Summaries::default();
+    let start = Instant::now();
     summaries.read_from(Arc::new(Pair::default()));
     summaries.tick(start, INTERVAL);
     assert_eq!(summaries.last().map(|last| last.interval_seconds), Some(60.0), "as configured");

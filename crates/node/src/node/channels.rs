@@ -281,7 +281,7 @@ impl Channels {
         self.left_out.fetch_add(payloads, Relaxed);
     }
 
-    /// What [`count_left_out`](Self::count_left_out) counted since the start.
+    /// The count of [`count_left_out`](Self::count_left_out) since the start.
     pub fn left_out(&self) -> u64 {
         self.left_out.load(Relaxed)
     }

@@ -169,10 +169,12 @@ impl ConnectionCommands<'_> {
             .command(ControlCommand::disconnect(&others, &Disconnect::CONNECTION_LIMIT));
         self.channels.registry.supersede(user, newest);
         self.channels.router.send_to_all_shards(&Notice::Supersede { user: Arc::clone(user) });
-        let (router, user) = (Arc::clone(&self.channels.router), Arc::clone(user));
+        let router = Arc::clone(&self.channels.router);
+        let user = Arc::clone(user);
         sent.then(move |sent| {
             if sent.is_err() {
-                let (user, client) = (user.as_ref().to_owned(), newest.to_string());
+                let user = user.as_ref().to_owned();
+                let client = newest.to_string();
                 let target = ConnectionSelector { user, client, ..ConnectionSelector::default() };
                 router.send_to_all_shards(&Notice::Disconnect {
                     target,

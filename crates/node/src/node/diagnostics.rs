@@ -87,7 +87,8 @@ impl Diagnostics {
 
     /// Shows each channel with its bytes of history, and sums them up by namespace.
     pub(super) fn history_sizes(&self, mut each: impl FnMut(&str, u64)) -> BTreeMap<String, u64> {
-        let (settings, mut namespaces) = (self.settings.read(), BTreeMap::new());
+        let settings = self.settings.read();
+        let mut namespaces = BTreeMap::new();
         self.broker.visit_histories(&mut |channel, bytes| {
             each(channel, bytes as u64);
             let namespace = settings.channels.namespace_name(public_channel(channel));

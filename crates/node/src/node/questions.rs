@@ -42,7 +42,7 @@ pub trait Ask: Question {
     /// Whether shards have a part of the answer.
     const IS_FOR_SHARDS: bool;
 
-    /// What the node knows without its shards.
+    /// The part of the answer that the node has without its shards.
     ///
     /// # Errors
     /// The question is invalid.

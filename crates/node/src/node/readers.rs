@@ -70,7 +70,8 @@ impl Node {
         request: ReadRequest<'_>,
         now: Instant,
     ) -> Result<ReadPermit, ReadError> {
-        let (settings, unix) = (self.settings(), self.unix(now));
+        let settings = self.settings();
+        let unix = self.unix(now);
         let namespace = settings.channels.resolve(request.channel)?;
         if !namespace.retention().keeps_history() {
             return Err(ErrorCode::NOT_AVAILABLE.into());
@@ -97,14 +98,16 @@ impl Node {
     /// # Errors
     /// 109, 110 after its time; 100 before revocations are known.
     pub fn still_permits(&self, permit: &ReadPermit, now: Instant) -> Result<(), ErrorCode> {
-        let (unix, revocations) = (self.unix(now), self.revocations());
+        let unix = self.unix(now);
+        let revocations = self.revocations();
         if !revocations.are_known() {
             return Err(ErrorCode::INTERNAL);
         }
         if permit.expire_at.is_some_and(|at| at <= unix) {
             return Err(ErrorCode::EXPIRED);
         }
-        let (table, user) = (revocations.table(), &permit.user);
+        let table = revocations.table();
+        let user = &permit.user;
         let channel = permit.is_of_subscription_token.then_some(permit.channel.as_str());
         let is_revoked = |token| table.refuses(token, user, channel, unix);
         if table.blocks(user, unix) || permit.token.as_ref().is_some_and(is_revoked) {
@@ -127,7 +130,8 @@ impl Node {
         unix: u64,
     ) -> Result<IdentifiedReader, ReadError> {
         let ReadRequest { token, channel, client: mut connection } = request;
-        let (client, verifier) = (random_id().to_string(), settings.connection_verifier());
+        let client = random_id().to_string();
+        let verifier = settings.connection_verifier();
         let mut context = connection.take_context();
         let verifies = !token.is_empty() && verifier.is_enabled();
         let hook = self.hooks().connect.as_ref().filter(|_| !verifies);
@@ -211,7 +215,7 @@ impl ReadPermit {
     }
 }
 
-/// What no hook decides: the token, the user in the trusted header, or no user.
+/// The reader that no hook identifies: by its token, by the user in the trusted header, or without a user.
 fn identified(
     settings: &NodeSettings,
     token: &str,
@@ -252,7 +256,8 @@ fn subscription(
     request: &ReadRequest<'_>,
     unix: u64,
 ) -> Result<Option<ReadPermit>, ErrorCode> {
-    let (token, channel) = (request.token, request.channel);
+    let token = request.token;
+    let channel = request.channel;
     if token.is_empty() {
         return Ok(None);
     }

@@ -60,7 +60,8 @@ fn what_was_put_off_comes_back_in_order_and_the_rest_of_a_frame_first() {
 #[test]
 fn an_answer_reaches_the_wait_it_belongs_to_and_no_other() {
     let mut waiting = PendingCommands::default();
-    let (old, new) = (waiting.ticket(), waiting.ticket());
+    let old = waiting.ticket();
+    let new = waiting.ticket();
     waiting.park(ADA, new, 2, Awaited::Reply(None));
     let arrival = |key, ticket| AwaitedResult {
         key,

@@ -37,7 +37,8 @@ fn a_channel_names_each_shard_once_as_long_as_it_has_subscribers_there() {
 #[test]
 fn the_broker_hears_of_the_first_and_the_last_subscriber_only() {
     let registry = Registry::new();
-    let (first, last) = (Cell::new(0), Cell::new(0));
+    let first = Cell::new(0);
+    let last = Cell::new(0);
     for shard in [FIRST, SECOND, FIRST] {
         registry.join("a", shard, NamespaceId::default, || first.set(first.get() + 1));
     }

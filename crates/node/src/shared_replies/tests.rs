@@ -27,7 +27,8 @@ fn plain(encoding: Encoding, id: u32, result: SubscribeResult) -> Vec<u8> {
 
 #[test]
 fn equal_replies_are_one_message() {
-    let (mut replies, now) = (SharedReplies::default(), Instant::now());
+    let mut replies = SharedReplies::default();
+    let now = Instant::now();
     for encoding in [Encoding::Json, Encoding::Protobuf] {
         let mut message = |result| replies.message(("news", encoding, 2), result, now);
         let first = message(recovery(3, 203)).expect("it is shared");
@@ -40,7 +41,8 @@ fn equal_replies_are_one_message() {
 
 #[test]
 fn other_replies_are_other_messages() {
-    let (mut replies, now) = (SharedReplies::default(), Instant::now());
+    let mut replies = SharedReplies::default();
+    let now = Instant::now();
     let epoch = SubscribeResult { epoch: "f".to_owned(), ..recovery(3, 203) };
     let data = SubscribeResult { data: "1".into(), ..recovery(3, 203) };
     for (channel, id, result) in [
@@ -74,7 +76,8 @@ fn small_replies_failed_ones_and_those_without_a_json_form_are_given_back() {
 
 #[test]
 fn few_replies_are_kept_and_only_as_long_as_clients_return() {
-    let (mut replies, start) = (SharedReplies::default(), Instant::now());
+    let mut replies = SharedReplies::default();
+    let start = Instant::now();
     let mut message = |offset, second| {
         let now = start + Duration::from_secs(second);
         replies.message(("news", Encoding::Json, 2), recovery(offset, 203), now).expect("shared")

@@ -190,10 +190,10 @@ impl PositionTracker {
 
     /// Confirms the position with the top of the stream; subscribers that lack a publication before it, or are ahead
     /// of a stream that lost its end, are about to be ended. False when a subscriber is ahead of that top.
-    pub(crate) fn confirm(&mut self, look: PositionCheck, now: Moment) -> bool {
-        let top = look.top;
+    pub(crate) fn confirm(&mut self, check: PositionCheck, now: Moment) -> bool {
+        let top = check.top;
         let is_behind = self.position.epoch != top.epoch || self.position.offset < top.offset;
-        if is_behind || look.has_lost_end {
+        if is_behind || check.has_lost_end {
             self.position = top;
             self.ahead.retain(|_, position| *position != top);
             self.forget_crowd();

@@ -102,7 +102,9 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #[test]
     fn a_wheel_fires_what_a_sorted_list_fires(steps in prop::collection::vec(step(), 1..200)) {
-        let (mut wheel, mut naive, mut now) = (Wheel::new(), Naive::default(), 0u64);
+        let mut wheel = Wheel::new();
+        let mut naive = Naive::default();
+        let mut now = 0u64;
         for step in steps {
             match step {
                 Step::Set { index, in_ms } => {

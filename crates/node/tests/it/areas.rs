@@ -23,7 +23,8 @@ fn spatial() -> Options {
 
 fn publish_at(world: &mut World, x: f64, data: &'static str) -> Result<(), ErrorCode> {
     let publication = Publication { data: data.into(), ..Publication::default() };
-    let (place, now) = (Place { x, y: 5.0, layer: 0 }, world.now);
+    let place = Place { x, y: 5.0, layer: 0 };
+    let now = world.now;
     let published = world
         .node
         .channels()
@@ -161,7 +162,8 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let (viewer, x) = (0..3_usize, || -40.0..40.0_f64);
+    let viewer = 0..3_usize;
+    let x = || -40.0..40.0_f64;
     prop_oneof![
         3 => (viewer.clone(), x(), 0.0..12.0_f64).prop_map(|(viewer, x, radius)| Step::Look(viewer, x, radius)),
         4 => x().prop_map(Step::Publish),

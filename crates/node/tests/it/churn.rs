@@ -125,7 +125,9 @@ impl Population {
             client.subscribed = false;
             r#"{"id":2,"unsubscribe":{"channel":"news"}}"#.to_owned()
         } else {
-            let (recover, offset, epoch) = (!client.epoch.is_empty(), client.offset, &client.epoch);
+            let recover = !client.epoch.is_empty();
+            let offset = client.offset;
+            let epoch = &client.epoch;
             format!(
                 r#"{{"id":2,"subscribe":{{"channel":"news","recover":{recover},"offset":{offset},"epoch":"{epoch}"}}}}"#
             )

@@ -46,7 +46,8 @@ impl Bus for Ether {
             return Answer::now(Err(BrokerError::Unavailable));
         }
         let nodes = self.nodes.lock().expect("one thread").clone();
-        let (now, mut heard) = (std::time::Instant::now(), 0);
+        let now = std::time::Instant::now();
+        let mut heard = 0;
         for node in nodes.iter().filter_map(Weak::upgrade) {
             if to.is_none_or(|uid| node.nodes(now)[0].uid == uid) {
                 node.handle_message(&message, now);
@@ -160,7 +161,8 @@ fn connections_of_users_are_those_of_every_node() {
         world.say(&name, r#"{"id":2,"subscribe":{"channel":"news"}}"#);
         assert!(world.heard(&name).is_some());
     }
-    let (node, now) = (Arc::clone(&worlds[0].node), worlds[0].now);
+    let node = Arc::clone(&worlds[0].node);
+    let now = worlds[0].now;
     let of_user = ConnectionSelector { user: "42".into(), ..ConnectionSelector::default() };
     let all = node.ask(ConnectionQuestion::of(&of_user), now);
     let all = all.ready().expect_err("the shards have to answer");
@@ -211,9 +213,12 @@ fn pages_of_a_node_have_each_of_its_connections_once() {
         })
         .collect();
     worlds[1].close("bob");
-    let (node, now) = (Arc::clone(&worlds[0].node), worlds[0].now);
+    let node = Arc::clone(&worlds[0].node);
+    let now = worlds[0].now;
     let other = worlds[1].node.uid().to_owned();
-    let (mut start, mut found, mut pages) = (0, BTreeSet::new(), 0);
+    let mut start = 0;
+    let mut found = BTreeSet::new();
+    let mut pages = 0;
     loop {
         let page = node.ask_node(&other, PageQuestion { limit: 3, start }, now);
         worlds.iter_mut().for_each(World::settle);
@@ -236,7 +241,8 @@ fn a_question_that_the_bus_does_not_carry_is_answered_for_this_node_and_names_th
     let ether = Ether::default();
     let mut worlds = cluster_on(&ether, &["ada", "bob"]);
     ether.is_cut.store(true, Relaxed);
-    let (node, now) = (Arc::clone(&worlds[0].node), worlds[0].now);
+    let node = Arc::clone(&worlds[0].node);
+    let now = worlds[0].now;
     let bob = vec!["bob".to_owned()];
     let logs = node.ask(HotListsQuestion { limit: 5 }, now);
     let selector = ConnectionSelector { all_users: true, ..ConnectionSelector::default() };
@@ -318,7 +324,8 @@ fn an_order_that_other_nodes_do_not_hear_is_obeyed_here_and_answered_with_100() 
     let ether = Ether::default();
     let mut worlds = cluster_on(&ether, &["ada", "bob"]);
     ether.is_cut.store(true, Relaxed);
-    let (node, now) = (Arc::clone(&worlds[0].node), worlds[0].now);
+    let node = Arc::clone(&worlds[0].node);
+    let now = worlds[0].now;
     let extra = || ServerSubscription { channel: "extra".into(), ..ServerSubscription::default() };
     let bye = || Disconnect { code: 4_000, reason: "bye".into() };
     let renewal = Renewal { expire_at: Some(UNIX + 10), info: "{}".into(), ..Renewal::default() };
@@ -369,7 +376,8 @@ fn a_connection_that_should_be_the_only_one_comes_again_when_other_nodes_did_not
 
 #[test]
 fn a_single_connection_closes_the_others_of_its_user_on_every_node() {
-    let (ether, mut worlds) = (Ether::default(), Vec::new());
+    let ether = Ether::default();
+    let mut worlds = Vec::new();
     for (name, user) in [("ada", "42"), ("eve", "43"), ("bob", "42")] {
         let mut world = World::new(options(|options| {
             let personal = &mut options.client.subscribe_to_user_personal_channel;
@@ -409,11 +417,13 @@ fn pages_of_channels_hold_what_all_nodes_have_together() {
         }
         world.settle();
     }
-    let (node, now) = (&worlds[1].node, worlds[1].now);
+    let node = &worlds[1].node;
+    let now = worlds[1].now;
     let whole = node.list_channels("?", now).wait().expect("all nodes answer");
     assert_eq!(whole.len(), 9);
     for limit in [1, 2, 8, 9, 10] {
-        let (mut pages, mut after) = (BTreeMap::new(), String::new());
+        let mut pages = BTreeMap::new();
+        let mut after = String::new();
         loop {
             let query = ChannelQuestion { pattern: "?".into(), after, limit };
             let mut page = node.list_channels(query, now).wait().expect("all nodes answer");
@@ -484,7 +494,8 @@ fn a_view_is_moved_from_any_node() {
     nodes[1].settle();
     for (x, data) in [(5.0, "1"), (15.0, "2")] {
         let publication = Publication { data: data.into(), ..Publication::default() };
-        let (place, now) = (Place { x, y: 5.0, layer: 0 }, nodes[1].now);
+        let place = Place { x, y: 5.0, layer: 0 };
+        let now = nodes[1].now;
         let options = PublishOptions::default();
         nodes[1]
             .node

@@ -57,7 +57,8 @@ fn the_events_of_a_listed_channel_are_those_of_all_its_subscribers() {
         play(world);
         for channel in ["news", "chat"] {
             let publication = Publication { data: "1".into(), ..Publication::default() };
-            let (node, options) = (&world.node, PublishOptions::default());
+            let node = &world.node;
+            let options = PublishOptions::default();
             let published = node.channels().publish(channel, publication, options, world.now);
             assert!(published.wait().is_ok());
         }

@@ -240,7 +240,8 @@ fn nested_protobuf(levels: usize) -> Vec<u8> {
 }
 
 fn nested_json(levels: usize) -> Vec<u8> {
-    let (open, close) = (r#"{"op":"not","nodes":["#, "]}");
+    let open = r#"{"op":"not","nodes":["#;
+    let close = "]}";
     let filter = format!(
         r#"{}{{"key":"about","cmp":"ex"}}{}"#,
         open.repeat(levels - 1),

@@ -68,7 +68,8 @@ fn a_log_says_what_happened_to_a_connection() {
         ada < {"id":6,"subscribe":{"recoverable":true,"epoch":"E2","positioned":true,"was_recovering":true}}
     "#,
     );
-    let (key, now) = (world.key("ada"), world.now);
+    let key = world.key("ada");
+    let now = world.now;
     let hub = &mut world.shard_of("ada").hub;
     hub.stalled(key, 700, now);
     hub.stalled(key, 5000, now + Duration::from_millis(300));

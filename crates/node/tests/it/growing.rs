@@ -77,8 +77,10 @@ fn kept(size: usize) -> Options {
 
 impl Life {
     fn new(options: Options) -> Self {
-        let (readers, texts) = Default::default();
-        let (world, waits) = (World::new(options), Vec::new());
+        let readers = Default::default();
+        let texts = Default::default();
+        let world = World::new(options);
+        let waits = Vec::new();
         Self { world, readers, texts, waits, published: 0, opened: 0 }
     }
 
@@ -93,7 +95,8 @@ impl Life {
             Step::Publish => {
                 let data = self.published.to_string().into();
                 let publication = fanwire_protocol::Publication { data, ..Default::default() };
-                let (channels, now) = (self.world.node.channels(), self.world.now);
+                let channels = self.world.node.channels();
+                let now = self.world.now;
                 let published = channels.publish("a", publication, Default::default(), now);
                 published.wait().expect("the broker is there");
                 self.published += 1;
@@ -124,7 +127,8 @@ impl Life {
     }
 
     fn change(&mut self, message: usize, fragment: Option<Fragment>) {
-        let (channels, now) = (self.world.node.channels(), self.world.now);
+        let channels = self.world.node.channels();
+        let now = self.world.now;
         let answer = channels.append("a", &format!("m{message}"), fragment, now).wait();
         let appended = answer.expect("the broker is there").expect("a good piece");
         assert_eq!(appended.length, self.texts[message].len() as u64);
@@ -201,7 +205,8 @@ impl Reader {
 }
 
 fn fragment(text: &str, at: usize) -> Fragment {
-    let (text, at) = (text.to_owned(), Some(at as u64));
+    let text = text.to_owned();
+    let at = Some(at as u64);
     Fragment { text, at, head: "\"".into(), ..Fragment::default() }
 }
 

@@ -360,7 +360,8 @@ fn reports_follow_each_client_in_order() {
         world.open(name, crate::script::hello(""));
     }
     for name in ["ada", "bob"] {
-        let (user, client) = (name.len(), name);
+        let user = name.len();
+        let client = name;
         world.say(client, &format!(r#"{{"id":1,"connect":{{"data":{user}}}}}"#));
         world.say(client, r#"{"id":2,"subscribe":{"channel":"a","data":[1]}}"#);
     }

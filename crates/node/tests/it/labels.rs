@@ -72,7 +72,8 @@ fn every_command_selects_by_labels_and_all_users() {
     for (target, expect) in targets {
         let expect: BTreeSet<_> = expect.split_whitespace().collect();
         let mut world = world();
-        let (node, now) = (world.node.clone(), world.now);
+        let node = world.node.clone();
+        let now = world.now;
         let channel =
             ServerSubscription { channel: "news".into(), ..ServerSubscription::default() };
         let renewal = Renewal { expire_at: Some(UNIX + 60), ..Renewal::default() };

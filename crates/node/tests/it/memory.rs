@@ -59,7 +59,8 @@ fn connect_as(hello: ConnectionInfo, world: &mut World, index: u32, channel: &st
         Encoding::Protobuf => protobuf(&commands),
     };
     let key = ConnectionKey { index, generation: 1 };
-    let (hub, mut record) = (&mut world.shards[0].hub, Record::default());
+    let hub = &mut world.shards[0].hub;
+    let mut record = Record::default();
     hub.open(key, hello, world.now);
     hub.receive(key, &frame, world.now, &mut record);
     assert_eq!(record.effects.len(), 2);
@@ -77,10 +78,12 @@ fn the_identity_of_a_token_costs_a_connection_one_small_block_and_its_text() {
         options.channel.without_namespace.allow_subscribe_for_client = true;
     });
     let bytes = |words: &str, connect: &str| {
-        let (mut world, hello) = (World::with_shards(options.clone(), 1), hello(words));
+        let mut world = World::with_shards(options.clone(), 1);
+        let hello = hello(words);
         let allocated = measure(|| {
             for index in 0..CONNECTIONS {
-                let (key, mut record) = (ConnectionKey { index, generation: 1 }, Record::default());
+                let key = ConnectionKey { index, generation: 1 };
+                let mut record = Record::default();
                 let hub = &mut world.shards[0].hub;
                 hub.open(key, hello.clone(), world.now);
                 hub.receive(key, connect.as_bytes(), world.now, &mut record);
@@ -109,8 +112,8 @@ fn a_position_costs_a_subscriber_nothing_and_its_channel_less_than_half_a_kiloby
     let without = least(&|| bytes_per_connection(|_| "news".into()));
     assert!(bytes <= without + 1, "{bytes} bytes per connection, {without} without positions");
     let own = |index| format!("channel-{index:08}");
-    let (with, without) =
-        (bytes_per_connection_with(recoverable(), own), bytes_per_connection(own));
+    let with = bytes_per_connection_with(recoverable(), own);
+    let without = bytes_per_connection(own);
     assert!(with <= without + 512, "{with} bytes, {without} without positions");
 }
 
@@ -134,7 +137,8 @@ fn deltas_cost_a_subscriber_that_agreed_a_byte_and_others_nothing() {
         assert_eq!(world.node.counts().subscriptions, CONNECTIONS as usize);
         allocated.bytes_current
     };
-    let (with, without) = (bytes(true), bytes(false));
+    let with = bytes(true);
+    let without = bytes(false);
     assert!(with <= without + 2 * i64::from(CONNECTIONS), "{with} bytes, {without} without");
     assert!(with > without, "they are marked");
 }
@@ -145,19 +149,15 @@ fn rates_cost_a_connection_one_small_block() {
         options.client.command_rate.limit = 1000;
         options.channel.without_namespace.subscribe_rate.limit = 1000;
     });
-    let (with, without) = (
-        bytes_per_connection_with(limited, |_| "news".into()),
-        bytes_per_connection(|_| "news".into()),
-    );
+    let with = bytes_per_connection_with(limited, |_| "news".into());
+    let without = bytes_per_connection(|_| "news".into());
     assert!(with <= without + 80, "{with} bytes, {without} without rates");
 }
 
 #[test]
 fn presence_costs_its_members_half_a_kilobyte_and_others_nothing() {
-    let (with, without) = (
-        bytes_per_connection_with(with_presence(|_| {}), |_| "news".into()),
-        bytes_per_connection(|_| "news".into()),
-    );
+    let with = bytes_per_connection_with(with_presence(|_| {}), |_| "news".into());
+    let without = bytes_per_connection(|_| "news".into());
     assert!(with <= without + 512, "{with} bytes, {without} without presence");
     assert!(without <= 512, "{without} bytes without presence");
 }
@@ -390,7 +390,8 @@ fn a_broadcast_to_filtered_subscribers_allocates_nothing() {
         let commands = r#"{"id":1,"connect":{}}
             {"id":2,"subscribe":{"channel":"news","tf":{"key":"n","cmp":"lt","val":"500"}}}"#
             .replace("500", if index < 400 { "500" } else { "5" });
-        let (hub, mut record) = (&mut world.shards[0].hub, Record::default());
+        let hub = &mut world.shards[0].hub;
+        let mut record = Record::default();
         hub.open(key, hello("protobuf"), world.now);
         hub.receive(
             key,

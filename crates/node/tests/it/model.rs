@@ -33,7 +33,9 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let (who, channel, user) = (0..12usize, 0..5u8, 0..3usize);
+    let who = 0..12usize;
+    let channel = 0..5u8;
+    let user = 0..3usize;
     prop_oneof![
         4 => who.clone().prop_map(|who| Step::Open { who }),
         6 => who.clone().prop_map(|who| Step::Connect { who }),
@@ -162,7 +164,8 @@ impl Model {
     /// Whether a command of this connection is processed at all; out of order it ends the connection.
     fn in_order(&mut self, who: usize, needs_connect: bool) -> bool {
         let connection = self.connection(who);
-        let (here, connected) = (connection.here, connection.connected);
+        let here = connection.here;
+        let connected = connection.connected;
         if here && connected != needs_connect {
             self.disconnected(who, 3501);
         }
@@ -240,7 +243,8 @@ impl Real {
         let node = Node::new(options).expect("the options are good");
         let shards = (0..SHARDS).map(|_| Shard::new(&node)).collect();
         let now = std::time::Instant::now();
-        let (generations, heard) = (BTreeMap::new(), BTreeMap::new());
+        let generations = BTreeMap::new();
+        let heard = BTreeMap::new();
         Self { node, now, shards, generations, published: 0, heard }
     }
 
@@ -299,7 +303,8 @@ impl Real {
                 done.wait().expect("the channel is possible");
             }
             Step::Drain { shard } => {
-                let (mut record, now) = (Record::default(), self.now);
+                let mut record = Record::default();
+                let now = self.now;
                 for notice in self.shards[shard].mailbox.take() {
                     self.shards[shard].hub.notice(notice, now, &mut record);
                 }
@@ -318,7 +323,8 @@ impl Real {
             Encoding::Json => text.as_bytes().to_vec(),
             Encoding::Protobuf => protobuf(text),
         };
-        let (mut record, key) = (Record::default(), self.key(who));
+        let mut record = Record::default();
+        let key = self.key(who);
         self.shards[shard_of(who)].hub.receive(key, &frame, self.now, &mut record);
         self.receive(shard_of(who), record);
     }
@@ -379,7 +385,8 @@ fn without_order_of_ends(mut heard: Vec<String>) -> Vec<String> {
 proptest! {
     #[test]
     fn everybody_hears_what_the_model_says(steps in prop::collection::vec(step(), 1..250)) {
-        let (mut model, mut real) = (Model::default(), Real::new());
+        let mut model = Model::default();
+        let mut real = Real::new();
         for step in steps.iter().chain(&[0, 1, 2].map(|shard| Step::Drain { shard })) {
             model.step(step);
             real.step(step);

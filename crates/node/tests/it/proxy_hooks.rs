@@ -102,7 +102,8 @@ fn methods_have_namespaces_with_proxies() {
 
 #[test]
 fn hooks_of_a_program_are_asked_first_and_proxies_about_the_rest() {
-    let (first, second) = (Asked::default(), Asked::default());
+    let first = Asked::default();
+    let second = Asked::default();
     let later = |asked: &Asked| {
         let asked = Arc::clone(asked);
         Some(Hook::new(move |_: RpcEvent| {

@@ -37,7 +37,8 @@ impl Provider {
             options.client.token.jwks_public_endpoint = "https://id.example.com/keys".to_owned();
             change(options);
         });
-        let (world, pending_fetches) = (World::new(options), Arc::new(PendingFetches::default()));
+        let world = World::new(options);
+        let pending_fetches = Arc::new(PendingFetches::default());
         world.node.fetch_keys_with(
             Arc::<PendingFetches>::clone(&pending_fetches),
             Arc::<PendingFetches>::clone(&pending_fetches),

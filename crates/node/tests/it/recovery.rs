@@ -12,12 +12,12 @@ use fanwire_broker::{
     Retention, StreamSlice,
 };
 use fanwire_node::options::{Namespace, RecoveryMode};
-use fanwire_node::{Node, NodeParts, Options, Page};
+use fanwire_node::{NodeParts, Options, Page};
 use fanwire_protocol::{ClientInfo, Publication};
 
 use crate::history::with_history;
 use crate::script::{hello, play_in_both};
-use crate::world::{UNIX, World};
+use crate::world::World;
 
 /// Five publications are kept, and every subscription can recover.
 fn recoverable() -> Options {
@@ -167,8 +167,10 @@ fn asks(change: impl FnOnce(&mut Namespace), insecure: bool, wish: &str, answer:
 fn a_client_gets_what_is_forced_or_allowed_or_what_it_could_read_anyway() {
     const POSITIONED: &str = r#"{"epoch":"E1","offset":1,"positioned":true}"#;
     const RECOVERABLE: &str = r#"{"recoverable":true,"epoch":"E1","offset":1,"positioned":true}"#;
-    let (no, both) = ("", r#","positioned":true,"recoverable":true"#);
-    let (positioned, recoverable) = (r#","positioned":true"#, r#","recoverable":true"#);
+    let no = "";
+    let both = r#","positioned":true,"recoverable":true"#;
+    let positioned = r#","positioned":true"#;
+    let recoverable = r#","recoverable":true"#;
     asks(|_| {}, false, both, "{}");
     asks(|_| {}, true, no, "{}");
     asks(|_| {}, true, positioned, POSITIONED);
@@ -317,10 +319,8 @@ impl Deliver for Lossy {
 
 /// A world whose broker loses publications.
 fn lossy(options: Options) -> World {
-    let now = Instant::now();
     let make = |router| Arc::new(MemoryBroker::new(Arc::new(Lossy(router)), 1 << 30)) as _;
-    let node = Node::with_parts(options, now, UNIX * 1000, NodeParts::with_broker(make));
-    World::around(node.expect("the options are good"), now, 2)
+    World::with_parts(options, NodeParts::with_broker(make), 2)
 }
 
 const TWO_SUBSCRIBERS: &str = r#"

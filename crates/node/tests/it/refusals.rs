@@ -170,7 +170,8 @@ fn what_is_not_refused_is_logged_at_debug_alone() {
     let told: Vec<_> = lines.iter().map(told).collect();
     let command = |name: &str| ("command".to_owned(), Some(name.to_owned()));
     let event = |name: &str| (name.to_owned(), None);
-    let (connect, subscribe) = (command("connect"), command("subscribe"));
+    let connect = command("connect");
+    let subscribe = command("subscribe");
     assert_eq!(told, [connect, event("connect"), subscribe, event("subscribe"), event("close")]);
 }
 

@@ -53,7 +53,8 @@ fn a_blocked_user_is_disconnected_and_refused_until_the_end_of_the_block() {
             "bob opens {words}\n bob > {command}\n bob x 3507 permission denied: the server API blocked the user"
         ));
         assert_eq!(world.node.counts().connections, 0);
-        let (bob, now) = (CONNECTED.replace("ada", "eve"), "clock +60");
+        let bob = CONNECTED.replace("ada", "eve");
+        let now = "clock +60";
         world.play(&format!("{now}\n eve opens {words}\n eve > {command}\n {bob}"));
     }
 }

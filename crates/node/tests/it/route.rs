@@ -50,7 +50,8 @@ fn step_3_protocol_reads_a_command() {
 
 /// The publisher gets its reply, and nothing else happens on its shard.
 fn step_4_session_takes_it(world: &mut World) {
-    let (key, now) = (world.key("ada"), world.now);
+    let key = world.key("ada");
+    let now = world.now;
     let mut record = Record::default();
     world.shards[0].hub.receive(key, COMMAND, now, &mut record);
     let [(0, Effect::Message(reply))] = record.effects.as_slice() else {

@@ -98,7 +98,7 @@ fn revoke(world: &World, kind: RevocationKind, subject: &str) -> Result<(), Erro
         .wait()
 }
 
-/// What a client with these claims gets at connect: a code, or nothing when it is in.
+/// The code with which a connect with these claims fails; `None` if it succeeds.
 fn refusal(world: &mut World, claims: &str) -> Option<u32> {
     static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let name = format!("client{}", NUMBER.fetch_add(1, Relaxed));

@@ -421,7 +421,8 @@ impl Sdk {
     fn subscribe(&mut self) -> String {
         (self.id, self.wants) = (self.id + 1, true);
         self.owed.push_back(self.id);
-        let (id, epoch) = (self.id, &self.epoch);
+        let id = self.id;
+        let epoch = &self.epoch;
         let recover = match self.offset {
             Some(offset) => format!(r#","recover":true,"offset":{offset},"epoch":"{epoch}""#),
             None => String::new(),

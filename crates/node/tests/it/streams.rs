@@ -56,7 +56,9 @@ impl Real {
         }
         let node = Node::starting_at(options, now, 1_000_000).expect("the options are good");
         let shards = [(); 2].map(|()| Shard::new(&node));
-        let (channel, epochs, heard) = Default::default();
+        let channel = Default::default();
+        let epochs = Default::default();
+        let heard = Default::default();
         let mut real = Self { node, now, shards, channel, epochs, published: 0, heard };
         for (who, encoding) in CLIENTS.into_iter().enumerate() {
             let hello = ConnectionInfo {
@@ -182,7 +184,8 @@ impl Real {
             let epoch = self.epoch_text(epoch);
             format!(r#","recover":true,"offset":{offset},"epoch":"{epoch}""#)
         });
-        let (channel, flag) = (&self.channel, if only_recovered { 3 } else { 1 });
+        let channel = &self.channel;
+        let flag = if only_recovered { 3 } else { 1 };
         let command = format!(
             r#"{{"id":1,"subscribe":{{"channel":"{channel}","positioned":{positioned},"recoverable":{recoverable},"flag":{flag}{claim}}}}}"#
         );
@@ -194,7 +197,8 @@ impl Real {
             Encoding::Json => text.as_bytes().to_vec(),
             Encoding::Protobuf => protobuf(text),
         };
-        let (shard, mut record) = (shard_of(who), Record::default());
+        let shard = shard_of(who);
+        let mut record = Record::default();
         self.shards[shard].hub.receive(key(who), &frame, self.now, &mut record);
         self.receive(shard, record);
     }
@@ -288,7 +292,8 @@ fn pairs(publications: &[Publication]) -> Vec<(u64, usize)> {
 
 /// One sequence, step by step in both worlds.
 fn play(real: &mut Real, settings: Settings, seed: u64) {
-    let (mut model, mut dice) = (Model::new(settings), Dice::new(seed));
+    let mut model = Model::new(settings);
+    let mut dice = Dice::new(seed);
     real.begin(format!("channel-{seed}"));
     let mut history = Vec::new();
     let length = 4 + dice.roll(16);

@@ -147,8 +147,10 @@ fn checks_come_in_the_order_of_the_reference() {
     let error = |code, message: &str| {
         format!("ada < {{\"id\":3,\"error\":{{\"code\":{code},\"message\":\"{message}\"}}}}")
     };
-    let (bad, limit) = (error(107, "bad request"), error(106, "limit exceeded"));
-    let (again, unknown) = (error(105, "already subscribed"), error(102, "unknown channel"));
+    let bad = error(107, "bad request");
+    let limit = error(106, "limit exceeded");
+    let again = error(105, "already subscribed");
+    let unknown = error(102, "unknown channel");
     let subscribe = |rest: &str| format!("ada > {{\"id\":3,\"subscribe\":{{{rest}}}}}");
     let denied = error(103, "permission denied");
     let script = [
@@ -250,7 +252,8 @@ fn the_shell_learns_which_subscription_ended_and_which_one_moved_there() {
     for channel in ["a", "b", "c"] {
         world.say("ada", &format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"}}}}"#));
     }
-    let (key, now) = (world.key("ada"), world.now);
+    let key = world.key("ada");
+    let now = world.now;
     let mut record = Record::default();
     let unsubscribe = br#"{"id":3,"unsubscribe":{"channel":"a"}}"#;
     world.shard_of("ada").hub.receive(key, unsubscribe, now, &mut record);

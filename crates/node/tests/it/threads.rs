@@ -27,7 +27,8 @@ fn publications_of_a_channel_reach_every_inbox_in_one_order() {
     }
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
-            let (node, now) = (&world.node, world.now);
+            let node = &world.node;
+            let now = world.now;
             scope.spawn(move || {
                 for number in 0..PUBLICATIONS {
                     let data = format!("[{thread},{number}]").into();

@@ -54,7 +54,8 @@ fn world(encoding: &str) -> World {
 #[test]
 fn a_message_of_many_commands_lets_others_have_their_turns_and_is_done_in_order() {
     for encoding in ["json", "protobuf"] {
-        let (mut world, mut next) = (world(encoding), 2);
+        let mut world = world(encoding);
+        let mut next = 2;
         world.say_unsettled("ada", &many(2..1000));
         assert_eq!(replies(&mut world, "ada", &mut next), AT_ONCE);
         world.say_unsettled("ada", &many(1000..1002));
@@ -102,7 +103,8 @@ fn commands_with_large_replies_take_turns_sooner() {
 
 #[test]
 fn a_session_that_ends_between_its_commands_does_no_more_of_them() {
-    let (mut world, mut next) = (world("json"), 2);
+    let mut world = world("json");
+    let mut next = 2;
     world.say_unsettled("ada", &many(2..1000));
     let ada =
         ConnectionSelector { client: world.id("ada").into(), ..ConnectionSelector::default() };
@@ -124,7 +126,8 @@ fn a_session_that_ends_between_its_commands_does_no_more_of_them() {
 fn a_client_that_its_shell_does_not_read_is_not_silent() {
     let mut world = world("json");
     world.keeps_silent("ada");
-    let (key, now) = (world.key("ada"), world.now);
+    let key = world.key("ada");
+    let now = world.now;
     world.shard_of("ada").hub.held(key, true, now);
     world.wait(Duration::from_secs(100));
     world.play("ada < {}\n ada receives nothing");

@@ -86,8 +86,15 @@ impl World {
     /// A world with a node of the test's own making.
     pub(crate) fn around(node: Arc<Node>, now: Instant, shards: usize) -> Self {
         let shards = (0..shards).map(|_| Shard::new(&node)).collect();
-        let (epochs, encode_jobs, peers) = Default::default();
-        Self { node, now, unix_ms: (now, UNIX * 1000), shards, epochs, encode_jobs, peers }
+        Self {
+            node,
+            now,
+            unix_ms: (now, UNIX * 1000),
+            shards,
+            epochs: Vec::new(),
+            encode_jobs: Vec::new(),
+            peers: BTreeMap::new(),
+        }
     }
 
     /// Opens a connection on the shard with the fewest.
@@ -99,7 +106,8 @@ impl World {
         let key = ConnectionKey { index, generation: index + 7 };
         let encoding = hello.encoding;
         self.shards[shard].hub.open(key, hello, self.now);
-        let (id, heard) = (String::new(), VecDeque::new());
+        let id = String::new();
+        let heard = VecDeque::new();
         self.peers
             .insert(name.into(), Peer { shard, key, encoding, id, heard, answers_pings: true });
     }
@@ -127,7 +135,8 @@ impl World {
     }
 
     pub(crate) fn close(&mut self, name: &str) {
-        let (shard, key) = (self.peer(name).shard, self.peer(name).key);
+        let shard = self.peer(name).shard;
+        let key = self.peer(name).key;
         self.shards[shard].hub.close(key, self.now);
     }
 
@@ -152,7 +161,8 @@ impl World {
     }
 
     fn receive(&mut self, name: &str, frame: &[u8]) {
-        let (shard, key) = (self.peer(name).shard, self.peer(name).key);
+        let shard = self.peer(name).shard;
+        let key = self.peer(name).key;
         let mut record = Record::keeping_errands();
         self.shards[shard].hub.receive(key, frame, self.now, &mut record);
         self.collect(shard, record);
@@ -160,7 +170,8 @@ impl World {
 
     /// A native pong frame.
     pub(crate) fn pong_frame(&mut self, name: &str) {
-        let (key, now) = (self.key(name), self.now);
+        let key = self.key(name);
+        let now = self.now;
         self.shard_of(name).hub.pong(key, now);
     }
 

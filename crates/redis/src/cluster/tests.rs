@@ -25,7 +25,8 @@ fn topology_of(last: i64, host: &str, epoch: u64) -> Topology {
 }
 
 fn server(address: &Address) -> Server {
-    let (runtime, health) = (Runtime::new().expect("a runtime"), Arc::new(Health::default()));
+    let runtime = Runtime::new().expect("a runtime");
+    let health = Arc::new(Health::default());
     let factory = ConnectionFactory {
         options: Arc::default(),
         message_handler: Arc::new(MessageHandler::new(

@@ -51,7 +51,8 @@ impl Topology {
             if first > last || last >= SLOTS as u64 {
                 return None;
             }
-            let (first, last) = (first as u16, last as u16);
+            let first = first as u16;
+            let last = last as u16;
             Some(Range { first, last, master: node.reported(&host, port), epoch })
         };
         let ranges = parts(slots)?.into_iter().map(range).collect::<Option<_>>()?;

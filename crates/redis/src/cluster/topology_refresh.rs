@@ -24,7 +24,8 @@ use super::topology::Topology;
 
 /// Keeps the map of a Cluster up to date until the Cluster is dropped.
 pub(super) async fn run(cluster: Weak<Cluster>, woken: Arc<Notify>) {
-    let (mut pause, mut fast_refreshes) = (PAUSE_MIN, 0);
+    let mut pause = PAUSE_MIN;
+    let mut fast_refreshes = 0;
     loop {
         let mut period = match cluster.upgrade() {
             Some(cluster) => cluster.refresh().await,

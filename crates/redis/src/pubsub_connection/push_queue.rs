@@ -21,7 +21,8 @@ impl PushQueue {
     /// The queue and the function that adds a push to it, which does not block.
     pub(super) fn pair() -> (impl Fn(PushInfo) + Send + Sync + 'static, Self) {
         let (sender, queue) = mpsc::channel(PUSHES_MAX);
-        let (bytes, overflow) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+        let bytes = Arc::new(AtomicUsize::new(0));
+        let overflow = Arc::new(Notify::new());
         let pushes = Self { queue, bytes: Arc::clone(&bytes), overflow: Arc::clone(&overflow) };
         let send = move |push: PushInfo| {
             let length = length(&push);

@@ -29,7 +29,8 @@ impl Deliver for UnsubscribingHandler {
 /// A name is subscribed, lost, and subscribed again for a waiter.
 #[test]
 fn a_name_that_is_removed_during_its_confirmation_has_no_continuity() {
-    let (keys, handler) = (Keys::new("p", false), Arc::new(UnsubscribingHandler::default()));
+    let keys = Keys::new("p", false);
+    let handler = Arc::new(UnsubscribingHandler::default());
     let name = keys.of(KeyKind::PubSub, "a");
     let message_handler =
         Arc::new(MessageHandler::new(keys, Arc::new(Health::at(std::iter::empty()))));

@@ -19,7 +19,8 @@ fn a_page_is_read_and_foreign_members_are_left_out() {
         read_page(Value::Array(reply), RevocationCursor { table, scan: 3 }, &keys, &health)
     };
     let change = |kind, subject: &str, channel: Option<&str>, expire_at, issued_before| {
-        let (subject, channel) = (subject.to_owned(), channel.map(str::to_owned));
+        let subject = subject.to_owned();
+        let channel = channel.map(str::to_owned);
         RevocationChange { kind, subject, channel, expire_at, issued_before }
     };
     let blocked = page(0, &["ada", "inf", "*", "1800000000000", "old", "0"], &[]);

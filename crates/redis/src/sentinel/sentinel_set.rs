@@ -91,7 +91,8 @@ pub(super) fn others_of(sentinel: &Address, reply: Value) -> Vec<Address> {
         };
         let text_of = |name| Some(String::from_utf8_lossy(&text(of(name)?)?).into_owned());
         let is_dead = text_of("flags").is_some_and(|flags| flags.contains("_down"));
-        let (host, port) = (text_of("ip")?, number(of("port")?)?.try_into().ok()?);
+        let host = text_of("ip")?;
+        let port = number(of("port")?)?.try_into().ok()?;
         let is_usable = !is_dead && !host.is_empty() && port > 0;
         is_usable.then(|| Address { host, port, ..sentinel.clone() })
     };

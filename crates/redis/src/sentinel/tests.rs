@@ -31,13 +31,15 @@ fn at(port: u16, config_epoch: u64) -> MasterAddress {
 fn a_newer_address_ends_connections_to_the_older_one_only() {
     let resolver = resolver();
     assert!(resolver.accept(&at(1, 3)));
-    let (older, newer) = (resolver.until_replaced(3), resolver.until_replaced(4));
+    let older = resolver.until_replaced(3);
+    let newer = resolver.until_replaced(4);
     assert!(
         resolver.accept(&at(2, 3)),
         "of the same age, as Sentinels may spell an address differently"
     );
     assert!(!resolver.accept(&at(1, 2)), "a Sentinel that was cut off");
-    let (mut older, mut newer) = (Box::pin(older), Box::pin(newer));
+    let mut older = Box::pin(older);
+    let mut newer = Box::pin(newer);
     assert!(older.as_mut().now_or_never().is_none());
     assert!(resolver.accept(&at(2, 4)));
     assert!(older.as_mut().now_or_never().is_some());

@@ -92,7 +92,8 @@ impl FakeServer {
 
 #[test]
 fn a_read_that_is_lost_is_a_failure_to_all_who_share_it_and_the_next_one_is_sent() {
-    let (server, health) = (Arc::<FakeServer>::default(), Arc::<Health>::default());
+    let server = Arc::<FakeServer>::default();
+    let health = Arc::<Health>::default();
     let singleflight = Singleflight::new(Arc::clone(&health));
     let outcomes = Arc::new(Mutex::new(Vec::new()));
     let ask = |number: u32| {
@@ -179,14 +180,16 @@ proptest! {
         let server = Arc::<FakeServer>::default();
         let singleflight = Singleflight::new(Arc::default());
         let mut done = VecDeque::new();
-        let (mut read_published, mut asked) = (0, 0);
+        let mut read_published = 0;
+        let mut asked = 0;
         let answers = Arc::new(Mutex::new(Vec::new()));
         let end = [Step::Do, Step::Do, Step::Arrive, Step::Arrive].repeat(2);
         for step in steps.into_iter().chain(end) {
             match step {
                 Step::Ask(name) => {
                     asked += 1;
-                    let (answers, before) = (Arc::clone(&answers), read_published);
+                    let answers = Arc::clone(&answers);
+                    let before = read_published;
                     singleflight.ask(Question(name), Arc::clone(&server), move |output| {
                         answers.lock().push((before, output));
                     });

@@ -23,7 +23,8 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
 fn a_waiter_is_called_when_the_subscription_is_confirmed() {
-    let (mut table, now) = (SubscriptionTable::default(), Instant::now());
+    let mut table = SubscriptionTable::default();
+    let now = Instant::now();
     assert!(table.set_desired("a"));
     assert!(!table.set_desired("a"), "asked for once");
     assert_eq!(is_subscribed(table.wait_until_subscribed("a", now + SECOND, 1)), None);
@@ -47,7 +48,8 @@ fn a_waiter_is_called_when_the_subscription_is_confirmed() {
 
 #[test]
 fn a_channel_is_unsubscribed_a_while_after_its_last_subscriber() {
-    let (mut table, now) = (SubscriptionTable::<u32>::default(), Instant::now());
+    let mut table = SubscriptionTable::<u32>::default();
+    let now = Instant::now();
     table.set_desired("a");
     table.next_changes(now, 9);
     table.confirmed("a", Done::Subscribed);
@@ -65,7 +67,8 @@ fn a_channel_is_unsubscribed_a_while_after_its_last_subscriber() {
 
 #[test]
 fn a_quick_return_sends_nothing() {
-    let (mut table, now) = (SubscriptionTable::<u32>::default(), Instant::now());
+    let mut table = SubscriptionTable::<u32>::default();
+    let now = Instant::now();
     table.set_desired("a");
     table.next_changes(now, 9);
     table.confirmed("a", Done::Subscribed);
@@ -77,7 +80,8 @@ fn a_quick_return_sends_nothing() {
 
 #[test]
 fn only_the_last_confirmation_counts() {
-    let (mut table, now) = (SubscriptionTable::default(), Instant::now());
+    let mut table = SubscriptionTable::default();
+    let now = Instant::now();
     table.set_desired("a");
     table.next_changes(now, 9);
     table.clear_desired("a", now);
@@ -92,7 +96,8 @@ fn only_the_last_confirmation_counts() {
 
 #[test]
 fn a_lost_connection_requests_everything_again() {
-    let (mut table, now) = (SubscriptionTable::default(), Instant::now());
+    let mut table = SubscriptionTable::default();
+    let now = Instant::now();
     for channel in ["a", "b", "c"] {
         table.set_desired(channel);
     }
@@ -117,7 +122,8 @@ fn a_lost_connection_requests_everything_again() {
 
 #[test]
 fn waiters_expire() {
-    let (mut table, now) = (SubscriptionTable::default(), Instant::now());
+    let mut table = SubscriptionTable::default();
+    let now = Instant::now();
     table.set_desired("a");
     assert_eq!(is_subscribed(table.wait_until_subscribed("a", now + SECOND, 1)), None);
     assert_eq!(is_subscribed(table.wait_until_subscribed("a", now + 2 * SECOND, 2)), None);
@@ -129,7 +135,8 @@ fn waiters_expire() {
 
 #[test]
 fn a_subscription_that_redis_ended_is_retried() {
-    let (mut table, now) = (SubscriptionTable::default(), Instant::now());
+    let mut table = SubscriptionTable::default();
+    let now = Instant::now();
     table.set_desired("a");
     table.next_changes(now, 9);
     table.confirmed("a", Done::Subscribed);
@@ -149,7 +156,8 @@ fn a_subscription_that_redis_ended_is_retried() {
 
 #[test]
 fn a_refused_channel_is_retried() {
-    let (mut table, now) = (SubscriptionTable::<u32>::default(), Instant::now());
+    let mut table = SubscriptionTable::<u32>::default();
+    let now = Instant::now();
     for channel in ["a", "b", "c"] {
         table.set_desired(channel);
     }
@@ -169,8 +177,9 @@ fn a_refused_channel_is_retried() {
 
 #[test]
 fn channels_move_with_their_waiters() {
-    let (mut one, mut other, now) =
-        (SubscriptionTable::default(), SubscriptionTable::default(), Instant::now());
+    let mut one = SubscriptionTable::default();
+    let mut other = SubscriptionTable::default();
+    let now = Instant::now();
     for channel in ["confirmed", "requested", "new", "left", "stays"] {
         one.set_desired(channel);
     }
@@ -197,7 +206,8 @@ fn channels_move_with_their_waiters() {
 
 #[test]
 fn changes_are_limited() {
-    let (mut table, now) = (SubscriptionTable::<u32>::default(), Instant::now());
+    let mut table = SubscriptionTable::<u32>::default();
+    let now = Instant::now();
     assert!((0..5).all(|number| table.set_desired(&number.to_string())));
     let lengths: Vec<_> = (0..4).map(|_| table.next_changes(now, 2).subscribe.len()).collect();
     assert_eq!(lengths, [2, 2, 1, 0]);
@@ -207,7 +217,8 @@ proptest! {
     /// After all confirmations the Redis sends exactly the desired channels, and the table holds no others.
     #[test]
     fn random_events_end_with_the_desired_channels(steps in prop::collection::vec((0..8_u8, 0..4_u8), 0..80)) {
-        let (mut table, mut now) = (SubscriptionTable::<u32>::default(), Instant::now());
+        let mut table = SubscriptionTable::<u32>::default();
+        let mut now = Instant::now();
         let mut wanted = std::collections::BTreeSet::new();
         let mut sent: VecDeque<(bool, Arc<str>)> = VecDeque::new();
         let mut subscribed = std::collections::BTreeSet::new();

@@ -84,7 +84,8 @@ fn nodes_exchange_messages_and_share_members() {
     assert_eq!(one.redis.send(Some("two"), "you".into()).wait(), Ok(1));
     assert_eq!(words.recv().expect("a word"), b"you");
     let member = ClientInfo { client: "c".into(), ..Default::default() };
-    let (now, ttl) = (Instant::now(), Duration::from_secs(60));
+    let now = Instant::now();
+    let ttl = Duration::from_secs(60);
     for channel in ["a", "b", "c", "d", "e"] {
         one.redis.add(channel, member.clone(), ttl, now).wait().expect("it is there");
         let seen = other.redis.members(channel, now).wait().expect("it is there");
@@ -125,7 +126,8 @@ fn several_clusters_share_the_channels() {
     }
     let [first, second] = places.map(|channels| channels.len());
     assert!(first > 60 && second > 60, "{first} and {second} of 200");
-    let (moving, cluster) = (&channels[0], &clusters);
+    let moving = &channels[0];
+    let cluster = &clusters;
     let lost = other.redis.health().lost_count();
     for cluster in cluster {
         let (from, slot) = cluster.owner(moving);
@@ -145,7 +147,8 @@ fn several_clusters_share_the_channels() {
 
 /// Publishes numbers until it is stopped, each until it succeeds.
 fn publish_until(node: &Node, channel: &str, is_over: &AtomicBool) -> Vec<(Position, String)> {
-    let (mut acknowledged, by) = (Vec::new(), Instant::now() + Duration::from_secs(60));
+    let mut acknowledged = Vec::new();
+    let by = Instant::now() + Duration::from_secs(60);
     while !is_over.load(Relaxed) {
         assert!(Instant::now() < by, "another thread has failed");
         let data = acknowledged.len().to_string();
@@ -179,7 +182,8 @@ fn stored(node: &Node, channel: &str) -> BTreeMap<u64, String> {
 fn a_slot_that_moves_under_load_loses_nothing_and_reports_gaps() {
     let cluster = Slots::start(0);
     let [publisher, follower] = [(); 2].map(|()| Node::start(&cluster.options()));
-    let (channel, is_over) = ("moving", AtomicBool::new(false));
+    let channel = "moving";
+    let is_over = AtomicBool::new(false);
     let (from, slot) = cluster.owner(channel);
     follower.subscribe(channel);
     let acknowledged = std::thread::scope(|scope| {
@@ -242,7 +246,8 @@ fn calls_for_a_migrating_slot_are_redirected_or_wait() {
 #[test]
 fn calls_that_wait_for_a_migrating_slot_are_limited_in_bytes() {
     let cluster = Slots::start(0);
-    let (io_timeout, command_connections) = (Duration::from_secs(60), 1);
+    let io_timeout = Duration::from_secs(60);
+    let command_connections = 1;
     let node = Node::start(&RedisOptions { io_timeout, command_connections, ..cluster.options() });
     let (from, slot) = cluster.owner("a");
     let to = (from + 1) % 3;
@@ -268,7 +273,8 @@ fn calls_that_wait_for_a_migrating_slot_are_limited_in_bytes() {
 fn a_master_that_dies_under_load_is_replaced_and_gaps_are_reported() {
     let mut cluster = Slots::start(1);
     let [publisher, follower] = [(); 2].map(|()| Node::start(&cluster.options()));
-    let (channel, is_over) = ("failing", AtomicBool::new(false));
+    let channel = "failing";
+    let is_over = AtomicBool::new(false);
     let (master, _) = cluster.owner(channel);
     let mut others = (0..).map(|number| format!("other:{number}"));
     let other = others.find(|other| cluster.owner(other).0 != master).expect("one of many");
@@ -305,7 +311,8 @@ fn a_master_that_dies_under_load_is_replaced_and_gaps_are_reported() {
 fn a_master_that_hands_over_under_load_loses_nothing() {
     let cluster = Slots::start(1);
     let [publisher, follower] = [(); 2].map(|()| Node::start(&cluster.options()));
-    let (channel, is_over) = ("handed-over", AtomicBool::new(false));
+    let channel = "handed-over";
+    let is_over = AtomicBool::new(false);
     let (master, _) = cluster.owner(channel);
     follower.subscribe(channel);
     let acknowledged = std::thread::scope(|scope| {

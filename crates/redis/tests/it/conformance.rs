@@ -21,7 +21,8 @@ pub(crate) fn fresh(options: RedisOptions) -> RedisOptions {
 
 #[test]
 fn a_cluster_passes_all_suites() {
-    let (cluster, runtime) = (Slots::start(0), runtime());
+    let cluster = Slots::start(0);
+    let runtime = runtime();
     fanwire_broker::conformance::broker::check(&|receiver| {
         let redis = Redis::start(&fresh(cluster.options()), runtime.handle());
         redis.deliver_to(receiver);
@@ -37,7 +38,8 @@ fn a_cluster_passes_all_suites() {
 
 #[test]
 fn the_statuses_pass_the_suite() {
-    let (server, runtime) = (RedisServer::start(&[]), runtime());
+    let server = RedisServer::start(&[]);
+    let runtime = runtime();
     fanwire_broker::conformance::user_statuses::check(&|| {
         Arc::new(Redis::start(&fresh(server.options()), runtime.handle()))
     });
@@ -45,7 +47,8 @@ fn the_statuses_pass_the_suite() {
 
 #[test]
 fn the_broker_passes_the_suite() {
-    let (server, runtime) = (RedisServer::start(&[]), runtime());
+    let server = RedisServer::start(&[]);
+    let runtime = runtime();
     fanwire_broker::conformance::broker::check(&|receiver| {
         let redis = Redis::start(&fresh(server.options()), runtime.handle());
         redis.deliver_to(receiver);
@@ -55,7 +58,8 @@ fn the_broker_passes_the_suite() {
 
 #[test]
 fn the_presence_passes_the_suite() {
-    let (server, runtime) = (RedisServer::start(&[]), runtime());
+    let server = RedisServer::start(&[]);
+    let runtime = runtime();
     fanwire_broker::conformance::presence::check_slow(&|| {
         Arc::new(Redis::start(&fresh(server.options()), runtime.handle()))
     });

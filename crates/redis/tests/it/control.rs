@@ -36,7 +36,8 @@ impl Inbox for RecordingInbox {
 
 impl Member {
     pub(crate) fn start(server: RedisOptions) -> Self {
-        let (connect_timeout, io_timeout) = (Duration::from_secs(1), Duration::from_secs(1));
+        let connect_timeout = Duration::from_secs(1);
+        let io_timeout = Duration::from_secs(1);
         let options = RedisOptions { connect_timeout, io_timeout, ..server };
         let runtime = runtime();
         let redis = Arc::new(Redis::start(&options, runtime.handle()));
@@ -93,7 +94,9 @@ impl Member {
 
     /// The results of all calls that concern other nodes.
     fn call_everything(&self) -> Vec<Result<(), ErrorCode>> {
-        let (node, to_all, now) = (&self.node, ConnectionSelector::default, Instant::now());
+        let node = &self.node;
+        let to_all = ConnectionSelector::default;
+        let now = Instant::now();
         let extra = ServerSubscription { channel: "extra".into(), ..Default::default() };
         let renewal = Renewal { expire_at: None, info: "{}".into(), ..Renewal::default() };
         let bye = Disconnect { code: 4_000, reason: "bye".into() };

@@ -22,7 +22,8 @@ fn checked(options: &RedisOptions) -> Result<(), RedisError> {
 }
 
 fn at(address: Address) -> RedisOptions {
-    let (connect_timeout, io_timeout) = (Duration::from_secs(1), Duration::from_secs(1));
+    let connect_timeout = Duration::from_secs(1);
+    let io_timeout = Duration::from_secs(1);
     RedisOptions {
         addresses: vec![address],
         connect_timeout,
@@ -143,7 +144,8 @@ fn a_crash_under_load_loses_nothing_and_hides_nothing() {
     let mut server = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"]);
     let node = Node::start(&at(server.address()));
     node.subscribe("a");
-    let (publisher, mut delivered) = (&node, Vec::new());
+    let publisher = &node;
+    let mut delivered = Vec::new();
     let acknowledged: Vec<_> = std::thread::scope(|scope| {
         let publishing = scope.spawn(move || {
             let publish = |number: u64| {
@@ -508,7 +510,8 @@ fn nodes_agree_about_order_history_and_presence() {
     let keys = servers.each_ref().map(|server| server.ask("DBSIZE"));
     assert!(!keys.contains(&":0\r\n".to_owned()), "both Redis have channels: {keys:?}");
     let member = fanwire_protocol::ClientInfo { client: "c".into(), ..Default::default() };
-    let (now, ttl) = (Instant::now(), Duration::from_secs(60));
+    let now = Instant::now();
+    let ttl = Duration::from_secs(60);
     nodes[0].redis.add("a", member.clone(), ttl, now).wait().expect("it is there");
     let seen = nodes[1].redis.members("a", now).wait().expect("it is there");
     assert_eq!(seen.iter().map(|seen| (**seen).clone()).collect::<Vec<_>>(), [member]);

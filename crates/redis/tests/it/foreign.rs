@@ -56,7 +56,8 @@ fn random_stored_records_are_skipped_and_counted() {
     for offset in 2..=100 {
         let id = format!("{offset}-0");
         let mut command = vec![&b"XADD"[..], b"fanwire.stream.{:a}", id.as_bytes()];
-        let (one, other) = (garbage(&mut chance), garbage(&mut chance));
+        let one = garbage(&mut chance);
+        let other = garbage(&mut chance);
         command.extend([b"d", &one[..]]);
         if offset % 10 == 0 {
             command.extend([b"e", &other[..]]);
@@ -79,7 +80,8 @@ fn random_stored_records_are_skipped_and_counted() {
 fn keys_of_other_types_are_errors_of_their_calls_alone() {
     let server = RedisServer::start(&[]);
     let node = Node::start(&server.options());
-    let (redis, now) = (&node.redis, Instant::now());
+    let redis = &node.redis;
+    let now = Instant::now();
     let member = || ClientInfo { client: "c".into(), user: "u".into(), ..ClientInfo::default() };
     node.publish("a", "1").expect("it is there");
     let add = |channel| redis.add(channel, member(), Duration::from_secs(60), now).wait();
@@ -115,7 +117,8 @@ fn keys_of_other_types_are_errors_of_their_calls_alone() {
 fn spoiled_replies_cost_a_connection_and_nothing_else() {
     let server = RedisServer::start(&[]);
     let proxy = Proxy::to(&server.address());
-    let (connect_timeout, io_timeout) = (Duration::from_millis(500), Duration::from_millis(500));
+    let connect_timeout = Duration::from_millis(500);
+    let io_timeout = Duration::from_millis(500);
     let addresses = vec![proxy.address()];
     let node = Node::start(&RedisOptions {
         addresses,
@@ -126,7 +129,8 @@ fn spoiled_replies_cost_a_connection_and_nothing_else() {
     for round in 0..8 {
         node.wait_until_healthy();
         node.subscribe("a");
-        let (seed, lost) = (rand::random(), node.redis.health().lost_count());
+        let seed = rand::random();
+        let lost = node.redis.health().lost_count();
         eprintln!("round {round}: seed {seed}");
         proxy.set_network(Network { spoils: Some(seed), ..Network::default() });
         let by = Instant::now() + WAIT_MAX;
@@ -165,7 +169,8 @@ fn senseless_replies_are_errors() {
     ];
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("it is bound").port();
-    let (connect_timeout, io_timeout) = (WAIT_MAX, WAIT_MAX);
+    let connect_timeout = WAIT_MAX;
+    let io_timeout = WAIT_MAX;
     let addresses = vec![Address { port, ..Address::default() }];
     let options =
         RedisOptions { addresses, connect_timeout, io_timeout, ..RedisOptions::default() };

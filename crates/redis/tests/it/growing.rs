@@ -71,7 +71,8 @@ fn two_nodes_that_append_by_turns_make_one_text() {
 #[test]
 fn text_that_waits_in_a_node_that_stops_is_published_by_another() {
     let server = RedisServer::start(&[]);
-    let (node, other) = (Node::start(&server.options()), Node::start(&server.options()));
+    let node = Node::start(&server.options());
+    let other = Node::start(&server.options());
     other.subscribe("a");
     let limits = AppendLimits { interval: Duration::from_secs(600), ..AppendLimits::default() };
     append(&node, retention(), limits, Some((0, "A"))).expect("at once");

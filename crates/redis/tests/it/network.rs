@@ -72,7 +72,8 @@ struct Calls(Sender<Duration>, Receiver<Duration>);
 impl Calls {
     /// Starts one call of each kind for this channel; returns their number.
     fn begin(&self, node: &Node, channel: &str) -> usize {
-        let (redis, now) = (&node.redis, Instant::now());
+        let redis = &node.redis;
+        let now = Instant::now();
         let member = ClientInfo { client: "c".into(), ..ClientInfo::default() };
         let query = Some(Query::default());
         self.time(node.begin_publish(channel, "mine"));
@@ -86,7 +87,8 @@ impl Calls {
     }
 
     fn time<T: Send + 'static>(&self, answer: Answer<T>) {
-        let (began, ended) = (Instant::now(), self.0.clone());
+        let began = Instant::now();
+        let ended = self.0.clone();
         answer.then(move |_| {
             let _ = ended.send(began.elapsed());
         });
@@ -103,7 +105,8 @@ impl Calls {
 fn check_cut(cut: Network) {
     let server = RedisServer::start(&[]);
     let proxy = Proxy::to(&server.address());
-    let (node, other) = (Node::start(&through(&proxy)), Node::start(&server.options()));
+    let node = Node::start(&through(&proxy));
+    let other = Node::start(&server.options());
     let channels: Vec<String> = (0..6).map(|number| format!("channel:{number}")).collect();
     node.wait_until_healthy();
     let mut seen = Seen::default();
@@ -173,7 +176,8 @@ fn an_idle_connection_is_checked() {
 #[test]
 fn no_call_waits_for_a_try_to_connect_that_hangs() {
     let server = RedisServer::start(&[]);
-    let (long, short) = (10 * WAIT_MAX, Duration::from_millis(200));
+    let long = 10 * WAIT_MAX;
+    let short = Duration::from_millis(200);
     for (connect_timeout, io_timeout) in [(short, long), (long, short)] {
         let proxy = Proxy::to(&server.address());
         let node = Node::start(&RedisOptions { connect_timeout, io_timeout, ..through(&proxy) });
@@ -220,7 +224,8 @@ fn a_slow_network_keeps_order_and_fails_no_call() {
 fn a_follow_during_a_loss_fails() {
     let server = RedisServer::start(&[]);
     let proxy = Proxy::to(&server.address());
-    let (connect_timeout, io_timeout) = (WAIT_MAX, WAIT_MAX);
+    let connect_timeout = WAIT_MAX;
+    let io_timeout = WAIT_MAX;
     let node = Node::start(&RedisOptions {
         connect_timeout,
         io_timeout,
@@ -312,7 +317,8 @@ fn a_slow_pubsub_connection_that_redis_closes_is_reopened_and_reports_gaps() {
     let limit = ["--client-output-buffer-limit", "pubsub", "64kb", "32kb", "1"];
     let server = RedisServer::start(&limit);
     let proxy = Proxy::to(&server.address());
-    let (node, other) = (Node::start(&through(&proxy)), Node::start(&server.options()));
+    let node = Node::start(&through(&proxy));
+    let other = Node::start(&server.options());
     node.subscribe("a");
     let mut seen = Seen::default();
     proxy.set_network(Network { reply_bytes: 1024, ..Network::default() });
@@ -379,11 +385,13 @@ fn tries_to_connect_back_off() {
     let node = Node::start(&options);
     node.wait_until_healthy();
     proxy.set_network(Network { refuses: true, ..Network::default() });
-    let (before, began) = (proxy.accepted(), Instant::now());
+    let before = proxy.accepted();
+    let began = Instant::now();
     proxy.reset_connections();
     node.wait_until(|health| health.lost_count() == 8);
     wait_for(|| proxy.accepted() - before >= 8 * 6, WAIT_MAX);
-    let (tries, elapsed) = (proxy.accepted() - before, began.elapsed());
+    let tries = proxy.accepted() - before;
+    let elapsed = began.elapsed();
     // The first try may come at once, the next after at least 50 ms, 100 ms, 200 ms …
     let mut possible = 1;
     let mut earliest = Duration::ZERO;

@@ -83,7 +83,8 @@ impl Node {
             delivery_lock: Arc::clone(&delivery_lock),
             is_congested: Arc::clone(&is_congested),
         }));
-        let (events, gaps) = (Mutex::new(events), Mutex::new(gaps));
+        let events = Mutex::new(events);
+        let gaps = Mutex::new(gaps);
         Self { redis, events, gaps, delivery_lock, is_congested, _runtime: runtime }
     }
 

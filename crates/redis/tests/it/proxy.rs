@@ -60,7 +60,8 @@ enum Direction {
 
 impl Proxy {
     pub(crate) fn to(redis: &Address) -> Self {
-        let (runtime, accepted) = (runtime(), Arc::new(AtomicUsize::new(0)));
+        let runtime = runtime();
+        let accepted = Arc::new(AtomicUsize::new(0));
         let (network, seen) = watch::channel(Network::default());
         let bound = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
         let listener = bound.expect("a port is free");

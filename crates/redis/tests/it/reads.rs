@@ -104,7 +104,8 @@ fn an_answer_is_never_older_than_its_question() {
     let race = || {
         for number in 0..150 {
             let before = node.publish("a", "acknowledged").expect("it is there");
-            let (first, second) = (top(), top());
+            let first = top();
+            let second = top();
             let sent = node.begin_publish("a", number.to_string());
             let third = top();
             for found in [first, second] {

@@ -68,7 +68,8 @@ fn entries_reach_the_other_node_and_outlive_all_nodes() {
     let server = RedisServer::start(&[]);
     let cluster = Slots::start(0);
     for options in [server.options(), fresh(cluster.options())] {
-        let (here, there) = (loaded(options.clone()), loaded(options.clone()));
+        let here = loaded(options.clone());
+        let there = loaded(options.clone());
         let _ = there.notices.try_iter().count();
         for (kind, subject) in ALL_KINDS.into_iter().zip(["ada", "7", "eve"]) {
             assert_eq!(revoke(&here.node, kind, subject), Ok(()), "{subject}");
@@ -87,7 +88,8 @@ fn entries_reach_the_other_node_and_outlive_all_nodes() {
         );
         assert_eq!(done.map(Answer::wait), Ok(Ok(())));
         drop((here, there));
-        let (here, there) = (loaded(options.clone()), loaded(options.clone()));
+        let here = loaded(options.clone());
+        let there = loaded(options.clone());
         assert_eq!([&here, &there].map(|member| counts(&member.node)), [[1, 1, 2]; 2]);
         assert_eq!(revoke(&there.node, RevocationKind::UnblockUser, "ada"), Ok(()));
         wait_until(&[&here, &there], "unblocked", |node| counts(node) == [0, 1, 2]);
@@ -97,7 +99,8 @@ fn entries_reach_the_other_node_and_outlive_all_nodes() {
 
 #[test]
 fn every_field_of_an_entry_is_read_back_whatever_its_texts() {
-    let (server, runtime) = (RedisServer::start(&[]), runtime());
+    let server = RedisServer::start(&[]);
+    let runtime = runtime();
     let redis = Arc::new(Redis::start(&server.options(), runtime.handle()));
     redis.listen(Box::new(|_| {}));
     let mut expect = Vec::new();
@@ -108,7 +111,8 @@ fn every_field_of_an_entry_is_read_back_whatever_its_texts() {
                 [None, Some("news"), Some("2.x")].into_iter().take(if is_of_tokens { 3 } else { 1 })
             {
                 let issued_before = if is_of_tokens { 1_700_000_000 } else { 0 };
-                let (subject, channel) = (subject.to_owned(), channel.map(str::to_owned));
+                let subject = subject.to_owned();
+                let channel = channel.map(str::to_owned);
                 let expire_at = 4_000_000_000;
                 expect.push(RevocationChange { kind, subject, channel, expire_at, issued_before });
             }
@@ -117,7 +121,8 @@ fn every_field_of_an_entry_is_read_back_whatever_its_texts() {
     for change in &expect {
         wait_for(|| redis.change(change, Instant::now()).wait().is_ok(), WAIT_MAX);
     }
-    let (mut found, mut next) = (Vec::new(), Some(RevocationCursor::default()));
+    let mut found = Vec::new();
+    let mut next = Some(RevocationCursor::default());
     while let Some(cursor) = next {
         let page = redis.page(cursor).wait().expect("it is there");
         assert!(page.position.offset >= expect.len() as u64);

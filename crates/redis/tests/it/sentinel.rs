@@ -87,12 +87,14 @@ fn a_master_that_is_killed_under_load_is_followed_to_the_next_one() {
     let mut group = Group::start(&[]);
     let node = Node::start(&group.options());
     node.subscribe("a");
-    let (publisher, mut delivered) = (&node, Vec::new());
+    let publisher = &node;
+    let mut delivered = Vec::new();
     let (acknowledged, away) = std::thread::scope(|scope| {
         let publishing = scope.spawn(move || {
             let mut away = Duration::ZERO;
             let mut publish = |number: u64| {
-                let (began, data) = (Instant::now(), number.to_string());
+                let began = Instant::now();
+                let data = number.to_string();
                 let position = publisher.publish_until_done("a", &data);
                 away = away.max(began.elapsed());
                 (position, data)
@@ -234,7 +236,8 @@ fn connections_with_different_replication_ids_of_one_process_share_an_epoch() {
 #[test]
 fn a_frozen_master_is_left_after_the_failover() {
     let group = Group::start(&[]);
-    let (connect_timeout, io_timeout) = (Duration::from_secs(5), Duration::from_secs(600));
+    let connect_timeout = Duration::from_secs(5);
+    let io_timeout = Duration::from_secs(600);
     let node = Node::start(&RedisOptions { connect_timeout, io_timeout, ..group.options() });
     node.subscribe("a");
     node.wait_until_healthy();

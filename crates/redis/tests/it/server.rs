@@ -117,7 +117,8 @@ impl RedisServer {
         }
         stream.write_all(&out)?;
         // The sending side stays open: Valkey drops a client that closes it while a slot is being set.
-        let (mut reply, mut part) = (Vec::new(), [0; 4096]);
+        let mut reply = Vec::new();
+        let mut part = [0; 4096];
         while end_of_reply(&reply).is_none() {
             match stream.read(&mut part)? {
                 0 => break,

@@ -37,7 +37,8 @@ impl Slots {
         }
         let slots = Self { nodes, ports };
         for node in &slots.nodes[1..] {
-            let (port, bus) = (node.address().port, bus_of(node));
+            let port = node.address().port;
+            let bus = bus_of(node);
             ok(&slots.nodes[0], &format!("CLUSTER MEET 127.0.0.1 {port} {bus}"));
         }
         for node in &slots.nodes {

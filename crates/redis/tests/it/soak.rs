@@ -91,7 +91,8 @@ impl Setup {
     }
 
     fn inject(&mut self, fault: Fault) {
-        let (master, other) = (self.master, 1 - self.master);
+        let master = self.master;
+        let other = 1 - self.master;
         match fault {
             Fault::Crash => {
                 self.redis[master].kill();
@@ -104,7 +105,8 @@ impl Setup {
                 self.redis[master].signal("-CONT");
             }
             Fault::Cut => {
-                let (node, is_refused) = (self.chance.random_range(0..2), self.chance.random());
+                let node = self.chance.random_range(0..2);
+                let is_refused = self.chance.random();
                 let [loses_commands, loses_replies] = self.chance.random();
                 let bad = Network { loses_commands, loses_replies, ..Network::default() };
                 self.proxies[node].set_network(Network { refuses: is_refused, ..bad });
@@ -173,7 +175,8 @@ struct Subscriber {
 
 impl Subscriber {
     fn new(node: usize, channel: &'static str) -> Self {
-        let (position, seen) = (Position::default(), BTreeMap::new());
+        let position = Position::default();
+        let seen = BTreeMap::new();
         Self { node, channel, position, seen, recovered: 0, unrecovered: 0 }
     }
 
@@ -258,7 +261,8 @@ fn publish(
         if is_over.load(Relaxed) {
             break;
         }
-        let (channel, data) = (CHANNELS[number % CHANNELS.len()], format!("{name}:{number}"));
+        let channel = CHANNELS[number % CHANNELS.len()];
+        let data = format!("{name}:{number}");
         if let Ok(position) = node.publish_in(channel, data.clone(), keeping_all()).wait() {
             acknowledged.push((channel, data, position));
         }
@@ -272,7 +276,8 @@ fn churn_subscriptions(nodes: &[Node; 2], seed: u64, is_over: &AtomicBool) {
     let mut chance = StdRng::seed_from_u64(seed);
     let name = |number: u32| format!("passing:{number}");
     while !is_over.load(Relaxed) {
-        let (node, number) = (&nodes[chance.random_range(0..2)], chance.random_range(0..40));
+        let node = &nodes[chance.random_range(0..2)];
+        let number = chance.random_range(0..40);
         if chance.random() {
             node.redis.subscribe(&name(number));
         } else {
@@ -320,7 +325,9 @@ fn soak(seed: u64, faults: usize) {
     let mut subscribers: Vec<_> =
         (0..2).flat_map(|node| CHANNELS.map(|channel| Subscriber::new(node, channel))).collect();
     subscribers.iter_mut().for_each(|one| one.resubscribe(&nodes));
-    let (mut truth, is_over, nodes) = (Truth::default(), AtomicBool::new(false), &nodes);
+    let mut truth = Truth::default();
+    let is_over = AtomicBool::new(false);
+    let nodes = &nodes;
     let mut chance = StdRng::seed_from_u64(seed + 1);
     let acknowledged: Vec<_> = std::thread::scope(|scope| {
         let (is_over, _end) = (&is_over, End(&is_over));

@@ -161,7 +161,8 @@ fn sentinels_have_tls_settings_of_their_own() {
     let with = |sentinel_tls| {
         let addresses = vec![sentinel.clone()];
         let sentinels = Sentinels { master: "main".into(), addresses, client_name: String::new() };
-        let (host, sentinels) = (String::new(), Some(Arc::new(sentinels)));
+        let host = String::new();
+        let sentinels = Some(Arc::new(sentinels));
         let address = Address { host, sentinels, ..Address::default() };
         RedisOptions { sentinel_tls, ..options(address, None) }
     };

@@ -27,7 +27,8 @@ fn pair() -> (RedisServer, RedisServer, Node) {
 /// Every write fails in time, reads succeed, and the connections stay up. Each write changes something, because a
 /// command without an effect does not wait.
 fn writes_fail_and_reads_do_not(node: &Node) {
-    let (redis, now) = (&node.redis, Instant::now());
+    let redis = &node.redis;
+    let now = Instant::now();
     let member = || ClientInfo { client: "c".into(), ..ClientInfo::default() };
     let writes = [
         node.begin_publish("a", "unsure").map(|result| result.map(drop)),
@@ -96,9 +97,11 @@ fn a_repeated_publication_waits_for_the_replica_as_the_first_did() {
     let keyed = PublishOptions { idempotency_key: "key".into(), ..PublishOptions::default() };
     let versioned = PublishOptions { version: 7, ..PublishOptions::default() };
     let wait = Wait { replicas: 1, timeout: Duration::from_secs(1) };
-    let (io_timeout, publication) = (Duration::from_secs(10), Publication::default());
+    let io_timeout = Duration::from_secs(10);
+    let publication = Publication::default();
     let publish = |node: &Node, options: &PublishOptions| {
-        let (publication, now) = (publication.clone(), Instant::now());
+        let publication = publication.clone();
+        let now = Instant::now();
         node.redis.publish("a", publication, options, retention(), now).wait()
     };
     for options in [keyed, versioned] {
@@ -152,7 +155,8 @@ fn what_was_acknowledged_survives_the_master() {
     for (channel, data, position) in &acknowledged {
         let at = channels.iter().position(|one| one == channel).expect("one of them");
         let oldest = streams[at].publications.first().map_or(1, |first| first.offset);
-        let (offset, epoch) = (position.offset, position.epoch.as_str());
+        let offset = position.offset;
+        let epoch = position.epoch.as_str();
         assert!(streams[at].continues(offset, epoch), "{channel}: {position:?} is known there");
         assert!(offset <= streams[at].top.offset, "{channel}: {position:?}");
         if let Some(index) = position.offset.checked_sub(oldest) {

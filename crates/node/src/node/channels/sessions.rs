@@ -1,4 +1,4 @@
-//! What sessions do with channels after the permission checks: calls of broker, presence and registry.
+//! The calls of broker, presence and registry for a session, after the permission checks.
 //! In: channels, values, `now` → out: answers, ready or pending; errors as clients receive them.
 //! Uses: the ports, the registry, the router. Never: rules; the caller has checked them.
 //! Change here: how the ports are called. Their contracts are in the crate `broker`.
@@ -158,11 +158,12 @@ impl Channels {
     pub(crate) fn send_position(&self, channel: &Arc<str>, known: Position, now: Instant) {
         let settings = self.settings();
         let Ok(namespace) = settings.channels.resolve_trusted(channel) else { return };
-        let (router, name) = (Arc::clone(&self.router), Arc::clone(channel));
+        let router = Arc::clone(&self.router);
+        let name = Arc::clone(channel);
         let send = move |top: Position, is_in_order| {
             let has_lost_end = top.epoch == known.epoch && top.offset < known.offset;
-            let look = PositionCheck { top, is_in_order, has_lost_end };
-            router.send_to_shards(&name, &Notice::Position { channel: Arc::clone(&name), look });
+            let check = PositionCheck { top, is_in_order, has_lost_end };
+            router.send_to_shards(&name, &Notice::Position { channel: Arc::clone(&name), check });
         };
         match self.broker.history(channel, Query::TOP, namespace.retention(), now).ready() {
             Ok(read) => read.into_iter().for_each(|read| send(read.top, true)),

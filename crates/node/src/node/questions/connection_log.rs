@@ -153,7 +153,7 @@ fn find(shard: &ShardView<'_>, query: &ConnectionLogQuery) -> Vec<ConnectionLogR
 }
 
 impl ConnectionLogRecord {
-    /// What the log of a connection says.
+    /// The record of a connection's log.
     pub(crate) fn of(log: &FlightLog) -> Self {
         let ConnectionFacts { client, user, address, transport } = log.facts();
         let (opened_ms, ended_ms) = log.times_ms();

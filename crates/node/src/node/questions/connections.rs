@@ -145,7 +145,7 @@ impl Ask for ConnectionQuestion {
     }
 }
 
-/// What a session says of itself.
+/// The record of a session.
 pub(super) fn record(session_table: &SessionTable, session: &Session) -> ConnectionRecord {
     let subscriptions = session.subscriptions.iter().filter(|one| !one.is_tile);
     let subscribers = session_table.subscribers();

@@ -111,19 +111,19 @@ impl Ask for HotListsQuestion {
     fn begin(&self, node: &Node, now: Instant) -> Result<HotLists, ErrorCode> {
         let diagnostics = node.diagnostics();
         // Whatever the limit: what is large in one of the times is shown with its rate in the other.
-        let look = diagnostics.hot_channels().look(LIST_MAX, now);
+        let counts = diagnostics.hot_channels().look(LIST_MAX, now);
         let mut channels = Largest::new(self.length());
         let namespaces = diagnostics.history_sizes(|channel, bytes| {
             channels.offer(bytes, || channel.to_owned());
         });
         let namespaces = namespaces.into_iter().map(|(name, bytes)| (bytes, name));
         let lists = HotRecord {
-            seconds: look.counted.as_secs_f64(),
-            publications: channel_entries(look.publications),
-            deliveries: channel_entries(look.deliveries),
-            recent_seconds: look.recent.as_secs_f64(),
-            recent_publications: channel_entries(look.recent_publications),
-            recent_deliveries: channel_entries(look.recent_deliveries),
+            seconds: counts.counted.as_secs_f64(),
+            publications: channel_entries(counts.publications),
+            deliveries: channel_entries(counts.deliveries),
+            recent_seconds: counts.recent.as_secs_f64(),
+            recent_publications: channel_entries(counts.recent_publications),
+            recent_deliveries: channel_entries(counts.recent_deliveries),
             history: channel_entries(channels.into_vec()),
             namespaces: channel_entries(namespaces),
             ..HotRecord::default()

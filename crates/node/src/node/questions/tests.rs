@@ -38,7 +38,8 @@ impl Wire {
 }
 
 fn joined(uid: &str) -> (Cluster, Wire) {
-    let (cluster, wire) = (Cluster::new(uid.to_owned()), Wire::default());
+    let cluster = Cluster::new(uid.to_owned());
+    let wire = Wire::default();
     cluster.join(Arc::new(wire.clone()));
     (cluster, wire)
 }
@@ -77,7 +78,8 @@ fn check_question<Q: Ask + PartialEq>(name: &str, question: &Q, sent: &Bytes) {
 
 #[test]
 fn questions_are_those_of_the_build_before() {
-    let ((a, wire), now) = (joined("a"), Instant::now());
+    let (a, wire) = joined("a");
+    let now = Instant::now();
     introduce(&a);
     // The number of each question is that of its line.
     fn asked<Q: Ask + PartialEq>(a: &Cluster, wire: &Wire, name: &str, question: Q) {
@@ -112,7 +114,8 @@ fn questions_are_those_of_the_build_before() {
         check_question(name, &question, &wire.take());
     }
     for (name, user, client) in [("logs", "42", "c"), ("logs.anonymous", "", "")] {
-        let (user, client) = (Some(user.to_owned()), client.to_owned());
+        let user = Some(user.to_owned());
+        let client = client.to_owned();
         let query = ConnectionLogQuery { user, client, limit: 20 };
         asked(&a, &wire, name, ConnectionLogQuestion::from(query));
     }
@@ -126,7 +129,8 @@ where
     Q::Answer: PartialEq,
 {
     let old = message(name);
-    let ((b, wire), now) = (joined("b"), Instant::now());
+    let (b, wire) = joined("b");
+    let now = Instant::now();
     let Task::Answer(received) = b.handle_message(QUESTION_300, now) else { panic!("a question") };
     b.answer(&received, answer);
     assert_eq!(*wire.take(), *old, "{name}: what this build sends");

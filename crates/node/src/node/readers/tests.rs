@@ -166,7 +166,8 @@ fn a_subscribe_hook_decides_about_who_it_gets_from_the_connect_hook() {
     let now = Instant::now();
     let connect = |event: ConnectEvent| {
         let user = event.context.headers[0].0.clone();
-        let (meta, expire_at) = (Bytes::from_static(b"{}"), Some(NOW_UNIX + 9));
+        let meta = Bytes::from_static(b"{}");
+        let expire_at = Some(NOW_UNIX + 9);
         let channels = [("log:granted".to_owned(), Default::default())].into();
         Answer::now(Ok(Some(ConnectGrant {
             user,

@@ -19,8 +19,8 @@ fn elsewhere(offset: u64) -> Position {
     Position { offset, epoch: epoch("epochtwo") }
 }
 
-/// Result of a look that continues what was known.
-fn look(top: Position) -> PositionCheck {
+/// Result of a check that continues what was known.
+fn check(top: Position) -> PositionCheck {
     PositionCheck { top, is_in_order: false, has_lost_end: false }
 }
 
@@ -99,7 +99,7 @@ fn a_top_that_did_not_arrive_was_missed() {
     position_tracker.join(1, at(3));
     position_tracker.join(2, at(5));
     assert!(position_tracker.lacks(1, at(5)) && !position_tracker.lacks(2, at(5)));
-    assert!(position_tracker.confirm(look(at(5)), Moment(7)));
+    assert!(position_tracker.confirm(check(at(5)), Moment(7)));
     assert_eq!(position_tracker.sure_at, Moment(7));
     position_tracker.leave(1);
     assert!(position_tracker.take_for_all(at(6), NOW), "the others go on");
@@ -110,7 +110,7 @@ fn a_top_that_is_older_than_the_position_confirms_nothing() {
     let mut position_tracker = PositionTracker::new(NOW);
     position_tracker.join(1, at(3));
     assert!(!position_tracker.lacks(1, at(2)));
-    assert!(!position_tracker.confirm(look(at(2)), Moment(7)));
+    assert!(!position_tracker.confirm(check(at(2)), Moment(7)));
     assert_eq!(position_tracker.sure_at, NOW);
     assert!(position_tracker.take_for_all(at(4), NOW));
 }
@@ -143,7 +143,7 @@ fn a_stream_that_lost_its_end_is_followed_from_there_by_those_who_are_left() {
     position_tracker.join(3, at(12));
     assert_eq!(position_tracker.furthest(), at(12));
     assert!(
-        position_tracker.confirm(PositionCheck { has_lost_end: true, ..look(at(4)) }, Moment(7))
+        position_tracker.confirm(PositionCheck { has_lost_end: true, ..check(at(4)) }, Moment(7))
     );
     for gone in [1, 3] {
         assert!(!position_tracker.leave(gone));

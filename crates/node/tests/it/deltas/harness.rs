@@ -51,8 +51,8 @@ impl Harness {
 
     fn open(&mut self, encoding: Encoding, wants_deltas: bool) {
         let number = self.clients.len();
-        let (shard, key) =
-            (number % 2, ConnectionKey { index: number as u32 / 2, generation: number as u32 });
+        let shard = number % 2;
+        let key = ConnectionKey { index: number as u32 / 2, generation: number as u32 };
         let hello = ConnectionInfo {
             encoding,
             frame_ping: false,

@@ -16,7 +16,10 @@ use crate::world::UNIX;
 #[test]
 fn a_channel_that_somebody_is_always_entering_lets_everybody_in() {
     let mut slow = SlowWorld::with(tracked(), &["ada", "eve", "bob"]); // ada and bob are on one shard
-    let (mut entering, mut other, mut id, mut published) = ("ada", "bob", 1, 0);
+    let mut entering = "ada";
+    let mut other = "bob";
+    let mut id = 1;
+    let mut published = 0;
     let subscribe = |id| format!(r#"{{"id":{id},"subscribe":{{"channel":"news"}}}}"#);
     slow.world.say(other, &subscribe(id));
     for _ in 0..4 {

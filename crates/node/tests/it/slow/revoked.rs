@@ -29,7 +29,9 @@ fn a_change_at_any_moment_ends_what_it_forbids() {
     let of_user = RevocationChange { issued_before: UNIX, ..change("42") };
     let of_channel = RevocationChange { channel: Some("c".into()), ..of_user.clone() };
     // Connections, subscriptions and channels that remain.
-    let (none, without_c, all) = ((0, 0, 0), (1, 2, 2), (1, 3, 3));
+    let none = (0, 0, 0);
+    let without_c = (1, 2, 2);
+    let all = (1, 3, 3);
     for (kind, change, remaining) in [
         (RevocationKind::BlockUser, change("42"), none),
         (RevocationKind::RevokeToken, change("of connection"), none),

@@ -70,8 +70,11 @@ pub(super) fn shard_of(who: usize) -> usize {
 
 impl Model {
     pub(super) fn new(settings: Settings) -> Self {
-        let (queues, clients) = Default::default();
-        let (now, epochs, published) = (0, 0, 0);
+        let queues = Default::default();
+        let clients = Default::default();
+        let now = 0;
+        let epochs = 0;
+        let published = 0;
         Self {
             settings,
             now,
@@ -268,7 +271,8 @@ impl Model {
         if missed.is_none() && claim.is_some() && ask.only_recovered && !settings.cache {
             return self.clients[who].heard.push("error 112".into());
         }
-        let (epoch, top) = (stream.epoch, stream.top);
+        let epoch = stream.epoch;
+        let top = stream.top;
         let offset = if missed.is_some() { claim.map_or(top, |claim| claim.0) } else { top };
         let recovering = ask.claim.is_some() || claim.is_some();
         let recovered = missed.is_some();

@@ -102,7 +102,8 @@ impl Dice {
             1 => Some((self.offset(), self.epoch())),
             _ => Some(known(who)),
         };
-        let (positioned, recoverable) = (self.one_in(2), self.one_in(2));
+        let positioned = self.one_in(2);
+        let recoverable = self.one_in(2);
         Step::Subscribe {
             who,
             ask: Ask { positioned, recoverable, claim, only_recovered: self.one_in(6) },

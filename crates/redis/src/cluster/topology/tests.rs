@@ -38,7 +38,8 @@ fn masters_have_ranges_and_the_credentials_of_who_was_asked() {
     ]);
     let topology = Topology::read(&asked(), [slots, text_of(NODES)]).expect("it is one");
     let at = |host: &str, port| Address { host: host.into(), port, ..asked() };
-    let (one, other) = (at("10.0.0.1", 7000), at("::1", 7002));
+    let one = at("10.0.0.1", 7000);
+    let other = at("::1", 7002);
     let owners = topology.owners();
     assert_eq!([owners[0], owners[99]], [Some((&one, 7)); 2]);
     assert_eq!([owners[100], owners[199]], [None; 2]);
