@@ -151,8 +151,7 @@ fn play(row: &Row, due: Option<&Due>) -> (Vec<String>, usize) {
         hooks.publish = undecided(due);
         hooks.rpc = undecided(due);
     }
-    let mut world = World::new(observed());
-    world.node.hook(hooks);
+    let mut world = World::with_hooks(observed(), hooks);
     let keys = Arc::new(Keys(due.cloned()));
     world.node.fetch_keys_with(Arc::<Keys>::clone(&keys), keys);
     world.open("eve", hello("as 7"));

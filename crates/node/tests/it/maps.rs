@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use fanwire_broker::map::{MapPublish, StateQuery};
 use fanwire_node::options::{MapMode, MapOptions, Namespace, Options, SubscriptionType};
 use fanwire_node::protocol::{ErrorCode, Publication};
-use fanwire_node::{KEY_BYTES_MAX, Node};
+use fanwire_node::{KEY_BYTES_MAX, Node, NodeParts};
 
 use crate::publish::{Unreachable, check};
 use crate::script::hello;
@@ -86,7 +86,8 @@ fn keys_have_1_to_255_bytes() {
 fn an_engine_without_maps_is_108() {
     let now = Instant::now();
     let options = options_of(SubscriptionType::Map);
-    let node = Node::with_broker(options, now, 0, |_| Arc::new(Unreachable));
+    let parts = NodeParts::with_broker(|_| Arc::new(Unreachable));
+    let node = Node::with_parts(options, now, 0, parts);
     let node = node.expect("valid options");
     assert_eq!(node.maps().stats("a", now).wait(), Err(ErrorCode::NOT_AVAILABLE));
     let refused = node.maps().publish("a", value("k", "1"), now).wait();
