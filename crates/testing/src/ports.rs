@@ -27,7 +27,7 @@ pub fn free_port() -> u16 {
 
 /// The blocks of this process.
 struct Taken {
-    /// A block is taken by whoever has the UDP socket at its first port, which no test uses for anything else.
+    /// The process that holds the UDP socket at the first port of a block owns the block. Tests use that port for nothing else.
     locks: Vec<UdpSocket>,
     /// Ports of the last block that were not returned yet.
     left: Range<u16>,

@@ -158,7 +158,8 @@ impl Api {
             };
             let page = self.node.maps().read_state(&request.channel, &query, now).await?;
             let Position { offset, epoch } = page.top;
-            let (entries, cursor) = (page.entries, page.cursor);
+            let entries = page.entries;
+            let cursor = page.cursor;
             Ok(MapReadStateResult { entries, offset, epoch: epoch.to_string(), cursor })
         })
         .await

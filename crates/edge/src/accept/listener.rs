@@ -455,7 +455,7 @@ pub const HTTP_CONNECTIONS_MAX: usize = 10_000;
 /// Time for requests in flight to finish when the server stops; a partly received head counts too.
 const FINISH_TIME: Duration = Duration::from_secs(5);
 
-/// So many sockets in one batch are a burst. Clients that connect one after the other have batches of one.
+/// The least number of sockets in one batch that is a burst. Clients that connect one after the other have batches of one.
 const BURST_MIN: u32 = 4;
 
 /// In a burst, sockets gather for this time after the queue was empty: each wake-up of the thread costs as much as an accept.

@@ -126,7 +126,8 @@ fn a_hundred_writers_with_expected_positions_lose_no_update(make: MakeBroker<'_>
     let mut at = subject.set("counter", "0");
     at.offset = 0; // of no entry
     let add = || {
-        let (mut number, mut expected) = (0_u64, at);
+        let mut number = 0_u64;
+        let mut expected = at;
         loop {
             let next = value("counter", &(number + 1).to_string());
             let outcome = subject.publish(expecting(expected, next)).expect("nothing to refuse");

@@ -199,7 +199,8 @@ impl Map {
         if *until > now {
             return None;
         }
-        let (key, time) = (key.to_string(), self.time(now));
+        let time = self.time(now);
+        let key = key.to_string();
         self.take(Publication { key, time, ..Publication::default() }, now)
     }
 

@@ -99,7 +99,8 @@ impl Subject {
 }
 
 fn value(key: &str, data: &str) -> MapPublish {
-    let (key, data) = (key.to_owned(), data.to_owned().into());
+    let key = key.to_owned();
+    let data = data.to_owned().into();
     let publication = Publication { key, data, ..Publication::default() };
     MapPublish { publication, ..MapPublish::default() }
 }

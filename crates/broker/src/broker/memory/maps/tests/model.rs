@@ -165,7 +165,7 @@ impl Run {
         }
     }
 
-    /// A reader that was too slow is told, and begins again.
+    /// A reader that was too slow gets an error, and reads from the start again.
     fn end_reading(&mut self, first: Position) {
         let mut reader = mem::take(&mut self.reader);
         let Ok(slice) = self.subject.changes(first, self.seconds) else { return };
@@ -191,7 +191,7 @@ impl Run {
         self.check_deliveries();
     }
 
-    /// What was delivered gives the state, in its order and without a gap.
+    /// The deliveries have the order of the stream without a gap, and their sum is the state.
     fn check_deliveries(&self) {
         let delivered = self.subject.delivered.0.lock();
         let offsets = delivered.iter().map(|(change, _)| change.offset);
