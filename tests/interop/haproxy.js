@@ -39,7 +39,7 @@ export async function startHaproxy(t, [one, two]) {
   return { ...address, inside: `http://127.0.0.1:${inside}`, checks: () => checks(path.join(folder, 'stats')) };
 }
 
-/** The servers of the backend `nodes` once each was asked for its health: whether it is up, and what the check found. */
+/** The servers of the backend `nodes` once each has answered a health check: whether it is up, and what the check found. */
 async function checks(socket) {
   const ask = async () => {
     const connection = net.connect(socket);
@@ -51,6 +51,6 @@ async function checks(socket) {
   };
   return eventually(async () => {
     const servers = await ask();
-    return servers.every(({ check }) => !check.includes('INI')) && servers;
-  }, 'the first checks');
+    return servers.every(({ check }) => check.startsWith('L7') && check !== 'L7TOUT') && servers;
+  }, 'answers to the checks');
 }

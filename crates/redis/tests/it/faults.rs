@@ -16,6 +16,7 @@ use fanwire_testing::{free_port, wait_for};
 
 use crate::node::{Node, WAIT_MAX, retention, runtime};
 use crate::server::RedisServer;
+use crate::slots;
 
 fn checked(options: &RedisOptions) -> Result<(), RedisError> {
     runtime().block_on(Redis::check(options))
@@ -59,7 +60,7 @@ fn other_roles_are_named() {
     let port = master.address().port.to_string();
     let replica = RedisServer::start(&["--replicaof", "127.0.0.1", &port]);
     assert!(checked_error(&replica.address()).contains("is a replica"));
-    let cluster = RedisServer::start(&["--cluster-enabled", "yes"]);
+    let cluster = slots::node(&[]);
     assert!(checked_error(&cluster.address()).contains("engine.redis.cluster_address"));
     // Refused at the greeting, before `INFO`.
     let numbered = Address { db: 3, ..cluster.address() };
