@@ -32,6 +32,7 @@ async fn check(
     client.text_until("\"code\":105").await;
     let line = log::line_about(channel);
     assert!(line.contains(&format!(" address={expect}")), "{line}");
+    drop(client);
     server.shutdown().await;
 }
 

@@ -72,6 +72,7 @@ async fn a_call_publishes_and_its_status_is_in_the_trailers() {
         let (headers, code) = (response.headers().clone(), headers_or_trailers(response).await);
         assert_eq!(code, status, "{body:x?} {headers:?}");
     }
+    drop(subscriber);
     server.shutdown().await;
 }
 

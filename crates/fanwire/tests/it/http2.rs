@@ -151,6 +151,7 @@ async fn compression_is_agreed_and_large_messages_pass_both_ways() {
     while !received.contains("\"id\":3") || !received.contains(&text) {
         received.push_str(&client.next_text().await);
     }
+    drop((client, sender));
     server.shutdown().await;
 }
 
@@ -231,6 +232,7 @@ async fn other_versions_are_served_on_the_same_port() {
         socket.write_all(wrong.as_bytes()).await.expect("open");
         drop(socket);
     }
+    drop(client);
     server.shutdown().await;
 }
 
@@ -385,6 +387,7 @@ async fn log_lines_have_the_address_of_the_connection_that_a_stream_is_in() {
     text_until(&mut body, "\"code\":102").await;
     let line = log::line_about("unknown:in_a_stream");
     assert!(line.ends_with(&field), "{line}");
+    drop((client, body, sender));
     server.shutdown().await;
 }
 
@@ -436,6 +439,7 @@ async fn as_many_streams_as_there_may_be_are_reset_at_once_and_the_connection_go
             break; // its response
         }
     }
+    drop(socket);
     server.shutdown().await;
 }
 
@@ -468,5 +472,6 @@ async fn a_backend_gets_one_field_with_all_cookies() {
     let cookies: Vec<_> = head.lines().filter(|line| line.starts_with("cookie:")).collect();
     assert_eq!(cookies, ["cookie: a=1; b=2; c=3; d="]);
     drop(call);
+    drop((client, sender));
     server.shutdown().await;
 }

@@ -77,6 +77,7 @@ async fn many_clients_with_a_new_key_connect_after_one_fetch() {
     let fetched = "fanwire_token_key_fetches_total 1\n";
     let metrics = metrics_when(server.address(), |metrics| metrics.contains(fetched)).await;
     assert!(metrics.contains("fanwire_token_key_fetch_failures_total 0\n"), "{metrics}");
+    drop((clients, stranger));
     server.shutdown().await;
 }
 
@@ -95,6 +96,7 @@ async fn an_invalid_document_is_a_temporary_error() {
         r#"{"id":1,"error":{"code":100,"message":"internal server error","temporary":true}}"#;
     assert_eq!(reply, expect);
     assert!((1..=ATTEMPTS).contains(&asked.load(SeqCst)));
+    drop(client);
     server.shutdown().await;
 }
 

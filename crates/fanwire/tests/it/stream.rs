@@ -73,6 +73,7 @@ async fn each_line_is_executed_and_answered_while_the_request_goes_on() {
     stream.wait_for("\r\n0\r\n\r\n").await;
     assert!(stream.received.starts_with("HTTP/1.1 200 OK\r\n"), "{}", stream.received);
     assert!(stream.received.contains("content-type: application/x-ndjson\r\n"));
+    drop((subscriber, stream));
     server.shutdown().await;
 }
 
@@ -105,6 +106,7 @@ async fn a_stream_without_the_key_is_refused_and_nothing_is_executed() {
     let mut stream = Stream::open(server.address(), KEY).await;
     stream.send(&publish(2)).await;
     assert_eq!(subscriber.next_text().await, r#"{"push":{"channel":"a","pub":{"data":2}}}"#);
+    drop((subscriber, refused, stream));
     server.shutdown().await;
 }
 
@@ -125,6 +127,7 @@ async fn of_a_stream_that_is_cut_whole_lines_were_executed_and_no_half_one() {
         let push = format!(r#"{{"push":{{"channel":"a","pub":{{"data":{data}}}}}}}"#);
         assert_eq!(subscriber.next_text().await, push);
     }
+    drop((subscriber, other));
     server.shutdown().await;
 }
 
