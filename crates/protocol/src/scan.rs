@@ -33,8 +33,10 @@ pub fn nests_too_deep(json: &[u8]) -> bool {
         }
         depth > JSON_DEPTH_MAX as isize
     };
-    // Most texts end at the count, which has no branch per byte.
-    json.iter().filter(is_opening).count() > JSON_DEPTH_MAX && json.iter().any(&mut goes_too_deep)
+    // A short text cannot nest too deep. Most others end at the count, which has no branch per byte.
+    json.len() > JSON_DEPTH_MAX
+        && json.iter().filter(is_opening).count() > JSON_DEPTH_MAX
+        && json.iter().any(&mut goes_too_deep)
 }
 
 /// Levels of nesting that a payload may have. The readers of SDKs that recurse fail from some 990 levels on, the payload within
