@@ -7,6 +7,7 @@
 mod answer;
 mod broker;
 mod bus;
+mod chance;
 mod client_id;
 mod deliver;
 mod delivery_class;
@@ -35,6 +36,7 @@ pub use broker::{
     SuppressedCounts, Suppression,
 };
 pub use bus::Bus;
+pub use chance::{Chance, SystemChance};
 pub use client_id::ClientId;
 pub use deliver::{Change, Deliver, DeliverOptions};
 pub use delivery_class::DeliveryClass;

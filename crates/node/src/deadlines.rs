@@ -42,7 +42,7 @@ pub(crate) fn expired_close_delay(node: &Node) -> Duration {
 /// The first renewal of a session's presence. Sessions that subscribed at the same moment are renewed at different ones.
 pub(crate) fn first_renewal(node: &Node, now: Instant) -> Moment {
     let interval = node.options().client.presence_update_interval;
-    node.clock().moment(now).after(interval.mul_f64(rand::random_range(0.5..1.0)))
+    node.clock().moment(now).after(node.chance().second_half_of(interval))
 }
 
 /// The next renewal of a session's presence.
@@ -57,5 +57,13 @@ pub(crate) fn check_delay(node: &Node, shard: ShardId) -> Option<Duration> {
     (!delay.is_zero()).then(|| delay + CHECK_DISTANCE * u32::from(shard.0))
 }
 
+/// The check of a channel whose publications may have been lost. After a broken connection the checks of all channels are
+/// spread over some time.
+pub(crate) fn gap_check(node: &Node, now: Instant) -> Moment {
+    node.clock().moment(now).after(node.chance().part_of(GAP_CHECKS_SPREAD))
+}
+
 /// Between the checks of two shards: some ticks of the wheel.
 const CHECK_DISTANCE: Duration = Duration::from_millis(100);
+/// The checks after a possible gap are spread over this time.
+const GAP_CHECKS_SPREAD: Duration = Duration::from_secs(2);

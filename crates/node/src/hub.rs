@@ -150,7 +150,8 @@ impl Hub {
             }
             Notice::PossibleGap(channel) => {
                 self.session_table.pending.report_possible_gap(&channel);
-                self.session_table.report_possible_gap(&channel, self.node.clock().moment(now));
+                let check_at = deadlines::gap_check(&self.node, now);
+                self.session_table.report_possible_gap(&channel, check_at);
             }
             Notice::AwaitedResult(arrival) => self.arrive(*arrival, now, out),
             Notice::JoinLeave(join_leave) => {

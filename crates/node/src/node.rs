@@ -20,14 +20,15 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use fanwire_auth::{KeyCounters, KeySource, OptionsError, Verifier};
-use fanwire_broker::{Deliver, MemoryBroker, MemoryPresence, MemoryUserStatuses};
+use fanwire_broker::{
+    Chance, Deliver, MemoryBroker, MemoryPresence, MemoryUserStatuses, SystemChance,
+};
 use fanwire_cluster::Cluster;
 use fanwire_policy::DebugList;
 use fanwire_policy::channel::NamespaceId;
 use fanwire_policy::hooks::Hooks;
 use fanwire_policy::options::{Namespace, Options};
 use fanwire_policy::{CurrentSettings, NodeSettings};
-use uuid::Uuid;
 
 use crate::clock::Clock;
 use crate::deliver::BroadcastRouter;
@@ -55,6 +56,7 @@ pub struct Node {
     revocations: Arc<Revocations>,
     cluster: Arc<Cluster>,
     diagnostics: Diagnostics,
+    chance: Arc<dyn Chance>,
     hooks: Hooks,
     log: NodeLog,
     summaries: Arc<Summaries>,
@@ -110,6 +112,7 @@ impl Node {
         unix_ms: u64,
         parts: NodeParts,
     ) -> Result<Arc<Self>, OptionsError> {
+        let chance = parts.chance.unwrap_or_else(|| Arc::new(SystemChance));
         let settings = Arc::new(CurrentSettings::new(NodeSettings::new(options.clone())?));
         let registry = Arc::new(Registry::new());
         let router = BroadcastRouter::new(Arc::clone(&registry), &options.channel, parts.prepare);
@@ -117,11 +120,15 @@ impl Node {
         let deliver: Arc<dyn Deliver> = Arc::<BroadcastRouter>::clone(&router);
         let broker = match parts.make_broker {
             Some(make) => make(deliver),
-            None => Arc::new(MemoryBroker::new(deliver, options.channel.history_memory_max)),
+            None => Arc::new(MemoryBroker::with_chance(
+                deliver,
+                options.channel.history_memory_max,
+                &*chance,
+            )),
         };
         let presence = parts.presence.unwrap_or_else(|| Arc::new(MemoryPresence::new()));
         let memory_statuses = || Arc::new(MemoryUserStatuses::default()) as _;
-        let cluster = Arc::new(Cluster::new(Uuid::new_v4().to_string()));
+        let cluster = Arc::new(Cluster::new(chance.id().to_string()));
         let client = &options.client;
         let debug_list = Arc::new(DebugList::of(&options.debug_for));
         let summaries = Arc::<Summaries>::default();
@@ -140,6 +147,7 @@ impl Node {
                 settings: Arc::clone(&settings),
                 hot_channels: Arc::clone(&hot_channels),
                 debug_list: Arc::clone(&debug_list),
+                chance: Arc::clone(&chance),
                 summaries: Arc::clone(&summaries),
                 keep_closed_log: parts.keep_closed_log,
             },
@@ -159,6 +167,7 @@ impl Node {
                 sets_times: !client.channel_position_max_time_lag.is_zero(),
             },
             cluster,
+            chance,
             hooks: parts.hooks,
             log: NodeLog::default(),
             summaries,
@@ -230,6 +239,13 @@ impl Node {
         }
     }
 
+    /// All that a running node does without being asked, once a second: it learns Unix time, then [`tick`](Self::tick). An
+    /// idle shard does not read the clock.
+    pub fn run_periodic_work(&self, now: Instant, unix_ms: u64) {
+        self.synchronise(now, unix_ms);
+        self.tick(now);
+    }
+
     /// Periodic work, once a second: broker and presence free what has expired, metrics are summed up, the other
     /// nodes get this node's state, and silent nodes are forgotten.
     pub fn tick(&self, now: Instant) {
@@ -283,6 +299,11 @@ impl Node {
     /// Replaces settings that a reload has made obsolete.
     pub(crate) fn refresh_settings(&self, settings: &mut Arc<NodeSettings>) {
         self.channels.settings.refresh(settings);
+    }
+
+    /// The source of ids and of the spread of timers.
+    pub(crate) fn chance(&self) -> &dyn Chance {
+        &*self.chance
     }
 
     pub(crate) fn clock(&self) -> &Clock {

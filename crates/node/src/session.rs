@@ -15,7 +15,7 @@ use fanwire_policy::hooks::ClientContext;
 use fanwire_policy::options::ClientOptions;
 use fanwire_protocol::{ClientInfo, Commands, Encoding};
 use smallvec::SmallVec;
-use uuid::{Builder, Uuid};
+use uuid::Uuid;
 
 use crate::client_apps::ClientApp;
 use crate::clock::{Clock, Moment};
@@ -181,11 +181,6 @@ pub(crate) struct Subscription {
     pub(crate) terms: Option<Box<SubscriptionGrant>>,
 }
 
-/// An id that cannot be guessed.
-pub(crate) fn random_id() -> Uuid {
-    Builder::from_random_bytes(rand::random()).into_uuid()
-}
-
 /// Attributes of a subscription from its token, and its filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SubscriptionGrant {
@@ -219,8 +214,7 @@ impl Session {
             command_source: hello.command_source,
             awaits_pong: false,
             is_held: false,
-            secret: (hello.command_source != CommandSource::Connection)
-                .then(|| Box::new(random_id())),
+            secret: None,
             request: RequestFacts::boxed(hello.user, hello.last_event_id),
             context,
             user: no_user,

@@ -18,7 +18,7 @@ use crate::index::{MovedSubscription, SubscriptionIndex};
 use crate::node::Node;
 use crate::pending::PendingChannel;
 use crate::registry::ShardId;
-use crate::session::{ConnectionInfo, ConnectionKey, Session};
+use crate::session::{CommandSource, ConnectionInfo, ConnectionKey, Session};
 use crate::session_table::{EndedSession, EndedSubscription, NewSubscription, SessionTable};
 
 /// Adds a session that waits for `connect`. An earlier session at its index ends.
@@ -33,7 +33,11 @@ pub(crate) fn open(
         end_session(node, session_table, old, &Disconnect::CONNECTION_CLOSED);
     }
     let stale_at = node.clock().moment(now).after(node.options().client.stale_close_delay);
+    let has_secret = hello.command_source != CommandSource::Connection;
     session_table.open(key, hello, node.hooks().decide(), stale_at);
+    if let Some(session) = session_table.session_mut(key).filter(|_| has_secret) {
+        session.secret = Some(Box::new(node.chance().id()));
+    }
 }
 
 /// Ends a session because of `disconnect`. Idempotent; false when it was gone.

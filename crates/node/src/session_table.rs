@@ -8,7 +8,6 @@ mod views;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use fanwire_broker::{ClientId, Position};
 use fanwire_policy::RateLimits;
@@ -468,15 +467,14 @@ impl SessionTable {
         self.timers.checks.set(channel, until.map_or(at, |until| at.min(until)));
     }
 
-    /// Publications of a channel may have been lost: the positions of its subscribers are checked soon.
-    pub(crate) fn report_possible_gap(&mut self, channel: &str, now: Moment) {
+    /// Publications of a channel may have been lost: the positions of its subscribers are checked at `check_at`.
+    pub(crate) fn report_possible_gap(&mut self, channel: &str, check_at: Moment) {
         let Some(channel) = self.subscribers.find(channel) else { return };
         if let Some(position_tracker) =
             self.subscribers.channel_subscribers_mut(channel).position_tracker.as_deref_mut()
         {
             position_tracker.may_have_gap = true;
-            let soon = DOUBT.mul_f64(rand::random_range(0.0..1.0)); // not all channels at one moment
-            self.schedule_check(channel, now.after(soon));
+            self.schedule_check(channel, check_at);
         }
     }
 
@@ -496,9 +494,6 @@ impl SessionTable {
         self.sessions[index as usize].as_mut().expect(LIVES)
     }
 }
-
-/// After a broken connection the checks of all channels are spread over this time.
-const DOUBT: Duration = Duration::from_secs(2);
 
 const LIVES: &str = "indices in the tables belong to sessions that are here";
 

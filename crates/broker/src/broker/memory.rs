@@ -27,8 +27,10 @@ use super::{
 };
 use crate::map;
 use crate::{
-    Answer, Append, AppendRefusal, Appended, Change, Deliver, DeliverOptions, Delta, Position,
+    Answer, Append, AppendRefusal, Appended, Chance, Change, Deliver, DeliverOptions, Delta,
+    Position, SystemChance,
 };
+use epochs::EpochKey;
 use maps::Maps;
 use results::{IdempotencyKey, Results, ResultsMemory};
 use streams::Streams;
@@ -48,11 +50,17 @@ pub struct MemoryBroker {
     suppressed: SuppressedCounters,
 }
 
-#[derive(Default)]
 struct Stripe {
     results: Results,
     streams: Streams,
     maps: Maps,
+}
+
+impl Stripe {
+    fn new(of_streams: EpochKey, of_maps: EpochKey) -> Self {
+        let streams = Streams::new(of_streams);
+        Self { results: Results::default(), streams, maps: Maps::new(of_maps) }
+    }
 }
 
 /// A channel name with its hash.
@@ -65,10 +73,22 @@ struct HashedChannel<'a> {
 impl MemoryBroker {
     /// A broker whose streams and maps together take about `history_bytes_max` bytes; beyond that it evicts stored publications.
     pub fn new(deliver: Arc<dyn Deliver>, history_bytes_max: usize) -> Self {
+        Self::with_chance(deliver, history_bytes_max, &SystemChance)
+    }
+
+    /// [`new`](Self::new) with another source of epochs.
+    pub fn with_chance(
+        deliver: Arc<dyn Deliver>,
+        history_bytes_max: usize,
+        chance: &dyn Chance,
+    ) -> Self {
+        let of_streams = EpochKey::random(chance);
+        let of_maps = EpochKey::random(chance);
+        let stripe = || Mutex::new(Stripe::new(of_streams, of_maps));
         Self {
             deliver,
             hasher: DefaultHashBuilder::default(),
-            stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
+            stripes: (0..STRIPES).map(|_| stripe()).collect(),
             history_bytes: AtomicUsize::new(0),
             map_entries_bytes: AtomicUsize::new(0),
             history_bytes_max,

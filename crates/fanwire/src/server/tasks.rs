@@ -97,11 +97,12 @@ async fn tick(node: Arc<Node>, metrics: Arc<ServerMetrics>, handshakes: Handshak
     loop {
         ticks.tick().await;
         log_evictions(&node, &throttle, &mut logged, Instant::now());
-        // An idle shard does not read the clock.
-        node.synchronise(Instant::now(), fanwire_fanout::unix_ms());
         handshakes.log_ended(Instant::now());
         let node = node.clone();
-        let _ = tokio::task::spawn_blocking(move || node.tick(Instant::now())).await;
+        let _ = tokio::task::spawn_blocking(move || {
+            node.run_periodic_work(Instant::now(), fanwire_fanout::unix_ms())
+        })
+        .await;
     }
 }
 

@@ -29,7 +29,7 @@ use crate::pending::{
     ConnectTerms, PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility,
 };
 use crate::refusal::CommandError;
-use crate::session::{CommandSource, Lifetime, NO_EXPIRY, SubscriptionGrant, random_id};
+use crate::session::{CommandSource, Lifetime, NO_EXPIRY, SubscriptionGrant};
 
 /// Begins a connect. A refusal is logged with the user that the hook or the token named.
 pub(super) fn handle(context: &mut CommandContext<'_>, request: ConnectRequest) -> StepResult {
@@ -249,9 +249,10 @@ fn introduce(context: &mut CommandContext<'_>, user: &str, info: Bytes) {
 
 /// Sets the id of the session; a hook may have received it already.
 fn identify(context: &mut CommandContext<'_>) {
+    let chance = context.node.chance();
     let session = context.session_mut();
     if session.id.is_nil() {
-        session.id = random_id();
+        session.id = chance.id();
     }
 }
 
@@ -273,8 +274,7 @@ fn admit(context: &mut CommandContext<'_>, user: Arc<str>, terms: &ConnectTerms)
 
 /// A random moment in the second half of an interval, so that simultaneous connects do not ping at the same time.
 fn first_ping_after(context: &CommandContext<'_>) -> Duration {
-    let interval = context.settings.options.client.ping_interval;
-    interval.mul_f64(rand::random_range(0.5..1.0))
+    context.node.chance().second_half_of(context.settings.options.client.ping_interval)
 }
 
 fn begin(

@@ -23,7 +23,9 @@ pub(super) fn matching_or_connecting(
     let mut keys = matching(session_table, target);
     let Ok(filter) = compiled(target) else { return keys };
     let is_of_all = target.is_of_all_users();
-    keys.extend(session_table.pending.connecting().filter(|key| {
+    let mut connecting: Vec<_> = session_table.pending.connecting().collect();
+    connecting.sort_unstable_by_key(|key| key.index); // not in the order of a hash table
+    keys.extend(connecting.into_iter().filter(|key| {
         let session = session_table.session(*key);
         let is_in_step = step(target).contains(&key.index);
         session.is_some_and(|one| {

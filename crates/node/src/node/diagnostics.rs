@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use fanwire_broker::{Answer, Broker, DebugForCommand};
+use fanwire_broker::{Answer, Broker, Chance, DebugForCommand};
 use fanwire_cluster::{Cluster, ControlCommand, ReceiptRecord};
 use fanwire_policy::CurrentSettings;
 use fanwire_policy::tiles::public_channel;
@@ -28,6 +28,7 @@ pub struct Diagnostics {
     pub(super) hot_channels: Arc<HotChannels>,
     pub(super) debug_list: Arc<DebugList>,
     pub(super) summaries: Arc<Summaries>,
+    pub(super) chance: Arc<dyn Chance>,
     pub(crate) keep_closed_log: Option<KeepClosedLog>,
 }
 
@@ -80,7 +81,7 @@ impl Diagnostics {
     /// Begins a receipt for a publication. Returns its number, for
     /// [`PublishOptions::receipt`](fanwire_broker::PublishOptions::receipt).
     pub fn begin_receipt(&self, now: Instant) -> u64 {
-        let number = rand::random_range(1..=u64::MAX);
+        let number = self.chance.bits().max(1); // 0 stands for no receipt
         self.router.receipts.open(number, now);
         number
     }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use fanwire_broker::{Broker, Deliver, Presence, RevocationStore, UserStatusStore};
+use fanwire_broker::{Broker, Chance, Deliver, Presence, RevocationStore, UserStatusStore};
 use fanwire_policy::hooks::Hooks;
 
 use super::KeepClosedLog;
@@ -23,6 +23,8 @@ pub struct NodeParts {
     /// The list of blocks and revocations that all nodes share. With it connects fail with 100 until the list has been
     /// read; without it a restart forgets them.
     pub revocations: Option<Arc<dyn RevocationStore>>,
+    /// The source of ids, epochs and the spread of timers; without it that of the operating system.
+    pub chance: Option<Arc<dyn Chance>>,
     /// The shell that prepares every broadcast.
     pub prepare: Option<Arc<dyn Prepare>>,
     /// The functions that decide about client events.

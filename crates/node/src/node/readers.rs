@@ -15,7 +15,7 @@ use fanwire_policy::options::Namespace;
 use fanwire_protocol::{ClientInfo, ErrorCode};
 
 use super::Node;
-use crate::session::{ConnectionInfo, random_id};
+use crate::session::ConnectionInfo;
 
 /// A request to read a channel.
 #[derive(Clone, Debug)]
@@ -130,7 +130,7 @@ impl Node {
         unix: u64,
     ) -> Result<IdentifiedReader, ReadError> {
         let ReadRequest { token, channel, client: mut connection } = request;
-        let client = random_id().to_string();
+        let client = self.chance().id().to_string();
         let verifier = settings.connection_verifier();
         let mut context = connection.take_context();
         let verifies = !token.is_empty() && verifier.is_enabled();

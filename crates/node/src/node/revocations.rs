@@ -306,7 +306,8 @@ impl Revocations {
     /// Stores entries again that the list has lost, some at a time. Each of them is lost until it comes back as a change, whichever
     /// node stored it; so what fails is tried again.
     fn restore(&self, shared: &SharedRevocations, now: Instant, unix: u64) {
-        let lost = self.table.lost(unix, RESTORED_AT_ONCE);
+        let mut lost = self.table.lost(unix, RESTORED_AT_ONCE);
+        lost.sort_unstable_by(|one, other| one.subject.cmp(&other.subject)); // not in the order of a hash table
         self.has_lost_entries.store(!lost.is_empty(), Relaxed);
         for change in lost {
             shared.store.change(&change, now).then(drop);

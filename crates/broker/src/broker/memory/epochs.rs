@@ -1,27 +1,49 @@
 //! The epochs of channels without a stream: derived from the channel name, so that nothing is stored for them.
 //! In: channels, the ends of their streams → out: the epoch of the next stream of a channel.
-//! Uses: SipHash with random keys, and counters. Never: streams.
+//! Uses: SipHash behind a random key, and counters. Never: streams.
 //! Change here: how an epoch is derived. When a stream ends is decided in `streams.rs`.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::HashedChannel;
-use crate::Epoch;
+use crate::{Chance, Epoch, SystemChance};
 
-/// Derives the epochs of one stripe. Each process has its own keys, so its epochs are different.
+/// Each process has its own key, so its epochs are different.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EpochKey([u64; 2]);
+
+impl EpochKey {
+    pub(super) fn random(chance: &dyn Chance) -> Self {
+        Self([chance.bits(), chance.bits()])
+    }
+}
+
+impl Default for EpochKey {
+    fn default() -> Self {
+        Self::random(&SystemChance)
+    }
+}
+
+/// Derives the epochs of one stripe.
 #[derive(Default)]
 pub(super) struct Epochs {
-    keys: RandomState,
-    /// Number of streams that have ended, by the hash of their channel; empty until the first one ends. Channels that
-    /// share a counter all get a new epoch when a stream of one of them ends.
+    key: EpochKey,
+    /// Number of streams that have ended, by the hash of their channel's name; empty until the first one ends. Channels
+    /// that share a counter all get a new epoch when a stream of one of them ends.
     ended: Box<[u32]>,
 }
 
 impl Epochs {
+    pub(super) fn new(key: EpochKey) -> Self {
+        Self { key, ended: Box::default() }
+    }
+
     /// The epoch of a channel without a stream, the same until [`end`](Self::end).
     pub(super) fn of(&self, channel: HashedChannel<'_>) -> Epoch {
         let ended = self.ended.get(counter(channel.hash)).copied().unwrap_or(0);
-        Epoch::from_hash(self.keys.hash_one((channel.name, ended)))
+        let mut hasher = DefaultHasher::new();
+        (self.key.0, channel.name, ended).hash(&mut hasher);
+        Epoch::from_hash(hasher.finish())
     }
 
     /// Must be called when the stream of a channel with this hash is removed, so that its epoch is not used again.

@@ -9,7 +9,7 @@ use hashbrown::HashTable;
 use slab::Slab;
 
 use super::HashedChannel;
-use super::epochs::Epochs;
+use super::epochs::{EpochKey, Epochs};
 use super::stream::Stream;
 
 /// Streams by channel, with clock hands that walk over them: one for expiry, two for eviction (second chance).
@@ -46,6 +46,10 @@ impl NamedStream {
 }
 
 impl Streams {
+    pub(super) fn new(key: EpochKey) -> Self {
+        Self { epochs: Epochs::new(key), ..Self::default() }
+    }
+
     /// Calls `work` with the live stream of a channel, or with an empty stream that is kept only if `work` publishes to it.
     /// Returns the result and the change of memory in bytes.
     pub(super) fn with<T>(

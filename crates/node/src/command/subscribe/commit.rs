@@ -172,7 +172,8 @@ fn add_subscription(
         session_effects::track_position(node, table, (index, own), position, context.now);
     }
     if tracking.has_position() && may_have_gap {
-        context.session_table.report_possible_gap(&channel, node.clock().moment(context.now));
+        let check_at = deadlines::gap_check(node, context.now);
+        context.session_table.report_possible_gap(&channel, check_at);
     }
     match delta {
         // Its recovered publication is the base of the first delta.

@@ -13,7 +13,7 @@ use hashbrown::HashMap;
 use super::map::{Map, MapBytes};
 use crate::Epoch;
 use crate::broker::memory::HashedChannel;
-use crate::broker::memory::epochs::Epochs;
+use crate::broker::memory::epochs::{EpochKey, Epochs};
 use crate::map::MapRetention;
 
 /// The maps of one stripe.
@@ -42,6 +42,10 @@ impl NamedMap {
 }
 
 impl Maps {
+    pub(in crate::broker::memory) fn new(key: EpochKey) -> Self {
+        Self { epochs: Epochs::new(key), ..Self::default() }
+    }
+
     /// Calls `work` with the map of a channel, or with an empty one that is kept only if `work` changes it.
     pub(super) fn with<T>(
         &mut self,
