@@ -1,5 +1,5 @@
 //! The port of chance: where ids, epochs and the spread of timers come from.
-//! In: nothing → out: numbers that nobody outside of the process can guess, or those of a seed.
+//! In: nothing → out: numbers that cannot be guessed outside of the process, or those of a seed.
 //! Uses: rand. Never: anything else; who asks decides what a number means.
 //! Changed here: how a number becomes an id or a part of a time.
 

@@ -1,3 +1,8 @@
+//! Tests of the port of chance: parts of a time stay between its ends, ids have their form.
+//! In: fixed bits, or those of the system → out: durations and ids.
+//! Uses nothing else. Never: a distribution.
+//! A new rule is a test here.
+
 use std::time::Duration;
 
 use super::{Chance, SystemChance};
