@@ -163,22 +163,18 @@ impl Place<'_> {
         format!("{}{}", self.shown, key.name)
     }
 
-    /// Fills a namespace; a type of channels that is not served, or not to clients, is found like a key that is not obeyed.
+    /// Fills a namespace; a type of channels that is not served is found like a key that is not obeyed.
     fn namespace(&self, namespace: &mut Namespace, findings: &mut Vec<Finding>) {
         let rows = keys::channel::NAMESPACE;
         self.fill(rows, namespace, findings);
         self.judge(keys::not_yet::NAMESPACE_NOT_YET, findings);
         let key = rows.iter().map(|row| &row.key).find(|key| key.name == "subscription_type");
-        if namespace.subscription_type != SubscriptionType::Stream
+        if namespace.subscription_type == SubscriptionType::SharedPoll
             && let Some(key) = key
             && let Some(setting) = self.setting(key)
         {
-            let (source, name) = (&setting.source, self.name(key));
-            let weight = match namespace.subscription_type {
-                SubscriptionType::Map => Weight::Feature,
-                _ => Weight::Refused,
-            };
-            findings.push(Finding::not_yet(source, &name, key.doc, weight));
+            let name = self.name(key);
+            findings.push(Finding::not_yet(&setting.source, &name, key.doc, Weight::Refused));
         }
     }
 

@@ -10,6 +10,7 @@ mod effects;
 mod history;
 mod hook;
 mod lifetime;
+pub(crate) mod map;
 mod presence;
 mod presence_stats;
 mod publish;
@@ -28,10 +29,11 @@ use bytes::Bytes;
 use fanwire_broker::Renewal;
 use fanwire_cluster::ServerSubscribe;
 use fanwire_policy::hooks::{CommandDecision, Rejection};
-use fanwire_protocol::{Command, DecodeError, Disconnect, Refresh, Reply, Request};
+use fanwire_protocol::{Command, DecodeError, Disconnect, ErrorCode, Refresh, Reply, Request};
 
 use crate::counters::CommandKind;
 use crate::flight_log;
+use crate::map::paging::{PageRead, PendingPage};
 use crate::pending::{Awaited, Part, PendingSubscribe, SubscribeOrigin};
 use crate::refusal::{CommandError, channel_of};
 use crate::session::{Phase, Session};
@@ -156,6 +158,12 @@ impl CommandContext<'_> {
                 return self.finish(id, *pending_subscribe);
             }
             CommandStep::Enter(pending_subscribe) => Awaited::Enter(pending_subscribe),
+            CommandStep::Page(page, answer) => {
+                match self.soon(answer, |read| Part::Page(Box::new(read))) {
+                    Some(read) => return self.page_read(id, *page, read),
+                    None => Awaited::Page(page),
+                }
+            }
             CommandStep::Ask(_) => unreachable!("only a command of a client asks a hook"),
             CommandStep::Later(answer) => {
                 match self.soon(answer, |outcome| Part::Outcome(Box::new(outcome))) {
@@ -166,6 +174,20 @@ impl CommandContext<'_> {
         };
         self.park(id, work);
         Ok(None)
+    }
+
+    /// Continues a subscribe that takes several requests.
+    pub(crate) fn page_read(
+        &mut self,
+        id: u32,
+        page: PendingPage,
+        read: Result<PageRead, ErrorCode>,
+    ) -> Result<Option<Reply>, Disconnect> {
+        self.command = Some(CommandKind::Subscribe);
+        match map::subscribe::page_read(self, page, read) {
+            Ok(step) => self.step(id, step),
+            Err(refusal) => self.reply(id, Err(refusal)),
+        }
     }
 
     /// Finishes a subscribe whose answers have all arrived.
@@ -235,6 +257,9 @@ impl CommandContext<'_> {
     fn dispatch(&mut self, request: Request) -> StepResult {
         let done = match request {
             Request::Connect(request) => return connect::handle(self, request),
+            Request::Subscribe(request) if map::is_meant(&request) => {
+                return map::subscribe::handle(self, request);
+            }
             Request::Subscribe(request) => return subscribe::handle(self, request),
             Request::Publish(request) => return publish::handle(self, request),
             Request::Presence(request) => return presence::handle(self, request),

@@ -54,32 +54,68 @@ pub(crate) fn with_data(
 /// Converts successive publications for a recovering subscriber: the first in full, the others as deltas where that
 /// pays.
 pub(crate) fn shape_missed(encoding: Encoding, publications: &mut [Publication]) -> Saved {
-    let mut saved = Saved::default();
-    let bytes = payload_bytes(publications);
-    let effort = EFFORT_BYTES.min(bytes.saturating_mul(MISSED_EFFORT));
-    let mut budget = MISSED_BYTES_MAX;
-    let mut differ = Differ::within(effort);
+    let mut patches = PatchMaker::new(encoding, publications);
     let mut previous: Option<Bytes> = None;
     for publication in publications {
         let whole = publication.data.clone();
-        let patch = (previous.filter(|_| whole.len() <= budget))
-            .and_then(|previous| patch(&mut differ, &previous, &whole));
-        budget = budget.saturating_sub(whole.len());
-        previous = Some(whole.clone());
-        if encoding == Encoding::Json && !is_json(&whole) {
+        patches.convert(publication, previous);
+        previous = Some(whole);
+    }
+    patches.saved()
+}
+
+/// Converts the publications of one reply, within limits of their effort.
+pub(crate) struct PatchMaker {
+    encoding: Encoding,
+    differ: Differ,
+    /// Bytes that may still be searched for patches.
+    budget: usize,
+    saved: Saved,
+}
+
+impl PatchMaker {
+    /// Converts what a reply with these publications contains.
+    pub(crate) fn new(encoding: Encoding, publications: &[Publication]) -> Self {
+        let bytes = payload_bytes(publications);
+        let effort = EFFORT_BYTES.min(bytes.saturating_mul(MISSED_EFFORT));
+        let differ = Differ::within(effort);
+        Self { encoding, differ, budget: MISSED_BYTES_MAX, saved: Saved::default() }
+    }
+
+    /// Converts one publication: a patch against `base` if that pays, else in full.
+    pub(crate) fn convert(&mut self, publication: &mut Publication, base: Option<Bytes>) {
+        let whole = whole(self.encoding, publication);
+        let patch = (base.filter(|_| whole.len() <= self.budget))
+            .and_then(|base| patch(&mut self.differ, &base, &whole));
+        self.budget = self.budget.saturating_sub(whole.len());
+        if self.encoding == Encoding::Json && !is_json(&whole) {
             // The reply fails with 3506, as with any payload that is not JSON; in this form empty data is not JSON
             // either.
             publication.data = Bytes::from_static(NOT_JSON);
-            continue;
+            return;
         }
         if let Some(patch) = &patch {
-            saved.deltas += 1;
-            saved.bytes += (whole.len() - patch.len()) as u64;
+            self.saved.deltas += 1;
+            self.saved.bytes += (whole.len() - patch.len()) as u64;
         }
         publication.delta = patch.is_some();
-        *publication = with_data(encoding, publication, patch.as_ref().unwrap_or(&whole));
+        let data = patch.as_ref().unwrap_or(&whole);
+        *publication = with_data(self.encoding, publication, data);
     }
-    saved
+
+    /// What the patches saved.
+    pub(crate) fn saved(self) -> Saved {
+        self.saved
+    }
+}
+
+/// The data that a subscriber with deltas parses, also where a publication removes a key and has none.
+pub(crate) fn whole(encoding: Encoding, publication: &Publication) -> Bytes {
+    if publication.removed && encoding == Encoding::Json {
+        Bytes::from_static(b"null")
+    } else {
+        publication.data.clone()
+    }
 }
 
 /// Bytes of the payloads.

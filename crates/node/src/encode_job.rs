@@ -14,6 +14,7 @@ use fanwire_protocol::{
 };
 
 use crate::delta::{self, Saved, payload_bytes};
+use crate::map::{self, MAP};
 use crate::session::CommandSource;
 
 /// Work that a hub offloads, because doing it in a turn would delay all connections of the shard.
@@ -95,10 +96,8 @@ impl ReplySource {
             Self::Members(members) if members.len() > MEMBERS_MAX => return true,
             Self::Members(members) => self.payload_bytes() + members.len() * MEMBER_BYTES,
             Self::StreamSlice(slice) => cost(&slice.publications),
-            Self::Missed(result, _) | Self::Ordered(_, result) => cost(&result.publications),
-            Self::Connect { result, .. } => {
-                result.subs.values().map(|result| cost(&result.publications)).sum()
-            }
+            Self::Missed(result, _) | Self::Ordered(_, result) => cost_of(result),
+            Self::Connect { result, .. } => result.subs.values().map(cost_of).sum(),
         };
         cost > COST_MAX
     }
@@ -107,7 +106,9 @@ impl ReplySource {
         let publications = match self {
             Self::Members(members) => return size_of_val(&members[..]),
             Self::StreamSlice(slice) => slice.publications.len(),
-            Self::Missed(result, _) | Self::Ordered(_, result) => result.publications.len(),
+            Self::Missed(result, _) | Self::Ordered(_, result) => {
+                result.publications.len() + result.state.len()
+            }
             Self::Connect { result, .. } => {
                 result.subs.values().map(|result| result.publications.len()).sum()
             }
@@ -116,9 +117,9 @@ impl ReplySource {
     }
 
     /// Makes the deltas of a recovery, if the subscription has them.
-    fn shape(&mut self, encoding: Encoding) -> Saved {
+    pub(crate) fn shape(&mut self, encoding: Encoding) -> Saved {
         match self {
-            Self::Missed(result, true) => delta::shape_missed(encoding, &mut result.publications),
+            Self::Missed(result, true) => shape(encoding, result),
             _ => Saved::default(),
         }
     }
@@ -131,7 +132,7 @@ impl ReplySource {
             }
             Self::StreamSlice(slice) => payload_bytes(&slice.publications),
             Self::Missed(result, _) | Self::Ordered(_, result) => {
-                payload_bytes(&result.publications)
+                payload_bytes(&result.publications) + payload_bytes(&result.state)
             }
             Self::Connect { result, .. } => {
                 result.subs.values().map(|result| payload_bytes(&result.publications)).sum()
@@ -200,8 +201,21 @@ fn push(channel: &str, push: Push) -> Reply {
     Reply { push: Some(Push { channel, ..push }), ..Reply::default() }
 }
 
+/// Converts a result for a subscriber with deltas.
+pub(crate) fn shape(encoding: Encoding, result: &mut SubscribeResult) -> Saved {
+    match result.r#type {
+        MAP => map::deltas::shape(encoding, result),
+        _ => delta::shape_missed(encoding, &mut result.publications),
+    }
+}
+
+/// Returns the cost of encoding a result, as [`cost`] does.
+pub(crate) fn cost_of(result: &SubscribeResult) -> usize {
+    cost(&result.publications) + cost(&result.state)
+}
+
 /// Returns the cost of encoding publications, in bytes of payload that take as long.
-pub(crate) fn cost(publications: &[Publication]) -> usize {
+fn cost(publications: &[Publication]) -> usize {
     payload_bytes(publications) + publications.len() * PUBLICATION_BYTES
 }
 

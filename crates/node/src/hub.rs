@@ -152,6 +152,8 @@ impl Hub {
                 self.session_table.pending.report_possible_gap(&channel);
                 let check_at = deadlines::gap_check(&self.node, now);
                 self.session_table.report_possible_gap(&channel, check_at);
+                let lost = checks::invalidated(&self.node, &self.session_table, &channel);
+                self.end_lost(&lost, out);
             }
             Notice::AwaitedResult(arrival) => self.arrive(*arrival, now, out),
             Notice::JoinLeave(join_leave) => {
@@ -223,6 +225,9 @@ impl Hub {
         }
         while let Some(index) = self.session_table.timers.renewals.pop(moment) {
             session_effects::renew_presence(&self.node, &mut self.session_table, index, now);
+        }
+        while let Some(index) = self.session_table.timers.reservations.pop(moment) {
+            session_effects::release_overdue(&self.node, &mut self.session_table, index, now);
         }
         while let Some(channel) = self.session_table.timers.checks.pop(moment) {
             let lost = checks::check(&self.node, &mut self.session_table, channel, now);

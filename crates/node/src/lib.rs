@@ -87,6 +87,7 @@ mod hub;
 mod index;
 mod join_leave;
 mod last_event_id;
+mod map;
 mod meters;
 mod node;
 mod notice;

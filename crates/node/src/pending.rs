@@ -6,6 +6,7 @@
 
 mod calls;
 mod channel_buffer;
+mod reservations;
 mod subscribe;
 
 use std::collections::VecDeque;
@@ -20,11 +21,13 @@ use hashbrown::HashMap;
 use crate::broadcast::Broadcast;
 use crate::counters::CommandKind;
 use crate::encode_job::{Encoded, ReplySource};
+use crate::map::paging::{PageRead, PendingPage};
 use crate::session::ConnectionKey;
 use calls::Calls;
 pub(crate) use channel_buffer::BufferedMessages;
 use channel_buffer::ChannelBuffer;
 use fanwire_cluster::ServerSubscribe;
+pub(crate) use reservations::{PagingGrant, Reservation, Reservations};
 pub(crate) use subscribe::{
     ConnectTerms, Large, OwnedPosition, PendingChannel, PendingSubscribe, SubscribeOrigin,
     Tracking, Visibility,
@@ -39,6 +42,8 @@ pub(crate) struct PendingCommands {
     channel_buffers: HashMap<Arc<str>, ChannelBuffer>,
     /// Calls of backends for which sessions do not wait.
     pub(crate) calls: Calls,
+    /// Subscribes that take several requests.
+    pub(crate) reservations: Reservations,
     ticket: u64,
 }
 
@@ -86,6 +91,8 @@ pub(crate) enum Awaited {
     Call(Bytes),
     /// All channels of a subscribe or a connect.
     Enter(Box<PendingSubscribe>),
+    /// A page of a subscribe that takes several requests.
+    Page(Box<PendingPage>),
     /// Its turn, after other connections: it ran many commands at once.
     Turn,
     /// Its own publications, which it receives before these replies to its publishes.
@@ -139,6 +146,7 @@ pub(crate) enum Part {
     CommandDecision(Box<Result<CommandDecision, Rejection>>),
     /// Other connections had their turn.
     Turn,
+    Page(Box<Result<PageRead, ErrorCode>>),
     StreamSlice(usize, Result<StreamSlice, ErrorCode>),
     Presence(usize, Result<(), ErrorCode>),
 }
@@ -166,6 +174,7 @@ impl AwaitedResult {
             Part::Encoded(encoded) => {
                 encoded.iter().flat_map(|one| &one.messages).flatten().map(Bytes::len).sum()
             }
+            Part::Page(read) => read.as_ref().as_ref().map_or(0, PageRead::payload_bytes),
             Part::StreamSlice(_, slice) => slice.as_ref().map_or(0, StreamSlice::payload_bytes),
             Part::CommandDecision(decision) => {
                 decision.as_ref().as_ref().map_or(0, CommandDecision::bytes)
@@ -186,9 +195,7 @@ impl PendingCommands {
     pub(crate) fn park(&mut self, key: ConnectionKey, ticket: Ticket, id: u32, mut work: Awaited) {
         if let Awaited::Enter(pending_subscribe) = &mut work {
             for pending_channel in &mut pending_subscribe.channels {
-                let channel_buffer =
-                    self.channel_buffers.entry(Arc::clone(&pending_channel.channel)).or_default();
-                pending_channel.held_from = channel_buffer.enter();
+                pending_channel.held_from = self.begin_to_hold(&pending_channel.channel);
             }
         }
         let old = self.pending.remove(&key.index);
@@ -266,7 +273,7 @@ impl PendingCommands {
         let State::Waits(CommandWait { id, mut work, .. }) = before else { return None };
         if let Awaited::Enter(pending_subscribe) = &mut work {
             for pending_channel in &mut pending_subscribe.channels {
-                match self.leave_room(&pending_channel.channel, pending_channel.held_from) {
+                match self.end_to_hold(&pending_channel.channel, pending_channel.held_from) {
                     Ok(buffered) => pending_channel.buffered.append(buffered), // it may have waited before
                     Err(error) => pending_channel.fail(error),
                 }
@@ -326,16 +333,25 @@ impl PendingCommands {
             return None;
         };
         for pending_channel in &pending_subscribe.channels {
-            let _ = self.leave_room(&pending_channel.channel, pending_channel.held_from);
+            let _ = self.end_to_hold(&pending_channel.channel, pending_channel.held_from);
         }
         Some(pending_subscribe)
+    }
+
+    /// Buffers the publications of a channel from now on. Returns the number of the first one.
+    pub(crate) fn begin_to_hold(&mut self, channel: &Arc<str>) -> u64 {
+        self.channel_buffers.entry(Arc::clone(channel)).or_default().enter()
     }
 
     /// The publications buffered since a session started to wait.
     ///
     /// # Errors
     /// 100 when they exceeded the buffer.
-    fn leave_room(&mut self, channel: &Arc<str>, from: u64) -> Result<BufferedMessages, ErrorCode> {
+    pub(crate) fn end_to_hold(
+        &mut self,
+        channel: &Arc<str>,
+        from: u64,
+    ) -> Result<BufferedMessages, ErrorCode> {
         let channel_buffer = self
             .channel_buffers
             .get_mut(channel)

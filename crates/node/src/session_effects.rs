@@ -47,6 +47,9 @@ pub(crate) fn end_session(
     key: ConnectionKey,
     disconnect: &Disconnect,
 ) -> bool {
+    if session_table.session(key).is_some() {
+        end_reservations(node, session_table, key.index);
+    }
     let Some(ended) = session_table.end_session(key) else { return false };
     let EndedSession { session, subscriptions, pending } = ended;
     for subscription in subscriptions {
@@ -103,6 +106,47 @@ pub(crate) fn abandon(node: &Node, shard: ShardId, session: &Session, channels: 
         }
         node.channels().leave(&pending_channel.channel, shard);
     }
+}
+
+/// Ends all subscribes in progress of a session.
+pub(crate) fn end_reservations(node: &Node, session_table: &mut SessionTable, index: u32) {
+    for channel in session_table.pending.reservations.channels(index) {
+        end_reservation(node, session_table, index, &channel);
+    }
+}
+
+/// Ends a subscribe in progress, if there is one, and the buffer that it holds.
+pub(crate) fn end_reservation(
+    node: &Node,
+    session_table: &mut SessionTable,
+    index: u32,
+    channel: &str,
+) {
+    release_buffer(node, session_table, index, channel);
+    session_table.pending.reservations.take(index, channel);
+}
+
+/// Ends the buffers of subscribes in progress that take too long.
+pub(crate) fn release_overdue(
+    node: &Node,
+    session_table: &mut SessionTable,
+    index: u32,
+    now: Instant,
+) {
+    for channel in session_table.pending.reservations.channels(index) {
+        let reservation = session_table.pending.reservations.find(index, &channel);
+        if reservation.is_some_and(|reservation| reservation.is_over(now)) {
+            release_buffer(node, session_table, index, &channel);
+        }
+    }
+}
+
+fn release_buffer(node: &Node, session_table: &mut SessionTable, index: u32, channel: &str) {
+    let Some(reservation) = session_table.pending.reservations.find(index, channel) else { return };
+    let channel = Arc::clone(&reservation.channel);
+    let Some(held_from) = reservation.held_from.take() else { return };
+    drop(session_table.pending.end_to_hold(&channel, held_from));
+    node.channels().leave(&channel, session_table.shard);
 }
 
 /// Makes a subscription of a session positioned, at `position`.

@@ -67,11 +67,13 @@ pub(crate) struct Timers {
     pub(crate) renewals: Wheel,
     /// By index of the channel: the positions of its subscribers must be compared with the stream.
     pub(crate) checks: Wheel,
+    /// By connection index: subscribes in progress that hold a buffer take too long.
+    pub(crate) reservations: Wheel,
 }
 
 impl Timers {
     pub(crate) fn next_deadline(&self) -> Option<Moment> {
-        let wheels = [&self.sessions, &self.renewals, &self.checks];
+        let wheels = [&self.sessions, &self.renewals, &self.checks, &self.reservations];
         wheels.into_iter().filter_map(Wheel::next_deadline).min()
     }
 }
@@ -110,7 +112,12 @@ impl SessionTable {
             subscribers: Subscribers::default(),
             users: Users::default(),
             clients: Clients::default(),
-            timers: Timers { sessions: Wheel::new(), renewals: Wheel::new(), checks: Wheel::new() },
+            timers: Timers {
+                sessions: Wheel::new(),
+                renewals: Wheel::new(),
+                checks: Wheel::new(),
+                reservations: Wheel::new(),
+            },
             counters: Arc::default(),
             no_user: "".into(),
             limits: RateLimits::default(),
@@ -421,6 +428,7 @@ impl SessionTable {
         let pending = self.pending.forget(key).map_or(Vec::new(), |pending| pending.channels);
         self.timers.sessions.clear(key.index);
         self.timers.renewals.clear(key.index);
+        self.timers.reservations.clear(key.index);
         self.limits.forget(key.index);
         self.views.forget(key.index);
         let session = self.sessions[key.index as usize].take()?;

@@ -273,6 +273,9 @@ pub struct ChangesQuery {
 }
 
 impl ChangesQuery {
+    /// No changes, only the top of the stream.
+    pub const TOP: Self = Self { since: None, limit: Some(0), reverse: false };
+
     /// Whether a stream up to `top` lacks changes behind `since`, or has none of its epoch. `oldest` is the offset of the oldest stored
     /// change; `top.offset + 1` when none is stored.
     pub fn is_lost(self, top: Position, oldest: u64) -> bool {

@@ -114,7 +114,7 @@ rows! { NAMESPACE: Namespace;
     "channel_regex", TEXT, "" => [channel_regex],
         "Regular expression for the part of the name after the namespace; empty allows ASCII names.";
     "subscription_type", SUBSCRIPTION_TYPE, "" => [subscription_type = subscription_type],
-        "Kind of the channels: stream (or empty), or map, entries by key that the server API changes and reads, while clients get 108; map_clients, map_users and shared_poll stop the start.";
+        "Kind of the channels: stream (or empty), map for entries by key, map_clients and map_users for those who are subscribed to other channels; shared_poll stops the start.";
     "map.mode", MAP_MODE, "" => [map.mode = map_mode],
         "Maps: ephemeral entries expire and have no stream of changes, recoverable ones have one, persistent ones also never expire; required with subscription_type map.";
     "map.key_ttl", LIFETIME, "0s" => [map.key_ttl],
@@ -129,6 +129,16 @@ rows! { NAMESPACE: Namespace;
         "Fanwire only: most entries of a map; a new key beyond it is refused.";
     "map.bytes_max", BYTES, "67108864" => [map.bytes_max],
         "Fanwire only: most bytes of a map, of its keys, values, tags and what they take in memory; changes give way first, then a value is refused.";
+    "map.default_page_size", COUNT_FROM_1, "100" => [map.default_page_size],
+        "Maps: entries or changes of a page that a subscriber reads, where its SDK names no number.";
+    "map.min_page_size", COUNT_FROM_1, "100" => [map.min_page_size],
+        "Maps: a subscriber that wants smaller pages gets pages of this size.";
+    "map.max_page_size", COUNT_FROM_1, "1000" => [map.max_page_size],
+        "Maps: a subscriber that wants larger pages gets pages of this size.";
+    "map.live_transition_max_publication_limit", COUNT, "0" => [map.live_transition_max_publication_limit],
+        "Maps: most changes between the last page of a subscriber and its live phase, beyond which it gets 112 and begins again; 0 as map.max_page_size.";
+    "map.subscribe_catch_up_timeout", LIFETIME, "5s" => [map.subscribe_catch_up_timeout],
+        "Maps: time from the first page of a subscriber to its live phase, beyond which it is disconnected with 3008; 0s for no limit.";
     "compression", COMPRESSION, "" => [compression = compression],
         "Fanwire only: context compresses publications against earlier ones of their channel, standalone each by itself, off not at all; empty is context, except standalone where clients that may not read may publish.";
     "delivery", DELIVERY, "reliable" => [delivery.class = delivery_class],

@@ -93,10 +93,5 @@ not_yet! { NAMESPACE_NOT_YET;
     "map.publish_proxy_name", TEXT, "default", Tuning, "Name of the proxy that is asked then.";
     "map.remove_proxy_enabled", SWITCH, "false", Feature, "Removals from maps are decided by the backend.";
     "map.remove_proxy_name", TEXT, "default", Tuning, "Name of the proxy that is asked then.";
-    "map.default_page_size", COUNT, "100", Tuning, "Entries of a page, where a client does not say.";
-    "map.min_page_size", COUNT, "100", Tuning, "Fewest entries of a page that a client may ask for.";
-    "map.max_page_size", COUNT, "1000", Tuning, "Most entries of a page that a client may ask for.";
-    "map.live_transition_max_publication_limit", COUNT, "0", Tuning, "Most changes that a client may miss between its last page and the live phase; 0 as map.max_page_size.";
-    "map.subscribe_catch_up_timeout", TEXT, "5s", Tuning, "Time in which a client has to read all pages.";
     "shared_poll", BLOCK, "", Feature, "Settings of shared poll subscriptions.";
 }

@@ -3,7 +3,7 @@
 //! Uses values only. Never: what a map keeps; `policy::channel` checks its keys.
 //! Changed here: which engines have maps.
 
-use fanwire_policy::options::{Namespace, SubscriptionType};
+use fanwire_policy::options::Namespace;
 
 use super::{Config, Severity};
 use crate::keys::{NAMESPACES, WITHOUT_NAMESPACE};
@@ -17,8 +17,7 @@ pub(super) fn have_an_engine(config: &Config) -> Vec<(Severity, String, String)>
     let channel = &config.channel;
     let named = channel.namespaces.iter().map(|one| (format!("{NAMESPACES}[{}]", one.name), one));
     let all = std::iter::once((WITHOUT_NAMESPACE.to_owned(), &channel.without_namespace));
-    let is_of_maps =
-        |(_, one): &(String, &Namespace)| one.subscription_type == SubscriptionType::Map;
+    let is_of_maps = |(_, one): &(String, &Namespace)| one.subscription_type.is_of_maps();
     let maps = all.chain(named).filter(is_of_maps);
     maps.map(|(at, _)| {
         let key = format!("{at}.subscription_type");

@@ -43,14 +43,16 @@ impl Deltas {
 
     pub(super) fn is_json(&self, of: &Broadcast) -> bool {
         let publication = &of.publication;
-        *self.is_json.get_or_init(|| !publication.data.is_empty() && has_json(publication))
+        let has_data = publication.removed || !publication.data.is_empty();
+        *self.is_json.get_or_init(|| has_data && has_json(publication))
     }
 
     /// The push with the whole data as a JSON string.
     pub(super) fn text(&self, of: &Broadcast) -> Option<&Bytes> {
         let encode = || {
             let publication = &of.publication;
-            let with_text = || delta::with_data(Encoding::Json, publication, &publication.data);
+            let data = delta::whole(Encoding::Json, publication);
+            let with_text = || delta::with_data(Encoding::Json, publication, &data);
             self.is_json(of).then(|| of.encode(Encoding::Json, &with_text()))?
         };
         self.text.get_or_init(encode).as_ref()

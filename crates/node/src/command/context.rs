@@ -20,6 +20,7 @@ use crate::deadlines;
 use crate::encode_job::{EncodeJob, Encoded, ReplySource};
 use crate::flight_log::{self, ConnectAttempt};
 use crate::index::SubscriptionIndex;
+use crate::map::paging::{PageRead, PendingPage};
 use crate::node::Node;
 use crate::notice::Notice;
 use crate::pending::{
@@ -62,6 +63,8 @@ pub(super) enum CommandStep {
     Later(Answer<Outcome, ErrorCode>),
     /// A subscribe waits for its channels.
     Enter(Box<PendingSubscribe>),
+    /// A page of a subscribe that takes several requests is read.
+    Page(Box<PendingPage>, Answer<PageRead, ErrorCode>),
     /// A hook decides; then the command begins again.
     Ask(Answer<CommandDecision, Rejection>),
 }
@@ -132,7 +135,11 @@ impl<'a> CommandContext<'a> {
                 self.offload(id, found, Awaited::Reply(self.command));
                 Ok(None)
             }
-            Ok(Outcome::ReplySource(found)) => self.reply(id, Ok(found.replies().0)),
+            Ok(Outcome::ReplySource(mut found)) => {
+                let saved = found.shape(self.session().encoding);
+                self.session_table.counters.count_deltas(saved);
+                self.reply(id, Ok(found.replies().0))
+            }
             Ok(Outcome::Reply(reply)) => self.reply(id, Ok(reply)),
             Err(code) => self.reply(id, Err(code.into())),
         }
@@ -292,6 +299,11 @@ impl<'a> CommandContext<'a> {
     /// The session's subscription to a channel.
     pub(super) fn subscription_to(&self, channel: &str) -> Option<SubscriptionIndex> {
         self.session_table.subscription_to(self.key.index, channel)
+    }
+
+    /// How many subscribes of the session are in progress.
+    pub(super) fn reservation_count(&self) -> usize {
+        self.session_table.pending.reservations.count(self.key.index)
     }
 
     /// Sets the session's timer, after a change of its deadlines.

@@ -3,6 +3,7 @@
 //! Uses: channel rules, subscription tokens, the steps below. Never: history; the steps below read it.
 //! Change here: order and answers of the checks. Permission rules live in `channel/permission.rs`.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use fanwire_policy::InNamespace;
 use fanwire_policy::channel::{Decider, SubscribeDecision};
 use fanwire_policy::filter::Filter;
 use fanwire_policy::hooks::{CommandDecision, SubscribeEvent, SubscribeGrant};
-use fanwire_policy::options::Namespace;
+use fanwire_policy::options::{Namespace, SubscriptionType};
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
 use super::hook::HookDecision;
@@ -36,12 +37,59 @@ pub(super) use options::{SubscribeParameters, claimed, deltas};
 pub(super) fn handle(context: &mut CommandContext<'_>, request: SubscribeRequest) -> StepResult {
     check_request(context, &request)?;
     let namespace = context.resolve(&request.channel)?;
+    let kind = namespace.subscription_type;
     context.limit_in(InNamespace::Subscribe, &request.channel, namespace)?;
-    if request.r#type != STREAM || !namespace.is_of_streams() {
-        return Err(ErrorCode::NOT_AVAILABLE.into()); // map and shared poll channels (protocol §27, §28)
-    }
-    let permit = match permit(context, &request, namespace)? {
+    check_type(&request, kind)?;
+    let authorized = match authorize(context, &request, namespace)? {
         HookDecision::Pending(answer) => return Ok(CommandStep::Ask(answer)),
+        HookDecision::Made(authorized) => authorized.expect(AUTHORIZED),
+    };
+    let Authorized { terms, lifetime, overrides, data, ignores_request } = authorized;
+    let view = first_view(namespace, &request.data)?;
+    let requested = Some(&request).filter(|_| !ignores_request);
+    let tracking = Tracking::of(context, namespace, overrides, requested);
+    let parameters = SubscribeParameters {
+        channel: &request.channel,
+        server_side: false,
+        terms,
+        tracking,
+        delta: deltas(namespace, tracking, &request),
+        visibility: Visibility::of(context, namespace, overrides, requested),
+        claimed: Some(claimed(&request)),
+        recovers: request.recover,
+        only_recovered: request.flag & ONLY_RECOVERED != 0,
+        mode: namespace.force_recovery_mode,
+        data,
+        requested_data: request.data.clone(),
+        view,
+    };
+    let channels = vec![begin(context, namespace, parameters, 0)];
+    Ok(CommandStep::Enter(Box::new(PendingSubscribe::new(
+        channels,
+        SubscribeOrigin::Subscribe(lifetime),
+    ))))
+}
+
+/// What a client was granted by a token, a hook or the permissions.
+pub(super) struct Authorized {
+    /// With the filter of the request.
+    pub(super) terms: Option<Box<SubscriptionGrant>>,
+    pub(super) lifetime: Lifetime,
+    pub(super) overrides: Overrides,
+    /// Application data for the result.
+    pub(super) data: Bytes,
+    /// Options in the request have no effect.
+    pub(super) ignores_request: bool,
+}
+
+/// Decides whether the client may subscribe, and until when; checks its filter.
+pub(super) fn authorize(
+    context: &mut CommandContext<'_>,
+    request: &SubscribeRequest,
+    namespace: &Namespace,
+) -> Result<HookDecision<Authorized>, CommandError> {
+    let permit = match permit(context, request, namespace)? {
+        HookDecision::Pending(answer) => return Ok(HookDecision::Pending(answer)),
         HookDecision::Made(permit) => permit.unwrap_or_default(),
     };
     let lifetime = Lifetime::of(context, permit.expire_at)?;
@@ -51,32 +99,16 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubscribeRequest
     }
     let invalid = |error| CommandError::error(error, "the tags filter is invalid or too large");
     let filter = request.tf.as_ref().map(Filter::new).transpose().map_err(invalid)?.map(Box::new);
-    let view = first_view(namespace, &request.data)?;
-    let requested = Some(&request).filter(|_| !permit.ignores_request);
-    let tracking = Tracking::of(context, namespace, permit.overrides, requested);
     let terms = SubscriptionGrant::boxed(permit.info, lifetime.expire_at);
     let terms = SubscriptionGrant::refreshed(terms, context.refreshes_subscriptions(namespace));
     let terms = SubscriptionGrant::by_token(terms, permit.token);
-    let parameters = SubscribeParameters {
-        channel: &request.channel,
-        server_side: false,
+    Ok(HookDecision::Made(Some(Authorized {
         terms: SubscriptionGrant::filtering(terms, filter),
-        tracking,
-        delta: deltas(namespace, tracking, &request),
-        visibility: Visibility::of(context, namespace, permit.overrides, requested),
-        claimed: Some(claimed(&request)),
-        recovers: request.recover,
-        only_recovered: request.flag & ONLY_RECOVERED != 0,
-        mode: namespace.force_recovery_mode,
+        lifetime,
+        overrides: permit.overrides,
         data: permit.data,
-        requested_data: request.data.clone(),
-        view,
-    };
-    let channels = vec![begin(context, namespace, parameters, 0)];
-    Ok(CommandStep::Enter(Box::new(PendingSubscribe::new(
-        channels,
-        SubscribeOrigin::Subscribe(lifetime),
-    ))))
+        ignores_request: permit.ignores_request,
+    })))
 }
 
 /// All answers arrived: the subscription is made, or refused.
@@ -151,12 +183,12 @@ fn reply(result: SubscribeResult) -> Finished {
 }
 
 /// Checks that need no rules of the namespace.
-fn check_request(
+pub(super) fn check_request(
     context: &CommandContext<'_>,
     request: &SubscribeRequest,
 ) -> Result<(), CommandError> {
     named(&request.channel)?;
-    if !(STREAM..=TYPE_MAX).contains(&request.r#type) {
+    if !TYPES.contains(&request.r#type) {
         return Err(CommandError::error(
             ErrorCode::BAD_REQUEST,
             "type is no type of subscriptions",
@@ -172,8 +204,26 @@ fn check_request(
     if context.subscription_to(&request.channel).is_some() {
         return Err(ErrorCode::ALREADY_SUBSCRIBED.into());
     }
-    if context.session().channel_count() >= context.settings.options.client.channel_limit {
+    let is_reserved =
+        context.session_table.pending.reservations.has(context.key.index, &request.channel);
+    let channels = context.session().channel_count() + context.reservation_count();
+    if !is_reserved && channels >= context.settings.options.client.channel_limit {
         return Err(ErrorCode::LIMIT_EXCEEDED.into());
+    }
+    Ok(())
+}
+
+/// Checks that the request is for the kind of its channel.
+pub(super) fn check_type(
+    request: &SubscribeRequest,
+    kind: SubscriptionType,
+) -> Result<(), CommandError> {
+    let shared_poll = SubscriptionType::SharedPoll;
+    if kind == shared_poll || request.r#type == shared_poll.wire_type() {
+        return Err(ErrorCode::NOT_AVAILABLE.into()); // protocol §28
+    }
+    if request.r#type != kind.wire_type() {
+        return Err(CommandError::error(ErrorCode::PERMISSION_DENIED, OTHER_TYPE));
     }
     Ok(())
 }
@@ -272,7 +322,8 @@ fn first_view(
 
 /// Bit of `flag`: error 112 instead of a subscription that was not recovered (protocol §4).
 const ONLY_RECOVERED: i64 = 2;
-/// `type` of a stream subscription.
-const STREAM: i32 = 0;
-/// `type` of a shared poll subscription, the largest one.
-const TYPE_MAX: i32 = 4;
+/// `type` of a stream subscription, and of a shared poll subscription.
+const TYPES: RangeInclusive<i32> = 0..=4;
+
+const OTHER_TYPE: &str = "type is not the subscription_type of the namespace";
+const AUTHORIZED: &str = "who decides grants something";

@@ -13,6 +13,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: UnsubscribeReque
     named(&request.channel)?;
     let node = context.node;
     let index = context.key.index;
+    session_effects::end_reservation(node, context.session_table, index, &request.channel);
     let mut ended = session_effects::end_view(node, context.session_table, index, &request.channel);
     if let Some(own) = context.subscription_to(&request.channel) {
         let unsubscribed = (index, request.channel.as_str());

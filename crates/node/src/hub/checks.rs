@@ -49,8 +49,12 @@ pub(super) fn check(
         position_tracker.may_have_gap = false;
         due = moment.after(delay);
         let known = position_tracker.furthest();
-        let channel_subscribers = session_table.subscribers().channel_subscribers(channel);
-        node.channels().send_position(&channel_subscribers.channel, known, now);
+        let name = &session_table.subscribers().channel_subscribers(channel).channel;
+        let read = match node.maps().has(name) {
+            true => node.maps().top(name, now),
+            false => node.channels().top(name, now),
+        };
+        node.channels().send_position(name, known, read);
     }
     session_table.schedule_check(channel, due);
     over.map(|PossibleGap { top, .. }| lacking(session_table, channel, top)).unwrap_or_default()
@@ -107,6 +111,20 @@ pub(super) fn compare(
         session_table.schedule_check(channel, now); // Something may have been published since: the next check shows it.
     }
     lost
+}
+
+/// Changes of a channel may have been lost. Where its subscribers hold a state without a position, none of them can find out
+/// whether it missed one, so all of them read it again.
+pub(super) fn invalidated(node: &Node, session_table: &SessionTable, channel: &str) -> Lost {
+    let Some(index) = session_table.subscribers().find(channel) else { return Lost::new() };
+    if !node.maps().is_ephemeral(channel) {
+        return Lost::new();
+    }
+    let list = &session_table.subscribers().channel_subscribers(index).list;
+    let all = list
+        .iter()
+        .filter_map(|one| Some((session_table.key_at(one.connection)?, one.subscription())));
+    all.collect()
 }
 
 /// Some subscribers lack publications that may be in flight. An earlier possible gap keeps its time as long as a

@@ -16,6 +16,7 @@ use crate::command;
 use crate::outbox::Outbox;
 use crate::pending::Deferred;
 use crate::session::{ConnectionKey, Session, Subscription};
+use crate::session_effects;
 
 impl Hub {
     /// Executes work for the sessions that a selector matches: now, or after the command that a session waits for.
@@ -58,12 +59,18 @@ impl Hub {
         code: UnsubscribeCode,
         out: &mut impl Outbox,
     ) {
+        if self.session_table.session(key).is_none() {
+            return;
+        }
         if let Some(channel) = channel {
+            let table = &mut self.session_table;
+            session_effects::end_reservation(&self.node, table, key.index, channel);
             if let Some(own) = self.session_table.subscription_to(key.index, channel) {
                 self.end_subscription(key, own, code, out);
             }
             return;
         }
+        session_effects::end_reservations(&self.node, &mut self.session_table, key.index);
         let is_of_client = |subscription: &Subscription| !subscription.is_tile;
         let last = |session: &Session| session.last_subscription(is_of_client);
         while let Some(own) = self.session_table.session(key).and_then(last) {

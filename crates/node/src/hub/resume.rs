@@ -53,6 +53,7 @@ impl Hub {
                 Awaited::CommandDecision(command) | Awaited::Call(command),
                 Some(Part::CommandDecision(decision)),
             ) => context.begin_decided(&command, *decision),
+            (Awaited::Page(page), Some(Part::Page(read))) => context.page_read(id, *page, *read),
             (Awaited::Turn, _) => Ok(None),
             (Awaited::OwnPublications(replies), _) => {
                 self.send_publish_replies(key, replies, out);
@@ -301,6 +302,7 @@ fn channel(encoding: Encoding, work: &Awaited) -> Option<Arc<str>> {
         Awaited::Key(command) | Awaited::CommandDecision(command) => {
             channel_of_command(encoding, command)
         }
+        Awaited::Page(page) => Some(Arc::clone(&page.channel)),
         Awaited::Reply(_) | Awaited::Call(_) | Awaited::Turn | Awaited::OwnPublications(_) => None,
     }
 }

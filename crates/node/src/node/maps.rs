@@ -125,6 +125,41 @@ impl Maps<'_> {
         })
     }
 
+    /// Reads changes after the moment from which every later one reaches this node, or nothing; see [`MapBroker::follow`].
+    ///
+    /// # Errors
+    /// Those of [`read_stream`](Self::read_stream).
+    pub(crate) fn follow(
+        &self,
+        channel: &str,
+        query: Option<ChangesQuery>,
+        now: Instant,
+    ) -> Answer<StreamSlice, ErrorCode> {
+        self.call(channel, |resolved| {
+            resolved.broker.follow(resolved.channel(channel), query, now).map(recoverable)
+        })
+    }
+
+    /// Reads the top of a channel's stream.
+    ///
+    /// # Errors
+    /// Those of all methods.
+    pub(crate) fn top(&self, channel: &str, now: Instant) -> Answer<StreamSlice, ErrorCode> {
+        self.read_stream(channel, ChangesQuery::TOP, now)
+    }
+
+    /// Whether a channel is a map.
+    pub(crate) fn has(&self, channel: &str) -> bool {
+        let settings = self.channels.settings.read();
+        let namespace = settings.channels.resolve_trusted(channel);
+        namespace.is_ok_and(|namespace| namespace.subscription_type.is_of_maps())
+    }
+
+    /// Whether a channel is a map without a stream, so that its subscribers have no positions.
+    pub(crate) fn is_ephemeral(&self, channel: &str) -> bool {
+        self.resolve(channel).is_ok_and(|resolved| !resolved.retention.has_stream())
+    }
+
     /// Counts the entries of a channel.
     ///
     /// # Errors

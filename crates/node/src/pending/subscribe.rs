@@ -16,6 +16,7 @@ use fanwire_protocol::{ErrorCode, SubscribeResult};
 use super::{BufferedMessages, Part};
 use crate::encode_job::Encoded;
 use crate::last_event_id::Unresumed;
+use crate::map::live::LiveSwitch;
 use crate::session::{Lifetime, SubscriptionGrant};
 use crate::subscribers::DeltaState;
 
@@ -61,6 +62,8 @@ pub(crate) struct PendingChannel {
     pub(crate) requested_data: Bytes,
     /// First view of the client, in a channel with places.
     pub(crate) view: Option<Box<(Grid, View)>>,
+    /// The end of a subscribe that took several requests.
+    pub(crate) switch: Option<Box<LiveSwitch>>,
     pub(crate) slice: Option<Result<StreamSlice, ErrorCode>>,
     pub(crate) appeared: Option<Result<(), ErrorCode>>,
     /// Both answers arrived, and a worker encodes the result.
@@ -179,7 +182,11 @@ impl PendingSubscribe {
             Part::StreamSlice(number, result) => self.channels[number].slice = Some(result),
             Part::Presence(number, result) => self.channels[number].appeared = Some(result),
             Part::Encoded(result) => self.encoder = ReplyEncoder::Encoded(result),
-            Part::Outcome(_) | Part::Key | Part::CommandDecision(_) | Part::Turn => {
+            Part::Outcome(_)
+            | Part::Key
+            | Part::CommandDecision(_)
+            | Part::Page(_)
+            | Part::Turn => {
                 unreachable!("a pending subscribe waits for none of these")
             }
         }

@@ -1,7 +1,9 @@
-//! Map channels of a node: what clients get there, the route of a change, engines without maps.
+//! Map channels of a node: the route of a change, engines without maps. What clients get there is in `maps/`.
 //! In: scripts of clients and calls of the node → out: replies, pushes, errors.
 //! Uses `world` and `script`. Never: HTTP; `crates/api` tests the methods of the server API.
 //! Changed here: tests of maps in the node. What an engine promises is tested in the crate `broker`.
+
+mod subscribe;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +13,7 @@ use fanwire_node::options::{MapMode, MapOptions, Namespace, Options, Subscriptio
 use fanwire_node::protocol::{ErrorCode, Publication};
 use fanwire_node::{KEY_BYTES_MAX, Node, NodeParts};
 
-use crate::publish::{Unreachable, check};
+use crate::publish::Unreachable;
 use crate::script::hello;
 use crate::world::{World, options};
 
@@ -27,23 +29,6 @@ fn options_of(subscription_type: SubscriptionType) -> Options {
 fn value(key: &str, data: &'static str) -> MapPublish {
     let publication = Publication { key: key.into(), data: data.into(), ..Publication::default() };
     MapPublish { publication, ..MapPublish::default() }
-}
-
-#[test]
-fn clients_get_108_for_maps() {
-    check(
-        &options_of(SubscriptionType::Map),
-        r#"
-        ada > {"id":2,"subscribe":{"channel":"a","type":1,"phase":2}}
-        ada < {"id":2,"error":{"code":108,"message":"not available"}}
-        ada > {"id":3,"subscribe":{"channel":"a"}}
-        ada < {"id":3,"error":{"code":108,"message":"not available"}}
-        ada > {"id":4,"publish":{"channel":"a","type":1,"key":"k","data":1}}
-        ada < {"id":4,"error":{"code":108,"message":"not available"}}
-        ada > {"id":5,"history":{"channel":"a"}}
-        ada < {"id":5,"error":{"code":108,"message":"not available"}}
-    "#,
-    );
 }
 
 /// A reload makes the channel of a subscriber a map.

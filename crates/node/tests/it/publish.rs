@@ -111,7 +111,7 @@ fn checks_come_in_order_102_then_107_then_103() {
 #[test]
 fn channels_of_maps_are_not_taken_for_streams() {
     let options = options(|options| {
-        options.channel.without_namespace.subscription_type = SubscriptionType::Other;
+        options.channel.without_namespace.subscription_type = SubscriptionType::SharedPoll;
     });
     check(
         &options,

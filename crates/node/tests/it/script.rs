@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use fanwire_broker::map::{MapPublish, MapRemoval};
 use fanwire_broker::{ClientId, PublishOptions};
 use fanwire_node::{CommandSource, ConnectionInfo, Options};
 use fanwire_protocol::{Encoding, Publication};
@@ -30,6 +31,10 @@ impl World {
     /// api spares ada: news {"a":1}      it publishes to everybody but her
     /// api tags a=1,b=2: news {"a":1}    it publishes with tags
     /// api removes history: news         it drops what is stored
+    /// api sets board k {"a":1}          it sets a key of a map (also: with tags, board k#a=1,b=2 {"a":1})
+    /// api unsets board k                it removes a key of a map
+    /// api clears board                  it forgets a map
+    /// node ticks                        its periodic work is done
     /// wait 25s                          time passes (also: 500ms); who is awake answers pings
     /// clock +3600                       the clock of the machine is set, by so many seconds
     /// ada awaits 25s                    time passes until she receives something, at most so much
@@ -82,6 +87,24 @@ impl World {
                     .wait()
                     .expect("the API may remove");
             }
+            ("node", "ticks") => {
+                self.node.tick(self.now);
+                self.settle();
+            }
+            ("api", "sets") => {
+                let words: Vec<_> = text.splitn(3, ' ').collect();
+                let [channel, key, data] = words[..] else { panic!("CHANNEL KEY DATA") };
+                self.set_key(channel, key, data);
+            }
+            ("api", "unsets") => {
+                let (channel, key) = text.split_once(' ').expect("CHANNEL KEY");
+                self.unset_key(channel, key);
+            }
+            ("api", "clears") => {
+                let cleared = self.node.maps().clear(text, self.now);
+                cleared.wait().expect("the API may clear");
+                self.settle();
+            }
             (_, "opens") => self.open(name, hello(text)),
             (_, ">") => {
                 let text = self.with_epochs(&self.with_ids(text)).replace("\\n", "\n");
@@ -109,6 +132,26 @@ impl World {
             (_, "sleeps") => self.keeps_silent(name),
             _ => panic!("not a line of a script: {line}"),
         }
+    }
+
+    pub(crate) fn set_key(&mut self, channel: &str, key: &str, data: &str) {
+        let (key, tags) = key.split_once('#').unwrap_or((key, ""));
+        let tags = tags.split(',').filter_map(|tag| tag.split_once('='));
+        let tags = tags.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let data = data.to_owned().into();
+        let publication = Publication { key: key.into(), data, tags, ..Publication::default() };
+        let publish = MapPublish { publication, ..MapPublish::default() };
+        let changed = self.node.maps().publish(channel, publish, self.now);
+        changed.wait().expect("the API may publish").expect("nothing is refused");
+        self.settle();
+    }
+
+    pub(crate) fn unset_key(&mut self, channel: &str, key: &str) {
+        let publication = Publication { key: key.into(), ..Publication::default() };
+        let removal = MapRemoval { publication, ..MapRemoval::default() };
+        let changed = self.node.maps().remove(channel, removal, self.now);
+        changed.wait().expect("the API may remove").expect("nothing is refused");
+        self.settle();
     }
 
     pub(crate) fn publish(&mut self, channel: &str, data: &str) {

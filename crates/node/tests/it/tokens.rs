@@ -216,7 +216,7 @@ fn a_channel_of_a_token_without_a_name_is_passed_over() {
 fn a_channel_of_a_token_that_holds_no_publications_is_108() {
     check_connect(
         &guarded(|options| {
-            options.channel.without_namespace.subscription_type = SubscriptionType::Other;
+            options.channel.without_namespace.subscription_type = SubscriptionType::SharedPoll;
         }),
         &connect(r#"{"sub":"42","channels":["a"]}"#),
         r#"ada < {"id":1,"error":{"code":108,"message":"not available"}}"#,

@@ -446,8 +446,10 @@ impl Outbox for Record {
 /// A reply that holds missed publications, not as deltas, is followed by the channels they are of, and no other message is.
 fn check_recovered(message: &str, connection: u32, told: Vec<(u32, String)>) {
     let reply: serde_json::Value = serde_json::from_str(message).unwrap_or_default();
-    let missed =
-        |result: &serde_json::Value| result["publications"].is_array() && result["delta"] != true;
+    let missed = |result: &serde_json::Value| {
+        let is_page = !result["phase"].is_null();
+        result["publications"].is_array() && result["delta"] != true && !is_page
+    };
     let of_connect = [&reply, &reply["push"]].map(|it| it["connect"]["subs"].as_object());
     let of_connect = of_connect.into_iter().flatten().flatten();
     let mut expect: Vec<_> = of_connect

@@ -11,16 +11,21 @@ use crate::options::{MapMode, MapOptions, Namespace, SubscriptionType};
 
 /// Errors: no mode, a lifetime that the mode does not have or lacks, positions that expire before what has them.
 pub(super) fn mistakes(namespace: &Namespace, prefix_key: &str) -> Vec<OptionsError> {
-    if namespace.subscription_type != SubscriptionType::Map {
+    if !namespace.subscription_type.is_of_maps() {
         return Vec::new();
     }
     let map = &namespace.map;
-    let found = match map.mode {
+    let is_presence = namespace.subscription_type != SubscriptionType::Map;
+    let mut found = match map.mode {
         MapMode::Unset => vec![("mode", quoted(""), MODES.to_owned())],
         MapMode::Ephemeral => ephemeral(map),
         MapMode::Recoverable => recoverable(map),
+        MapMode::Persistent if is_presence => {
+            vec![("mode", quoted("persistent"), EXPIRING.to_owned())]
+        }
         MapMode::Persistent => persistent(map),
     };
+    found.extend(pages(map));
     let error = |(key, found, expected): Mistake| {
         OptionsError::value(format!("{prefix_key}.map.{key}"), found, expected)
     };
@@ -65,6 +70,13 @@ fn persistent(map: &MapOptions) -> Vec<Mistake> {
     found.into_iter().flatten().collect()
 }
 
+fn pages(map: &MapOptions) -> Option<Mistake> {
+    let MapOptions { min_page_size, max_page_size, .. } = *map;
+    let expected = || format!("at most map.max_page_size, which is {max_page_size}");
+    (min_page_size > max_page_size)
+        .then(|| ("min_page_size", min_page_size.to_string(), expected()))
+}
+
 fn key_ttl(map: &MapOptions, kind: &str) -> Option<Mistake> {
     let expected = || format!("more than 0s: entries of {kind} map expire");
     map.key_ttl.is_zero().then(|| ("key_ttl", "0s".to_owned(), expected()))
@@ -78,7 +90,9 @@ fn quoted(text: &str) -> String {
     format!("{text:?}")
 }
 
-const MODES: &str = "ephemeral, recoverable or persistent, which subscription_type map needs";
+const MODES: &str = "ephemeral, recoverable or persistent, which maps need";
+const EXPIRING: &str =
+    "ephemeral or recoverable: the entries of a client that is gone have to expire";
 
 #[cfg(test)]
 mod tests;

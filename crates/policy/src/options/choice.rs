@@ -41,8 +41,12 @@ pub enum SubscriptionType {
     Stream,
     /// "map": entries by key (protocol §27).
     Map,
-    /// Presence as maps and shared polls (protocol §27, §28), which are not supported.
-    Other,
+    /// "map_clients": the clients of other channels, by client id (protocol §27).
+    MapClients,
+    /// "map_users": the users of other channels, by user id (protocol §27).
+    MapUsers,
+    /// Shared polls (protocol §28), which are not supported.
+    SharedPoll,
 }
 
 impl SubscriptionType {
@@ -55,8 +59,26 @@ impl SubscriptionType {
         match name {
             "" | "stream" => Some(Self::Stream),
             "map" => Some(Self::Map),
-            "map_clients" | "map_users" | "shared_poll" => Some(Self::Other),
+            "map_clients" => Some(Self::MapClients),
+            "map_users" => Some(Self::MapUsers),
+            "shared_poll" => Some(Self::SharedPoll),
             _ => None,
+        }
+    }
+
+    /// Whether its channels hold entries by key.
+    pub fn is_of_maps(self) -> bool {
+        matches!(self, Self::Map | Self::MapClients | Self::MapUsers)
+    }
+
+    /// The `type` of requests for its channels (protocol §4).
+    pub fn wire_type(self) -> i32 {
+        match self {
+            Self::Stream => 0,
+            Self::Map => 1,
+            Self::MapClients => 2,
+            Self::MapUsers => 3,
+            Self::SharedPoll => 4,
         }
     }
 }

@@ -23,6 +23,16 @@ pub struct MapOptions {
     pub entries_max: usize,
     /// Approximate bytes of a channel.
     pub bytes_max: usize,
+    /// Entries or changes of a page of a subscriber, where the client names no number.
+    pub default_page_size: usize,
+    /// Smaller pages are read with this size.
+    pub min_page_size: usize,
+    /// Larger pages are read with this size.
+    pub max_page_size: usize,
+    /// Most changes between the last page and the live phase; 0 = `max_page_size`.
+    pub live_transition_max_publication_limit: usize,
+    /// Time from the first request of a subscriber to its live phase; zero = no limit.
+    pub subscribe_catch_up_timeout: Duration,
 }
 
 impl Default for MapOptions {
@@ -35,6 +45,11 @@ impl Default for MapOptions {
             meta_ttl: Duration::ZERO,
             entries_max: 100_000,
             bytes_max: 64 << 20,
+            default_page_size: 100,
+            min_page_size: 100,
+            max_page_size: 1000,
+            live_transition_max_publication_limit: 0,
+            subscribe_catch_up_timeout: Duration::from_secs(5),
         }
     }
 }
@@ -88,6 +103,21 @@ impl MapOptions {
             _ => self.meta_ttl,
         };
         Retention { size, ttl, meta_ttl }
+    }
+
+    /// The size of a page for which a client asks with `requested`; a number below 1 is none.
+    pub fn page_size(&self, requested: i32) -> usize {
+        let requested = usize::try_from(requested).unwrap_or(0);
+        let size = if requested == 0 { self.default_page_size } else { requested };
+        size.max(self.min_page_size).min(self.max_page_size)
+    }
+
+    /// Most changes between the last page and the live phase.
+    pub fn live_changes_max(&self) -> usize {
+        match self.live_transition_max_publication_limit {
+            0 => self.max_page_size,
+            limit => limit,
+        }
     }
 
     /// The lifetime of changes, with its default.

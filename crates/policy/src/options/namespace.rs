@@ -124,7 +124,7 @@ impl Namespace {
 
     /// How its map channels are kept; `None` where its channels are none.
     pub fn map_retention(&self) -> Option<MapRetention> {
-        (self.subscription_type == SubscriptionType::Map).then(|| self.map.retention())
+        self.subscription_type.is_of_maps().then(|| self.map.retention())
     }
 
     /// Whether subscribers may rely on every publication: they recover a stream, or are told about a gap in it.

@@ -68,6 +68,7 @@ pub(in crate::command) fn begin(
         data,
         requested_data,
         view,
+        switch: None,
         slice,
         appeared,
         large: None,

@@ -67,7 +67,7 @@ pub(in crate::command) fn all(
     };
     let costs = channels.iter().zip(&decided).map(|(pending_channel, (_, result))| {
         // Patches are searched for as well.
-        encode_job::cost(&result.publications) << u32::from(pending_channel.gets_deltas())
+        encode_job::cost_of(result) << u32::from(pending_channel.gets_deltas())
     });
     let is_large = costs.sum::<usize>() > encode_job::COST_MAX;
     let subscriptions = channels.into_iter().zip(decided);
@@ -126,7 +126,7 @@ fn commit(
     if pending_channel.gets_deltas() {
         result.delta = true;
         context.effects.reply.compared += delta::payload_bytes(&result.publications);
-        let saved = delta::shape_missed(context.session().encoding, &mut result.publications);
+        let saved = encode_job::shape(context.session().encoding, &mut result);
         context.session_table.counters.count_deltas(saved);
     }
     let (missed, recovered) = (result.publications.len(), pending_channel.outcome());
@@ -177,11 +177,10 @@ fn add_subscription(
     }
     match delta {
         // Its recovered publication is the base of the first delta.
-        Some(mark) => context.session_table.agree(
-            index,
-            own,
-            if missed > 0 { DeltaState::HasStream } else { mark },
-        ),
+        Some(DeltaState::AwaitsStream) if missed > 0 => {
+            context.session_table.agree(index, own, DeltaState::HasStream);
+        }
+        Some(mark) => context.session_table.agree(index, own, mark),
         // Subscriptions with deltas take no part in context compression.
         None if missed > 0 => context.session_table.recover(index, own),
         None => {}

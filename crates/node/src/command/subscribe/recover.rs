@@ -18,6 +18,12 @@ pub(super) fn decide(
     let tracking = pending_channel.tracking;
     let (data, was_recovering) =
         (std::mem::take(&mut pending_channel.data), pending_channel.was_recovering);
+    if let Some(switch) = pending_channel.switch.take() {
+        let filter = pending_channel.terms.as_ref().and_then(|terms| terms.filter.as_deref());
+        let top = read.top;
+        let result = switch.result(read, filter)?;
+        return Ok((top, SubscribeResult { data, ..result }));
+    }
     if !tracking.has_position() {
         let result = SubscribeResult { data, was_recovering, ..Default::default() };
         return Ok((Position::default(), result));

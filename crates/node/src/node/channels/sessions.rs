@@ -152,12 +152,30 @@ impl Channels {
             .map(|read| read.map(without_times).map_err(temporary))
     }
 
-    /// Reads the top of a channel's stream, which was at `known` before, and sends it to every shard with
+    /// Reads the top of a channel's stream.
+    ///
+    /// # Errors
+    /// 102 and 107 when no namespace has the channel any more; 100 when the broker failed.
+    pub(crate) fn top(&self, channel: &str, now: Instant) -> Answer<StreamSlice, ErrorCode> {
+        let settings = self.settings();
+        match settings.channels.resolve_trusted(channel) {
+            Ok(namespace) => {
+                let retention = namespace.retention();
+                self.broker.history(channel, Query::TOP, retention, now).map_err(temporary)
+            }
+            Err(error) => Answer::now(Err(error)),
+        }
+    }
+
+    /// Sends the top of a channel's stream, which was at `known` before, to every shard with
     /// subscribers: behind the publications up to it when the broker answers at once, else when the answer comes.
     /// Sends nothing when the broker fails.
-    pub(crate) fn send_position(&self, channel: &Arc<str>, known: Position, now: Instant) {
-        let settings = self.settings();
-        let Ok(namespace) = settings.channels.resolve_trusted(channel) else { return };
+    pub(crate) fn send_position(
+        &self,
+        channel: &Arc<str>,
+        known: Position,
+        read: Answer<StreamSlice, ErrorCode>,
+    ) {
         let router = Arc::clone(&self.router);
         let name = Arc::clone(channel);
         let send = move |top: Position, is_in_order| {
@@ -165,7 +183,7 @@ impl Channels {
             let check = PositionCheck { top, is_in_order, has_lost_end };
             router.send_to_shards(&name, &Notice::Position { channel: Arc::clone(&name), check });
         };
-        match self.broker.history(channel, Query::TOP, namespace.retention(), now).ready() {
+        match read.ready() {
             Ok(read) => read.into_iter().for_each(|read| send(read.top, true)),
             Err(later) => {
                 later.then(move |read| read.into_iter().for_each(|read| send(read.top, false)));

@@ -24,6 +24,22 @@ fn of(mode: MapMode, key_ttl: Duration) -> MapOptions {
 }
 
 #[test]
+fn the_smallest_page_is_not_larger_than_the_largest() {
+    let persistent = of(MapMode::Persistent, Duration::ZERO);
+    let map = MapOptions { min_page_size: 200, max_page_size: 100, ..persistent };
+    check(map, &["min_page_size: 200"]);
+}
+
+#[test]
+fn presence_expires() {
+    let map = of(MapMode::Persistent, Duration::ZERO);
+    let subscription_type = SubscriptionType::MapUsers;
+    let namespace = Namespace { subscription_type, map, ..Namespace::default() };
+    let found = mistakes(&namespace, "channel.namespaces[users]");
+    assert!(found[0].to_string().contains("map.mode"), "{found:?}");
+}
+
+#[test]
 fn a_map_needs_a_mode() {
     check(MapOptions::default(), &["mode"]);
     assert!(mistakes(&Namespace::default(), "").is_empty(), "streams do not");

@@ -29,7 +29,7 @@ fn defaults_depend_on_the_mode() {
 fn only_a_namespace_of_maps_has_a_retention_of_maps() {
     let mut namespace = Namespace::default();
     assert_eq!(namespace.map_retention(), None);
-    namespace.subscription_type = SubscriptionType::Other;
+    namespace.subscription_type = SubscriptionType::SharedPoll;
     assert_eq!(namespace.map_retention(), None);
     namespace.subscription_type = SubscriptionType::Map;
     namespace.map.mode = MapMode::Persistent;
@@ -43,4 +43,19 @@ fn modes_have_the_names_of_the_configuration() {
         assert!(MapMode::parse(name).is_some(), "{name}");
     }
     assert_eq!(MapMode::parse("Persistent"), None);
+}
+
+#[test]
+fn pages_have_the_size_that_the_client_wants_within_the_limits() {
+    let map = MapOptions {
+        default_page_size: 50,
+        min_page_size: 10,
+        max_page_size: 100,
+        ..MapOptions::default()
+    };
+    let cases = [(0, 50), (-1, 50), (i32::MIN, 50), (2, 10), (70, 70), (101, 100), (i32::MAX, 100)];
+    for (requested, expect) in cases {
+        assert_eq!(map.page_size(requested), expect, "{requested}");
+    }
+    assert_eq!(map.live_changes_max(), 100, "as max_page_size");
 }
