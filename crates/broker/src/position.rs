@@ -6,7 +6,7 @@
 use std::fmt;
 
 /// The position of a publication in the stream of its channel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Position {
     /// 1 for the first publication; 0 before it, and without history.
     pub offset: u64,

@@ -34,6 +34,16 @@ pub(crate) enum KeyKind {
     Users,
     /// Sorted set: keys of growing messages by the millisecond at which they are forgotten.
     Growing,
+    /// Stream: stored changes of a map, the id being the offset.
+    MapChanges,
+    /// Hash: epoch, top offset, number and bytes of entries of a map.
+    MapMeta,
+    /// Hash: key to entry of a map.
+    MapEntries,
+    /// Sorted set: keys of a map by the millisecond at which they end.
+    MapDeadlines,
+    /// String: names the last clearing of a map, as long as results of idempotency keys from before it exist.
+    MapClearing,
     /// Hash: the status of a user, whose id stands in place of the channel.
     Status,
 }
@@ -109,7 +119,7 @@ impl Keys {
 
 impl KeyKind {
     /// All kinds, in the order of the variants.
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 13] = [
         Self::PubSub,
         Self::Stream,
         Self::Meta,
@@ -117,6 +127,11 @@ impl KeyKind {
         Self::Members,
         Self::Users,
         Self::Growing,
+        Self::MapChanges,
+        Self::MapMeta,
+        Self::MapEntries,
+        Self::MapDeadlines,
+        Self::MapClearing,
         Self::Status,
     ];
 
@@ -129,6 +144,11 @@ impl KeyKind {
             Self::Members => "presence.members",
             Self::Users => "presence.users",
             Self::Growing => "growing",
+            Self::MapChanges => "map.changes",
+            Self::MapMeta => "map.meta",
+            Self::MapEntries => "map.entries",
+            Self::MapDeadlines => "map.deadlines",
+            Self::MapClearing => "map.clearing",
             Self::Status => "status",
         }
     }

@@ -1,7 +1,7 @@
 //! The Redis engine: publications, history and presence that several nodes share.
 //! In: options, a `Deliver`, a runtime → out: answers that come later, and the publications of all nodes for the `Deliver`.
 //! Uses the crate `redis` and a runtime. Never: sessions; no call blocks, every call ends in bounded time.
-//! Changed here: which connection a call takes. The ports are in `ports.rs`, commands are made in `stream.rs`, `members.rs` and `revocations.rs`.
+//! Changed here: which connection a call takes. The ports are in `ports.rs`, commands are made in `stream.rs`, `members.rs`, `maps.rs` and `revocations.rs`.
 #![forbid(unsafe_code)]
 
 mod address;
@@ -20,6 +20,7 @@ mod growing;
 mod health;
 mod keys;
 mod location;
+mod maps;
 mod members;
 mod message_handler;
 mod options;
@@ -47,6 +48,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use fanwire_broker::Deliver;
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use clock::RedisClock;
@@ -54,6 +56,7 @@ use cluster::Cluster;
 use dial::{Dialer, Expected};
 use keys::{KeyKind, Keys};
 use location::Location;
+use maps::{MapReads, SweepSchedule};
 use message_handler::MessageHandler;
 use reads::Reads;
 use redirect::ClusterRedirects;
@@ -76,6 +79,8 @@ pub struct Redis {
     message_handler: Arc<MessageHandler>,
     health: Arc<Health>,
     reads: Reads,
+    map_reads: MapReads,
+    map_sweeps: Arc<Mutex<SweepSchedule>>,
     started_at: Instant,
     /// Time of the last `TIME` command, in seconds since `started_at`.
     asked_at_s: AtomicU64,
@@ -119,7 +124,18 @@ impl Redis {
         let started_at = Instant::now();
         let asked_at_s = AtomicU64::new(0);
         let reads = Reads::new(keys.clone(), Arc::clone(&health), options.unpublished_ttl);
-        Self { stores, keys, message_handler, health, reads, started_at, asked_at_s }
+        let map_reads = MapReads::new(keys.clone(), Arc::clone(&health), options.unpublished_ttl);
+        Self {
+            stores,
+            keys,
+            message_handler,
+            health,
+            reads,
+            map_reads,
+            map_sweeps: Arc::default(),
+            started_at,
+            asked_at_s,
+        }
     }
 
     /// Connects to each Redis once and disconnects again; of a Cluster, to one of its configured nodes.

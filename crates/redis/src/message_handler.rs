@@ -118,6 +118,7 @@ impl MessageHandler {
             Ok(Message::Change(change, client)) => {
                 receiver.deliver_join_leave(channel, change, client)
             }
+            Ok(Message::Cleared) => receiver.report_possible_gap(channel),
             Err(_) => self.health.skipped_foreign_message(name),
         }
     }

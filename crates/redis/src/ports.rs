@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use fanwire_broker::map::MapBroker;
 use fanwire_broker::{
     Answer, Append, AppendRefusal, Appended, Broker, BrokerError, Bus, Change, Position, Presence,
     PresencePage, PresenceStats, PublishOptions, Query, Retention, RevocationChange,
@@ -110,10 +111,17 @@ impl Broker for Redis {
     fn unsubscribe(&self, channel: &str) {
         let (pubsub, name) = self.pubsub_connection(channel);
         pubsub.unsubscribe(&name);
+        self.map_sweeps.lock().unfollow(channel);
     }
 
     /// Redis expires streams by itself.
-    fn sweep(&self, _now: Instant) {}
+    fn sweep(&self, now: Instant) {
+        self.sweep_maps(now);
+    }
+
+    fn maps(self: Arc<Self>) -> Option<Arc<dyn MapBroker>> {
+        Some(self)
+    }
 
     fn history_bytes(&self) -> usize {
         0
@@ -268,7 +276,7 @@ impl Redis {
     }
 
     /// A command whose reply has no content.
-    fn send_simple(&self, channel: &str, command: RedisCommand) -> Answer<()> {
+    pub(super) fn send_simple(&self, channel: &str, command: RedisCommand) -> Answer<()> {
         let (done, answer) = later();
         self.command_connection(channel).send(command, |reply| done(reply.map(drop)));
         answer

@@ -32,7 +32,10 @@ pub(crate) struct Record {
     /// Number of the receipt; 0 = none.
     #[prost(uint64, tag = "7")]
     receipt: u64,
-    /// The record of the previous publication; empty for none.
+    /// The map was cleared; all other fields are missing then.
+    #[prost(bool, tag = "8")]
+    is_cleared: bool,
+    /// The record of the previous publication, in a map of the same key; empty for none.
     #[prost(bytes = "bytes", tag = "14")]
     before: Bytes,
     /// Decimal offset, a space, the epoch; empty without a position in a stream.
@@ -54,6 +57,8 @@ pub(crate) enum Message {
         receipt: u64,
     },
     Change(Change, ClientInfo),
+    /// All entries of a map are gone, without a removal for each.
+    Cleared,
 }
 
 /// Bytes that this version did not write.
@@ -90,6 +95,10 @@ impl Record {
         }
     }
 
+    pub(crate) fn of_clearing() -> Self {
+        Self { is_cleared: true, ..Self::default() }
+    }
+
     /// Decodes a PUB/SUB message. Payloads are slices of `bytes`.
     ///
     /// # Errors
@@ -104,6 +113,7 @@ impl Record {
                 delta,
                 delivery,
                 receipt,
+                is_cleared: false,
                 before,
                 position,
             } => {
@@ -120,6 +130,9 @@ impl Record {
             Self { publication: None, joined: None, left: Some(client), .. } => {
                 Ok(Message::Change(Change::Leave, client))
             }
+            Self { publication: None, joined: None, left: None, is_cleared: true, .. } => {
+                Ok(Message::Cleared)
+            }
             _ => Err(Foreign::Malformed),
         }
     }
@@ -131,7 +144,7 @@ impl Record {
     pub(crate) fn read_stored(bytes: Bytes, offset: u64) -> Result<Publication, Foreign> {
         match Self::read(bytes)? {
             Message::Publication { publication, .. } => Ok(Publication { offset, ..publication }),
-            Message::Change(..) => Err(Foreign::Malformed),
+            Message::Change(..) | Message::Cleared => Err(Foreign::Malformed),
         }
     }
 }

@@ -23,6 +23,12 @@ pub(crate) enum Script {
     RevocationsChange,
     RevocationsPage,
     StatusUpdate,
+    MapPublish,
+    MapRemove,
+    MapState,
+    MapChanges,
+    MapSweep,
+    MapClear,
 }
 
 impl Script {
@@ -49,6 +55,9 @@ impl Script {
                 | Self::PresenceRemove
                 | Self::RevocationsChange
                 | Self::StatusUpdate
+                | Self::MapPublish
+                | Self::MapRemove
+                | Self::MapClear
         )
     }
 }
@@ -66,7 +75,7 @@ struct Source {
 }
 
 /// Sources of the scripts, in the order of [`Script`].
-static SOURCES: LazyLock<[Source; 11]> = LazyLock::new(|| {
+static SOURCES: LazyLock<[Source; 17]> = LazyLock::new(|| {
     [
         [REPLICATION_HISTORY, STORE, PUBLISH].concat(),
         [REPLICATION_HISTORY, STORE, APPEND].concat(),
@@ -79,6 +88,12 @@ static SOURCES: LazyLock<[Source; 11]> = LazyLock::new(|| {
         REVOCATIONS_CHANGE.to_owned(),
         REVOCATIONS_PAGE.to_owned(),
         STATUS_UPDATE.to_owned(),
+        [REPLICATION_HISTORY, STORE, MAP, MAP_PUBLISH].concat(),
+        [REPLICATION_HISTORY, STORE, MAP, MAP_REMOVE].concat(),
+        [REPLICATION_HISTORY, STORE, MAP, MAP_STATE].concat(),
+        [REPLICATION_HISTORY, STORE, MAP, MAP_CHANGES].concat(),
+        [REPLICATION_HISTORY, STORE, MAP, MAP_SWEEP].concat(),
+        MAP_CLEAR.to_owned(),
     ]
     .map(|text| Source { name: hexadecimal(&Sha1::digest(&text)), text })
 });
@@ -107,5 +122,13 @@ const PRESENCE_STATS: &str = include_str!("script/presence_stats.lua");
 const REVOCATIONS_CHANGE: &str = include_str!("script/revocations_change.lua");
 const REVOCATIONS_PAGE: &str = include_str!("script/revocations_page.lua");
 const STATUS_UPDATE: &str = include_str!("script/status_update.lua");
+/// Shared by all scripts of maps but the one that clears.
+const MAP: &str = include_str!("script/map.lua");
+const MAP_PUBLISH: &str = include_str!("script/map_publish.lua");
+const MAP_REMOVE: &str = include_str!("script/map_remove.lua");
+const MAP_STATE: &str = include_str!("script/map_state.lua");
+const MAP_CHANGES: &str = include_str!("script/map_changes.lua");
+const MAP_SWEEP: &str = include_str!("script/map_sweep.lua");
+const MAP_CLEAR: &str = include_str!("script/map_clear.lua");
 /// Bytes of the script's name and of the frame of a call.
 const CALL_BYTES: usize = 80;

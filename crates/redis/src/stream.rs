@@ -168,9 +168,14 @@ pub(crate) fn remove(keys: &Keys, channel: &str) -> RedisCommand {
 /// Decodes an entry of a stream: its id, and one field with its value.
 fn stored(entry: Value) -> Option<Publication> {
     let [id, fields] = pair(entry)?;
+    let [_, record] = pair(fields)?;
+    stored_at(id, record)
+}
+
+/// Decodes the record that a stream has at an id.
+pub(super) fn stored_at(id: Value, record: Value) -> Option<Publication> {
     let id = text(id)?;
     let (offset, _) = str::from_utf8(&id).ok()?.split_once('-')?;
-    let [_, record] = pair(fields)?;
     Record::read_stored(text(record)?, offset.parse().ok()?).ok()
 }
 
@@ -196,7 +201,7 @@ pub(super) fn millis(time: Duration) -> u64 {
 }
 
 /// How long a repeated idempotency key gets the first position (server API §6.1).
-const RESULT_TTL_MS: u64 = 300_000;
+pub(super) const RESULT_TTL_MS: u64 = 300_000;
 /// A thousand years.
 const TTL_MS_MAX: u64 = 31_557_600_000_000;
 /// Bytes for the numbers of a call.

@@ -117,7 +117,7 @@ pub struct MapChannel<'a> {
 
 /// How long a map channel keeps entries and changes, and how much it may hold (`map.*` of a namespace). There are three modes: without a
 /// stream it is ephemeral; with one it is recoverable if entries expire, and persistent if they do not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MapRetention {
     /// Lifetime of an entry since it was set; zero = no limit.
     pub key_ttl: Duration,
@@ -238,7 +238,7 @@ pub enum MapRefusal {
 }
 
 /// Selects entries. The default selects all.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct StateQuery {
     /// The cursor of the page before; "" = the first page.
     pub cursor: String,
@@ -262,7 +262,7 @@ pub struct StatePage {
 }
 
 /// Selects changes of a stream. The default selects all, oldest first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ChangesQuery {
     /// Only changes after this position; with `reverse`, before it. [`Epoch::NONE`] is the epoch of any stream.
     pub since: Option<Position>,

@@ -5,7 +5,7 @@
 
 use super::*;
 
-const KINDS: [KeyKind; 7] = [
+const KINDS: [KeyKind; 12] = [
     KeyKind::PubSub,
     KeyKind::Stream,
     KeyKind::Meta,
@@ -13,6 +13,11 @@ const KINDS: [KeyKind; 7] = [
     KeyKind::Members,
     KeyKind::Users,
     KeyKind::Growing,
+    KeyKind::MapChanges,
+    KeyKind::MapMeta,
+    KeyKind::MapEntries,
+    KeyKind::MapDeadlines,
+    KeyKind::MapClearing,
 ];
 
 /// The part of a name that decides its slot (Redis Cluster specification, "hash tags").

@@ -7,15 +7,17 @@ local function live_on(key, ttl)
   if ttl ~= '0' then call('PEXPIRE', key, ttl) else call('PERSIST', key) end
 end
 
--- A Protobuf field with a length, and its content. `key` is its first byte.
-local function field_of(key, content)
-  local bytes, length = '', #content
-  while length > 127 do
-    bytes = bytes .. string.char(length % 128 + 128)
-    length = math.floor(length / 128)
+local function varint(number)
+  local bytes = ''
+  while number > 127 do
+    bytes = bytes .. string.char(number % 128 + 128)
+    number = math.floor(number / 128)
   end
-  return key .. bytes .. string.char(length) .. content
+  return bytes .. string.char(number)
 end
+
+-- A Protobuf field with a length, and its content. `key` is its first byte.
+local function field_of(key, content) return key .. varint(#content) .. content end
 
 -- `dropped` is the newest offset that is missing for another reason than growing messages, or false in a stream without
 -- any: there offsets have no gap. `name` is the field of the entry: "d", or "m" and the key of its message. `replaced` is

@@ -28,6 +28,11 @@ fn a_cluster_passes_all_suites() {
         redis.deliver_to(receiver);
         Arc::new(redis)
     });
+    fanwire_broker::conformance::map::check(&|receiver| {
+        let redis = Redis::start(&fresh(cluster.options()), runtime.handle());
+        redis.deliver_to(receiver);
+        Arc::new(redis)
+    });
     fanwire_broker::conformance::presence::check_slow(&|| {
         Arc::new(Redis::start(&fresh(cluster.options()), runtime.handle()))
     });
@@ -50,6 +55,17 @@ fn the_broker_passes_the_suite() {
     let server = RedisServer::start(&[]);
     let runtime = runtime();
     fanwire_broker::conformance::broker::check(&|receiver| {
+        let redis = Redis::start(&fresh(server.options()), runtime.handle());
+        redis.deliver_to(receiver);
+        Arc::new(redis)
+    });
+}
+
+#[test]
+fn the_maps_pass_the_suite() {
+    let server = RedisServer::start(&[]);
+    let runtime = runtime();
+    fanwire_broker::conformance::map::check(&|receiver| {
         let redis = Redis::start(&fresh(server.options()), runtime.handle());
         redis.deliver_to(receiver);
         Arc::new(redis)

@@ -10,6 +10,7 @@ mod control;
 mod faults;
 mod foreign;
 mod growing;
+mod maps;
 mod network;
 mod node;
 mod presence;

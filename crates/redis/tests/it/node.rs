@@ -23,6 +23,8 @@ pub(crate) type Event = (String, String, Position);
 
 struct RecordingReceiver {
     events: Mutex<Sender<Event>>,
+    /// Changes of maps, which are not among the events.
+    changes: Mutex<Sender<Publication>>,
     gaps: Mutex<Sender<String>>,
     delivery_lock: Arc<Mutex<()>>,
     is_congested: Arc<AtomicBool>,
@@ -40,6 +42,10 @@ impl RecordingReceiver {
 
 impl Deliver for RecordingReceiver {
     fn deliver(&self, channel: &str, publication: Publication, options: DeliverOptions) {
+        if !publication.key.is_empty() {
+            let _ = self.changes.lock().expect("no panic inside").send(publication);
+            return;
+        }
         let data = String::from_utf8_lossy(&publication.data).into_owned();
         let position = Position { offset: publication.offset, epoch: options.epoch };
         self.send((channel.to_owned(), data, position));
@@ -63,6 +69,7 @@ impl Deliver for RecordingReceiver {
 pub(crate) struct Node {
     pub(crate) redis: Redis,
     events: Mutex<Receiver<Event>>,
+    changes: Mutex<Receiver<Publication>>,
     gaps: Mutex<Receiver<String>>,
     /// While a test holds it, deliveries block.
     pub(crate) delivery_lock: Arc<Mutex<()>>,
@@ -74,18 +81,21 @@ impl Node {
     pub(crate) fn start(options: &RedisOptions) -> Self {
         let runtime = runtime();
         let (sender, events) = channel();
+        let (change_sender, changes) = channel();
         let (gap_sender, gaps) = channel();
         let (delivery_lock, is_congested) = <(Arc<_>, Arc<AtomicBool>)>::default();
         let redis = Redis::start(options, runtime.handle());
         redis.deliver_to(Arc::new(RecordingReceiver {
             events: Mutex::new(sender),
+            changes: Mutex::new(change_sender),
             gaps: Mutex::new(gap_sender),
             delivery_lock: Arc::clone(&delivery_lock),
             is_congested: Arc::clone(&is_congested),
         }));
         let events = Mutex::new(events);
+        let changes = Mutex::new(changes);
         let gaps = Mutex::new(gaps);
-        Self { redis, events, gaps, delivery_lock, is_congested, _runtime: runtime }
+        Self { redis, events, changes, gaps, delivery_lock, is_congested, _runtime: runtime }
     }
 
     /// Sets whether the receiver reports that shards are behind.
@@ -97,6 +107,12 @@ impl Node {
     pub(crate) fn event(&self) -> Event {
         let events = self.events.lock().expect("no panic inside");
         events.recv_timeout(WAIT_MAX).expect("an event in time")
+    }
+
+    /// The next change of a map.
+    pub(crate) fn publication(&self) -> Publication {
+        let changes = self.changes.lock().expect("no panic inside");
+        changes.recv_timeout(WAIT_MAX).expect("a change in time")
     }
 
     /// The events until now.
@@ -125,6 +141,11 @@ impl Node {
         self.redis.subscribe(channel);
         let followed = self.redis.follow(channel, None, Retention::default(), Instant::now());
         assert_eq!(followed.wait(), Ok(StreamSlice::default()));
+    }
+
+    /// Does what a node does each second.
+    pub(crate) fn sweep(&self, now: Instant) {
+        fanwire_broker::Broker::sweep(&self.redis, now);
     }
 
     pub(crate) fn publish(&self, channel: &str, data: &str) -> Result<Position, BrokerError> {
