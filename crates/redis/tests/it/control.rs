@@ -36,6 +36,10 @@ impl Inbox for RecordingInbox {
 
 impl Member {
     pub(crate) fn start(server: RedisOptions) -> Self {
+        Self::with_options(server, Options::default())
+    }
+
+    pub(crate) fn with_options(server: RedisOptions, node_options: Options) -> Self {
         let connect_timeout = Duration::from_secs(1);
         let io_timeout = Duration::from_secs(1);
         let options = RedisOptions { connect_timeout, io_timeout, ..server };
@@ -51,8 +55,8 @@ impl Member {
                 broker
             })
         };
-        let node = Node::with_parts(Options::default(), Instant::now(), 0, parts);
-        let node = node.expect("the defaults are valid");
+        let node = Node::with_parts(node_options, Instant::now(), 0, parts);
+        let node = node.expect("valid options");
         let (sender, notices) = channel();
         node.attach(Arc::new(RecordingInbox(sender)));
         node.cluster().join(Arc::clone(&redis) as _);

@@ -10,6 +10,7 @@ mod control;
 mod faults;
 mod foreign;
 mod growing;
+mod map_soak;
 mod maps;
 mod network;
 mod node;

@@ -223,7 +223,9 @@ fn what_a_map_needs_ends_with_its_entries_and_a_persistent_one_never_ends() {
     Map::of(&node, PERSISTENT).set("k", "2");
     let ends = kinds.map(tens_of_seconds);
     assert_eq!(ends, [0, 0, 60, 0], "there are no deadlines any more");
-    kinds.map(|kind| server.ask(&format!("DEL fanwire.map.{kind}.{{:a}}")));
+    for kind in kinds {
+        server.ask(&format!("DEL fanwire.map.{kind}.{{:a}}"));
+    }
     Map::of(&node, EPHEMERAL).set("k", "1");
     let ends = kinds.map(tens_of_seconds);
     assert_eq!(ends, [12, 12, 0, 12]);

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fanwire_broker::{
-    Answer, Broker as _, BrokerError, Change, Deliver, DeliverOptions, Position, PublishOptions,
-    Query, Retention, StreamSlice,
+    Answer, Broker as _, BrokerError, Change, Deliver, DeliverOptions, Epoch, Position,
+    PublishOptions, Query, Retention, StreamSlice,
 };
 use fanwire_protocol::{ClientInfo, Publication};
 use fanwire_redis::{Health, Redis, RedisOptions};
@@ -24,7 +24,7 @@ pub(crate) type Event = (String, String, Position);
 struct RecordingReceiver {
     events: Mutex<Sender<Event>>,
     /// Changes of maps, which are not among the events.
-    changes: Mutex<Sender<Publication>>,
+    changes: Mutex<Sender<(Publication, Epoch)>>,
     gaps: Mutex<Sender<String>>,
     delivery_lock: Arc<Mutex<()>>,
     is_congested: Arc<AtomicBool>,
@@ -43,7 +43,8 @@ impl RecordingReceiver {
 impl Deliver for RecordingReceiver {
     fn deliver(&self, channel: &str, publication: Publication, options: DeliverOptions) {
         if !publication.key.is_empty() {
-            let _ = self.changes.lock().expect("no panic inside").send(publication);
+            let _ =
+                self.changes.lock().expect("no panic inside").send((publication, options.epoch));
             return;
         }
         let data = String::from_utf8_lossy(&publication.data).into_owned();
@@ -69,7 +70,7 @@ impl Deliver for RecordingReceiver {
 pub(crate) struct Node {
     pub(crate) redis: Redis,
     events: Mutex<Receiver<Event>>,
-    changes: Mutex<Receiver<Publication>>,
+    changes: Mutex<Receiver<(Publication, Epoch)>>,
     gaps: Mutex<Receiver<String>>,
     /// While a test holds it, deliveries block.
     pub(crate) delivery_lock: Arc<Mutex<()>>,
@@ -112,7 +113,12 @@ impl Node {
     /// The next change of a map.
     pub(crate) fn publication(&self) -> Publication {
         let changes = self.changes.lock().expect("no panic inside");
-        changes.recv_timeout(WAIT_MAX).expect("a change in time")
+        changes.recv_timeout(WAIT_MAX).expect("a change in time").0
+    }
+
+    /// The changes of maps until now, with their epochs.
+    pub(crate) fn publications_so_far(&self) -> Vec<(Publication, Epoch)> {
+        self.changes.lock().expect("no panic inside").try_iter().collect()
     }
 
     /// The events until now.

@@ -46,20 +46,32 @@ const FAULTS: [Fault; 8] = [
 ];
 
 /// A master and its replica, and the proxy of each node, which leads to the current master.
-struct Setup {
+pub(crate) struct Setup {
     redis: [RedisServer; 2],
     master: usize,
-    proxies: [Proxy; 2],
+    pub(crate) proxies: [Proxy; 2],
     chance: StdRng,
 }
 
 impl Setup {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let redis = [(); 2].map(|()| RedisServer::start(&["--repl-diskless-sync-delay", "0"]));
         let proxies = [(); 2].map(|()| Proxy::to(&redis[0].address()));
         let setup = Self { redis, master: 0, proxies, chance: StdRng::seed_from_u64(seed) };
         setup.follow(1, 0);
         setup
+    }
+
+    /// Starts a node behind each proxy.
+    pub(crate) fn start_nodes(&self) -> [Node; 2] {
+        self.proxies.each_ref().map(|proxy| {
+            let io_timeout = Duration::from_millis(300);
+            let addresses = vec![proxy.address()];
+            let connect_timeout = io_timeout;
+            let options =
+                RedisOptions { addresses, connect_timeout, io_timeout, ..Default::default() };
+            Node::start(&options)
+        })
     }
 
     /// Waits for at most this number of milliseconds.
@@ -77,7 +89,7 @@ impl Setup {
     }
 
     /// Injects this number of faults, each after a random pause.
-    fn inject_all(&mut self, faults: usize) {
+    pub(crate) fn inject_all(&mut self, faults: usize) {
         let mut order = FAULTS;
         for number in 0..faults {
             if number % FAULTS.len() == 0 {
@@ -154,7 +166,7 @@ impl Truth {
 }
 
 /// Ends the other threads, even after a panic.
-struct End<'a>(&'a AtomicBool);
+pub(crate) struct End<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
@@ -312,12 +324,7 @@ fn take_deliveries(nodes: &[Node; 2], subscribers: &mut [Subscriber], truth: &mu
 
 fn soak(seed: u64, faults: usize) {
     let mut setup = Setup::new(seed);
-    let nodes = setup.proxies.each_ref().map(|proxy| {
-        let io_timeout = Duration::from_millis(300);
-        let addresses = vec![proxy.address()];
-        let connect_timeout = io_timeout;
-        Node::start(&RedisOptions { addresses, connect_timeout, io_timeout, ..Default::default() })
-    });
+    let nodes = setup.start_nodes();
     for node in &nodes {
         CHANNELS.iter().for_each(|channel| node.redis.subscribe(channel));
         node.wait_until_healthy();
@@ -400,8 +407,12 @@ fn settle(setup: &Setup, nodes: &[Node; 2], subscribers: &mut [Subscriber], trut
 
 #[test]
 fn random_faults_leave_no_unreported_gap() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     soak(number("SOAK_SEED").unwrap_or(1), number("SOAK_TROUBLES").unwrap_or(8) as usize);
+}
+
+/// The number in a variable of the environment.
+pub(crate) fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
 }
 
 const CHANNELS: [&str; 3] = ["a", "b", "c"];
