@@ -1,7 +1,7 @@
 //! The server API without a transport: the node, the options and the counters.
 //! In: one typed command. Out: its typed outcome or an `ApiError`, counted and timed.
 //! Uses the node and the clock; never HTTP or JSON text.
-//! What a method does is changed in `method/NAME.rs`; the list of methods is in `names.rs`.
+//! Changed here: the run of a method. Each method is in `method/NAME.rs`, their list in `names.rs`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

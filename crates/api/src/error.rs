@@ -129,8 +129,11 @@ pub(crate) const NO_CHANNEL: ApiError =
 impl From<ErrorCode> for ApiError {
     /// The row with the same code; 100 for codes that exist only in the client protocol. 103 of the node is about a client.
     fn from(error: ErrorCode) -> Self {
-        let row = Self::TABLE.into_iter().find(|row| row.code == error.code);
-        let row = row.filter(|row| *row != Self::PERMISSION_DENIED).unwrap_or(Self::INTERNAL);
+        let row = Self::TABLE
+            .into_iter()
+            .find(|row| row.code == error.code)
+            .filter(|row| *row != Self::PERMISSION_DENIED)
+            .unwrap_or(Self::INTERNAL);
         row.because(match row.code {
             100 => "the broker or presence was not available",
             102 => "channel.namespaces has no namespace with the name before the boundary",

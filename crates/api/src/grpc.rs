@@ -1,7 +1,7 @@
 //! The gRPC form of the server API: authentication, error modes, statuses, and the messages of streams.
 //! In: paths, metadata and messages of calls. Out: response messages, or the status of a call without one.
 //! Uses `Api` and `protobuf`; never a socket, never HTTP/2: the shell frames calls.
-//! What a method does is changed in `method/NAME.rs`; fields of messages in `proto/api.proto`, statuses of errors in `error`.
+//! Changed here: calls over gRPC. Methods are in `method/NAME.rs`, fields of messages in `proto/api.proto`, statuses of errors in `error`.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -71,11 +71,12 @@ impl GrpcApi {
         if self.api.is_closing() {
             return Err(status(UNAVAILABLE, "the server stops"));
         }
-        let given = metadata.get(AUTHORIZATION).map(HeaderValue::as_bytes);
-        let given = given.and_then(|value| value.strip_prefix(b"apikey "));
+        let given = metadata
+            .get(AUTHORIZATION)
+            .map(HeaderValue::as_bytes)
+            .and_then(|value| value.strip_prefix(b"apikey "));
         let keys = self.api.keys();
-        let caller = given.and_then(|key| find(&keys, key));
-        let caller = caller.or_else(|| keys.anonymous());
+        let caller = given.and_then(|key| find(&keys, key)).or_else(|| keys.anonymous());
         if let Some(caller) = caller {
             return Ok(Arc::clone(caller));
         }

@@ -1,7 +1,7 @@
 //! The HTTP form of the server API: one POST path per method.
 //! In: HTTP requests with JSON bodies. Out: JSON replies, or plain text for requests that are refused (`request`).
 //! Uses `Api` and the types of `http`; never the node itself, never a router: routing costs as much as a publish.
-//! What a method does is changed in `method/NAME.rs`; authentication and body limit in `request`, forms in `reply`, error texts in `body_error`, the old path in `legacy`.
+//! Changed here: calls over HTTP. Methods are in `method/NAME.rs`; authentication and body limit in `request`, forms in `reply`, error texts in `body_error`, the old path in `legacy`.
 
 mod body_error;
 mod legacy;
@@ -101,8 +101,8 @@ impl HttpApi {
         method: Method,
         channel: &str,
     ) -> Result<(), (StatusCode, String)> {
-        let holder = request::authorize(&self.api, request.headers(), request.uri());
-        let holder = holder.map_err(|error| (error.status(), error.cause().into_owned()))?;
+        let holder = request::authorize(&self.api, request.headers(), request.uri())
+            .map_err(|error| (error.status(), error.cause().into_owned()))?;
         let namespace = self.api.node.namespace_of(channel);
         let checked = holder.check(method, std::iter::once(Some(namespace)), Instant::now());
         checked.map_err(|error| {

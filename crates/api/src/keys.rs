@@ -106,15 +106,18 @@ impl ApiKeys {
     pub(crate) fn of(options: &ApiOptions, before: Option<&Self>) -> Self {
         let caller = |name: &str, rights: &ApiKeyOptions| {
             let rights = ApiKeyOptions { key: Secret::default(), ..rights.clone() };
-            let mut known = before.into_iter().flat_map(Self::callers);
-            let known = known.find(|known| known.name == name && known.rights == rights);
+            let known = before
+                .into_iter()
+                .flat_map(Self::callers)
+                .find(|known| known.name == name && known.rights == rights);
             known.cloned().unwrap_or_else(|| KeyHolder::new(name, rights))
         };
         let default = caller(DEFAULT_KEY, &ApiKeyOptions::default());
-        let own = [&options.key, &options.previous_key];
-        let own = own.into_iter().map(|key| (key.clone(), Arc::clone(&default)));
-        let named = options.keys.iter();
-        let named = named.map(|(name, rights)| (rights.key.clone(), caller(name, rights)));
+        let own = [&options.key, &options.previous_key]
+            .into_iter()
+            .map(|key| (key.clone(), Arc::clone(&default)));
+        let named =
+            options.keys.iter().map(|(name, rights)| (rights.key.clone(), caller(name, rights)));
         let previous_valid_until = options.previous_key_valid_until;
         let is_open = options.insecure;
         Self { secrets: own.chain(named).collect(), previous_valid_until, is_open }
@@ -134,8 +137,8 @@ impl ApiKeys {
     pub(crate) fn find(&self, given: &[u8], now_unix: u64) -> Option<&Arc<KeyHolder>> {
         let is_previous_valid =
             self.previous_valid_until == 0 || now_unix <= self.previous_valid_until;
-        let valid = self.secrets.iter().enumerate();
-        let mut valid = valid.filter(|(index, _)| *index != 1 || is_previous_valid);
+        let mut valid =
+            self.secrets.iter().enumerate().filter(|(index, _)| *index != 1 || is_previous_valid);
         let is_given = |key: &Secret| !key.is_empty() && is_equal(key.as_bytes(), given);
         valid.find(|(_, (key, _))| is_given(key)).map(|(_, (_, caller))| caller)
     }

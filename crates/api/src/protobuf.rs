@@ -34,8 +34,10 @@ pub(crate) fn rpc(name: &str) -> Option<&'static Rpc> {
 /// # Errors
 /// A description of the malformed bytes.
 pub(crate) fn request(rpc: &Rpc, bytes: &[u8]) -> Result<Command, Error> {
-    let command = rpc.method.deserialize(decode::message(rpc.request, bytes))?;
-    let mut command = command.ok_or_else(|| Error::custom("no message"))?;
+    let mut command = rpc
+        .method
+        .deserialize(decode::message(rpc.request, bytes))?
+        .ok_or_else(|| Error::custom("no message"))?;
     if let Command::Batch(batch) = &mut command {
         batch.commands.get_or_insert_default(); // an empty list is nowhere in the bytes
     }

@@ -44,8 +44,8 @@ impl Arguments {
     /// Parses the arguments of this process; a usage error ends it. A command that names no configuration file has that of
     /// the working directory.
     pub(crate) fn of_process() -> Self {
-        let line = centrifugo::CommandLine::parse(std::env::args_os().collect());
-        let line = line.unwrap_or_else(|error| error.exit());
+        let line = centrifugo::CommandLine::parse(std::env::args_os().collect())
+            .unwrap_or_else(|error| error.exit());
         let mut arguments = line.arguments;
         let mut origin = ConfigOrigin { is_centrifugo: line.is_centrifugo, remarks: line.remarks };
         if let Some(config) = arguments.config() {

@@ -75,8 +75,8 @@ fn verdict(findings: &[Finding], doubtful: usize) -> String {
         many => Some(format!("{many} {word}s")),
     };
     let notes = count(findings, Severity::Note);
-    let remarks = [numbered(warnings, "warning"), numbered(notes, "note")];
-    let remarks: Vec<String> = remarks.into_iter().flatten().collect();
+    let remarks: Vec<String> =
+        [numbered(warnings, "warning"), numbered(notes, "note")].into_iter().flatten().collect();
     match warnings {
         0 if remarks.is_empty() => "fine".to_owned(),
         0 => format!("fine, {}", remarks.join(", ")),

@@ -31,8 +31,10 @@ pub(crate) fn run(arguments: &ShowConfig) -> Result<()> {
         true => LoadedConfig::load_closed(path, variables, &[])?,
         false => LoadedConfig::load(path, variables, &[])?,
     };
-    let rows = loaded.values_in_force().into_iter();
-    let rows = rows.filter(|row| arguments.all || row.source != Source::Default);
+    let rows = loaded
+        .values_in_force()
+        .into_iter()
+        .filter(|row| arguments.all || row.source != Source::Default);
     let lines: String =
         rows.map(|row| format!("{}: {}  # {}\n", row.key, row.value, row.source)).collect();
     document::print(&lines)

@@ -67,9 +67,12 @@ fn as_text(seen: &Observations, findings: &[Finding]) -> String {
 
 fn as_json(seen: &Observations, findings: &[Finding]) -> Value {
     let one = |finding: &Finding| {
-        let remedies = finding.fault.remedies().iter();
-        let remedies: Map<String, Value> =
-            remedies.map(|(place, line)| ((*place).to_owned(), json!(line))).collect();
+        let remedies: Map<String, Value> = finding
+            .fault
+            .remedies()
+            .iter()
+            .map(|(place, line)| ((*place).to_owned(), json!(line)))
+            .collect();
         let severity = if finding.is_note { "note" } else { "problem" };
         json!({
             "check": finding.fault.name(), "severity": severity, "text": finding.text,

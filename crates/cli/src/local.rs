@@ -48,7 +48,7 @@ impl LocalServer {
     pub(crate) fn has_unreachable_health(&self) -> bool {
         let server = &self.config.http_server;
         let asks_for_certificates =
-            server.internal_tls().is_some_and(|(_, tls)| !tls.client_ca_pem.is_empty());
+            server.internal_tls().is_some_and(|tls| !tls.options.client_ca_pem.is_empty());
         !self.config.health.enabled || asks_for_certificates || server.proxy_protocol
     }
 
@@ -88,9 +88,9 @@ impl LocalServer {
             let http = &self.config.http_server;
             let is_internal = is_api && !self.config.http_api.external;
             let section = if is_internal { http.internal_tls() } else { http.client_tls() };
-            if let Some((key, own)) = section {
-                return Tls::of_certificate(&own.cert_pem)
-                    .map_err(|error| anyhow!("{key}.{error}"));
+            if let Some(section) = section {
+                return Tls::of_certificate(&section.options.cert_pem)
+                    .map_err(|error| anyhow!("{}.{error}", section.key));
             }
             options.server_name =
                 http.tls_autocert.host_whitelist.first().cloned().unwrap_or_default();

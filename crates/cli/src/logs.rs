@@ -32,8 +32,10 @@ pub(crate) fn start(options: &LogOptions) -> Result<Logs> {
     let registry = tracing_subscriber::registry().with(filter);
     let is_terminal = options.file.is_empty() && std::io::stderr().is_terminal();
     // tracing-subscriber would report write errors on stderr, and panic if that fails too.
-    let layer = tracing_subscriber::fmt::layer().log_internal_errors(false);
-    let layer = layer.with_target(false).with_ansi(is_terminal);
+    let layer = tracing_subscriber::fmt::layer()
+        .log_internal_errors(false)
+        .with_target(false)
+        .with_ansi(is_terminal);
     let is_text = match options.format.as_str() {
         "text" => true,
         "json" => false,

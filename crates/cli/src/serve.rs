@@ -103,11 +103,11 @@ fn config_reader(arguments: &Serve, loaded: &Arc<Mutex<LoadedConfig>>) -> Config
     let loaded = Arc::clone(loaded);
     ConfigReader(Some(Arc::new(move || {
         let loaded = lock(&loaded);
-        let again = environment::variables().map_err(|error| format!("{error:#}"));
-        let again = again.and_then(|variables| {
-            let again = loaded.reload(file.as_deref(), variables, &flags);
-            again.map_err(|error| error.to_string())
-        });
+        let again =
+            environment::variables().map_err(|error| format!("{error:#}")).and_then(|variables| {
+                let again = loaded.reload(file.as_deref(), variables, &flags);
+                again.map_err(|error| error.to_string())
+            });
         loaded.report(again)
     })))
 }

@@ -1,7 +1,7 @@
 //! `fanwire top`: nodes, their load and the largest channels of running servers, in a terminal.
 //! In: answers of the server API → out: one screen for each reading.
 //! Uses `info`, `channels` and `hot_lists`, as any backend may. Never: more than these calls for a reading.
-//! What a screen shows is changed here.
+//! Changed here: the content of a screen.
 
 use std::io::IsTerminal as _;
 use std::process::Stdio;

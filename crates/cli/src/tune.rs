@@ -22,8 +22,11 @@ pub(crate) fn run(arguments: &Tune) -> Result<()> {
         bail!("--html would overwrite {}, which is an input file", same.display());
     }
     // Reads all files first, so that an error in the last one is reported before minutes of measuring.
-    let samples = arguments.files.iter().map(|file| read(file, arguments.messages_max));
-    let samples = samples.collect::<Result<Vec<_>>>()?;
+    let samples = arguments
+        .files
+        .iter()
+        .map(|file| read(file, arguments.messages_max))
+        .collect::<Result<Vec<_>>>()?;
     let mut page = arguments.html.as_deref().map(open_page).transpose()?;
     let settings = Settings { level: arguments.level, channels: arguments.channels };
     let scale = Scale {

@@ -79,12 +79,18 @@ impl UnacknowledgedCommands {
         let is_over = |_: &u64, given: &mut SentCommand| {
             given.reached.is_some() && *given.since.get_or_insert(now) + ORDER_TIME <= now
         };
-        let over = self.given.extract_if(.., is_over).map(|(_, given)| {
-            let others = given.since.map_or(0, &spoken_since);
-            let is_done = given.reached.is_some_and(|count| is_enough(count, others));
-            SettledPromise(given.promise, if is_done { Ok(()) } else { Err(ErrorCode::INTERNAL) })
-        });
-        let over = over.collect();
+        let over = self
+            .given
+            .extract_if(.., is_over)
+            .map(|(_, given)| {
+                let others = given.since.map_or(0, &spoken_since);
+                let is_done = given.reached.is_some_and(|count| is_enough(count, others));
+                SettledPromise(
+                    given.promise,
+                    if is_done { Ok(()) } else { Err(ErrorCode::INTERNAL) },
+                )
+            })
+            .collect();
         let again = self.given.iter_mut().filter_map(|(number, given)| {
             given.reached.take().map(|_| (*number, given.message.clone()))
         });

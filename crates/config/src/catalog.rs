@@ -169,8 +169,9 @@ pub(crate) fn is_section(name: &str) -> bool {
 }
 
 static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
-    let rows = keys::server::SERVER.iter().chain(keys::unidirectional::UNIDIRECTIONAL);
-    let rows = rows
+    let rows = keys::server::SERVER
+        .iter()
+        .chain(keys::unidirectional::UNIDIRECTIONAL)
         .chain(keys::client::CLIENT)
         .chain(keys::channel::CHANNEL)
         .chain(keys::grpc::GRPC)
@@ -183,9 +184,11 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     };
     let mut entries: Vec<Entry> = rows.map(plain).collect();
     entries.extend(LISTS.iter().map(|list| plain(&list.key)));
-    let namespace = keys::channel::NAMESPACE.iter().map(|row| &row.key);
-    let namespace = namespace.chain(keys::not_yet::NAMESPACE_NOT_YET);
-    let namespace = namespace.filter(|key| key.name != NAME.key.name);
+    let namespace = keys::channel::NAMESPACE
+        .iter()
+        .map(|row| &row.key)
+        .chain(keys::not_yet::NAMESPACE_NOT_YET)
+        .filter(|key| key.name != NAME.key.name);
     entries.extend(namespace.map(within(WITHOUT_NAMESPACE)));
     let choice = keys::proxy::CHOICE.iter().map(|row| &row.key);
     entries.extend(choice.map(within(RPC_WITHOUT_NAMESPACE)));

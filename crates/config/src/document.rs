@@ -202,8 +202,11 @@ fn not_yet_rows<'a>(entries: impl Iterator<Item = &'a Entry>, page: &mut String)
             Support::NotYet(Weight::Refused) => "start refused",
         };
         let section = [WITHOUT_NAMESPACE, RPC_PROXY];
-        let name = section.iter().find_map(|section| entry.name.strip_prefix(section));
-        let name = name.unwrap_or(&entry.name).trim_start_matches('.');
+        let name = section
+            .iter()
+            .find_map(|section| entry.name.strip_prefix(section))
+            .unwrap_or(&entry.name)
+            .trim_start_matches('.');
         let _ = writeln!(page, "| `{name}` | {weight} | {} |", entry.key.doc);
     }
 }

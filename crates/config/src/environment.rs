@@ -87,8 +87,11 @@ pub(crate) fn target(rest: &str, members: &ListMembers<'_>) -> Target {
         let meant = prefixes.filter(|prefix| rest.starts_with(&catalog::variable(prefix)));
         meant.flat_map(|prefix| list.names().map(move |key| format!("{prefix}.{key}")))
     });
-    let known = entries().iter().map(catalog::Entry::variable);
-    let known: Vec<String> = known.chain(of_members.map(|name| catalog::variable(&name))).collect();
+    let known: Vec<String> = entries()
+        .iter()
+        .map(catalog::Entry::variable)
+        .chain(of_members.map(|name| catalog::variable(&name)))
+        .collect();
     let near = nearest(rest, known.iter().map(String::as_str));
     Target::Unknown(near.map(|near| format!("{FANWIRE}{near}")))
 }

@@ -24,13 +24,15 @@ pub struct ValueInForce {
 impl LoadedConfig {
     /// The values of all keys, and how the sources, which were read `again`, differ from them.
     pub fn report(&self, again: Result<Reload, String>) -> NodeConfigResult {
-        let values =
-            self.values_in_force().into_iter().map(|ValueInForce { key, value, source }| {
+        let values = self
+            .values_in_force()
+            .into_iter()
+            .map(|ValueInForce { key, value, source }| {
                 let is_default = source == Source::Default;
                 let source = if is_default { String::new() } else { source.to_string() };
                 ConfigValue { key, value, source }
-            });
-        let values = values.collect();
+            })
+            .collect();
         match again {
             Ok(Reload { changed: needs_reload, needs_restart, .. }) => {
                 NodeConfigResult { values, needs_reload, needs_restart, ..Default::default() }
@@ -41,9 +43,11 @@ impl LoadedConfig {
 
     /// The values of all keys that have an effect: those that a source sets, then the defaults.
     pub fn values_in_force(&self) -> Vec<ValueInForce> {
-        let set = self.settings.values.iter();
-        let set =
-            set.map(|(name, setting)| row(name.clone(), find(name).map(|one| one.key), setting));
+        let set = self
+            .settings
+            .values
+            .iter()
+            .map(|(name, setting)| row(name.clone(), find(name).map(|one| one.key), setting));
         let members = LISTS.iter().flat_map(|list| {
             let members = self.settings.list(list.key.name).iter();
             members.flat_map(move |member| {
@@ -53,16 +57,18 @@ impl LoadedConfig {
             })
         });
         let is_list = |name: &str| LISTS.iter().any(|list| list.key.name == name);
-        let defaults = entries().iter().filter(|entry| {
-            entry.works()
-                && !is_list(&entry.name)
-                && !self.settings.values.contains_key(&entry.name)
-        });
-        let defaults = defaults.map(|entry| ValueInForce {
-            key: entry.name.clone(),
-            value: format!("{:?}", entry.key.default),
-            source: Source::Default,
-        });
+        let defaults = entries()
+            .iter()
+            .filter(|entry| {
+                entry.works()
+                    && !is_list(&entry.name)
+                    && !self.settings.values.contains_key(&entry.name)
+            })
+            .map(|entry| ValueInForce {
+                key: entry.name.clone(),
+                value: format!("{:?}", entry.key.default),
+                source: Source::Default,
+            });
         set.chain(members).chain(defaults).collect()
     }
 }

@@ -218,8 +218,8 @@ impl Kind {
     }
 
     fn texts(&self, entries: &serde_json::Map<String, Json>) -> Result<Value, Misfit> {
-        let entries = entries.iter().map(|(name, item)| Some((name.clone(), text(item)?.into())));
-        let entries: Option<serde_json::Map<String, Json>> = entries.collect();
+        let entries: Option<serde_json::Map<String, Json>> =
+            entries.iter().map(|(name, item)| Some((name.clone(), text(item)?.into()))).collect();
         let tree = entries.map(|entries| Value::Tree(Json::Object(entries)));
         tree.ok_or_else(|| Misfit::Type(self.to_string()))
     }

@@ -49,7 +49,8 @@ impl LoadedConfig {
         environment: impl Iterator<Item = (String, String)>,
         flags: &[(String, String)],
     ) -> Result<(Self, Vec<Finding>), ConfigError> {
-        Self::of(collect(file::tree(file)?, environment, flags, false))
+        let (settings, findings) = collect(file::tree(file)?, environment, flags, false);
+        Self::of(settings, findings)
     }
 
     /// The same, but without any configuration the defaults apply, as with Centrifugo, and not development mode.
@@ -61,12 +62,11 @@ impl LoadedConfig {
         environment: impl Iterator<Item = (String, String)>,
         flags: &[(String, String)],
     ) -> Result<(Self, Vec<Finding>), ConfigError> {
-        Self::of(collect(file::tree(file)?, environment, flags, true))
+        let (settings, findings) = collect(file::tree(file)?, environment, flags, true);
+        Self::of(settings, findings)
     }
 
-    fn of(
-        (settings, findings): (Settings, Vec<Finding>),
-    ) -> Result<(Self, Vec<Finding>), ConfigError> {
+    fn of(settings: Settings, findings: Vec<Finding>) -> Result<(Self, Vec<Finding>), ConfigError> {
         let (config, findings) = finish(&settings, findings)?;
         let fixed_values = BTreeMap::new();
         let mut loaded = Self { config, settings, fixed_values };
@@ -92,14 +92,16 @@ impl LoadedConfig {
         {
             return Err(file::FileError::Emptied { path: (*path).to_owned() }.into());
         }
-        self.reload_from(collect(tree, environment, flags, self.settings.is_closed))
+        let (written, findings) = collect(tree, environment, flags, self.settings.is_closed);
+        self.reload_from(&written, findings)
     }
 
     fn reload_from(
         &self,
-        (written, findings): (Settings, Vec<Finding>),
+        written: &Settings,
+        findings: Vec<Finding>,
     ) -> Result<Reload, ConfigError> {
-        let (written_config, mut findings) = finish(&written, findings)?;
+        let (written_config, mut findings) = finish(written, findings)?;
         let mut is_unknown = false;
         for finding in &mut findings {
             if matches!(finding.problem, Problem::Unknown { .. }) {
@@ -110,8 +112,8 @@ impl LoadedConfig {
             findings.retain(|finding| finding.severity == Severity::Error);
             return Err(ConfigError::Findings(findings));
         }
-        let settings = self.merged(&written);
-        let needs_restart = differences(&settings, &written);
+        let settings = self.merged(written);
+        let needs_restart = differences(&settings, written);
         let (config, _) = finish(&settings, Vec::new())
             .map_err(|_| ConfigError::NeedsRestart(needs_restart.clone()))?;
         let changed = differences(&self.settings, &settings);
@@ -143,8 +145,12 @@ impl LoadedConfig {
 
     fn remember_fixed_values(&mut self) {
         for namespace in self.settings.list(NAMESPACES) {
-            let fixed = namespace.values.iter().filter(|(name, _)| is_fixed_in_namespace(name));
-            let fixed = fixed.map(|(name, setting)| (name.clone(), setting.clone())).collect();
+            let fixed = namespace
+                .values
+                .iter()
+                .filter(|(name, _)| is_fixed_in_namespace(name))
+                .map(|(name, setting)| (name.clone(), setting.clone()))
+                .collect();
             self.fixed_values.entry(namespace.path.clone()).or_insert(fixed);
         }
     }

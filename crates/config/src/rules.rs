@@ -72,12 +72,17 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         unidirectional::statuses(config),
         compression::required_choice(config).into_iter().collect(),
         compression::memory_for_clients(config).into_iter().collect(),
-    ];
-    let relations = relations.into_iter().flatten();
-    let relations = relations.map(|(severity, key, reason)| (severity, key.to_owned(), reason));
-    let found = mistakes.chain(relations).chain(namespaces::contradict(config));
-    let found = found.chain(event_proxies::are_right(config)).chain(consumers::are_whole(config));
-    let found = found.chain(api_keys::are_right(config)).chain(maps::have_an_engine(config));
+    ]
+    .into_iter()
+    .flatten()
+    .map(|(severity, key, reason)| (severity, key.to_owned(), reason));
+    let found = mistakes
+        .chain(relations)
+        .chain(namespaces::contradict(config))
+        .chain(event_proxies::are_right(config))
+        .chain(consumers::are_whole(config))
+        .chain(api_keys::are_right(config))
+        .chain(maps::have_an_engine(config));
     let found = found.filter(|(_, key, reason)| {
         // A rejected value was replaced by its default; a rule about the default would mislead.
         !broken.iter().any(|broken| is_about(key, reason, broken))

@@ -33,7 +33,7 @@ pub(crate) struct JetStreamLane {
     batch: Vec<jetstream::Message>,
 }
 
-/// What this node knows of the messages of a stream that are done.
+/// The messages of a stream that this node knows to be done.
 #[derive(Clone, Debug)]
 struct StreamPosition {
     /// When the stream was made: one that is made again under its name counts from 1.
@@ -102,8 +102,7 @@ impl JetStreamLane {
     async fn subscribe(&mut self) -> Result<Stream, OpenError> {
         let options = &self.options;
         let jetstream = jetstream::new(self.client.clone());
-        let stream = jetstream.get_stream(&options.stream_name).await;
-        let stream = stream.map_err(|error| {
+        let stream = jetstream.get_stream(&options.stream_name).await.map_err(|error| {
             OpenError::new("stream_name", format!("{:?}: {error}", options.stream_name))
         })?;
         let durable = &options.durable_consumer_name;

@@ -90,8 +90,9 @@ fn verify(
     limit: Duration,
 ) -> Result<(), OpenError> {
     for topic in topics {
-        let metadata = consumer.fetch_metadata(Some(topic), limit);
-        let metadata = metadata.map_err(|error| OpenError::new("brokers", error))?;
+        let metadata = consumer
+            .fetch_metadata(Some(topic), limit)
+            .map_err(|error| OpenError::new("brokers", error))?;
         let error = metadata.topics().first().and_then(rdkafka::metadata::MetadataTopic::error);
         if let Some(error) = error {
             let why = RDKafkaErrorCode::from(error);

@@ -67,8 +67,11 @@ impl QueueMessage {
     /// # Errors
     /// The cause for which the message is skipped.
     pub(crate) fn command(&self, mode: Option<&PublicationDataMode>) -> Result<Command, SkipCause> {
-        let payload = self.payload.as_ref().filter(|payload| payload.len() <= MESSAGE_BYTES_MAX);
-        let payload = payload.ok_or(SkipCause::Payload)?;
+        let payload = self
+            .payload
+            .as_ref()
+            .filter(|payload| payload.len() <= MESSAGE_BYTES_MAX)
+            .ok_or(SkipCause::Payload)?;
         if let Some(mode) = mode {
             return self.publication(mode, payload);
         }
@@ -92,8 +95,9 @@ impl QueueMessage {
     fn publication(&self, mode: &PublicationDataMode, data: &Bytes) -> Result<Command, SkipCause> {
         let channels = self.header(&mode.channels).ok_or(SkipCause::Channels)?;
         let delta = self.header(&mode.delta).map_or(Ok(false), switch)?;
-        let version = self.header(&mode.version);
-        let version = version.map_or(Ok(0), |text| text.parse().map_err(|_| SkipCause::Header))?;
+        let version = self
+            .header(&mode.version)
+            .map_or(Ok(0), |text| text.parse().map_err(|_| SkipCause::Header))?;
         let text = |name| self.header(name).unwrap_or_default().to_owned();
         let (idempotency_key, version_epoch) =
             (text(&mode.idempotency_key), text(&mode.version_epoch));
@@ -168,8 +172,9 @@ fn envelope(text: &str) -> Result<Command, SkipCause> {
 }
 
 fn command(method: &str, text: &str) -> Result<Command, SkipCause> {
-    let method = Method::of_name(method).filter(|method| EXECUTED.contains(method));
-    let method = method.ok_or(SkipCause::Method)?;
+    let method = Method::of_name(method)
+        .filter(|method| EXECUTED.contains(method))
+        .ok_or(SkipCause::Method)?;
     method.decode(text).map_err(|_| SkipCause::Malformed)
 }
 

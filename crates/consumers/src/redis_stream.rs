@@ -52,8 +52,10 @@ pub(crate) async fn open(
     options: &RedisStreamOptions,
     node: &str,
 ) -> Result<Vec<StreamLane>, OpenError> {
-    let redis = options.redis.options(|tls| tls.enabled);
-    let mut redis = redis.map_err(|error| OpenError::new("address", named(&error)))?;
+    let mut redis = options
+        .redis
+        .options(|tls| tls.enabled)
+        .map_err(|error| OpenError::new("address", named(&error)))?;
     let tls = |options: &TlsOptions, key| {
         let tls = Tls::new(options).map_err(|error| OpenError::new(key, error))?;
         let (config, server_name) = (tls.config().clone(), tls.server_name().to_owned());

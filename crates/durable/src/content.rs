@@ -111,25 +111,31 @@ impl ContentKind {
     }
 }
 
-/// Writes the event `control` that follows data.
-pub(crate) fn write_control(
-    next: &str,
-    cursor: Option<u64>,
-    (is_up_to_date, is_closed): (bool, bool),
-    to: &mut BytesMut,
-) {
-    let mut json = format!("event: control\ndata:{{\"streamNextOffset\":\"{next}\"");
-    if let Some(cursor) = cursor.filter(|_| !is_closed) {
-        let _ = write!(json, ",\"streamCursor\":\"{cursor}\"");
+/// The event `control`, which follows data.
+pub(crate) struct ControlEvent<'a> {
+    /// The offset at which to read on.
+    pub(crate) next: &'a str,
+    pub(crate) cursor: Option<u64>,
+    pub(crate) is_up_to_date: bool,
+    pub(crate) is_closed: bool,
+}
+
+impl ControlEvent<'_> {
+    pub(crate) fn write(&self, to: &mut BytesMut) {
+        let next = self.next;
+        let mut json = format!("event: control\ndata:{{\"streamNextOffset\":\"{next}\"");
+        if let Some(cursor) = self.cursor.filter(|_| !self.is_closed) {
+            let _ = write!(json, ",\"streamCursor\":\"{cursor}\"");
+        }
+        if self.is_up_to_date {
+            json.push_str(",\"upToDate\":true");
+        }
+        if self.is_closed {
+            json.push_str(",\"streamClosed\":true");
+        }
+        json.push_str("}\n\n");
+        to.put_slice(json.as_bytes());
     }
-    if is_up_to_date {
-        json.push_str(",\"upToDate\":true");
-    }
-    if is_closed {
-        json.push_str(",\"streamClosed\":true");
-    }
-    json.push_str("}\n\n");
-    to.put_slice(json.as_bytes());
 }
 
 /// A content type without parameters, in lower case.

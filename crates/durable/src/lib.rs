@@ -59,7 +59,7 @@ pub struct DurableStreams {
     is_closing: watch::Sender<bool>,
 }
 
-/// What the server around the streams knows of requests and of their connections.
+/// The facts about requests and their connections that the server around the streams has.
 pub struct HttpConnections {
     /// `http` or `https`, for the address of a new stream.
     pub scheme: &'static str,

@@ -93,8 +93,12 @@ impl DurableStreams {
         bytes_max: usize,
     ) -> Result<LiveRead, HttpRefusal> {
         let text = "durable_streams.max_live_reads reads are waiting";
-        let place = self.live.places.clone().try_acquire_owned();
-        let place = place.map_err(|_| HttpRefusal::new(429, text))?;
+        let place = self
+            .live
+            .places
+            .clone()
+            .try_acquire_owned()
+            .map_err(|_| HttpRefusal::new(429, text))?;
         let user = permit.as_ref().map_or("", ReadPermit::user);
         let place_of_user = self.live.place_of(user)?;
         // One that is kept would take a descriptor, of which there may be no more.

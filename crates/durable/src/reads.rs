@@ -111,8 +111,12 @@ fn catch_up(batch: &StreamBatch, query: &ReadQuery, head: &Parts) -> Response {
         true => "private, no-cache",
         false => "private, max-age=60, stale-while-revalidate=300",
     };
-    let known = head.headers.get_all(IF_NONE_MATCH).iter();
-    let known = known.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    let known = head
+        .headers
+        .get_all(IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
     let is_known =
         known.map(|one| one.trim().trim_start_matches("W/")).any(|one| one == etag || one == "*");
     let (status, body) = if is_known {

@@ -43,8 +43,11 @@ pub(crate) fn config(headers: &HeaderMap) -> Result<StreamConfig, HttpRefusal> {
     }
     let (ttl, until) = (text(headers, &STREAM_TTL)?, text(headers, &STREAM_EXPIRES_AT)?);
     let lifetime = StreamLifetime::parse(ttl, until).map_err(bad_request)?;
-    let content_type = text(headers, &CONTENT_TYPE)?.map(str::trim).filter(|one| !one.is_empty());
-    let content_type = content_type.unwrap_or("application/octet-stream").to_owned();
+    let content_type = text(headers, &CONTENT_TYPE)?
+        .map(str::trim)
+        .filter(|one| !one.is_empty())
+        .unwrap_or("application/octet-stream")
+        .to_owned();
     Ok(StreamConfig { content_type, lifetime, is_closed: closes(headers) })
 }
 

@@ -16,7 +16,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use tokio::time::Instant;
 
 use crate::DurableStreams;
-use crate::content::{ContentKind, write_control};
+use crate::content::{ContentKind, ControlEvent};
 use crate::header::SSE_ENCODING;
 use crate::live::LiveRead;
 use crate::offset::{self, ReadStart};
@@ -93,8 +93,13 @@ impl SseReader {
         self.cursor = Some(cursor.saturating_sub(1));
         let mut events = BytesMut::new();
         batch.kind.write_event(&batch.payloads, &mut events);
-        let next = offset::format(batch.next);
-        write_control(&next, Some(cursor), (batch.is_up_to_date, batch.is_closed), &mut events);
+        let control = ControlEvent {
+            next: &offset::format(batch.next),
+            cursor: Some(cursor),
+            is_up_to_date: batch.is_up_to_date,
+            is_closed: batch.is_closed,
+        };
+        control.write(&mut events);
         Some(events.freeze())
     }
 }

@@ -410,7 +410,7 @@ async fn a_block_ends_open_reads_before_they_get_more() {
     let waiting = server.wait("a?offset=now&live=long-poll", &[user]).await;
     let change = RevocationChange { subject: "ann".to_owned(), ..RevocationChange::default() };
     let now = Instant::now();
-    let blocked = server.node.revocations().revoke(RevocationKind::BlockUser, change, (now, 1));
+    let blocked = server.node.revocations().revoke(RevocationKind::BlockUser, change, now, 1);
     assert!(blocked.is_ok());
     server.publish("log:a", "2");
     assert!(events.frame().await.is_none(), "the response ends");
@@ -434,7 +434,7 @@ async fn a_block_or_the_end_of_a_token_ends_a_read_that_gets_nothing() {
     let block = async {
         let change = RevocationChange { subject: "ann".to_owned(), ..RevocationChange::default() };
         let now = Instant::now();
-        let blocked = server.node.revocations().revoke(RevocationKind::BlockUser, change, (now, 1));
+        let blocked = server.node.revocations().revoke(RevocationKind::BlockUser, change, now, 1);
         assert!(blocked.is_ok());
     };
     let within = Duration::from_secs(1);

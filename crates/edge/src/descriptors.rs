@@ -30,7 +30,7 @@ pub fn for_clients(limit: usize) -> usize {
     limit - reserve
 }
 
-/// What a connection in a stream of HTTP/2 takes more than another one, until this is dropped: its second socket of a pair, and the
+/// The descriptors that a connection in a stream of HTTP/2 takes more than another one, until this is dropped: its second socket of a pair, and the
 /// socket that streams share.
 pub(crate) struct StreamDescriptors(());
 

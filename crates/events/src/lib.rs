@@ -63,7 +63,7 @@ struct PipelineState {
     is_cut_off: bool,
 }
 
-/// What one look at the other nodes needs from the one before.
+/// The facts that one look at the other nodes needs from the one before.
 #[derive(Debug)]
 struct Watch {
     occupancy: Option<Occupancy>,

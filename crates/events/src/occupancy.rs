@@ -30,7 +30,7 @@ pub(crate) struct Occupancy {
     connected_at: Option<Instant>,
     announced_at: Option<Instant>,
     reporting: Reporting,
-    /// What the backend was told; `None` while another node tells it.
+    /// The channels that the backend knows; `None` while another node reports to it.
     told: Option<Told>,
     output: Output,
 }

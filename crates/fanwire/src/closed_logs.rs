@@ -42,11 +42,12 @@ impl ClosedLogWriter {
         let (queue, logs) = sync_channel(QUEUE_MAX);
         let dropped = Arc::<AtomicU64>::default();
         let count = dropped.clone();
-        let thread = files.and_then(|files| {
-            let thread = Builder::new().name("fanwire-recorder".to_owned());
-            thread.spawn(move || write_all(&logs, files, &count))
-        });
-        let thread = thread.map_err(|source| StartError::Recorder { path, source })?;
+        let thread = files
+            .and_then(|files| {
+                let thread = Builder::new().name("fanwire-recorder".to_owned());
+                thread.spawn(move || write_all(&logs, files, &count))
+            })
+            .map_err(|source| StartError::Recorder { path, source })?;
         Ok(Some(Self { queue, dropped, thread }))
     }
 

@@ -123,8 +123,8 @@ impl Engine {
 /// The options of Redis, with TLS for addresses that use it and the lifetime of channels without publications.
 fn redis_options(config: &Config) -> Result<RedisOptions, StartError> {
     let settings = &config.engine.redis;
-    let redis = settings.options(|tls| tls.enabled);
-    let mut redis = redis.map_err(|error| StartError::Engine(error.into()))?;
+    let mut redis =
+        settings.options(|tls| tls.enabled).map_err(|error| StartError::Engine(error.into()))?;
     let sentinels = || redis.addresses.iter().filter_map(|address| address.sentinels.as_ref());
     let mut addresses = redis.clusters.iter().flatten().chain(&redis.addresses);
     let needs_tls = addresses.any(|address| address.is_tls);

@@ -24,7 +24,7 @@ use tonic_reflection::server::Builder as Descriptions;
 use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
 
-use crate::http::command_stream::{CommandStream, Splitter, to_status};
+use crate::http::command_stream::{CommandStream, Executor, Splitter, to_status};
 
 /// The service of the listener.
 pub(crate) struct GrpcService {
@@ -96,10 +96,10 @@ impl GrpcService {
     fn stream(&self, request: GrpcRequest, peer: SocketAddr) -> Result<Response<Body>, Status> {
         let authorized = self.api.authorize(request.headers(), STREAM_PATH, peer);
         let caller = authorized.map_err(to_status)?;
-        let (api, shards) = (self.api.api().clone(), self.shards.clone());
+        let executor =
+            Executor { api: self.api.api().clone(), caller, shards: self.shards.clone() };
         let splitter = Splitter::Messages(self.api.messages());
-        let body =
-            CommandStream::new((api, caller), shards, request.into_body().endless(), splitter);
+        let body = CommandStream::new(executor, request.into_body().endless(), splitter);
         Ok(response(Body::new(body)))
     }
 
@@ -115,8 +115,7 @@ impl GrpcService {
         if path == STREAM_PATH {
             return self.stream(request, peer);
         }
-        let reflection = self.reflection.iter().flatten();
-        let mut reflection = reflection.filter(|(service, _)| {
+        let mut reflection = self.reflection.iter().flatten().filter(|(service, _)| {
             path.strip_prefix('/').is_some_and(|path| path.starts_with(service))
         });
         match reflection.next() {

@@ -1,4 +1,4 @@
-//! What the listeners serve besides clients: the server API, and the pages of operators.
+//! The services of the listeners besides those of clients: the server API, and the pages of operators.
 //! In: requests of a listener → out: responses.
 //! Uses axum; never a socket.
 //! Changed here: only the list of modules. `root_service` selects the service, `api_service` serves the API, `command_stream` its long

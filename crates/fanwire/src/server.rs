@@ -4,6 +4,7 @@
 //! Changed here: the order of start and stop. The parts live in their modules.
 
 mod bind;
+mod http_side;
 mod shards;
 mod tasks;
 
@@ -18,8 +19,8 @@ use fanwire_api::{Api, Command, DumpRequest, grpc::GrpcApi};
 use fanwire_config::{Config, TokenSection};
 use fanwire_consumers::Consumers;
 use fanwire_edge::{
-    AdmissionLimits, AllowedOrigins, ClientParts, ConnectionRate, ListenerSettings, Service,
-    SharedLimits, TlsAcceptor, TrustedProxies, descriptors, listener, settings as endpoints,
+    AdmissionLimits, AllowedOrigins, ClientParts, ConnectionRate, SharedLimits, descriptors,
+    settings as endpoints,
 };
 use fanwire_events::{Events, EventsError};
 use fanwire_fanout::{Contexts, Shards};
@@ -27,12 +28,13 @@ use fanwire_metrics::{Reloads, ServerMetrics, Sources};
 use fanwire_node::{Node, NodeParts};
 use fanwire_proxy::EventProxies;
 use fanwire_shard as shard;
-use fanwire_tls::{Acme, HandshakeCounts, KeyFetcher, ListenersTls};
+use fanwire_tls::{Acme, KeyFetcher, ListenersTls};
 use fanwire_traces::TraceExporter;
 use tokio::{sync::watch, task::JoinHandle};
 
 use self::{
-    bind::{Bound, Listeners},
+    bind::Listeners,
+    http_side::{Acceptors, HttpSide},
     shards::start_shards,
     tasks::{Handshakes, attach, background_tasks, outgoing},
 };
@@ -118,8 +120,8 @@ impl Server {
         let shards = start_shards(&config, &node, &contexts, &decode_failures, &realtime_counters)?;
         let (apis, grpc) = apis(&config, &node, &shards, consuming);
         let (handshakes, reloads) = (Handshakes::default(), Arc::<Reloads>::default());
-        let (acceptors, limits) =
-            (acceptors(&tls, &handshakes.tls), limits(&config, None).shared());
+        let acceptors = Acceptors::new(&tls, &handshakes.tls);
+        let limits = limits(&config, None).shared();
         let metrics = Arc::new(ServerMetrics::new(Sources {
             node: node.clone(),
             shards: shards.clone(),
@@ -156,7 +158,10 @@ impl Server {
             readiness: readiness.clone(),
             demo_curl: routes::demo_curl(&config, addresses.api),
         };
-        let (http, stop) = start_http(&config, listeners, acceptors, (parts, grpc), descriptors);
+        let (stop, stopped) = watch::channel(false);
+        let services = routes::services(&config, parts, stopped.clone());
+        let http_side = HttpSide::new(&config, listeners, acceptors, descriptors);
+        let http = tokio::spawn(http_side.serve(services, grpc, stopped));
         Ok(Self {
             addresses,
             node,
@@ -227,10 +232,12 @@ impl Server {
         let engine = Engine::check(config);
         let autocert = &config.http_server.tls_autocert;
         let acme = autocert.enabled.then(|| Acme::check(autocert)).and_then(Result::err);
-        let errors = fetchers(config).err().into_iter().chain(acme.map(StartError::Acme));
-        let errors =
-            errors.chain(EventProxies::check(&config.event_proxies()).map(StartError::Proxy));
-        let errors = errors.chain(events(config).err());
+        let errors = fetchers(config)
+            .err()
+            .into_iter()
+            .chain(acme.map(StartError::Acme))
+            .chain(EventProxies::check(&config.event_proxies()).map(StartError::Proxy))
+            .chain(events(config).err());
         let consumers = Consumers::check(&config.consumers).map(StartError::Consumer);
         let errors = errors.chain(consumers);
         let sections =
@@ -238,7 +245,7 @@ impl Server {
         errors.chain(engine).chain(sections).collect()
     }
 
-    /// What is valid and may still fail: certificates of the listeners that end soon, or have ended; more clients than this
+    /// Returns warnings about valid options that may still fail: certificates of the listeners that end soon, or have ended; more clients than this
     /// process may have descriptors, whose soft limit it raises.
     pub fn warnings(config: &Config) -> Vec<String> {
         let mut warnings = ListenersTls::check(config.tls_sections()).1;
@@ -497,83 +504,6 @@ fn apis(
         GrpcService::new(GrpcApi::new(api), shards.clone(), options.reflection)
     });
     (apis, grpc)
-}
-
-/// What performs the handshakes of the listeners: for clients, the internal one, and those for gRPC.
-fn acceptors(tls: &ListenersTls, counts: &Arc<HandshakeCounts>) -> [Option<TlsAcceptor>; 4] {
-    let [grpc_api, uni_grpc] = &tls.grpc;
-    [&tls.clients, &tls.internal, grpc_api, uni_grpc]
-        .map(|tls| tls.clone().map(|tls| TlsAcceptor::new(tls, Arc::clone(counts))))
-}
-
-/// Starts the HTTP side. Sending `true` stops it.
-fn start_http(
-    config: &Config,
-    listeners: Listeners,
-    acceptors: [Option<TlsAcceptor>; 4],
-    (parts, grpc_api): (routes::Parts, Option<GrpcService>),
-    descriptors: usize,
-) -> (JoinHandle<()>, watch::Sender<bool>) {
-    let (stop, stopped) = watch::channel(false);
-    let services = (routes::services(config, parts, stopped.clone()), grpc_api);
-    let settings = (acceptors, config.http_server.h2c_external, routes::trusted_proxies(config));
-    let http = tokio::spawn(serve(listeners, settings, services, descriptors, stopped));
-    (http, stop)
-}
-
-/// What performs the handshakes of the listeners, whether HTTP/2 without TLS is served, and who is believed.
-type ListenersSettings = ([Option<TlsAcceptor>; 4], bool, TrustedProxies);
-
-async fn serve(
-    Listeners { public, internal, grpc_api, uni_grpc }: Listeners,
-    ([tls, internal_tls, grpc_tls, uni_tls], http2_cleartext, proxies): ListenersSettings,
-    (services, grpc_service): (routes::Services, Option<GrpcService>),
-    descriptors: usize,
-    stopped: watch::Receiver<bool>,
-) {
-    let internal = internal.zip(services.internal);
-    let (grpc, uni) = (grpc_api.zip(grpc_service), uni_grpc.zip(services.uni_grpc));
-    let others = [internal.is_some(), grpc.is_some(), uni.is_some()].map(usize::from);
-    let slots = descriptors::for_http(descriptors, 1 + others.iter().sum::<usize>());
-    let grpc = serve_grpc(grpc, grpc_tls, slots, stopped.clone());
-    let uni = serve_grpc(uni, uni_tls, slots, stopped.clone());
-    let plain_requests = Some(services.plain_requests);
-    let trusted_proxies = proxies.clone();
-    let settings = ListenerSettings {
-        tls,
-        plain_requests,
-        http2_cleartext,
-        has_small_messages: false,
-        trusted_proxies,
-        slots,
-    };
-    let clients = listener::serve(public.listener, settings, services.public, stopped.clone());
-    let internal = async {
-        let Some((Bound { listener, .. }, root_service)) = internal else { return };
-        let trusted_proxies = TrustedProxies { proxy_protocol: false, ..proxies };
-        let plain = ListenerSettings::default();
-        let settings = ListenerSettings { tls: internal_tls, trusted_proxies, slots, ..plain };
-        listener::serve(listener, settings, root_service, stopped).await;
-    };
-    tokio::join!(clients, internal, grpc, uni);
-}
-
-/// Serves a listener for gRPC, if it is configured: HTTP/2, with TLS or without.
-async fn serve_grpc(
-    bound: Option<(Bound, impl Service)>,
-    tls: Option<TlsAcceptor>,
-    slots: usize,
-    stopped: watch::Receiver<bool>,
-) {
-    let Some((Bound { listener, .. }, service)) = bound else { return };
-    let settings = ListenerSettings {
-        tls,
-        http2_cleartext: true,
-        has_small_messages: true,
-        slots,
-        ..ListenerSettings::default()
-    };
-    listener::serve(listener, settings, service, stopped).await;
 }
 
 /// Added to `shutdown.timeout` for the last turns of the shards.

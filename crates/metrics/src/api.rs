@@ -38,14 +38,17 @@ pub(super) fn write(apis: &[(&'static str, Arc<Api>)], writer: &mut impl Metrics
         })
     });
     writer.counters("api_refusals", "Requests refused before a method was called", refused);
-    let callers = apis.iter().flat_map(|(protocol, api)| {
-        let row = |caller: Arc<KeyHolder>| {
-            let labels = [("protocol", (*protocol).to_owned()), ("key", caller.name.clone())];
-            (labels, caller.counts())
-        };
-        api.callers().into_iter().map(row).collect::<Vec<_>>()
-    });
-    let callers: Vec<_> = callers.filter(|(_, [calls, ..])| *calls > 0).collect();
+    let callers: Vec<_> = apis
+        .iter()
+        .flat_map(|(protocol, api)| {
+            let row = |caller: Arc<KeyHolder>| {
+                let labels = [("protocol", (*protocol).to_owned()), ("key", caller.name.clone())];
+                (labels, caller.counts())
+            };
+            api.callers().into_iter().map(row).collect::<Vec<_>>()
+        })
+        .filter(|(_, [calls, ..])| *calls > 0)
+        .collect();
     let rows =
         |index: usize| callers.iter().map(move |(labels, counts)| (labels.clone(), counts[index]));
     let help = "Commands by the name of the key of their sender";

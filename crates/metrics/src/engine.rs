@@ -33,8 +33,8 @@ pub(super) fn write(redis: Option<&Redis>, node: &Node, writer: &mut impl Metric
     writer.counters("node_messages_sent", help, published);
     let SuppressedCounts { idempotency, version, keys_dropped } =
         node.channels().suppressed_publications();
-    let rows = [("idempotency", idempotency), ("version", version)];
-    let rows = rows.map(|(reason, count)| ([("reason", reason.to_owned())], count));
+    let rows = [("idempotency", idempotency), ("version", version)]
+        .map(|(reason, count)| ([("reason", reason.to_owned())], count));
     let help = "Publications that were not published: a repeated idempotency key, an old version";
     writer.counters("broker_publish_suppressed", help, rows);
     let help = "Payloads that readers of Durable Streams of JSON did not get: they are no JSON, or nested too deep";
@@ -60,11 +60,14 @@ fn times(times: &ClusterTimes, writer: &mut impl MetricsWriter) {
     let lag = [([], HistogramSum::of([&times.pub_sub_lag].into_iter()))];
     let help = "From the publication of this node's state to its own subscription";
     histogram(writer, "cluster_pub_sub_lag_seconds", help, &lag);
-    let surveys = SurveyKind::ALL.into_iter().zip(&times.surveys);
-    let surveys = surveys.map(|(kind, times)| {
-        ([("op", kind.name().to_owned())], HistogramSum::of([times].into_iter()))
-    });
-    let surveys: Vec<_> = surveys.filter(|(_, sum)| !sum.is_empty()).collect();
+    let surveys: Vec<_> = SurveyKind::ALL
+        .into_iter()
+        .zip(&times.surveys)
+        .map(|(kind, times)| {
+            ([("op", kind.name().to_owned())], HistogramSum::of([times].into_iter()))
+        })
+        .filter(|(_, sum)| !sum.is_empty())
+        .collect();
     let help = "From a question to all nodes to the last answer";
     histogram(writer, "cluster_survey_duration_seconds", help, &surveys);
 }

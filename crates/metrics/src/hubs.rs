@@ -23,10 +23,10 @@ pub(super) fn write(hubs: &[Arc<HubCounters>], writer: &mut impl MetricsWriter) 
     for (labels, count) in hubs.iter().flat_map(|hub| hub.clients()) {
         *clients.entry(labels).or_default() += count;
     }
-    let clients = clients.into_iter().filter(|(_, count)| *count > 0);
-    let clients = clients.map(|([transport, name], count)| {
-        ([("transport", transport.to_owned()), ("client_name", name.to_owned())], count)
-    });
+    let clients =
+        clients.into_iter().filter(|(_, count)| *count > 0).map(|([transport, name], count)| {
+            ([("transport", transport.to_owned()), ("client_name", name.to_owned())], count)
+        });
     let help = "Connected clients by transport and SDK";
     writer.gauges("client_connections_inflight", help, clients);
     let pings = HistogramSum::of(hubs.iter().map(|hub| &hub.ping_pong));

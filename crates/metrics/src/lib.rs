@@ -126,8 +126,12 @@ impl Sources {
 
     /// For scrapes alone: it reads the size of each history, which the readings of `info` must not cost a node by itself.
     fn write_histories(&self, writer: &mut impl MetricsWriter) {
-        let bytes = self.node.diagnostics().history_by_namespace().into_iter();
-        let bytes = bytes.map(|(namespace, bytes)| ([("namespace", namespace)], bytes));
+        let bytes = self
+            .node
+            .diagnostics()
+            .history_by_namespace()
+            .into_iter()
+            .map(|(namespace, bytes)| ([("namespace", namespace)], bytes));
         let help = "Approximate memory of the histories of a namespace in bytes";
         writer.gauges("node_namespace_history_bytes", help, bytes);
     }
@@ -149,16 +153,22 @@ impl Sources {
         for (name, help, value) in gauges {
             writer.gauge(name, help, value as u64);
         }
-        let namespaces = self.node.channels().subscriptions_by_namespace().into_iter();
-        let namespaces = namespaces.filter(|(_, count)| *count > 0);
+        let namespaces = self
+            .node
+            .channels()
+            .subscriptions_by_namespace()
+            .into_iter()
+            .filter(|(_, count)| *count > 0);
         let rows = namespaces.map(|(name, count)| ([("namespace", name)], count as u64));
         let help = "Subscriptions by the namespace of their channel";
         writer.gauges("client_subscriptions_inflight", help, rows);
         let evictions = self.node.channels().history_evictions();
         let help = "Histories that were dropped, because channel.history_memory_max is reached";
         writer.counter("node_history_evictions", help, evictions);
-        let refused = self.refusals.counts();
-        let refused = refused.map(|(cause, count)| ([("cause", cause.name().to_owned())], count));
+        let refused = self
+            .refusals
+            .counts()
+            .map(|(cause, count)| ([("cause", cause.name().to_owned())], count));
         writer.counters("transport_handshakes_refused", "Handshakes refused, by cause", refused);
         let keys = self.node.key_counters();
         let help = "Requests for JWKS documents";

@@ -14,8 +14,10 @@ pub(super) fn write(
     if listeners.sections().next().is_none() {
         return;
     }
-    let ends = listeners.sections().filter_map(|tls| Some((tls.key(), tls.end()?)));
-    let ends = ends.map(|(key, end)| ([("section", key.to_owned())], end.seconds));
+    let ends = listeners
+        .sections()
+        .filter_map(|tls| Some((tls.key(), tls.end()?)))
+        .map(|(key, end)| ([("section", key.to_owned())], end.seconds));
     let help = "End of the certificate, in seconds since 1970";
     writer.gauges("tls_certificate_end_seconds", help, ends);
     let results =

@@ -32,7 +32,7 @@ use fanwire_policy::hooks::{CommandDecision, Rejection};
 use fanwire_protocol::{Command, DecodeError, Disconnect, ErrorCode, Refresh, Reply, Request};
 
 use crate::counters::CommandKind;
-use crate::flight_log;
+use crate::flight_log::{self, NamedCommand};
 use crate::map::paging::{PageRead, PendingPage};
 use crate::pending::{Awaited, Part, PendingSubscribe, SubscribeOrigin};
 use crate::refusal::{CommandError, channel_of};
@@ -83,8 +83,9 @@ impl CommandContext<'_> {
         self.command = Some(kind);
         self.session_table.counters.count_command(kind);
         if flight_log::logs_commands(self.node) {
-            let named = (kind.name(), channel_of(&request).unwrap_or_default());
-            flight_log::command(self.node, self.session_table, self.key.index, named);
+            let channel = channel_of(&request).unwrap_or_default();
+            let named = NamedCommand { command: kind.name(), channel };
+            flight_log::command(self.node, self.session_table, self.key.index, &named);
         }
         if let Err(refusal) = self.check_order(id, &request) {
             return self.reply(id, Err(refusal));

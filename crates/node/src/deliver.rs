@@ -131,8 +131,9 @@ impl BroadcastRouter {
         broadcast.allow_delta(delta);
         let open = |number| self.receipts.open(number, accepted_at);
         broadcast.report_in((receipt > 0).then_some(receipt).map(open));
-        let delivery = self.deliveries[usize::from(namespace.0)].get();
-        let delivery = delivery.expect("a namespace is set before its id is used");
+        let delivery = self.deliveries[usize::from(namespace.0)]
+            .get()
+            .expect("a namespace is set before its id is used");
         if class.unwrap_or(delivery.class) == DeliveryClass::Latest {
             broadcast.may_be_replaced(Arc::clone(delivery));
         }

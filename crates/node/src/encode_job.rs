@@ -23,13 +23,13 @@ use crate::session::CommandSource;
 /// error 100.
 #[derive(Debug)]
 pub struct EncodeJob {
-    found: ReplySource,
+    pub(crate) source: ReplySource,
     /// Id of the command.
-    id: u32,
-    encoding: Encoding,
-    promise: Promise<Encoded, ErrorCode>,
+    pub(crate) id: u32,
+    pub(crate) encoding: Encoding,
+    pub(crate) promise: Promise<Encoded, ErrorCode>,
     /// Dropped when the session no longer waits.
-    interest: Weak<()>,
+    pub(crate) interest: Weak<()>,
 }
 
 /// The source of a large reply.
@@ -57,28 +57,19 @@ pub(crate) struct Encoded {
 }
 
 impl EncodeJob {
-    pub(crate) fn new(
-        found: ReplySource,
-        (id, encoding): (u32, Encoding),
-        promise: Promise<Encoded, ErrorCode>,
-        interest: Weak<()>,
-    ) -> Self {
-        Self { found, id, encoding, promise, interest }
-    }
-
     /// Bytes it holds until it is done, without payloads, which are shared.
     pub fn bytes(&self) -> usize {
-        self.found.bytes()
+        self.source.bytes()
     }
 
     /// Encodes the reply; milliseconds for thousands of members. Does nothing when the session no longer waits.
     pub fn run(self) {
-        let Self { mut found, id, encoding, promise, interest } = self;
+        let Self { mut source, id, encoding, promise, interest } = self;
         if interest.strong_count() == 0 {
             return;
         }
-        let saved = found.shape(encoding);
-        let (reply, behind) = found.replies();
+        let saved = source.shape(encoding);
+        let (reply, behind) = source.replies();
         let encoded = |reply| {
             let mut message = Vec::new();
             encode_reply(encoding, &reply, &mut message).ok().map(|()| message.into())

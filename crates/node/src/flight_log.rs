@@ -18,6 +18,7 @@ use prost::Message as _;
 use tracing::field::display;
 
 use crate::broadcast::Broadcast;
+use crate::index::SubscriptionKey;
 use crate::node::questions::{ConnectionLogRecord, NodeLogs};
 use crate::node::{Node, RefusalLevel};
 use crate::refusal::{Refusal, cause_of_disconnect};
@@ -76,20 +77,17 @@ fn count(session_table: &SessionTable) {
     counters.recorder_bytes.set(recorder.bytes() as u64);
 }
 
-/// The address of a session whose log began is known.
-pub(crate) fn addressed(
+/// Keeps the log of a session on the debug list, which its `address` may be, too.
+pub(crate) fn keep_listed(
     node: &Node,
     session_table: &mut SessionTable,
     key: ConnectionKey,
-    (address, now): (IpAddr, Option<Instant>),
+    address: IpAddr,
+    now: Instant,
 ) {
-    session_table.recorder.set_address(key.index, address);
     let Some(session) = session_table.session(key) else { return };
     let list = node.diagnostics().debug_list();
-    if list.is_used()
-        && list.lists(&session.user, "", Some(address))
-        && let Some(now) = now
-    {
+    if list.is_used() && list.lists(&session.user, "", Some(address)) {
         let id = session.id;
         let user = excerpt(&session.user);
         let facts = facts(session, Some(address));
@@ -107,36 +105,48 @@ pub(crate) fn connected(node: &Node, session_table: &mut SessionTable, index: u3
     store(node, session_table, index, connect, now);
 }
 
-/// A session is subscribed; `recovered` is the result of its recovery from the first of the offsets to the second, if it
-/// requested one.
+/// A recovery that a subscribe requested.
+pub(crate) struct RecoveryEvent {
+    pub(crate) outcome: Result<(), Unrecovered>,
+    /// The offset that the client has.
+    pub(crate) from: u64,
+    /// The offset of the channel.
+    pub(crate) to: u64,
+}
+
+/// A session is subscribed.
 pub(crate) fn subscribed(
     node: &Node,
     session_table: &mut SessionTable,
-    (index, channel): (u32, &str),
-    (recovered, numbers): (Option<Result<(), Unrecovered>>, [u64; 2]),
+    key: SubscriptionKey<'_>,
+    recovery: Option<RecoveryEvent>,
     now: Instant,
 ) {
-    let (kind, detail) = match recovered {
-        None => (FlightEventKind::Subscribe, ""),
-        Some(Ok(())) => (FlightEventKind::Recover, ""),
-        Some(Err(cause)) => (FlightEventKind::Unrecovered, cause.name()),
+    let event = match recovery {
+        None => FlightEvent::new(FlightEventKind::Subscribe, key.channel),
+        Some(RecoveryEvent { outcome: Ok(()), from, to }) => {
+            let event = FlightEvent::new(FlightEventKind::Recover, key.channel);
+            FlightEvent { numbers: [from, to], ..event }
+        }
+        Some(RecoveryEvent { outcome: Err(cause), from, to }) => {
+            let event = FlightEvent::new(FlightEventKind::Unrecovered, key.channel);
+            FlightEvent { numbers: [from, to], detail: cause.name(), ..event }
+        }
     };
-    let numbers = if recovered.is_some() { numbers } else { [0, 0] };
-    let event = FlightEvent { numbers, detail, ..FlightEvent::new(kind, channel) };
-    store(node, session_table, index, event, now);
+    store(node, session_table, key.connection, event, now);
 }
 
 /// A subscription ended, by the client or with a code of the server.
 pub(crate) fn unsubscribed(
     node: &Node,
     session_table: &mut SessionTable,
-    (index, channel): (u32, &str),
+    key: SubscriptionKey<'_>,
     code: Option<UnsubscribeCode>,
     now: Instant,
 ) {
+    let event = FlightEvent::new(FlightEventKind::Unsubscribe, key.channel);
     let code = code.map_or(0, |code| code.code);
-    let event = FlightEvent { code, ..FlightEvent::new(FlightEventKind::Unsubscribe, channel) };
-    store(node, session_table, index, event, now);
+    store(node, session_table, key.connection, FlightEvent { code, ..event }, now);
 }
 
 /// A command of a session was refused.
@@ -207,13 +217,21 @@ fn logs_all() -> bool {
     RefusalLevel::of_debug().is_some()
 }
 
-/// A command of a client begins, with its channel; it is logged and not recorded.
+/// A command of a client.
+pub(crate) struct NamedCommand<'a> {
+    pub(crate) command: &'a str,
+    /// "" if it has none.
+    pub(crate) channel: &'a str,
+}
+
+/// A command of a client begins. It is logged and not recorded.
 pub(crate) fn command(
     node: &Node,
     session_table: &SessionTable,
     index: u32,
-    (command, channel): (&str, &str),
+    named: &NamedCommand<'_>,
 ) {
+    let NamedCommand { command, channel } = *named;
     let list = node.diagnostics().debug_list();
     let Some(session) = session_table.at(index) else { return };
     let address = session_table.recorder.log(index).and_then(|log| log.facts().address);

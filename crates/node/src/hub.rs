@@ -31,7 +31,7 @@ use crate::command::CommandContext;
 use crate::counters::HubCounters;
 use crate::deadlines;
 use crate::flight_log;
-use crate::index::SubscriptionIndex;
+use crate::index::{SubscriptionIndex, SubscriptionKey};
 use crate::node::Node;
 use crate::notice::Notice;
 use crate::outbox::Outbox;
@@ -184,8 +184,7 @@ impl Hub {
             }
             Notice::View { client, channel, view } => {
                 self.node.refresh_settings(&mut self.settings);
-                let node = (&*self.node, &*self.settings);
-                views::set_view(node, &mut self.session_table, (client, &channel, view), out);
+                self.set_view(client, &channel, view, out);
             }
             Notice::ClockStep => deadlines::reschedule(&self.node, &mut self.session_table),
             Notice::Supersede { user } => {
@@ -291,8 +290,7 @@ impl Hub {
         disconnect: &Disconnect,
         out: &mut impl Outbox,
     ) {
-        let log = (&*self.node, self.now);
-        refusals::log_disconnect(log, &self.session_table, key, disconnect, || out.address(key));
+        self.log_disconnect(key, disconnect, || out.address(key));
         self.end(key, disconnect, out);
     }
 
@@ -314,8 +312,7 @@ impl Hub {
         now: Instant,
     ) {
         self.now = Some(now);
-        let log = (&*self.node, self.now);
-        refusals::log_disconnect(log, &self.session_table, key, disconnect, || address);
+        self.log_disconnect(key, disconnect, || address);
         self.remove(key, disconnect);
     }
 
@@ -358,7 +355,7 @@ impl Hub {
         }
         let Some(own) = table.subscription_to(key.index, &channel) else { return };
         if let Some(now) = self.now {
-            let ended = (key.index, &*channel);
+            let ended = SubscriptionKey { connection: key.index, channel: &channel };
             flight_log::unsubscribed(node, table, ended, Some(code), now);
         }
         out.ended(key.index, session_effects::end_subscription(node, table, key.index, own));
@@ -391,9 +388,12 @@ fn report_recovered(session_table: &mut SessionTable, key: ConnectionKey, out: &
 /// Whether a reply contains recovered publications.
 fn has_recovered(reply: &Reply) -> bool {
     let pushed = reply.push.as_ref().and_then(|push| push.connect.as_ref());
-    let of_connect = reply.connect.iter().map(|connect| &connect.subs);
-    let of_connect =
-        of_connect.chain(pushed.map(|connect| &connect.subs)).flat_map(|it| it.values());
+    let of_connect = reply
+        .connect
+        .iter()
+        .map(|connect| &connect.subs)
+        .chain(pushed.map(|connect| &connect.subs))
+        .flat_map(|it| it.values());
     reply.subscribe.iter().chain(of_connect).any(|result| !result.publications.is_empty())
 }
 

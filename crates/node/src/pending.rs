@@ -29,8 +29,8 @@ use channel_buffer::ChannelBuffer;
 use fanwire_cluster::ServerSubscribe;
 pub(crate) use reservations::{PagingGrant, Reservation, Reservations};
 pub(crate) use subscribe::{
-    ConnectTerms, Large, OwnedPosition, PendingChannel, PendingSubscribe, SubscribeOrigin,
-    Tracking, Visibility,
+    ConnectTerms, GridView, OwnedPosition, PendingChannel, PendingSubscribe, SubscribeOrigin,
+    SubscriptionStart, Tracking, Visibility,
 };
 
 /// The waiting sessions of one shard. A session waits for one command at most: later ones are deferred, so that each

@@ -6,17 +6,16 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use fanwire_area::{AreaError, Grid, View, ViewChange};
-use fanwire_broker::{Change, Position};
+use fanwire_area::{AreaError, ViewChange};
+use fanwire_broker::Change;
 use fanwire_policy::hooks::ClientReport;
 use fanwire_policy::tiles::tile_channel;
 use fanwire_protocol::Disconnect;
 
-use crate::clock::Moment;
 use crate::deadlines;
-use crate::index::{MovedSubscription, SubscriptionIndex};
+use crate::index::{MovedSubscription, SubscriptionIndex, SubscriptionKey};
 use crate::node::Node;
-use crate::pending::PendingChannel;
+use crate::pending::{GridView, PendingChannel};
 use crate::registry::ShardId;
 use crate::session::{CommandSource, ConnectionInfo, ConnectionKey, Session};
 use crate::session_table::{EndedSession, EndedSubscription, NewSubscription, SessionTable};
@@ -149,20 +148,6 @@ fn release_buffer(node: &Node, session_table: &mut SessionTable, index: u32, cha
     node.channels().leave(&channel, session_table.shard);
 }
 
-/// Makes a subscription of a session positioned, at `position`.
-pub(crate) fn track_position(
-    node: &Node,
-    session_table: &mut SessionTable,
-    (index, subscription): (u32, SubscriptionIndex),
-    position: Position,
-    now: Instant,
-) {
-    let now = node.clock().moment(now);
-    let delay = deadlines::check_delay(node, session_table.shard);
-    let check_at = delay.map_or(Moment::NEVER, |delay| now.after(delay));
-    session_table.track_position(index, subscription, position, (now, check_at));
-}
-
 /// Publishes the join of a subscription; its leave follows when it ends.
 pub(crate) fn announce(
     node: &Node,
@@ -199,10 +184,11 @@ pub(crate) fn renew_presence(
 pub(crate) fn set_view(
     node: &Node,
     session_table: &mut SessionTable,
-    (index, channel): (u32, &Arc<str>),
-    view: (Grid, View),
+    key: SubscriptionKey<'_>,
+    wanted: GridView,
 ) -> Result<Vec<MovedSubscription>, AreaError> {
-    let (change, ended) = session_table.change_view(index, channel, view)?;
+    let SubscriptionKey { connection: index, channel } = key;
+    let (change, ended) = session_table.change_view(key, wanted)?;
     let moved = tell_all_ended(node, session_table, index, ended);
     for tile in &change.entered {
         let name = node.channels().join(&tile_channel(channel, *tile), session_table.shard);

@@ -104,6 +104,14 @@ pub(crate) struct NewSubscription {
     pub(crate) terms: Option<Box<SubscriptionGrant>>,
 }
 
+/// The first position of a subscription.
+pub(crate) struct FirstPosition {
+    pub(crate) position: Position,
+    pub(crate) now: Moment,
+    /// The positions of the channel are checked then, if this is the first one.
+    pub(crate) check_at: Moment,
+}
+
 impl SessionTable {
     pub(crate) fn new(shard: ShardId) -> Self {
         Self {
@@ -176,7 +184,8 @@ impl SessionTable {
     pub(crate) fn set_app(
         &mut self,
         index: u32,
-        (name, version): (&str, &str),
+        name: &str,
+        version: &str,
         labels: BTreeMap<String, String>,
     ) {
         let session = self.sessions[index as usize].as_mut().expect(LIVES);
@@ -235,14 +244,14 @@ impl SessionTable {
         own
     }
 
-    /// Makes a subscription of a session positioned, at `position`. The first one of a channel sets its check, at `check_at`.
+    /// Makes a subscription of a session positioned. The first one of a channel sets its check.
     pub(crate) fn track_position(
         &mut self,
         index: u32,
         subscription: SubscriptionIndex,
-        position: Position,
-        (now, check_at): (Moment, Moment),
+        first: FirstPosition,
     ) {
+        let FirstPosition { position, now, check_at } = first;
         let subscription = self.expect_session(index).subscription_mut(subscription);
         debug_assert!(!subscription.positioned, "tracked already");
         subscription.positioned = true;

@@ -26,22 +26,32 @@ struct SharedReply {
     used_at: Instant,
 }
 
+/// The reply to a subscribe, without its result.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SubscribeReply<'a> {
+    pub(crate) channel: &'a str,
+    pub(crate) encoding: Encoding,
+    /// Id of the command.
+    pub(crate) id: u32,
+}
+
 impl SharedReplies {
     /// Whether other clients are likely to ask for the same, and the reply is long enough.
     pub(crate) fn is_shared(result: &SubscribeResult) -> bool {
         result.recovered && result.publications.len() >= PUBLICATIONS_MIN
     }
 
-    /// The message with the reply `id` to a subscribe to `channel`, of a result that [is shared](Self::is_shared).
+    /// The message with the reply to a subscribe, of a result that [is shared](Self::is_shared).
     ///
     /// # Errors
     /// The result, when it has a payload that the encoding does not have.
     pub(crate) fn message(
         &mut self,
-        (channel, encoding, id): (&str, Encoding, u32),
+        wanted: SubscribeReply<'_>,
         mut result: SubscribeResult,
         now: Instant,
     ) -> Result<Bytes, Box<SubscribeResult>> {
+        let SubscribeReply { channel, encoding, id } = wanted;
         let count = result.publications.len();
         let last = result.publications.last().map_or(0, |last| last.offset);
         let publications = std::mem::take(&mut result.publications);

@@ -101,10 +101,10 @@ impl DebugList {
             DebugSubject { kind, name, end }
         };
         let users = subjects.users.iter().map(|(name, end)| subject("user", name.clone(), end));
-        let channels = subjects.channels.iter();
-        let channels = channels.map(|(name, end)| subject("channel", name.clone(), end));
-        let addresses = subjects.addresses.iter();
-        let addresses = addresses.map(|(name, end)| subject("address", name.to_string(), end));
+        let channels =
+            subjects.channels.iter().map(|(name, end)| subject("channel", name.clone(), end));
+        let addresses =
+            subjects.addresses.iter().map(|(name, end)| subject("address", name.to_string(), end));
         users.chain(channels).chain(addresses).collect()
     }
 

@@ -275,7 +275,7 @@ impl Hooks {
             || self.rpc.is_some()
     }
 
-    /// What decides about a subscribe in a namespace, or a read, without a subscription token.
+    /// Returns the authority that decides about a subscribe in a namespace, or a read, without a subscription token.
     pub fn decider(&self, namespace: &Namespace) -> Decider {
         let hook = self.subscribe.as_ref();
         match hook.is_some_and(|hook| hook.applies(namespace.proxy_of_subscribes())) {

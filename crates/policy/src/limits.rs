@@ -24,7 +24,7 @@ struct Buckets {
     commands: TokenBucket,
     refusals: TokenBucket,
     /// Buckets of the limited namespaces that the connection used.
-    namespaces: SmallVec<[(NamespaceId, InNamespace, TokenBucket); 1]>,
+    namespaces: SmallVec<[(NamespaceAction, TokenBucket); 1]>,
 }
 
 /// The actions limited per namespace.
@@ -32,6 +32,13 @@ struct Buckets {
 pub enum InNamespace {
     Publish,
     Subscribe,
+}
+
+/// An action in a namespace, which has its own bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamespaceAction {
+    pub namespace: NamespaceId,
+    pub action: InNamespace,
 }
 
 impl RateLimits {
@@ -46,23 +53,17 @@ impl RateLimits {
     }
 
     /// Counts one publish or subscribe in a namespace and returns whether it is allowed.
-    pub fn take_in(
-        &mut self,
-        index: u32,
-        (namespace, what): (NamespaceId, InNamespace),
-        rate: Rate,
-        now: u64,
-    ) -> bool {
+    pub fn take_in(&mut self, index: u32, counted: NamespaceAction, rate: Rate, now: u64) -> bool {
         if rate.limit == 0 {
             return true;
         }
         let buckets = &mut self.buckets(index).namespaces;
-        let known = buckets.iter().position(|(of, does, _)| (*of, *does) == (namespace, what));
+        let known = buckets.iter().position(|(action, _)| *action == counted);
         let at = known.unwrap_or_else(|| {
-            buckets.push((namespace, what, TokenBucket::default()));
+            buckets.push((counted, TokenBucket::default()));
             buckets.len() - 1
         });
-        buckets[at].2.take(rate, now)
+        buckets[at].1.take(rate, now)
     }
 
     /// The connection is gone; the next one with its index starts with full buckets.

@@ -94,8 +94,7 @@ impl GrpcBackend {
         let mut publications = response.map_err(failure)?.into_inner();
         let first: Option<pb::StreamSubscribeResponse> =
             publications.message().await.map_err(failure)?;
-        let answer = first.and_then(|first| first.subscribe_response);
-        let answer = answer.ok_or_else(|| {
+        let answer = first.and_then(|first| first.subscribe_response).ok_or_else(|| {
             CallFailure::Answer("the first message has no subscribe_response".to_owned())
         })?;
         Ok((answer, Granted { publications, upwards }))

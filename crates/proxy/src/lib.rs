@@ -91,8 +91,8 @@ impl EventProxies {
             named.extend(proxy.map(|proxy| (name.as_str().into(), proxy)));
         }
         let with_default = |key, options| {
-            let default = one(key, ProxyChoice::DEFAULT, options)?;
-            let default = default.map(|proxy| (ProxyChoice::DEFAULT.into(), proxy));
+            let default = one(key, ProxyChoice::DEFAULT, options)?
+                .map(|proxy| (ProxyChoice::DEFAULT.into(), proxy));
             Ok(named.clone().into_iter().chain(default).collect())
         };
         let table = ProxyTable {

@@ -80,7 +80,7 @@ impl ProxyOptions {
     }
 }
 
-/// What gRPC connects to, without the names of resolvers that its libraries for Go write in front.
+/// The address that gRPC connects to, without the names of resolvers that its libraries for Go write in front.
 pub fn grpc_authority(endpoint: &str) -> &str {
     if let Some(url) = endpoint.strip_prefix("grpc://") {
         return url.split(['/', '?', '#']).next().unwrap_or_default();

@@ -65,9 +65,8 @@ impl Proxy {
                 (Backend::Grpc(Box::new(backend)), &options.grpc.static_metadata)
             }
         };
-        let headers = HeaderRules::new(fixed, &options.emulated_headers, &options.http_headers);
-        let headers =
-            headers.map_err(|header| ProxyError::Header { proxy: key.to_owned(), header })?;
+        let headers = HeaderRules::new(fixed, &options.emulated_headers, &options.http_headers)
+            .map_err(|header| ProxyError::Header { proxy: key.to_owned(), header })?;
         let headers = if is_http { headers } else { headers.for_grpc() };
         Ok(Arc::new(Self {
             key: key.into(),
@@ -120,8 +119,10 @@ impl Proxy {
 
     /// The span of a call, which its headers name; it continues a trace that they name already.
     fn span(&self, kind: EventKind, headers: &mut HeaderMap) -> Option<Span> {
-        let parent = headers.get(TRACEPARENT).and_then(|value| value.to_str().ok());
-        let parent = parent.and_then(TraceContext::parse);
+        let parent = headers
+            .get(TRACEPARENT)
+            .and_then(|value| value.to_str().ok())
+            .and_then(TraceContext::parse);
         let name = || format!("proxy {}", kind.name());
         let mut span = Span::begin(name, SpanKind::Client, parent, SystemTime::now())?;
         span.set("proxy", SpanValue::Text(self.key.to_string()));

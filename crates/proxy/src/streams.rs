@@ -22,11 +22,25 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 use tonic::Streaming;
 
-/// The open streams of a server, by client id and channel.
+/// The open streams of a server.
 #[derive(Debug, Default)]
 pub(crate) struct OpenStreams {
     node: OnceLock<Weak<Node>>,
-    open: Mutex<HashMap<(String, Arc<str>), OpenStream>>,
+    open: Mutex<HashMap<SubscriptionKey, OpenStream>>,
+}
+
+/// A subscription, as its client and its channel name it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct SubscriptionKey {
+    /// Id of the client.
+    client: String,
+    channel: Arc<str>,
+}
+
+impl SubscriptionKey {
+    fn new(client: &str, channel: impl Into<Arc<str>>) -> Self {
+        Self { client: client.to_owned(), channel: channel.into() }
+    }
 }
 
 #[derive(Debug)]
@@ -59,7 +73,7 @@ impl OpenStreams {
         runtime: &Handle,
     ) {
         let (subscribed, is_subscribed) = oneshot::channel();
-        let key = (client.client.clone(), Arc::from(channel));
+        let key = SubscriptionKey::new(&client.client, channel);
         let Granted { publications, upwards } = stream;
         let mut open = self.open.lock(); // the task must not end before it is in the table
         let forward =
@@ -83,8 +97,9 @@ impl OpenStreams {
     ) -> Result<(), Rejection> {
         let open = self.open.lock();
         let error = |code: ErrorCode| Rejection::Error(code.into());
-        let stream = open.get(&(client.to_owned(), Arc::from(channel)));
-        let stream = stream.ok_or_else(|| error(ErrorCode::PERMISSION_DENIED))?;
+        let stream = open
+            .get(&SubscriptionKey::new(client, channel))
+            .ok_or_else(|| error(ErrorCode::PERMISSION_DENIED))?;
         let upwards = stream.upwards.as_ref().ok_or_else(|| error(ErrorCode::NOT_AVAILABLE))?;
         let publication = pb::Publication { data, ..pb::Publication::default() };
         upwards.try_send(publication).map_err(|_| error(ErrorCode::TOO_MANY_REQUESTS))
@@ -95,12 +110,14 @@ impl OpenStreams {
         match report {
             ClientReport::Subscribed { client, channel, .. } => {
                 let mut open = self.open.lock();
-                if let Some(stream) = open.get_mut(&(client.client.clone(), Arc::clone(channel))) {
+                let key = SubscriptionKey::new(&client.client, channel.clone());
+                if let Some(stream) = open.get_mut(&key) {
                     stream.subscribed.take().map(|subscribed| subscribed.send(()));
                 }
             }
             ClientReport::Unsubscribed { client, channel } => {
-                let ended = self.open.lock().remove(&(client.client.clone(), Arc::clone(channel)));
+                let key = SubscriptionKey::new(&client.client, channel.clone());
+                let ended = self.open.lock().remove(&key);
                 if let Some(ended) = ended {
                     ended.task.abort();
                 }
@@ -115,7 +132,7 @@ impl OpenStreams {
     async fn forward(
         self: Arc<Self>,
         client: ClientInfo,
-        key: (String, Arc<str>),
+        key: SubscriptionKey,
         mut publications: Streaming<pb::StreamSubscribeResponse>,
         subscribed: oneshot::Receiver<()>,
     ) {
@@ -133,16 +150,17 @@ impl OpenStreams {
             ..ConnectionSelector::default()
         };
         if let Some(node) = self.node.get().and_then(Weak::upgrade) {
-            node.connections().end_subscription(target, Some(&key.1), code);
+            node.connections().end_subscription(target, Some(&key.channel), code);
         }
     }
 
     /// Returns why the subscription ends.
     async fn forward_all(
         &self,
-        (client, channel): &(String, Arc<str>),
+        key: &SubscriptionKey,
         publications: &mut Streaming<pb::StreamSubscribeResponse>,
     ) -> UnsubscribeCode {
+        let SubscriptionKey { client, channel } = key;
         loop {
             let publication = match publications.message().await {
                 Ok(Some(message)) => message.publication,

@@ -20,7 +20,7 @@ use tokio::time;
 
 use super::*;
 
-/// What a backend does with a connection after it has read a request.
+/// The treatment of a connection after its request was read.
 #[derive(Clone)]
 enum Then {
     /// Writes these bytes and keeps the connection.

@@ -1,4 +1,4 @@
-//! What tests of several crates share: waits for a condition, and ports for programs that need a number.
+//! The parts that tests of several crates share: waits for a condition, and ports for programs that need a number.
 //! In: a condition and a time limit; nothing → out: the value that was waited for; a port that no other test uses.
 //! May use threads, sockets and a clock; never a crate of ours. Only tests, benches and conformance suites depend on it.
 //! Changed here: how long a wait pauses, which ports there are. What a crate's tests wait for is decided in its tests.

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 /// The result of looking once: a `bool`, or a `Result` whose error says what is missing.
 pub trait Attempt {
-    /// What a successful attempt returns.
+    /// The value of a successful attempt.
     type Value;
-    /// What a panic shows of the last attempt.
+    /// The part of the last attempt that a panic shows.
     type Missing: Debug;
 
     /// The value, or what is missing.

@@ -96,7 +96,7 @@ impl Acme {
         check_all(options).map(drop)
     }
 
-    /// What a TLS listener asks for certificates. Its protocols must include [`ACME_PROTOCOL`](crate::ACME_PROTOCOL), last;
+    /// The source of certificates for a TLS listener. Its protocols must include [`ACME_PROTOCOL`](crate::ACME_PROTOCOL), last;
     /// it closes a connection that negotiated it after the handshake.
     pub fn resolver(&self) -> Arc<dyn ResolvesServerCert> {
         self.resolver.clone()

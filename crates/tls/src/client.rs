@@ -46,9 +46,9 @@ impl Tls {
         let default = TlsOptions::default();
         let options = if options.enabled { options } else { &default };
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
-        let builder = builder.with_safe_default_protocol_versions();
-        let builder = builder.expect("the provider has suites of both versions");
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .expect("the provider has suites of both versions");
         let builder = if options.insecure_skip_verify {
             let verifier = Arc::new(WithoutAuthorities { certificate, provider });
             builder.dangerous().with_custom_certificate_verifier(verifier)

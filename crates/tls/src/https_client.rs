@@ -107,8 +107,10 @@ impl HttpsClient {
     {
         let answer = async {
             let (head, body) = self.request(request).await?.into_parts();
-            let body = Limited::new(body, self.limits.body_bytes_max).collect().await;
-            let body = body.map_err(|error| RequestError::Body(error.into()))?;
+            let body = Limited::new(body, self.limits.body_bytes_max)
+                .collect()
+                .await
+                .map_err(|error| RequestError::Body(error.into()))?;
             Ok(Response::from_parts(head, body.to_bytes()))
         };
         timeout(self.limits.timeout, answer).await.unwrap_or(Err(RequestError::Timeout))

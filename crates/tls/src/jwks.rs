@@ -72,8 +72,10 @@ async fn get(client: &HttpsClient, url: &str) -> Result<Bytes, RequestError> {
 }
 
 async fn get_once(client: &HttpsClient, url: &str) -> Result<Bytes, RequestError> {
-    let request = Request::get(url).header(header::ACCEPT, "application/json");
-    let request = request.body(Empty::<Bytes>::new()).map_err(|_| RequestError::Url)?;
+    let request = Request::get(url)
+        .header(header::ACCEPT, "application/json")
+        .body(Empty::<Bytes>::new())
+        .map_err(|_| RequestError::Url)?;
     let response = client.send(request).await?;
     match response.status() {
         StatusCode::OK => Ok(response.into_body()),

@@ -37,7 +37,7 @@ pub use server::{ACME_PROTOCOL, HTTP2, ServerTls};
 pub struct TlsError {
     pub key: &'static str,
     pub fault: String,
-    /// What would be right.
+    /// The value that would be right.
     pub expected: &'static str,
 }
 

@@ -35,12 +35,12 @@ impl ListenersTls {
         sections: ListenerSections<'_>,
         automatic: Option<Arc<dyn ResolvesServerCert>>,
     ) -> Result<Self, SectionError> {
-        let load = |(key, options): ServerTlsSection<'_>| {
-            let credentials = load((key, options))?;
-            log_warnings(key, &credentials);
-            Ok::<_, SectionError>(Arc::new(ServerTls::new(key, credentials)))
+        let load = |section: ServerTlsSection<'_>| {
+            let credentials = load(section)?;
+            log_warnings(section.key, &credentials);
+            Ok::<_, SectionError>(Arc::new(ServerTls::new(section.key, credentials)))
         };
-        let is_same = sections.internal.map(|(key, _)| key) == sections.clients.map(|(key, _)| key);
+        let is_same = sections.internal.map(|it| it.key) == sections.clients.map(|it| it.key);
         let clients = sections.clients.map(load).transpose()?;
         let internal =
             if is_same { clients.clone() } else { sections.internal.map(load).transpose()? };
@@ -62,9 +62,10 @@ impl ListenersTls {
         let of_http = [sections.clients, sections.internal].into_iter();
         let sections = of_http.chain(sections.grpc).flatten();
         let mut loaded: Vec<(&'static str, Credentials)> = Vec::new();
-        for (key, options) in sections {
+        for section in sections {
+            let key = section.key;
             if running.contains(&key) && loaded.iter().all(|(known, _)| *known != key) {
-                loaded.push((key, load((key, options))?));
+                loaded.push((key, load(section)?));
             }
         }
         Ok(LoadedTls(loaded))
@@ -96,11 +97,12 @@ impl ListenersTls {
         let ListenerSections { clients, internal, grpc, .. } = sections;
         let mut errors = Vec::new();
         let mut warnings = Vec::new();
-        let is_other = |(key, _): &ServerTlsSection<'_>| Some(*key) != clients.map(|(key, _)| key);
+        let clients_key = clients.map(|section| section.key);
+        let is_other = |section: &ServerTlsSection<'_>| Some(section.key) != clients_key;
         let of_http = clients.into_iter().chain(internal.filter(is_other));
         for section in of_http.chain(grpc.into_iter().flatten()) {
             match load(section) {
-                Ok(credentials) => warnings.extend(described(section.0, &credentials)),
+                Ok(credentials) => warnings.extend(described(section.key, &credentials)),
                 Err(error) => {
                     errors.push(error);
                     errors.extend(further(section));
@@ -112,13 +114,15 @@ impl ListenersTls {
 }
 
 /// The error of the key, where the one of the certificate is found first.
-fn further((key, options): ServerTlsSection<'_>) -> Option<SectionError> {
+fn further(section: ServerTlsSection<'_>) -> Option<SectionError> {
+    let ServerTlsSection { key, options } = section;
     pem::certificates("cert_pem", &options.cert_pem).err()?;
     let source = pem::private_key("key_pem", &options.key_pem).err()?;
     Some(SectionError { key, source })
 }
 
-fn load((key, options): ServerTlsSection<'_>) -> Result<Credentials, SectionError> {
+fn load(section: ServerTlsSection<'_>) -> Result<Credentials, SectionError> {
+    let ServerTlsSection { key, options } = section;
     Credentials::load(options).map_err(|source| SectionError { key, source })
 }
 

@@ -6,7 +6,11 @@
 use fanwire_auth::Secret;
 
 /// A section `tls` of a listener, with its name.
-pub type ServerTlsSection<'a> = (&'static str, &'a ServerTlsOptions);
+#[derive(Clone, Copy, Debug)]
+pub struct ServerTlsSection<'a> {
+    pub key: &'static str,
+    pub options: &'a ServerTlsOptions,
+}
 
 /// A section `tls` of a listener. Each PEM is a text, that text in base64, or the path of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -33,7 +33,7 @@ pub struct ServerTls {
     accepting: RwLock<Accepting>,
 }
 
-/// What handshakes use from now on.
+/// The parts that new handshakes use.
 struct Accepting {
     config: Arc<ServerConfig>,
     /// Authorities of clients' certificates.
@@ -105,8 +105,7 @@ impl ServerTls {
         let is_new = certificates.current().cert != credentials.certified.cert;
         let has_new_authorities = self.accepting.read().authorities != credentials.authorities;
         if has_new_authorities {
-            let config = credentials.config();
-            let config = config.with_cert_resolver(Arc::clone(certificates) as _);
+            let config = credentials.config().with_cert_resolver(Arc::clone(certificates) as _);
             let config = Arc::new(finished(config, credentials.tickets));
             *self.accepting.write() = Accepting { config, authorities: credentials.authorities };
         }
@@ -141,8 +140,10 @@ impl Credentials {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let chain = pem::certificates("cert_pem", &options.cert_pem)?;
         let key = pem::private_key("key_pem", &options.key_pem)?;
-        let signing_key = provider.key_provider.load_private_key(key);
-        let signing_key = signing_key.map_err(|error| TlsError::pem("key_pem", &error))?;
+        let signing_key = provider
+            .key_provider
+            .load_private_key(key)
+            .map_err(|error| TlsError::pem("key_pem", &error))?;
         let certified = CertifiedKey::new(chain, signing_key);
         check_pair(&certified)?;
         let authorities = match options.client_ca_pem.as_str() {
@@ -161,7 +162,7 @@ impl Credentials {
         }
     }
 
-    /// What of the certificate is valid here and may fail at clients, at `now` in seconds since 1970.
+    /// Returns the properties of the certificate that are valid here and may fail at clients, at `now` in seconds since 1970.
     pub fn warnings(&self, now: u64) -> Vec<String> {
         let fields: Option<Vec<_>> =
             self.certified.cert.iter().map(|der| Fields::of(der)).collect();
@@ -177,8 +178,8 @@ impl Credentials {
 }
 
 fn builder(provider: Arc<CryptoProvider>) -> rustls::ConfigBuilder<ServerConfig, WantsVerifier> {
-    let builder = ServerConfig::builder_with_provider(provider);
-    let builder = builder.with_safe_default_protocol_versions();
+    let builder =
+        ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     builder.expect("the provider has suites of both versions")
 }
 

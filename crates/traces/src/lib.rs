@@ -49,8 +49,8 @@ impl TraceExporter {
         let (client, log_throttle) = (HttpsClient::new(tls, LIMITS), LogThrottle::default());
         let mut exporter = Self { node: Arc::clone(node), options, client, log_throttle };
         let own =
-            [("service.instance.id", node.uid()), ("service.version", env!("CARGO_PKG_VERSION"))];
-        let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            [("service.instance.id", node.uid()), ("service.version", env!("CARGO_PKG_VERSION"))]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()));
         exporter.options.resource.extend(own);
         Ok(exporter)
     }

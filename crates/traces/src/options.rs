@@ -139,8 +139,8 @@ mod tests {
             ("OTEL_SERVICE_NAME", "chat"),
             ("OTEL_TRACES_SAMPLER", "traceidratio"),
             ("OTEL_TRACES_SAMPLER_ARG", "0.25"),
-        ]);
-        let all = all.expect("valid");
+        ])
+        .expect("valid");
         assert_eq!(all.endpoint, "https://all:1/base/v1/traces");
         assert_eq!(
             (&all.headers["a"], &all.headers["b"]),

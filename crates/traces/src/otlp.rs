@@ -98,8 +98,7 @@ enum OneValue {
 
 /// The body of a request with these spans.
 pub(crate) fn export_request(resource: &[(String, String)], spans: Vec<Span>) -> Vec<u8> {
-    let attributes = resource.iter();
-    let attributes = attributes.map(|(key, value)| pair(key, SpanValue::Text(value.clone())));
+    let attributes = resource.iter().map(|(key, value)| pair(key, SpanValue::Text(value.clone())));
     let (name, version) = ("fanwire".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
     let scope_spans = ScopeSpans {
         scope: Some(Scope { name, version }),

@@ -39,7 +39,7 @@ struct Walker {
     seen_from: [f64; 2],
 }
 
-/// What a page sends.
+/// A message of a page.
 #[derive(Deserialize)]
 struct Steering {
     /// Number of the input at its page.
@@ -51,14 +51,15 @@ struct Steering {
 impl World {
     pub(crate) fn new(bots: u64) -> Self {
         let mut random = StdRng::seed_from_u64(1);
-        let bots = (0..bots).map(|id| {
-            let angle = random.random_range(0.0..std::f64::consts::TAU);
-            let speed = if id % 3 == 0 { 0.0 } else { random.random_range(0.1..0.5) };
-            let direction = [angle.cos() * speed, angle.sin() * speed];
-            let (x, y) = (random.random_range(0.0..SIZE), random.random_range(0.0..SIZE));
-            Walker { x, y, direction, hue: 200 + (id % 40) as u16, seen_from: [x, y] }
-        });
-        let bots = bots.collect();
+        let bots = (0..bots)
+            .map(|id| {
+                let angle = random.random_range(0.0..std::f64::consts::TAU);
+                let speed = if id % 3 == 0 { 0.0 } else { random.random_range(0.1..0.5) };
+                let direction = [angle.cos() * speed, angle.sin() * speed];
+                let (x, y) = (random.random_range(0.0..SIZE), random.random_range(0.0..SIZE));
+                Walker { x, y, direction, hue: 200 + (id % 40) as u16, seen_from: [x, y] }
+            })
+            .collect();
         let objects = Objects::new(Grid::new(TILE_SIZE, 64));
         Self { bots, players: BTreeMap::new(), objects }
     }
@@ -66,8 +67,10 @@ impl World {
     /// Publishes where everybody is.
     fn publish(&mut self, context: &mut RoomContext<'_>) {
         let bots = (0..).zip(&self.bots);
-        let players = self.players.iter();
-        let players = players.map(|(player, walker)| (FIRST_PLAYER + u64::from(player.0), walker));
+        let players = self
+            .players
+            .iter()
+            .map(|(player, walker)| (FIRST_PLAYER + u64::from(player.0), walker));
         for (id, walker) in bots.chain(players) {
             let place = Place { x: walker.x, y: walker.y, layer: 0 };
             let state = format!("[{:.0},{:.0},{}]", walker.x, walker.y, walker.hue);

@@ -55,8 +55,7 @@ pub(super) fn authorize(
         return Err(RequestError::Closing);
     }
     let keys = api.keys();
-    let caller = caller(&keys, headers, uri);
-    let caller = caller.or_else(|| keys.anonymous());
+    let caller = caller(&keys, headers, uri).or_else(|| keys.anonymous());
     caller.cloned().ok_or(RequestError::Unauthorized)
 }
 

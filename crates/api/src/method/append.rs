@@ -111,13 +111,14 @@ impl AppendRequest {
             return Err(ApiError::BAD_REQUEST.because("key has not 1 to 255 bytes"));
         }
         let mut fragment = if append_field.is_empty() {
-            let text = serde_json::from_slice(data);
-            let text = text.map_err(|_| ApiError::BAD_REQUEST.because(NO_STRING))?;
+            let text = serde_json::from_slice(data)
+                .map_err(|_| ApiError::BAD_REQUEST.because(NO_STRING))?;
             Fragment { text, head: "\"".to_owned(), ..Fragment::default() }
         } else {
             let mut json = serde_json::Deserializer::from_slice(data);
-            let fields = json.deserialize_map(FieldsVisitor(append_field));
-            let fields = fields.and_then(|fragment| json.end().map(|()| fragment));
+            let fields = json
+                .deserialize_map(FieldsVisitor(append_field))
+                .and_then(|fragment| json.end().map(|()| fragment));
             fields.map_err(|_| ApiError::BAD_REQUEST.because(NO_FIELD))?
         };
         (fragment.at, fragment.is_final) = (*at, *is_final);

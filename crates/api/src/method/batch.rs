@@ -100,9 +100,8 @@ impl Api {
             };
             let budget = ReplyBudget::default();
             let form = request.form;
-            let reply = |command| reply(self, command, (&budget, form));
-            let started = stream::iter(commands).map(reply);
-            let mut started = started.buffered(at_once);
+            let reply = |command| reply(self, command, &budget, form);
+            let mut started = stream::iter(commands).map(reply).buffered(at_once);
             while let Some(reply) = started.next().await {
                 replies.push(reply);
                 budget.pause().await;
@@ -117,7 +116,8 @@ impl Api {
 async fn reply(
     api: &Api,
     command: Result<Command, ApiError>,
-    (budget, form): (&ReplyBudget, ReplyForm),
+    budget: &ReplyBudget,
+    form: ReplyForm,
 ) -> Reply {
     let reads = command.as_ref().is_ok_and(Command::is_read);
     let admitted = if reads { budget.admit_read() } else { Ok(()) };

@@ -124,8 +124,7 @@ impl Api {
             };
             // All publications are sent before the first result is awaited, so that a remote broker gets them together.
             let pending =
-                PublishMany::new(&self.node, &request.channels, publication, options, now);
-            let pending = pending.await;
+                PublishMany::new(&self.node, &request.channels, publication, options, now).await;
             if wants_receipt {
                 call_span::await_delivery(receipt, "");
             }

@@ -70,8 +70,12 @@ impl Api {
                 return Err(ApiError::of_missing(&missing));
             }
             let has_more = limit > 0 && found.len() > page && found.pop_last().is_some();
-            let cursor = found.last_key_value().filter(|_| has_more).map(|(name, _)| name);
-            let cursor = cursor.cloned().unwrap_or_default();
+            let cursor = found
+                .last_key_value()
+                .filter(|_| has_more)
+                .map(|(name, _)| name)
+                .cloned()
+                .unwrap_or_default();
             let summary = |(name, num_clients)| (name, ChannelSummary { num_clients });
             let channels = found.into_iter().map(summary).collect();
             Ok(ChannelsResult { channels, cursor, missing })

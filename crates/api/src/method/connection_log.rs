@@ -132,11 +132,14 @@ impl DiagnosticMethods<'_> {
                 let question =
                     ConnectionLogQuestion::from(ConnectionLogQuery { user, client, limit });
                 let Surveyed { found, missing } = self.0.node.ask(question, now).await?;
-                let logs = found.nodes.into_iter().flat_map(|answer| {
-                    let node = answer.node;
-                    answer.logs.into_iter().map(move |record| ConnectionLog::new(&node, record))
-                });
-                let mut logs: Vec<_> = logs.collect();
+                let mut logs: Vec<_> = found
+                    .nodes
+                    .into_iter()
+                    .flat_map(|answer| {
+                        let node = answer.node;
+                        answer.logs.into_iter().map(move |record| ConnectionLog::new(&node, record))
+                    })
+                    .collect();
                 logs.sort_by_key(|log| std::cmp::Reverse(log.opened_ms));
                 logs.truncate(limit as usize);
                 Ok(ConnectionLogResult { logs, missing })

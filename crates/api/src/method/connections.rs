@@ -1,7 +1,7 @@
 //! connections: the connections of a user, or with certain labels, on all nodes.
 //! In: `ConnectionsRequest`. Out: what the server knows of each connection, by client id.
 //! Uses a question to all nodes; pages are in the order of client ids.
-//! What a node says of a connection is changed there, in `questions/connections.rs`.
+//! Changed here: the answer of the method. The record of a connection is in `questions/connections.rs` of `node`.
 
 use std::collections::BTreeMap;
 
@@ -147,8 +147,12 @@ impl Api {
             if has_more && request.limit == 0 {
                 return Err(ApiError::BAD_REQUEST.because(TOO_MANY));
             }
-            let cursor = found.last_key_value().filter(|_| has_more).map(|(client, _)| client);
-            let cursor = cursor.cloned().unwrap_or_default();
+            let cursor = found
+                .last_key_value()
+                .filter(|_| has_more)
+                .map(|(client, _)| client)
+                .cloned()
+                .unwrap_or_default();
             let summary = |(client, record)| (client, summary(record));
             let connections = found.into_iter().map(summary).collect();
             Ok(ConnectionsResult { connections, cursor, missing })

@@ -47,8 +47,13 @@ impl DiagnosticMethods<'_> {
         self.0
             .measure_async(Method::Dump, async |now| {
                 let question = HotListsQuestion { limit: LISTED };
-                let hot = node.ask_this_node(question, now).await?.nodes.into_iter();
-                let hot = hot.map(|own| own.lists).collect();
+                let hot = node
+                    .ask_this_node(question, now)
+                    .await?
+                    .nodes
+                    .into_iter()
+                    .map(|own| own.lists)
+                    .collect();
                 let states = node.nodes(now);
                 Ok(DumpResult {
                     node: node.options().name.clone(),

@@ -232,7 +232,8 @@ fn expected(offset: Option<u64>, epoch: &str) -> Result<Option<Position>, ApiErr
         return if epoch.is_empty() { Ok(None) } else { Err(ApiError::BAD_REQUEST.because(cause)) };
     };
     let cause = "expected_epoch is not the epoch of a stream, as results have it";
-    let epoch = Epoch::parse(epoch).filter(|epoch| *epoch != Epoch::NONE);
-    let epoch = epoch.ok_or(ApiError::BAD_REQUEST.because(cause))?;
+    let epoch = Epoch::parse(epoch)
+        .filter(|epoch| *epoch != Epoch::NONE)
+        .ok_or(ApiError::BAD_REQUEST.because(cause))?;
     Ok(Some(Position { offset, epoch }))
 }

@@ -30,8 +30,13 @@ impl DiagnosticMethods<'_> {
     ) -> Result<NodeConfigResult, ApiError> {
         self.0
             .measure_async(Method::NodeConfig, async |_| {
-                let read = self.0.options.config_reader.0.clone();
-                let read = read.ok_or(ApiError::NOT_AVAILABLE.because(EMBEDDED))?;
+                let read = self
+                    .0
+                    .options
+                    .config_reader
+                    .0
+                    .clone()
+                    .ok_or(ApiError::NOT_AVAILABLE.because(EMBEDDED))?;
                 let read = tokio::task::spawn_blocking(move || read()).await;
                 let mut result = read.map_err(|_| ApiError::INTERNAL)?;
                 if !request.all {

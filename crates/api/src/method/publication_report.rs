@@ -86,9 +86,10 @@ impl DiagnosticMethods<'_> {
     ) -> Result<PublicationReportResult, ApiError> {
         self.0
             .measure_async(Method::PublicationReport, async |now| {
-                let number = u64::from_str_radix(&request.report, 16).ok();
-                let number = number.filter(|number| *number > 0);
-                let number = number.ok_or(ApiError::BAD_REQUEST.because(NO_REPORT))?;
+                let number = u64::from_str_radix(&request.report, 16)
+                    .ok()
+                    .filter(|number| *number > 0)
+                    .ok_or(ApiError::BAD_REQUEST.because(NO_REPORT))?;
                 let question = ReportQuestion { receipt: number };
                 let Surveyed { found, missing } = self.0.node.ask(question, now).await?;
                 let report = |NodeDeliveries { node, receipt }| {

@@ -147,7 +147,7 @@ impl Api {
                 change.issued_before = self.node.unix(now);
             }
             let revocations = self.node.revocations();
-            revocations.revoke(kind, change, (now, self.node.unix(now)))?.await?;
+            revocations.revoke(kind, change, now, self.node.unix(now))?.await?;
             Ok(RevocationResult { forgotten_at_restart: revocations.are_forgotten() })
         })
         .await

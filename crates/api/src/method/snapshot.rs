@@ -69,9 +69,12 @@ impl Api {
     pub async fn snapshot(&self, request: SnapshotRequest) -> Result<SnapshotResult, ApiError> {
         self.measure_async(Method::Snapshot, async |now| {
             if request.node.is_empty() {
-                let nodes = self.node.nodes(now).into_iter();
-                let nodes = nodes.map(|it| SnapshotNode { node: it.uid, seq: it.event_seq });
-                let nodes = nodes.collect(); // before the recount, whose events come after these numbers
+                let nodes = self
+                    .node
+                    .nodes(now)
+                    .into_iter()
+                    .map(|it| SnapshotNode { node: it.uid, seq: it.event_seq })
+                    .collect(); // before the recount, whose events come after these numbers
                 self.node.recount_channels().await?;
                 return Ok(SnapshotResult { nodes, ..SnapshotResult::default() });
             }

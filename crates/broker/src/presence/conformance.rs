@@ -107,8 +107,10 @@ fn pages_have_every_member_that_stays(make: MakePresence<'_>) {
     for limit in [1, 7, 100, 10_000] {
         let (mut seen, mut cursor, mut pages) = (BTreeSet::new(), 0, 0);
         loop {
-            let page = presence.page("a", cursor, limit, now + TICK).wait();
-            let page = page.expect("the store is available");
+            let page = presence
+                .page("a", cursor, limit, now + TICK)
+                .wait()
+                .expect("the store is available");
             assert!(page.members.len() <= limit + 100, "{} members", page.members.len());
             seen.extend(page.members.iter().map(|info| info.client.clone()));
             if page.next == 0 {
@@ -206,8 +208,13 @@ fn add(presence: &dyn Presence, channel: &str, info: ClientInfo, now: Instant) {
 
 /// Sorted by client id.
 fn members(presence: &dyn Presence, channel: &str, now: Instant) -> Vec<ClientInfo> {
-    let members = presence.members(channel, now).wait().expect("the store is available");
-    let mut members: Vec<_> = members.iter().map(|info| ClientInfo::clone(info)).collect();
+    let mut members: Vec<_> = presence
+        .members(channel, now)
+        .wait()
+        .expect("the store is available")
+        .iter()
+        .map(|info| ClientInfo::clone(info))
+        .collect();
     members.sort_by(|one, other| one.client.cmp(&other.client));
     members
 }

@@ -176,9 +176,12 @@ fn duration(text: &str) -> Result<Duration, String> {
         _ if text.ends_with('m') => (text.trim_end_matches('m'), 60.0),
         _ => (text, 1.0),
     };
-    let seconds = number.parse::<f64>().ok().map(|number| number * scale);
-    let seconds = seconds.filter(|seconds| (0.0..=DURATION_MAX).contains(seconds));
-    let seconds = seconds.ok_or("expected a time up to a day, for example 500ms, 10s or 2m")?;
+    let seconds = number
+        .parse::<f64>()
+        .ok()
+        .map(|number| number * scale)
+        .filter(|seconds| (0.0..=DURATION_MAX).contains(seconds))
+        .ok_or("expected a time up to a day, for example 500ms, 10s or 2m")?;
     Ok(Duration::from_secs_f64(seconds))
 }
 

@@ -73,8 +73,8 @@ pub(crate) async fn observe(options: &Doctor) -> Result<Observations> {
     if !is_open && !is_https && speaks_tls(&any()?, host, port).await {
         bail!("{host}:{port} speaks TLS: use https://");
     }
-    let offered = probe.upgrade(true, None).await.ok();
-    let offered = offered.as_ref().map(http::Response::headers);
+    let response = probe.upgrade(true, None).await.ok();
+    let offered = response.as_ref().map(http::Response::headers);
     let origin = match &options.origin {
         Some(origin) => probe
             .upgrade(false, Some(origin))
@@ -290,8 +290,9 @@ fn base(address: &str) -> Result<String> {
 }
 
 async fn connect(host: &str, port: u16) -> Result<TcpStream> {
-    let connected = timeout(PATIENCE, TcpStream::connect((host, port))).await;
-    let connected = connected.with_context(|| format!("{host}:{port} does not answer"))?;
+    let connected = timeout(PATIENCE, TcpStream::connect((host, port)))
+        .await
+        .with_context(|| format!("{host}:{port} does not answer"))?;
     connected.with_context(|| format!("no server listens at {host}:{port}"))
 }
 
@@ -346,8 +347,12 @@ async fn refusal(response: http::Response<Incoming>) -> Response {
     let status = response.status().as_u16();
     let [server, location] = ["server", "location"].map(|name| text(response.headers(), name));
     let body = Limited::new(response.into_body(), BODY_BYTES_MAX).collect();
-    let body = timeout(PATIENCE, body).await.ok().and_then(Result::ok);
-    let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+    let body = timeout(PATIENCE, body)
+        .await
+        .ok()
+        .and_then(Result::ok)
+        .map(|body| body.to_bytes())
+        .unwrap_or_default();
     let body = String::from_utf8_lossy(&body);
     let line = body.trim().lines().next().unwrap_or_default();
     let printable = line.chars().filter(|one| !one.is_control()).take(TEXT_CHARS_MAX);

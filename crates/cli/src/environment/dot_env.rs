@@ -24,7 +24,7 @@ pub(super) fn parse(text: &str) -> Result<BTreeMap<String, String>> {
             continue;
         }
         let (name, after) = name(rest, line)?;
-        let (value, after) = value(after, (name, line), &variables)?;
+        let (value, after) = value(after, name, line, &variables)?;
         variables.insert(name.to_owned(), value);
         rest = after;
     }
@@ -52,7 +52,8 @@ fn name(text: &str, line: usize) -> Result<(&str, &str)> {
 /// The value at the start, and the text behind it.
 fn value<'a>(
     text: &'a str,
-    (name, line): (&str, usize),
+    name: &str,
+    line: usize,
     variables: &BTreeMap<String, String>,
 ) -> Result<(String, &'a str)> {
     let Some(quote) = text.chars().next().filter(|first| matches!(first, '"' | '\'')) else {

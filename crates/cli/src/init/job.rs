@@ -1,7 +1,7 @@
 //! The jobs of `fanwire init`: a namespace, a client and a first message for each.
 //! In: a job → out: text in YAML, JavaScript and JSON.
 //! Uses nothing. Never: files, secrets of its own.
-//! What a job needs is changed here; docs/configuration.md explains the keys.
+//! Changed here: the keys of a job. docs/configuration.md explains them.
 
 use crate::arguments::Job;
 

@@ -49,8 +49,8 @@ fn reload(
     logs: &Logs,
 ) -> Result<Reload> {
     let path = arguments.config.as_deref();
-    let reload = loaded.reload(path, environment::variables()?, &arguments.keys.0);
-    let mut reload = reload.map_err(described)?;
+    let mut reload =
+        loaded.reload(path, environment::variables()?, &arguments.keys.0).map_err(described)?;
     if let Some(error) = Server::check(&reload.written).into_iter().next() {
         bail!(error);
     }

@@ -1,7 +1,7 @@
 //! `fanwire log`: what happened to a user, after the server has stopped; and folders that cannot be used.
 //! In: clients of a started server, its files → out: lines of the command, errors of the start.
 //! Uses the built `fanwire`. Never: the flight recorder in memory, which is tested in `fanwire-node`.
-//! What the command promises is tested here; the form of its lines in `src/log/tests.rs`.
+//! Changed here: tests of the command's promises. The form of its lines is tested in `src/log/tests.rs`.
 
 use std::os::unix::fs::PermissionsExt as _;
 

@@ -46,7 +46,7 @@ impl HttpServerOptions {
     /// TLS of the listener for clients.
     pub fn client_tls(&self) -> Option<ServerTlsSection<'_>> {
         let is_used = self.tls.enabled && !self.tls_autocert.enabled;
-        is_used.then_some(("http_server.tls", &self.tls))
+        is_used.then_some(ServerTlsSection { key: "http_server.tls", options: &self.tls })
     }
 
     /// Whether the internal listener shows automatic certificates, as the one for clients does.
@@ -57,10 +57,9 @@ impl HttpServerOptions {
 
     /// TLS of the listener with the operator's and backends' endpoints.
     pub fn internal_tls(&self) -> Option<ServerTlsSection<'_>> {
+        let own = ServerTlsSection { key: "http_server.internal_tls", options: &self.internal_tls };
         match self.is_split() {
-            true if self.internal_tls.enabled => {
-                Some(("http_server.internal_tls", &self.internal_tls))
-            }
+            true if self.internal_tls.enabled => Some(own),
             true if self.tls_external => None,
             _ => self.client_tls(),
         }

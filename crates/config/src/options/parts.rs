@@ -128,5 +128,5 @@ fn section<'a>(
     is_listening: bool,
     tls: &'a ServerTlsOptions,
 ) -> Option<ServerTlsSection<'a>> {
-    (is_listening && tls.enabled).then_some((key, tls))
+    (is_listening && tls.enabled).then_some(ServerTlsSection { key, options: tls })
 }

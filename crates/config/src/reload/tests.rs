@@ -14,11 +14,17 @@ fn collected(tree: serde_json::Value) -> (Settings, Vec<Finding>) {
 }
 
 fn loaded(tree: serde_json::Value) -> LoadedConfig {
-    LoadedConfig::of(collected(tree)).expect("the configuration is right").0
+    let (settings, findings) = collected(tree);
+    LoadedConfig::of(settings, findings).expect("the configuration is right").0
+}
+
+fn reloaded(before: &LoadedConfig, tree: serde_json::Value) -> Result<Reload, ConfigError> {
+    let (written, findings) = collected(tree);
+    before.reload_from(&written, findings)
 }
 
 fn reload(before: &LoadedConfig, tree: serde_json::Value) -> Reload {
-    before.reload_from(collected(tree)).expect("the configuration is right")
+    reloaded(before, tree).expect("the configuration is right")
 }
 
 #[test]
@@ -138,7 +144,7 @@ fn proxies_need_a_restart_and_who_chooses_them_does_not() {
 fn an_error_names_its_key_and_changes_nothing() {
     let before = loaded(json!({"client": {"token": {"hmac_secret_key": "key"}}}));
     let broken = json!({"client": {"token": {"hmac_secret_key": "key"}, "channel_limit": "many"}});
-    let Err(error) = before.reload_from(collected(broken)) else { panic!("this is no number") };
+    let Err(error) = reloaded(&before, broken) else { panic!("this is no number") };
     assert!(error.to_string().contains("client.channel_limit"), "{error}");
 }
 
@@ -154,7 +160,7 @@ fn new_values_that_contradict_old_ones_are_refused() {
         })
     };
     let before = loaded(file("latest", false));
-    let Err(error) = before.reload_from(collected(file("reliable", true))) else {
+    let Err(error) = reloaded(&before, file("reliable", true)) else {
         panic!("latest delivery and positions exclude each other")
     };
     assert!(
@@ -173,9 +179,7 @@ fn a_namespace_with_a_new_proxy_needs_a_restart() {
             "name": "orders", "subscribe_proxy_enabled": true, "subscribe_proxy_name": "shop",
         }]},
     });
-    let Err(error) = before.reload_from(collected(written)) else {
-        panic!("proxies need a restart")
-    };
+    let Err(error) = reloaded(&before, written) else { panic!("proxies need a restart") };
     let text = error.to_string();
     assert!(text.contains("proxies[shop]") && text.contains("restart"), "{text}");
 }
@@ -193,10 +197,9 @@ fn every_listed_key_exists() {
 fn an_unknown_key_and_an_emptied_file_change_nothing() {
     let before =
         loaded(json!({"client": {"token": {"hmac_secret_key": "key"}}, "log": {"level": "debug"}}));
-    let misspelt = collected(
-        json!({"client": {"token": {"hmac_secret_key": "key"}}, "log": {"levle": "debug"}}),
-    );
-    let Err(error) = before.reload_from(misspelt) else { panic!("a key is misspelt") };
+    let misspelt =
+        json!({"client": {"token": {"hmac_secret_key": "key"}}, "log": {"levle": "debug"}});
+    let Err(error) = reloaded(&before, misspelt) else { panic!("a key is misspelt") };
     assert!(
         error.to_string().contains("log.levle is not a known key, did you mean log.level?"),
         "{error}"

@@ -64,8 +64,8 @@ fn places(config: &Config) -> Places<'_> {
         Some(&channel.subscribe_stream),
         Some(&config.rpc.proxy),
     ];
-    let fixed = PLACES.iter().zip(fixed);
-    let fixed = fixed.filter_map(|(place, proxy)| Some(((*place).to_owned(), proxy?)));
+    let fixed =
+        PLACES.iter().zip(fixed).filter_map(|(place, proxy)| Some(((*place).to_owned(), proxy?)));
     let named = config.proxies.iter().map(|(name, proxy)| (format!("{PROXIES}[{name}]"), proxy));
     fixed.chain(named).collect()
 }
@@ -142,8 +142,8 @@ fn endpoint<'a>(
             let named = places.keys().filter_map(|place| {
                 place.strip_prefix(PROXIES)?.strip_prefix('[')?.strip_suffix(']')
             });
-            let near = nearest(name, named);
-            let near = near.map_or(String::new(), |near| format!(" (did you mean {near:?}?)"));
+            let near = nearest(name, named)
+                .map_or(String::new(), |near| format!(" (did you mean {near:?}?)"));
             let reason = format!(
                 "{key_name} is {name:?}, but `proxies` has no member with that name{near}; add it there, or leave {key_name} \
                  out for {default}"
@@ -160,31 +160,37 @@ fn headers(at: &str, proxy: &ProxyOptions) -> Vec<ProxyRemark> {
         ("http_headers", &proxy.http_headers),
         ("grpc_metadata", &proxy.grpc_metadata),
         ("emulated_headers", &proxy.emulated_headers),
-    ];
-    let lists = lists.into_iter().flat_map(|(key, list)| list.iter().map(move |name| (key, name)));
-    let credentials = [("grpc.credentials_key", &grpc.credentials_key)];
-    let credentials = credentials.into_iter().filter(|(_, name)| !name.is_empty());
+    ]
+    .into_iter()
+    .flat_map(|(key, list)| list.iter().map(move |name| (key, name)));
+    let credentials = [("grpc.credentials_key", &grpc.credentials_key)]
+        .into_iter()
+        .filter(|(_, name)| !name.is_empty());
     let texts = [
         ("http.static_headers", &http.static_headers),
         ("grpc.static_metadata", &grpc.static_metadata),
-    ];
-    let texts = texts.iter().flat_map(|(key, texts)| texts.iter().map(|text| (*key, text)));
-    let names = lists.chain(credentials).chain(texts.clone().map(|(key, (name, _))| (key, name)));
-    let names = names.filter_map(|(key, name)| {
-        let key = format!("{at}.{key}");
-        let (severity, reason) = wrong_name(&key, name)?;
-        Some((severity, key, reason))
-    });
-    let values = texts.map(|(key, (_, value))| (key, &**value));
-    let values = values.chain([("grpc.credentials_value", &*grpc.credentials_value)]);
-    let values = values.filter(|(_, value)| value.contains(|c: char| c.is_control() && c != '\t'));
-    let values = values.map(|(key, _)| {
-        let key = format!("{at}.{key}");
-        let reason = format!(
-            "{key} has a value with a control character, such as a line end, expected none"
-        );
-        (Severity::Error, key, reason)
-    });
+    ]
+    .into_iter()
+    .flat_map(|(key, texts)| texts.iter().map(move |text| (key, text)));
+    let names = lists
+        .chain(credentials)
+        .chain(texts.clone().map(|(key, (name, _))| (key, name)))
+        .filter_map(|(key, name)| {
+            let key = format!("{at}.{key}");
+            let (severity, reason) = wrong_name(&key, name)?;
+            Some((severity, key, reason))
+        });
+    let values = texts
+        .map(|(key, (_, value))| (key, &**value))
+        .chain([("grpc.credentials_value", &*grpc.credentials_value)])
+        .filter(|(_, value)| value.contains(|c: char| c.is_control() && c != '\t'))
+        .map(|(key, _)| {
+            let key = format!("{at}.{key}");
+            let reason = format!(
+                "{key} has a value with a control character, such as a line end, expected none"
+            );
+            (Severity::Error, key, reason)
+        });
     names.chain(values).collect()
 }
 

@@ -117,8 +117,9 @@ fn history(config: &Config, at: &str, namespace: &Namespace) -> Vec<(Severity, S
             has_members,
             "presence",
         ),
-    ];
-    let idle = idle.into_iter().filter(|(_, is_allowed, is_kept, _)| *is_allowed && !is_kept);
+    ]
+    .into_iter()
+    .filter(|(_, is_allowed, is_kept, _)| *is_allowed && !is_kept);
     let mut found: Vec<_> = idle
         .map(|(key, _, _, kept)| {
             let reason =

@@ -15,8 +15,9 @@ pub(super) fn are_on(config: &Config) -> Vec<Remark> {
         (consuming, "opentelemetry.consuming", "opentelemetry.enabled"),
         (requests, "prometheus.instrument_http_handlers", "prometheus.enabled"),
         (names, "compatibility.centrifugo_metrics", "prometheus.enabled"),
-    ];
-    let needs = needs.into_iter().filter(|(is_missing, ..)| *is_missing);
+    ]
+    .into_iter()
+    .filter(|(is_missing, ..)| *is_missing);
     let remark = |(_, key, other): (bool, &'static str, &str)| {
         let reason = format!("{key} is true and has no effect without {other}: set that to true");
         (Severity::Warning, key, reason)

@@ -507,12 +507,13 @@ fn tls_of_an_internal_listener_that_does_not_exist_is_an_error_unless_both_have_
 #[test]
 fn each_listener_has_the_tls_of_its_section() {
     let sections = |flags: &[(&str, &str)]| {
-        let flags: Vec<_> =
-            flags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let flag = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let flags: Vec<_> = flags.iter().map(flag).collect();
         let (config, _) = load(None, std::iter::empty(), &flags).expect("a configuration");
         let http = config.http_server;
-        let name = |section: Option<(&'static str, _)>| section.map_or("", |(name, _)| name);
-        (name(http.client_tls()), name(http.internal_tls()))
+        let client = http.client_tls().map_or("", |section| section.key);
+        let internal = http.internal_tls().map_or("", |section| section.key);
+        (client, internal)
     };
     let on = ("http_server.tls.enabled", "true");
     let files = [("http_server.tls.cert_pem", "c"), ("http_server.tls.key_pem", "k")];

@@ -3,7 +3,7 @@
 //! Uses the values as they are written. Never: reads a file; `fanwire` finds wrong certificates.
 //! Changed here: which sections `tls` are complete.
 
-use fanwire_tls::ServerTlsOptions;
+use fanwire_tls::{ServerTlsOptions, ServerTlsSection};
 
 use super::{Config, Remark, Severity};
 
@@ -22,10 +22,11 @@ pub(super) fn listeners(config: &Config) -> Vec<Remark> {
     remarks.extend(missing(INTERNAL_CERTIFICATE, &http.internal_tls, |tls| &tls.cert_pem));
     remarks.extend(missing(INTERNAL_KEY, &http.internal_tls, |tls| &tls.key_pem));
     for (section, [certificate, key]) in config.grpc_tls().into_iter().zip(GRPC) {
-        let Some((_, tls)) = section else { continue };
-        let certificate = (certificate, "the certificate of that port");
+        let Some(ServerTlsSection { options: tls, .. }) = section else { continue };
+        let certificate = RequiredKey { key: certificate, what: "the certificate of that port" };
+        let key = RequiredKey { key, what: KEY.what };
         remarks.extend(missing(certificate, tls, |tls| &tls.cert_pem));
-        remarks.extend(missing((key, KEY.1), tls, |tls| &tls.key_pem));
+        remarks.extend(missing(key, tls, |tls| &tls.key_pem));
     }
     if http.internal_tls.enabled && !http.is_split() {
         let reason = "http_server.internal_tls.enabled is true, but there is no internal listener; set \
@@ -42,10 +43,11 @@ pub(super) fn listeners(config: &Config) -> Vec<Remark> {
 }
 
 fn missing(
-    (key, what): (&'static str, &str),
+    required: RequiredKey,
     tls: &ServerTlsOptions,
     value: impl Fn(&ServerTlsOptions) -> &str,
 ) -> Option<Remark> {
+    let RequiredKey { key, what } = required;
     (tls.enabled && value(tls).is_empty()).then(|| {
         let reason = format!(
             "{key} is empty, expected {what} as PEM, base64 of PEM, or the name of a file with it"
@@ -60,12 +62,25 @@ const GRPC: [[&str; 2]; 2] = [
     ["uni_grpc.tls.cert_pem", "uni_grpc.tls.key_pem"],
 ];
 
-const CERTIFICATE: (&str, &str) = ("http_server.tls.cert_pem", "the server's certificate");
+/// A key that a section needs.
+#[derive(Clone, Copy)]
+struct RequiredKey {
+    key: &'static str,
+    what: &'static str,
+}
 
-const KEY: (&str, &str) = ("http_server.tls.key_pem", "the private key of the certificate");
+const CERTIFICATE: RequiredKey =
+    RequiredKey { key: "http_server.tls.cert_pem", what: "the server's certificate" };
 
-const INTERNAL_CERTIFICATE: (&str, &str) =
-    ("http_server.internal_tls.cert_pem", "the certificate of the internal port");
+const KEY: RequiredKey =
+    RequiredKey { key: "http_server.tls.key_pem", what: "the private key of the certificate" };
 
-const INTERNAL_KEY: (&str, &str) =
-    ("http_server.internal_tls.key_pem", "the private key of the certificate");
+const INTERNAL_CERTIFICATE: RequiredKey = RequiredKey {
+    key: "http_server.internal_tls.cert_pem",
+    what: "the certificate of the internal port",
+};
+
+const INTERNAL_KEY: RequiredKey = RequiredKey {
+    key: "http_server.internal_tls.key_pem",
+    what: "the private key of the certificate",
+};

@@ -11,9 +11,10 @@ pub(super) fn statuses(config: &Config) -> Vec<Remark> {
         ("uni_http_stream.connect_code_to_http_response.transforms", &config.uni_http_stream),
     ];
     let responses = streams.map(|(key, stream)| (key, &stream.connect_code_to_http_response));
-    let rows = responses.into_iter().filter(|(_, responses)| responses.enabled);
-    let rows =
-        rows.flat_map(|(key, responses)| responses.transforms.iter().map(move |row| (key, row)));
+    let rows = responses
+        .into_iter()
+        .filter(|(_, responses)| responses.enabled)
+        .flat_map(|(key, responses)| responses.transforms.iter().map(move |row| (key, row)));
     let wrong = rows.filter_map(|(key, row)| {
         let (found, expected) = if row.code == 0 {
             ("code: 0".to_owned(), "codes of errors or disconnects, which are above 0")

@@ -36,7 +36,7 @@ pub(super) struct PgServer {
 
 impl PgServer {
     /// # Errors
-    /// What is wrong with the DSN, which is the value of `key`, or with TLS.
+    /// Returns the error of the DSN, which is the value of `key`, or of its TLS.
     pub(super) fn new(dsn: &str, tls: &TlsOptions, key: &'static str) -> Result<Self, OpenError> {
         let dsn = Dsn::split(dsn);
         let mut config: Config = dsn.rest.parse().map_err(|error: Error| {

@@ -6,7 +6,7 @@
 use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
 
-use super::{ContentKind, write_control};
+use super::{ContentKind, ControlEvent};
 
 fn payloads(body: &str) -> Result<Vec<String>, String> {
     let cut = ContentKind::Json.payloads(&Bytes::copy_from_slice(body.as_bytes()))?;
@@ -62,7 +62,8 @@ fn each_line_of_content_is_a_line_of_data() {
 fn a_control_event_of_a_closed_stream_has_no_cursor() {
     let control = |is_up_to_date, is_closed| {
         let mut events = BytesMut::new();
-        write_control("1_a", Some(7), (is_up_to_date, is_closed), &mut events);
+        let control = ControlEvent { next: "1_a", cursor: Some(7), is_up_to_date, is_closed };
+        control.write(&mut events);
         String::from_utf8(events.to_vec()).expect("UTF-8")
     };
     assert_eq!(

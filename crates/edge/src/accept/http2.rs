@@ -117,7 +117,7 @@ pub(crate) async fn serve<S, A, R, B>(
     }
 }
 
-/// What a connection needs to know of its listener.
+/// The settings of a listener that its connections use.
 pub(crate) struct ConnectionSettings {
     pub(crate) peer: SocketAddr,
     pub(crate) slots: Arc<ConnectionSlots>,
@@ -306,7 +306,7 @@ async fn copy_down(from_shard: OwnedReadHalf, mut to_peer: WriteHalf<TokioIo<Upg
     let _ = to_peer.shutdown().await;
 }
 
-/// What a readable socket has; empty at its end.
+/// Reads what a readable socket has; returns no bytes at its end.
 fn read_now(socket: &UnixStream) -> io::Result<Vec<u8>> {
     let mut space = [0; COPIED_BYTES];
     let length = socket.try_read(&mut space)?;

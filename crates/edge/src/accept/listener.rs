@@ -183,8 +183,9 @@ async fn behind_proxy_header(
 ) -> io::Result<(StdStream, ClientAddress)> {
     let mut socket = TcpStream::from_std(socket)?;
     let header = forwarded::read_proxy_header(&mut socket);
-    let client = tokio::time::timeout(slots.limit(TIMEOUTS.head), header).await??;
-    let client = client.map_or(ClientAddress::of_peer(peer), ClientAddress::forwarded);
+    let client = tokio::time::timeout(slots.limit(TIMEOUTS.head), header)
+        .await??
+        .map_or(ClientAddress::of_peer(peer), ClientAddress::forwarded);
     Ok((socket.into_std()?, client))
 }
 

@@ -32,11 +32,11 @@ pub(crate) type HttpFallback = Box<dyn FnOnce(TcpStream) + Send>;
 
 /// An endpoint whose plain requests shards read.
 pub trait PlainEndpoint: Send + Sync {
-    /// What happens after a request of `peer`; `None` if hyper is to read it. Called on a shard's thread. Must not block.
+    /// Returns the next step after a request of `peer`; `None` if hyper is to read it. Called on a shard's thread. Must not block.
     fn answer(&self, head: &request::Parts, body: &[u8], peer: SocketAddr) -> Option<PlainOutcome>;
 }
 
-/// What happens after a plain request.
+/// The next step after a plain request.
 pub enum PlainOutcome<H = NewSession> {
     /// A connection begins.
     Open(Box<NewConnection<H>>),

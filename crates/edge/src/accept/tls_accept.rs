@@ -114,7 +114,7 @@ impl TlsAcceptor {
     }
 }
 
-/// What a peer has begun.
+/// The first step of a peer.
 enum Handshake {
     Done(TlsStream),
     /// A certificate authority has seen what it wanted to see; nothing follows (RFC 8737 §3).
@@ -124,7 +124,7 @@ enum Handshake {
     NotBegun,
 }
 
-/// What the log says about an error.
+/// Returns the text of an error for the log.
 fn cause(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::UnexpectedEof => "the client left during the handshake".to_owned(),

@@ -13,8 +13,8 @@ pub(crate) fn headers(request: &HeaderMap) -> Vec<(HeaderName, &str)> {
         (header::ACCESS_CONTROL_ALLOW_ORIGIN, origin),
         (header::ACCESS_CONTROL_ALLOW_CREDENTIALS, "true"),
     ];
-    let asked = text(header::ACCESS_CONTROL_REQUEST_HEADERS);
-    let asked = asked.filter(|asked| !asked.is_empty() && *asked != "null");
+    let asked = text(header::ACCESS_CONTROL_REQUEST_HEADERS)
+        .filter(|asked| !asked.is_empty() && *asked != "null");
     headers.extend(asked.map(|asked| (header::ACCESS_CONTROL_ALLOW_HEADERS, asked)));
     headers
 }

@@ -118,8 +118,9 @@ pub(crate) fn last_event_id(head: &request::Parts) -> Option<LastEventId> {
 
 /// The first of these parameters, unless it is empty.
 fn parameter(uri: &Uri, is_it: impl Fn(&str) -> bool) -> Option<String> {
-    let query = Query::<Vec<(String, String)>>::try_from_uri(uri);
-    let query = query.map(|Query(options)| options).unwrap_or_default();
+    let query = Query::<Vec<(String, String)>>::try_from_uri(uri)
+        .map(|Query(options)| options)
+        .unwrap_or_default();
     let value = query.into_iter().find(|(name, _)| is_it(name)).map(|(_, value)| value);
     value.filter(|value| !value.is_empty())
 }

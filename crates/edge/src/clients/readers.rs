@@ -26,8 +26,10 @@ impl HttpReaders {
         headers: &HeaderMap,
         transport: &'static str,
     ) -> Result<ConnectionInfo, String> {
-        let info = self.0.connection_info(headers, Encoding::Json, Transport::UniHttpStream);
-        let info = info.map_err(|refusal| refusal.into_body())?;
+        let info = self
+            .0
+            .connection_info(headers, Encoding::Json, Transport::UniHttpStream)
+            .map_err(|refusal| refusal.into_body())?;
         Ok(ConnectionInfo { transport, ..info })
     }
 

@@ -27,7 +27,7 @@ use super::{
 use crate::accept::plain_request::PlainEndpoint;
 use crate::options::ClientEndpoints;
 
-/// What the endpoints of clients use.
+/// The parts that the endpoints of clients use.
 pub struct ClientParts {
     /// Those of [`websockets`](super::settings::websockets).
     pub endpoints: [Endpoint<Realtime>; 2],

@@ -79,7 +79,7 @@ pub fn uni_websocket_settings(options: &UniWebsocketOptions) -> UniWebSocketSett
     }
 }
 
-/// What handshakes agree to.
+/// The extensions and limits that handshakes agree to.
 fn extension(websocket: &WebsocketEndpointOptions) -> ExtensionSettings {
     let client_takeover = ClientTakeover {
         window_bits: websocket.client_max_window_bits,

@@ -59,8 +59,10 @@ impl UniGrpcService {
             return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "this node is stopping"));
         }
         let permit = |max| endpoint.shards.permit(max);
-        let permit = endpoint.admission.admit(&head.headers, Some(peer), Instant::now(), permit);
-        let permit = permit.map_err(|(status, text)| refuse(status, text))?;
+        let permit = endpoint
+            .admission
+            .admit(&head.headers, Some(peer), Instant::now(), permit)
+            .map_err(|(status, text)| refuse(status, text))?;
         let body = read(body, self.message_bytes_max.saturating_add(PREFIX_BYTES)).await?;
         let message = connect_request(&body)?;
         let hello =

@@ -94,7 +94,7 @@ impl<A: Application> Endpoint<A> {
         }
     }
 
-    /// What happens after a plain request; `None` if it is not an upgrade.
+    /// Returns the next step after a plain request; `None` if it is not an upgrade.
     pub(crate) fn answer(
         &self,
         head: &request::Parts,
@@ -140,8 +140,10 @@ impl<A: Application> Endpoint<A> {
             return Err(Box::new(refuse_and_close(StatusCode::SERVICE_UNAVAILABLE, STOPPING)));
         }
         let permit = |max| self.shards.permit(max);
-        let permit = self.admission.admit(headers, address, Instant::now(), permit);
-        let permit = permit.map_err(|(status, text)| Box::new(refuse_and_close(status, text)))?;
+        let permit = self
+            .admission
+            .admit(headers, address, Instant::now(), permit)
+            .map_err(|(status, text)| Box::new(refuse_and_close(status, text)))?;
         let offers = values(headers, header::SEC_WEBSOCKET_PROTOCOL);
         let subprotocol = handshake::choose_subprotocol(offers, self.subprotocols);
         let (agreement, client_window) = self.negotiate(headers).unzip();

@@ -81,7 +81,7 @@ struct Tracking {
     trial: Option<Trial>,
 }
 
-/// What happens to the next publications.
+/// The treatment of the next publications.
 enum Next {
     /// They enter the history; after so many comes a trial.
     TrialIn(u32),

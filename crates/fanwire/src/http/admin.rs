@@ -79,7 +79,7 @@ pub(super) fn routes(options: &AdminOptions, http_api: HttpApi) -> Router {
 }
 
 impl Admin {
-    /// What the token of a request permits.
+    /// Returns the role that the token of a request has.
     fn role(&self, headers: &HeaderMap) -> Option<Role> {
         if self.is_insecure {
             return Some(Role::Everything);

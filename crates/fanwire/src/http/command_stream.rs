@@ -44,9 +44,10 @@ impl ApiService {
             Ok(caller) => caller,
             Err(refused) => return (*refused).map(Body::from),
         };
-        let (api, lines) = (self.http_api.api().clone(), Splitter::Lines(self.http_api.lines()));
-        let body =
-            CommandStream::new((api, caller), self.shards.clone(), request.into_body(), lines);
+        let executor =
+            Executor { api: self.http_api.api().clone(), caller, shards: self.shards.clone() };
+        let lines = Splitter::Lines(self.http_api.lines());
+        let body = CommandStream::new(executor, request.into_body(), lines);
         let mut response = Response::new(Body::new(body));
         let content_type = HeaderValue::from_static("application/x-ndjson");
         response.headers_mut().insert(CONTENT_TYPE, content_type);
@@ -54,11 +55,18 @@ impl ApiService {
     }
 }
 
+/// Executes the commands of one caller.
+#[derive(Clone)]
+pub(crate) struct Executor {
+    pub(crate) api: Arc<Api>,
+    pub(crate) caller: Arc<KeyHolder>,
+    /// The commands wait while these have much to deliver.
+    pub(crate) shards: Arc<Shards>,
+}
+
 /// The answers to the commands of a request body.
 pub(crate) struct CommandStream<B> {
-    api: Arc<Api>,
-    caller: Arc<KeyHolder>,
-    shards: Arc<Shards>,
+    executor: Executor,
     body: B,
     splitter: Splitter,
     /// The answers to the last lines, while they are being made, and the lines that are left for the next piece.
@@ -73,17 +81,10 @@ pub(crate) struct CommandStream<B> {
 type Answered = (Vec<u8>, VecDeque<Line>);
 
 impl<B> CommandStream<B> {
-    pub(crate) fn new(
-        (api, caller): (Arc<Api>, Arc<KeyHolder>),
-        shards: Arc<Shards>,
-        body: B,
-        splitter: Splitter,
-    ) -> Self {
+    pub(crate) fn new(executor: Executor, body: B, splitter: Splitter) -> Self {
         let stop_check = interval(STOP_CHECK_INTERVAL);
         Self {
-            api,
-            caller,
-            shards,
+            executor,
             body,
             splitter,
             answers: None,
@@ -97,8 +98,7 @@ impl<B> CommandStream<B> {
         if lines.is_empty() {
             return;
         }
-        let (api, caller) = (Arc::clone(&self.api), Arc::clone(&self.caller));
-        let shards = Arc::clone(&self.shards);
+        let Executor { api, caller, shards } = self.executor.clone();
         self.answers = Some(Box::pin(async move {
             wait_for_shards(&shards).await;
             api.answer_lines(lines, &caller).await
@@ -147,7 +147,7 @@ impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for CommandStream<B> {
                 (this.answers, this.left) = (None, left);
                 return Poll::Ready(Some(Ok(Frame::data(answers.into()))));
             }
-            if this.api.is_closing() {
+            if this.executor.api.is_closing() {
                 return Poll::Ready(this.splitter.trailers(true).map(Ok));
             }
             if !this.left.is_empty() {

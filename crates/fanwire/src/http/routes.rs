@@ -50,7 +50,7 @@ pub(crate) struct Parts {
 pub(crate) struct Services {
     /// For clients.
     pub public: RootService,
-    /// What shards serve of the requests to the public listener.
+    /// The requests to the public listener that shards serve.
     pub plain_requests: Arc<PlainRequests>,
     /// For backends and operators, if they have a listener of their own (`http_server.internal_port`).
     pub internal: Option<RootService>,
@@ -235,8 +235,11 @@ async fn health(State((engine, proxies, consumers)): State<HealthParts>) -> Resp
         None => StatusCode::OK,
     };
     let stats = proxies.map(|proxies| proxies.stats()).unwrap_or_default();
-    let down = stats.iter().filter(|proxy| proxy.circuit != CircuitState::Closed);
-    let down: Vec<&str> = down.map(|proxy| &*proxy.key).collect();
+    let down: Vec<&str> = stats
+        .iter()
+        .filter(|proxy| proxy.circuit != CircuitState::Closed)
+        .map(|proxy| &*proxy.key)
+        .collect();
     let down = (!down.is_empty()).then(|| ("proxies", format!("down: {}", down.join(", "))));
     let consumers = consumers.map(|consumers| consumers.stats()).unwrap_or_default();
     let lost = |one: ConsumerStats| Some(format!("{}: {}", one.name, one.trouble?));
@@ -307,9 +310,10 @@ fn demo_links(config: &Config) -> String {
         (config.prometheus.enabled && is_here, &config.prometheus.handler_prefix, "Metrics"),
         (config.health.enabled && is_here, &config.health.handler_prefix, "Health"),
         (config.swagger.enabled && is_here, &config.swagger.handler_prefix, "Server API"),
-    ];
-    let pages = pages.iter().filter(|(is_served, ..)| *is_served);
-    let pages = pages.map(|(_, path, name)| format!("<a href=\"{path}\">{name}</a>"));
+    ]
+    .into_iter()
+    .filter(|(is_served, ..)| *is_served)
+    .map(|(_, path, name)| format!("<a href=\"{path}\">{name}</a>"));
     let docs = format!("<a href=\"{DOCS}\">Documentation</a>");
     std::iter::once(docs).chain(pages).collect::<Vec<_>>().join(" ")
 }

@@ -33,8 +33,8 @@ pub(super) fn start_shards(
                 .join_pushes(joins_pushes);
         realtime_counters.lock().push(realtime.counters());
         realtime
-    });
-    let shards = shards.map_err(StartError::Shards)?;
+    })
+    .map_err(StartError::Shards)?;
     for inbox in shards.inboxes() {
         node.attach(Arc::new(ShardInbox(inbox.clone())));
     }

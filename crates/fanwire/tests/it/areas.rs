@@ -123,7 +123,7 @@ impl Simulation for Walk {
     }
 }
 
-/// What a client has, by the rules that `Objects` documents.
+/// The objects of a client, by the rules that `Objects` documents.
 #[derive(Default)]
 struct Seen {
     player: u32,

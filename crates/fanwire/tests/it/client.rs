@@ -160,7 +160,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         panic!("the stream ended without a close frame");
     }
 
-    /// What comes up to the first `end` and with it, in a response that goes on; bytes that are no text are replaced.
+    /// Reads a response that goes on up to the first `end` and with it; bytes that are no text are replaced.
     pub(crate) async fn text_until(&mut self, end: &str) -> String {
         loop {
             let found = self.buffer.windows(end.len()).position(|part| part == end.as_bytes());

@@ -25,7 +25,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-/// What a test wants of an authority.
+/// The options of an authority.
 pub(crate) struct PebbleOptions {
     pub(crate) name: &'static str,
     /// Its own port; 0 = a free one.

@@ -110,7 +110,7 @@ async fn a_stream_without_the_key_is_refused_and_nothing_is_executed() {
     server.shutdown().await;
 }
 
-/// What was answered was done, and what was done of whole lines was answered, unless the cut lost the answer.
+/// An answered command was executed, and an executed one of a whole line was answered, unless the cut lost the answer.
 #[tokio::test]
 async fn of_a_stream_that_is_cut_whole_lines_were_executed_and_no_half_one() {
     let server = start(|_| {}).await;

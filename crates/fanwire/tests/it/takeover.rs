@@ -193,7 +193,7 @@ fn with_takeover(config: &mut Config) {
     config.prometheus.enabled = true;
 }
 
-/// What browsers offer.
+/// The offer of browsers.
 const CHOICE: &str = "permessage-deflate; client_max_window_bits";
 
 /// A command that is answered with an error, 108.

@@ -63,7 +63,8 @@ fn checked(context: &mut CommandContext<'_>, request: &ConnectRequest) -> StepRe
     let session = context.session_mut();
     session.set_meta(meta);
     session.grant = grant;
-    context.session_table.set_app(context.key.index, (&request.name, &request.version), labels);
+    let index = context.key.index;
+    context.session_table.set_app(index, &request.name, &request.version, labels);
     let resume = resume(context, &channels);
     flight_log::begin(context.node, context.session_table, context.key, context.now);
     context.effects.log.begins = true;
@@ -71,7 +72,8 @@ fn checked(context: &mut CommandContext<'_>, request: &ConnectRequest) -> StepRe
     for (number, (channel, grant)) in channels.into_iter().enumerate() {
         let requested = request.subs.get(&channel);
         let since = resume.and_then(Result::ok);
-        pending_channels.push(begin(context, &channel, grant, (requested, since), number));
+        let subscription = ServerSideSubscription { channel: &channel, grant, requested, since };
+        pending_channels.push(begin(context, subscription, number));
     }
     let terms = ConnectTerms { lifetime, data, resume, positions: Vec::new() };
     let then = SubscribeOrigin::Connect(terms);
@@ -104,8 +106,11 @@ fn authenticate(
 /// Keeps the headers of the command that some proxy lists.
 fn keep_emulated_headers(context: &mut CommandContext<'_>, headers: &BTreeMap<String, String>) {
     let names = &context.node.hooks().emulated_headers;
-    let listed = headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone()));
-    let listed: Vec<_> = listed.filter(|(name, _)| names.contains(name)).collect();
+    let listed: Vec<_> = headers
+        .iter()
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.clone()))
+        .filter(|(name, _)| names.contains(name))
+        .collect();
     if let Some(facts) = context.session_mut().context.as_mut().filter(|_| !listed.is_empty()) {
         Arc::make_mut(facts).emulated_headers = listed;
     }
@@ -277,19 +282,29 @@ fn first_ping_after(context: &CommandContext<'_>) -> Duration {
     context.node.chance().second_half_of(context.settings.options.client.ping_interval)
 }
 
+/// A subscription that a connect makes.
+struct ServerSideSubscription<'a> {
+    channel: &'a str,
+    grant: ChannelGrant,
+    /// The request of the client in its connect, if it has one for this channel.
+    requested: Option<&'a SubscribeRequest>,
+    /// The position that the id of the last event has.
+    since: Option<Position>,
+}
+
 fn begin(
     context: &mut CommandContext<'_>,
-    channel: &str,
-    grant: ChannelGrant,
-    (requested, since): (Option<&SubscribeRequest>, Option<Position>),
+    subscription: ServerSideSubscription<'_>,
     number: usize,
 ) -> PendingChannel {
+    let ServerSideSubscription { channel, grant, requested, since } = subscription;
     let rules = &context.settings.channels;
     let namespace = rules.resolve_trusted(channel).expect("only possible channels are left");
     let tracking = Tracking::of(context, namespace, grant.overrides, None);
     // The request is that of the first connection, which `EventSource` repeats: its position is older.
-    let since = since.filter(|_| tracking == Tracking::Recoverable);
-    let since = since.map(|since| (since.offset, since.epoch.to_string()));
+    let since = since
+        .filter(|_| tracking == Tracking::Recoverable)
+        .map(|since| (since.offset, since.epoch.to_string()));
     let resumed = since.as_ref().map(|(offset, epoch)| ClaimedPosition { offset: *offset, epoch });
     let parameters = SubscribeParameters {
         channel,

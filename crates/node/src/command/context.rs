@@ -146,15 +146,14 @@ impl<'a> CommandContext<'a> {
     }
 
     /// Offloads the encoding of a large reply; the session waits for it and continues with `work`.
-    pub(super) fn offload(&mut self, id: u32, found: ReplySource, work: Awaited) {
+    pub(super) fn offload(&mut self, id: u32, source: ReplySource, work: Awaited) {
         let (promise, answer) = Answer::later();
         let encoding = self.session().encoding;
         let early = self.soon(answer, Part::Encoded);
         debug_assert!(early.is_none(), "nobody has begun yet");
         self.park(id, work);
         let interest = self.session_table.pending.interest(self.key);
-        self.effects.reply.encode_job =
-            Some(EncodeJob::new(found, (id, encoding), promise, interest));
+        self.effects.reply.encode_job = Some(EncodeJob { source, id, encoding, promise, interest });
     }
 
     /// A worker has encoded the reply.

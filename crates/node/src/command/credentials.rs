@@ -99,8 +99,26 @@ fn claims(context: &CommandContext<'_>, token: &str) -> Result<ConnectionClaims,
     let verifier = context.settings.connection_verifier();
     let unix = context.unix();
     let verified = verifier.connection(token, context.key_lookup(), unix);
-    let refusals = (ErrorCode::TOKEN_EXPIRED.into(), Disconnect::INVALID_TOKEN.into());
+    let refusals = TokenRefusals {
+        expired: ErrorCode::TOKEN_EXPIRED.into(),
+        invalid: Disconnect::INVALID_TOKEN.into(),
+    };
     decided(context, verified, refusals, |error| verifier.explain(error, token, false, unix))
+}
+
+/// The errors for a token that does not verify.
+pub(super) struct TokenRefusals {
+    /// Of a token that is expired or not valid yet.
+    pub(super) expired: CommandError,
+    /// Of any other.
+    pub(super) invalid: CommandError,
+}
+
+/// The user that a token belongs to.
+pub(super) struct TokenOwner<'a> {
+    pub(super) user: &'a str,
+    /// The channel of a subscription token.
+    pub(super) channel: Option<&'a str>,
 }
 
 /// Verifies a subscription token for this client and `channel`.
@@ -109,8 +127,9 @@ fn claims(context: &CommandContext<'_>, token: &str) -> Result<ConnectionClaims,
 /// As [`decided`]; 3500 for a token of another client or channel. [`check_token`] comes next.
 pub(super) fn of_subscription(
     context: &CommandContext<'_>,
-    (channel, token): (&str, &str),
-    refusals: (CommandError, CommandError),
+    channel: &str,
+    token: &str,
+    refusals: TokenRefusals,
 ) -> Result<(SubscriptionClaims, TokenId), CommandError> {
     let verifier = context.settings.subscription_verifier();
     let unix = context.unix();
@@ -141,7 +160,8 @@ pub(super) fn check_revocations(
     if context.node.revocations().table().blocks(user, context.unix()) {
         return Err(CommandError::disconnect(Disconnect::PERMISSION_DENIED, BLOCKED));
     }
-    check_token(context, (user, None), token, ErrorCode::TOKEN_EXPIRED)
+    let owner = TokenOwner { user, channel: None };
+    check_token(context, &owner, token, ErrorCode::TOKEN_EXPIRED)
 }
 
 /// Checks the size of labels, because connections keep them.
@@ -156,19 +176,19 @@ pub(super) fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), Comm
     Ok(())
 }
 
-/// Checks a token of a user, for a channel if it is a subscription token, against the server API's revocations.
+/// Checks a token against the server API's revocations.
 ///
 /// # Errors
 /// `refusal` for a revoked token.
 pub(super) fn check_token(
     context: &CommandContext<'_>,
-    (user, channel): (&str, Option<&str>),
+    owner: &TokenOwner<'_>,
     token: Option<&TokenId>,
     refusal: impl Into<CommandError>,
 ) -> Result<(), CommandError> {
     let table = context.node.revocations().table();
     let unix = context.unix();
-    if !token.is_some_and(|token| table.refuses(token, user, channel, unix)) {
+    if !token.is_some_and(|token| table.refuses(token, owner.user, owner.channel, unix)) {
         return Ok(());
     }
     context.session_table.counters.count_token_refusal(TokenErrorKind::Revoked);
@@ -178,20 +198,19 @@ pub(super) fn check_token(
 /// Converts the result of a verification. A refused token is counted with its cause.
 ///
 /// # Errors
-/// 100 when the key is not available now, else the first of `refusals` for a token that is expired or not valid yet,
-/// the second for any other.
+/// 100 when the key is not available now, else one of `refusals`.
 fn decided<T>(
     context: &CommandContext<'_>,
     verified: Result<T, TokenError>,
-    (expired, invalid): (CommandError, CommandError),
+    refusals: TokenRefusals,
     explain: impl FnOnce(TokenError) -> String,
 ) -> Result<T, CommandError> {
     verified.map_err(|error| {
         context.session_table.counters.count_token_refusal(error.into());
         let refusal = match error {
-            TokenError::Expired => expired,
+            TokenError::Expired => refusals.expired,
             TokenError::Pending | TokenError::Unavailable => ErrorCode::INTERNAL.into(),
-            TokenError::Invalid(_) | TokenError::Disabled => invalid,
+            TokenError::Invalid(_) | TokenError::Disabled => refusals.invalid,
         };
         refusal.because(explain(error))
     })
@@ -214,7 +233,10 @@ pub(super) fn renewed(
     let verifier = context.settings.connection_verifier();
     let unix = context.unix();
     let verified = verifier.connection(token, context.key_lookup(), unix);
-    let refusals = (Disconnect::EXPIRED.into(), Disconnect::INVALID_TOKEN.into());
+    let refusals = TokenRefusals {
+        expired: Disconnect::EXPIRED.into(),
+        invalid: Disconnect::INVALID_TOKEN.into(),
+    };
     let explain = |error| verifier.explain(error, token, false, unix);
     let claims = decided(context, verified, refusals, explain)?;
     let session = context.session();
@@ -226,7 +248,8 @@ pub(super) fn renewed(
         return Err(CommandError::disconnect(Disconnect::INSUFFICIENT_STATE, OTHER_CHANNELS));
     }
     let renewed = granted(claims);
-    check_token(context, (&renewed.user, None), renewed.token.as_ref(), Disconnect::EXPIRED)?;
+    let owner = TokenOwner { user: &renewed.user, channel: None };
+    check_token(context, &owner, renewed.token.as_ref(), Disconnect::EXPIRED)?;
     Ok(renewed)
 }
 

@@ -3,8 +3,8 @@
 //! Uses: options, `policy::limits`. Never: the effects of a command.
 //! Change here: which command counts against which rate. Buckets fill in `limits/bucket.rs`.
 
-use fanwire_policy::InNamespace;
 use fanwire_policy::options::Namespace;
+use fanwire_policy::{InNamespace, NamespaceAction};
 use fanwire_protocol::{Disconnect, ErrorCode, Request};
 
 use super::context::CommandContext;
@@ -31,25 +31,26 @@ impl CommandContext<'_> {
     /// The rates of publishes and subscribes in a namespace; refused ones count as well, because they cost as much.
     pub(super) fn limit_in(
         &mut self,
-        what: InNamespace,
+        action: InNamespace,
         channel: &str,
         namespace: &Namespace,
     ) -> Result<(), CommandError> {
-        let rate = match what {
+        let rate = match action {
             InNamespace::Publish => namespace.publish_rate,
             InNamespace::Subscribe => namespace.subscribe_rate,
         };
         if rate.limit == 0 || self.decision.is_some() {
             return Ok(()); // a command that begins again was counted
         }
-        let bucket = (self.settings.channels.namespace_id(channel), what);
+        let namespace = self.settings.channels.namespace_id(channel);
+        let counted = NamespaceAction { namespace, action };
         let index = self.key.index;
         let now = self.node.clock().nanos(self.now);
-        if self.session_table.limits.take_in(index, bucket, rate, now) {
+        if self.session_table.limits.take_in(index, counted, rate, now) {
             return Ok(());
         }
         let counters = &self.session_table.counters;
-        match what {
+        match action {
             InNamespace::Publish => counters.limited_publishes.add(1),
             InNamespace::Subscribe => counters.limited_subscribes.add(1),
         }

@@ -5,7 +5,8 @@
 
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubRefreshRequest, SubRefreshResult};
 
-use super::{CommandContext, ReplyResult, credentials, named, subscribe};
+use super::credentials::{self, TokenRefusals};
+use super::{CommandContext, ReplyResult, named, subscribe};
 use crate::refusal::CommandError;
 use crate::session::{Lifetime, SubscriptionGrant};
 
@@ -28,9 +29,13 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshReques
     if request.token.is_empty() {
         return Err(CommandError::error(ErrorCode::BAD_REQUEST, "the command has no token"));
     }
-    let refusals = (ErrorCode::TOKEN_EXPIRED.into(), Disconnect::INVALID_TOKEN.into());
-    let named = (request.channel.as_str(), request.token.as_str());
-    let (claims, token) = match credentials::of_subscription(context, named, refusals) {
+    let refusals = TokenRefusals {
+        expired: ErrorCode::TOKEN_EXPIRED.into(),
+        invalid: Disconnect::INVALID_TOKEN.into(),
+    };
+    let verified =
+        credentials::of_subscription(context, &request.channel, &request.token, refusals);
+    let (claims, token) = match verified {
         // Nothing is renewed: the subscription ends at its own expiry, and the SDK then gets a new token. A disconnect
         // would end the other subscriptions too (as in centrifuge 0.40), and some SDKs give up after an error.
         Err(refusal) if refusal.code() == ErrorCode::TOKEN_EXPIRED.code => {

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fanwire_area::{AreaError, Grid, View};
+use fanwire_area::{AreaError, View};
 use fanwire_auth::TokenId;
 use fanwire_auth::{Overrides, SubscriptionClaims};
 use fanwire_policy::InNamespace;
@@ -17,13 +17,16 @@ use fanwire_policy::hooks::{CommandDecision, SubscribeEvent, SubscribeGrant};
 use fanwire_policy::options::{Namespace, SubscriptionType};
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
+use super::credentials::{self, TokenOwner, TokenRefusals};
 use super::hook::HookDecision;
-use super::{CommandContext, CommandStep, StepResult, credentials, named};
+use super::{CommandContext, CommandStep, StepResult, named};
 use crate::encode_job::{Encoded, ReplySource};
-use crate::pending::{PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility};
+use crate::pending::{
+    GridView, PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility,
+};
 use crate::refusal::CommandError;
 use crate::session::{Lifetime, SubscriptionGrant};
-use crate::shared_replies::SharedReplies;
+use crate::shared_replies::{SharedReplies, SubscribeReply};
 
 mod begin;
 mod commit;
@@ -142,7 +145,8 @@ pub(super) fn finish(
             reply(with_lifetime(results))
         }
         Progress::Entered(results) => {
-            let wanted = (&*channel, context.session().encoding, id);
+            let encoding = context.session().encoding;
+            let wanted = SubscribeReply { channel: &channel, encoding, id };
             let replies = &mut context.session_table.shared_replies;
             match replies.message(wanted, with_lifetime(results), context.now) {
                 Ok(message) => Finished::Encoded(vec![message]),
@@ -174,8 +178,8 @@ pub(super) fn check_token(
     channel: &str,
     token: Option<&TokenId>,
 ) -> Result<(), CommandError> {
-    let owner = (&*context.session().user, Some(channel));
-    credentials::check_token(context, owner, token, ErrorCode::TOKEN_EXPIRED)
+    let owner = TokenOwner { user: &context.session().user, channel: Some(channel) };
+    credentials::check_token(context, &owner, token, ErrorCode::TOKEN_EXPIRED)
 }
 
 fn reply(result: SubscribeResult) -> Finished {
@@ -290,9 +294,12 @@ fn permit_by(
         }
         SubscribeDecision::AskHook => unreachable!("a hook was asked before"),
         SubscribeDecision::VerifyToken => {
-            let refusals = (ErrorCode::TOKEN_EXPIRED.into(), ErrorCode::PERMISSION_DENIED.into());
+            let refusals = TokenRefusals {
+                expired: ErrorCode::TOKEN_EXPIRED.into(),
+                invalid: ErrorCode::PERMISSION_DENIED.into(),
+            };
             let (claims, token) =
-                credentials::of_subscription(context, (channel, &request.token), refusals)?;
+                credentials::of_subscription(context, channel, &request.token, refusals)?;
             check_token(context, channel, Some(&token))?;
             let SubscriptionClaims { info, data, expire_at, overrides, .. } = claims;
             let token = Some(token);
@@ -309,15 +316,12 @@ impl From<SubscribeGrant> for Permit {
 }
 
 /// The view in the data of a subscribe to a channel with places.
-fn first_view(
-    namespace: &Namespace,
-    data: &[u8],
-) -> Result<Option<Box<(Grid, View)>>, CommandError> {
+fn first_view(namespace: &Namespace, data: &[u8]) -> Result<Option<Box<GridView>>, CommandError> {
     let Some(grid) = namespace.grid() else { return Ok(None) };
     let invalid = |error: AreaError| CommandError::error(ErrorCode::BAD_REQUEST, error.text());
     let Some(view) = View::in_data(data).map_err(invalid)? else { return Ok(None) };
     grid.change(&view, &[]).map_err(invalid)?;
-    Ok(Some(Box::new((grid, view))))
+    Ok(Some(Box::new(GridView { grid, view })))
 }
 
 /// Bit of `flag`: error 112 instead of a subscription that was not recovered (protocol §4).

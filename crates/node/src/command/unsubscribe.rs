@@ -7,6 +7,7 @@ use fanwire_protocol::{Reply, UnsubscribeRequest, UnsubscribeResult};
 
 use super::{CommandContext, ReplyResult, named};
 use crate::flight_log;
+use crate::index::SubscriptionKey;
 use crate::session_effects;
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: UnsubscribeRequest) -> ReplyResult {
@@ -16,11 +17,12 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: UnsubscribeReque
     session_effects::end_reservation(node, context.session_table, index, &request.channel);
     let mut ended = session_effects::end_view(node, context.session_table, index, &request.channel);
     if let Some(own) = context.subscription_to(&request.channel) {
-        let unsubscribed = (index, request.channel.as_str());
         let table = &mut *context.session_table;
-        let now = context.now;
-        flight_log::unsubscribed(node, table, unsubscribed, None, now);
-        ended.push(session_effects::end_subscription(node, context.session_table, index, own));
+        if let Some(channel) = table.channel_of(index, own).cloned() {
+            let key = SubscriptionKey { connection: index, channel: &channel };
+            flight_log::unsubscribed(node, table, key, None, context.now);
+        }
+        ended.push(session_effects::end_subscription(node, table, index, own));
     }
     context.effects.connection.ended = ended;
     Ok(Reply { unsubscribe: Some(UnsubscribeResult {}), ..Reply::default() })

@@ -17,6 +17,10 @@ fn clients(count: usize, info: &str) -> ReplySource {
     ReplySource::Members((0..count).map(member).collect())
 }
 
+fn job(source: ReplySource, promise: Promise<Encoded, ErrorCode>, interest: Weak<()>) -> EncodeJob {
+    EncodeJob { source, id: 7, encoding: Encoding::Json, promise, interest }
+}
+
 fn publications(count: usize, data: &str) -> Vec<Publication> {
     vec![Publication { data: data.to_owned().into(), ..Publication::default() }; count]
 }
@@ -76,14 +80,14 @@ fn many_or_heavy_answers_are_large() {
 #[test]
 fn an_errand_makes_the_bytes_that_a_small_answer_would_be() {
     for encoding in [Encoding::Json, Encoding::Protobuf] {
-        for (found, count) in [
+        for (source, count) in [
             (clients(3, "1"), 1),
             (history(3, "1"), 1),
             (missed(3, "1"), 1),
             (welcome(3, "1"), 1),
             (ordered(3, "1"), 4),
         ] {
-            let (reply, behind) = found.clone().replies();
+            let (reply, behind) = source.clone().replies();
             let mut expected = Vec::new();
             for reply in iter::once(Reply { id: 7, ..reply }).chain(behind) {
                 let mut message = Vec::new();
@@ -93,7 +97,8 @@ fn an_errand_makes_the_bytes_that_a_small_answer_would_be() {
             assert_eq!(expected.len(), count);
             let (promise, answer) = Answer::later();
             let interest = Arc::default();
-            EncodeJob::new(found, (7, encoding), promise, Arc::downgrade(&interest)).run();
+            EncodeJob { source, id: 7, encoding, promise, interest: Arc::downgrade(&interest) }
+                .run();
             assert_eq!(messages(answer), Ok(Some(expected)));
         }
     }
@@ -103,8 +108,7 @@ fn an_errand_makes_the_bytes_that_a_small_answer_would_be() {
 fn what_is_no_json_cannot_be_told_in_json() {
     let (promise, answer) = Answer::later();
     let interest = Arc::default();
-    EncodeJob::new(clients(1, "boom"), (7, Encoding::Json), promise, Arc::downgrade(&interest))
-        .run();
+    job(clients(1, "boom"), promise, Arc::downgrade(&interest)).run();
     assert_eq!(messages(answer), Ok(None));
 }
 
@@ -112,13 +116,13 @@ fn what_is_no_json_cannot_be_told_in_json() {
 fn an_errand_that_nobody_does_is_an_error() {
     let (promise, answer) = Answer::later();
     let interest = Arc::default();
-    drop(EncodeJob::new(clients(1, ""), (7, Encoding::Json), promise, Arc::downgrade(&interest)));
+    drop(job(clients(1, ""), promise, Arc::downgrade(&interest)));
     assert_eq!(messages(answer), Err(ErrorCode::INTERNAL));
 }
 
 #[test]
 fn what_nobody_waits_for_is_not_done() {
     let (promise, answer) = Answer::later();
-    EncodeJob::new(clients(1, ""), (7, Encoding::Json), promise, Weak::new()).run();
+    job(clients(1, ""), promise, Weak::new()).run();
     assert_eq!(messages(answer), Err(ErrorCode::INTERNAL));
 }

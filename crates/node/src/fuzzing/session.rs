@@ -69,8 +69,8 @@ impl Bus for NoBus {
 
 impl Harness {
     fn new(settings: u8, now: Instant) -> Self {
-        let node = Node::starting_at(options(settings), now, 1_700_000_000_000);
-        let node = node.expect("good options");
+        let node =
+            Node::starting_at(options(settings), now, 1_700_000_000_000).expect("good options");
         node.cluster().join(Arc::new(NoBus));
         let mailbox = Arc::<Mailbox>::default();
         let shard = node.attach(Arc::clone(&mailbox) as _);

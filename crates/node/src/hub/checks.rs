@@ -130,8 +130,9 @@ pub(super) fn invalidated(node: &Node, session_table: &SessionTable, channel: &s
 /// Some subscribers lack publications that may be in flight. An earlier possible gap keeps its time as long as a
 /// subscriber lacks it; then the top is read again.
 fn suspect(session_table: &mut SessionTable, channel: u32, top: Position, now: Moment) {
-    let before = tracker_mut(session_table, channel).and_then(|it| it.possible_gap);
-    let before = before.filter(|before| !lacking(session_table, channel, before.top).is_empty());
+    let before = tracker_mut(session_table, channel)
+        .and_then(|it| it.possible_gap)
+        .filter(|before| !lacking(session_table, channel, before.top).is_empty());
     let Some(position_tracker) = tracker_mut(session_table, channel) else { return };
     if let Some(before) = before {
         position_tracker.may_have_gap |= before.top != top;

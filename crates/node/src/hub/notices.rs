@@ -22,6 +22,16 @@ use crate::session::ConnectionKey;
 use crate::session_table::SessionTable;
 use crate::subscribers::{PositionStep, Subscriber};
 
+/// A broadcast for the subscribers of its channel.
+struct BroadcastDelivery<'a> {
+    /// Index of the channel.
+    index: u32,
+    broadcast: &'a Arc<Broadcast>,
+    /// Every positioned subscriber has the publication before it.
+    is_next: bool,
+    now: Moment,
+}
+
 /// Subscribers that a broadcast could not be delivered to. The hub ends them.
 #[derive(Debug, Default)]
 struct Failed {
@@ -102,7 +112,8 @@ fn deliver(
     let excluded = broadcast.excluded().and_then(|client| session_table.index_of(client));
     session_table.counters.broadcasts.add(1);
     if !is_next || !can_read {
-        return deliver_one_by_one(session_table, index, broadcast, (is_next, now), out);
+        let delivery = BroadcastDelivery { index, broadcast, is_next, now };
+        return deliver_one_by_one(session_table, &delivery, out);
     }
     if has_delta_states || excluded.is_some() {
         deliver_by_delta_state(session_table, index, broadcast, excluded, out);
@@ -167,11 +178,10 @@ pub(super) fn count_patches(counters: &HubCounters, broadcast: &Broadcast, delta
 /// whose filter does not match get nothing, and their position advances.
 fn deliver_one_by_one(
     session_table: &mut SessionTable,
-    index: u32,
-    broadcast: &Arc<Broadcast>,
-    (is_next, now): (bool, Moment),
+    delivery: &BroadcastDelivery<'_>,
     out: &mut impl Outbox,
 ) -> Failed {
+    let BroadcastDelivery { index, broadcast, is_next, now } = *delivery;
     let position = broadcast.position();
     let excluded = broadcast.excluded();
     let mut failed = Failed::default();

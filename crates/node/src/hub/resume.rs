@@ -12,7 +12,7 @@ use fanwire_protocol::{Disconnect, Encoding, Reply};
 use super::notices::count_patches;
 use super::receive::{COMMAND_BYTES, COMMANDS_AT_ONCE, await_turn, channel_of_command};
 use super::unidirectional::refused_connect;
-use super::{Hub, refusals, report_recovered, timers};
+use super::{Hub, report_recovered, timers};
 use crate::broadcast::{Broadcast, DeltaMode};
 use crate::command::Effects;
 use crate::flight_log;
@@ -106,15 +106,17 @@ impl Hub {
         if effects.log.begins
             && let Some(address) = out.address(key)
         {
-            let known = (address.ip(), self.now);
-            flight_log::addressed(&self.node, &mut self.session_table, key, known);
+            let address = address.ip();
+            self.session_table.recorder.set_address(key.index, address);
+            if let Some(now) = self.now {
+                flight_log::keep_listed(&self.node, &mut self.session_table, key, address, now);
+            }
         }
         for moved in effects.connection.ended {
             out.ended(key.index, moved);
         }
         if let Some(refused) = effects.log.refused {
-            let log = (&*self.node, self.now);
-            refusals::log_command(log, &self.session_table, key, &refused, out);
+            self.log_command(key, &refused, out);
         }
         let session = self.session_table.session(key);
         let transforms = &self.settings.options.client.connect_code_to_unidirectional_disconnect;

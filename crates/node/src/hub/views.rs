@@ -7,26 +7,35 @@ use std::sync::Arc;
 
 use fanwire_area::View;
 use fanwire_broker::ClientId;
-use fanwire_policy::NodeSettings;
+use fanwire_policy::options::Namespace;
 
-use crate::node::Node;
+use super::Hub;
+use crate::index::SubscriptionKey;
 use crate::outbox::Outbox;
+use crate::pending::GridView;
 use crate::session_effects;
-use crate::session_table::SessionTable;
 
-/// Without effect for a client that is not subscribed on this shard.
-pub(super) fn set_view(
-    (node, settings): (&Node, &NodeSettings),
-    session_table: &mut SessionTable,
-    (client, channel, view): (ClientId, &Arc<str>, View),
-    out: &mut impl Outbox,
-) {
-    let grid = settings.channels.resolve_trusted(channel).ok().and_then(|it| it.grid());
-    let (Some(grid), Some(index)) = (grid, session_table.index_of(client)) else { return };
-    if session_table.subscription_to(index, channel).is_none() {
-        return;
+impl Hub {
+    /// Does nothing for a client that is not subscribed on this shard.
+    pub(super) fn set_view(
+        &mut self,
+        client: ClientId,
+        channel: &Arc<str>,
+        view: View,
+        out: &mut impl Outbox,
+    ) {
+        let namespace = self.settings.channels.resolve_trusted(channel).ok();
+        let Some(grid) = namespace.and_then(Namespace::grid) else { return };
+        let table = &mut self.session_table;
+        let Some(connection) = table.index_of(client) else { return };
+        if table.subscription_to(connection, channel).is_none() {
+            return;
+        }
+        let key = SubscriptionKey { connection, channel };
+        // The node has checked the view; after a reload with other limits it stays as it was.
+        let ended = session_effects::set_view(&self.node, table, key, GridView { grid, view });
+        for moved in ended.unwrap_or_default() {
+            out.ended(connection, moved);
+        }
     }
-    // The node has checked the view; after a reload with other limits it stays as it was.
-    let ended = session_effects::set_view(node, session_table, (index, channel), (grid, view));
-    ended.unwrap_or_default().into_iter().for_each(|moved| out.ended(index, moved));
 }

@@ -32,8 +32,8 @@ impl ConnectionCommands<'_> {
     /// 102 unknown namespace; 107 impossible name or view, or a channel without places.
     pub fn set_view(&self, client: ClientId, channel: &str, view: View) -> Result<(), ErrorCode> {
         let settings = self.channels.settings.read();
-        let grid = settings.channels.resolve_trusted(channel)?.grid();
-        let grid = grid.ok_or(ErrorCode::BAD_REQUEST)?;
+        let grid =
+            settings.channels.resolve_trusted(channel)?.grid().ok_or(ErrorCode::BAD_REQUEST)?;
         grid.change(&view, &[]).map_err(|_| ErrorCode::BAD_REQUEST)?;
         let notice = Notice::View { client, channel: channel.into(), view };
         self.channels.router.send_to_shards(channel, &notice);

@@ -28,7 +28,7 @@ pub struct Maps<'a> {
     channels: &'a Channels,
 }
 
-/// What the rules say about a channel.
+/// The rules for a channel.
 struct Resolved {
     broker: Arc<dyn MapBroker>,
     retention: MapRetention,

@@ -179,8 +179,11 @@ impl Node {
         let mut decision = decide(self.hooks().decider(namespace));
         if decision == SubscribeDecision::AskHook {
             // A stream of publications needs a subscriber that it goes to.
-            let hook = self.hooks().subscribe.as_ref();
-            let hook = hook.filter(|_| !namespace.subscribe_stream_proxy.enabled);
+            let hook = self
+                .hooks()
+                .subscribe
+                .as_ref()
+                .filter(|_| !namespace.subscribe_stream_proxy.enabled);
             let event = SubscribeEvent {
                 client: reader.client.clone(),
                 context: Arc::new(reader.context.clone()),

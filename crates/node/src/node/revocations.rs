@@ -142,7 +142,8 @@ impl Revocations {
         &self,
         kind: RevocationKind,
         change: RevocationChange,
-        (now, unix): (Instant, u64),
+        now: Instant,
+        unix: u64,
     ) -> Result<Answer<(), ErrorCode>, RevocationError> {
         let change = RevocationChange { kind, ..change };
         if change.expire_at != 0 && change.expire_at <= unix {

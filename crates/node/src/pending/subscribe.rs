@@ -61,27 +61,34 @@ pub(crate) struct PendingChannel {
     /// Data of the client's request, for reports.
     pub(crate) requested_data: Bytes,
     /// First view of the client, in a channel with places.
-    pub(crate) view: Option<Box<(Grid, View)>>,
+    pub(crate) view: Option<Box<GridView>>,
     /// The end of a subscribe that took several requests.
     pub(crate) switch: Option<Box<LiveSwitch>>,
     pub(crate) slice: Option<Result<StreamSlice, ErrorCode>>,
     pub(crate) appeared: Option<Result<(), ErrorCode>>,
     /// Both answers arrived, and a worker encodes the result.
-    pub(crate) large: Option<Large>,
+    pub(crate) large: Option<SubscriptionStart>,
     /// Number of the first publication in the channel's buffer for this session.
     pub(crate) held_from: u64,
     /// The publications buffered while the session waited, and whether they are complete.
     pub(crate) buffered: BufferedMessages,
 }
 
-/// State of a channel that waits for its large reply.
-#[derive(Debug)]
-pub(crate) struct Large {
+/// The position at which a subscription begins, and what it recovered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SubscriptionStart {
     pub(crate) top: Position,
     /// The result of its recovery, if it requested one.
     pub(crate) recovered: Option<Result<(), Unrecovered>>,
-    /// Publications that it recovers.
+    /// Number of publications that it recovered.
     pub(crate) missed: usize,
+}
+
+/// A view, and the grid of the channel that has the tiles.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GridView {
+    pub(crate) grid: Grid,
+    pub(crate) view: View,
 }
 
 /// An owned copy of a claimed position, for a session that may have to wait.
@@ -202,9 +209,10 @@ impl PendingChannel {
         self.delta.is_some()
     }
 
-    /// The result of its recovery, if it requested one.
-    pub(crate) fn outcome(&self) -> Option<Result<(), Unrecovered>> {
-        self.claimed.as_ref().map(|_| self.unrecovered.map_or(Ok(()), Err))
+    /// The start of its subscription at `top`, with the publications of `result`.
+    pub(crate) fn start(&self, top: Position, result: &SubscribeResult) -> SubscriptionStart {
+        let recovered = self.claimed.as_ref().map(|_| self.unrecovered.map_or(Ok(()), Err));
+        SubscriptionStart { top, recovered, missed: result.publications.len() }
     }
 
     /// A worker encodes its result; the subscription is made afterwards.
@@ -214,8 +222,7 @@ impl PendingChannel {
         mut result: SubscribeResult,
     ) -> (SubscribeResult, Self) {
         result.delta = self.gets_deltas();
-        let (recovered, missed) = (self.outcome(), result.publications.len());
-        self.large = Some(Large { top, recovered, missed });
+        self.large = Some(self.start(top, &result));
         (result, self)
     }
 

@@ -179,8 +179,9 @@ proptest! {
                     }
                     if what > 1 {
                         let position = Position { offset: u64::from(index), ..Position::default() };
-                        let times = (Moment(1), Moment(2));
-                        session_table.track_position(index, own, position, times);
+                        let first =
+                            FirstPosition { position, now: Moment(1), check_at: Moment(2) };
+                        session_table.track_position(index, own, first);
                     }
                     prop_assert!(session_table.subscription_to(index, &channel).is_some());
                 }

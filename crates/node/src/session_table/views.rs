@@ -5,11 +5,13 @@
 
 use std::sync::Arc;
 
-use fanwire_area::{AreaError, Grid, Tile, View, ViewChange};
+use fanwire_area::{AreaError, Tile, ViewChange};
 use fanwire_policy::tiles::tile_channel;
 use hashbrown::HashMap;
 
 use super::{EndedSubscription, SessionTable};
+use crate::index::SubscriptionKey;
+use crate::pending::GridView;
 
 /// The tiles of each viewer, by connection index.
 #[derive(Debug, Default)]
@@ -29,11 +31,11 @@ impl Views {
 
     fn tiles_mut(&mut self, index: u32, channel: &Arc<str>) -> &mut Vec<Tile> {
         let channels = self.0.entry(index).or_default();
-        let at = channels.iter().position(|viewed| viewed.channel == *channel);
-        let at = at.unwrap_or_else(|| {
-            channels.push(Viewed { channel: Arc::clone(channel), tiles: Vec::new() });
-            channels.len() - 1
-        });
+        let at =
+            channels.iter().position(|viewed| viewed.channel == *channel).unwrap_or_else(|| {
+                channels.push(Viewed { channel: Arc::clone(channel), tiles: Vec::new() });
+                channels.len() - 1
+            });
         &mut channels[at].tiles
     }
 
@@ -57,15 +59,14 @@ impl SessionTable {
     /// Those of [`Grid::change`]; nothing has changed then.
     pub(crate) fn change_view(
         &mut self,
-        index: u32,
-        channel: &Arc<str>,
-        (grid, view): (Grid, View),
+        key: SubscriptionKey<'_>,
+        wanted: GridView,
     ) -> Result<(ViewChange, Vec<EndedSubscription>), AreaError> {
-        let tiles = self.views.tiles_mut(index, channel);
-        let change = grid.change(&view, tiles)?;
+        let tiles = self.views.tiles_mut(key.connection, key.channel);
+        let change = wanted.grid.change(&wanted.view, tiles)?;
         tiles.retain(|tile| !change.left.contains(tile));
         tiles.extend(&change.entered);
-        let ended = self.end_tiles(index, channel, &change.left);
+        let ended = self.end_tiles(key.connection, key.channel, &change.left);
         Ok((change, ended))
     }
 

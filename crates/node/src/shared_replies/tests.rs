@@ -30,7 +30,9 @@ fn equal_replies_are_one_message() {
     let mut replies = SharedReplies::default();
     let now = Instant::now();
     for encoding in [Encoding::Json, Encoding::Protobuf] {
-        let mut message = |result| replies.message(("news", encoding, 2), result, now);
+        let mut message = |result| {
+            replies.message(SubscribeReply { channel: "news", encoding, id: 2 }, result, now)
+        };
         let first = message(recovery(3, 203)).expect("it is shared");
         assert_eq!(first, plain(encoding, 2, recovery(3, 203)));
         let second = message(recovery(3, 203)).expect("it is shared");
@@ -54,7 +56,7 @@ fn other_replies_are_other_messages() {
         ("news", 2, epoch),
         ("news", 2, data),
     ] {
-        let wanted = (channel, Encoding::Json, id);
+        let wanted = SubscribeReply { channel, encoding: Encoding::Json, id };
         let message = replies.message(wanted, result.clone(), now).expect("it is shared");
         assert_eq!(message, plain(Encoding::Json, id, result));
     }
@@ -68,7 +70,7 @@ fn small_replies_failed_ones_and_those_without_a_json_form_are_given_back() {
     let mut binary = recovery(3, 203);
     binary.publications[100].data = "\0".into();
     assert!(!SharedReplies::is_shared(&recovery(3, 18)) && !SharedReplies::is_shared(&failed));
-    let wanted = ("news", Encoding::Json, 2);
+    let wanted = SubscribeReply { channel: "news", encoding: Encoding::Json, id: 2 };
     let given_back = replies.message(wanted, binary.clone(), Instant::now());
     assert_eq!(given_back, Err(Box::new(binary)));
     assert_eq!(replies.len(), 0);
@@ -80,7 +82,8 @@ fn few_replies_are_kept_and_only_as_long_as_clients_return() {
     let start = Instant::now();
     let mut message = |offset, second| {
         let now = start + Duration::from_secs(second);
-        replies.message(("news", Encoding::Json, 2), recovery(offset, 203), now).expect("shared")
+        let wanted = SubscribeReply { channel: "news", encoding: Encoding::Json, id: 2 };
+        replies.message(wanted, recovery(offset, 203), now).expect("shared")
     };
     let first = message(0, 0);
     for offset in 1..20 {

@@ -182,7 +182,7 @@ fn say(world: &mut World, due: Option<&Due>, name: &str, command: &str) -> usize
     }
 }
 
-/// What ada and eve received since the last call, what the node has counted and reported, and the log of ada.
+/// The messages that ada and eve received since the last call, the counts and reports of the node, and the log of ada.
 fn effects(world: &mut World, reports: &Mutex<Vec<ClientReport>>) -> Vec<String> {
     let mut effects = Vec::new();
     for name in ["ada", "eve"] {

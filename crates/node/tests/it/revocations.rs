@@ -25,7 +25,7 @@ pub(crate) fn revoke(world: &mut World, kind: RevocationKind, change: Revocation
     let done = world
         .node
         .revocations()
-        .revoke(kind, change, (world.now, world.node.unix(world.now)))
+        .revoke(kind, change, world.now, world.node.unix(world.now))
         .expect("it is possible");
     done.wait().expect("there is one node");
     world.settle();
@@ -203,7 +203,8 @@ fn a_change_that_has_ended_is_refused() {
         let done = world.node.revocations().revoke(
             RevocationKind::BlockUser,
             change,
-            (world.now, world.node.unix(world.now)),
+            world.now,
+            world.node.unix(world.now),
         );
         assert_eq!(done.map(|answer| answer.wait().expect("one node")), expect, "{expire_at}");
     }

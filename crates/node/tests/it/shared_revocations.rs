@@ -93,7 +93,7 @@ fn revoke(world: &World, kind: RevocationKind, subject: &str) -> Result<(), Erro
     world
         .node
         .revocations()
-        .revoke(kind, change(subject), (world.now, world.node.unix(world.now)))
+        .revoke(kind, change(subject), world.now, world.node.unix(world.now))
         .expect("it is possible")
         .wait()
 }

@@ -30,7 +30,7 @@ pub enum SubscribeDecision {
     Denied(ErrorCode),
 }
 
-/// What decides about a subscribe before the permissions of the namespace do.
+/// The authority that decides about a subscribe before the permissions of the namespace do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decider {
     /// The request carries a token.

@@ -15,12 +15,13 @@ fn every_connection_and_purpose_has_a_bucket_of_its_own() {
     let mut limits = RateLimits::default();
     let [here, there] = [0, 1].map(NamespaceId);
     for index in [3, 0] {
-        let buckets = [here, there]
-            .into_iter()
-            .flat_map(|id| [(id, InNamespace::Publish), (id, InNamespace::Subscribe)]);
-        for bucket in buckets {
-            assert!(limits.take_in(index, bucket, ONE, 0), "{index} {bucket:?}");
-            assert!(!limits.take_in(index, bucket, ONE, 0), "{index} {bucket:?}");
+        let actions = [here, there].into_iter().flat_map(|namespace| {
+            [InNamespace::Publish, InNamespace::Subscribe]
+                .map(|action| NamespaceAction { namespace, action })
+        });
+        for counted in actions {
+            assert!(limits.take_in(index, counted, ONE, 0), "{index} {counted:?}");
+            assert!(!limits.take_in(index, counted, ONE, 0), "{index} {counted:?}");
         }
         assert!(limits.take_command(index, ONE, 0) && limits.take_refusal(index, ONE, 0));
         assert!(!limits.take_command(index, ONE, 0) && !limits.take_refusal(index, ONE, 0));
@@ -41,9 +42,9 @@ fn an_index_that_is_used_again_begins_with_full_buckets() {
 fn without_limits_nothing_is_remembered() {
     let mut limits = RateLimits::default();
     let none = Rate::default();
-    let bucket = (NamespaceId(0), InNamespace::Publish);
+    let counted = NamespaceAction { namespace: NamespaceId(0), action: InNamespace::Publish };
     for index in 0..100 {
-        assert!(limits.take_command(index, none, 0) && limits.take_in(index, bucket, none, 0));
+        assert!(limits.take_command(index, none, 0) && limits.take_in(index, counted, none, 0));
     }
     assert_eq!(limits.connections.capacity(), 0);
 }

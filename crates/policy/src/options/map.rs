@@ -8,7 +8,7 @@ use std::time::Duration;
 use fanwire_broker::Retention;
 use fanwire_broker::map::MapRetention;
 
-/// What a map channel keeps (`map.*`).
+/// The entries and changes that a map channel keeps (`map.*`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapOptions {
     pub mode: MapMode,

@@ -62,7 +62,7 @@ pub struct Namespace {
     pub history_ttl: Duration,
     /// The kind of its channels.
     pub subscription_type: SubscriptionType,
-    /// What its channels keep if they are maps.
+    /// The entries and changes that its channels keep if they are maps.
     pub map: MapOptions,
     /// Every subscription is recoverable; needs history.
     pub force_recovery: bool,

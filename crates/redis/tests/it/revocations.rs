@@ -27,7 +27,7 @@ fn change(subject: &str) -> RevocationChange {
 
 fn begin(node: &Node, kind: RevocationKind, subject: &str) -> Answer<(), ErrorCode> {
     node.revocations()
-        .revoke(kind, change(subject), (Instant::now(), node.unix(Instant::now())))
+        .revoke(kind, change(subject), Instant::now(), node.unix(Instant::now()))
         .expect("it is possible")
 }
 
@@ -84,7 +84,8 @@ fn entries_reach_the_other_node_and_outlive_all_nodes() {
         let done = here.node.revocations().revoke(
             RevocationKind::InvalidateTokens,
             of_channel,
-            (Instant::now(), here.node.unix(Instant::now())),
+            Instant::now(),
+            here.node.unix(Instant::now()),
         );
         assert_eq!(done.map(Answer::wait), Ok(Ok(())));
         drop((here, there));
@@ -229,8 +230,9 @@ fn many_entries_that_redis_has_lost_are_stored_again_with_their_ends() {
     let revoke_until = |number: u64| {
         let expire_at = 4_000_000_000 + number;
         let change = RevocationChange { expire_at, ..change(&format!("token {number}")) };
-        let now = (Instant::now(), members[0].node.unix(Instant::now()));
-        members[0].node.revocations().revoke(RevocationKind::RevokeToken, change, now)
+        let node = &members[0].node;
+        let now = Instant::now();
+        node.revocations().revoke(RevocationKind::RevokeToken, change, now, node.unix(now))
     };
     let answers: Vec<_> = (0..5_000).map(|number| revoke_until(number).expect("room")).collect();
     assert!(answers.into_iter().all(|answer| answer.wait() == Ok(())));

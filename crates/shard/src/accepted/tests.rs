@@ -13,7 +13,7 @@ use mio::{Events, Poll};
 use super::*;
 use crate::{Peer, Permit, prepare};
 
-/// What became of a socket.
+/// The end of a socket.
 #[derive(Default)]
 struct Log {
     seen: Vec<Vec<u8>>,

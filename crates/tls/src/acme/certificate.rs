@@ -15,7 +15,7 @@ use rustls::{
 
 use super::validity::Validity;
 
-/// What the server shows for one name.
+/// The certificate that the server shows for one name.
 #[derive(Clone, Debug)]
 pub(crate) struct Certificate {
     pub(super) key: Arc<CertifiedKey>,
@@ -47,8 +47,8 @@ impl Certificate {
         verify_server_name(&parsed, &name).map_err(CertificateError::Mismatch)?;
         let key =
             PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| CertificateError::Key)?;
-        let key = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider());
-        let key = key.map_err(CertificateError::Mismatch)?;
+        let key = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider())
+            .map_err(CertificateError::Mismatch)?;
         Ok(Self { key: Arc::new(key), validity })
     }
 }

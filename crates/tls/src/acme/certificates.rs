@@ -27,7 +27,7 @@ struct Slot {
     failed: Counter,
 }
 
-/// What the metrics show of a name.
+/// The metrics of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameStats {
     /// Seconds since 1970; 0 without a certificate.
@@ -41,7 +41,7 @@ impl Certificates {
         Self(names.into_iter().map(|name| (name, Slot::default())).collect())
     }
 
-    /// What to sign with for a name in lower case.
+    /// Returns the key for a name in lower case.
     pub(super) fn key(&self, name: &str) -> Option<Arc<CertifiedKey>> {
         let certificate = self.0.get(name)?.certificate.read();
         certificate.as_ref().map(|certificate| certificate.key.clone())
@@ -74,9 +74,10 @@ impl Certificates {
     /// Of each name.
     pub fn stats(&self) -> impl Iterator<Item = (&str, NameStats)> {
         self.0.iter().map(|(name, slot)| {
-            let not_after =
-                self.not_after(name).and_then(|end| end.duration_since(UNIX_EPOCH).ok());
-            let not_after = not_after.map_or(0, |end| end.as_secs());
+            let not_after = self
+                .not_after(name)
+                .and_then(|end| end.duration_since(UNIX_EPOCH).ok())
+                .map_or(0, |end| end.as_secs());
             let (issued, failed) = (slot.issued.value(), slot.failed.value());
             (&**name, NameStats { not_after, issued, failed })
         })

@@ -87,15 +87,14 @@ async fn answer<'a>(
     if authorization.status == AuthorizationStatus::Valid {
         return Ok(None);
     }
-    let offered = authorization.challenge(type_of(kind));
-    let mut offered = offered.ok_or(OrderError::NotOffered(kind))?;
+    let mut offered = authorization.challenge(type_of(kind)).ok_or(OrderError::NotOffered(kind))?;
     let authorization = offered.key_authorization();
     let published = challenge.publish(kind, &due.name, &offered.token, &authorization)?;
     offered.set_ready().await?;
     Ok(Some(published))
 }
 
-/// What the authority says of the challenge, if it has decided about it; else the error as it is. An authority may have decided
+/// Returns the authority's decision about the challenge, if it has decided; else the error as it is. An authority may have decided
 /// before it answers the request that asks it to look.
 async fn refusal(order: &mut Order, kind: ChallengeKind, error: OrderError) -> OrderError {
     if !matches!(error, OrderError::Acme(Error::Api(_)) | OrderError::Challenge(..)) {
@@ -149,7 +148,7 @@ impl OrderError {
         name.ends_with(":accountDoesNotExist")
     }
 
-    /// What an operator can do about it.
+    /// Returns the remedy for an operator.
     pub(super) fn remedy(&self) -> &'static str {
         match self {
             Self::Challenge(ChallengeKind::TlsAlpn, _) => {

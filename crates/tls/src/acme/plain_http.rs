@@ -18,7 +18,7 @@ use tokio::{
 
 use super::challenge::{Challenge, PATH};
 
-/// What the responses depend on.
+/// The state that the responses depend on.
 pub(super) struct PlainHttp {
     pub(super) challenge: Arc<Challenge>,
     /// The hosts that have certificates. Others are not redirected: a link to this port would lead anywhere.

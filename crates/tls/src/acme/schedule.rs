@@ -58,6 +58,14 @@ struct NameState {
     challenge: usize,
 }
 
+/// A failed order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OrderFailure {
+    pub(super) kind: FailureKind,
+    /// The time that the authority asked to wait.
+    pub(super) retry_after: Option<Duration>,
+}
+
 impl OrderSchedule {
     /// Names without certificates. `challenges` has at least one, the preferred one first.
     pub(super) fn new(
@@ -101,26 +109,27 @@ impl OrderSchedule {
         renew_at
     }
 
-    /// An order failed; the authority may have asked to wait. Returns the time until the next attempt.
+    /// An order failed. Returns the time until the next attempt.
     pub(super) fn handle_failure(
         &mut self,
         name: &str,
-        (failure, retry_after): (FailureKind, Option<Duration>),
+        failure: OrderFailure,
         now: SystemTime,
         jitter: f64,
     ) -> Duration {
+        let OrderFailure { kind, retry_after } = failure;
         let challenges = self.challenges.len();
         let Some(name) = self.find(name) else { return RETRY_MAX };
         let mut failures = name.failures;
         name.failures += 1;
-        if failure == FailureKind::Challenge {
+        if kind == FailureKind::Challenge {
             name.challenge = (name.challenge + 1) % challenges;
         }
         let mut wait = Duration::ZERO;
-        let has_other_challenge = failure == FailureKind::Challenge && challenges > 1;
+        let has_other_challenge = kind == FailureKind::Challenge && challenges > 1;
         if !has_other_challenge || failures > 0 {
             failures -= u32::from(has_other_challenge);
-            let whole = failure.first_wait().saturating_mul(1 << failures.min(10)).min(RETRY_MAX);
+            let whole = kind.first_wait().saturating_mul(1 << failures.min(10)).min(RETRY_MAX);
             wait = whole.mul_f64(1.0 + jitter * JITTER_SHARE);
         }
         let wait = wait.max(retry_after.unwrap_or_default().min(RETRY_AFTER_MAX));

@@ -19,7 +19,7 @@ use super::{
     challenge::Challenge,
     client::AuthorityClient,
     order::{self, OrderError},
-    schedule::{DueOrder, OrderSchedule},
+    schedule::{DueOrder, OrderFailure, OrderSchedule},
 };
 
 /// One task; its end is that of renewals.
@@ -132,7 +132,8 @@ impl Worker {
             // The next order reads it, and the URLs of the directory, which may have changed.
             self.account = None;
         }
-        let failure = (error.kind(), self.client.take_retry_after());
+        let retry_after = self.client.take_retry_after();
+        let failure = OrderFailure { kind: error.kind(), retry_after };
         let wait = period(self.schedule.handle_failure(name, failure, now, rand::random()));
         let remedy = error.remedy();
         match self.certificates.not_after(name).map(|end| remaining(end, now)) {

@@ -70,8 +70,12 @@ pub(super) fn server(uri: &Uri) -> Result<(&str, u16, bool), RequestError> {
         Some("http") => (80, false),
         _ => return Err(RequestError::Url),
     };
-    let host = uri.host().filter(|host| !host.is_empty()).ok_or(RequestError::Url)?;
-    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let host = uri
+        .host()
+        .filter(|host| !host.is_empty())
+        .ok_or(RequestError::Url)?
+        .trim_start_matches('[')
+        .trim_end_matches(']');
     Ok((host, uri.port_u16().unwrap_or(default_port), is_secure))
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Logins {
     guesses: Mutex<Guesses>,
 }
 
-/// What a login permits.
+/// The rights of a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Everything,
@@ -89,7 +89,7 @@ impl Logins {
         Ok(account.token(unix + LOGIN_SECONDS))
     }
 
-    /// What a token permits; `None` for one that is not ours, or has ended.
+    /// Returns the rights of a token; `None` for one that is not ours, or has ended.
     pub(super) fn role(&self, token: &str, unix: u64) -> Option<Role> {
         let (end, signature) = token.split_once('.')?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
@@ -132,7 +132,7 @@ impl Guesses {
     }
 }
 
-/// What counts as one peer: an address of IPv4, 64 bits of IPv6, which is what a customer gets at least.
+/// Returns the part of an address that counts as one peer: all of IPv4, 64 bits of IPv6, which a customer gets at least.
 fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),

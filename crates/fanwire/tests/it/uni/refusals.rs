@@ -13,7 +13,7 @@ use tokio::{
 
 use super::*;
 
-/// What each transport receives for a connect request: the first push.
+/// The first push that each transport receives for a connect request.
 async fn first_pushes(server: &Server, request: &str) -> Vec<String> {
     let mut pushes = Vec::new();
     for (client, before, after) in each_stream(server, request).await {

@@ -12,16 +12,17 @@ use fanwire_policy::recovery::Unrecovered;
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeResult};
 
 use super::recover::decide;
+use crate::clock::Moment;
 use crate::command::CommandContext;
 use crate::deadlines;
 use crate::delta;
 use crate::encode_job::{self, Encoded, ReplySource};
-use crate::flight_log;
-use crate::index::SubscriptionIndex;
-use crate::pending::{BufferedMessages, Large, PendingChannel};
+use crate::flight_log::{self, RecoveryEvent};
+use crate::index::{SubscriptionIndex, SubscriptionKey};
+use crate::pending::{BufferedMessages, PendingChannel, SubscriptionStart};
 use crate::refusal::CommandError;
 use crate::session_effects;
-use crate::session_table::NewSubscription;
+use crate::session_table::{FirstPosition, NewSubscription};
 use crate::subscribers::{CatchUp, DeltaState};
 
 /// State of a session that subscribes. Results are in the order of its channels.
@@ -103,9 +104,8 @@ fn commit_encoded(
     match messages {
         Ok(messages) => {
             for mut pending_channel in channels {
-                let Large { top, recovered, missed } =
-                    pending_channel.large.take().expect(COMPLETE);
-                add_subscription(context, pending_channel, top, (recovered, missed));
+                let start = pending_channel.large.take().expect(COMPLETE);
+                add_subscription(context, pending_channel, start);
             }
             Ok(messages)
         }
@@ -129,20 +129,19 @@ fn commit(
         let saved = encode_job::shape(context.session().encoding, &mut result);
         context.session_table.counters.count_deltas(saved);
     }
-    let (missed, recovered) = (result.publications.len(), pending_channel.outcome());
-    add_subscription(context, pending_channel, top, (recovered, missed));
+    let start = pending_channel.start(top, &result);
+    add_subscription(context, pending_channel, start);
     result
 }
 
 /// Adds a subscription: later publications are delivered, after the buffered ones, which the context delivers. Its
-/// join comes through the inbox, so after the reply, which contains `missed` recovered publications; `recovered` is the
-/// result of its recovery, if it requested one.
+/// join comes through the inbox, so after the reply, which contains the recovered publications.
 fn add_subscription(
     context: &mut CommandContext<'_>,
     pending_channel: PendingChannel,
-    top: Position,
-    (recovered, missed): (Option<Result<(), Unrecovered>>, usize),
+    start: SubscriptionStart,
 ) {
+    let SubscriptionStart { top, recovered, missed } = start;
     let PendingChannel {
         channel,
         claimed,
@@ -157,19 +156,20 @@ fn add_subscription(
         ..
     } = pending_channel;
     let BufferedMessages { broadcasts, may_have_gap } = buffered;
-    let (node, index) = (context.node, context.key.index);
+    let node = context.node;
+    let index = context.key.index;
     let own = context.session_table.add_subscription(
         index,
         &channel,
         NewSubscription { server_side, is_tile: false, terms },
     );
-    let caught_up = match tracking.has_position() {
-        true => CatchUp::from(top, broadcasts),
-        false => CatchUp::all(broadcasts),
+    let caught_up = if tracking.has_position() {
+        CatchUp::from(top, broadcasts)
+    } else {
+        CatchUp::all(broadcasts)
     };
     if tracking.has_position() {
-        let (table, position) = (&mut *context.session_table, caught_up.position);
-        session_effects::track_position(node, table, (index, own), position, context.now);
+        track_position(context, own, caught_up.position);
     }
     if tracking.has_position() && may_have_gap {
         let check_at = deadlines::gap_check(node, context.now);
@@ -196,16 +196,27 @@ fn add_subscription(
     if visibility.announced {
         session_effects::announce(node, context.session_table, index, own);
     }
-    let numbers = [claimed.map_or(0, |claimed| claimed.offset), top.offset];
-    let (table, now) = (&mut *context.session_table, context.now);
-    flight_log::subscribed(node, table, (index, &channel), (recovered, numbers), now);
+    let key = SubscriptionKey { connection: index, channel: &channel };
+    let recovery = recovered.map(|outcome| {
+        let from = claimed.map_or(0, |claimed| claimed.offset);
+        RecoveryEvent { outcome, from, to: top.offset }
+    });
+    flight_log::subscribed(node, context.session_table, key, recovery, context.now);
     count(context, &channel, recovered, missed);
     report_subscribed(context, own, &channel, requested_data);
     if let Some(view) = view {
         // It was checked when the subscribe began, and a new viewer leaves no tile.
-        let viewer = (index, &channel);
-        let _ = session_effects::set_view(node, context.session_table, viewer, *view);
+        let _ = session_effects::set_view(node, context.session_table, key, *view);
     }
+}
+
+/// Makes a subscription positioned, at `position`.
+fn track_position(context: &mut CommandContext<'_>, own: SubscriptionIndex, position: Position) {
+    let now = context.node.clock().moment(context.now);
+    let delay = deadlines::check_delay(context.node, context.session_table.shard);
+    let check_at = delay.map_or(Moment::NEVER, |delay| now.after(delay));
+    let first = FirstPosition { position, now, check_at };
+    context.session_table.track_position(context.key.index, own, first);
 }
 
 /// Reports a subscription, and before the first one of a connect the client: it does not count as connected yet.

@@ -4,7 +4,6 @@
 //! Change here: which requested options a client gets.
 
 use bytes::Bytes;
-use fanwire_area::{Grid, View};
 use fanwire_auth::Overrides;
 use fanwire_policy::channel::{has_presence_access, may_read_history};
 use fanwire_policy::options::{Namespace, RecoveryMode};
@@ -12,7 +11,7 @@ use fanwire_policy::recovery::ClaimedPosition;
 use fanwire_protocol::SubscribeRequest;
 
 use crate::command::CommandContext;
-use crate::pending::{Tracking, Visibility};
+use crate::pending::{GridView, Tracking, Visibility};
 use crate::session::SubscriptionGrant;
 use crate::subscribers::DeltaState;
 
@@ -37,7 +36,7 @@ pub(in crate::command) struct SubscribeParameters<'a> {
     /// Data of the client's request, for reports.
     pub(in crate::command) requested_data: Bytes,
     /// First view of the client, in a channel with places.
-    pub(in crate::command) view: Option<Box<(Grid, View)>>,
+    pub(in crate::command) view: Option<Box<GridView>>,
 }
 
 impl Tracking {

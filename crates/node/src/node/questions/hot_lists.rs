@@ -113,10 +113,12 @@ impl Ask for HotListsQuestion {
         // Whatever the limit: what is large in one of the times is shown with its rate in the other.
         let counts = diagnostics.hot_channels().look(LIST_MAX, now);
         let mut channels = Largest::new(self.length());
-        let namespaces = diagnostics.history_sizes(|channel, bytes| {
-            channels.offer(bytes, || channel.to_owned());
-        });
-        let namespaces = namespaces.into_iter().map(|(name, bytes)| (bytes, name));
+        let namespaces = diagnostics
+            .history_sizes(|channel, bytes| {
+                channels.offer(bytes, || channel.to_owned());
+            })
+            .into_iter()
+            .map(|(name, bytes)| (bytes, name));
         let lists = HotRecord {
             seconds: counts.counted.as_secs_f64(),
             publications: channel_entries(counts.publications),

@@ -121,7 +121,7 @@ fn a_blocked_user_reads_nothing_and_goes_on_with_nothing() {
     assert!(open.iter().all(|permit| node.still_permits(permit, now).is_ok()));
     let change = RevocationChange { subject: "ann".to_owned(), ..RevocationChange::default() };
     let before = node.revocations().changes();
-    let revoked = node.revocations().revoke(RevocationKind::BlockUser, change, (now, NOW_UNIX));
+    let revoked = node.revocations().revoke(RevocationKind::BlockUser, change, now, NOW_UNIX);
     assert!(revoked.is_ok());
     assert_ne!(node.revocations().changes(), before);
     for (token, permit) in tokens.iter().zip(&open) {

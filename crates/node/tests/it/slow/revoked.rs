@@ -52,7 +52,8 @@ fn a_change_at_any_moment_ends_what_it_forbids() {
                 let done = slow.world.node.revocations().revoke(
                     kind,
                     change.clone(),
-                    (now, slow.world.node.unix(now)),
+                    now,
+                    slow.world.node.unix(now),
                 );
                 done.expect("it is possible").wait().expect("there is one node");
                 if !is_unsettled {

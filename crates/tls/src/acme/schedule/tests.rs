@@ -28,6 +28,10 @@ fn name_due(schedule: &OrderSchedule, now: SystemTime) -> Option<String> {
     schedule.poll_order(now).map(|due| due.name.to_string())
 }
 
+fn failed(kind: FailureKind) -> OrderFailure {
+    OrderFailure { kind, retry_after: None }
+}
+
 /// The minutes of the first attempts when each of them fails.
 fn attempts(
     challenges: &'static [ChallengeKind],
@@ -41,7 +45,7 @@ fn attempts(
         time += schedule.time_to_wait(time);
         let due = schedule.poll_order(time).expect("the time to wait has passed");
         attempts.push((time.duration_since(now()).expect("later").as_secs() / 60, due.challenge));
-        schedule.handle_failure("a", (failure, None), time, 0.0);
+        schedule.handle_failure("a", failed(failure), time, 0.0);
     }
     attempts
 }
@@ -98,7 +102,7 @@ fn the_other_challenge_is_tried_at_once_and_then_in_turn() {
 #[test]
 fn the_challenge_that_worked_is_used_for_renewals() {
     let mut schedule = schedule(&["a"], TWO);
-    schedule.handle_failure("a", (FailureKind::Challenge, None), now(), 0.0);
+    schedule.handle_failure("a", failed(FailureKind::Challenge), now(), 0.0);
     schedule.handle_issued("a", valid_for(90 * DAY), now(), 0.0);
     let due = schedule.poll_order(now() + 60 * DAY).expect("it is to be renewed");
     assert_eq!(due.challenge, ChallengeKind::Http);
@@ -107,7 +111,7 @@ fn the_challenge_that_worked_is_used_for_renewals() {
 #[test]
 fn an_authority_that_does_not_answer_is_asked_again_soon_and_hourly_at_last() {
     let mut schedule = schedule(&["a"], ONE);
-    let mut wait = || schedule.handle_failure("a", (FailureKind::Authority, None), now(), 0.0);
+    let mut wait = || schedule.handle_failure("a", failed(FailureKind::Authority), now(), 0.0);
     let waits: Vec<u64> = (0..10).map(|_| wait().as_secs()).collect();
     assert_eq!(waits, [15, 30, 60, 120, 240, 480, 960, 1920, 3600, 3600]);
     for _ in 0..100 {
@@ -119,7 +123,7 @@ fn an_authority_that_does_not_answer_is_asked_again_soon_and_hourly_at_last() {
 fn an_issued_certificate_ends_the_backoff() {
     let mut schedule = schedule(&["a"], ONE);
     let fail = |schedule: &mut OrderSchedule| {
-        schedule.handle_failure("a", (FailureKind::Authority, None), now(), 0.0)
+        schedule.handle_failure("a", failed(FailureKind::Authority), now(), 0.0)
     };
     for _ in 0..5 {
         fail(&mut schedule);
@@ -132,7 +136,9 @@ fn an_issued_certificate_ends_the_backoff() {
 fn the_time_that_the_authority_asks_for_is_the_least_and_a_day_at_most() {
     let mut schedule = schedule(&["a"], ONE);
     let mut wait = |retry_after| {
-        schedule.handle_failure("a", (FailureKind::Refused, Some(retry_after)), now(), 0.0)
+        let retry_after = Some(retry_after);
+        let failure = OrderFailure { kind: FailureKind::Refused, retry_after };
+        schedule.handle_failure("a", failure, now(), 0.0)
     };
     assert_eq!(wait(Duration::from_secs(1)), 4 * MINUTE);
     assert_eq!(wait(90 * MINUTE), 90 * MINUTE);
@@ -142,14 +148,14 @@ fn the_time_that_the_authority_asks_for_is_the_least_and_a_day_at_most() {
 #[test]
 fn jitter_adds_up_to_a_quarter_of_a_wait() {
     let mut schedule = schedule(&["a"], ONE);
-    let wait = schedule.handle_failure("a", (FailureKind::Refused, None), now(), 1.0);
+    let wait = schedule.handle_failure("a", failed(FailureKind::Refused), now(), 1.0);
     assert_eq!(wait, 5 * MINUTE);
 }
 
 #[test]
 fn a_name_that_fails_does_not_delay_the_others() {
     let mut schedule = schedule(&["a", "b"], ONE);
-    schedule.handle_failure("a", (FailureKind::Refused, None), now(), 0.0);
+    schedule.handle_failure("a", failed(FailureKind::Refused), now(), 0.0);
     assert_eq!(name_due(&schedule, now()), Some("b".to_owned()));
     schedule.handle_issued("b", valid_for(90 * DAY), now(), 0.0);
     assert_eq!(name_due(&schedule, now() + 4 * MINUTE), Some("a".to_owned()));
@@ -159,6 +165,6 @@ fn a_name_that_fails_does_not_delay_the_others() {
 fn a_name_outside_the_list_changes_nothing() {
     let mut schedule = schedule(&["a"], ONE);
     schedule.handle_cached("b", valid_for(DAY), 0.0);
-    schedule.handle_failure("b", (FailureKind::Refused, None), now(), 0.0);
+    schedule.handle_failure("b", failed(FailureKind::Refused), now(), 0.0);
     assert_eq!(name_due(&schedule, now()), Some("a".to_owned()));
 }
