@@ -123,8 +123,14 @@ impl Api {
                 receipt,
             };
             // All publications are sent before the first result is awaited, so that a remote broker gets them together.
-            let pending =
-                PublishMany::new(&self.node, &request.channels, publication, options, now).await;
+            let pending = PublishMany::new(
+                self.node.channels().publisher(),
+                &request.channels,
+                publication,
+                options,
+                now,
+            )
+            .await;
             if wants_receipt {
                 call_span::await_delivery(receipt, "");
             }

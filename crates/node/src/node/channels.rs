@@ -53,33 +53,20 @@ impl Channels {
     /// Publishes for the server API.
     ///
     /// # Errors
-    /// 102 unknown namespace; 107 impossible name, a namespace of maps or shared polls, or data of another format than the
-    /// namespace demands; 100 broker failure.
+    /// Those of [`Publisher::publish`].
     pub fn publish(
         &self,
         channel: &str,
         publication: Publication,
-        mut options: PublishOptions,
+        options: PublishOptions,
         now: Instant,
     ) -> Answer<Position, ErrorCode> {
-        let settings = self.settings();
-        let checked = settings.channels.resolve_trusted(channel).and_then(|namespace| {
-            options.delta |= namespace.delta_publish;
-            if !namespace.is_of_streams() {
-                return Err(ErrorCode::BAD_REQUEST); // server API §4
-            }
-            if options.delivery == Some(DeliveryClass::Latest)
-                && namespace.promises_every_publication()
-            {
-                return Err(ErrorCode::BAD_REQUEST);
-            }
-            check_data(namespace.publication_data_format, &publication.data)?;
-            Ok(namespace.retention())
-        });
-        match checked {
-            Ok(retention) => self.publish_checked(channel, publication, &options, retention, now),
-            Err(error) => Answer::now(Err(error)),
-        }
+        self.publisher().publish(channel, publication, options, now)
+    }
+
+    /// Reads the settings once, for a publication in many channels.
+    pub fn publisher(&self) -> Publisher<'_> {
+        Publisher { channels: self, settings: self.settings() }
     }
 
     /// Publishes at a place of a channel with places: to the subscribers whose view touches the tile of the place.
@@ -293,6 +280,47 @@ impl Channels {
 
     fn settings(&self) -> Arc<NodeSettings> {
         self.settings.read()
+    }
+}
+
+/// Publishes with the settings of one moment.
+pub struct Publisher<'a> {
+    channels: &'a Channels,
+    settings: Arc<NodeSettings>,
+}
+
+impl Publisher<'_> {
+    /// Publishes for the server API.
+    ///
+    /// # Errors
+    /// 102 unknown namespace; 107 impossible name, a namespace of maps or shared polls, or data of another format than the
+    /// namespace demands; 100 broker failure.
+    pub fn publish(
+        &self,
+        channel: &str,
+        publication: Publication,
+        mut options: PublishOptions,
+        now: Instant,
+    ) -> Answer<Position, ErrorCode> {
+        let checked = self.settings.channels.resolve_trusted(channel).and_then(|namespace| {
+            options.delta |= namespace.delta_publish;
+            if !namespace.is_of_streams() {
+                return Err(ErrorCode::BAD_REQUEST); // server API §4
+            }
+            if options.delivery == Some(DeliveryClass::Latest)
+                && namespace.promises_every_publication()
+            {
+                return Err(ErrorCode::BAD_REQUEST);
+            }
+            check_data(namespace.publication_data_format, &publication.data)?;
+            Ok(namespace.retention())
+        });
+        match checked {
+            Ok(retention) => {
+                self.channels.publish_checked(channel, publication, &options, retention, now)
+            }
+            Err(error) => Answer::now(Err(error)),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Starts a publish in many channels, a part of them at each poll.
 //! In: channels, a publication and its options → out: one ready or pending answer per channel, in their order.
-//! Uses the node's publish. Never: waits for an answer.
+//! Uses the node's publisher. Never: waits for an answer.
 //! Change here: how many are started per poll. The answers are handled in `broadcast`.
 
 use std::future::Future;
@@ -11,14 +11,14 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use fanwire_broker::{Answer, Position, PublishOptions};
-use fanwire_node::Node;
+use fanwire_node::Publisher;
 use fanwire_node::protocol::{ErrorCode, Publication};
 
 /// Starts the publishes of a broadcast. Other tasks run between two parts: among them the connection to the broker, which
 /// sends the first part while the next one is prepared. Dropping it starts the rest at once, so that a caller that
 /// disconnects leaves no partial broadcast.
 pub(super) struct PublishMany<'a> {
-    node: &'a Node,
+    publisher: Publisher<'a>,
     channels: slice::Iter<'a, String>,
     publication: Publication,
     options: PublishOptions,
@@ -33,7 +33,7 @@ pub(super) type PendingPublish = Answer<Position, ErrorCode>;
 
 impl<'a> PublishMany<'a> {
     pub(super) fn new(
-        node: &'a Node,
+        publisher: Publisher<'a>,
         channels: &'a [String],
         publication: Publication,
         options: PublishOptions,
@@ -41,7 +41,7 @@ impl<'a> PublishMany<'a> {
     ) -> Self {
         let pending = Vec::with_capacity(channels.len());
         let part = channels.len().div_ceil(PARTS).clamp(PART_MIN, PART_MAX);
-        Self { node, channels: channels.iter(), publication, options, now, pending, part }
+        Self { publisher, channels: channels.iter(), publication, options, now, pending, part }
     }
 
     /// Starts the publish in the next channel.
@@ -54,7 +54,7 @@ impl<'a> PublishMany<'a> {
             0 => (mem::take(&mut self.publication), mem::take(&mut self.options)),
             _ => (self.publication.clone(), self.options.clone()),
         };
-        Some(self.node.channels().publish(channel, publication, options, self.now))
+        Some(self.publisher.publish(channel, publication, options, self.now))
     }
 }
 

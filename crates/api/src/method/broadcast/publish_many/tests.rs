@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use fanwire_node::Node;
 use fanwire_node::Page;
 use fanwire_node::options::Options;
 
@@ -49,8 +50,13 @@ impl Fixture {
         let options = PublishOptions::default();
         let mut published = Vec::new();
         {
-            let publish_many =
-                PublishMany::new(&self.node, &self.channels, publication, options, self.now);
+            let publish_many = PublishMany::new(
+                self.node.channels().publisher(),
+                &self.channels,
+                publication,
+                options,
+                self.now,
+            );
             let mut publish_many = pin!(publish_many);
             let mut context = Context::from_waker(Waker::noop());
             for _ in 0..polls {
