@@ -37,8 +37,9 @@ pub use options::{
     AdminOptions, ChannelProxies, ChannelSection, ClientProxies, ClientRateLimits, ClientSection,
     CompatibilityOptions, Config, ConnectCodeOptions, DedicatedOptions, EndpointOptions,
     EngineKind, EngineOptions, GrpcApiOptions, HttpApiOptions, HttpServerOptions, JwksOptions,
-    LogOptions, NodeOptions, OpentelemetryOptions, PingOptions, PrometheusOptions, RecorderOptions,
-    RpcSection, ShutdownOptions, TokenSection, WebsocketOptions,
+    LogOptions, MapBrokerKind, MapBrokerOptions, NodeOptions, OpentelemetryOptions, PingOptions,
+    PrometheusOptions, RecorderOptions, RpcSection, ShutdownOptions, TokenSection,
+    WebsocketOptions,
 };
 pub use reload::{LoadedConfig, Reload};
 pub use renamed::{is_configuration, renamed};

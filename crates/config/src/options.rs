@@ -30,7 +30,7 @@ pub use channel::{ChannelProxies, ChannelSection, PingOptions, RpcSection};
 pub use client::{
     ClientProxies, ClientRateLimits, ClientSection, ConnectCodeOptions, JwksOptions, TokenSection,
 };
-pub use engine::{EngineKind, EngineOptions};
+pub use engine::{EngineKind, EngineOptions, MapBrokerKind, MapBrokerOptions};
 pub use http_server::HttpServerOptions;
 pub use websocket::{DedicatedOptions, WebsocketOptions};
 
@@ -42,6 +42,7 @@ pub struct Config {
     pub http_server: HttpServerOptions,
     pub log: LogOptions,
     pub engine: EngineOptions,
+    pub map_broker: MapBrokerOptions,
     pub recorder: RecorderOptions,
     pub client: ClientSection,
     pub channel: ChannelSection,
@@ -167,6 +168,7 @@ impl Config {
             http_server: HttpServerOptions::default(),
             log: LogOptions::default(),
             engine: EngineOptions::default(),
+            map_broker: MapBrokerOptions::default(),
             recorder: RecorderOptions::default(),
             client: ClientSection::default(),
             channel: ChannelSection::default(),

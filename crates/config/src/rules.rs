@@ -67,6 +67,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         redis::addresses(config),
         redis::wait(config).into_iter().collect(),
         redis::prefix(config).into_iter().collect(),
+        maps::are_where_the_engine_is(config).into_iter().collect(),
         events::are_right(config),
         durable::are_right(config),
         unidirectional::statuses(config),
@@ -81,8 +82,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         .chain(namespaces::contradict(config))
         .chain(event_proxies::are_right(config))
         .chain(consumers::are_whole(config))
-        .chain(api_keys::are_right(config))
-        .chain(maps::have_an_engine(config));
+        .chain(api_keys::are_right(config));
     let found = found.filter(|(_, key, reason)| {
         // A rejected value was replaced by its default; a rule about the default would mislead.
         !broken.iter().any(|broken| is_about(key, reason, broken))

@@ -292,7 +292,7 @@ channel: {without_namespace: {subscription_type: shared_poll}}
 }
 
 #[test]
-fn a_map_needs_what_its_mode_has_and_an_engine_in_memory() {
+fn a_map_needs_what_its_mode_has_and_is_where_the_engine_is() {
     let load = |map: &str, more: &str| {
         let text = format!(
             "client: {{allow_anonymous_connect_without_token: true}}\n\
@@ -305,9 +305,15 @@ fn a_map_needs_what_its_mode_has_and_an_engine_in_memory() {
     let rows = [
         (good, "map_broker: {}", ""),
         (good, "map_broker: {type: memory}", ""),
-        (good, "map_broker: {type: redis}", "map_broker.type"),
-        (good, "map_broker: {type: postgres}", "Maps are kept in memory"),
-        (good, "engine: {type: redis}", "engine.type is redis"),
+        (good, "map_broker: {type: redis}", "engine.type is memory"),
+        (good, "map_broker: {type: postgres}", "map_broker.type is postgres"),
+        (good, "engine: {type: redis}", ""),
+        (good, "engine: {type: redis}\nmap_broker: {type: redis}", ""),
+        (
+            good,
+            "engine: {type: redis}\nmap_broker: {type: postgres}",
+            "map_broker.type is postgres",
+        ),
         ("{}", "", "ephemeral, recoverable or persistent"),
         ("{mode: recoverable}", "", "map.key_ttl"),
         ("{mode: persistent, key_ttl: 1h}", "", "map.key_ttl"),

@@ -12,7 +12,7 @@ use super::{
     BYTES, COUNT, DAY, LIST, PATH, PORT, PORT_TEXT, SECRET, SWITCH, TEXT, duration, integer, memory,
 };
 use crate::key::{FromValue, Kind, Value, rows};
-use crate::options::{Config, EngineKind};
+use crate::options::{Config, EngineKind, MapBrokerKind};
 
 rows! { SERVER: Config;
     "http_server.address", TEXT, "" => [http_server.address],
@@ -84,7 +84,9 @@ rows! { SERVER: Config;
     "recorder.disk_max", integer(16 << 20, 1 << 50), "1073741824" => [recorder.disk_max],
         "Fanwire only: bytes of all files in recorder.path; the oldest one goes for a new one.";
     "engine.type", Kind::Choice(&["memory", "redis"]), "memory" => [engine.kind = engine_kind],
-        "Where publications, history and presence meet: in memory for one server, in Redis for several that act as one.";
+        "Where publications, history, presence and maps meet: in memory for one server, in Redis for several that act as one.";
+    "map_broker.type", Kind::Choice(&["memory", "redis", "postgres"]), "memory" => [map_broker.kind = map_broker_kind],
+        "Where maps are kept: always where engine.type says; redis needs engine.type redis, and postgres stops the start.";
     "engine.redis.address", LIST, "redis://127.0.0.1:6379" => [engine.redis.address],
         "Redis to use, as host:port, redis://user:password@host:port/db, with rediss:// over TLS, or, of a Cluster, redis+cluster://user:password@host:port?addr=host:port; of several each channel belongs to one.";
     "engine.redis.cluster_address", LIST, "" => [engine.redis.cluster_address],
@@ -297,6 +299,12 @@ const REDIS_TIME: Kind = duration(Duration::from_millis(10), Duration::from_secs
 fn engine_kind(value: Value) -> EngineKind {
     let name = String::from_value(value);
     let named = EngineKind::NAMED.iter().find(|(known, _)| *known == name);
+    named.expect("the row's choices are the names of kinds").1
+}
+
+fn map_broker_kind(value: Value) -> MapBrokerKind {
+    let name = String::from_value(value);
+    let named = MapBrokerKind::NAMED.iter().find(|(known, _)| *known == name);
     named.expect("the row's choices are the names of kinds").1
 }
 

@@ -1,7 +1,7 @@
-//! `engine.*`: where publications, history and presence are stored.
+//! `engine.*` and `map_broker.*`: where publications, history, presence and maps are stored.
 //! In: values of the rows → out: the section.
 //! Uses the options of `redis` and `tls`. Never: connects.
-//! Changed here: the kinds of engines.
+//! Changed here: the kinds of engines, and of brokers of maps.
 
 use fanwire_redis::EngineRedisOptions;
 use fanwire_tls::TlsOptions;
@@ -32,4 +32,26 @@ impl EngineKind {
     pub fn name(self) -> &'static str {
         Self::NAMED.iter().find(|(_, kind)| *kind == self).expect("every kind has a name").0
     }
+}
+
+/// `map_broker.*`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MapBrokerOptions {
+    pub kind: MapBrokerKind,
+}
+
+/// Store of maps. It is that of the engine, whatever kind is the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MapBrokerKind {
+    /// Not configured, or where the engine is.
+    #[default]
+    Memory,
+    Redis,
+    Postgres,
+}
+
+impl MapBrokerKind {
+    /// Kinds by their names in `map_broker.type`.
+    pub(crate) const NAMED: [(&'static str, Self); 3] =
+        [("memory", Self::Memory), ("redis", Self::Redis), ("postgres", Self::Postgres)];
 }

@@ -81,6 +81,7 @@ fn every_key_is_a_field_of_the_same_name() {
         tables.into_iter().flat_map(paths).filter(|(name, path)| name != path).collect();
     let expected = [
         ("engine.type", "engine.kind"), // `type` is a word of Rust
+        ("map_broker.type", "map_broker.kind"),
         ("engine.redis.feed_connections", "engine.redis.pubsub_connections"), // its former name
         ("client.proxy.connect.enabled", "client.proxy.connect"), // `None` unless enabled
         ("client.proxy.refresh.enabled", "client.proxy.refresh"),

@@ -10,10 +10,12 @@ use fanwire_broker::map::{
     MapRetention, MapSuppression, PositionLost, StatePage, StateQuery,
 };
 use fanwire_broker::{BrokerError, Epoch, Position, Retention, StreamSlice};
-use fanwire_protocol::Publication;
+use fanwire_node::options::{MapMode, MapOptions, Namespace, Options, SubscriptionType};
+use fanwire_protocol::{ErrorCode, Publication};
 use fanwire_redis::RedisOptions;
 use fanwire_testing::wait_for;
 
+use crate::control::Member;
 use crate::node::{Node, WAIT_MAX};
 use crate::server::RedisServer;
 
@@ -418,4 +420,46 @@ fn equal_reads_share_a_script() {
         assert_eq!(page.entries.len(), 1);
     }
     assert!(node.redis.health().merged_count() >= 400);
+}
+
+/// The server API calls these methods of a node.
+#[test]
+fn a_map_that_one_node_changes_is_read_on_the_other() {
+    let server = RedisServer::start(&[]);
+    let start = || {
+        let map = MapOptions { mode: MapMode::Persistent, ..MapOptions::default() };
+        let boards = Namespace {
+            name: "board".into(),
+            subscription_type: SubscriptionType::Map,
+            map,
+            ..Namespace::default()
+        };
+        let mut options = Options::default();
+        options.channel.namespaces.push(boards);
+        Member::with_options(server.options(), options)
+    };
+    let members = [start(), start()];
+    let [here, there] = members.each_ref().map(|member| member.node.maps());
+    let now = Instant::now();
+    let keyed = || MapPublish { idempotency_key: "once".into(), ..value("a", "1") };
+    let first = here.publish("board:1", keyed(), now).wait().expect("Redis is there");
+    let first = first.expect("nothing to refuse").position;
+    let again = there.publish("board:1", keyed(), now).wait().expect("Redis is there");
+    let suppression = Some(MapSuppression::Idempotency);
+    assert_eq!(again, Ok(MapOutcome { position: first, suppression }));
+    let page = there.read_state("board:1", &StateQuery::default(), now).wait();
+    let page = page.expect("any epoch");
+    assert_eq!(
+        (page.entries.iter().map(line).collect::<Vec<_>>(), page.top),
+        (vec!["a=1".to_owned()], first)
+    );
+    assert!(page.entries[0].time > 0);
+    there.remove("board:1", removal("a"), now).wait().expect("Redis is there").expect("it is set");
+    let since = ChangesQuery { since: Some(first), ..ChangesQuery::default() };
+    let changes = here.read_stream("board:1", since, now).wait().expect("it is stored");
+    assert_eq!(changes.publications.iter().map(line).collect::<Vec<_>>(), ["-a"]);
+    assert_eq!(there.stats("board:1", now).wait().map(|stats| stats.entries), Ok(0));
+    here.clear("board:1", now).wait().expect("Redis is there");
+    let lost = there.read_stream("board:1", since, now).wait();
+    assert_eq!(lost, Err(ErrorCode::UNRECOVERABLE_POSITION));
 }
