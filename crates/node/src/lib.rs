@@ -133,9 +133,9 @@ pub use join_leave::JoinLeave;
 pub use last_event_id::LastEventId;
 pub use meters::Meters;
 pub use node::{
-    BrokerFactory, Channels, ConnectionCommands, Counts, Diagnostics, KEY_BYTES_MAX, KeepClosedLog,
-    Maps, Node, NodeLog, NodeParts, Page, Publisher, ReadError, ReadPermit, ReadRequest,
-    RefusalLevel, RevocationError, Revocations, Users, questions,
+    BrokerFactory, ChannelPublisher, Channels, ConnectionCommands, Counts, Diagnostics,
+    KEY_BYTES_MAX, KeepClosedLog, Maps, Node, NodeLog, NodeParts, Page, ReadError, ReadPermit,
+    ReadRequest, RefusalLevel, RevocationError, Revocations, Users, questions,
 };
 pub use notice::{Inbox, Notice};
 pub use outbox::Outbox;

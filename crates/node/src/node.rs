@@ -35,7 +35,7 @@ use crate::deliver::BroadcastRouter;
 use crate::meters::{Meters, Summaries};
 use crate::notice::{Inbox, Notice};
 use crate::registry::{Registry, ShardId};
-pub use channels::{Channels, Page, Publisher};
+pub use channels::{ChannelPublisher, Channels, Page};
 pub use connections::ConnectionCommands;
 pub use diagnostics::{Diagnostics, KeepClosedLog};
 pub use log::{NodeLog, RefusalLevel};

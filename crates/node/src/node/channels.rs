@@ -53,7 +53,7 @@ impl Channels {
     /// Publishes for the server API.
     ///
     /// # Errors
-    /// Those of [`Publisher::publish`].
+    /// Those of [`ChannelPublisher::publish`].
     pub fn publish(
         &self,
         channel: &str,
@@ -65,8 +65,8 @@ impl Channels {
     }
 
     /// Reads the settings once, for a publication in many channels.
-    pub fn publisher(&self) -> Publisher<'_> {
-        Publisher { channels: self, settings: self.settings() }
+    pub fn publisher(&self) -> ChannelPublisher<'_> {
+        ChannelPublisher { channels: self, settings: self.settings() }
     }
 
     /// Publishes at a place of a channel with places: to the subscribers whose view touches the tile of the place.
@@ -284,12 +284,12 @@ impl Channels {
 }
 
 /// Publishes with the settings of one moment.
-pub struct Publisher<'a> {
+pub struct ChannelPublisher<'a> {
     channels: &'a Channels,
     settings: Arc<NodeSettings>,
 }
 
-impl Publisher<'_> {
+impl ChannelPublisher<'_> {
     /// Publishes for the server API.
     ///
     /// # Errors

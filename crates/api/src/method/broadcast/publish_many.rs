@@ -11,14 +11,14 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use fanwire_broker::{Answer, Position, PublishOptions};
-use fanwire_node::Publisher;
+use fanwire_node::ChannelPublisher;
 use fanwire_node::protocol::{ErrorCode, Publication};
 
 /// Starts the publishes of a broadcast. Other tasks run between two parts: among them the connection to the broker, which
 /// sends the first part while the next one is prepared. Dropping it starts the rest at once, so that a caller that
 /// disconnects leaves no partial broadcast.
 pub(super) struct PublishMany<'a> {
-    publisher: Publisher<'a>,
+    publisher: ChannelPublisher<'a>,
     channels: slice::Iter<'a, String>,
     publication: Publication,
     options: PublishOptions,
@@ -33,7 +33,7 @@ pub(super) type PendingPublish = Answer<Position, ErrorCode>;
 
 impl<'a> PublishMany<'a> {
     pub(super) fn new(
-        publisher: Publisher<'a>,
+        publisher: ChannelPublisher<'a>,
         channels: &'a [String],
         publication: Publication,
         options: PublishOptions,
