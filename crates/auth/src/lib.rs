@@ -24,6 +24,7 @@ mod registered;
 mod revocation;
 mod secret;
 mod sign;
+mod track_signature;
 mod verifier;
 
 pub use claim_labels::ClaimLabel;
@@ -37,6 +38,9 @@ pub use secret::Secret;
 pub use sign::{
     ConnectionToken, HmacAlgorithm, Lifetime, SubscriptionToken, sign_hmac_connection,
     sign_hmac_subscription,
+};
+pub use track_signature::{
+    GRACE_S as TRACK_GRACE_S, TrackClaim, TrackError, TrackSecrets, TrackVerifier, sign_track,
 };
 pub use verifier::Verifier;
 
