@@ -244,9 +244,9 @@ http_server: {tls: {server_name: example.com}}
 admin: {web_proxy_address: 'http://localhost:3000'}
 webtransport: {enabled: true}
 channel:
-  without_namespace: {map_users_presence_channel_prefix: users}
+  without_namespace: {map: {publish_proxy_enabled: true}}
   namespaces:
-    - {name: chat, allow_subscribe_for_client: true, map_users_presence_channel_prefix: users}
+    - {name: chat, allow_subscribe_for_client: true, map: {publish_proxy_enabled: true}}
 ";
     check(
         Format::Yaml,
@@ -254,11 +254,11 @@ channel:
         &[
             "error: fanwire.yaml: broker.enabled is not supported yet and cannot be left out. \
              Brokers apart from the engine; several servers would not hear each other.",
+            "error: fanwire.yaml: channel.without_namespace.map.publish_proxy_enabled is not supported yet and cannot be left \
+             out. Publish commands into maps are decided by the backend.",
+            "error: fanwire.yaml: channel.namespaces[chat].map.publish_proxy_enabled is not supported yet and cannot be left \
+             out. Publish commands into maps are decided by the backend.",
             "warning: fanwire.yaml: webtransport.enabled is not supported yet. WebTransport; SDKs must be told to use WebSocket.",
-            "warning: fanwire.yaml: channel.without_namespace.map_users_presence_channel_prefix is not \
-             supported yet. Mirrors presence of users into a map.",
-            "warning: fanwire.yaml: channel.namespaces[chat].map_users_presence_channel_prefix is not \
-             supported yet. Mirrors presence of users into a map.",
             "note: fanwire.yaml: http_server.tls.server_name is not supported yet. Name that a server's \
              certificate must have; here it is the server.",
             "note: fanwire.yaml: admin.web_proxy_address is not supported yet. Address of another admin web interface.",

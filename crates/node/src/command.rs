@@ -33,6 +33,7 @@ use fanwire_protocol::{Command, DecodeError, Disconnect, ErrorCode, Refresh, Rep
 
 use crate::counters::CommandKind;
 use crate::flight_log::{self, NamedCommand};
+use crate::map::MAP;
 use crate::map::paging::{PageRead, PendingPage};
 use crate::pending::{Awaited, Part, PendingSubscribe, SubscribeOrigin};
 use crate::refusal::{CommandError, channel_of};
@@ -262,6 +263,9 @@ impl CommandContext<'_> {
                 return map::subscribe::handle(self, request);
             }
             Request::Subscribe(request) => return subscribe::handle(self, request),
+            Request::Publish(request) if request.r#type == MAP => {
+                return map::publish::handle(self, request);
+            }
             Request::Publish(request) => return publish::handle(self, request),
             Request::Presence(request) => return presence::handle(self, request),
             Request::PresenceStats(request) => return presence_stats::handle(self, request),

@@ -32,6 +32,7 @@ use crate::counters::HubCounters;
 use crate::deadlines;
 use crate::flight_log;
 use crate::index::{SubscriptionIndex, SubscriptionKey};
+use crate::map_presence::MapPresence;
 use crate::node::Node;
 use crate::notice::Notice;
 use crate::outbox::Outbox;
@@ -245,6 +246,7 @@ impl Hub {
     pub fn close(&mut self, key: ConnectionKey, now: Instant) {
         let closed = &Disconnect::CONNECTION_CLOSED;
         flight_log::closed(&self.node, &mut self.session_table, key, closed, now);
+        self.map_presence(now).disappear_from_all_of(key);
         session_effects::end_session(&self.node, &mut self.session_table, key, closed);
     }
 
@@ -294,6 +296,10 @@ impl Hub {
         self.end(key, disconnect, out);
     }
 
+    fn map_presence(&self, now: Instant) -> MapPresence<'_> {
+        MapPresence { node: &self.node, session_table: &self.session_table, now }
+    }
+
     fn disconnect_all(
         &mut self,
         keys: &[ConnectionKey],
@@ -327,6 +333,7 @@ impl Hub {
     fn remove(&mut self, key: ConnectionKey, disconnect: &Disconnect) -> bool {
         if let Some(now) = self.now {
             flight_log::closed(&self.node, &mut self.session_table, key, disconnect, now);
+            self.map_presence(now).disappear_from_all_of(key);
         }
         let was_there =
             session_effects::end_session(&self.node, &mut self.session_table, key, disconnect);
@@ -357,6 +364,7 @@ impl Hub {
         if let Some(now) = self.now {
             let ended = SubscriptionKey { connection: key.index, channel: &channel };
             flight_log::unsubscribed(node, table, ended, Some(code), now);
+            MapPresence { node, session_table: table, now }.disappear(key.index, own);
         }
         out.ended(key.index, session_effects::end_subscription(node, table, key.index, own));
         table.counters.server_unsubscribes.add(1);

@@ -88,6 +88,7 @@ mod index;
 mod join_leave;
 mod last_event_id;
 mod map;
+mod map_presence;
 mod meters;
 mod node;
 mod notice;

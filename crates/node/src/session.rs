@@ -177,6 +177,8 @@ pub(crate) struct Subscription {
     pub(crate) announced: bool,
     /// The subscription receives joins and leaves.
     pub(crate) wants_join_leave: bool,
+    /// Maps have entries because of it (`map_presence.rs`).
+    pub(crate) has_entries: bool,
     /// Only when a token or a filter sets something.
     pub(crate) terms: Option<Box<SubscriptionGrant>>,
 }
@@ -347,6 +349,11 @@ impl RequestFacts {
 }
 
 impl Subscription {
+    /// Whether others know of it, until it is no longer renewed.
+    pub(crate) fn is_renewed(&self) -> bool {
+        self.present || self.has_entries
+    }
+
     /// Unix second, or `NO_EXPIRY`.
     pub(crate) fn expire_at(&self) -> u64 {
         self.terms.as_ref().map_or(NO_EXPIRY, |terms| terms.expire_at)

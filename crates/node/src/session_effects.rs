@@ -14,6 +14,7 @@ use fanwire_protocol::Disconnect;
 
 use crate::deadlines;
 use crate::index::{MovedSubscription, SubscriptionIndex, SubscriptionKey};
+use crate::map_presence::MapPresence;
 use crate::node::Node;
 use crate::pending::{GridView, PendingChannel};
 use crate::registry::ShardId;
@@ -166,7 +167,7 @@ pub(crate) fn renew_presence(
     index: u32,
     now: Instant,
 ) {
-    let mut is_present = false;
+    let mut is_present = MapPresence { node, session_table, now }.renew(index);
     for (channel, client) in session_table.presences(index) {
         is_present = true;
         // A failed renewal is repeated at the next interval.

@@ -237,6 +237,7 @@ impl SessionTable {
             present: false,
             announced: false,
             wants_join_leave: false,
+            has_entries: false,
             terms,
         };
         session.subscriptions.push(subscription);
@@ -356,10 +357,25 @@ impl SessionTable {
         renew_at: impl FnOnce() -> Moment,
     ) {
         let session = self.sessions[index as usize].as_mut().expect(LIVES);
-        let is_first = !session.subscriptions.iter().any(|subscription| subscription.present);
+        let is_first = !session.subscriptions.iter().any(Subscription::is_renewed);
         let subscription = session.subscription_mut(subscription);
         debug_assert!(!subscription.present, "present already");
         subscription.present = true;
+        if is_first {
+            self.timers.renewals.set(index, renew_at());
+        }
+    }
+
+    /// Maps have entries because of a subscription of a session. The first one sets the renewal, at `renew_at`.
+    pub(crate) fn has_entries(
+        &mut self,
+        index: u32,
+        subscription: SubscriptionIndex,
+        renew_at: impl FnOnce() -> Moment,
+    ) {
+        let session = self.sessions[index as usize].as_mut().expect(LIVES);
+        let is_first = !session.subscriptions.iter().any(Subscription::is_renewed);
+        session.subscription_mut(subscription).has_entries = true;
         if is_first {
             self.timers.renewals.set(index, renew_at());
         }

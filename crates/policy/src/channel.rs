@@ -20,7 +20,7 @@ use crate::tiles::is_tile;
 pub use build::ids;
 pub use permission::{
     Decider, SubscribeDecision, Who, check_data, has_presence_access, may_publish,
-    may_read_history, may_see_presence,
+    may_read_history, may_remove_keys, may_see_presence, may_set_keys,
 };
 pub use personal::NamesOthers;
 

@@ -21,7 +21,7 @@ pub use areas::AreaOptions;
 pub use choice::{CompressionPolicy, DataFormat, RecoveryMode, SubscriptionType};
 pub use debug_for::{DebugForOptions, SUBJECTS_MAX};
 pub use delivery::{BatchOptions, DeliveryOptions};
-pub use map::{MapMode, MapOptions};
+pub use map::{ClientKey, MapMode, MapOptions};
 pub use namespace::Namespace;
 
 /// All options of a [`Node`](crate). Field names are the Centrifugo v6 key names.

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use fanwire_broker::DeliveryClass;
 use fanwire_policy::options::{
-    CompressionPolicy, DataFormat, MapMode, Namespace, RecoveryMode, SubscriptionType,
+    ClientKey, CompressionPolicy, DataFormat, MapMode, Namespace, RecoveryMode, SubscriptionType,
 };
 
 use super::{
-    BYTES, COUNT, COUNT_FROM_1, LIFETIME, LIST, RATE_INTERVAL, RATE_LIMIT, SWITCH, TEXT, duration,
-    integer, memory,
+    BYTES, COUNT, COUNT_FROM_1, DELAY, LIFETIME, LIST, RATE_INTERVAL, RATE_LIMIT, SWITCH, TEXT,
+    duration, integer, memory,
 };
 use crate::key::{FromValue, Kind, Value, rows};
 use crate::options::Config;
@@ -139,6 +139,28 @@ rows! { NAMESPACE: Namespace;
         "Maps: most changes between the last page of a subscriber and its live phase, beyond which it gets 112 and begins again; 0 as map.max_page_size.";
     "map.subscribe_catch_up_timeout", LIFETIME, "5s" => [map.subscribe_catch_up_timeout],
         "Maps: time from the first page of a subscriber to its live phase, beyond which it is disconnected with 3008; 0s for no limit.";
+    "map.client_key", CLIENT_KEY, "" => [map.client_key = client_key],
+        "Maps: the key that a client sets and removes is its client_id or its user_id; empty for the one in its command.";
+    "map.remove_client_on_unsubscribe", SWITCH, "false" => [map.remove_client_on_unsubscribe],
+        "Maps: when a subscription ends, the entry whose key is the id of that client is removed.";
+    "map.allow_publish_for_client", SWITCH, "false" => [map.allow_publish_for_client],
+        "Maps: every client with a user id may set keys.";
+    "map.allow_publish_for_subscriber", SWITCH, "false" => [map.allow_publish_for_subscriber],
+        "Maps: every subscriber of the channel may set keys.";
+    "map.allow_publish_for_anonymous", SWITCH, "false" => [map.allow_publish_for_anonymous],
+        "Maps: extends the permissions to set keys to the empty user.";
+    "map.allow_remove_for_client", SWITCH, "false" => [map.allow_remove_for_client],
+        "Maps: every client with a user id may remove keys.";
+    "map.allow_remove_for_subscriber", SWITCH, "false" => [map.allow_remove_for_subscriber],
+        "Maps: every subscriber of the channel may remove keys.";
+    "map.allow_remove_for_anonymous", SWITCH, "false" => [map.allow_remove_for_anonymous],
+        "Maps: extends the permissions to remove keys to the empty user.";
+    "client_publish_debounce_interval", DELAY, "0s" => [client_publish_debounce_interval],
+        "Maps: SDKs send the first value of a key at once, and then at most one in this time, the newest; 0s for each value.";
+    "map_clients_presence_channel_prefix", TEXT, "" => [map_clients_presence_channel_prefix],
+        "The clients that are subscribed to a channel are entries of the map with this text in front of its name, such as `online:`; its namespace has subscription_type map_clients.";
+    "map_users_presence_channel_prefix", TEXT, "" => [map_users_presence_channel_prefix],
+        "The same for the users that are subscribed to a channel; subscription_type map_users.";
     "compression", COMPRESSION, "" => [compression = compression],
         "Fanwire only: context compresses publications against earlier ones of their channel, standalone each by itself, off not at all; empty is context, except standalone where clients that may not read may publish.";
     "delivery", DELIVERY, "reliable" => [delivery.class = delivery_class],
@@ -185,6 +207,8 @@ const SUBSCRIPTION_TYPE: Kind = Kind::Choice(&SubscriptionType::NAMES);
 
 const MAP_MODE: Kind = Kind::Choice(&MapMode::NAMES);
 
+const CLIENT_KEY: Kind = Kind::Choice(&ClientKey::NAMES);
+
 const RECOVERY_MODE: Kind = Kind::Choice(&RecoveryMode::NAMES);
 
 const COMPRESSION: Kind = Kind::Choice(&CompressionPolicy::NAMES);
@@ -204,6 +228,10 @@ fn compression(value: Value) -> CompressionPolicy {
 fn subscription_type(value: Value) -> SubscriptionType {
     SubscriptionType::parse(&String::from_value(value))
         .expect("the row's choices are the types' names")
+}
+
+fn client_key(value: Value) -> ClientKey {
+    ClientKey::parse(&String::from_value(value)).expect("the row's choices are the keys' names")
 }
 
 fn map_mode(value: Value) -> MapMode {

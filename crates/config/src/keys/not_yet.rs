@@ -78,19 +78,9 @@ not_yet! { NOT_YET;
 }
 
 not_yet! { NAMESPACE_NOT_YET;
-    "map_clients_presence_channel_prefix", TEXT, "", Feature, "Mirrors presence of clients into a map.";
-    "map_users_presence_channel_prefix", TEXT, "", Feature, "Mirrors presence of users into a map.";
-    "map.client_key", Kind::Choice(&["", "client_id", "user_id"]), "", Feature, "Key of what a client publishes into a map.";
-    "map.remove_client_on_unsubscribe", SWITCH, "false", Feature, "Removes the entry of a client that leaves a map.";
-    "map.allow_publish_for_client", SWITCH, "false", Feature, "Clients may publish into maps.";
-    "map.allow_publish_for_subscriber", SWITCH, "false", Feature, "Subscribers of a map may publish into it.";
-    "map.allow_publish_for_anonymous", SWITCH, "false", Feature, "Extends the permissions to publish into maps to the empty user.";
-    "map.allow_remove_for_client", SWITCH, "false", Feature, "Clients may remove entries of maps.";
-    "map.allow_remove_for_subscriber", SWITCH, "false", Feature, "Subscribers of a map may remove its entries.";
-    "map.allow_remove_for_anonymous", SWITCH, "false", Feature, "Extends the permissions to remove entries to the empty user.";
-    "map.publish_proxy_enabled", SWITCH, "false", Feature, "Publish commands into maps are decided by the backend.";
+    "map.publish_proxy_enabled", SWITCH, "false", Refused, "Publish commands into maps are decided by the backend.";
     "map.publish_proxy_name", TEXT, "default", Tuning, "Name of the proxy that is asked then.";
-    "map.remove_proxy_enabled", SWITCH, "false", Feature, "Removals from maps are decided by the backend.";
+    "map.remove_proxy_enabled", SWITCH, "false", Refused, "Removals from maps are decided by the backend.";
     "map.remove_proxy_name", TEXT, "default", Tuning, "Name of the proxy that is asked then.";
     "shared_poll", BLOCK, "", Feature, "Settings of shared poll subscriptions.";
 }

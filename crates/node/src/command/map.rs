@@ -4,6 +4,7 @@
 //! Changed here: the list of commands.
 
 mod live;
+pub(super) mod publish;
 pub(super) mod subscribe;
 
 use fanwire_policy::options::SubscriptionType;

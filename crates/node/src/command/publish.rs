@@ -10,6 +10,7 @@ use fanwire_broker::PublishOptions;
 use fanwire_policy::InNamespace;
 use fanwire_policy::channel::{check_data, may_publish};
 use fanwire_policy::hooks::{CommandDecision, PublishEvent, PublishGrant};
+use fanwire_policy::options::SubscriptionType;
 use fanwire_protocol::{ErrorCode, Publication, PublishRequest, PublishResult, Reply};
 
 use super::hook::HookDecision;
@@ -21,8 +22,11 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
     named(&request.channel)?;
     let namespace = context.resolve(&request.channel)?;
     context.limit_in(InNamespace::Publish, &request.channel, namespace)?;
-    if request.r#type == MAP || !namespace.is_of_streams() {
-        return Err(ErrorCode::NOT_AVAILABLE.into()); // map channels (protocol §27)
+    if namespace.subscription_type == SubscriptionType::SharedPoll {
+        return Err(ErrorCode::NOT_AVAILABLE.into()); // protocol §28
+    }
+    if !namespace.is_of_streams() {
+        return Err(CommandError::error(ErrorCode::PERMISSION_DENIED, OTHER_TYPE));
     }
     check_data(namespace.publication_data_format, &request.data)
         .map_err(|code| CommandError::error(code, WRONG_DATA))?;
@@ -80,8 +84,6 @@ fn result() -> Outcome {
     Reply { publish: Some(PublishResult {}), ..Reply::default() }.into()
 }
 
-/// `type` of a publication into a map channel.
-const MAP: i32 = 1;
-
+const OTHER_TYPE: &str = "type is not the subscription_type of the namespace";
 const WRONG_DATA: &str =
     "data is missing, or has another format than publication_data_format of the namespace";

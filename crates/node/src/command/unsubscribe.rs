@@ -8,6 +8,7 @@ use fanwire_protocol::{Reply, UnsubscribeRequest, UnsubscribeResult};
 use super::{CommandContext, ReplyResult, named};
 use crate::flight_log;
 use crate::index::SubscriptionKey;
+use crate::map_presence::MapPresence;
 use crate::session_effects;
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: UnsubscribeRequest) -> ReplyResult {
@@ -22,6 +23,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: UnsubscribeReque
             let key = SubscriptionKey { connection: index, channel: &channel };
             flight_log::unsubscribed(node, table, key, None, context.now);
         }
+        MapPresence { node, session_table: table, now: context.now }.disappear(index, own);
         ended.push(session_effects::end_subscription(node, table, index, own));
     }
     context.effects.connection.ended = ended;

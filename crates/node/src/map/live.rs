@@ -21,6 +21,8 @@ pub(crate) struct LiveSwitch {
     pub(crate) entries: Vec<Publication>,
     /// The client was subscribed before, and asked for what it missed.
     pub(crate) recovers: bool,
+    /// Milliseconds in which the client sends one value of a key; 0 = each.
+    pub(crate) publish_debounce: u32,
 }
 
 impl LiveSwitch {
@@ -33,7 +35,7 @@ impl LiveSwitch {
         read: StreamSlice,
         filter: Option<&Filter>,
     ) -> Result<SubscribeResult, ErrorCode> {
-        let Self { since, has_stream, changes_max, mut entries, recovers } = self;
+        let Self { since, has_stream, changes_max, mut entries, recovers, publish_debounce } = self;
         let StreamSlice { mut publications, top, .. } = read;
         let is_behind = has_stream && publications.len() > changes_max;
         if is_behind || since.epoch != top.epoch {
@@ -50,6 +52,7 @@ impl LiveSwitch {
             recoverable: has_stream,
             was_recovering: recovers,
             recovered: recovers,
+            publish_debounce,
             ..SubscribeResult::default()
         })
     }

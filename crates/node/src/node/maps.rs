@@ -8,13 +8,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use fanwire_broker::map::{
-    ChangesQuery, MapBroker, MapChannel, MapOutcome, MapPublish, MapRefusal, MapRemoval,
+    ChangesQuery, KeyMode, MapBroker, MapChannel, MapOutcome, MapPublish, MapRefusal, MapRemoval,
     MapRetention, MapStats, PositionLost, StatePage, StateQuery,
 };
 use fanwire_broker::{Answer, BrokerError, StreamSlice};
 use fanwire_policy::channel::check_data;
 use fanwire_policy::options::{DataFormat, Namespace};
-use fanwire_protocol::{ErrorCode, Publication};
+use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
 
 use super::channels::temporary;
 use super::{Channels, Node};
@@ -91,6 +91,29 @@ impl Maps<'_> {
             self.prepare(channel, &mut removal.publication, now);
             resolved.broker.remove(resolved.channel(channel), removal, now).map_err(temporary)
         })
+    }
+
+    /// Sets a key without data, for who is in a channel; if it exists, its lifetime starts again. Fails in silence: the next
+    /// renewal repeats it.
+    pub(crate) fn set_member(
+        &self,
+        channel: &str,
+        key: String,
+        info: Option<ClientInfo>,
+        now: Instant,
+    ) {
+        let Ok(resolved) = self.resolve(channel) else { return };
+        let mut publication = Publication { key, info, ..Publication::default() };
+        self.prepare(channel, &mut publication, now);
+        let key_mode = KeyMode::IfNew { refreshes: true };
+        let publish = MapPublish { publication, key_mode, ..MapPublish::default() };
+        drop(resolved.broker.publish(resolved.channel(channel), publish, now));
+    }
+
+    /// Removes a key. Fails in silence: then the entry expires.
+    pub(crate) fn remove_member(&self, channel: &str, key: String, now: Instant) {
+        let publication = Publication { key, ..Publication::default() };
+        drop(self.remove(channel, MapRemoval { publication, ..MapRemoval::default() }, now));
     }
 
     /// Reads a page of entries for the server API.

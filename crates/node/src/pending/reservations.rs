@@ -41,6 +41,8 @@ pub(crate) struct PagingGrant {
     pub(crate) requested_data: Bytes,
     /// `map.live_transition_max_publication_limit`.
     pub(crate) live_changes_max: usize,
+    /// `client_publish_debounce_interval` in milliseconds.
+    pub(crate) publish_debounce: u32,
     /// `map.subscribe_catch_up_timeout`.
     pub(crate) timeout: Duration,
 }

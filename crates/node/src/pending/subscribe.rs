@@ -119,6 +119,8 @@ pub(crate) struct Visibility {
     pub(crate) announced: bool,
     /// The subscription receives joins and leaves.
     pub(crate) wants_join_leave: bool,
+    /// Maps have entries because of it.
+    pub(crate) has_entries: bool,
 }
 
 /// The command that subscribes, with the state it needs to finish.

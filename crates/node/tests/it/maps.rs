@@ -3,6 +3,8 @@
 //! Uses `world` and `script`. Never: HTTP; `crates/api` tests the methods of the server API.
 //! Changed here: tests of maps in the node. What an engine promises is tested in the crate `broker`.
 
+mod presence;
+mod publish;
 mod subscribe;
 
 use std::sync::Arc;

@@ -154,6 +154,7 @@ fn mistakes_of(
     ];
     let mut found = history::mistakes(&namespace, prefix_key);
     found.extend(maps::mistakes(&namespace, prefix_key));
+    found.extend(maps::prefix_mistakes(&namespace, section, prefix_key));
     found.extend(checks.into_iter().filter_map(Result::err));
     found
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fanwire_auth::OptionsError;
 
-use crate::options::{MapMode, MapOptions, Namespace, SubscriptionType};
+use crate::options::{ChannelOptions, MapMode, MapOptions, Namespace, SubscriptionType};
 
 /// Errors: no mode, a lifetime that the mode does not have or lacks, positions that expire before what has them.
 pub(super) fn mistakes(namespace: &Namespace, prefix_key: &str) -> Vec<OptionsError> {
@@ -30,6 +30,32 @@ pub(super) fn mistakes(namespace: &Namespace, prefix_key: &str) -> Vec<OptionsEr
         OptionsError::value(format!("{prefix_key}.map.{key}"), found, expected)
     };
     found.into_iter().map(error).collect()
+}
+
+/// Errors: a prefix of presence that is no namespace of maps of that kind.
+pub(super) fn prefix_mistakes(
+    namespace: &Namespace,
+    section: &ChannelOptions,
+    prefix_key: &str,
+) -> Vec<OptionsError> {
+    let prefixes = [
+        ("clients", &namespace.map_clients_presence_channel_prefix, SubscriptionType::MapClients),
+        ("users", &namespace.map_users_presence_channel_prefix, SubscriptionType::MapUsers),
+    ];
+    let mut found = Vec::new();
+    for (kind, prefix, expected) in prefixes {
+        let boundary = section.namespace_boundary.as_str();
+        let name = prefix.split_once(boundary).map(|(name, _)| name);
+        let mut namespaces = section.namespaces.iter();
+        let is_valid = namespaces
+            .any(|one| Some(one.name.as_str()) == name && one.subscription_type == expected);
+        if !prefix.is_empty() && !is_valid {
+            let key = format!("{prefix_key}.map_{kind}_presence_channel_prefix");
+            let right = format!("a namespace with subscription_type map_{kind}, and {boundary:?}");
+            found.push(OptionsError::value(key, prefix, right));
+        }
+    }
+    found
 }
 
 /// A key, its value, and what would be right.

@@ -6,7 +6,7 @@
 use fanwire_protocol::{ErrorCode, is_json, is_json_object, nests_too_deep};
 
 use super::ChannelRules;
-use crate::options::{DataFormat, Namespace};
+use crate::options::{DataFormat, MapOptions, Namespace};
 
 /// The requesting user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,10 +96,25 @@ impl ChannelRules {
 pub fn may_publish(who: Who<'_>, namespace: &Namespace, subscribed: bool) -> Result<(), ErrorCode> {
     let for_role = namespace.allow_publish_for_client
         || (namespace.allow_publish_for_subscriber && subscribed);
-    if for_role && who.passes(namespace.allow_publish_for_anonymous) || who.insecure {
-        return Ok(());
-    }
-    Err(ErrorCode::PERMISSION_DENIED)
+    who.permitted(for_role && who.passes(namespace.allow_publish_for_anonymous))
+}
+
+/// Whether a client may set keys of a map; `subscribed` = it is subscribed to that channel.
+///
+/// # Errors
+/// 103.
+pub fn may_set_keys(who: Who<'_>, map: &MapOptions, subscribed: bool) -> Result<(), ErrorCode> {
+    let for_role = map.allow_publish_for_client || (map.allow_publish_for_subscriber && subscribed);
+    who.permitted(for_role && who.passes(map.allow_publish_for_anonymous))
+}
+
+/// Whether a client may remove keys of a map; `subscribed` = it is subscribed to that channel.
+///
+/// # Errors
+/// 103.
+pub fn may_remove_keys(who: Who<'_>, map: &MapOptions, subscribed: bool) -> Result<(), ErrorCode> {
+    let for_role = map.allow_remove_for_client || (map.allow_remove_for_subscriber && subscribed);
+    who.permitted(for_role && who.passes(map.allow_remove_for_anonymous))
 }
 
 /// Whether a client may read the history of a channel of this namespace; `subscribed` = it is subscribed to that channel.
@@ -163,6 +178,11 @@ pub fn check_data(format: DataFormat, data: &[u8]) -> Result<(), ErrorCode> {
 }
 
 impl Who<'_> {
+    /// Whether a permission was granted, or none is needed.
+    fn permitted(self, is_granted: bool) -> Result<(), ErrorCode> {
+        if is_granted || self.insecure { Ok(()) } else { Err(ErrorCode::PERMISSION_DENIED) }
+    }
+
     /// A permission of authenticated users, extended to user "" where the namespace says so.
     fn passes(self, for_anonymous: bool) -> bool {
         !self.user.is_empty() || for_anonymous

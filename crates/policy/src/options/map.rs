@@ -33,6 +33,21 @@ pub struct MapOptions {
     pub live_transition_max_publication_limit: usize,
     /// Time from the first request of a subscriber to its live phase; zero = no limit.
     pub subscribe_catch_up_timeout: Duration,
+    pub client_key: ClientKey,
+    /// The entry whose key is a client id is removed when the subscription of that client ends.
+    pub remove_client_on_unsubscribe: bool,
+    /// Every authenticated client may set keys.
+    pub allow_publish_for_client: bool,
+    /// Every authenticated client that is subscribed may set keys.
+    pub allow_publish_for_subscriber: bool,
+    /// Extends the two above to user "".
+    pub allow_publish_for_anonymous: bool,
+    /// Every authenticated client may remove keys.
+    pub allow_remove_for_client: bool,
+    /// Every authenticated client that is subscribed may remove keys.
+    pub allow_remove_for_subscriber: bool,
+    /// Extends the two above to user "".
+    pub allow_remove_for_anonymous: bool,
 }
 
 impl Default for MapOptions {
@@ -50,6 +65,39 @@ impl Default for MapOptions {
             max_page_size: 1000,
             live_transition_max_publication_limit: 0,
             subscribe_catch_up_timeout: Duration::from_secs(5),
+            client_key: ClientKey::OfClient,
+            remove_client_on_unsubscribe: false,
+            allow_publish_for_client: false,
+            allow_publish_for_subscriber: false,
+            allow_publish_for_anonymous: false,
+            allow_remove_for_client: false,
+            allow_remove_for_subscriber: false,
+            allow_remove_for_anonymous: false,
+        }
+    }
+}
+
+/// Which key a client sets and removes (`map.client_key`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ClientKey {
+    /// "": the key in its command.
+    #[default]
+    OfClient,
+    ClientId,
+    UserId,
+}
+
+impl ClientKey {
+    /// The values of the configuration key, as [`parse`](Self::parse) reads them.
+    pub const NAMES: [&'static str; 3] = ["", "client_id", "user_id"];
+
+    /// Reads the value of the configuration key; `None` for anything not in [`NAMES`](Self::NAMES).
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "" => Some(Self::OfClient),
+            "client_id" => Some(Self::ClientId),
+            "user_id" => Some(Self::UserId),
+            _ => None,
         }
     }
 }

@@ -64,6 +64,12 @@ pub struct Namespace {
     pub subscription_type: SubscriptionType,
     /// The entries and changes that its channels keep if they are maps.
     pub map: MapOptions,
+    /// Clients send at most one value of a key in this time; zero = each.
+    pub client_publish_debounce_interval: Duration,
+    /// The subscribers of a channel are entries of the map with this prefix in front of its name, by client id; "" = no map.
+    pub map_clients_presence_channel_prefix: String,
+    /// The same by user id.
+    pub map_users_presence_channel_prefix: String,
     /// Every subscription is recoverable; needs history.
     pub force_recovery: bool,
     /// Subscriptions are recoverable when the client asks.
@@ -125,6 +131,13 @@ impl Namespace {
     /// How its map channels are kept; `None` where its channels are none.
     pub fn map_retention(&self) -> Option<MapRetention> {
         self.subscription_type.is_of_maps().then(|| self.map.retention())
+    }
+
+    /// Whether maps have entries because of its subscribers.
+    pub fn has_entries_of_subscribers(&self) -> bool {
+        let is_present = !self.map_clients_presence_channel_prefix.is_empty()
+            || !self.map_users_presence_channel_prefix.is_empty();
+        is_present || self.subscription_type.is_of_maps() && self.map.remove_client_on_unsubscribe
     }
 
     /// Whether subscribers may rely on every publication: they recover a stream, or are told about a gap in it.

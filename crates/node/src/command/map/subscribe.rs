@@ -99,6 +99,7 @@ fn reserve(
     let has_stream = has_stream(namespace);
     let has_deltas = request.tf.is_none() && namespace.allows_delta(&request.delta);
     let requested = Some(request).filter(|_| !ignores_request);
+    let debounce = namespace.client_publish_debounce_interval;
     let grant = PagingGrant {
         terms,
         lifetime,
@@ -111,6 +112,7 @@ fn reserve(
         data,
         requested_data: request.data.clone(),
         live_changes_max: namespace.map.live_changes_max(),
+        publish_debounce: u32::try_from(debounce.as_millis()).unwrap_or(u32::MAX),
         timeout: namespace.map.subscribe_catch_up_timeout,
     };
     let reservation = Reservation {

@@ -19,7 +19,8 @@ use crate::delta;
 use crate::encode_job::{self, Encoded, ReplySource};
 use crate::flight_log::{self, RecoveryEvent};
 use crate::index::{SubscriptionIndex, SubscriptionKey};
-use crate::pending::{BufferedMessages, PendingChannel, SubscriptionStart};
+use crate::map_presence::MapPresence;
+use crate::pending::{BufferedMessages, Large, PendingChannel, SubscriptionStart};
 use crate::refusal::CommandError;
 use crate::session_effects;
 use crate::session_table::{FirstPosition, NewSubscription};
@@ -189,6 +190,12 @@ fn add_subscription(
     if visibility.present {
         let renew_at = || deadlines::first_renewal(node, context.now);
         context.session_table.appeared(index, own, renew_at);
+    }
+    if visibility.has_entries {
+        let renew_at = || deadlines::first_renewal(node, context.now);
+        context.session_table.has_entries(index, own, renew_at);
+        let session_table = &*context.session_table;
+        MapPresence { node, session_table, now: context.now }.appear(index, own);
     }
     if visibility.wants_join_leave {
         context.session_table.want_join_leave(index, own);

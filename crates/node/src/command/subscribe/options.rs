@@ -104,7 +104,8 @@ impl Visibility {
             && has_presence_access(context.who(), namespace, true);
         let forced = overrides.force_push_join_leave.unwrap_or(namespace.force_push_join_leave);
         let present = overrides.presence.unwrap_or(namespace.presence);
-        Self { present, announced, wants_join_leave: forced || requested }
+        let has_entries = namespace.has_entries_of_subscribers();
+        Self { present, announced, wants_join_leave: forced || requested, has_entries }
     }
 }
 

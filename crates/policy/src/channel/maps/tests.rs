@@ -79,3 +79,28 @@ fn positions_live_as_long_as_changes_and_entries() {
     let map = MapOptions { meta_ttl: SECOND, ..of(MapMode::Persistent, Duration::ZERO) };
     check(map, &["meta_ttl"]);
 }
+
+#[test]
+fn a_prefix_of_presence_is_a_namespace_of_that_kind() {
+    let users = Namespace {
+        name: "users".into(),
+        subscription_type: SubscriptionType::MapUsers,
+        ..Namespace::default()
+    };
+    let section = ChannelOptions { namespaces: vec![users], ..ChannelOptions::default() };
+    let with = |clients: &str, users: &str| {
+        let namespace = Namespace {
+            map_clients_presence_channel_prefix: clients.into(),
+            map_users_presence_channel_prefix: users.into(),
+            ..Namespace::default()
+        };
+        let found = prefix_mistakes(&namespace, &section, "channel.namespaces[room]");
+        found.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert!(with("", "users:").is_empty());
+    assert!(with("", "users:of:").is_empty());
+    for (clients, users) in [("users:", ""), ("", "others:"), ("", ":"), ("", "users")] {
+        let found = with(clients, users);
+        assert!(found.len() == 1 && found[0].contains("presence_channel_prefix"), "{found:?}");
+    }
+}

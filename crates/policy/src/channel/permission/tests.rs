@@ -163,3 +163,33 @@ fn data_must_have_the_format_of_the_namespace() {
         }
     }
 }
+
+/// Setting and removing keys have permissions of their own, with the rules of publishing.
+#[test]
+fn keys_of_maps_are_set_and_removed_by_those_who_may() {
+    let ada = Who { user: "ada", insecure: false };
+    let nobody = Who { user: "", insecure: false };
+    let denied = Err(ErrorCode::PERMISSION_DENIED);
+    let none = MapOptions::default();
+    for check in [may_set_keys, may_remove_keys] {
+        assert_eq!(check(ada, &none, true), denied);
+        assert_eq!(check(Who { insecure: true, ..nobody }, &none, false), Ok(()));
+    }
+    let for_subscribers = MapOptions {
+        allow_publish_for_subscriber: true,
+        allow_remove_for_subscriber: true,
+        ..MapOptions::default()
+    };
+    let for_clients = MapOptions {
+        allow_publish_for_client: true,
+        allow_publish_for_anonymous: true,
+        ..MapOptions::default()
+    };
+    for check in [may_set_keys, may_remove_keys] {
+        assert_eq!(check(ada, &for_subscribers, true), Ok(()));
+        assert_eq!(check(ada, &for_subscribers, false), denied);
+        assert_eq!(check(nobody, &for_subscribers, true), denied);
+    }
+    assert_eq!(may_set_keys(nobody, &for_clients, false), Ok(()));
+    assert_eq!(may_remove_keys(ada, &for_clients, true), denied);
+}
