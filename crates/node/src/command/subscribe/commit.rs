@@ -20,7 +20,7 @@ use crate::encode_job::{self, Encoded, ReplySource};
 use crate::flight_log::{self, RecoveryEvent};
 use crate::index::{SubscriptionIndex, SubscriptionKey};
 use crate::map_presence::MapPresence;
-use crate::pending::{BufferedMessages, Large, PendingChannel, SubscriptionStart};
+use crate::pending::{BufferedMessages, PendingChannel, SubscriptionStart};
 use crate::refusal::CommandError;
 use crate::session_effects;
 use crate::session_table::{FirstPosition, NewSubscription};
