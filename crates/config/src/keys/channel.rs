@@ -129,12 +129,12 @@ rows! { NAMESPACE: Namespace;
         "Fanwire only: most entries of a map; a new key beyond it is refused.";
     "map.bytes_max", BYTES, "67108864" => [map.bytes_max],
         "Fanwire only: most bytes of a map, of its keys, values, tags and what they take in memory; changes give way first, then a value is refused.";
-    "map.default_page_size", COUNT_FROM_1, "100" => [map.default_page_size],
-        "Maps: entries or changes of a page that a subscriber reads, where its SDK names no number.";
-    "map.min_page_size", COUNT_FROM_1, "100" => [map.min_page_size],
-        "Maps: a subscriber that wants smaller pages gets pages of this size.";
-    "map.max_page_size", COUNT_FROM_1, "1000" => [map.max_page_size],
-        "Maps: a subscriber that wants larger pages gets pages of this size.";
+    "map.default_page_size", COUNT, "100" => [map.default_page_size],
+        "Maps: entries or changes of a page that a subscriber reads, where its SDK names no number; 0 for the default.";
+    "map.min_page_size", COUNT, "100" => [map.min_page_size],
+        "Maps: a subscriber that wants smaller pages gets pages of this size; 0 for the default.";
+    "map.max_page_size", COUNT, "1000" => [map.max_page_size],
+        "Maps: a subscriber that wants larger pages gets pages of this size; 0 for the default.";
     "map.live_transition_max_publication_limit", COUNT, "0" => [map.live_transition_max_publication_limit],
         "Maps: most changes between the last page of a subscriber and its live phase, beyond which it gets 112 and begins again; 0 as map.max_page_size.";
     "map.subscribe_catch_up_timeout", LIFETIME, "5s" => [map.subscribe_catch_up_timeout],

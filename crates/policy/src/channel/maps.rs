@@ -97,10 +97,10 @@ fn persistent(map: &MapOptions) -> Vec<Mistake> {
 }
 
 fn pages(map: &MapOptions) -> Option<Mistake> {
-    let MapOptions { min_page_size, max_page_size, .. } = *map;
-    let expected = || format!("at most map.max_page_size, which is {max_page_size}");
-    (min_page_size > max_page_size)
-        .then(|| ("min_page_size", min_page_size.to_string(), expected()))
+    let min = map.page_size_min();
+    let max = map.page_size_max();
+    let expected = || format!("at most map.max_page_size, which is {max}");
+    (min > max).then(|| ("min_page_size", min.to_string(), expected()))
 }
 
 fn key_ttl(map: &MapOptions, kind: &str) -> Option<Mistake> {

@@ -23,11 +23,11 @@ pub struct MapOptions {
     pub entries_max: usize,
     /// Approximate bytes of a channel.
     pub bytes_max: usize,
-    /// Entries or changes of a page of a subscriber, where the client names no number.
+    /// Entries or changes of a page of a subscriber, where the client names no number; 0 = 100.
     pub default_page_size: usize,
-    /// Smaller pages are read with this size.
+    /// Smaller pages are read with this size; 0 = 100.
     pub min_page_size: usize,
-    /// Larger pages are read with this size.
+    /// Larger pages are read with this size; 0 = 1000.
     pub max_page_size: usize,
     /// Most changes between the last page and the live phase; 0 = `max_page_size`.
     pub live_transition_max_publication_limit: usize,
@@ -60,9 +60,9 @@ impl Default for MapOptions {
             meta_ttl: Duration::ZERO,
             entries_max: 100_000,
             bytes_max: 64 << 20,
-            default_page_size: 100,
-            min_page_size: 100,
-            max_page_size: 1000,
+            default_page_size: PAGE_SIZE,
+            min_page_size: PAGE_SIZE,
+            max_page_size: PAGE_SIZE_MAX,
             live_transition_max_publication_limit: 0,
             subscribe_catch_up_timeout: Duration::from_secs(5),
             client_key: ClientKey::OfClient,
@@ -143,7 +143,7 @@ impl MapOptions {
         if mode == MapMode::Ephemeral {
             return Retention::default();
         }
-        let size = if self.stream_size == 0 { STREAM_SIZE } else { self.stream_size };
+        let size = or_default(self.stream_size, STREAM_SIZE);
         let ttl = if self.stream_ttl.is_zero() { STREAM_TTL } else { self.stream_ttl };
         let meta_ttl = match mode {
             MapMode::Persistent => Duration::ZERO,
@@ -156,16 +156,24 @@ impl MapOptions {
     /// The size of a page for which a client asks with `requested`; a number below 1 is none.
     pub fn page_size(&self, requested: i32) -> usize {
         let requested = usize::try_from(requested).unwrap_or(0);
-        let size = if requested == 0 { self.default_page_size } else { requested };
-        size.max(self.min_page_size).min(self.max_page_size)
+        let size =
+            if requested == 0 { or_default(self.default_page_size, PAGE_SIZE) } else { requested };
+        size.max(self.page_size_min()).min(self.page_size_max())
+    }
+
+    /// The size of the smallest page, with its default.
+    pub fn page_size_min(&self) -> usize {
+        or_default(self.min_page_size, PAGE_SIZE)
+    }
+
+    /// The size of the largest page, with its default.
+    pub fn page_size_max(&self) -> usize {
+        or_default(self.max_page_size, PAGE_SIZE_MAX)
     }
 
     /// Most changes between the last page and the live phase.
     pub fn live_changes_max(&self) -> usize {
-        match self.live_transition_max_publication_limit {
-            0 => self.max_page_size,
-            limit => limit,
-        }
+        or_default(self.live_transition_max_publication_limit, self.page_size_max())
     }
 
     /// The lifetime of changes, with its default.
@@ -174,6 +182,13 @@ impl MapOptions {
     }
 }
 
+/// An option of 0 has its default.
+fn or_default(option: usize, default: usize) -> usize {
+    if option == 0 { default } else { option }
+}
+
+const PAGE_SIZE: usize = 100;
+const PAGE_SIZE_MAX: usize = 1000;
 const STREAM_SIZE: usize = 100;
 const STREAM_TTL: Duration = Duration::from_secs(60);
 

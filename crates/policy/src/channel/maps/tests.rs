@@ -27,7 +27,7 @@ fn of(mode: MapMode, key_ttl: Duration) -> MapOptions {
 fn the_smallest_page_is_not_larger_than_the_largest() {
     let persistent = of(MapMode::Persistent, Duration::ZERO);
     let map = MapOptions { min_page_size: 200, max_page_size: 100, ..persistent };
-    check(map, &["min_page_size: 200"]);
+    check(map, &["min_page_size is \"200\""]);
 }
 
 #[test]

@@ -58,4 +58,6 @@ fn pages_have_the_size_that_the_client_wants_within_the_limits() {
         assert_eq!(map.page_size(requested), expect, "{requested}");
     }
     assert_eq!(map.live_changes_max(), 100, "as max_page_size");
+    let zeros = MapOptions { default_page_size: 0, min_page_size: 0, max_page_size: 0, ..map };
+    assert_eq!([0, 1, 5000].map(|requested| zeros.page_size(requested)), [100, 100, 1000]);
 }
