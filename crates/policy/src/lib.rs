@@ -10,6 +10,7 @@ pub mod filter;
 pub mod hooks;
 pub mod options;
 pub mod recovery;
+pub mod shared_poll;
 pub mod tiles;
 
 mod debug_list;

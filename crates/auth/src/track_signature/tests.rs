@@ -1,6 +1,6 @@
 //! Tests of signatures: the known answer, other claims, replaced secrets, expiry.
 //! In: secrets, signatures and times → out: expiries or refusals.
-//! Uses the signing function beside the checks. Never: a clock.
+//! Uses the signing function with the checks. Never: a clock.
 //! Changed here: tests of how a signature is checked.
 
 use proptest::prelude::*;
