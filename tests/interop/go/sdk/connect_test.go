@@ -64,11 +64,11 @@ func TestATokenWithoutASubjectIsThatOfAnAnonymousUser(t *testing.T) {
 }
 
 func TestAWrongPortIsATransportError(t *testing.T) {
-	nobody := &server{websocket: "ws://127.0.0.1:1/connection/websocket"} // no program listens there
+	closed := &server{websocket: "ws://127.0.0.1:1/connection/websocket"} // no program listens there
 	for _, encoding := range encodings {
-		client := newClient(t, nobody, encoding, centrifuge.Config{})
+		client := newClient(t, closed, encoding, centrifuge.Config{})
 		if client.Connect() == nil {
-			t.Fatal("connected to nobody")
+			t.Fatal("connected to a closed port")
 		}
 		if failure, ok := client.errors.next(t).Error.(centrifuge.TransportError); !ok {
 			t.Fatalf("found %v", failure)

@@ -108,7 +108,8 @@ fn a_map_keeps_its_stream_while_streams_are_evicted() {
     let retention = subject.retention.stream;
     for number in 0..3000 {
         let publication = Publication { data: vec![b'1'; 1000].into(), ..Publication::default() };
-        let (broker, options): (&dyn Broker, _) = (&subject.broker, PublishOptions::default());
+        let broker: &dyn Broker = &subject.broker;
+        let options = PublishOptions::default();
         let name = format!("stream {number}");
         let published = broker.publish(&name, publication, &options, retention, subject.start);
         published.wait().expect("available");
