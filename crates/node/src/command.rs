@@ -166,6 +166,10 @@ impl CommandContext<'_> {
                     None => Awaited::Page(page),
                 }
             }
+            CommandStep::PageBehindInbox(page, answer) => {
+                self.behind_inbox(answer, |read| Part::Page(Box::new(read)));
+                Awaited::Page(page)
+            }
             CommandStep::Ask(_) => unreachable!("only a command of a client asks a hook"),
             CommandStep::Later(answer) => {
                 match self.soon(answer, |outcome| Part::Outcome(Box::new(outcome))) {

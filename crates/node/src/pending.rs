@@ -27,7 +27,7 @@ use calls::Calls;
 pub(crate) use channel_buffer::BufferedMessages;
 use channel_buffer::ChannelBuffer;
 use fanwire_cluster::ServerSubscribe;
-pub(crate) use reservations::{PagingGrant, Reservation, Reservations};
+pub(crate) use reservations::{HeldChanges, PagingGrant, Reservation, Reservations};
 pub(crate) use subscribe::{
     ConnectTerms, GridView, OwnedPosition, PendingChannel, PendingSubscribe, SubscribeOrigin,
     SubscriptionStart, Tracking, Visibility,

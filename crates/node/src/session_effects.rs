@@ -3,6 +3,7 @@
 //! Uses: `session_table`, the node. Never: sends to clients, decides.
 //! Change here: what others learn of a change. What the tables do is in `session_table.rs`.
 
+use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,7 +17,7 @@ use crate::deadlines;
 use crate::index::{MovedSubscription, SubscriptionIndex, SubscriptionKey};
 use crate::map_presence::MapPresence;
 use crate::node::Node;
-use crate::pending::{GridView, PendingChannel};
+use crate::pending::{GridView, HeldChanges, PendingChannel};
 use crate::registry::ShardId;
 use crate::session::{CommandSource, ConnectionInfo, ConnectionKey, Session};
 use crate::session_table::{EndedSession, EndedSubscription, NewSubscription, SessionTable};
@@ -144,8 +145,11 @@ pub(crate) fn release_overdue(
 fn release_buffer(node: &Node, session_table: &mut SessionTable, index: u32, channel: &str) {
     let Some(reservation) = session_table.pending.reservations.find(index, channel) else { return };
     let channel = Arc::clone(&reservation.channel);
-    let Some(held_from) = reservation.held_from.take() else { return };
-    drop(session_table.pending.end_to_hold(&channel, held_from));
+    match mem::replace(&mut reservation.held, HeldChanges::None) {
+        HeldChanges::None => return,
+        HeldChanges::Joined => {}
+        HeldChanges::From(first) => drop(session_table.pending.end_to_hold(&channel, first)),
+    }
     node.channels().leave(&channel, session_table.shard);
 }
 

@@ -65,6 +65,8 @@ pub(super) enum CommandStep {
     Enter(Box<PendingSubscribe>),
     /// A page of a subscribe that takes several requests is read.
     Page(Box<PendingPage>, Answer<PageRead, ErrorCode>),
+    /// The same behind everything that is in the inbox of the shard now.
+    PageBehindInbox(Box<PendingPage>, Answer<PageRead, ErrorCode>),
     /// A hook decides; then the command begins again.
     Ask(Answer<CommandDecision, Rejection>),
 }
@@ -236,21 +238,29 @@ impl<'a> CommandContext<'a> {
         answer: Answer<T, E>,
         part: impl FnOnce(Result<T, E>) -> Part + Send + 'static,
     ) -> Option<Result<T, E>> {
-        let later = match answer.ready() {
+        match answer.ready() {
             Ok(result) => return Some(result),
-            Err(later) => later,
-        };
+            Err(later) => self.behind_inbox(later, part),
+        }
+        None
+    }
+
+    /// The result will come through the shard's inbox, behind everything that is there now.
+    pub(super) fn behind_inbox<T: Clone + Send + 'static, E: Send + 'static>(
+        &self,
+        answer: Answer<T, E>,
+        part: impl FnOnce(Result<T, E>) -> Part + Send + 'static,
+    ) {
         let key = self.key;
         let ticket = self.ticket;
         let inbox = self.node.inbox(self.session_table.shard);
-        later.then(move |result| {
+        answer.then(move |result| {
             inbox.push(Notice::AwaitedResult(Box::new(AwaitedResult {
                 key,
                 ticket,
                 part: part(result),
             })));
         });
-        None
     }
 
     pub(super) fn session(&self) -> &Session {

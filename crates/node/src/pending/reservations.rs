@@ -24,8 +24,17 @@ pub(crate) struct Reservation {
     pub(crate) channel: Arc<str>,
     pub(crate) paging: Paging,
     pub(crate) grant: PagingGrant,
-    /// Of an ephemeral map: number of the first change in the buffer of the channel, in whose registry entry the session is.
-    pub(crate) held_from: Option<u64>,
+    pub(crate) held: HeldChanges,
+}
+
+/// The buffer of an ephemeral map, whose changes are in no stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeldChanges {
+    None,
+    /// The channel counts the session as a subscriber; what the inbox of the shard had before is not read yet.
+    Joined,
+    /// Changes are buffered from the one with this number on.
+    From(u64),
 }
 
 /// What the client was granted at its first request.

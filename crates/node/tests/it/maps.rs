@@ -3,6 +3,7 @@
 //! Uses `world` and `script`. Never: HTTP; `crates/api` tests the methods of the server API.
 //! Changed here: tests of maps in the node. What an engine promises is tested in the crate `broker`.
 
+mod model;
 mod presence;
 mod publish;
 mod subscribe;

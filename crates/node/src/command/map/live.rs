@@ -14,8 +14,8 @@ use crate::command::{CommandContext, CommandStep, StepResult};
 use crate::map::live::LiveSwitch;
 use crate::map::paging::PendingPage;
 use crate::pending::{
-    BufferedMessages, OwnedPosition, Part, PendingChannel, PendingSubscribe, Reservation,
-    SubscribeOrigin, Tracking,
+    BufferedMessages, HeldChanges, OwnedPosition, Part, PendingChannel, PendingSubscribe,
+    Reservation, SubscribeOrigin, Tracking,
 };
 use crate::refusal::CommandError;
 use crate::session::Lifetime;
@@ -119,10 +119,11 @@ fn take_held(
     context: &mut CommandContext<'_>,
     reservation: &Reservation,
 ) -> Result<Followed, CommandError> {
-    let too_slow = CommandError::disconnect(Disconnect::SLOW, TOO_SLOW);
-    let held_from = reservation.held_from.ok_or(too_slow)?;
+    let HeldChanges::From(first) = reservation.held else {
+        return Err(CommandError::disconnect(Disconnect::SLOW, TOO_SLOW));
+    };
     let channel = Arc::clone(&reservation.channel);
-    let held = context.session_table.pending.end_to_hold(&channel, held_from);
+    let held = context.session_table.pending.end_to_hold(&channel, first);
     let Some(held) = held.ok().filter(|held| !held.may_have_gap) else {
         context.node.channels().leave(&channel, context.session_table.shard);
         return Err(CommandError::error(ErrorCode::UNRECOVERABLE_POSITION, BUFFER_EXCEEDED));

@@ -17,7 +17,7 @@ use crate::command::{CommandContext, CommandStep, StepResult};
 use crate::encode_job::ReplySource;
 use crate::map::paging::{PageRead, PageRequest, PageStep, Paging, PendingPage};
 use crate::map::retain_wanted;
-use crate::pending::{Outcome, PagingGrant, Reservation, Visibility};
+use crate::pending::{HeldChanges, Outcome, PagingGrant, Reservation, Visibility};
 use crate::refusal::CommandError;
 use crate::session::Lifetime;
 use crate::session_effects;
@@ -78,10 +78,10 @@ fn begin_or_continue(
     if has_stream(namespace) {
         return proceed(context, &request.channel, page);
     }
-    let channel = hold_changes(context, &request.channel);
+    let channel = join(context, &request.channel);
     let answer = context.node.maps().follow(&channel, None, context.now);
     let page = Box::new(PendingPage { channel, request: page });
-    Ok(CommandStep::Page(page, answer.map(|read| read.map(|_| PageRead::Followed))))
+    Ok(CommandStep::PageBehindInbox(page, answer.map(|read| read.map(|_| PageRead::Followed))))
 }
 
 fn has_stream(namespace: &Namespace) -> bool {
@@ -119,26 +119,37 @@ fn reserve(
         channel: Arc::from(request.channel.as_str()),
         paging: Paging::new(has_stream, context.now),
         grant,
-        held_from: None,
+        held: HeldChanges::None,
     };
     context.session_table.pending.reservations.add(context.key.index, reservation);
 }
 
-/// Buffers the changes of an ephemeral map before its first page is read: it has no stream in which they are found later.
-fn hold_changes(context: &mut CommandContext<'_>, channel: &str) -> Arc<str> {
+/// Lets the changes of an ephemeral map reach the shard. Its inbox may have older ones, from a time before another subscriber left:
+/// they are older than the first page, and must be gone before the buffer begins.
+fn join(context: &mut CommandContext<'_>, channel: &str) -> Arc<str> {
     let index = context.key.index;
     let channel = context.node.channels().join(channel, context.session_table.shard);
-    let held_from = context.session_table.pending.begin_to_hold(&channel);
-    let reservation =
-        context.session_table.pending.reservations.find(index, &channel).expect(RESERVED);
+    let reservations = &mut context.session_table.pending.reservations;
+    let reservation = reservations.find(index, &channel).expect(RESERVED);
     reservation.channel = Arc::clone(&channel);
-    reservation.held_from = Some(held_from);
+    reservation.held = HeldChanges::Joined;
     let timeout = reservation.grant.timeout;
     if !timeout.is_zero() {
         let due = context.node.clock().moment(context.now).after(timeout);
         context.session_table.timers.reservations.set(index, due);
     }
     channel
+}
+
+/// Buffers the changes of an ephemeral map before its first page is read: it has no stream in which they are found later.
+fn hold_changes(context: &mut CommandContext<'_>, channel: &Arc<str>) {
+    let pending = &mut context.session_table.pending;
+    let reservation = pending.reservations.find(context.key.index, channel);
+    if reservation.is_some_and(|reservation| reservation.held == HeldChanges::Joined) {
+        let first = pending.begin_to_hold(channel);
+        let reservation = pending.reservations.find(context.key.index, channel).expect(RESERVED);
+        reservation.held = HeldChanges::From(first);
+    }
 }
 
 /// Takes the first step of a request whose subscribe is authorized.
@@ -162,6 +173,9 @@ fn next_step(
     page: &PendingPage,
     read: PageRead,
 ) -> Result<PageStep, ErrorCode> {
+    if matches!(read, PageRead::Followed) {
+        hold_changes(context, &page.channel);
+    }
     let index = context.key.index;
     let reservation = context.session_table.pending.reservations.find(index, &page.channel);
     let paging = &mut reservation.ok_or(ErrorCode::PERMISSION_DENIED)?.paging;
