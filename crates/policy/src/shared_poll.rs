@@ -1,18 +1,21 @@
 //! Shared poll: the node polls a backend for keys, once for all clients that track them (protocol §28).
 //! In: tracked keys, answers of a backend, direct publishes, the time → out: requests, updates for those who track a key.
 //! Pure: no session, no socket, no clock (time is a parameter).
-//! Changed here: the values that cross this module. A channel of a node is in `channel.rs`, the keys of a connection in
-//! `tracked_keys.rs`.
+//! Changed here: the values that cross this module. A channel of a node is in `channel.rs`, all channels in
+//! `table.rs`, the keys of a connection in `tracked_keys.rs`.
 
 mod channel;
+mod table;
 mod tracked_keys;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 pub use channel::{PollChannel, PollCounts};
+pub use table::{PollHandle, PollTable};
 pub use tracked_keys::{TooManyKeys, TrackedItem, TrackedKeys};
 
 /// How a channel is polled (`shared_poll.*` of a namespace).
@@ -25,6 +28,8 @@ pub struct PollOptions {
     pub refresh_batch_size: usize,
     /// After this time a request counts as failed.
     pub request_timeout: Duration,
+    /// A channel is removed this long after its last key was untracked.
+    pub shutdown_delay: Duration,
     /// Most bytes of values that a channel keeps for clients that come later; approximately.
     pub values_bytes_max: usize,
 }
@@ -36,6 +41,7 @@ impl Default for PollOptions {
             refresh_interval: Duration::from_secs(10),
             refresh_batch_size: 1000,
             request_timeout: Duration::from_secs(30),
+            shutdown_delay: Duration::from_secs(1),
             values_bytes_max: 64 << 20,
         }
     }
@@ -51,7 +57,15 @@ pub enum PollMode {
     Versioned,
 }
 
-/// Names one request of a channel.
+/// Numbers that are unique in a node, so that an answer to a channel that was removed is no answer to its successor.
+#[derive(Debug, Default)]
+pub struct PollNumbers {
+    /// Of values in versionless channels.
+    versions: AtomicU64,
+    requests: AtomicU64,
+}
+
+/// Names one request of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(u64);
 

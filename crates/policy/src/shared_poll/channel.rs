@@ -6,15 +6,15 @@
 use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hashbrown::HashMap;
 
 use super::{
-    DirectPublish, KeyUpdate, PollAnswer, PollEffect, PollItem, PollMode, PollOptions, PollRequest,
-    PollValue, RequestId,
+    DirectPublish, KeyUpdate, PollAnswer, PollEffect, PollItem, PollMode, PollNumbers, PollOptions,
+    PollRequest, PollValue, RequestId,
 };
 
 /// The keys of one channel.
@@ -34,9 +34,7 @@ pub struct PollChannel {
     /// Batches of this cycle, by the times at which they are sent.
     batches: VecDeque<(Instant, Vec<Arc<str>>)>,
     in_flight: HashMap<RequestId, InFlight>,
-    request_count: u64,
-    /// Numbers of values in versionless channels, for all channels of the node.
-    versions: Arc<AtomicU64>,
+    numbers: Arc<PollNumbers>,
     hasher: RandomState,
     flipped_at: Option<Instant>,
     idle_count: usize,
@@ -97,10 +95,24 @@ pub struct PollCounts {
     pub flips_suppressed: u64,
 }
 
+impl PollCounts {
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            failed: self.failed + other.failed,
+            late: self.late + other.late,
+            stale: self.stale + other.stale,
+            foreign: self.foreign + other.foreign,
+            invalid: self.invalid + other.invalid,
+            flips: self.flips + other.flips,
+            flips_suppressed: self.flips_suppressed + other.flips_suppressed,
+        }
+    }
+}
+
 impl PollChannel {
-    /// A channel without keys. `epoch` is random in a versionless channel, "" in a versioned one. `versions` is shared by all channels
+    /// A channel without keys. `epoch` is random in a versionless channel, "" in a versioned one. `numbers` is shared by all channels
     /// of the node.
-    pub fn new(options: PollOptions, epoch: String, versions: Arc<AtomicU64>) -> Self {
+    pub fn new(options: PollOptions, epoch: String, numbers: Arc<PollNumbers>) -> Self {
         Self {
             options,
             epoch,
@@ -109,8 +121,7 @@ impl PollChannel {
             next_cycle_at: None,
             batches: VecDeque::new(),
             in_flight: HashMap::new(),
-            request_count: 0,
-            versions,
+            numbers,
             hasher: RandomState::new(),
             flipped_at: None,
             idle_count: 0,
@@ -298,7 +309,7 @@ impl PollChannel {
             return self.supply(&key, data);
         }
         polled.hash = hash;
-        let version = self.versions.fetch_add(1, Relaxed) + 1;
+        let version = self.numbers.versions.fetch_add(1, Relaxed) + 1;
         self.update(&key, data, version)
     }
 
@@ -458,8 +469,7 @@ impl PollChannel {
     }
 
     fn request(&mut self, keys: Vec<Arc<str>>, now: Instant) -> PollRequest {
-        self.request_count += 1;
-        let id = RequestId(self.request_count);
+        let id = RequestId(self.numbers.requests.fetch_add(1, Relaxed));
         let mut asked = Vec::with_capacity(keys.len());
         let mut sent = HashMap::with_capacity(keys.len());
         for key in keys {
