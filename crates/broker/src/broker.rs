@@ -23,7 +23,10 @@ use crate::{
     Position,
 };
 
-pub use memory::MemoryBroker;
+pub use memory::{
+    Bucket, ChangeMarks, ChangesSince, MemoryBroker, MemoryState, RestoreOptions, Snapshot,
+    SnapshotError, SnapshotHead, SnapshotTotals,
+};
 
 use map::MapBroker;
 

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use fanwire_protocol::{Publication, json_string};
 
-use crate::Position;
+use crate::saved::{GrowingRecord, SnapshotClock};
+use crate::{Epoch, Position};
 
 /// A change of one growing message.
 #[derive(Clone, Debug, Default)]
@@ -172,6 +173,42 @@ impl GrowingMessage {
         let text = json_string(&self.text);
         let tail: &[u8] = if self.field.is_empty() { b"" } else { b"}" };
         [self.head.as_bytes(), &text[1..], tail].concat().into()
+    }
+
+    /// Its record in a snapshot.
+    pub(crate) fn save(&self, key: &str, clock: &SnapshotClock) -> GrowingRecord {
+        GrowingRecord {
+            key: key.to_owned(),
+            text: self.text.clone(),
+            head: self.head.clone(),
+            field: self.field.clone(),
+            is_final: self.is_final,
+            waits: self.waits,
+            offset: self.position.offset,
+            published_at: clock.unix_ms(self.published_at),
+            until: self.until.map(|until| clock.unix_ms(until)),
+        }
+    }
+
+    /// The message of a record in a stream of `epoch`, with its key.
+    pub(crate) fn restore(
+        record: GrowingRecord,
+        epoch: Epoch,
+        clock: &SnapshotClock,
+    ) -> (Box<str>, Self) {
+        let offset = record.offset;
+        let is_published = offset > 0;
+        let message = Self {
+            text: record.text,
+            head: record.head,
+            field: record.field,
+            is_final: record.is_final,
+            waits: record.waits,
+            position: if is_published { Position { offset, epoch } } else { Position::default() },
+            published_at: clock.instant(record.published_at),
+            until: record.until.map(|until| clock.instant(until)),
+        };
+        (record.key.into(), message)
     }
 
     /// Approximate memory.

@@ -18,6 +18,7 @@ mod node_message;
 mod position;
 mod presence;
 mod revocations;
+mod saved;
 mod user_statuses;
 
 /// The tests that every engine must pass, for crates that implement one.
@@ -32,8 +33,9 @@ pub mod conformance {
 pub use answer::{Abandoned, Answer, Promise};
 pub use broker::map;
 pub use broker::{
-    Broker, MemoryBroker, PublishOptions, Query, Retention, StreamSlice, SuppressedCounters,
-    SuppressedCounts, Suppression,
+    Broker, Bucket, ChangeMarks, ChangesSince, MemoryBroker, MemoryState, PublishOptions, Query,
+    RestoreOptions, Retention, Snapshot, SnapshotError, SnapshotHead, SnapshotTotals, StreamSlice,
+    SuppressedCounters, SuppressedCounts, Suppression,
 };
 pub use bus::Bus;
 pub use chance::{Chance, SystemChance};
@@ -50,4 +52,5 @@ pub use revocations::{
     RevocationChange, RevocationCursor, RevocationEvent, RevocationKind, RevocationListener,
     RevocationPage, RevocationStore,
 };
+pub use saved::SnapshotClock;
 pub use user_statuses::{MemoryUserStatuses, UserStatus, UserStatusChange, UserStatusStore};

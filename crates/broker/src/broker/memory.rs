@@ -1,6 +1,6 @@
 //! The broker of a node without cluster: one lock per stripe of channels gives the order; streams and results are in memory.
 //! In: `publish` and `history` on any thread → out: calls of `Deliver`, in one order per channel; stored publications.
-//! Uses: striped locks. Never: clocks (time is a parameter).
+//! Uses: striped locks. Never: clocks (time is a parameter), files; a snapshot is bytes (`memory/snapshot.rs`).
 //! Change here: what happens under the lock. A channel's stream lives in `memory/stream.rs`, eviction in `memory/streams.rs`,
 //! epochs without a stream in `memory/epochs.rs`, idempotency in `memory/results.rs`, map channels in `memory/maps.rs`; the promises are
 //! in `broker.rs`.
@@ -8,7 +8,9 @@
 mod epochs;
 mod growth;
 mod maps;
+mod marks;
 mod results;
+mod snapshot;
 mod stream;
 mod streams;
 
@@ -18,7 +20,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
 use fanwire_protocol::{ClientInfo, Publication};
-use hashbrown::DefaultHashBuilder;
+use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 
 use super::{
@@ -31,14 +33,20 @@ use crate::{
     Position, SystemChance,
 };
 use epochs::EpochKey;
-use maps::Maps;
+use maps::{MapBytes, Maps};
+use marks::Marks;
 use results::{IdempotencyKey, Results, ResultsMemory};
 use streams::Streams;
+
+pub use marks::{Bucket, ChangeMarks};
+pub use snapshot::{
+    ChangesSince, RestoreOptions, Snapshot, SnapshotError, SnapshotHead, Totals as SnapshotTotals,
+};
 
 /// Calls `Deliver` while it holds the lock of the channel's stripe, so the order of the lock is the order of the channel.
 pub struct MemoryBroker {
     deliver: Arc<dyn Deliver>,
-    hasher: DefaultHashBuilder,
+    seeds: Seeds,
     stripes: Box<[Mutex<Stripe>]>,
     /// Approximate memory of all streams and maps.
     history_bytes: AtomicUsize,
@@ -54,13 +62,49 @@ struct Stripe {
     results: Results,
     streams: Streams,
     maps: Maps,
+    marks: Marks,
 }
 
 impl Stripe {
     fn new(of_streams: EpochKey, of_maps: EpochKey) -> Self {
         let streams = Streams::new(of_streams);
-        Self { results: Results::default(), streams, maps: Maps::new(of_maps) }
+        let maps = Maps::new(of_maps);
+        Self { results: Results::default(), streams, maps, marks: Marks::default() }
     }
+}
+
+/// The random numbers behind the hashes and epochs of channels.
+#[derive(Clone, Copy)]
+struct Seeds {
+    table: u64,
+    streams: EpochKey,
+    maps: EpochKey,
+}
+
+impl Seeds {
+    fn random(chance: &dyn Chance) -> Self {
+        let streams = EpochKey::random(chance);
+        let maps = EpochKey::random(chance);
+        Self { table: chance.bits(), streams, maps }
+    }
+
+    fn hash(&self, name: &str) -> u64 {
+        FixedState::with_seed(self.table).hash_one(name)
+    }
+
+    /// A channel and the index of its stripe.
+    fn channel<'a>(&self, name: &'a str) -> (HashedChannel<'a>, usize) {
+        let hash = self.hash(name);
+        (HashedChannel { hash, name }, marks::stripe_of(hash))
+    }
+}
+
+/// What a broker has in memory.
+pub struct MemoryState {
+    seeds: Seeds,
+    stripes: Vec<Stripe>,
+    streams_bytes: usize,
+    results_memory: ResultsMemory,
 }
 
 /// A channel name with its hash.
@@ -82,26 +126,37 @@ impl MemoryBroker {
         history_bytes_max: usize,
         chance: &dyn Chance,
     ) -> Self {
-        let of_streams = EpochKey::random(chance);
-        let of_maps = EpochKey::random(chance);
-        let stripe = || Mutex::new(Stripe::new(of_streams, of_maps));
+        Self::with_state(deliver, history_bytes_max, MemoryState::new(Seeds::random(chance)))
+    }
+
+    /// [`new`](Self::new) with the state that a snapshot has restored.
+    pub fn with_state(
+        deliver: Arc<dyn Deliver>,
+        history_bytes_max: usize,
+        state: MemoryState,
+    ) -> Self {
+        let mut maps = MapBytes::default();
+        for stripe in &state.stripes {
+            let of_stripe = stripe.maps.bytes();
+            maps.entries += of_stripe.entries;
+            maps.changes += of_stripe.changes;
+        }
         Self {
             deliver,
-            hasher: DefaultHashBuilder::default(),
-            stripes: (0..STRIPES).map(|_| stripe()).collect(),
-            history_bytes: AtomicUsize::new(0),
-            map_entries_bytes: AtomicUsize::new(0),
+            seeds: state.seeds,
+            stripes: state.stripes.into_iter().map(Mutex::new).collect(),
+            history_bytes: AtomicUsize::new(state.streams_bytes + maps.entries + maps.changes),
+            map_entries_bytes: AtomicUsize::new(maps.entries),
             history_bytes_max,
             evictions: AtomicU64::new(0),
-            results_memory: ResultsMemory::default(),
+            results_memory: state.results_memory,
             suppressed: SuppressedCounters::default(),
         }
     }
 
     fn stripe<'a>(&self, name: &'a str) -> (HashedChannel<'a>, &Mutex<Stripe>) {
-        let hash = self.hasher.hash_one(name);
-        // The middle bits: the hash tables inside a stripe use the lowest and the highest ones.
-        (HashedChannel { hash, name }, &self.stripes[(hash >> 32) as usize % STRIPES])
+        let (channel, stripe) = self.seeds.channel(name);
+        (channel, &self.stripes[stripe])
     }
 
     /// Adds `grown` bytes to the total. While the total is above its limit, evicts from the streams of this stripe:
@@ -158,7 +213,7 @@ impl Broker for MemoryBroker {
         now: Instant,
     ) -> Answer<Position> {
         let (hashed, stripe) = self.stripe(channel);
-        let Stripe { results, streams, .. } = &mut *stripe.lock();
+        let Stripe { results, streams, marks, .. } = &mut *stripe.lock();
         results.remove_expired(now, &self.results_memory);
         let key = IdempotencyKey::new(channel, &options.idempotency_key);
         if let Some(first) = key.as_ref().and_then(|key| results.find(key)) {
@@ -175,6 +230,9 @@ impl Broker for MemoryBroker {
                     return Answer::now(Ok(top));
                 }
             }
+        }
+        if position.offset > 0 {
+            marks.change(hashed.hash);
         }
         publication.offset = position.offset;
         let deliver_options = DeliverOptions {
@@ -202,13 +260,14 @@ impl Broker for MemoryBroker {
         now: Instant,
     ) -> Answer<Result<Appended, AppendRefusal>> {
         let (hashed, stripe) = self.stripe(channel);
-        let streams = &mut stripe.lock().streams;
+        let Stripe { streams, marks, .. } = &mut *stripe.lock();
         let (grown, bytes) = streams.with(hashed, now, |stream| {
             stream.touch(retention, now);
             stream.grow(&append, retention, now)
         });
         self.count(bytes, streams);
         let result = grown.map(|(appended, publication)| {
+            marks.change(hashed.hash);
             if let Some((publication, delta)) = publication {
                 let epoch = appended.position.epoch;
                 let options = DeliverOptions { epoch, delta, ..DeliverOptions::new(now) };
@@ -262,7 +321,9 @@ impl Broker for MemoryBroker {
 
     fn remove_history(&self, channel: &str, _now: Instant) -> Answer<()> {
         let (hashed, stripe) = self.stripe(channel);
-        let freed = stripe.lock().streams.clear(hashed);
+        let Stripe { streams, marks, .. } = &mut *stripe.lock();
+        marks.change(hashed.hash);
+        let freed = streams.clear(hashed);
         self.history_bytes.fetch_sub(freed, Relaxed);
         Answer::now(Ok(()))
     }

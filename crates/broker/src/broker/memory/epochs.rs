@@ -1,5 +1,5 @@
 //! The epochs of channels without a stream: derived from the channel name, so that nothing is stored for them.
-//! In: channels, the ends of their streams → out: the epoch of the next stream of a channel.
+//! In: channels, the ends of their streams → out: the epoch of the next stream of a channel; what a snapshot keeps of it.
 //! Uses: SipHash behind a random key, and counters. Never: streams.
 //! Change here: how an epoch is derived. When a stream ends is decided in `streams.rs`.
 
@@ -15,6 +15,22 @@ pub(super) struct EpochKey([u64; 2]);
 impl EpochKey {
     pub(super) fn random(chance: &dyn Chance) -> Self {
         Self([chance.bits(), chance.bits()])
+    }
+
+    /// The key of another process; `None` of no key.
+    pub(super) fn restore(parts: &[u64]) -> Option<Self> {
+        parts.try_into().ok().map(Self)
+    }
+
+    pub(super) fn parts(self) -> [u64; 2] {
+        self.0
+    }
+
+    /// The hash of which an epoch is made.
+    pub(super) fn hash(self, channel: &str, ended: u32) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.0, channel, ended).hash(&mut hasher);
+        hasher.finish()
     }
 }
 
@@ -41,9 +57,19 @@ impl Epochs {
     /// The epoch of a channel without a stream, the same until [`end`](Self::end).
     pub(super) fn of(&self, channel: HashedChannel<'_>) -> Epoch {
         let ended = self.ended.get(counter(channel.hash)).copied().unwrap_or(0);
-        let mut hasher = DefaultHasher::new();
-        (self.key.0, channel.name, ended).hash(&mut hasher);
-        Epoch::from_hash(hasher.finish())
+        Epoch::from_hash(self.key.hash(channel.name, ended))
+    }
+
+    /// The counters, for the next process.
+    pub(super) fn save(&self) -> Vec<u32> {
+        self.ended.to_vec()
+    }
+
+    /// Takes over the counters of a process with the same key. Returns whether they can be counters.
+    pub(super) fn restore(&mut self, ended: Vec<u32>) -> bool {
+        let is_valid = ended.is_empty() || ended.len() == COUNTERS;
+        self.ended = ended.into();
+        is_valid
     }
 
     /// Must be called when the stream of a channel with this hash is removed, so that its epoch is not used again.
@@ -51,7 +77,8 @@ impl Epochs {
         if self.ended.is_empty() {
             self.ended = vec![0; COUNTERS].into();
         }
-        self.ended[counter(hash)] += 1;
+        let ended = &mut self.ended[counter(hash)];
+        *ended = ended.wrapping_add(1);
     }
 }
 

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use hashbrown::HashMap;
 
 use crate::growing::{FINAL_TTL, GrowingMessage};
-use crate::{Append, AppendRefusal, Appended, Fragment, Retention};
+use crate::saved::{GrowthRecord, SnapshotClock};
+use crate::{Append, AppendRefusal, Appended, Fragment, Position, Retention};
 
 /// Growing messages of one stream. A stream without any has none of this.
 #[derive(Debug, Default)]
@@ -76,6 +77,46 @@ impl Growth {
             _ => {}
         }
         Ok((appended, None))
+    }
+
+    /// Its record in a snapshot.
+    pub(super) fn save(&self, clock: &SnapshotClock) -> GrowthRecord {
+        let messages = self.messages.iter().map(|(key, message)| message.save(key, clock));
+        GrowthRecord {
+            offsets: self.offsets.iter().copied().collect(),
+            dropped: self.dropped,
+            messages: messages.collect(),
+            finals: self.finals.iter().map(|key| key.to_string()).collect(),
+        }
+    }
+
+    /// That of a record, in a stream with `count` publications up to `top`; `None` if the record contradicts itself or that.
+    pub(super) fn restore(
+        record: GrowthRecord,
+        top: Position,
+        count: usize,
+        clock: &SnapshotClock,
+    ) -> Option<Self> {
+        let is_ascending = record.offsets.is_sorted_by(|before, after| before < after);
+        let newest = record.offsets.last().copied().unwrap_or(record.dropped);
+        if record.offsets.len() != count || !is_ascending || newest > top.offset {
+            return None;
+        }
+        let mut growth = Self {
+            offsets: record.offsets.into(),
+            dropped: record.dropped,
+            finals: record.finals.into_iter().map(String::into_boxed_str).collect(),
+            ..Self::default()
+        };
+        for message in record.messages {
+            let (key, message) = GrowingMessage::restore(message, top.epoch, clock);
+            growth.bytes += message.bytes();
+            growth.open += usize::from(!message.is_final);
+            if growth.messages.insert(key, message).is_some() {
+                return None;
+            }
+        }
+        Some(growth)
     }
 
     fn append(

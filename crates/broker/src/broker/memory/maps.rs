@@ -6,7 +6,6 @@
 
 mod channels;
 mod map;
-mod value;
 
 use std::mem;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,7 +21,8 @@ use crate::map::{
 };
 use crate::{Answer, DeliverOptions, Position, StreamSlice};
 pub(super) use channels::Maps;
-use map::{Applied, Map, MapBytes};
+use map::Applied;
+pub(super) use map::{Map, MapBytes};
 
 impl MemoryBroker {
     /// Applies a change, unless its idempotency key was used before. `apply` gets the map, and how much the entries of all channels may
@@ -35,7 +35,7 @@ impl MemoryBroker {
         apply: impl FnOnce(&mut Map, usize) -> Result<Applied, MapRefusal>,
     ) -> Result<MapOutcome, MapRefusal> {
         let (hashed, stripe) = self.stripe(channel.name);
-        let Stripe { results, streams, maps } = &mut *stripe.lock();
+        let Stripe { results, streams, maps, marks } = &mut *stripe.lock();
         results.remove_expired(now, &self.results_memory);
         let key = IdempotencyKey::new(channel.name, idempotency_key);
         if let Some(position) = key.as_ref().and_then(|key| results.find(key)) {
@@ -62,6 +62,7 @@ impl MemoryBroker {
                 return Ok(outcome);
             }
         };
+        marks.change(hashed.hash);
         let position = Position { offset: publication.offset, epoch };
         let options = DeliverOptions { epoch, delta, ..DeliverOptions::new(now) };
         // Under the lock, as publications are.
@@ -103,9 +104,10 @@ impl MemoryBroker {
     pub(super) fn sweep_maps(&self, now: Instant) {
         for stripe in &self.stripes {
             for _ in 0..SWEEP_TURNS {
-                let Stripe { streams, maps, .. } = &mut *stripe.lock();
+                let Stripe { streams, maps, marks, .. } = &mut *stripe.lock();
                 let before = maps.bytes();
                 let has_more = maps.expire(SWEEP_STEPS, now, |channel, removal, epoch| {
+                    marks.change(self.seeds.hash(channel));
                     let options = DeliverOptions { epoch, ..DeliverOptions::new(now) };
                     self.deliver.deliver(channel, removal, options);
                 });
@@ -178,7 +180,8 @@ impl MapBroker for MemoryBroker {
 
     fn clear(&self, channel: MapChannel<'_>, now: Instant) -> Answer<()> {
         let (hashed, stripe) = self.stripe(channel.name);
-        let Stripe { results, streams, maps } = &mut *stripe.lock();
+        let Stripe { results, streams, maps, marks } = &mut *stripe.lock();
+        marks.change(hashed.hash);
         results.remove_channel(channel.name, &self.results_memory);
         let before = maps.bytes();
         maps.clear(hashed, now);

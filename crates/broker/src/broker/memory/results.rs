@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use hashbrown::HashMap;
 
-use crate::Position;
+use crate::saved::{ResultRecord, ResultsSection, SnapshotClock};
+use crate::{Epoch, Position};
 
 /// Idempotency results, oldest first.
 #[derive(Default)]
@@ -100,6 +101,38 @@ impl Results {
         self.queue.retain(|(_, key)| is_kept(key));
         let bytes = self.queue.iter().map(|(_, key)| key.bytes()).sum();
         self.resize(bytes, memory);
+    }
+
+    /// The results, oldest first.
+    pub(super) fn save(&self, clock: &SnapshotClock) -> ResultsSection {
+        let record = |(since, key): &(Instant, Arc<IdempotencyKey>)| {
+            let Position { offset, epoch } = self.positions[key];
+            ResultRecord {
+                channel: key.channel.to_string(),
+                key: key.key.to_string(),
+                offset,
+                epoch: epoch.as_str().to_owned(),
+                since: clock.unix_ms(*since),
+            }
+        };
+        ResultsSection { results: self.queue.iter().map(record).collect() }
+    }
+
+    /// Adds the result of a record. Returns whether its epoch can be one.
+    pub(super) fn restore(
+        &mut self,
+        record: &ResultRecord,
+        clock: &SnapshotClock,
+        memory: &ResultsMemory,
+    ) -> bool {
+        let epoch = Epoch::parse(&record.epoch);
+        let key = IdempotencyKey::new(&record.channel, &record.key);
+        let (Some(epoch), Some(key)) = (epoch, key) else { return false };
+        if self.find(&key).is_none() {
+            let position = Position { offset: record.offset, epoch };
+            self.insert(key, position, clock.instant(record.since), memory);
+        }
+        true
     }
 
     /// Whether no result is stored.

@@ -3,13 +3,14 @@
 //! Uses: a deque. Never: locks, other channels, delivery.
 //! Change here: how a publication is stored and read. The set of streams lives in `streams.rs`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Instant;
 
 use bytes::Bytes;
-use fanwire_protocol::{ClientInfo, Publication};
+use fanwire_protocol::Publication;
 
 use super::growth::{Growth, deadline};
+use crate::saved::{OFFSET_MAX, SnapshotClock, Stored, StreamRecord};
 use crate::{
     Append, AppendRefusal, Appended, Delta, Epoch, Position, PublishOptions, Query, Retention,
     StreamSlice,
@@ -33,20 +34,6 @@ pub(super) struct Stream {
     bytes: usize,
     /// Growing messages; `None` in a stream that never had any.
     growth: Option<Box<Growth>>,
-}
-
-/// A stored publication: 40 bytes, plus a payload that is shared with all broadcasts of it.
-#[derive(Debug)]
-struct Stored {
-    data: Bytes,
-    /// `None` when it has neither, which is the most common case.
-    info_and_tags: Option<Box<InfoAndTags>>,
-}
-
-#[derive(Debug)]
-struct InfoAndTags {
-    info: Option<ClientInfo>,
-    tags: BTreeMap<String, String>,
 }
 
 impl Stream {
@@ -198,6 +185,46 @@ impl Stream {
         self.top
     }
 
+    /// Its record in a snapshot. Payloads are not copied.
+    pub(super) fn save(&self, channel: &str, clock: &SnapshotClock) -> StreamRecord {
+        let unix_ms = |time| clock.unix_ms(time);
+        StreamRecord {
+            channel: channel.to_owned(),
+            epoch: self.top.epoch.as_str().to_owned(),
+            offset: self.top.offset,
+            version: self.version,
+            version_epoch: self.version_epoch.to_string(),
+            stored_until: self.stored_until.map(unix_ms),
+            until: self.until.map(unix_ms),
+            stored: self.stored.iter().cloned().collect(),
+            growth: self.growth.as_ref().map(|growth| growth.save(clock)),
+        }
+    }
+
+    /// The stream of a record; `None` if the record contradicts itself.
+    pub(super) fn restore(record: StreamRecord, clock: &SnapshotClock) -> Option<Self> {
+        let top = Position { offset: record.offset, epoch: Epoch::parse(&record.epoch)? };
+        let count = record.stored.len();
+        let growth = match record.growth {
+            Some(growth) => Some(Box::new(Growth::restore(growth, top, count, clock)?)),
+            None => None,
+        };
+        let is_offset = (1..=OFFSET_MAX).contains(&top.offset);
+        if top.epoch == Epoch::NONE || !is_offset || count as u64 > top.offset {
+            return None;
+        }
+        Some(Self {
+            bytes: record.stored.iter().map(Stored::bytes).sum(),
+            stored: record.stored.into(),
+            top,
+            version: record.version,
+            version_epoch: record.version_epoch.into(),
+            stored_until: record.stored_until.map(|until| clock.instant(until)),
+            until: record.until.map(|until| clock.instant(until)),
+            growth,
+        })
+    }
+
     /// Reads publications. Call [`expire`](Self::expire) first.
     pub(super) fn read(&self, query: Query) -> StreamSlice {
         let count = query.limit.unwrap_or(usize::MAX);
@@ -223,46 +250,3 @@ impl Stream {
         StreamSlice { publications, top: self.top, dropped, ..StreamSlice::default() }
     }
 }
-
-impl Stored {
-    fn of(publication: &Publication) -> Self {
-        let Publication { data, info, tags, .. } = publication;
-        let info_and_tags = if info.is_none() && tags.is_empty() {
-            None
-        } else {
-            Some(Box::new(InfoAndTags { info: info.clone(), tags: tags.clone() }))
-        };
-        Self { data: data.clone(), info_and_tags }
-    }
-
-    fn publication(&self, offset: u64) -> Publication {
-        let more = self.info_and_tags.as_deref();
-        Publication {
-            data: self.data.clone(),
-            offset,
-            info: more.and_then(|more| more.info.clone()),
-            tags: more.map(|more| more.tags.clone()).unwrap_or_default(),
-            ..Publication::default()
-        }
-    }
-
-    /// Approximate memory, payload included.
-    fn bytes(&self) -> usize {
-        STORED_BYTES + self.data.len() + self.info_and_tags.as_ref().map_or(0, |more| more.bytes())
-    }
-}
-
-impl InfoAndTags {
-    fn bytes(&self) -> usize {
-        let info = self.info.as_ref().map_or(0, |info| {
-            info.user.len() + info.client.len() + info.conn_info.len() + info.chan_info.len()
-        });
-        let tags = self.tags.iter().map(|(key, value)| key.len() + value.len() + TAG_BYTES);
-        size_of::<Self>() + info + tags.sum::<usize>()
-    }
-}
-
-/// An entry of the deque and the counter of a shared payload.
-const STORED_BYTES: usize = size_of::<Stored>() + 32;
-/// Two strings in a tree.
-const TAG_BYTES: usize = 64;

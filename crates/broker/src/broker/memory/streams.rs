@@ -11,6 +11,7 @@ use slab::Slab;
 use super::HashedChannel;
 use super::epochs::{EpochKey, Epochs};
 use super::stream::Stream;
+use crate::saved::{SAVED_ENTRIES, SnapshotClock, StreamsSection};
 
 /// Streams by channel, with clock hands that walk over them: one for expiry, two for eviction (second chance).
 #[derive(Default)]
@@ -141,6 +142,42 @@ impl Streams {
     /// Calls `visit` with each channel and its bytes.
     pub(super) fn visit(&self, visit: &mut dyn FnMut(&str, usize)) {
         self.slab.iter().for_each(|(_, named)| visit(&named.channel, named.bytes()));
+    }
+
+    /// Saves the streams from the slot `from` on. Returns the slot where the next call goes on; `None` at the end.
+    pub(super) fn save(
+        &self,
+        from: usize,
+        clock: &SnapshotClock,
+    ) -> (StreamsSection, Option<usize>) {
+        let mut section = StreamsSection::default();
+        let mut entries = 0;
+        for index in from..self.slab.capacity() {
+            if entries >= SAVED_ENTRIES {
+                return (section, Some(index));
+            }
+            if let Some(named) = self.slab.get(index) {
+                let record = named.stream.save(&named.channel, clock);
+                entries += record.stored.len();
+                section.streams.push(record);
+            }
+            entries += 1;
+        }
+        (section, None)
+    }
+
+    /// Adds a stream of a snapshot. Returns its bytes.
+    pub(super) fn restore(&mut self, channel: HashedChannel<'_>, stream: Stream) -> usize {
+        if self.find(channel).is_some() {
+            return 0;
+        }
+        let bytes = self.insert(channel, stream);
+        self.update_empty(self.newest);
+        bytes
+    }
+
+    pub(super) fn epochs(&mut self) -> &mut Epochs {
+        &mut self.epochs
     }
 
     /// Number of streams.

@@ -15,6 +15,7 @@ use crate::Epoch;
 use crate::broker::memory::HashedChannel;
 use crate::broker::memory::epochs::{EpochKey, Epochs};
 use crate::map::MapRetention;
+use crate::saved::{MapsSection, SAVED_ENTRIES, SnapshotClock};
 
 /// The maps of one stripe.
 #[derive(Default)]
@@ -111,8 +112,46 @@ impl Maps {
         true
     }
 
-    pub(super) fn bytes(&self) -> MapBytes {
+    pub(in crate::broker::memory) fn bytes(&self) -> MapBytes {
         self.bytes
+    }
+
+    /// The channels of the stripe, for [`save`](Self::save).
+    pub(in crate::broker::memory) fn names(&self) -> Vec<Arc<str>> {
+        self.maps.keys().map(Arc::clone).collect()
+    }
+
+    /// Saves maps from the end of `names` on, which it removes there, until they are many.
+    pub(in crate::broker::memory) fn save(
+        &self,
+        names: &mut Vec<Arc<str>>,
+        clock: &SnapshotClock,
+    ) -> MapsSection {
+        let mut section = MapsSection::default();
+        let mut entries = 0;
+        while entries < SAVED_ENTRIES
+            && let Some(name) = names.pop()
+        {
+            if let Some(named) = self.maps.get(&name) {
+                let record = named.map.save(&name, clock);
+                entries += record.entries.len() + record.changes.len();
+                section.maps.push(record);
+            }
+            entries += 1;
+        }
+        section
+    }
+
+    /// Adds a map of a snapshot.
+    pub(in crate::broker::memory) fn restore(&mut self, channel: HashedChannel<'_>, map: Map) {
+        let HashedChannel { hash, name } = channel;
+        if !self.maps.contains_key(name) {
+            self.put(Box::new(NamedMap { name: name.into(), hash, wake_at: None, map }));
+        }
+    }
+
+    pub(in crate::broker::memory) fn epochs(&mut self) -> &mut Epochs {
+        &mut self.epochs
     }
 
     /// Calls `visit` with each channel and its bytes.

@@ -6,22 +6,24 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fanwire_protocol::Publication;
 
-use super::value::MapValue;
 use crate::broker::memory::growth::deadline;
 use crate::map::{
     ChangesQuery, KeyMode, MapOutcome, MapPublish, MapRefusal, MapRemoval, MapRetention,
     MapSuppression, PositionLost, StatePage, StateQuery,
 };
-use crate::{Delta, Epoch, Position, StreamSlice};
+use crate::saved::{
+    ChangeRecord, EntryRecord, MapRecord, MapValue, OFFSET_MAX, RetentionRecord, SnapshotClock,
+};
+use crate::{Delta, Epoch, Position, Retention, StreamSlice};
 
 /// The entries and the stream of a channel. Its changes have consecutive offsets up to `top`, so none stores its own.
 #[derive(Debug)]
-pub(super) struct Map {
+pub(in crate::broker::memory) struct Map {
     entries: BTreeMap<Arc<str>, MapEntry>,
     /// Keys of the entries that expire.
     deadlines: BTreeSet<(Instant, Arc<str>)>,
@@ -42,9 +44,9 @@ pub(super) struct Map {
 
 /// Approximate memory. A payload that is in an entry and in a change counts twice.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct MapBytes {
-    pub(super) entries: usize,
-    pub(super) changes: usize,
+pub(in crate::broker::memory) struct MapBytes {
+    pub(in crate::broker::memory) entries: usize,
+    pub(in crate::broker::memory) changes: usize,
 }
 
 #[derive(Debug)]
@@ -202,6 +204,53 @@ impl Map {
         let time = self.time(now);
         let key = key.to_string();
         self.take(Publication { key, time, ..Publication::default() }, now)
+    }
+
+    /// Its record in a snapshot. Payloads are not copied.
+    pub(super) fn save(&self, channel: &str, clock: &SnapshotClock) -> MapRecord {
+        MapRecord {
+            channel: channel.to_owned(),
+            epoch: self.top.epoch.as_str().to_owned(),
+            offset: self.top.offset,
+            changes_until: self.changes_until.map(|until| clock.unix_ms(until)),
+            until: self.until.map(|until| clock.unix_ms(until)),
+            retention: self.retention.into(),
+            entries: self.entries.iter().map(|(key, entry)| entry.save(key, clock)).collect(),
+            changes: self.changes.iter().map(Change::save).collect(),
+        }
+    }
+
+    /// The map of a record; `None` if the record contradicts itself.
+    pub(in crate::broker::memory) fn restore(
+        record: MapRecord,
+        clock: &SnapshotClock,
+    ) -> Option<Self> {
+        let top = Position { offset: record.offset, epoch: Epoch::parse(&record.epoch)? };
+        let retention = MapRetention::from(record.retention);
+        let has_stream = top.epoch != Epoch::NONE;
+        let is_offset = (record.changes.len() as u64..=OFFSET_MAX).contains(&top.offset);
+        if !is_offset || has_stream != retention.has_stream() || (!has_stream && top.offset > 0) {
+            return None;
+        }
+        let mut map = Self {
+            top,
+            retention,
+            changes_until: record.changes_until.map(|until| clock.instant(until)),
+            until: record.until.map(|until| clock.instant(until)),
+            clock: Some((clock.now, i64::try_from(clock.unix_ms).ok()?)),
+            ..Self::new()
+        };
+        for entry in record.entries {
+            let (key, entry) = MapEntry::restore(entry, clock);
+            map.bytes.entries += entry.bytes(&key);
+            map.move_deadline(&key, None, entry.until);
+            if entry.offset > top.offset || map.entries.insert(key, entry).is_some() {
+                return None;
+            }
+        }
+        map.changes = record.changes.into_iter().map(Change::restore).collect();
+        map.bytes.changes = map.changes.iter().map(Change::bytes).sum();
+        Some(map)
     }
 
     /// Returns a page of entries in the order of their keys.
@@ -422,6 +471,28 @@ impl MapEntry {
         *version > 0 && is_comparable && self.version >= *version
     }
 
+    fn save(&self, key: &str, clock: &SnapshotClock) -> EntryRecord {
+        EntryRecord {
+            key: key.to_owned(),
+            value: (*self.value).clone(),
+            offset: self.offset,
+            version: self.version,
+            version_epoch: self.version_epoch.to_string(),
+            until: self.until.map(|until| clock.unix_ms(until)),
+        }
+    }
+
+    fn restore(record: EntryRecord, clock: &SnapshotClock) -> (Arc<str>, Self) {
+        let entry = Self {
+            value: Arc::new(record.value),
+            offset: record.offset,
+            version: record.version,
+            version_epoch: record.version_epoch.into(),
+            until: record.until.map(|until| clock.instant(until)),
+        };
+        (record.key.into(), entry)
+    }
+
     fn publication(&self, key: &str) -> Publication {
         Publication { key: key.to_owned(), offset: self.offset, ..self.value.publication() }
     }
@@ -432,6 +503,15 @@ impl MapEntry {
 }
 
 impl Change {
+    fn save(&self) -> ChangeRecord {
+        let value = (*self.value).clone();
+        ChangeRecord { key: self.key.to_string(), value, removed: self.removed }
+    }
+
+    fn restore(ChangeRecord { key, value, removed }: ChangeRecord) -> Self {
+        Self { key: key.into(), value: Arc::new(value), removed }
+    }
+
     fn publication(&self, offset: u64) -> Publication {
         let key = self.key.to_string();
         Publication { key, offset, removed: self.removed, ..self.value.publication() }
@@ -439,6 +519,38 @@ impl Change {
 
     fn bytes(&self) -> usize {
         size_of::<Self>() + self.key.len() + self.value.bytes()
+    }
+}
+
+impl From<MapRetention> for RetentionRecord {
+    fn from(retention: MapRetention) -> Self {
+        let milliseconds =
+            |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let MapRetention { key_ttl, stream, entries_max, bytes_max } = retention;
+        Self {
+            key_ttl: milliseconds(key_ttl),
+            size: stream.size as u64,
+            ttl: milliseconds(stream.ttl),
+            meta_ttl: milliseconds(stream.meta_ttl),
+            entries_max: entries_max as u64,
+            bytes_max: bytes_max as u64,
+        }
+    }
+}
+
+impl From<RetentionRecord> for MapRetention {
+    fn from(record: RetentionRecord) -> Self {
+        let stream = Retention {
+            size: record.size as usize,
+            ttl: Duration::from_millis(record.ttl),
+            meta_ttl: Duration::from_millis(record.meta_ttl),
+        };
+        Self {
+            key_ttl: Duration::from_millis(record.key_ttl),
+            stream,
+            entries_max: record.entries_max as usize,
+            bytes_max: record.bytes_max as usize,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The value of an entry of a map: what its publication brought, shared by the entry and its change in the stream.
 //! In: a publication → out: the same without key and offset, and how much memory it takes.
-//! Uses: the parts that streams store. Never: keys, positions.
+//! Uses: prost. Never: keys, positions.
 //! Changed here: which fields of a publication a map keeps.
 
 use std::collections::BTreeMap;
@@ -8,17 +8,21 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use fanwire_protocol::{ClientInfo, Publication};
 
-/// Data, tags, publisher and time of a change.
-#[derive(Debug)]
-pub(super) struct MapValue {
+/// Data, tags, publisher and time of a change. It is also a record of snapshots.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct MapValue {
+    #[prost(bytes = "bytes", tag = "1")]
     data: Bytes,
+    #[prost(btree_map = "string, string", tag = "2")]
     tags: BTreeMap<String, String>,
+    #[prost(message, optional, boxed, tag = "3")]
     info: Option<Box<ClientInfo>>,
+    #[prost(int64, tag = "4")]
     time: i64,
 }
 
 impl MapValue {
-    pub(super) fn of(publication: &Publication) -> Self {
+    pub(crate) fn of(publication: &Publication) -> Self {
         Self {
             data: publication.data.clone(),
             tags: publication.tags.clone(),
@@ -27,16 +31,16 @@ impl MapValue {
         }
     }
 
-    pub(super) fn data(&self) -> &Bytes {
+    pub(crate) fn data(&self) -> &Bytes {
         &self.data
     }
 
-    pub(super) fn tags(&self) -> &BTreeMap<String, String> {
+    pub(crate) fn tags(&self) -> &BTreeMap<String, String> {
         &self.tags
     }
 
     /// A publication without key and offset.
-    pub(super) fn publication(&self) -> Publication {
+    pub(crate) fn publication(&self) -> Publication {
         Publication {
             data: self.data.clone(),
             tags: self.tags.clone(),
@@ -47,7 +51,7 @@ impl MapValue {
     }
 
     /// Approximate memory, payload included.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let tags = self.tags.iter().map(|(key, value)| key.len() + value.len() + TAG_BYTES);
         let info = self.info.as_ref().map_or(0, |info| {
             let texts = info.user.len() + info.client.len();
