@@ -36,10 +36,10 @@ pub use load::{ConfigError, load};
 pub use options::{
     AdminOptions, ChannelProxies, ChannelSection, ClientProxies, ClientRateLimits, ClientSection,
     CompatibilityOptions, Config, ConnectCodeOptions, DedicatedOptions, EndpointOptions,
-    EngineKind, EngineOptions, GrpcApiOptions, HttpApiOptions, HttpServerOptions, JwksOptions,
-    LogOptions, MapBrokerKind, MapBrokerOptions, NodeOptions, OpentelemetryOptions, PingOptions,
-    PrometheusOptions, RecorderOptions, RpcSection, ShutdownOptions, TokenSection,
-    WebsocketOptions,
+    EngineKind, EngineMemoryOptions, EngineOptions, GrpcApiOptions, HttpApiOptions,
+    HttpServerOptions, JwksOptions, LogOptions, MapBrokerKind, MapBrokerOptions, NodeOptions,
+    OpentelemetryOptions, PingOptions, PrometheusOptions, RecorderOptions, RpcSection,
+    ShutdownOptions, TokenSection, WebsocketOptions,
 };
 pub use reload::{LoadedConfig, Reload};
 pub use renamed::{is_configuration, renamed};

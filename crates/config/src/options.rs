@@ -30,7 +30,7 @@ pub use channel::{ChannelProxies, ChannelSection, PingOptions, RpcSection};
 pub use client::{
     ClientProxies, ClientRateLimits, ClientSection, ConnectCodeOptions, JwksOptions, TokenSection,
 };
-pub use engine::{EngineKind, EngineOptions, MapBrokerKind, MapBrokerOptions};
+pub use engine::{EngineKind, EngineMemoryOptions, EngineOptions, MapBrokerKind, MapBrokerOptions};
 pub use http_server::HttpServerOptions;
 pub use websocket::{DedicatedOptions, WebsocketOptions};
 

@@ -68,6 +68,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         redis::wait(config).into_iter().collect(),
         redis::prefix(config).into_iter().collect(),
         maps::are_where_the_engine_is(config).into_iter().collect(),
+        redis::snapshot(config).into_iter().collect(),
         events::are_right(config),
         durable::are_right(config),
         unidirectional::statuses(config),

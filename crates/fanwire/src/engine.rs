@@ -1,4 +1,4 @@
-//! The engine of a node: memory, or Redis, through which it reaches the other nodes.
+//! The engine of a node: memory, with a snapshot or without, or Redis, through which it reaches the other nodes.
 //! In: the configuration → out: a node with its engine, subscribed to the messages of other nodes; the engine's health.
 //! Uses `redis` and the node. Never: publications; the engine passes them to the node directly.
 //! Changed here: how an engine is started and stopped. The engine itself lives in `redis`.
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_node::{BrokerFactory, Node, NodeParts};
 use fanwire_redis::{Redis, RedisOptions, RedisTls};
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
@@ -16,11 +17,13 @@ use fanwire_fanout::unix_ms;
 use fanwire_tls::{Tls, TlsOptions};
 
 use crate::error::StartError;
+use crate::snapshots::{Opened, Snapshots};
 
 /// Stores and distributes a node's publications, history and presence.
 #[derive(Clone)]
 pub(crate) enum Engine {
-    Memory,
+    /// With the file that outlives it, if there is one.
+    Memory(Option<Arc<Snapshots>>),
     /// The node shows whether blocks and revocations have been read.
     Redis(Arc<Redis>, Weak<Node>),
 }
@@ -37,8 +40,11 @@ impl Engine {
     ) -> Result<(Self, Arc<Node>), StartError> {
         let options = config.node_options();
         if config.engine.kind == EngineKind::Memory {
+            let made = Arc::default();
+            let parts = NodeParts { make_broker: saved_broker(config, &made).await?, ..parts };
             let node = Node::with_parts(options, Instant::now(), unix_ms(), parts);
-            return Ok((Self::Memory, node.map_err(StartError::Options)?));
+            let snapshots = made.lock().take();
+            return Ok((Self::Memory(snapshots), node.map_err(StartError::Options)?));
         }
         let redis = redis_options(config)?;
         let checked = Redis::check(&redis).await;
@@ -94,7 +100,7 @@ impl Engine {
     /// Why calls of the engine fail now, if they do.
     pub(crate) fn failure(&self) -> Option<String> {
         match self {
-            Self::Memory => None,
+            Self::Memory(_) => None,
             Self::Redis(redis, node) => {
                 let has_revocations =
                     node.upgrade().is_none_or(|node| node.revocations().are_known());
@@ -111,13 +117,33 @@ impl Engine {
         }
     }
 
+    /// The file of the memory engine.
+    pub(crate) fn snapshots(&self) -> Option<Arc<Snapshots>> {
+        match self {
+            Self::Memory(snapshots) => snapshots.clone(),
+            Self::Redis(..) => None,
+        }
+    }
+
     /// `None` for the memory engine.
     pub(crate) fn redis(&self) -> Option<Arc<Redis>> {
         match self {
-            Self::Memory => None,
+            Self::Memory(_) => None,
             Self::Redis(redis, _) => Some(Arc::clone(redis)),
         }
     }
+}
+
+/// What makes a broker that goes on from its snapshot, if one is configured.
+async fn saved_broker(
+    config: &Config,
+    made: &Arc<Mutex<Option<Arc<Snapshots>>>>,
+) -> Result<Option<BrokerFactory>, StartError> {
+    let config = config.clone();
+    // A large file takes some time, in which others may use this runtime.
+    let opening = tokio::task::spawn_blocking(move || Opened::open(&config));
+    let opened = opening.await.expect("a start does not panic")?;
+    Ok(opened.map(|opened| opened.factory(Arc::clone(made))))
 }
 
 /// The options of Redis, with TLS for addresses that use it and the lifetime of channels without publications.

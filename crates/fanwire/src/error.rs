@@ -47,6 +47,8 @@ pub enum StartError {
     Traces(String),
     /// `recorder.path` cannot be used.
     Recorder { path: String, source: io::Error },
+    /// Another server has the file `engine.memory.snapshot_path`.
+    SnapshotInUse { path: String },
     /// Threads or pollers could not be created.
     Shards(io::Error),
     /// The listener that the program passed cannot be used.
@@ -85,6 +87,10 @@ impl fmt::Display for StartError {
             StartError::Recorder { path, source } => write!(
                 f,
                 "recorder.path is {path:?}, which cannot be used ({source}): use a folder in which this process may create files"
+            ),
+            StartError::SnapshotInUse { path } => write!(
+                f,
+                "engine.memory.snapshot_path is {path:?}, which another server has open: stop it, or choose another file"
             ),
             StartError::Shards(error) => write!(f, "cannot start the shards: {error}"),
             StartError::Listener(error) => write!(f, "cannot use the given listener: {error}"),

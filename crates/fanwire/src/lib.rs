@@ -38,6 +38,7 @@ mod readiness;
 pub mod room;
 mod rooms;
 mod server;
+mod snapshots;
 
 pub use builder::Builder;
 pub use embedded::EmbeddedServer;

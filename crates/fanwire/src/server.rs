@@ -40,7 +40,7 @@ use self::{
 };
 use crate::{
     Builder, Handle, closed_logs::ClosedLogWriter, compression, engine::Engine, error::StartError,
-    grpc::GrpcService, hooks::all_hooks, http::routes, readiness::Readiness,
+    grpc::GrpcService, hooks::all_hooks, http::routes, readiness::Readiness, snapshots::Snapshots,
 };
 
 /// A running server. Dropping it leaves its threads running; call [`Server::shutdown`]. The [crate](crate) has an example.
@@ -59,6 +59,7 @@ pub struct Server {
     background_tasks: [JoinHandle<()>; 3],
     consumers: Option<Consumers>,
     closed_logs: Option<ClosedLogWriter>,
+    snapshots: Option<(Arc<Snapshots>, JoinHandle<()>)>,
     /// Orders and renews certificates; sends traces.
     outgoing: Vec<JoinHandle<()>>,
     stop: watch::Sender<bool>,
@@ -114,6 +115,7 @@ impl Server {
             node.fetch_keys_with(of_token, of_subscription);
         }
         attach(&node, proxies.as_ref(), events.as_ref(), rooms.as_ref());
+        let snapshots = engine.snapshots();
         let traces = traces(&config, &node)?;
         let (consumers, consuming) = start_consumers(&config, &node).await?;
         let (realtime_counters, decode_failures, readiness) = Default::default();
@@ -138,6 +140,7 @@ impl Server {
             events,
             consumers: consumers.as_ref().map(Consumers::monitor),
             reloads: reloads.clone(),
+            snapshots: snapshots.clone().map(|it| Box::new(move || it.readings()) as _),
             requests: routes::request_counts(&config),
             has_centrifugo_names: config.compatibility.centrifugo_metrics,
         }));
@@ -174,6 +177,7 @@ impl Server {
             background_tasks: tasks,
             consumers,
             closed_logs,
+            snapshots: snapshots.map(|snapshots| (snapshots.clone(), snapshots.run())),
             outgoing: outgoing(acme, traces),
             stop,
             readiness,
@@ -329,6 +333,10 @@ impl Server {
         }
         if let Some(consumers) = &self.consumers {
             consumers.stop(self.shutdown_timeout + GRACE).await;
+        }
+        if let Some((snapshots, task)) = self.snapshots {
+            task.abort();
+            let _ = tokio::task::spawn_blocking(move || snapshots.finish()).await;
         }
         if let Some(closed_logs) = self.closed_logs {
             closed_logs.stop().await;

@@ -17,6 +17,7 @@ mod reloads;
 mod requests;
 mod rooms;
 mod shard;
+mod snapshots;
 mod tls;
 
 use std::sync::{Arc, Weak};
@@ -37,6 +38,7 @@ use parking_lot::Mutex;
 pub use self::reloads::Reloads;
 pub use self::requests::{HandlerId, RequestCounts};
 pub use self::rooms::RoomTotals;
+pub use self::snapshots::SnapshotReadings;
 
 /// All metrics of a server.
 pub struct ServerMetrics {
@@ -71,6 +73,8 @@ pub struct Sources {
     pub events: Option<Events>,
     pub consumers: Option<ConsumerMonitor>,
     pub reloads: Arc<Reloads>,
+    /// Those of the memory engine, if it has a file.
+    pub snapshots: Option<Box<dyn Fn() -> SnapshotReadings + Send + Sync>>,
     /// Only if they are counted.
     pub requests: Option<Arc<RequestCounts>>,
     /// Metrics have the names of Centrifugo, too.
@@ -93,6 +97,9 @@ impl Sources {
         shard::write(&self.shards, writer);
         process::write(writer);
         self.reloads.write(writer);
+        if let Some(snapshots) = &self.snapshots {
+            snapshots().write(writer);
+        }
         if let Some(requests) = &self.requests {
             requests.write(writer);
         }

@@ -48,6 +48,7 @@ fn idle_server() -> ServerMetrics {
         events: None,
         consumers: None,
         reloads: Arc::default(),
+        snapshots: Some(Box::new(SnapshotReadings::default)),
         requests: Some(Arc::new(RequestCounts::new(["/api".to_owned()]))),
         has_centrifugo_names: true,
     })

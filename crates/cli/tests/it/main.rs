@@ -15,6 +15,7 @@ mod mistakes;
 mod publish;
 mod reload;
 mod serve;
+mod snapshots;
 mod started;
 mod tls;
 mod tune;

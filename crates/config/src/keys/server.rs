@@ -85,6 +85,10 @@ rows! { SERVER: Config;
         "Fanwire only: bytes of all files in recorder.path; the oldest one goes for a new one.";
     "engine.type", Kind::Choice(&["memory", "redis"]), "memory" => [engine.kind = engine_kind],
         "Where publications, history, presence and maps meet: in memory for one server, in Redis for several that act as one.";
+    "engine.memory.snapshot_path", TEXT, "" => [engine.memory.snapshot_path],
+        "Fanwire only: file of this server alone that keeps histories, positions, maps and idempotency keys over a restart; other files are made next to it; empty keeps none.";
+    "engine.memory.snapshot_interval", duration(Duration::from_secs(1), DAY), "30s" => [engine.memory.snapshot_interval],
+        "Fanwire only: time between two writes of that file; it is also written at a planned stop.";
     "map_broker.type", Kind::Choice(&["memory", "redis", "postgres"]), "memory" => [map_broker.kind = map_broker_kind],
         "Where maps are kept: always where engine.type says; redis needs engine.type redis, and postgres stops the start.";
     "engine.redis.address", LIST, "redis://127.0.0.1:6379" => [engine.redis.address],

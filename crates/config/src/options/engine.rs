@@ -3,6 +3,8 @@
 //! Uses the options of `redis` and `tls`. Never: connects.
 //! Changed here: the kinds of engines, and of brokers of maps.
 
+use std::time::Duration;
+
 use fanwire_redis::EngineRedisOptions;
 use fanwire_tls::TlsOptions;
 
@@ -10,7 +12,17 @@ use fanwire_tls::TlsOptions;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EngineOptions {
     pub kind: EngineKind,
+    pub memory: EngineMemoryOptions,
     pub redis: EngineRedisOptions<TlsOptions>,
+}
+
+/// `engine.memory.*`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EngineMemoryOptions {
+    /// File that outlives the process; "" = none.
+    pub snapshot_path: String,
+    /// Time between two snapshots.
+    pub snapshot_interval: Duration,
 }
 
 /// Store that publications, history and presence of all nodes share.

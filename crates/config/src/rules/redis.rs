@@ -1,4 +1,4 @@
-//! The addresses of Redis: invalid ones, and invalid combinations.
+//! The addresses of Redis, and keys that do not go with them: invalid ones, and invalid combinations.
 //! In: a filled `Config` → out: a remark for each.
 //! Uses the addresses of `redis`, as `EngineRedisOptions` joins them. Never: connects.
 //! The broker crate parses addresses; limits of single keys live in their rows.
@@ -85,6 +85,18 @@ pub(super) fn prefix(config: &Config) -> RuleResult {
         let reason = format!(
             "{key} is \"centrifugo\", as Centrifugo has it, which stores other data under the same names; leave the key out, or \
              choose another one"
+        );
+        (Severity::Warning, key, reason)
+    })
+}
+
+/// Redis keeps what a snapshot would have.
+pub(super) fn snapshot(config: &Config) -> RuleResult {
+    let key = "engine.memory.snapshot_path";
+    let path = &config.engine.memory.snapshot_path;
+    (config.engine.kind == EngineKind::Redis && !path.is_empty()).then(|| {
+        let reason = format!(
+            "{key} is {path:?}, but engine.type is redis, which keeps histories by itself: the file is not used; leave the key out"
         );
         (Severity::Warning, key, reason)
     })

@@ -27,6 +27,7 @@ mod pressure;
 mod rooms;
 mod route;
 mod shutdown;
+mod snapshots;
 mod stream;
 mod streams;
 mod streams_compressed;

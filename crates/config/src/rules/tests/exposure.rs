@@ -70,6 +70,17 @@ fn what_everybody_may_read_or_open_is_noted() {
 }
 
 #[test]
+fn a_snapshot_is_warned_about_where_redis_is_used() {
+    let path = ("engine.memory.snapshot_path", "/var/lib/fanwire/snapshot");
+    let is_found = |flags: &[(&'static str, &'static str)]| {
+        let found = found(&[&[path, ("client.token.hmac_secret_key", LONG)], flags].concat());
+        found.iter().any(|line| line.contains("the file is not used"))
+    };
+    assert!(is_found(&[("engine.type", "redis")]));
+    assert!(!is_found(&[]));
+}
+
+#[test]
 fn the_prefix_of_centrifugo_is_warned_about_where_redis_is_used() {
     let prefix = ("engine.redis.prefix", "centrifugo");
     let told = |flags: &[(&str, &str)]| {
