@@ -100,11 +100,10 @@ impl Opened {
     /// What makes the broker, and gives it and its snapshots to `made`.
     pub(crate) fn factory(self, made: Arc<Mutex<Option<Arc<Snapshots>>>>) -> BrokerFactory {
         Box::new(move |deliver| {
-            let broker = match self.state {
+            let broker = Arc::new(match self.state {
                 Some(state) => MemoryBroker::with_state(deliver, self.history_bytes_max, state),
                 None => MemoryBroker::new(deliver, self.history_bytes_max),
-            };
-            let broker = Arc::new(broker);
+            });
             if let Some(changes) = &self.current.changes {
                 let marks: Arc<dyn ChangeMarks> = changes.clone();
                 broker.mark_changes(&marks);

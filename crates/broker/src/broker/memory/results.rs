@@ -125,9 +125,8 @@ impl Results {
         clock: &SnapshotClock,
         memory: &ResultsMemory,
     ) -> bool {
-        let epoch = Epoch::parse(&record.epoch);
-        let key = IdempotencyKey::new(&record.channel, &record.key);
-        let (Some(epoch), Some(key)) = (epoch, key) else { return false };
+        let Some(epoch) = Epoch::parse(&record.epoch) else { return false };
+        let Some(key) = IdempotencyKey::new(&record.channel, &record.key) else { return false };
         if self.find(&key).is_none() {
             let position = Position { offset: record.offset, epoch };
             self.insert(key, position, clock.instant(record.since), memory);
