@@ -83,7 +83,7 @@ async fn serve(arguments: &Serve, start: Start) -> Result<()> {
     #[cfg(target_os = "linux")]
     service_manager::notify("READY=1");
     loop {
-        match signals.next().await {
+        match until_failed(signals.next(), server.failed()).await? {
             Event::Hangup => reload::run(arguments, &mut lock(&loaded), &server, &signals.logs),
             Event::Dump => write_dump(&server.dump().await, &config.log),
             Event::Stop => break,
@@ -94,6 +94,18 @@ async fn serve(arguments: &Serve, start: Start) -> Result<()> {
     tokio::select! {
         () = server.shutdown() => Ok(()),
         () = second => Err(anyhow!("stopped by a second signal before all clients were disconnected")),
+    }
+}
+
+/// Waits for the next event. A server that has lost a part ends the process at once, as a shard that panics does: it would
+/// look healthy while messages wait.
+async fn until_failed(
+    event: impl Future<Output = Event>,
+    failed: impl Future<Output = impl Into<anyhow::Error>>,
+) -> Result<Event> {
+    tokio::select! {
+        event = event => Ok(event),
+        error = failed => Err(error.into()),
     }
 }
 

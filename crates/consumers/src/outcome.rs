@@ -9,7 +9,7 @@ use fanwire_api::{ApiError, Outcome, PublishResponse};
 
 /// The fate of a message after its command: acknowledged, or tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum MessageOutcome {
     /// Acknowledged.
     Done,
     /// Acknowledged, because a retry would get the same error.
@@ -18,7 +18,7 @@ pub(crate) enum Verdict {
     Retry,
 }
 
-impl Verdict {
+impl MessageOutcome {
     /// A broadcast is tried again as a whole when one of its channels must be: idempotency keys make that harmless.
     pub(crate) fn of(result: &Result<Outcome, ApiError>) -> Self {
         let errors: Vec<ApiError> = match result {

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::message::{QueueMessage, SkipCause};
-use crate::outcome::{Verdict, pause};
+use crate::outcome::{MessageOutcome, pause};
 use crate::state::{ConsumerState, LaneState};
 
 /// A sequence of messages, which are executed in its order: a partition of a table or a topic, a worker of a stream.
@@ -138,14 +138,14 @@ impl Runner {
     /// Whether the message of a command is done.
     async fn run_command(&self, command: Command, message: &QueueMessage) -> bool {
         let result = consume(&self.api, command, message.traceparent()).await;
-        match Verdict::of(&result) {
-            Verdict::Done => true,
-            Verdict::Refused(error) => {
+        match MessageOutcome::of(&result) {
+            MessageOutcome::Done => true,
+            MessageOutcome::Refused(error) => {
                 let details = format!("{error}: {}", error.cause);
                 self.state.skipped(SkipCause::Refused, message, &details);
                 true
             }
-            Verdict::Retry => {
+            MessageOutcome::Retry => {
                 let why = result.err().map_or("a channel of a broadcast", |error| error.cause);
                 self.state.failed("a command failed", why);
                 false

@@ -39,7 +39,7 @@ pub(crate) struct LaneState {
     lag_ms: AtomicU64,
     /// Messages in the queue, where it says.
     waiting: AtomicU64,
-    trouble: Mutex<Option<String>>,
+    failure: Mutex<Option<String>>,
 }
 
 /// The state of one consumer.
@@ -56,7 +56,7 @@ pub struct ConsumerStats {
     /// Messages in the queue; 0 for PostgreSQL, which would have to count them.
     pub waiting: u64,
     /// Why the queue cannot be used now.
-    pub trouble: Option<String>,
+    pub failure: Option<String>,
 }
 
 impl ConsumerState {
@@ -121,7 +121,7 @@ impl ConsumerState {
                 .map(|cause| (cause, self.skipped[cause as usize].load(Relaxed))),
             lag: Duration::from_millis(lag.unwrap_or_default()),
             waiting: lanes.iter().map(|lane| lane.waiting.load(Relaxed)).sum(),
-            trouble: lanes.iter().find_map(|lane| lane.trouble.lock().clone()),
+            failure: lanes.iter().find_map(|lane| lane.failure.lock().clone()),
         }
     }
 }
@@ -143,11 +143,11 @@ impl LaneState {
     pub(crate) fn read(&self, lag: Duration, waiting: u64) {
         self.lag_ms.store(u64::try_from(lag.as_millis()).unwrap_or(u64::MAX), Relaxed);
         self.waiting.store(waiting, Relaxed);
-        *self.trouble.lock() = None;
+        *self.failure.lock() = None;
     }
 
     pub(crate) fn lost(&self, why: String) {
-        *self.trouble.lock() = Some(why);
+        *self.failure.lock() = Some(why);
     }
 }
 

@@ -5,14 +5,18 @@
 
 use std::{
     net::SocketAddr,
-    sync::mpsc,
+    sync::{Arc, mpsc},
     thread::{self, JoinHandle},
 };
 
 use fanwire_config::Config;
-use tokio::{runtime, sync::oneshot};
+use fanwire_metrics::ServerMetrics;
+use tokio::{
+    runtime,
+    sync::{oneshot, watch},
+};
 
-use crate::{Builder, Handle, StartError};
+use crate::{Builder, Handle, ServerError, ServerStats, StartError};
 
 /// A server on threads of its own. Programs with a tokio runtime can use [`Server`](crate::Server) instead, and [`Builder`]
 /// passes a listener and hooks.
@@ -36,6 +40,8 @@ use crate::{Builder, Handle, StartError};
 pub struct EmbeddedServer {
     address: SocketAddr,
     handle: Handle,
+    metrics: Arc<ServerMetrics>,
+    failure: watch::Receiver<Option<ServerError>>,
     /// Dropping it stops the server.
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
@@ -73,7 +79,8 @@ impl EmbeddedServer {
                 Ok(server) => server,
                 Err(error) => return drop(sender.send(Err(error))),
             };
-            let _ = sender.send(Ok((server.address(), server.handle())));
+            let parts = (server.address(), server.handle(), server.metrics(), server.failure());
+            let _ = sender.send(Ok(parts));
             // Either a message or a dropped sender.
             let _ = stopped.await;
             server.shutdown().await;
@@ -82,8 +89,9 @@ impl EmbeddedServer {
             .name("fanwire".to_owned())
             .spawn(move || runtime.block_on(serve))
             .map_err(StartError::Runtime)?;
-        let (address, handle) = started.recv().expect("the thread sends one result")?;
-        Ok(Self { address, handle, stop, thread })
+        let (address, handle, metrics, failure) =
+            started.recv().expect("the thread sends one result")?;
+        Ok(Self { address, handle, metrics, failure, stop, thread })
     }
 
     /// The bound address for clients.
@@ -94,6 +102,16 @@ impl EmbeddedServer {
     /// The calls of the server, for any thread.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
+    }
+
+    /// The totals of the server.
+    pub fn stats(&self) -> ServerStats {
+        ServerStats::of(&self.metrics)
+    }
+
+    /// The error of a part of the server that has ended for good; `None` while all parts work.
+    pub fn failure(&self) -> Option<ServerError> {
+        self.failure.borrow().clone()
     }
 
     /// Closes every connection with 3001 as [`Server::shutdown`](crate::Server::shutdown) does. Blocks until the server has ended.

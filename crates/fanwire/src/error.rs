@@ -1,14 +1,15 @@
-//! Why a server did not start, in words that name the key and the remedy.
+//! Why a server did not start, or lost a part, in words that name the key and the remedy.
 //! In: errors of the parts → out: one error.
 //! Uses the errors of the parts. Never: starts anything.
 //! Changed here: the words for what happens at the start.
 
-use std::{fmt, io, net::SocketAddr};
+use std::{fmt, io, net::SocketAddr, sync::Arc};
 
 use fanwire_auth::OptionsError;
 use fanwire_consumers::ConsumerError;
 use fanwire_proxy::ProxyError;
 use fanwire_tls::{AcmeError, SectionError, TlsError};
+use tokio::sync::watch;
 
 /// Why a server did not start. Its text names the configuration key and the remedy.
 ///
@@ -101,8 +102,39 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
+/// The end of a part of a running server that does not come back: the server goes on without it, and looks healthy.
+///
+/// A program should shut the server down and report the error, as `fanwire serve` does.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// A consumer has ended for good, because its task panicked or its queue refuses it; names it and the reason.
+    Consumer(Arc<ConsumerError>),
+}
+
+/// Waits for an error that was reported.
+pub(crate) async fn reported(mut failure: watch::Receiver<Option<ServerError>>) -> ServerError {
+    match failure.wait_for(Option::is_some).await.as_deref() {
+        Ok(Some(error)) => error.clone(),
+        // The consumers have ended without an error: there is none to report any more.
+        _ => std::future::pending().await,
+    }
+}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Consumer(error) = self;
+        write!(f, "a consumer has ended for good: {error}")
+    }
+}
+
+impl std::error::Error for ServerError {}
+
 impl From<SectionError> for StartError {
     fn from(SectionError { key, source }: SectionError) -> Self {
         Self::Tls { key, source }
     }
 }
+
+#[cfg(test)]
+mod tests;

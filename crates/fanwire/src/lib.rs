@@ -39,14 +39,16 @@ pub mod room;
 mod rooms;
 mod server;
 mod snapshots;
+mod stats;
 
 pub use builder::Builder;
 pub use embedded::EmbeddedServer;
-pub use error::StartError;
+pub use error::{ServerError, StartError};
 pub use handle::Handle;
 pub use hooks::{Decision, DisconnectEvent, Hook, Hooks};
 pub use rooms::{RoomError, RoomOptions, RoomStats, Rooms};
 pub use server::Server;
+pub use stats::ServerStats;
 
 /// ([example](Hooks))
 #[doc(inline)]
@@ -73,7 +75,7 @@ pub use fanwire_policy::hooks::{
 };
 /// ([example](Hooks))
 #[doc(inline)]
-pub use fanwire_protocol::{ClientInfo, Error};
+pub use fanwire_protocol::{ClientInfo, ProtocolError};
 /// ([example](Handle))
 #[doc(inline)]
 pub use fanwire_protocol::{Disconnect, ErrorCode, Publication, StreamPosition};

@@ -9,7 +9,7 @@
 //! use std::time::Duration;
 //!
 //! use fanwire::room::{
-//!     Command, Grid, Objects, Place, PlayerId, Room, RoomContext, RoomOutput, Shape, Simulation, View,
+//!     RoomCommand, Grid, Objects, Place, PlayerId, Room, RoomContext, RoomOutput, Shape, Simulation, View,
 //! };
 //!
 //! /// Players stand still and see the objects around them.
@@ -36,7 +36,7 @@
 //! }
 //!
 //! let mut room = Room::new(Park(Objects::new(Grid::new(100, 64))), Duration::from_millis(50));
-//! let join = Command::Join { player: PlayerId(1), user: "ada".to_owned(), data: "".into() };
+//! let join = RoomCommand::Join { player: PlayerId(1), user: "ada".to_owned(), data: "".into() };
 //! let outputs = room.tick([join]);
 //! assert!(matches!(outputs, [RoomOutput::View(PlayerId(1), view)] if view.x == 10.0));
 //! ```
@@ -47,6 +47,6 @@ pub use fanwire_area::{AreaError, Grid, Objects, Place, Shape, Tile, View, ViewC
 /// ([example](self))
 #[doc(inline)]
 pub use fanwire_room::{
-    ChangedObjects, Command, InputKind, InputLimits, InputRate, OutgoingMessage, Overrun, PlayerId,
-    Receivers, RecordingError, Room, RoomContext, RoomOutput, Simulation, replay,
+    ChangedObjects, InputKind, InputLimits, InputRate, OutgoingMessage, Overrun, PlayerId,
+    Receivers, RecordingError, Room, RoomCommand, RoomContext, RoomOutput, Simulation, replay,
 };

@@ -39,14 +39,24 @@ use self::{
     tasks::{Handshakes, attach, background_tasks, outgoing},
 };
 use crate::{
-    Builder, Handle, closed_logs::ClosedLogWriter, compression, engine::Engine, error::StartError,
-    grpc::GrpcService, hooks::all_hooks, http::routes, readiness::Readiness, snapshots::Snapshots,
+    Builder, Handle,
+    closed_logs::ClosedLogWriter,
+    compression,
+    engine::Engine,
+    error,
+    error::{ServerError, StartError},
+    grpc::GrpcService,
+    hooks::all_hooks,
+    http::routes,
+    readiness::Readiness,
+    snapshots::Snapshots,
+    stats::ServerStats,
 };
 
 /// A running server. Dropping it leaves its threads running; call [`Server::shutdown`]. The [crate](crate) has an example.
 ///
 /// It starts threads, raises the process's soft limit of descriptors to the hard limit, and aborts the process when a shard
-/// panics, because the clients of that shard would hang; the process exits with 1 when a consumer ended for good.
+/// panics, because the clients of that shard would hang. [`Server::failed`] reports a consumer that has ended for good.
 pub struct Server {
     addresses: Addresses,
     node: Arc<Node>,
@@ -58,6 +68,8 @@ pub struct Server {
     http: JoinHandle<()>,
     background_tasks: [JoinHandle<()>; 3],
     consumers: Option<Consumers>,
+    failure: watch::Receiver<Option<ServerError>>,
+    metrics: Arc<ServerMetrics>,
     closed_logs: Option<ClosedLogWriter>,
     snapshots: Option<(Arc<Snapshots>, JoinHandle<()>)>,
     /// Orders and renews certificates; sends traces.
@@ -117,7 +129,8 @@ impl Server {
         attach(&node, proxies.as_ref(), events.as_ref(), rooms.as_ref());
         let snapshots = engine.snapshots();
         let traces = traces(&config, &node)?;
-        let (consumers, consuming) = start_consumers(&config, &node).await?;
+        let (report_failure, failure) = watch::channel(None);
+        let (consumers, consuming) = start_consumers(&config, &node, report_failure).await?;
         let (realtime_counters, decode_failures, readiness) = Default::default();
         let shards = start_shards(&config, &node, &contexts, &decode_failures, &realtime_counters)?;
         let (apis, grpc) = apis(&config, &node, &shards, consuming);
@@ -156,7 +169,7 @@ impl Server {
             clients: ClientParts { endpoints, node: node.clone() },
             shards: shards.clone(),
             api: apis[0].1.clone(),
-            metrics,
+            metrics: metrics.clone(),
             health: (engine, proxies, consumers.as_ref().map(Consumers::monitor)),
             readiness: readiness.clone(),
             demo_curl: routes::demo_curl(&config, addresses.api),
@@ -176,6 +189,8 @@ impl Server {
             http,
             background_tasks: tasks,
             consumers,
+            failure,
+            metrics,
             closed_logs,
             snapshots: snapshots.map(|snapshots| (snapshots.clone(), snapshots.run())),
             outgoing: outgoing(acme, traces),
@@ -285,6 +300,24 @@ impl Server {
     /// The calls of the server for the program around it.
     pub fn handle(&self) -> Handle {
         Handle::new(self.node.clone(), self.shards.clone())
+    }
+
+    /// The totals of this server.
+    pub fn stats(&self) -> ServerStats {
+        ServerStats::of(&self.metrics)
+    }
+
+    pub(crate) fn metrics(&self) -> Arc<ServerMetrics> {
+        self.metrics.clone()
+    }
+
+    pub(crate) fn failure(&self) -> watch::Receiver<Option<ServerError>> {
+        self.failure.clone()
+    }
+
+    /// Waits until a part of the server has ended for good. Never completes while all parts work.
+    pub async fn failed(&self) -> ServerError {
+        error::reported(self.failure()).await
     }
 
     /// The number of shards.
@@ -412,17 +445,12 @@ async fn bind(
 async fn start_consumers(
     config: &Config,
     node: &Arc<Node>,
+    report_failure: watch::Sender<Option<ServerError>>,
 ) -> Result<(Option<Consumers>, Option<Arc<Api>>), StartError> {
     let api = Arc::new(Api::new(node.clone(), config.api_options()));
-    let consumers = Consumers::start(&config.consumers, &api, node.uid(), |error| {
-        // As a shard that panics does: a server that goes on would look healthy while its messages wait.
-        let message = "a consumer has ended for good, and with it this process, with exit status 1";
-        tracing::error!(%error, "{message}");
-        // A program that has the library may have no log.
-        if !tracing::enabled!(tracing::Level::ERROR) {
-            eprintln!("fanwire: {message}: {error}");
-        }
-        std::process::exit(1);
+    let consumers = Consumers::start(&config.consumers, &api, node.uid(), move |error| {
+        tracing::error!(%error, "a consumer has ended for good");
+        report_failure.send_replace(Some(ServerError::Consumer(Arc::new(error))));
     });
     let consumers = consumers.await.map_err(StartError::Consumer)?;
     let api = consumers.is_some().then_some(api);

@@ -33,6 +33,6 @@ pub(super) fn write(consumers: &ConsumerMonitor, writer: &mut impl MetricsWriter
     writer.gauges("consumers_lag_milliseconds", help, lag);
     let help = "Messages that wait in the queue, where it says";
     writer.gauges("consumers_waiting_messages", help, rows(|one| one.waiting));
-    let lost = rows(|one| u64::from(one.trouble.is_some()));
+    let lost = rows(|one| u64::from(one.failure.is_some()));
     writer.gauges("consumers_queue_lost", "1 while the queue cannot be used", lost);
 }

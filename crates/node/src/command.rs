@@ -104,7 +104,7 @@ impl CommandContext<'_> {
             Ok(lookup) => self.key_lookup = lookup,
             Err(later) => {
                 if self.soon(later, |_| Part::Key).is_none() {
-                    self.park(id, Awaited::Key(bytes()));
+                    self.suspend(id, Awaited::Key(bytes()));
                     return Ok(None);
                 }
             }
@@ -178,7 +178,7 @@ impl CommandContext<'_> {
                 }
             }
         };
-        self.park(id, work);
+        self.suspend(id, work);
         Ok(None)
     }
 

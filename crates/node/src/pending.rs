@@ -29,7 +29,7 @@ use channel_buffer::ChannelBuffer;
 use fanwire_cluster::ServerSubscribe;
 pub(crate) use reservations::{HeldChanges, PagingGrant, Reservation, Reservations};
 pub(crate) use subscribe::{
-    ConnectTerms, GridView, OwnedPosition, PendingChannel, PendingSubscribe, SubscribeOrigin,
+    ConnectAttributes, GridView, OwnedPosition, PendingChannel, PendingSubscribe, SubscribeOrigin,
     SubscriptionStart, Tracking, Visibility,
 };
 
@@ -192,7 +192,13 @@ impl PendingCommands {
     }
 
     /// The session waits from now on.
-    pub(crate) fn park(&mut self, key: ConnectionKey, ticket: Ticket, id: u32, mut work: Awaited) {
+    pub(crate) fn suspend(
+        &mut self,
+        key: ConnectionKey,
+        ticket: Ticket,
+        id: u32,
+        mut work: Awaited,
+    ) {
         if let Awaited::Enter(pending_subscribe) = &mut work {
             for pending_channel in &mut pending_subscribe.channels {
                 pending_channel.held_from = self.begin_to_hold(&pending_channel.channel);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use fanwire_policy::hooks::Rejection;
 use fanwire_policy::options::REASON_BYTES_MAX;
-use fanwire_protocol::{Disconnect, Error, ErrorCode, Request};
+use fanwire_protocol::{Disconnect, ErrorCode, ProtocolError, Request};
 use fanwire_telemetry::excerpt;
 
 use crate::counters::CommandKind;
@@ -27,7 +27,7 @@ pub(crate) enum Consequence {
     /// An error reply.
     Error(ErrorCode),
     /// An error reply with a code of the application.
-    Application(Box<Error>),
+    Application(Box<ProtocolError>),
     /// The connection must end.
     Disconnect(Disconnect),
 }

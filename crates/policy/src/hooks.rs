@@ -12,7 +12,7 @@ use bytes::Bytes;
 use fanwire_area::ViewChange;
 use fanwire_auth::{ChannelGrant, Overrides};
 use fanwire_broker::{Abandoned, Answer, OccupancyReport, PublishOptions, Renewal};
-use fanwire_protocol::{ClientInfo, Disconnect, Error};
+use fanwire_protocol::{ClientInfo, Disconnect, ProtocolError};
 
 use crate::channel::Decider;
 use crate::options::{Namespace, ProxyChoice};
@@ -187,7 +187,7 @@ pub enum PublishGrant {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
     /// An error reply. Codes of applications are 400 to 1999. A refused refresh ends the connection with 3005.
-    Error(Error),
+    Error(ProtocolError),
     /// The end of the connection. Codes of applications are 4000 to 4999, without reconnect from 4500 on.
     Disconnect(Disconnect),
     /// The hook made no decision, for this cause: the connection ends with 3004 and the client reconnects. After a failed
@@ -336,8 +336,8 @@ impl From<Disconnect> for Rejection {
     }
 }
 
-impl From<Error> for Rejection {
-    fn from(error: Error) -> Self {
+impl From<ProtocolError> for Rejection {
+    fn from(error: ProtocolError) -> Self {
         Self::Error(error)
     }
 }

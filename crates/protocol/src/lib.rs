@@ -29,6 +29,7 @@ pub use encoding::{Encoding, MESSAGES_PER_FRAME_MAX, join, ping};
 pub use error::{DecodeError, NotJson};
 pub use escape::json_string;
 pub use json::without_halves;
+pub use message::Error as ProtocolError;
 pub use message::*;
 pub use publication::{encode_publication, has_json};
 pub use reply::{

@@ -13,7 +13,7 @@ use fanwire_auth::{ChannelGrant, Overrides};
 use fanwire_broker::{PublishOptions, Renewal};
 use fanwire_node::hooks::{ConnectGrant, PublishGrant, Rejection, SubscribeGrant};
 use fanwire_protocol::proxy as pb;
-use fanwire_protocol::{Disconnect, Error};
+use fanwire_protocol::{Disconnect, ProtocolError};
 
 use crate::event::ProxyResponse;
 
@@ -25,7 +25,7 @@ pub(crate) fn result<R: ProxyResponse>(response: R) -> Result<Option<R::Result>,
     match response.into_parts() {
         (_, _, Some(pb::Disconnect { code, reason })) => Err(disconnect(code, reason)),
         (_, Some(pb::Error { code, message, temporary }), None) => {
-            Err(Rejection::Error(Error { code, message, temporary }))
+            Err(Rejection::Error(ProtocolError { code, message, temporary }))
         }
         (result, None, None) => Ok(result),
     }

@@ -21,7 +21,7 @@ use crate::proxy::Proxy;
 use crate::{EventProxies, ProxiesByName, ProxyTable, answer, streams};
 
 /// The decision about an event.
-type Decided<Grant> = Answer<Option<Grant>, Rejection>;
+type PendingDecision<Grant> = Answer<Option<Grant>, Rejection>;
 
 impl EventProxies {
     /// The functions that a node calls.
@@ -64,7 +64,7 @@ macro_rules! request {
 impl ProxyTable {
     fn hook<Event: 'static, Grant: 'static>(
         self: &Arc<Self>,
-        decide: fn(&Self, Event) -> Decided<Grant>,
+        decide: fn(&Self, Event) -> PendingDecision<Grant>,
     ) -> Hook<Event, Grant> {
         let table = Arc::clone(self);
         Hook::of_proxies(move |event| decide(&table, event))
@@ -74,13 +74,13 @@ impl ProxyTable {
     fn hook_of<Event: 'static, Grant: 'static>(
         self: &Arc<Self>,
         proxies: &ProxiesByName,
-        decide: fn(&Self, Event) -> Decided<Grant>,
+        decide: fn(&Self, Event) -> PendingDecision<Grant>,
     ) -> Option<Hook<Event, Grant>> {
         (!proxies.is_empty()).then(|| self.hook(decide))
     }
 
     /// The token of a client decides alone.
-    fn connect(&self, event: ConnectEvent) -> Decided<ConnectGrant> {
+    fn connect(&self, event: ConnectEvent) -> PendingDecision<ConnectGrant> {
         let Some(proxy) = self.connect.clone().filter(|_| event.token.is_empty()) else {
             return Answer::now(Ok(None));
         };
@@ -94,7 +94,7 @@ impl ProxyTable {
         })
     }
 
-    fn refresh(&self, event: RefreshEvent) -> Decided<Renewal> {
+    fn refresh(&self, event: RefreshEvent) -> PendingDecision<Renewal> {
         let Some(proxy) = self.refresh.clone() else { return Answer::now(Ok(None)) };
         self.run(async move {
             let RefreshEvent { client, context, .. } = event;
@@ -106,7 +106,7 @@ impl ProxyTable {
         })
     }
 
-    fn sub_refresh(&self, event: RefreshEvent) -> Decided<Renewal> {
+    fn sub_refresh(&self, event: RefreshEvent) -> PendingDecision<Renewal> {
         let Some(proxy) = find(&self.sub_refresh, &event.proxy) else {
             return Answer::now(Ok(None));
         };
@@ -123,7 +123,7 @@ impl ProxyTable {
         })
     }
 
-    fn subscribe(&self, event: SubscribeEvent) -> Decided<SubscribeGrant> {
+    fn subscribe(&self, event: SubscribeEvent) -> PendingDecision<SubscribeGrant> {
         let proxies = if event.has_stream { &self.streams_by_name } else { &self.subscribe };
         let Some(proxy) = find(proxies, &event.proxy) else { return Answer::now(Ok(None)) };
         let (streams, runtime) = (Arc::clone(&self.streams), self.runtime.clone());
@@ -151,7 +151,7 @@ impl ProxyTable {
         })
     }
 
-    fn publish(&self, event: PublishEvent) -> Decided<PublishGrant> {
+    fn publish(&self, event: PublishEvent) -> PendingDecision<PublishGrant> {
         if event.has_stream {
             let sent = self.streams.publish(&event.client.client, &event.channel, event.data);
             return Answer::now(sent.map(|()| Some(PublishGrant::Processed)));
@@ -173,7 +173,7 @@ impl ProxyTable {
         })
     }
 
-    fn rpc(&self, event: RpcEvent) -> Decided<Bytes> {
+    fn rpc(&self, event: RpcEvent) -> PendingDecision<Bytes> {
         let Some(proxy) = find(&self.rpc, &event.proxy) else { return Answer::now(Ok(None)) };
         self.run(async move {
             let RpcEvent { client, context, method, data, .. } = event;
@@ -194,7 +194,7 @@ impl ProxyTable {
     fn run<Grant: Send + 'static>(
         &self,
         call: impl Future<Output = Result<Option<Grant>, Rejection>> + Send + 'static,
-    ) -> Decided<Grant> {
+    ) -> PendingDecision<Grant> {
         let (promise, answer) = Answer::later();
         self.runtime.spawn(async move { promise.keep(call.await) });
         answer

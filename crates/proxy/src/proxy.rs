@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::options::{ProxyOptions, StatusMeaning, StatusTransform};
 use fanwire_node::hooks::{ClientContext, Rejection};
 use fanwire_protocol::proxy as pb;
-use fanwire_protocol::{Error, ErrorCode};
+use fanwire_protocol::{ErrorCode, ProtocolError};
 use fanwire_telemetry::{LogThrottle, Span, SpanKind, SpanValue, TraceContext, excerpt};
 use http::{HeaderMap, HeaderValue};
 use parking_lot::Mutex;
@@ -240,7 +240,7 @@ impl Proxy {
         match self.meaning(failure) {
             Some(StatusMeaning::Error { code, message, temporary }) => {
                 let (code, message, temporary) = (*code, message.clone(), *temporary);
-                return Rejection::Error(Error { code, message, temporary });
+                return Rejection::Error(ProtocolError { code, message, temporary });
             }
             Some(StatusMeaning::Disconnect { code, reason }) => {
                 return answer::disconnect(u32::from(*code), reason.clone());

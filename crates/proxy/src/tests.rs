@@ -12,7 +12,7 @@ use fanwire_broker::PublishOptions;
 use fanwire_node::hooks::{
     ConnectEvent, PublishEvent, PublishGrant, Rejection, RpcEvent, SubscribeEvent, SubscribeGrant,
 };
-use fanwire_protocol::{ClientInfo, Disconnect, Error, ErrorCode};
+use fanwire_protocol::{ClientInfo, Disconnect, ErrorCode, ProtocolError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -208,7 +208,7 @@ async fn a_disconnect_counts_before_an_error_and_that_before_a_result() {
     let expected = Disconnect { code: 4500, reason: "x".into() };
     assert_eq!(subscribe(&proxies(options(url))).await, Err(expected.into()));
     let (url, _requests) = backend(json(&format!(r#"{{"result":{{}},"error":{error}}}"#))).await;
-    let expected = Error { code: 1000, message: "no".into(), temporary: false };
+    let expected = ProtocolError { code: 1000, message: "no".into(), temporary: false };
     assert_eq!(subscribe(&proxies(options(url))).await, Err(expected.into()));
 }
 
@@ -218,7 +218,7 @@ async fn a_status_has_the_meaning_of_its_transform() {
     let to = StatusMeaning::Error { code: 404, message: "none".into(), temporary: true };
     let mut with = options(url);
     with.http.status_to_code_transforms = vec![StatusTransform { status_code: 404, to }];
-    let expected = Error { code: 404, message: "none".into(), temporary: true };
+    let expected = ProtocolError { code: 404, message: "none".into(), temporary: true };
     assert_eq!(subscribe(&proxies(with)).await, Err(expected.into()));
 }
 

@@ -14,7 +14,7 @@ use crate::{InputKind, PlayerId};
 
 /// A command of a client, as a simulation receives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
+pub enum RoomCommand {
     Join {
         player: PlayerId,
         user: String,
@@ -82,7 +82,7 @@ pub struct CommandQueue {
     /// Inputs by client.
     players: HashMap<Box<str>, Inputs>,
     last_player: u32,
-    commands: Vec<Command>,
+    commands: Vec<RoomCommand>,
     waiting_inputs: usize,
     /// Number of drains, by which old places in `commands` are recognised.
     drains: u64,
@@ -139,21 +139,21 @@ impl CommandQueue {
         self.last_player += 1;
         let player = PlayerId(self.last_player);
         self.players.insert(client.into(), Inputs { player, kinds: Vec::new() });
-        self.commands.push(Command::Join { player, user: user.to_owned(), data });
+        self.commands.push(RoomCommand::Join { player, user: user.to_owned(), data });
         Ok(player)
     }
 
     /// A client leaves. Returns the player that it was; `None` if it was none.
     pub fn leave(&mut self, client: &str) -> Option<PlayerId> {
         let player = self.players.remove(client)?.player;
-        self.commands.push(Command::Leave { player });
+        self.commands.push(RoomCommand::Leave { player });
         Some(player)
     }
 
     /// The view of a client touches other tiles. Without effect for a client that is no player.
     pub fn view(&mut self, client: &str, change: ViewChange) {
         if let Some(Inputs { player, .. }) = self.players.get(client) {
-            self.commands.push(Command::View { player: *player, change });
+            self.commands.push(RoomCommand::View { player: *player, change });
         }
     }
 
@@ -198,7 +198,7 @@ impl CommandQueue {
         if !bucket.take(self.limits.rate, now) {
             return Err(Refused::RateExceeded);
         }
-        let input = Command::Input { player: *player, sequence, data };
+        let input = RoomCommand::Input { player: *player, sequence, data };
         match *waiting {
             Some((drain, place)) if newest_wins && drain == self.drains => {
                 self.commands[place] = input;
@@ -215,7 +215,7 @@ impl CommandQueue {
     }
 
     /// Returns the waiting commands in order, and leaves `empty`, whose capacity is used again, in their place.
-    pub fn drain(&mut self, mut empty: Vec<Command>) -> Vec<Command> {
+    pub fn drain(&mut self, mut empty: Vec<RoomCommand>) -> Vec<RoomCommand> {
         empty.clear();
         self.waiting_inputs = 0;
         self.drains += 1;

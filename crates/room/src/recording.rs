@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use fanwire_area::{Tile, ViewChange};
 
-use crate::{Command, PlayerId, Room, RoomOutput, Simulation};
+use crate::{PlayerId, Room, RoomCommand, RoomOutput, Simulation};
 
 /// Writes a recording into memory.
 ///
@@ -46,7 +46,7 @@ impl RecordingWriter {
     }
 
     /// Records the commands that a tick will apply. Ticks without commands need no call.
-    pub fn record(&mut self, tick: u64, commands: &[Command]) {
+    pub fn record(&mut self, tick: u64, commands: &[RoomCommand]) {
         if !commands.is_empty() {
             self.write(tick, commands);
         }
@@ -62,7 +62,7 @@ impl RecordingWriter {
         std::mem::take(&mut self.log)
     }
 
-    fn write(&mut self, tick: u64, commands: &[Command]) {
+    fn write(&mut self, tick: u64, commands: &[RoomCommand]) {
         self.body.clear();
         number(tick, &mut self.body);
         number(commands.len() as u64, &mut self.body);
@@ -105,7 +105,7 @@ pub fn replay<S: Simulation>(
 }
 
 /// Reads a record: its tick and commands, none at the end.
-fn next_record(rest: &mut &[u8], after: u64) -> Result<(u64, Vec<Command>), RecordingError> {
+fn next_record(rest: &mut &[u8], after: u64) -> Result<(u64, Vec<RoomCommand>), RecordingError> {
     let cut = RecordingError::Cut { after };
     let length = u32::from_le_bytes(take::<4>(rest).ok_or(cut)?) as usize;
     let crc = u32::from_le_bytes(take::<4>(rest).ok_or(cut)?);
@@ -132,25 +132,25 @@ const INPUT: u8 = 2;
 const NUMBERED_INPUT: u8 = 3;
 const VIEW: u8 = 4;
 
-fn write_command(command: &Command, out: &mut Vec<u8>) {
+fn write_command(command: &RoomCommand, out: &mut Vec<u8>) {
     match command {
-        Command::Join { player, user, data } => {
+        RoomCommand::Join { player, user, data } => {
             out.push(JOIN);
             number(player.0.into(), out);
             text(user.as_bytes(), out);
             text(data, out);
         }
-        Command::Leave { player } => {
+        RoomCommand::Leave { player } => {
             out.push(LEAVE);
             number(player.0.into(), out);
         }
-        Command::Input { player, sequence, data } => {
+        RoomCommand::Input { player, sequence, data } => {
             out.push(if sequence.is_some() { NUMBERED_INPUT } else { INPUT });
             number(player.0.into(), out);
             sequence.iter().for_each(|sequence| number((*sequence).into(), out));
             text(data, out);
         }
-        Command::View { player, change } => {
+        RoomCommand::View { player, change } => {
             out.push(VIEW);
             number(player.0.into(), out);
             tiles(&change.entered, out);
@@ -159,25 +159,25 @@ fn write_command(command: &Command, out: &mut Vec<u8>) {
     }
 }
 
-fn read_command(body: &mut &[u8]) -> Option<Command> {
+fn read_command(body: &mut &[u8]) -> Option<RoomCommand> {
     let [tag] = take::<1>(body)?;
     let player = PlayerId(read_number(body)?.try_into().ok()?);
     Some(match tag {
         JOIN => {
             let user = str::from_utf8(read_text(body)?).ok()?.to_owned();
-            Command::Join { player, user, data: Bytes::copy_from_slice(read_text(body)?) }
+            RoomCommand::Join { player, user, data: Bytes::copy_from_slice(read_text(body)?) }
         }
-        LEAVE => Command::Leave { player },
+        LEAVE => RoomCommand::Leave { player },
         INPUT | NUMBERED_INPUT => {
             let sequence = match tag {
                 NUMBERED_INPUT => Some(read_number(body)?.try_into().ok()?),
                 _ => None,
             };
-            Command::Input { player, sequence, data: Bytes::copy_from_slice(read_text(body)?) }
+            RoomCommand::Input { player, sequence, data: Bytes::copy_from_slice(read_text(body)?) }
         }
         VIEW => {
             let change = ViewChange { entered: read_tiles(body)?, left: read_tiles(body)? };
-            Command::View { player, change }
+            RoomCommand::View { player, change }
         }
         _ => return None,
     })

@@ -9,7 +9,7 @@ use std::time::Duration;
 use fanwire_area::ViewChange;
 
 use crate::players::Players;
-use crate::{Command, PlayerId, RoomContext, RoomOutput, Simulation};
+use crate::{PlayerId, RoomCommand, RoomContext, RoomOutput, Simulation};
 
 /// A simulation, its players, and the number of its ticks.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl<S: Simulation> Room<S> {
     /// Applies the commands in order, then advances by one tick. Returns what the simulation sent.
     ///
     /// A panic of the simulation passes through; the room is of no use after it.
-    pub fn tick(&mut self, commands: impl IntoIterator<Item = Command>) -> &[RoomOutput] {
+    pub fn tick(&mut self, commands: impl IntoIterator<Item = RoomCommand>) -> &[RoomOutput] {
         self.tick += 1;
         self.outputs.clear();
         commands.into_iter().for_each(|command| self.apply(command));
@@ -48,27 +48,29 @@ impl<S: Simulation> Room<S> {
         &self.outputs
     }
 
-    fn apply(&mut self, command: Command) {
+    fn apply(&mut self, command: RoomCommand) {
         match &command {
-            Command::Join { player, .. } => self.players.join(*player),
-            Command::Leave { player } => {
+            RoomCommand::Join { player, .. } => self.players.join(*player),
+            RoomCommand::Leave { player } => {
                 self.players.leave(*player);
                 self.view_changes.remove(player);
             }
-            Command::Input { player, sequence: Some(sequence), .. } => {
+            RoomCommand::Input { player, sequence: Some(sequence), .. } => {
                 self.players.applied(*player, *sequence);
             }
-            Command::View { player, change } => self.players.change_view(*player, change),
-            Command::Input { .. } => {}
+            RoomCommand::View { player, change } => self.players.change_view(*player, change),
+            RoomCommand::Input { .. } => {}
         }
         let (simulation, mut context) = self.parts();
         match command {
-            Command::Join { player, user, data } => {
+            RoomCommand::Join { player, user, data } => {
                 simulation.join(player, &user, &data, &mut context);
             }
-            Command::Leave { player } => simulation.leave(player, &mut context),
-            Command::Input { player, data, .. } => simulation.input(player, &data, &mut context),
-            Command::View { player, change } => {
+            RoomCommand::Leave { player } => simulation.leave(player, &mut context),
+            RoomCommand::Input { player, data, .. } => {
+                simulation.input(player, &data, &mut context)
+            }
+            RoomCommand::View { player, change } => {
                 self.view_changes.entry(player).or_default().follow(change);
             }
         }

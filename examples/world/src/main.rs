@@ -54,7 +54,6 @@ fn config() -> Config {
     config.http_server.address = "127.0.0.1".to_owned();
     config.http_server.port = 0; // browsers come through the port of the page
     config.client.allowed_origins = vec!["http://127.0.0.1:*".to_owned()];
-    config.demo.enabled = true; // its figures are those of the panel
     config.client.allow_anonymous_connect_without_token = true;
     let namespace = &mut config.channel.without_namespace;
     namespace.allow_subscribe_for_client = true;
@@ -65,11 +64,15 @@ fn config() -> Config {
 
 /// Publishes the figures of the panel once a second.
 fn publish_panel(server: &EmbeddedServer, rooms: &Rooms) {
-    let (handle, address) = (server.handle(), server.address());
+    let handle = server.handle();
     loop {
         thread::sleep(Duration::from_secs(1));
         let Some(room) = rooms.stats(CHANNEL) else { return };
-        let sent = page::fetch(address, "/stats.json").unwrap_or_else(|_| "null".to_owned());
+        let stats = server.stats();
+        let sent = format!(
+            r#"{{"payload_bytes":{},"wire_bytes":{},"deliveries":{},"connections":{}}}"#,
+            stats.payload_bytes, stats.wire_bytes, stats.deliveries, stats.connections,
+        );
         let panel = format!(
             r#"{{"players":{},"ticks":{},"overruns":{},"p50_us":{},"p99_us":{},"sent":{sent}}}"#,
             room.players,

@@ -57,14 +57,4 @@ fn forward(mut browser: &TcpStream, server: SocketAddr, begun: &[u8]) -> io::Res
     server.shutdown(Shutdown::Both)
 }
 
-/// The body of a GET request.
-pub(crate) fn fetch(address: SocketAddr, path: &str) -> io::Result<String> {
-    let mut connection = TcpStream::connect(address)?;
-    write!(connection, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
-    let mut response = String::new();
-    connection.read_to_string(&mut response)?;
-    let body = response.strip_prefix("HTTP/1.1 200").and_then(|rest| rest.split_once("\r\n\r\n"));
-    body.map(|(_, body)| body.to_owned()).ok_or(io::ErrorKind::InvalidData.into())
-}
-
 const HEAD_BYTES_MAX: u64 = 8 << 10;

@@ -5,7 +5,7 @@
 
 use fanwire_config::{Config, load};
 
-use super::{Addresses, generate_key, greeting};
+use super::{Addresses, Event, generate_key, greeting, until_failed};
 
 fn development() -> Config {
     load(None, std::iter::empty(), &[]).expect("no configuration is a configuration").0
@@ -95,4 +95,15 @@ fn addresses_with_tls_say_so() {
         text.contains("  server API http://") && text.contains("  WebSocket  wss://"),
         "{text}"
     );
+}
+
+#[tokio::test]
+async fn a_server_that_has_lost_a_part_ends_the_command_with_its_error() {
+    let error = std::io::Error::other("a consumer has ended for good");
+    let ended = until_failed(std::future::pending::<Event>(), std::future::ready(error)).await;
+    let error = ended.err().expect("`main` exits with 1 after any error");
+    assert!(error.to_string().contains("for good"), "{error}");
+    let never = std::future::pending::<std::io::Error>();
+    let event = until_failed(std::future::ready(Event::Stop), never).await;
+    assert!(matches!(event, Ok(Event::Stop)));
 }

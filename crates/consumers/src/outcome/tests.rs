@@ -9,10 +9,14 @@ use super::*;
 
 #[test]
 fn error_100_is_tried_again_and_any_other_is_final() {
-    assert_eq!(Verdict::of(&Ok(Outcome::Publish(PublishResult::default()))), Verdict::Done);
+    assert_eq!(
+        MessageOutcome::of(&Ok(Outcome::Publish(PublishResult::default()))),
+        MessageOutcome::Done
+    );
     for error in ApiError::TABLE {
-        let expected = if error.code == 100 { Verdict::Retry } else { Verdict::Refused(error) };
-        assert_eq!(Verdict::of(&Err(error)), expected);
+        let expected =
+            if error.code == 100 { MessageOutcome::Retry } else { MessageOutcome::Refused(error) };
+        assert_eq!(MessageOutcome::of(&Err(error)), expected);
     }
 }
 
@@ -20,15 +24,15 @@ fn error_100_is_tried_again_and_any_other_is_final() {
 fn a_broadcast_is_tried_again_for_one_channel() {
     let (internal, unknown) = (ApiError::INTERNAL, ApiError::UNKNOWN_CHANNEL);
     for (errors, expected) in [
-        (vec![], Verdict::Done),
-        (vec![unknown], Verdict::Refused(unknown)),
-        (vec![unknown, internal], Verdict::Retry),
+        (vec![], MessageOutcome::Done),
+        (vec![unknown], MessageOutcome::Refused(unknown)),
+        (vec![unknown, internal], MessageOutcome::Retry),
     ] {
         let published = PublishResponse::Result(PublishResult::default());
         let errors = errors.into_iter().map(PublishResponse::Error);
         let responses = std::iter::once(published).chain(errors).collect();
         let result = Ok(Outcome::Broadcast(BroadcastResult { responses, ..Default::default() }));
-        assert_eq!(Verdict::of(&result), expected);
+        assert_eq!(MessageOutcome::of(&result), expected);
     }
 }
 

@@ -97,7 +97,7 @@ async fn a_queue_that_fails_is_tried_again_and_its_trouble_ends() {
         run(vec![failure(), failure(), Ok(vec![message("publish", "a")])]).await;
     assert_eq!((result, settled), (Ok(()), vec![1]));
     let stats = state.stats();
-    assert_eq!((stats.errors, stats.trouble), (2, None));
+    assert_eq!((stats.errors, stats.failure), (2, None));
 }
 
 #[tokio::test(start_paused = true)]

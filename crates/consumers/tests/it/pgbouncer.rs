@@ -21,9 +21,9 @@ async fn statements_go_through_pgbouncer_and_notifications_past_it() {
     assert_eq!(stats(&consumers).errors, 0);
     pgbouncer.crash();
     insert(&client, 100, 200, 2).await;
-    until("the loss is noticed", async || stats(&consumers).trouble.is_some()).await;
+    until("the loss is noticed", async || stats(&consumers).failure.is_some()).await;
     pgbouncer.restart();
     until("an empty table", async || rows(&client).await == 0).await;
     check_all(&api, 200, 2).await;
-    assert_eq!(stats(&consumers).trouble, None);
+    assert_eq!(stats(&consumers).failure, None);
 }

@@ -94,13 +94,13 @@ async fn nothing_is_lost_or_repeated_when_consumers_are_killed_and_the_server_cr
     check_all(&api, count, 2).await;
     // The running consumer lives through a crash, too.
     server.crash();
-    until("the loss is noticed", async || stats(&consumers).trouble.is_some()).await;
+    until("the loss is noticed", async || stats(&consumers).failure.is_some()).await;
     server.restart();
     client = connect(&server).await;
     insert(&client, count, count + 10, 2).await;
     until("an empty table", async || rows(&client).await == 0).await;
     check_all(&api, count + 10, 2).await;
-    assert_eq!(stats(&consumers).trouble, None);
+    assert_eq!(stats(&consumers).failure, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -203,7 +203,7 @@ async fn rows_that_cannot_be_deleted_are_executed_once_and_keep_no_others() {
         check_all(&api, 50, 1).await;
         until("the others are deleted", async || rows(&client).await == 4).await;
         assert!(stats(&consumers).errors > 0);
-        assert_eq!((stats(&consumers).processed, stats(&consumers).trouble), (50, None));
+        assert_eq!((stats(&consumers).processed, stats(&consumers).failure), (50, None));
     }
 }
 

@@ -76,7 +76,7 @@ async fn nothing_is_lost_or_repeated_when_consumers_are_killed_and_the_server_cr
     assert_eq!(numbers(&api).await, (0..count as u64).collect());
     // The running consumer lives through a crash, too.
     server.crash();
-    until("the loss is noticed", async || stats(&consumers).trouble.is_some()).await;
+    until("the loss is noticed", async || stats(&consumers).failure.is_some()).await;
     server.restart();
     let mut connection = connect(&server).await;
     add(&mut connection, count, count + 10).await;

@@ -24,7 +24,6 @@ use fanwire_fanout::Shards;
 use fanwire_metrics::{RequestCounts, ServerMetrics};
 use fanwire_proxy::{CircuitState, EventProxies};
 use fanwire_telemetry::{LogThrottle, TextFormat};
-use serde::Serialize;
 use tokio::sync::watch;
 
 use super::{
@@ -32,7 +31,7 @@ use super::{
     api_service::{ApiService, no_page},
     root_service::RootService,
 };
-use crate::{engine::Engine, readiness::Readiness};
+use crate::{engine::Engine, readiness::Readiness, stats::ServerStats};
 
 /// The parts of a server that handlers use.
 pub(crate) struct Parts {
@@ -242,7 +241,7 @@ async fn health(State((engine, proxies, consumers)): State<HealthParts>) -> Resp
         .collect();
     let down = (!down.is_empty()).then(|| ("proxies", format!("down: {}", down.join(", "))));
     let consumers = consumers.map(|consumers| consumers.stats()).unwrap_or_default();
-    let lost = |one: ConsumerStats| Some(format!("{}: {}", one.name, one.trouble?));
+    let lost = |one: ConsumerStats| Some(format!("{}: {}", one.name, one.failure?));
     let lost: Vec<String> = consumers.into_iter().filter_map(lost).collect();
     let lost = (!lost.is_empty()).then(|| ("consumers", lost.join("; ")));
     let reasons: BTreeMap<_, _> = failed.into_iter().chain(down).chain(lost).collect();
@@ -320,20 +319,6 @@ fn demo_links(config: &Config) -> String {
 
 const DOCS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/tree/main/docs");
 
-#[derive(Serialize)]
-struct DemoStats {
-    payload_bytes: u64,
-    wire_bytes: u64,
-    deliveries: u64,
-    connections: usize,
-}
-
-async fn demo_stats(State(metrics): State<Arc<ServerMetrics>>) -> Json<DemoStats> {
-    let sent = metrics.sent();
-    Json(DemoStats {
-        payload_bytes: sent.payload_bytes,
-        wire_bytes: sent.wire_bytes,
-        deliveries: metrics.deliveries(),
-        connections: metrics.connections(),
-    })
+async fn demo_stats(State(metrics): State<Arc<ServerMetrics>>) -> Json<ServerStats> {
+    Json(ServerStats::of(&metrics))
 }

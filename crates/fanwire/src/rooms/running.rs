@@ -17,8 +17,8 @@ use fanwire_cluster::ConnectionSelector;
 use fanwire_node::Node;
 use fanwire_protocol::{ClientInfo, Publication};
 use fanwire_room::{
-    Command, CommandQueue, InputCounts, InputKind, PlayerId, Receivers, RecordingWriter, Refused,
-    Room, RoomOutput, Schedule, Simulation,
+    CommandQueue, InputCounts, InputKind, PlayerId, Receivers, RecordingWriter, Refused, Room,
+    RoomCommand, RoomOutput, Schedule, Simulation,
 };
 use fanwire_telemetry::{BOUNDS, CallHistogram};
 use hashbrown::HashMap;
@@ -94,18 +94,18 @@ pub(super) struct RunningRoom {
     recorder: Option<RecordingWriter>,
     shared: Weak<RoomTable>,
     /// The commands of the last tick, for their capacity.
-    spare: Vec<Command>,
+    spare: Vec<RoomCommand>,
     warned_at: Option<Instant>,
 }
 
 /// A room of any simulation.
 trait Tick: Send {
-    fn tick(&mut self, commands: &mut Vec<Command>) -> &[RoomOutput];
+    fn tick(&mut self, commands: &mut Vec<RoomCommand>) -> &[RoomOutput];
     fn ticks(&self) -> u64;
 }
 
 impl<S: Simulation + Send> Tick for Room<S> {
-    fn tick(&mut self, commands: &mut Vec<Command>) -> &[RoomOutput] {
+    fn tick(&mut self, commands: &mut Vec<RoomCommand>) -> &[RoomOutput] {
         Room::tick(self, commands.drain(..))
     }
 
@@ -180,7 +180,7 @@ impl RoomState {
     }
 
     /// Takes the commands that wait; `None` when the room has ended.
-    fn drain(&self, spare: Vec<Command>) -> Option<Vec<Command>> {
+    fn drain(&self, spare: Vec<RoomCommand>) -> Option<Vec<RoomCommand>> {
         let mut queue = self.queue.lock();
         if queue.has_ended { None } else { Some(queue.queue.drain(spare)) }
     }
@@ -272,7 +272,7 @@ impl RunningRoom {
         Some(self.due())
     }
 
-    fn tick(&mut self, mut commands: Vec<Command>, node: Option<&Node>, started: Instant) {
+    fn tick(&mut self, mut commands: Vec<RoomCommand>, node: Option<&Node>, started: Instant) {
         if let Some(recorder) = &mut self.recorder {
             recorder.record(self.room.ticks() + 1, &commands);
             self.state.recording.lock().extend(recorder.take());

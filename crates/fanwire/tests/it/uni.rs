@@ -11,7 +11,7 @@ mod websocket;
 use std::{net::SocketAddr, time::Duration};
 
 use fanwire::{
-    Builder, ConnectEvent, ConnectGrant, Disconnect, Error, Hooks, Rejection, Server,
+    Builder, ConnectEvent, ConnectGrant, Disconnect, Hooks, ProtocolError, Rejection, Server,
     config::Config,
 };
 
@@ -53,7 +53,7 @@ async fn start_with_hook(change: impl FnOnce(&mut Config)) -> Server {
             }
             Ok(code) => {
                 let message = "said the hook".to_owned();
-                Err(Error { code: code.into(), message, temporary: false }.into())
+                Err(ProtocolError { code: code.into(), message, temporary: false }.into())
             }
             Err(_) if text == "expire" => {
                 let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

@@ -26,7 +26,7 @@ use crate::encode_job::{Encoded, ReplySource};
 use crate::flight_log;
 use crate::last_event_id::{self, Unresumed};
 use crate::pending::{
-    ConnectTerms, PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility,
+    ConnectAttributes, PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility,
 };
 use crate::refusal::CommandError;
 use crate::session::{CommandSource, Lifetime, NO_EXPIRY, SubscriptionGrant};
@@ -75,7 +75,7 @@ fn checked(context: &mut CommandContext<'_>, request: &ConnectRequest) -> StepRe
         let subscription = ServerSideSubscription { channel: &channel, grant, requested, since };
         pending_channels.push(begin(context, subscription, number));
     }
-    let terms = ConnectTerms { lifetime, data, resume, positions: Vec::new() };
+    let terms = ConnectAttributes { lifetime, data, resume, positions: Vec::new() };
     let then = SubscribeOrigin::Connect(terms);
     Ok(CommandStep::Enter(Box::new(PendingSubscribe::new(pending_channels, then))))
 }
@@ -121,7 +121,7 @@ pub(super) fn finish(
     context: &mut CommandContext<'_>,
     channels: Vec<PendingChannel>,
     encoded: Option<Result<Encoded, ErrorCode>>,
-    terms: &mut ConnectTerms,
+    terms: &mut ConnectAttributes,
 ) -> Result<Finished, CommandError> {
     let user = Arc::clone(&context.session().user);
     let limit = context.settings.options.client.user_connection_limit;
@@ -137,7 +137,7 @@ pub(super) fn finish(
     let command_source = context.session().command_source;
     let resumes = terms.resume;
     let apart = matches!(terms.resume, Some(Ok(_)));
-    let welcome = |context: &CommandContext<'_>, terms: &ConnectTerms, results: Vec<_>| {
+    let welcome = |context: &CommandContext<'_>, terms: &ConnectAttributes, results: Vec<_>| {
         let result = Box::new(result(context, terms, names.into_iter().zip(results).collect()));
         let positions = match command_source {
             CommandSource::None => last_event_id::positions(&result, apart),
@@ -261,7 +261,7 @@ fn identify(context: &mut CommandContext<'_>) {
     }
 }
 
-fn admit(context: &mut CommandContext<'_>, user: Arc<str>, terms: &ConnectTerms) {
+fn admit(context: &mut CommandContext<'_>, user: Arc<str>, terms: &ConnectAttributes) {
     if let Some(report) = context.node.hooks().report.as_ref()
         && context.session().channel_count() == 0
     {
@@ -326,7 +326,7 @@ fn begin(
 
 fn result(
     context: &CommandContext<'_>,
-    terms: &ConnectTerms,
+    terms: &ConnectAttributes,
     subs: BTreeMap<String, SubscribeResult>,
 ) -> ConnectResult {
     let lifetime = terms.lifetime.refreshed_by_client(context);

@@ -109,8 +109,8 @@ impl<'a> CommandContext<'a> {
 }
 
 impl<'a> CommandContext<'a> {
-    pub(super) fn park(&mut self, id: u32, work: Awaited) {
-        self.session_table.pending.park(self.key, self.ticket, id, work);
+    pub(super) fn suspend(&mut self, id: u32, work: Awaited) {
+        self.session_table.pending.suspend(self.key, self.ticket, id, work);
     }
 
     /// Keeps a command until its decision arrives. The session does not wait for an rpc, as far as `client.concurrency` allows:
@@ -118,11 +118,11 @@ impl<'a> CommandContext<'a> {
     pub(super) fn wait_for_decision(&mut self, id: u32, command: Bytes) {
         let others_max = self.settings.options.client.concurrency.saturating_sub(1);
         if self.command != Some(CommandKind::Rpc) || others_max == 0 {
-            return self.park(id, Awaited::CommandDecision(command));
+            return self.suspend(id, Awaited::CommandDecision(command));
         }
         let calls = &mut self.session_table.pending.calls;
         if !calls.add(self.key, self.ticket, command.clone(), others_max) {
-            self.park(id, Awaited::Call(command));
+            self.suspend(id, Awaited::Call(command));
         }
     }
 
@@ -153,7 +153,7 @@ impl<'a> CommandContext<'a> {
         let encoding = self.session().encoding;
         let early = self.soon(answer, Part::Encoded);
         debug_assert!(early.is_none(), "nobody has begun yet");
-        self.park(id, work);
+        self.suspend(id, work);
         let interest = self.session_table.pending.interest(self.key);
         self.effects.reply.encode_job = Some(EncodeJob { source, id, encoding, promise, interest });
     }

@@ -123,7 +123,7 @@ pub(super) fn await_turn(node: &Node, session_table: &mut SessionTable, key: Con
 /// The session waits until the shard has handled what is in its inbox now.
 fn await_inbox(node: &Node, session_table: &mut SessionTable, key: ConnectionKey, work: Awaited) {
     let ticket = session_table.pending.ticket();
-    session_table.pending.park(key, ticket, NO_COMMAND, work);
+    session_table.pending.suspend(key, ticket, NO_COMMAND, work);
     let arrival = AwaitedResult { key, ticket, part: Part::Turn };
     node.inbox(session_table.shard).push(Notice::AwaitedResult(Box::new(arrival)));
 }

@@ -22,7 +22,7 @@ impl Hub {
         let Some(key) = self.session_table.key_at(index) else { return };
         refresh::ask_if_expired(&self.node, &mut self.session_table, key, now);
         self.ask_for_expired_subscriptions(key, now);
-        if let Some(disconnect) = verdict(&self.node, &self.session_table, key, now) {
+        if let Some(disconnect) = due_disconnect(&self.node, &self.session_table, key, now) {
             return self.disconnect(key, &disconnect, out);
         }
         self.end_expired_subscriptions(key, now, out);
@@ -53,7 +53,7 @@ impl Hub {
 }
 
 /// Why the connection must end now, if it must.
-fn verdict(
+fn due_disconnect(
     node: &Node,
     session_table: &SessionTable,
     key: ConnectionKey,
@@ -105,7 +105,7 @@ fn ping_if_due(
     let Some(session) = session_table.session_mut(key) else { return };
     if session.awaits_pong {
         if session.pong_by <= now {
-            session.pong_by = now.after(options.pong_timeout.max(PONG_LATER)); // see `verdict`
+            session.pong_by = now.after(options.pong_timeout.max(PONG_LATER)); // see `due_disconnect`
         }
         return;
     }

@@ -127,14 +127,14 @@ pub(crate) struct Visibility {
 #[derive(Clone, Debug)]
 pub(crate) enum SubscribeOrigin {
     Subscribe(Lifetime),
-    Connect(ConnectTerms),
+    Connect(ConnectAttributes),
     /// A control command of the server.
     ControlCommand(Lifetime, Arc<ServerSubscribe>),
 }
 
 /// Attributes of a connection that its connect sets at the end.
 #[derive(Clone, Debug)]
-pub(crate) struct ConnectTerms {
+pub(crate) struct ConnectAttributes {
     pub(crate) lifetime: Lifetime,
     /// Application data for the result.
     pub(crate) data: Bytes,

@@ -35,7 +35,7 @@ fn who_does_not_wait_puts_nothing_off() {
 fn what_was_put_off_comes_back_in_order_and_the_rest_of_a_frame_first() {
     let mut waiting = PendingCommands::default();
     let ticket = waiting.ticket();
-    waiting.park(ADA, ticket, 2, Awaited::Reply(None));
+    waiting.suspend(ADA, ticket, 2, Awaited::Reply(None));
     waiting.put_back(ADA, frame("rest"));
     assert_eq!(waiting.defer(ADA, || frame("a")), Ok(true));
     assert_eq!(waiting.defer(ADA, || frame("b")), Ok(true));
@@ -45,7 +45,7 @@ fn what_was_put_off_comes_back_in_order_and_the_rest_of_a_frame_first() {
     assert_eq!(waiting.defer(ADA, || unreachable!("it goes on now")), Ok(false));
     assert_eq!(next(&mut waiting).as_deref(), Some("rest"));
     let ticket = waiting.ticket();
-    waiting.park(ADA, ticket, 3, Awaited::Reply(None));
+    waiting.suspend(ADA, ticket, 3, Awaited::Reply(None));
     waiting.put_back(ADA, frame("rest of the rest"));
     assert_eq!(next(&mut waiting), None, "it waits again");
 
@@ -62,7 +62,7 @@ fn an_answer_reaches_the_wait_it_belongs_to_and_no_other() {
     let mut waiting = PendingCommands::default();
     let old = waiting.ticket();
     let new = waiting.ticket();
-    waiting.park(ADA, new, 2, Awaited::Reply(None));
+    waiting.suspend(ADA, new, 2, Awaited::Reply(None));
     let arrival = |key, ticket| AwaitedResult {
         key,
         ticket,
@@ -74,7 +74,7 @@ fn an_answer_reaches_the_wait_it_belongs_to_and_no_other() {
     assert!(waiting.awaiting(&arrival(ADA, new)).is_some());
     assert!(waiting.take_work(ADA).is_some());
     assert!(waiting.awaiting(&arrival(ADA, new)).is_none(), "it resumes");
-    waiting.park(ADA, new, 2, Awaited::Reply(None));
+    waiting.suspend(ADA, new, 2, Awaited::Reply(None));
     assert!(waiting.forget(ADA).is_none(), "it was entering nothing");
     assert!(waiting.awaiting(&arrival(ADA, new)).is_none(), "gone");
 }
@@ -83,13 +83,13 @@ fn an_answer_reaches_the_wait_it_belongs_to_and_no_other() {
 fn what_is_made_for_a_session_is_wished_for_until_it_is_gone_or_has_it() {
     let mut waiting = PendingCommands::default();
     let ticket = waiting.ticket();
-    waiting.park(ADA, ticket, 2, Awaited::Reply(None));
+    waiting.suspend(ADA, ticket, 2, Awaited::Reply(None));
     let interest = waiting.interest(ADA);
     assert!(interest.upgrade().is_some());
     assert!(waiting.forget(ADA).is_none());
     assert!(interest.upgrade().is_none(), "it is gone");
 
-    waiting.park(ADA, ticket, 2, Awaited::Reply(None));
+    waiting.suspend(ADA, ticket, 2, Awaited::Reply(None));
     let interest = waiting.interest(ADA);
     assert!(waiting.take_work(ADA).is_some());
     assert_eq!(next(&mut waiting), None);
@@ -102,7 +102,7 @@ fn what_is_put_off_is_limited_and_what_was_done_counts_no_more() {
     let half = || Deferred::Frame(vec![b' '; PUT_OFF_BYTES_MAX / 2 - PUT_OFF_BYTES].into());
     for round in 0..3 {
         let ticket = waiting.ticket();
-        waiting.park(ADA, ticket, round, Awaited::Reply(None));
+        waiting.suspend(ADA, ticket, round, Awaited::Reply(None));
         assert_eq!(waiting.defer(ADA, half), Ok(true));
         assert_eq!(waiting.defer(ADA, half), Ok(true));
         assert_eq!(waiting.defer(ADA, || frame("")), Err(DeferLimitExceeded));
@@ -112,7 +112,7 @@ fn what_is_put_off_is_limited_and_what_was_done_counts_no_more() {
             assert_eq!(next(&mut waiting), None, "and begins anew");
         }
     }
-    waiting.park(ADA, 9, 9, Awaited::Reply(None));
+    waiting.suspend(ADA, 9, 9, Awaited::Reply(None));
     let large = || Deferred::Frame(vec![b' '; 2 * PUT_OFF_BYTES_MAX].into());
     assert_eq!(waiting.defer(ADA, large), Ok(true), "one message is never too much");
     assert_eq!(waiting.defer(ADA, || frame("")), Err(DeferLimitExceeded));

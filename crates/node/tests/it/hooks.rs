@@ -14,7 +14,7 @@ use fanwire_node::hooks::{
     RefreshEvent, Rejection, RpcEvent, SubscribeEvent, SubscribeGrant,
 };
 use fanwire_node::{Options, Renewal};
-use fanwire_protocol::{Disconnect, Error};
+use fanwire_protocol::{Disconnect, ProtocolError};
 
 use crate::tokens::{connect, guarded};
 use crate::world::{UNIX, World, options};
@@ -46,7 +46,7 @@ fn one<E, G>(asked: &Asked<E, G>) -> (E, Promise<Option<G>, Rejection>) {
 }
 
 fn error(code: u32) -> Rejection {
-    Error { code, message: "not today".to_owned(), temporary: false }.into()
+    ProtocolError { code, message: "not today".to_owned(), temporary: false }.into()
 }
 
 const ADA: &str = r#"ada opens
@@ -249,9 +249,11 @@ fn a_message_without_reply_reaches_the_hook_as_a_method() {
     let decide = |event: RpcEvent| match (event.method.as_str(), &event.data[..]) {
         ("note", b"1") => Ok(Some("2".into())),
         ("note", b"3") => Ok(None),
-        ("note", b"4") => {
-            Err(Rejection::Error(Error { code: 400, message: "no".into(), temporary: false }))
-        }
+        ("note", b"4") => Err(Rejection::Error(ProtocolError {
+            code: 400,
+            message: "no".into(),
+            temporary: false,
+        })),
         ("note", b"5") => Err(Disconnect { code: 4_500, reason: "enough".into() }.into()),
         _ => Ok(Some("6".into())),
     };

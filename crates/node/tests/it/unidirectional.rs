@@ -10,7 +10,7 @@ use fanwire_broker::Answer;
 use fanwire_node::hooks::{ConnectGrant, Hook, Hooks, Rejection};
 use fanwire_node::options::{ConnectCodeTransform, Namespace};
 use fanwire_node::{ConnectionSelector, Options, Renewal, ServerSubscription};
-use fanwire_protocol::{Disconnect, Error};
+use fanwire_protocol::{Disconnect, ProtocolError};
 
 use crate::history::with_history;
 use crate::script::hello;
@@ -203,7 +203,7 @@ fn a_hook_decides_and_its_errors_are_disconnects_too() {
         let hooks = Hooks { connect: Some(Hook::new(decide)), ..Hooks::default() };
         World::with_hooks(guarded(|_| {}), hooks)
     };
-    let error = |code| Err(Error { code, message: "no".into(), temporary: false }.into());
+    let error = |code| Err(ProtocolError { code, message: "no".into(), temporary: false }.into());
     for (decided, end) in [
         (error(103), "3507 permission denied"),
         (error(111), "3013 too many requests"),

@@ -13,9 +13,9 @@ fn unlimited() -> InputLimits {
     InputLimits { rate: InputRate { per_second: 0, burst: 0 }, ..InputLimits::default() }
 }
 
-fn input(player: u32, data: &str) -> Command {
+fn input(player: u32, data: &str) -> RoomCommand {
     let data = Bytes::copy_from_slice(data.as_bytes());
-    Command::Input { player: PlayerId(player), sequence: None, data }
+    RoomCommand::Input { player: PlayerId(player), sequence: None, data }
 }
 
 #[test]
@@ -99,7 +99,7 @@ proptest! {
         let mut queue = CommandQueue::new(unlimited());
         let mut players: [Option<u32>; 3] = [None; 3];
         let (mut joins, mut inputs) = (0, 0_u32);
-        let mut model: Vec<(Option<(u32, u8)>, Command)> = Vec::new();
+        let mut model: Vec<(Option<(u32, u8)>, RoomCommand)> = Vec::new();
         for step in steps {
             match step {
                 Step::Join(client) => {
@@ -112,12 +112,12 @@ proptest! {
                     prop_assert_eq!(joined, Ok(PlayerId(joins)));
                     players[client] = Some(joins);
                     let (player, user, data) = (PlayerId(joins), String::new(), Bytes::new());
-                    model.push((None, Command::Join { player, user, data }));
+                    model.push((None, RoomCommand::Join { player, user, data }));
                 }
                 Step::Leave(client) => {
                     let left = players[client].take();
                     prop_assert_eq!(queue.leave(&client.to_string()), left.map(PlayerId));
-                    model.extend(left.map(|left| (None, Command::Leave { player: PlayerId(left) })));
+                    model.extend(left.map(|left| (None, RoomCommand::Leave { player: PlayerId(left) })));
                 }
                 Step::Input(client, kind, newest_wins) => {
                     inputs += 1;
@@ -130,7 +130,7 @@ proptest! {
                     };
                     prop_assert_eq!(result, Ok(()));
                     let mark = newest_wins.then_some((player, kind.kind));
-                    let command = Command::Input { player: PlayerId(player), sequence: kind.sequence, data };
+                    let command = RoomCommand::Input { player: PlayerId(player), sequence: kind.sequence, data };
                     match model.iter_mut().find(|(other, _)| mark.is_some() && *other == mark) {
                         Some((_, old)) => *old = command,
                         None => {
