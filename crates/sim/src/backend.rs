@@ -1,0 +1,179 @@
+//! Backends: they publish with retries and idempotency keys, and command connections through the server API.
+//! In: chance, results of calls → out: jobs with their times.
+//! Pure. Never: calls a node; `world/commands.rs` does.
+//! Changed here: what backends want. What has to follow from a command is said in `checkers/commands.rs`.
+
+use std::time::Duration;
+
+use crate::chance::SeededRandom;
+use crate::plan::SeedPlan;
+
+/// Work of a backend.
+#[derive(Clone, Debug)]
+pub enum Job {
+    /// It is time for another publication.
+    NextPublication,
+    Publish(Publishing),
+    /// It is time for another command.
+    NextCommand,
+    Give(BackendCommand),
+    /// A command has had the time to take effect.
+    Verify(GivenCommand),
+}
+
+/// A publication on its way into a channel.
+#[derive(Clone, Debug)]
+pub struct Publishing {
+    pub channel: String,
+    pub number: u64,
+    /// Value of its tag.
+    pub kind: &'static str,
+    /// With a key the backend tries again until it succeeds.
+    pub is_keyed: bool,
+    pub tries: u32,
+    /// The host to call; `None` = any.
+    pub host: Option<usize>,
+}
+
+/// A command for connections, as it was given.
+#[derive(Clone, Debug)]
+pub struct GivenCommand {
+    pub kind: BackendCommand,
+    pub host: usize,
+    pub given_at: Duration,
+    pub done_at: Duration,
+    /// The publication that the backend sent when a subscribe was answered.
+    pub marker: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BackendCommand {
+    Disconnect {
+        user: String,
+    },
+    Unsubscribe {
+        user: String,
+        channel: String,
+    },
+    Subscribe {
+        user: String,
+    },
+    /// The connections of the user are to end because their time is over.
+    Expire {
+        user: String,
+    },
+    Block {
+        user: String,
+    },
+    Unblock {
+        user: String,
+    },
+    /// Subscription tokens of the user for the channel are invalid if they are older than this Unix second.
+    Invalidate {
+        user: String,
+        channel: String,
+        issued_before: u64,
+    },
+}
+
+/// The result of a call.
+pub enum CommandResult {
+    Published { publishing: Publishing, is_done: bool },
+    Commanded { command: GivenCommand, is_done: bool },
+}
+
+pub struct Backend {
+    pub random: SeededRandom,
+    channels: Vec<String>,
+    every_ms: u64,
+    commands: u64,
+    blocks: u64,
+    silences: u64,
+    users: u64,
+    last_number: u64,
+    /// A channel without publications until then.
+    silent: (String, Duration),
+}
+
+impl Backend {
+    pub fn new(plan: &SeedPlan, random: SeededRandom) -> Self {
+        Self {
+            random,
+            channels: plan.channel_names(),
+            every_ms: plan.publish_every_ms,
+            commands: plan.habits.commands,
+            blocks: plan.habits.blocks,
+            silences: plan.habits.silences,
+            users: (plan.clients as u64).min(5),
+            last_number: 0,
+            silent: (String::new(), Duration::ZERO),
+        }
+    }
+
+    pub fn first_jobs(&mut self) -> Vec<(Duration, Job)> {
+        let mut jobs = vec![(Duration::from_millis(500), Job::NextPublication)];
+        if self.commands + self.blocks > 0 {
+            jobs.push((Duration::from_secs(6), Job::NextCommand));
+        }
+        jobs
+    }
+
+    /// The time until the next publication.
+    pub fn pause(&mut self) -> Duration {
+        self.random.between_ms(1, self.every_ms * 2)
+    }
+
+    /// The next publication, unless its channel has a silence.
+    pub fn next_publication(&mut self, now: Duration) -> Option<Publishing> {
+        let channel = self.random.pick(&self.channels).clone();
+        if self.random.percent(self.silences / 10) {
+            self.silent = (channel.clone(), now + self.random.between_ms(3000, 25_000));
+        }
+        let (silent, until) = &self.silent;
+        if *silent == channel && now < *until {
+            return None;
+        }
+        Some(self.publication(channel))
+    }
+
+    pub fn publication(&mut self, channel: String) -> Publishing {
+        self.last_number += 1;
+        let number = self.last_number;
+        let kind = self.random.pick(&["a", "b", "b", "b"]);
+        let is_keyed = self.random.percent(70);
+        Publishing { channel, number, kind, is_keyed, tries: 0, host: None }
+    }
+
+    /// The next command, and the time until the one after it.
+    pub fn next_command(&mut self, unix: u64) -> (BackendCommand, Duration) {
+        let user = format!("u{}", self.random.below(self.users));
+        let of_kind = |kind: &str| {
+            let channels = self.channels.iter().filter(|channel| channel.starts_with(kind));
+            channels.cloned().collect::<Vec<_>>()
+        };
+        let streams = of_kind("stream:");
+        let private = of_kind("$");
+        let wants_block = self.random.below(self.commands + self.blocks) < self.blocks;
+        let kind = match (wants_block, self.random.below(4)) {
+            (true, 0 | 1) => BackendCommand::Block { user },
+            (true, _) => {
+                let channel = self.random.pick(&private).clone();
+                BackendCommand::Invalidate { user, channel, issued_before: unix }
+            }
+            (false, 0) => BackendCommand::Disconnect { user },
+            (false, 1) => {
+                let channel = self.random.pick(&streams).clone();
+                BackendCommand::Unsubscribe { user, channel }
+            }
+            (false, 2) => BackendCommand::Subscribe { user },
+            (false, _) => BackendCommand::Expire { user },
+        };
+        let busy = self.commands.max(self.blocks).max(1);
+        (kind, self.random.between_ms(500, 120_000 / busy))
+    }
+}
+
+/// The channel to which backends subscribe connections.
+pub const ORDERED: &str = "stream:ordered";
+/// The code with which backends disconnect.
+pub const BACKEND_CODE: u16 = 4001;

@@ -1,0 +1,480 @@
+//! A client that behaves as the SDKs do: it connects, subscribes, keeps positions, recovers, refreshes, and comes back after a pause.
+//! In: frames, ends of connections, timers → out: frames to send, timers to set, what the client saw.
+//! Pure: time is a parameter, chance its own. Never: the truth; checkers compare what it saw with that.
+//! Changed here: the life of a connection. Subscriptions are `client/subscriptions.rs`, what is sent and seen `client/frames.rs`.
+
+mod frames;
+mod subscriptions;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use fanwire_auth::{ConnectionToken, HmacAlgorithm, Lifetime, sign_hmac_connection};
+use fanwire_protocol::{
+    Command, ConnectRequest, ConnectResult, Disconnect, PublishRequest, RefreshRequest, Reply,
+    RpcRequest,
+};
+
+use crate::chance::SeededRandom;
+use crate::plan::{CLOSED, Habits, SECRET, SeedPlan, UNIX_MS};
+pub use frames::{Claim, Seen};
+use frames::{decoded, framed};
+pub use subscriptions::{SubscriptionState, WantedSubscription};
+
+pub struct SimulatedClient {
+    pub number: usize,
+    pub user: String,
+    pub random: SeededRandom,
+    pub state: ClientState,
+    /// The connection that it opened last.
+    pub connection: u64,
+    pub subscriptions: BTreeMap<String, WantedSubscription>,
+    pub token: ClientToken,
+    pub id: String,
+    pub is_lazy: bool,
+    habits: Habits,
+    lifetime: u64,
+    /// Tries since it was connected last.
+    attempts: u32,
+    next_id: u32,
+    /// Commands that are not answered, by id.
+    pub pending: BTreeMap<u32, Pending>,
+    heard_at: Duration,
+    silence_max: Duration,
+    next_publication: u64,
+    /// Publications of its own that have come back.
+    own_seen: Vec<u64>,
+    asks_for_closed: bool,
+    /// When a call was answered last.
+    called_at: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientState {
+    /// It waits before it connects again.
+    Waiting,
+    Connecting,
+    Connected,
+    /// A code told it not to come back, or its program ended it.
+    Ended(u16),
+}
+
+/// Its connection token.
+#[derive(Clone, Debug, Default)]
+pub struct ClientToken {
+    text: String,
+    /// Unix seconds.
+    pub issued_at: u64,
+    pub expire_at: u64,
+}
+
+/// A command without an answer.
+#[derive(Clone, Debug)]
+pub struct Pending {
+    pub sent_at: Duration,
+    pub kind: PendingKind,
+}
+
+#[derive(Clone, Debug)]
+pub enum PendingKind {
+    Connect,
+    Refresh,
+    Subscribe {
+        channel: String,
+        claim: Option<Claim>,
+    },
+    Unsubscribe {
+        channel: String,
+    },
+    Publish {
+        channel: String,
+        number: u64,
+    },
+    /// With the milliseconds that the backend takes, and whether commands before it may take as long.
+    Call {
+        millis: u64,
+    },
+}
+
+/// Timers of a client. Those with a connection are void after it.
+#[derive(Clone, Debug)]
+pub enum Timer {
+    Connect,
+    Silence(u64),
+    Refresh(u64),
+    Resubscribe(u64, String),
+    /// Its program does something.
+    Habit,
+}
+
+/// What a client does.
+#[derive(Debug)]
+pub enum Action {
+    Open,
+    Send { connection: u64, frame: Bytes },
+    Close { connection: u64 },
+    After(Duration, Timer),
+    See(Box<Seen>),
+}
+
+impl SimulatedClient {
+    pub fn new(number: usize, plan: &SeedPlan, mut random: SeededRandom) -> Self {
+        let is_lazy = random.percent(plan.habits.lazy);
+        let asks_for_closed = plan.tuning.has_subscribe_hook && random.percent(50);
+        let subscriptions = subscriptions::draw(plan, &mut random);
+        Self {
+            number,
+            user: format!("u{}", number % 5),
+            random,
+            state: ClientState::Waiting,
+            connection: 0,
+            subscriptions,
+            token: ClientToken::default(),
+            id: String::new(),
+            is_lazy,
+            habits: plan.habits,
+            lifetime: plan.tuning.token_lifetime,
+            attempts: 0,
+            next_id: 0,
+            pending: BTreeMap::new(),
+            heard_at: Duration::ZERO,
+            silence_max: plan.tuning.ping_interval + Duration::from_secs(10),
+            next_publication: 0,
+            own_seen: Vec::new(),
+            asks_for_closed,
+            called_at: Duration::ZERO,
+        }
+    }
+
+    /// Its connection is open: it sends the connect command, and perhaps all subscribes behind it in the same frame.
+    pub fn opened(&mut self, connection: u64, now: Duration) -> Vec<Action> {
+        let unix = unix_at(now);
+        self.connection = connection;
+        self.state = ClientState::Connecting;
+        self.heard_at = now;
+        self.pending.clear();
+        self.next_id = 0;
+        self.own_seen.clear();
+        if self.token.expire_at < unix + 2 || !self.is_lazy && self.token.expire_at < unix + 5 {
+            self.renew_token(unix);
+        }
+        let mut connect = ConnectRequest { token: self.token.text.clone(), ..Default::default() };
+        for (channel, subscription) in &self.subscriptions {
+            if subscription.is_server_side {
+                connect.subs.insert(channel.clone(), subscription.request(channel, &self.user));
+            }
+        }
+        if self.asks_for_closed {
+            connect.subs.insert(format!("stream:{}", CLOSED), Default::default());
+        }
+        let id = self.remember(PendingKind::Connect, now);
+        let mut commands = vec![Command { id, connect: Some(connect), ..Command::default() }];
+        if self.random.percent(50) {
+            commands.extend(self.subscribe_commands(now));
+        }
+        let frame = framed(&commands);
+        let silence = Action::After(self.silence_max, Timer::Silence(connection));
+        vec![Action::Send { connection, frame }, silence]
+    }
+
+    fn renew_token(&mut self, unix: u64) {
+        let token = ConnectionToken {
+            user: &self.user,
+            issued_at: unix,
+            lifetime: Lifetime::Seconds(self.lifetime),
+            ..ConnectionToken::default()
+        };
+        let signed = sign_hmac_connection(SECRET, HmacAlgorithm::Hs256, &token);
+        let text = signed.expect("it has a secret");
+        self.token = ClientToken { text, issued_at: unix, expire_at: unix + self.lifetime };
+    }
+
+    /// A frame of the server.
+    pub fn receive(
+        &mut self,
+        connection: u64,
+        message: &[u8],
+        now: Duration,
+        busy: bool,
+    ) -> Vec<Action> {
+        if connection != self.connection
+            || matches!(self.state, ClientState::Ended(_) | ClientState::Waiting)
+        {
+            return Vec::new();
+        }
+        self.heard_at = now;
+        let Some(reply) = decoded(message) else {
+            return vec![see(Seen::Garbage)];
+        };
+        if reply == Reply::default() {
+            let frame = framed(&[Command::default()]); // the pong
+            return vec![Action::Send { connection, frame }];
+        }
+        if reply.id > 0 {
+            let Some(pending) = self.pending.remove(&reply.id) else {
+                return vec![see(Seen::Unasked { id: reply.id })];
+            };
+            return self.answered(pending, reply, now, busy);
+        }
+        reply.push.map_or_else(Vec::new, |push| self.pushed(push))
+    }
+
+    fn answered(
+        &mut self,
+        pending: Pending,
+        reply: Reply,
+        now: Duration,
+        busy: bool,
+    ) -> Vec<Action> {
+        let waited = now.saturating_sub(pending.sent_at);
+        let error = reply.error.map(|error| (error.code, error.temporary));
+        match pending.kind {
+            PendingKind::Connect => match reply.connect {
+                Some(result) => self.connected(result, pending.sent_at, now),
+                None => self.refused(error.map_or(0, |(code, _)| code)),
+            },
+            PendingKind::Subscribe { channel, claim } => match reply.subscribe {
+                Some(result) => self.subscribed(&channel, claim, pending.sent_at, result),
+                None => {
+                    let (code, is_temporary) = error.unwrap_or_default();
+                    self.subscribe_failed(&channel, code, is_temporary)
+                }
+            },
+            PendingKind::Refresh => match reply.refresh {
+                Some(result) => self.schedule_refresh(result.expires, result.ttl),
+                None => Vec::new(),
+            },
+            PendingKind::Publish { channel, number } => {
+                let is_done = error.is_none();
+                let was_seen = self.own_seen.contains(&number);
+                vec![see(Seen::Published { channel, number, is_done, was_seen })]
+            }
+            PendingKind::Call { millis } => {
+                let is_done = error.is_none();
+                self.called_at = now;
+                vec![see(Seen::Called { millis, waited, is_done, busy })]
+            }
+            PendingKind::Unsubscribe { channel } => {
+                if let Some(subscription) = self.subscriptions.get_mut(&channel) {
+                    subscription.state = SubscriptionState::Off;
+                }
+                vec![see(Seen::Left { channel })]
+            }
+        }
+    }
+
+    fn connected(
+        &mut self,
+        result: ConnectResult,
+        asked_at: Duration,
+        now: Duration,
+    ) -> Vec<Action> {
+        self.state = ClientState::Connected;
+        self.attempts = 0;
+        self.id = result.client.clone();
+        let connection = self.connection;
+        let channels: Vec<String> = result.subs.keys().cloned().collect();
+        let mut actions = vec![see(Seen::Connected { connection, id: result.client, channels })];
+        actions.extend(self.schedule_refresh(result.expires, result.ttl));
+        for (channel, result) in result.subs {
+            let claim = self.subscriptions.get(&channel).and_then(WantedSubscription::claim);
+            actions.extend(self.subscribed(&channel, claim, asked_at, result));
+        }
+        let commands = self.subscribe_commands(now);
+        if !commands.is_empty() {
+            actions.push(Action::Send { connection, frame: framed(&commands) });
+        }
+        actions.push(Action::After(self.random.between_ms(100, 3000), Timer::Habit));
+        actions
+    }
+
+    /// The SDK asks for another token a while before the old one ends; one that is lazy does not.
+    fn schedule_refresh(&mut self, expires: bool, ttl: u32) -> Vec<Action> {
+        if !expires || self.is_lazy {
+            return Vec::new();
+        }
+        let after = Duration::from_secs(u64::from(ttl)).mul_f64(0.8);
+        vec![Action::After(after, Timer::Refresh(self.connection))]
+    }
+
+    /// The connect was answered with an error.
+    fn refused(&mut self, code: u32) -> Vec<Action> {
+        if code == TOKEN_EXPIRED {
+            self.token.expire_at = 0;
+        }
+        let connection = self.connection;
+        let mut actions = vec![see(Seen::Refused { code }), Action::Close { connection }];
+        actions.extend(self.come_back());
+        actions
+    }
+
+    /// Its connection ended, with the code of the server or without one.
+    pub fn closed(&mut self, connection: u64, disconnect: Option<&Disconnect>) -> Vec<Action> {
+        if connection != self.connection
+            || matches!(self.state, ClientState::Ended(_) | ClientState::Waiting)
+        {
+            return Vec::new();
+        }
+        let code = disconnect.map_or(0, |disconnect| disconnect.code);
+        let was = self.state;
+        let mut actions = vec![see(Seen::Disconnected { connection, code, was })];
+        let is_final = (3500..4000).contains(&code) || (4500..5000).contains(&code);
+        if is_final {
+            self.pending.clear();
+            self.end_subscriptions();
+            self.state = ClientState::Ended(code);
+            return actions;
+        }
+        if code == EXPIRED {
+            self.token.expire_at = 0;
+        }
+        actions.extend(self.come_back());
+        actions
+    }
+
+    /// Waits with full jitter, longer after each failure.
+    fn come_back(&mut self) -> Vec<Action> {
+        self.state = ClientState::Waiting;
+        self.pending.clear();
+        self.end_subscriptions();
+        self.attempts += 1;
+        let most = (200_u64 << self.attempts.min(5)).min(5000);
+        vec![Action::After(self.random.between_ms(50, most), Timer::Connect)]
+    }
+
+    pub fn timer(&mut self, timer: Timer, now: Duration, busy: bool) -> Vec<Action> {
+        let is_connected = |connection| {
+            self.connection == connection && matches!(self.state, ClientState::Connected)
+        };
+        match timer {
+            Timer::Connect if self.state == ClientState::Waiting => vec![Action::Open],
+            Timer::Connect => Vec::new(),
+            Timer::Silence(connection) => self.watch_silence(connection, now),
+            Timer::Refresh(connection) if is_connected(connection) => {
+                self.renew_token(unix_at(now));
+                let refresh = Some(RefreshRequest { token: self.token.text.clone() });
+                let id = self.remember(PendingKind::Refresh, now);
+                let frame = framed(&[Command { id, refresh, ..Command::default() }]);
+                vec![Action::Send { connection, frame }]
+            }
+            Timer::Resubscribe(connection, channel) if is_connected(connection) => {
+                self.subscribe_again(&channel, now)
+            }
+            Timer::Refresh(_) | Timer::Resubscribe(..) => Vec::new(),
+            Timer::Habit if self.state == ClientState::Connected && busy => self.act(now),
+            Timer::Habit => Vec::new(),
+        }
+    }
+
+    /// Closes a connection that carries no pings.
+    fn watch_silence(&mut self, connection: u64, now: Duration) -> Vec<Action> {
+        let is_open = matches!(self.state, ClientState::Connecting | ClientState::Connected);
+        if connection != self.connection || !is_open {
+            return Vec::new();
+        }
+        let over = self.heard_at + self.silence_max;
+        if now < over {
+            return vec![Action::After(over - now, Timer::Silence(connection))];
+        }
+        let was = self.state;
+        let mut actions = vec![
+            see(Seen::Disconnected { connection, code: 0, was }),
+            Action::Close { connection },
+        ];
+        actions.extend(self.come_back());
+        actions
+    }
+
+    /// Its program does something, or not.
+    fn act(&mut self, now: Duration) -> Vec<Action> {
+        let connection = self.connection;
+        let habits = self.habits;
+        let mut actions = vec![Action::After(self.random.between_ms(300, 4000), Timer::Habit)];
+        if self.random.percent(habits.reconnects / 4) {
+            let was = self.state;
+            actions.clear();
+            actions.push(see(Seen::Disconnected { connection, code: 0, was }));
+            actions.push(Action::Close { connection });
+            self.state = ClientState::Waiting;
+            self.pending.clear();
+            self.end_subscriptions();
+            let away = *self.random.pick(&[300, 2000, 9000]);
+            actions.push(Action::After(self.random.between_ms(10, away), Timer::Connect));
+            return actions;
+        }
+        if self.random.percent(habits.publishes) {
+            actions.extend(self.publish(now));
+        }
+        if !self.is_calling(now) && self.random.percent(habits.calls) {
+            actions.push(self.call_three_times(now));
+        }
+        if self.random.percent(habits.resubscribes) {
+            actions.extend(self.change_subscriptions(now));
+        }
+        actions
+    }
+
+    fn publish(&mut self, now: Duration) -> Vec<Action> {
+        let on = |(channel, it): (&String, &WantedSubscription)| {
+            (it.state == SubscriptionState::On).then(|| channel.clone())
+        };
+        let channels: Vec<String> = self.subscriptions.iter().filter_map(on).collect();
+        if channels.is_empty() {
+            return Vec::new();
+        }
+        let channel = self.random.pick(&channels).clone();
+        self.next_publication += 1;
+        let number = (self.number as u64 + 1) * 1_000_000 + self.next_publication;
+        let data = number.to_string().into();
+        let publish = PublishRequest { channel: channel.clone(), data, ..Default::default() };
+        let id = self.remember(PendingKind::Publish { channel, number }, now);
+        let command = Command { id, publish: Some(publish), ..Command::default() };
+        vec![Action::Send { connection: self.connection, frame: framed(&[command]) }]
+    }
+
+    /// Whether a call of the client is not answered, or was a moment ago, so that others may wait for it.
+    pub fn is_calling(&self, now: Duration) -> bool {
+        let is_call = |pending: &Pending| matches!(pending.kind, PendingKind::Call { .. });
+        self.pending.values().any(is_call) || self.called_at + AFTER_CALL > now
+    }
+
+    /// Its user may connect again after a block has ended.
+    pub fn log_in_again(&mut self) -> Vec<Action> {
+        self.state = ClientState::Waiting;
+        vec![Action::After(self.random.between_ms(50, 2000), Timer::Connect)]
+    }
+
+    /// A fast call, a slow one, and a fast one that waits for either of them.
+    fn call_three_times(&mut self, now: Duration) -> Action {
+        let mut commands = Vec::new();
+        for millis in CALL_MILLIS {
+            let id = self.remember(PendingKind::Call { millis }, now);
+            let rpc = RpcRequest { data: "1".into(), method: millis.to_string() };
+            commands.push(Command { id, rpc: Some(rpc), ..Command::default() });
+        }
+        Action::Send { connection: self.connection, frame: framed(&commands) }
+    }
+
+    fn remember(&mut self, kind: PendingKind, sent_at: Duration) -> u32 {
+        self.next_id += 1;
+        self.pending.insert(self.next_id, Pending { sent_at, kind });
+        self.next_id
+    }
+}
+
+/// The Unix second of a time of the simulation, for everybody with a good clock.
+pub fn unix_at(now: Duration) -> u64 {
+    UNIX_MS / 1000 + now.as_secs()
+}
+
+fn see(seen: Seen) -> Action {
+    Action::See(Box::new(seen))
+}
+
+/// Milliseconds that the backend takes for the calls of a client.
+pub const CALL_MILLIS: [u64; 3] = [100, 9000, 100];
+/// What waited for a call has its effect within this time.
+const AFTER_CALL: Duration = Duration::from_secs(3);
+const TOKEN_EXPIRED: u32 = 109;
+const EXPIRED: u16 = 3005;

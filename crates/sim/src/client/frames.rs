@@ -1,0 +1,103 @@
+//! What a client sends and sees: commands as frames, replies as values.
+//! In: commands, frames → out: frames, replies.
+//! Uses the Protobuf messages of the protocol. Never: the encoders of the product for what the server sends.
+//! Changed here: what checkers learn of a client.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use fanwire_protocol::{Command, Publication, Reply, SubscribeResult};
+use prost::Message as _;
+
+use super::ClientState;
+
+/// A position that a client claims, in plain words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    pub offset: u64,
+    pub epoch: String,
+}
+
+/// What a client saw.
+#[derive(Clone, Debug)]
+pub enum Seen {
+    Connected {
+        connection: u64,
+        id: String,
+        channels: Vec<String>,
+    },
+    /// A connect was answered with an error.
+    Refused {
+        code: u32,
+    },
+    Disconnected {
+        connection: u64,
+        code: u16,
+        was: ClientState,
+    },
+    Subscribed {
+        channel: String,
+        claim: Option<Claim>,
+        filter: String,
+        asked_at: Duration,
+        result: SubscribeResult,
+    },
+    SubscribeFailed {
+        channel: String,
+        code: u32,
+    },
+    /// The server ended a subscription at this position of the client.
+    Unsubscribed {
+        channel: String,
+        code: u32,
+        at: Option<Claim>,
+    },
+    /// The client ended it.
+    Left {
+        channel: String,
+    },
+    Received {
+        channel: String,
+        publication: Publication,
+    },
+    /// A publication of the client was answered; whether it had come back before.
+    Published {
+        channel: String,
+        number: u64,
+        is_done: bool,
+        was_seen: bool,
+    },
+    Called {
+        millis: u64,
+        waited: Duration,
+        is_done: bool,
+        busy: bool,
+    },
+    Joined {
+        channel: String,
+        client: String,
+    },
+    Parted {
+        channel: String,
+        client: String,
+    },
+    /// A reply to a command that was not sent, or answered already.
+    Unasked {
+        id: u32,
+    },
+    Garbage,
+}
+
+/// Commands in one frame.
+pub(super) fn framed(commands: &[Command]) -> Bytes {
+    let mut frame = Vec::new();
+    for command in commands {
+        command.encode_length_delimited(&mut frame).expect("a Vec has room");
+    }
+    frame.into()
+}
+
+/// The reply in a frame of the server.
+pub(super) fn decoded(frame: &[u8]) -> Option<Reply> {
+    Reply::decode_length_delimited(frame).ok()
+}

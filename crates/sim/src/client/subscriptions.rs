@@ -1,0 +1,305 @@
+//! The subscriptions of a client: its positions, how it recovers, when it subscribes again.
+//! In: results, pushes, its program's wishes → out: subscribe commands, what the client saw.
+//! Pure. Never: whether a recovery was right; that is the checkers' question.
+//! Changed here: what an SDK does about a subscription.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fanwire_auth::{HmacAlgorithm, Lifetime, SubscriptionToken, sign_hmac_subscription};
+use fanwire_protocol::{
+    Command, FilterNode, Push, SubscribeRequest, SubscribeResult, UnsubscribeRequest,
+};
+
+use super::frames::{Claim, Seen, framed};
+use super::{Action, PendingKind, SimulatedClient, Timer, see, unix_at};
+use crate::chance::SeededRandom;
+use crate::plan::{SECRET, SeedPlan};
+
+/// A subscription that the program of a client wants.
+#[derive(Clone, Debug)]
+pub struct WantedSubscription {
+    pub state: SubscriptionState,
+    /// Requested with the connect command.
+    pub is_server_side: bool,
+    /// Value of the tag `kind` that it wants; "" = all publications.
+    pub filter: String,
+    /// Needs a token of its own; then it was issued at this Unix second.
+    pub token: Option<u64>,
+    /// Where it is in the stream, or was.
+    pub position: Option<Claim>,
+    /// A backend ordered it, so it ends with its connection.
+    is_ordered: bool,
+    attempts: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubscriptionState {
+    /// The client wants it, and has not asked.
+    Wanted,
+    Asked,
+    On,
+    /// The client does not want it now, or the server ended it for good.
+    Off,
+}
+
+/// The subscriptions of a client.
+pub(super) fn draw(
+    plan: &SeedPlan,
+    random: &mut SeededRandom,
+) -> BTreeMap<String, WantedSubscription> {
+    let mut subscriptions = BTreeMap::new();
+    for channel in plan.channel_names() {
+        if !random.percent(60) {
+            continue;
+        }
+        let is_private = channel.starts_with('$');
+        let is_server_side = !is_private && !plan.tuning.has_subscribe_hook && random.percent(25);
+        let is_filtered = channel.starts_with("cache:") && !is_server_side && random.percent(60);
+        let subscription = WantedSubscription {
+            state: SubscriptionState::Wanted,
+            is_server_side,
+            filter: if is_filtered { random.pick(&["a", "b"]).to_string() } else { String::new() },
+            token: is_private.then_some(0),
+            position: None,
+            is_ordered: false,
+            attempts: 0,
+        };
+        subscriptions.insert(channel, subscription);
+    }
+    subscriptions
+}
+
+impl WantedSubscription {
+    /// Where it wants to continue.
+    pub fn claim(&self) -> Option<Claim> {
+        self.position.clone()
+    }
+
+    pub(super) fn request(&self, channel: &str, user: &str) -> SubscribeRequest {
+        let claim = self.claim();
+        let filter = FilterNode {
+            key: "kind".to_owned(),
+            cmp: "eq".to_owned(),
+            val: self.filter.clone(),
+            ..FilterNode::default()
+        };
+        SubscribeRequest {
+            channel: channel.to_owned(),
+            token: self.token.map(|issued_at| token(channel, user, issued_at)).unwrap_or_default(),
+            recover: claim.is_some(),
+            offset: claim.as_ref().map_or(0, |it| it.offset),
+            epoch: claim.map(|it| it.epoch).unwrap_or_default(),
+            recoverable: true,
+            join_leave: true,
+            tf: (!self.filter.is_empty()).then_some(filter),
+            ..SubscribeRequest::default()
+        }
+    }
+}
+
+fn token(channel: &str, user: &str, issued_at: u64) -> String {
+    let lifetime = Lifetime::Never;
+    let token = SubscriptionToken { user, channel, issued_at, lifetime, ..Default::default() };
+    let text = sign_hmac_subscription(SECRET, HmacAlgorithm::Hs256, &token);
+    text.expect("it has a secret and a channel")
+}
+
+impl SimulatedClient {
+    /// Commands for all subscriptions that the client wants and has not asked for.
+    pub(super) fn subscribe_commands(&mut self, now: Duration) -> Vec<Command> {
+        let wanted =
+            |it: &WantedSubscription| it.state == SubscriptionState::Wanted && !it.is_server_side;
+        let all = self.subscriptions.iter();
+        let channels: Vec<String> =
+            all.filter(|(_, it)| wanted(it)).map(|(channel, _)| channel.clone()).collect();
+        channels.into_iter().map(|channel| self.subscribe_command(&channel, now)).collect()
+    }
+
+    fn subscribe_command(&mut self, channel: &str, now: Duration) -> Command {
+        let unix = unix_at(now);
+        let subscription = self.subscriptions.get_mut(channel).expect("it is wanted");
+        subscription.state = SubscriptionState::Asked;
+        subscription.token = subscription.token.map(|issued_at| issued_at.max(unix - unix % 5));
+        let claim = subscription.claim();
+        let subscribe = subscription.request(channel, &self.user);
+        let kind = PendingKind::Subscribe { channel: channel.to_owned(), claim };
+        let id = self.remember(kind, now);
+        Command { id, subscribe: Some(subscribe), ..Command::default() }
+    }
+
+    pub(super) fn subscribe_again(&mut self, channel: &str, now: Duration) -> Vec<Action> {
+        let state = self.subscriptions.get(channel).map(|it| it.state);
+        if state != Some(SubscriptionState::Wanted) {
+            return Vec::new();
+        }
+        let command = self.subscribe_command(channel, now);
+        vec![Action::Send { connection: self.connection, frame: framed(&[command]) }]
+    }
+
+    pub(super) fn subscribed(
+        &mut self,
+        channel: &str,
+        claim: Option<Claim>,
+        asked_at: Duration,
+        result: SubscribeResult,
+    ) -> Vec<Action> {
+        let filter =
+            self.subscriptions.get(channel).map(|it| it.filter.clone()).unwrap_or_default();
+        let mut own = Vec::new();
+        if let Some(subscription) = self.subscriptions.get_mut(channel) {
+            subscription.state = SubscriptionState::On;
+            subscription.attempts = 0;
+            own = numbers(&result);
+            if result.positioned {
+                let newest = result.publications.last().map_or(result.offset, |it| it.offset);
+                let epoch = result.epoch.clone();
+                subscription.position = Some(Claim { offset: newest, epoch });
+            }
+        }
+        self.own_seen.extend(own);
+        let channel = channel.to_owned();
+        vec![see(Seen::Subscribed { channel, claim, filter, asked_at, result })]
+    }
+
+    pub(super) fn subscribe_failed(
+        &mut self,
+        channel: &str,
+        code: u32,
+        is_temporary: bool,
+    ) -> Vec<Action> {
+        let seen = see(Seen::SubscribeFailed { channel: channel.to_owned(), code });
+        let Some(subscription) = self.subscriptions.get_mut(channel) else { return vec![seen] };
+        subscription.attempts += 1;
+        if !is_temporary && code != TOKEN_EXPIRED {
+            subscription.state = SubscriptionState::Off;
+            return vec![seen];
+        }
+        if code == TOKEN_EXPIRED {
+            subscription.token = subscription.token.map(|issued_at| issued_at + 5);
+        }
+        subscription.state = SubscriptionState::Wanted;
+        let most = (200_u64 << subscription.attempts.min(5)).min(5000);
+        let after = self.random.between_ms(50, most);
+        let again = Timer::Resubscribe(self.connection, channel.to_owned());
+        vec![seen, Action::After(after, again)]
+    }
+
+    /// A push of the server.
+    pub(super) fn pushed(&mut self, push: Push) -> Vec<Action> {
+        let channel = push.channel;
+        if let Some(publication) = push.r#pub {
+            if let Some(number) = crate::engine::number_of(&publication) {
+                self.own_seen.push(number);
+            }
+            let subscription = self.subscriptions.get_mut(&channel);
+            let position = subscription.and_then(|it| it.position.as_mut());
+            if let Some(position) = position.filter(|_| publication.offset > 0) {
+                position.offset = publication.offset;
+                if position.epoch.is_empty() {
+                    position.epoch = publication.epoch.clone(); // the first one of the stream
+                }
+            }
+            return vec![see(Seen::Received { channel, publication })];
+        }
+        if let Some(unsubscribe) = push.unsubscribe {
+            return self.unsubscribed(channel, unsubscribe.code);
+        }
+        if let Some(join) = push.join {
+            let client = join.info.map(|info| info.client).unwrap_or_default();
+            return vec![see(Seen::Joined { channel, client })];
+        }
+        if let Some(leave) = push.leave {
+            let client = leave.info.map(|info| info.client).unwrap_or_default();
+            return vec![see(Seen::Parted { channel, client })];
+        }
+        if let Some(subscribe) = push.subscribe {
+            let result = SubscribeResult {
+                positioned: subscribe.positioned,
+                recoverable: subscribe.recoverable,
+                offset: subscribe.offset,
+                epoch: subscribe.epoch,
+                ..SubscribeResult::default()
+            };
+            self.subscriptions.entry(channel.clone()).or_insert_with(WantedSubscription::of_server);
+            return self.subscribed(&channel, None, Duration::ZERO, result);
+        }
+        if let Some(refresh) = push.refresh {
+            return self.schedule_refresh(refresh.expires, refresh.ttl);
+        }
+        Vec::new()
+    }
+
+    fn unsubscribed(&mut self, channel: String, code: u32) -> Vec<Action> {
+        let at = self.subscriptions.get(&channel).and_then(WantedSubscription::claim);
+        let mut actions = vec![see(Seen::Unsubscribed { channel: channel.clone(), code, at })];
+        let Some(subscription) = self.subscriptions.get_mut(&channel) else { return actions };
+        if code < 2500 {
+            subscription.state = SubscriptionState::Off;
+            return actions;
+        }
+        subscription.state = SubscriptionState::Wanted;
+        if code == SUBSCRIPTION_EXPIRED {
+            subscription.token = subscription.token.map(|issued_at| issued_at + 5);
+        }
+        let after = self.random.between_ms(1, 200);
+        actions.push(Action::After(after, Timer::Resubscribe(self.connection, channel)));
+        actions
+    }
+
+    /// The connection is gone: what the program wants is asked for on the next one.
+    pub(super) fn end_subscriptions(&mut self) {
+        for subscription in self.subscriptions.values_mut() {
+            if subscription.state != SubscriptionState::Off {
+                subscription.state = SubscriptionState::Wanted;
+            }
+        }
+        self.subscriptions.retain(|_, it| !it.is_ordered);
+    }
+
+    /// The program ends a subscription, or wants one again that it ended.
+    pub(super) fn change_subscriptions(&mut self, now: Duration) -> Vec<Action> {
+        let own = self.subscriptions.iter().filter(|(_, it)| !it.is_server_side);
+        let channels: Vec<String> = own.map(|(channel, _)| channel.clone()).collect();
+        if channels.is_empty() {
+            return Vec::new();
+        }
+        let channel = self.random.pick(&channels).clone();
+        let subscription = self.subscriptions.get_mut(&channel).expect("it was chosen");
+        match subscription.state {
+            SubscriptionState::On => {
+                let unsubscribe = Some(UnsubscribeRequest { channel: channel.clone() });
+                let id = self.remember(PendingKind::Unsubscribe { channel }, now);
+                let command = Command { id, unsubscribe, ..Command::default() };
+                vec![Action::Send { connection: self.connection, frame: framed(&[command]) }]
+            }
+            SubscriptionState::Off => {
+                subscription.state = SubscriptionState::Wanted;
+                self.subscribe_again(&channel, now)
+            }
+            SubscriptionState::Wanted | SubscriptionState::Asked => Vec::new(),
+        }
+    }
+}
+
+impl WantedSubscription {
+    /// One that a backend ordered.
+    fn of_server() -> Self {
+        Self {
+            state: SubscriptionState::On,
+            is_server_side: true,
+            filter: String::new(),
+            token: None,
+            position: None,
+            is_ordered: true,
+            attempts: 0,
+        }
+    }
+}
+
+fn numbers(result: &SubscribeResult) -> Vec<u64> {
+    result.publications.iter().filter_map(crate::engine::number_of).collect()
+}
+
+const TOKEN_EXPIRED: u32 = 109;
+const SUBSCRIPTION_EXPIRED: u32 = 2501;

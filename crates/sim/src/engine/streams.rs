@@ -1,0 +1,224 @@
+//! The streams of the model engine: offsets, epochs, expiry, idempotency, versions.
+//! In: publishes and reads → out: positions, stored publications, messages for feeds.
+//! Pure. Never: the memory engine's code; both are written from the promises of `Broker`.
+//! Changed here: what an engine may do with a stream.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use fanwire_broker::{
+    DeliverOptions, Delta, Epoch, Position, PublishOptions, Query, Retention, StreamSlice,
+    Suppression,
+};
+use fanwire_protocol::Publication;
+
+use super::{Engine, FeedMessage, Undo};
+use crate::truth::TruthEntry;
+
+/// The stream of a channel.
+#[derive(Clone)]
+pub(super) struct ModelStream {
+    top: Position,
+    stored: VecDeque<Publication>,
+    version: (u64, String),
+    stored_until: Instant,
+    /// End of offset and epoch; `None` = never.
+    until: Option<Instant>,
+    replication_history: u64,
+    inherited: Position,
+}
+
+/// The result of a publish.
+pub(super) struct Published {
+    pub(super) position: Position,
+    /// Why nothing was published.
+    pub(super) suppression: Option<Suppression>,
+}
+
+/// A publish as it is called.
+pub(super) struct Publish {
+    pub(super) channel: String,
+    pub(super) publication: Publication,
+    pub(super) options: PublishOptions,
+    pub(super) retention: Retention,
+}
+
+impl Engine {
+    pub(super) fn publish(&mut self, publish: Publish, now: Instant) -> Published {
+        let Publish { channel, mut publication, options, retention } = publish;
+        let key = (channel.clone(), options.idempotency_key.clone());
+        let is_keyed = !options.idempotency_key.is_empty();
+        let known = self.results.get(&key).filter(|(_, end)| is_keyed && *end > now);
+        if let Some((position, _)) = known {
+            return Published { position: *position, suppression: Some(Suppression::RepeatedKey) };
+        }
+        let mut delta = Delta::candidate(options.delta, None);
+        let mut position = Position::default();
+        if retention.keeps_history() && !options.skip_history {
+            let before = self.touch(&channel, retention, now);
+            if is_old(before, &options) {
+                let position = before.top;
+                return Published { position, suppression: Some(Suppression::OldVersion) };
+            }
+            let previous = before.stored.back().map(|newest| newest.data.clone());
+            delta = Delta::candidate(options.delta, previous.as_ref());
+            position = self.store(&channel, &publication, &options, retention, now);
+        } else if let Some(number) = number_of(&publication) {
+            self.truth.lock().pass_on(&channel, number);
+        }
+        publication.offset = position.offset;
+        let options = DeliverOptions {
+            epoch: position.epoch,
+            delta,
+            exclude: options.exclude_client,
+            class: options.delivery,
+            receipt: options.receipt,
+            accepted_at: now,
+        };
+        let name = channel.clone();
+        self.send_to_feeds(
+            &name,
+            &FeedMessage::Publication {
+                channel,
+                publication: Box::new(publication),
+                options: Box::new(options),
+            },
+        );
+        if is_keyed {
+            let before = self.results.insert(key.clone(), (position, now + RESULT_TTL));
+            self.remember(now, Undo::Result(key, before));
+        }
+        Published { position, suppression: None }
+    }
+
+    fn store(
+        &mut self,
+        channel: &str,
+        publication: &Publication,
+        options: &PublishOptions,
+        retention: Retention,
+        now: Instant,
+    ) -> Position {
+        let before = self.streams.get(channel).cloned();
+        self.remember(now, Undo::ModelStream(channel.to_owned(), before));
+        let stream = self.streams.get_mut(channel).expect("it was touched");
+        stream.top.offset += 1;
+        let offset = stream.top.offset;
+        stream.stored.push_back(Publication { offset, ..publication.clone() });
+        while stream.stored.len() > retention.size {
+            stream.stored.pop_front();
+        }
+        stream.stored_until = now + retention.ttl;
+        if options.version > 0 {
+            stream.version = (options.version, options.version_epoch.clone());
+        }
+        let top = stream.top;
+        if let Some(number) = number_of(publication) {
+            let stored_at = self.now.unwrap_or(now);
+            let kind = publication.tags.get("kind").cloned().unwrap_or_default();
+            self.truth.lock().store(
+                channel,
+                top.epoch.as_str(),
+                offset,
+                TruthEntry { number, kind, stored_at },
+            );
+        }
+        top
+    }
+
+    pub(super) fn read(
+        &mut self,
+        channel: &str,
+        query: Query,
+        retention: Retention,
+        now: Instant,
+    ) -> StreamSlice {
+        if !retention.keeps_history() {
+            return StreamSlice::default();
+        }
+        let stream = self.touch(channel, retention, now);
+        let limit = query.limit.unwrap_or(usize::MAX);
+        let since = query.since;
+        let publications = if query.reverse {
+            let is_before = |it: &&Publication| since.is_none_or(|since| it.offset < since);
+            stream.stored.iter().rev().filter(is_before).take(limit).cloned().collect()
+        } else {
+            let is_after = |it: &&Publication| since.is_none_or(|since| it.offset > since);
+            stream.stored.iter().filter(is_after).take(limit).cloned().collect()
+        };
+        StreamSlice { publications, top: stream.top, inherited: stream.inherited, dropped: None }
+    }
+
+    pub(super) fn remove_history(&mut self, channel: &str, now: Instant) {
+        let Some(stream) = self.streams.get(channel).cloned() else { return };
+        self.remember(now, Undo::ModelStream(channel.to_owned(), Some(stream)));
+        if let Some(stream) = self.streams.get_mut(channel) {
+            stream.stored.clear();
+        }
+    }
+
+    /// The top of a channel's stream, as it would be read now.
+    pub fn top(&self, channel: &str) -> Option<Position> {
+        let stream = self.streams.get(channel)?;
+        (stream.replication_history == self.replication_history).then_some(stream.top)
+    }
+
+    /// The live stream of a channel: what has expired is dropped, and in another replication history it has another epoch.
+    fn touch(&mut self, channel: &str, retention: Retention, now: Instant) -> &ModelStream {
+        let known = self.streams.get(channel);
+        let is_live = known.is_some_and(|it| it.until.is_none_or(|until| until > now));
+        let is_of_now = known.is_some_and(|it| it.replication_history == self.replication_history);
+        if !is_live || !is_of_now {
+            let epoch = self.new_epoch();
+            let before = self.streams.remove(channel);
+            self.remember(now, Undo::ModelStream(channel.to_owned(), before.clone()));
+            let parent = before.filter(|_| is_live);
+            let named = parent.as_ref().map(|it| (it.top.epoch.to_string(), it.top.offset));
+            self.truth.lock().begin_epoch(channel, epoch.as_str(), named);
+            let history = self.replication_history;
+            self.streams
+                .insert(channel.to_owned(), ModelStream::begin(parent, epoch, history, now));
+        }
+        let stream = self.streams.get_mut(channel).expect("it was just made");
+        if stream.stored_until <= now {
+            stream.stored.clear();
+        }
+        let keeps_for_ever = retention.meta_ttl == Duration::ZERO;
+        stream.until = (!keeps_for_ever).then(|| now + retention.meta_ttl);
+        stream
+    }
+}
+
+impl ModelStream {
+    /// A stream in a new epoch, which continues another one if there is one.
+    fn begin(parent: Option<Self>, epoch: Epoch, replication_history: u64, now: Instant) -> Self {
+        let offset = parent.as_ref().map_or(0, |it| it.top.offset);
+        let inherited = parent.as_ref().map(|it| it.top).unwrap_or_default();
+        let top = Position { offset, epoch };
+        let Some(parent) = parent else {
+            return Self {
+                top,
+                stored: VecDeque::new(),
+                version: (0, String::new()),
+                stored_until: now,
+                until: None,
+                replication_history,
+                inherited,
+            };
+        };
+        Self { top, replication_history, inherited, ..parent }
+    }
+}
+
+fn is_old(stream: &ModelStream, options: &PublishOptions) -> bool {
+    let (version, epoch) = &stream.version;
+    let is_comparable = options.version_epoch.is_empty() || options.version_epoch == *epoch;
+    options.version > 0 && is_comparable && options.version <= *version
+}
+
+/// The number that is the data of a simulated publication.
+pub(crate) fn number_of(publication: &Publication) -> Option<u64> {
+    std::str::from_utf8(&publication.data).ok()?.parse().ok()
+}
+
+const RESULT_TTL: Duration = Duration::from_secs(300);

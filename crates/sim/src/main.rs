@@ -1,0 +1,107 @@
+//! Plays seeds: one with its story, or many until a promise is broken.
+//! In: a seed, a number of seeds, or a time → out: the story of a failure, an exit status.
+//! Uses the simulation; the clock only to stop. Never: a seed that it does not print.
+//! Changed here: the command line. `cargo xtask sim` passes its words to this program.
+#![forbid(unsafe_code)]
+
+mod mutations;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+use fanwire_sim::chance::SeededRandom;
+use fanwire_sim::plan::SeedPlan;
+use fanwire_sim::shrink::shrink;
+use fanwire_sim::world::{Violation, World};
+
+fn main() -> Result<ExitCode> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["--seed", seed] => Ok(tell(number(seed)?)),
+        ["--seeds", first, count] => {
+            let first = number(first)?;
+            Ok(play(first..first + number(count)?, false))
+        }
+        ["--seconds", seconds] => Ok(play_for(Duration::from_secs(number(seconds)?))),
+        ["--hours", hours] => Ok(play_for(Duration::from_secs(number(hours)? * 3600))),
+        ["--hunt", first, seconds] => {
+            let until = Instant::now() + Duration::from_secs(number(seconds)?);
+            let first = number(first)?;
+            Ok(play((first..).take_while(|_| Instant::now() < until), true))
+        }
+        ["--mutations", seconds, names @ ..] => mutations::main(number(seconds)?, names),
+        _ => bail!("{USAGE}"),
+    }
+}
+
+fn number(word: &str) -> Result<u64> {
+    word.parse().with_context(|| format!("{word} is no number"))
+}
+
+/// Plays a seed, and tells the story of its failure.
+fn tell(seed: u64) -> ExitCode {
+    let plan = SeedPlan::of_seed(seed);
+    println!("{plan:#?}");
+    let verdict = World::new(plan.clone(), true).run();
+    println!("{} events, hash {:016x}", verdict.events, verdict.hash);
+    let Some(violation) = verdict.violation else {
+        println!("seed {seed}: every promise was kept");
+        return ExitCode::SUCCESS;
+    };
+    report(seed, &violation);
+    let smallest = shrink(&plan);
+    let verdict = World::new(smallest.clone(), true).run();
+    let violation = verdict.violation.expect("it fails");
+    println!("\nthe smallest plan that fails:\n{smallest:#?}\n");
+    let lines = verdict.story.lines_about(&violation.words);
+    let first = lines.len().saturating_sub(LINES_MAX);
+    lines[first..].iter().for_each(|line| println!("{line}"));
+    report(seed, &violation);
+    ExitCode::FAILURE
+}
+
+/// Plays seeds one after another, all of them or until one fails.
+fn play(seeds: impl Iterator<Item = u64>, stops: bool) -> ExitCode {
+    let started_at = Instant::now();
+    let mut count = 0;
+    let mut failures = 0;
+    for seed in seeds {
+        count += 1;
+        let verdict = World::new(SeedPlan::of_seed(seed), false).run();
+        if let Some(violation) = verdict.violation {
+            report(seed, &violation);
+            println!("after {count} seeds and {:.1?}", started_at.elapsed());
+            failures += 1;
+            if stops {
+                break;
+            }
+        }
+    }
+    println!("{count} seeds, {failures} of which failed, in {:.1?}", started_at.elapsed());
+    if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Plays fresh seeds for a time.
+fn play_for(duration: Duration) -> ExitCode {
+    let until = Instant::now() + duration;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let first = SeededRandom::new(now.as_nanos() as u64).bits() >> 24;
+    println!("first seed {first}");
+    play((first..).take_while(|_| Instant::now() < until), true)
+}
+
+fn report(seed: u64, violation: &Violation) {
+    println!("seed {seed} broke the promise: {}\n  {}", violation.promise, violation.text);
+}
+
+const USAGE: &str = "\
+use one of these:
+  --seed N                     the story of one seed; of a failure the smallest plan that still fails
+  --seeds FIRST COUNT          that many seeds, all of them
+  --hunt FIRST SECONDS         seeds from FIRST on, until one fails or the time is over
+  --seconds S, --hours H       fresh seeds for that time
+  --mutations SECONDS [NAME …] each fault of the past, hunted for that time in a copy of the workspace";
+/// Lines of a story that are printed: the last ones.
+const LINES_MAX: usize = 150;

@@ -1,0 +1,211 @@
+//! What a seed stands for: how many hosts and clients, which options, which habits, which faults and when (swarm testing).
+//! In: a seed → out: a plan, of which parts can be left out without a change of the others.
+//! Pure. Never: events; `world.rs` plays the plan.
+//! Changed here: which mixtures happen. A new kind of fault is drawn in `faults.rs`.
+
+use std::time::Duration;
+
+use fanwire_node::Options;
+use fanwire_node::options::{Namespace, Rate, RecoveryMode};
+
+use crate::chance::SeededRandom;
+use crate::faults::{self, PlannedFault, Targets};
+
+/// Everything that a run is made of.
+#[derive(Clone, Debug)]
+pub struct SeedPlan {
+    pub seed: u64,
+    pub hosts: usize,
+    pub shards: usize,
+    pub clients: usize,
+    /// Channels of each kind.
+    pub channels: usize,
+    /// How long clients, backends and faults are busy.
+    pub busy: Duration,
+    /// Milliseconds between two publications of backends, on average.
+    pub publish_every_ms: u64,
+    /// Without the model engine there is one host, with the memory engine of the product.
+    pub has_engine: bool,
+    pub habits: Habits,
+    pub tuning: Tuning,
+    pub faults: Vec<PlannedFault>,
+}
+
+/// What clients and backends do, in percent of their chances to do it.
+#[derive(Clone, Copy, Debug)]
+pub struct Habits {
+    /// Clients that come and go.
+    pub reconnects: u64,
+    /// Clients that publish.
+    pub publishes: u64,
+    /// Clients that end and begin subscriptions.
+    pub resubscribes: u64,
+    /// Clients that call rpc.
+    pub calls: u64,
+    /// Clients that never refresh their token.
+    pub lazy: u64,
+    /// Commands of backends for connections.
+    pub commands: u64,
+    /// Blocks and invalidations of backends.
+    pub blocks: u64,
+    /// Seconds without publications in a channel, now and then.
+    pub silences: u64,
+}
+
+/// Options of the nodes that differ between seeds.
+#[derive(Clone, Copy, Debug)]
+pub struct Tuning {
+    pub ping_interval: Duration,
+    pub pong_timeout: Duration,
+    pub position_check_delay: Duration,
+    pub position_max_time_lag: Duration,
+    pub presence_ttl: Duration,
+    pub history_size: usize,
+    pub history_ttl: Duration,
+    pub history_meta_ttl: Duration,
+    pub concurrency: usize,
+    pub token_lifetime: u64,
+    /// A hook of the backend decides about subscribes.
+    pub has_subscribe_hook: bool,
+}
+
+impl SeedPlan {
+    /// The plan of a seed.
+    pub fn of_seed(seed: u64) -> Self {
+        let mut random = SeededRandom::new(seed).fork("plan", 0);
+        let has_engine = random.percent(85);
+        let hosts = if has_engine { 1 + random.index(3) } else { 1 };
+        let busy = Duration::from_secs(40 + random.below(80));
+        let clients = 3 + random.index(10);
+        let tuning = Tuning::draw(&mut random, has_engine);
+        let mut plan = Self {
+            seed,
+            hosts,
+            shards: 1 + random.index(2),
+            clients,
+            channels: 1 + random.index(3),
+            busy,
+            publish_every_ms: *random.pick(&[50, 200, 800, 3000]),
+            has_engine,
+            habits: Habits::draw(&mut random),
+            tuning,
+            faults: Vec::new(),
+        };
+        let targets = Targets { hosts, clients, has_engine, busy };
+        plan.faults = faults::draw(targets, &mut random.fork("faults", 0));
+        plan
+    }
+
+    /// Leaves out the last clients, with the faults that are about them.
+    pub fn leave_out_clients(&mut self, count: usize) {
+        self.clients -= count;
+        let clients = self.clients;
+        self.faults.retain(|fault| fault.client().is_none_or(|client| client < clients));
+    }
+
+    /// The options of every node.
+    pub fn options(&self) -> Options {
+        let tuning = &self.tuning;
+        let mut options = Options { version: "sim".to_owned(), ..Options::default() };
+        options.recorder_memory_max = 0;
+        options.client.token.hmac_secret_key = SECRET.into();
+        options.client.ping_interval = tuning.ping_interval;
+        options.client.pong_timeout = tuning.pong_timeout;
+        options.client.expired_close_delay = EXPIRED_CLOSE_DELAY;
+        options.client.expired_sub_close_delay = EXPIRED_CLOSE_DELAY;
+        options.client.channel_position_check_delay = tuning.position_check_delay;
+        options.client.channel_position_max_time_lag = tuning.position_max_time_lag;
+        options.client.presence_ttl = tuning.presence_ttl;
+        options.client.presence_update_interval = tuning.presence_ttl / 3;
+        options.client.concurrency = tuning.concurrency;
+        options.client.refusal_rate = Rate::default();
+        let open = Namespace {
+            allow_subscribe_for_client: true,
+            allow_publish_for_subscriber: true,
+            ..Namespace::default()
+        };
+        let stream = Namespace {
+            name: "stream".to_owned(),
+            presence: true,
+            join_leave: true,
+            force_recovery: true,
+            history_size: tuning.history_size,
+            history_ttl: tuning.history_ttl,
+            history_meta_ttl: tuning.history_meta_ttl,
+            ..open.clone()
+        };
+        let cache = Namespace {
+            name: "cache".to_owned(),
+            force_recovery_mode: RecoveryMode::Cache,
+            allow_tags_filter: true,
+            presence: false,
+            ..stream.clone()
+        };
+        options.channel.without_namespace = Namespace { name: String::new(), ..stream.clone() };
+        let plain = Namespace { name: "plain".to_owned(), presence: true, ..open };
+        options.channel.namespaces = vec![stream, cache, plain];
+        options
+    }
+
+    /// The channels, by kind. The names of the last kind need a subscription token.
+    pub fn channel_names(&self) -> Vec<String> {
+        let kinds = ["stream:", "cache:", "plain:", "$private"];
+        let of_kind = |kind: &'static str| (0..self.channels).map(move |it| format!("{kind}{it}"));
+        kinds.into_iter().flat_map(of_kind).collect()
+    }
+
+    /// The end of the run: after the busy time everything that is late may come, and everything that is dead expires.
+    pub fn end(&self) -> Duration {
+        let check = self.tuning.position_check_delay.min(CHECK_DELAY_AWAITED);
+        self.busy + self.tuning.presence_ttl + check + Duration::from_secs(40)
+    }
+}
+
+impl Habits {
+    fn draw(random: &mut SeededRandom) -> Self {
+        let mut draw = || *random.pick(&[0, 0, 5, 20, 60]);
+        Self {
+            reconnects: draw(),
+            publishes: draw(),
+            resubscribes: draw(),
+            calls: draw(),
+            lazy: draw(),
+            commands: draw(),
+            blocks: draw(),
+            silences: draw(),
+        }
+    }
+}
+
+impl Tuning {
+    fn draw(random: &mut SeededRandom, has_engine: bool) -> Self {
+        let seconds = Duration::from_secs;
+        let ping_interval = seconds(*random.pick(&[9, 25]));
+        // A stream that ends while its clients are away is a rare thing, and common in one seed of four.
+        let is_short = random.percent(25) && !has_engine;
+        Self {
+            ping_interval,
+            pong_timeout: seconds(*random.pick(&[3, 8])),
+            position_check_delay: seconds(*random.pick(&[4, 15, 40, 600])),
+            position_max_time_lag: seconds(*random.pick(&[0, 0, 0, 2])),
+            presence_ttl: seconds(*random.pick(&[15, 30])),
+            history_size: *random.pick(&[5, 20, 200]),
+            history_ttl: seconds(if is_short { 2 } else { 300 }),
+            history_meta_ttl: seconds(if is_short { 3 } else { 3600 }),
+            concurrency: *random.pick(&[0, 2]),
+            token_lifetime: *random.pick(&[20, 60, 3600]),
+            has_subscribe_hook: random.percent(30),
+        }
+    }
+}
+
+/// The key of all tokens.
+pub const SECRET: &str = "secret";
+/// `client.expired_close_delay` of all nodes.
+pub const EXPIRED_CLOSE_DELAY: Duration = Duration::from_secs(5);
+/// A run does not wait for checks that come later than this.
+const CHECK_DELAY_AWAITED: Duration = Duration::from_secs(40);
+/// Unix time at the start of a run, in milliseconds.
+pub const UNIX_MS: u64 = 1_800_000_000_000;
+/// Part of the names of channels that the hook of the backend refuses.
+pub const CLOSED: &str = "closed";

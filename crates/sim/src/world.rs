@@ -1,0 +1,440 @@
+//! The simulated world: hosts, the engine, links, clients and backends, and one event after another.
+//! In: a plan → out: the verdict of the checkers, the story, the hash of all events.
+//! Uses everything of this crate on one thread. Never: real time, other chance than that of the seed.
+//! Changed here: which events there are. Hosts and engine meet in `world/carry.rs`, processes start and end in `world/processes.rs`.
+
+mod carry;
+mod checkers;
+mod commands;
+mod faults;
+mod processes;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use fanwire_protocol::Disconnect;
+use parking_lot::Mutex;
+
+use crate::backend::{Backend, CommandResult, Job};
+use crate::chance::SeededRandom;
+use crate::client::{Action, SimulatedClient, Timer};
+use crate::engine::ports::{Call, Finish, GiveUp};
+use crate::engine::{Engine, Outgoing};
+use crate::host::{Effect, Host, SentEffect};
+use crate::network::{LinkId, Network};
+use crate::plan::{SeedPlan, UNIX_MS};
+use crate::scheduler::Scheduler;
+use crate::story::Story;
+use checkers::Checkers;
+pub use checkers::Violation;
+
+/// The process that an event belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    pub host: usize,
+    pub incarnation: u64,
+}
+
+/// Something that happens.
+pub enum WorldEvent {
+    /// A call arrives at the engine.
+    Call {
+        origin: Origin,
+        generation: u64,
+        number: u64,
+        call: Call,
+    },
+    /// Its answer arrives at the host.
+    Answer {
+        origin: Origin,
+        generation: u64,
+        number: u64,
+        finish: Finish,
+    },
+    /// A call took too long.
+    GiveUp {
+        origin: Origin,
+        number: u64,
+    },
+    /// A call that waited for a subscription took too long.
+    Expire {
+        origin: Origin,
+        give_up: GiveUp,
+    },
+    /// A host tries to open its PUB/SUB connection.
+    OpenFeed {
+        origin: Origin,
+    },
+    /// Its connection for calls can be made again.
+    Reconnect {
+        origin: Origin,
+    },
+    /// A request about a name arrives at the engine: to follow it, with a number, or not any more.
+    FollowName {
+        origin: Origin,
+        generation: u64,
+        name: String,
+        number: Option<u64>,
+    },
+    /// A message of PUB/SUB arrives at a host.
+    Feed(Outgoing),
+    Turn {
+        origin: Origin,
+        shard: usize,
+    },
+    Tick {
+        origin: Origin,
+    },
+    /// A hook of the backend has decided.
+    Decided {
+        origin: Origin,
+        decide: Finish,
+    },
+    /// A client opens a connection, sends a frame, closes.
+    Open {
+        connection: u64,
+        host: usize,
+        client: usize,
+    },
+    Frame {
+        connection: u64,
+        frame: Bytes,
+    },
+    CloseByClient {
+        connection: u64,
+    },
+    /// A frame or the end of its connection arrives at a client.
+    Message {
+        connection: u64,
+        client: usize,
+        message: Bytes,
+    },
+    Closed {
+        connection: u64,
+        client: usize,
+        disconnect: Option<Disconnect>,
+    },
+    Timer {
+        client: usize,
+        timer: Timer,
+    },
+    Job(Job),
+    FaultBegins(usize),
+    FaultEnds(usize),
+    /// Once a second checkers look at the whole.
+    Look,
+}
+
+pub struct World {
+    pub(crate) plan: SeedPlan,
+    pub(crate) now: Duration,
+    base: Instant,
+    queue: Scheduler<WorldEvent>,
+    pub(crate) network: Network<WorldEvent>,
+    pub(crate) hosts: Vec<Host<WorldEvent>>,
+    pub(crate) engine: Engine,
+    pub(crate) clients: Vec<SimulatedClient>,
+    pub(crate) backend: Backend,
+    pub(crate) checkers: Checkers,
+    pub(crate) story: Story,
+    /// Hosts of the connections that clients opened.
+    pub(crate) host_of: BTreeMap<u64, usize>,
+    last_connection: u64,
+    random: SeededRandom,
+    pub(crate) client_trouble_until: Vec<Duration>,
+    pub(crate) engine_trouble_until: Duration,
+    /// When processes ended, and when the engine lost data, with how much of the newest.
+    pub(crate) kills: Vec<Duration>,
+    pub(crate) losses: Vec<(Duration, Duration)>,
+    /// The engine accepts no connection before.
+    engine_up_at: Duration,
+    /// Seconds since a feed carried nothing, by host.
+    feed_silence: Vec<u32>,
+    /// Decisions of hooks, to be scheduled.
+    hook_calls: Arc<Mutex<Vec<HookCall>>>,
+    results: Arc<Mutex<Vec<CommandResult>>>,
+}
+
+/// A decision that a hook of the backend makes later.
+pub struct HookCall {
+    pub host: usize,
+    pub after: Duration,
+    pub decide: Finish,
+}
+
+/// How a run ended.
+pub struct Verdict {
+    pub violation: Option<Violation>,
+    /// A hash of all events.
+    pub hash: u64,
+    pub story: Story,
+    pub events: u64,
+}
+
+impl World {
+    pub fn new(plan: SeedPlan, keeps_story: bool) -> Self {
+        let random = SeededRandom::new(plan.seed);
+        let numbers = 0..plan.clients;
+        let clients =
+            numbers.map(|it| SimulatedClient::new(it, &plan, random.fork("client", it as u64)));
+        let engine = Engine::new(random.fork("engine", 0));
+        Self {
+            now: Duration::ZERO,
+            base: Instant::now(),
+            queue: Scheduler::new(random.fork("order", 0)),
+            network: Network::new(random.fork("network", 0)),
+            hosts: (0..plan.hosts).map(|_| Host::new()).collect(),
+            engine,
+            clients: clients.collect(),
+            backend: Backend::new(&plan, random.fork("backend", 0)),
+            checkers: Checkers::new(&plan),
+            story: Story::new(keeps_story),
+            host_of: BTreeMap::new(),
+            last_connection: 0,
+            random: random.fork("world", 0),
+            client_trouble_until: vec![Duration::ZERO; plan.clients],
+            engine_trouble_until: Duration::ZERO,
+            kills: Vec::new(),
+            losses: Vec::new(),
+            engine_up_at: Duration::ZERO,
+            feed_silence: vec![0; plan.hosts],
+            hook_calls: Arc::default(),
+            results: Arc::default(),
+            plan,
+        }
+    }
+
+    /// Plays the plan to its end, or until a promise is broken.
+    pub fn run(mut self) -> Verdict {
+        self.begin();
+        let end = self.plan.end();
+        let mut events = 0;
+        while let Some((at, event)) = self.queue.take_next()
+            && at <= end
+            && self.checkers.violation().is_none()
+        {
+            self.now = at;
+            events += 1;
+            self.happen(event);
+        }
+        if self.checkers.violation().is_none() {
+            self.now = end;
+            self.finish();
+        }
+        let violation = self.checkers.take_violation();
+        Verdict { violation, hash: self.story.hash(), story: self.story, events }
+    }
+
+    fn begin(&mut self) {
+        (0..self.hosts.len()).for_each(|host| self.start_host(host));
+        for client in 0..self.clients.len() {
+            let at = self.random.between_ms(0, 3000);
+            self.queue.at(at, WorldEvent::Timer { client, timer: Timer::Connect });
+        }
+        let faults = self.plan.faults.iter().enumerate();
+        for (number, fault) in faults {
+            self.queue.at(fault.at, WorldEvent::FaultBegins(number));
+            self.queue.at(fault.at + fault.lasts, WorldEvent::FaultEnds(number));
+        }
+        for (at, job) in self.backend.first_jobs() {
+            self.queue.at(at, WorldEvent::Job(job));
+        }
+        self.queue.at(Duration::from_secs(1), WorldEvent::Look);
+    }
+
+    /// At the end nothing is late any more: what clients and the engine know has to be the same.
+    fn finish(&mut self) {
+        let now = self.instant();
+        let mut checkers = std::mem::take(&mut self.checkers);
+        checkers.finish(self, now);
+        self.checkers = checkers;
+    }
+
+    pub(crate) fn instant(&self) -> Instant {
+        self.base + self.now
+    }
+
+    pub(crate) fn instant_of(&self, at: Duration) -> Instant {
+        self.base + at
+    }
+
+    /// The Unix time of a host's wall clock.
+    pub(crate) fn unix_ms(&self, host: usize) -> u64 {
+        let here = UNIX_MS + self.now.as_millis() as u64;
+        here.strict_add_signed(self.hosts[host].clock_offset_ms)
+    }
+
+    fn happen(&mut self, event: WorldEvent) {
+        let Some(event) = self.freeze(event) else { return };
+        match event {
+            WorldEvent::Call { origin, generation, number, call } => {
+                self.execute(origin, generation, number, call);
+            }
+            WorldEvent::Answer { origin, generation, number, finish } => {
+                self.answer(origin, generation, number, finish);
+            }
+            WorldEvent::GiveUp { origin, number } => self.give_up(origin, number),
+            WorldEvent::Expire { origin, give_up } => {
+                give_up();
+                self.settle(origin.host);
+            }
+            WorldEvent::OpenFeed { origin } => self.open_feed(origin),
+            WorldEvent::Reconnect { origin } => self.reconnect(origin),
+            WorldEvent::FollowName { origin, generation, name, number } => {
+                if self.is_running(origin) {
+                    self.engine.follow_name(origin.host, generation, &name, number);
+                    self.send_outgoing();
+                }
+            }
+            WorldEvent::Feed(outgoing) => self.receive_feed(outgoing),
+            WorldEvent::Turn { origin, shard } => self.turn(origin, shard),
+            WorldEvent::Tick { origin } => self.tick(origin),
+            WorldEvent::Decided { origin, decide } => {
+                decide();
+                self.settle(origin.host);
+            }
+            WorldEvent::Open { connection, host, client } => self.accept(connection, host, client),
+            WorldEvent::Frame { connection, frame } => self.receive_frame(connection, frame),
+            WorldEvent::CloseByClient { connection } => {
+                let now = self.instant();
+                if let Some(host) = self.host_of.get(&connection).copied()
+                    && let Some(process) = &mut self.hosts[host].process
+                {
+                    process.close(connection, now);
+                    self.settle(host);
+                }
+            }
+            WorldEvent::Message { connection, client, message } => {
+                self.deliver_to_client(connection, client, &message);
+            }
+            WorldEvent::Closed { connection, client, disconnect } => {
+                self.story.tell(
+                    self.now,
+                    format_args!("c{client} connection {connection} closed: {disconnect:?}"),
+                );
+                let actions = self.clients[client].closed(connection, disconnect.as_ref());
+                self.act(client, actions);
+            }
+            WorldEvent::Timer { client, timer } => {
+                let busy = self.now < self.plan.busy;
+                let actions = self.clients[client].timer(timer, self.now, busy);
+                self.act(client, actions);
+            }
+            WorldEvent::Job(job) => self.work(job),
+            WorldEvent::FaultBegins(number) => faults::begin(self, number),
+            WorldEvent::FaultEnds(number) => faults::end(self, number),
+            WorldEvent::Look => {
+                if self.now >= self.plan.busy {
+                    // At the end everybody stays.
+                    self.clients.iter_mut().for_each(|client| client.is_lazy = false);
+                }
+                let mut checkers = std::mem::take(&mut self.checkers);
+                checkers.look(self);
+                self.checkers = checkers;
+                self.queue.at(self.now + Duration::from_secs(1), WorldEvent::Look);
+            }
+        }
+    }
+
+    /// Keeps an event for a process that stands still.
+    fn freeze(&mut self, event: WorldEvent) -> Option<WorldEvent> {
+        let host = match &event {
+            WorldEvent::Answer { origin, .. }
+            | WorldEvent::GiveUp { origin, .. }
+            | WorldEvent::Expire { origin, .. }
+            | WorldEvent::Turn { origin, .. }
+            | WorldEvent::Tick { origin }
+            | WorldEvent::OpenFeed { origin }
+            | WorldEvent::Reconnect { origin }
+            | WorldEvent::Decided { origin, .. } => origin.host,
+            WorldEvent::Feed(outgoing) => outgoing.host,
+            WorldEvent::Open { host, .. } => *host,
+            WorldEvent::Frame { connection, .. } | WorldEvent::CloseByClient { connection } => {
+                *self.host_of.get(connection)?
+            }
+            _ => return Some(event),
+        };
+        match &mut self.hosts[host].frozen {
+            Some(frozen) => {
+                frozen.push(event);
+                None
+            }
+            None => Some(event),
+        }
+    }
+
+    /// A frame arrives at a client.
+    fn deliver_to_client(&mut self, connection: u64, client: usize, message: &[u8]) {
+        let busy = self.now < self.plan.busy;
+        let actions = self.clients[client].receive(connection, message, self.now, busy);
+        self.act(client, actions);
+    }
+
+    /// Does what a client decided, and shows checkers what it saw.
+    fn act(&mut self, client: usize, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Open => self.open_connection(client),
+                Action::Send { connection, frame } => {
+                    self.send(LinkId::ToHost(client), WorldEvent::Frame { connection, frame });
+                }
+                Action::Close { connection } => {
+                    self.send(LinkId::ToHost(client), WorldEvent::CloseByClient { connection });
+                }
+                Action::After(delay, timer) => {
+                    self.queue.at(self.now + delay, WorldEvent::Timer { client, timer });
+                }
+                Action::See(seen) => {
+                    self.story.tell(self.now, format_args!("c{client} {seen:?}"));
+                    let mut checkers = std::mem::take(&mut self.checkers);
+                    checkers.see(self, client, &seen);
+                    self.checkers = checkers;
+                }
+            }
+        }
+    }
+
+    /// A balancer sends the client to one of the hosts, whether its process runs or not.
+    fn open_connection(&mut self, client: usize) {
+        self.last_connection += 1;
+        let connection = self.last_connection;
+        let host = self.clients[client].random.index(self.hosts.len());
+        self.host_of.insert(connection, host);
+        self.story.tell(self.now, format_args!("c{client} opens {connection} to h{host}"));
+        self.send(LinkId::ToHost(client), WorldEvent::Open { connection, host, client });
+        let actions = self.clients[client].opened(connection, self.now);
+        self.act(client, actions);
+    }
+
+    /// Sends an event over a link, if it is not cut.
+    fn send(&mut self, link: LinkId, event: WorldEvent) {
+        if let Some((at, event)) = self.network.send(link, event, self.now) {
+            self.queue.at(at, event);
+        }
+    }
+
+    /// Sends again what waited in links that were cut.
+    pub(crate) fn mend_links(&mut self, links: Vec<LinkId>) {
+        for link in links {
+            for event in self.network.mend(link) {
+                self.send(link, event);
+            }
+        }
+    }
+
+    /// Sends to clients what a host sent.
+    fn send_to_clients(&mut self, sent: Vec<SentEffect>) {
+        for SentEffect { connection, client, effect } in sent {
+            let event = match effect {
+                Effect::Message(message) => WorldEvent::Message { connection, client, message },
+                Effect::Disconnect(disconnect) => {
+                    WorldEvent::Closed { connection, client, disconnect: Some(disconnect) }
+                }
+                Effect::Hold | Effect::Release => continue,
+            };
+            self.send(LinkId::ToClient(client), event);
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Between hosts and the engine: calls, answers, PUB/SUB, and the connections that carry them.
+//! In: requests of nodes, messages of the engine → out: events with the time of their arrival; failures after `IO_TIMEOUT`.
+//! Uses the network. Never: what a call does.
+//! Changed here: when a connection is lost, and made again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{HookCall, Origin, World, WorldEvent};
+use crate::engine::ports::{Call, EngineRequest, Finish};
+use crate::engine::{FeedMessage, NODES, Outgoing};
+use crate::host::Outstanding;
+use crate::network::LinkId;
+
+impl World {
+    /// Whether the process of an event still runs.
+    pub(super) fn is_running(&self, origin: Origin) -> bool {
+        let host = &self.hosts[origin.host];
+        host.process.is_some() && host.incarnation == origin.incarnation
+    }
+
+    pub(super) fn origin(&self, host: usize) -> Origin {
+        Origin { host, incarnation: self.hosts[host].incarnation }
+    }
+
+    /// After anything happened in a host: its requests leave, and its shards get their turns.
+    pub(super) fn settle(&mut self, host: usize) {
+        let decisions = std::mem::take(&mut *self.hook_calls.lock());
+        for HookCall { host, after, decide } in decisions {
+            let origin = self.origin(host);
+            self.queue.at(self.now + after, WorldEvent::Decided { origin, decide });
+        }
+        self.report_results();
+        self.send_requests(host);
+        self.schedule_turns(host);
+    }
+
+    fn send_requests(&mut self, host: usize) {
+        let origin = self.origin(host);
+        loop {
+            let Some(process) = &mut self.hosts[host].process else { return };
+            let Some(port) = &process.port else { return };
+            let requests = port.take_requests();
+            if requests.is_empty() {
+                return;
+            }
+            for request in requests {
+                self.send_request(origin, request);
+            }
+        }
+    }
+
+    fn send_request(&mut self, origin: Origin, request: EngineRequest) {
+        let Some(process) = &mut self.hosts[origin.host].process else { return };
+        match request {
+            EngineRequest::Call(call) => self.send_call(origin, call, false),
+            EngineRequest::CallBehind(name, call) => {
+                let give_up = Arc::clone(&call.give_up);
+                match process.feed.wait(&name, call) {
+                    Some(call) => self.send_call(origin, call, true),
+                    None => {
+                        self.queue.at(self.now + IO_TIMEOUT, WorldEvent::Expire { origin, give_up })
+                    }
+                }
+            }
+            EngineRequest::Subscribe(name) => {
+                let number = process.feed.follow(&name);
+                if let Some(number) = number {
+                    self.send_follow(origin, name, Some(number));
+                }
+            }
+            EngineRequest::Unsubscribe(name) => {
+                let is_open = process.feed.is_open;
+                process.feed.leave(&name).into_iter().for_each(|give_up| give_up());
+                if is_open {
+                    self.send_follow(origin, name, None);
+                }
+            }
+        }
+    }
+
+    fn send_follow(&mut self, origin: Origin, name: String, number: Option<u64>) {
+        let Some(process) = &self.hosts[origin.host].process else { return };
+        let generation = process.feed.generation;
+        let event = WorldEvent::FollowName { origin, generation, name, number };
+        self.send(LinkId::ToEngine(origin.host), event);
+    }
+
+    fn send_call(&mut self, origin: Origin, call: Call, is_behind_feed: bool) {
+        let Some(process) = &mut self.hosts[origin.host].process else { return };
+        process.last_call += 1;
+        let number = process.last_call;
+        let generation = process.generation;
+        let Call { run, give_up } = call;
+        process.outstanding.insert(number, Outstanding { give_up, is_behind_feed });
+        let call = Call { run, give_up: Arc::new(|| {}) };
+        self.queue.at(self.now + IO_TIMEOUT, WorldEvent::GiveUp { origin, number });
+        let event = WorldEvent::Call { origin, generation, number, call };
+        self.send(LinkId::ToEngine(origin.host), event);
+    }
+
+    /// A call arrives at the engine, which executes it unless its connection is gone.
+    pub(super) fn execute(&mut self, origin: Origin, generation: u64, number: u64, call: Call) {
+        let process = self.hosts[origin.host].process.as_ref();
+        if !self.is_running(origin) || process.is_none_or(|it| it.generation != generation) {
+            return;
+        }
+        self.engine.now = Some(self.instant());
+        let finish = (call.run)(&mut self.engine);
+        self.send_outgoing();
+        let event = WorldEvent::Answer { origin, generation, number, finish };
+        self.send(LinkId::FromEngine(origin.host), event);
+    }
+
+    pub(super) fn answer(&mut self, origin: Origin, generation: u64, number: u64, finish: Finish) {
+        if !self.is_running(origin) {
+            return;
+        }
+        let Some(process) = &mut self.hosts[origin.host].process else { return };
+        if process.generation == generation && process.outstanding.remove(&number).is_some() {
+            finish();
+            self.settle(origin.host);
+        }
+    }
+
+    pub(super) fn give_up(&mut self, origin: Origin, number: u64) {
+        if !self.is_running(origin) {
+            return;
+        }
+        let Some(process) = &mut self.hosts[origin.host].process else { return };
+        if let Some(outstanding) = process.outstanding.remove(&number) {
+            (outstanding.give_up)();
+            self.settle(origin.host);
+        }
+    }
+
+    /// Sends what the engine published.
+    pub(super) fn send_outgoing(&mut self) {
+        for outgoing in self.engine.take_outgoing() {
+            self.send(LinkId::Feed(outgoing.host), WorldEvent::Feed(outgoing));
+        }
+    }
+
+    pub(super) fn receive_feed(&mut self, outgoing: Outgoing) {
+        let Outgoing { host, generation, message } = outgoing;
+        let now = self.instant();
+        let origin = self.origin(host);
+        let Some(process) = &mut self.hosts[host].process else { return };
+        if !process.feed.is_open || process.feed.generation != generation {
+            return;
+        }
+        let Some(port) = process.port.clone() else { return };
+        match message {
+            FeedMessage::Confirmed { name, number } => {
+                let Some(confirmed) = process.feed.confirm(&name, number) else { return };
+                if confirmed.may_have_gap && name != NODES {
+                    port.report_possible_gap(&name);
+                }
+                if name == NODES {
+                    process.node.introduce(now);
+                }
+                for call in confirmed.calls {
+                    self.send_call(origin, call, true);
+                }
+            }
+            FeedMessage::OfNode(message) => {
+                process.node.handle_message(&message, now);
+            }
+            message => port.receive(message),
+        }
+        self.settle(host);
+    }
+
+    /// The host notices that its PUB/SUB connection is gone, and opens another one later.
+    pub(crate) fn lose_feed(&mut self, host: usize) {
+        let delay = self.random.between_ms(50, 400);
+        let at = (self.now + delay).max(self.hosts[host].feed_may_open_at);
+        let origin = self.origin(host);
+        let Some(process) = &mut self.hosts[host].process else { return };
+        self.story.tell(self.now, format_args!("h{host} loses its feed"));
+        for give_up in process.feed.lose() {
+            give_up();
+        }
+        let is_behind = |_: &u64, it: &mut Outstanding| it.is_behind_feed;
+        let behind: Vec<_> = process.outstanding.extract_if(.., is_behind).collect();
+        for (_, outstanding) in behind {
+            (outstanding.give_up)();
+        }
+        self.queue.at(at, WorldEvent::OpenFeed { origin });
+        self.settle(host);
+    }
+
+    pub(super) fn open_feed(&mut self, origin: Origin) {
+        let host = origin.host;
+        if !self.is_running(origin) {
+            return;
+        }
+        let may_open_at = self.hosts[host].feed_may_open_at.max(self.engine_up_at);
+        let is_reachable = !self.network.is_cut(LinkId::ToEngine(host))
+            && !self.network.is_cut(LinkId::Feed(host));
+        if self.now < may_open_at || !is_reachable {
+            let again = self.now + Duration::from_millis(500);
+            self.queue.at(again.max(may_open_at), WorldEvent::OpenFeed { origin });
+            return;
+        }
+        let Some(process) = &mut self.hosts[host].process else { return };
+        if process.feed.is_open {
+            return;
+        }
+        let names = process.feed.open();
+        let generation = process.feed.generation;
+        let uid = process.node.uid().to_owned();
+        self.story.tell(self.now, format_args!("h{host} opens feed {generation}"));
+        self.engine.open_feed(host, generation, &uid);
+        for (name, number) in names {
+            self.send_follow(origin, name, Some(number));
+        }
+    }
+
+    /// Every connection to the engine ends, and can be made again after a time.
+    pub(crate) fn break_engine_connections(&mut self, down: Duration) {
+        self.engine_up_at = self.engine_up_at.max(self.now + down);
+        for host in 0..self.hosts.len() {
+            let origin = self.origin(host);
+            self.lose_feed(host);
+            let Some(process) = &mut self.hosts[host].process else { continue };
+            process.generation += 1;
+            if let Some(port) = &process.port {
+                port.set_connected(false);
+            }
+            for (_, outstanding) in std::mem::take(&mut process.outstanding) {
+                (outstanding.give_up)();
+            }
+            let at = self.engine_up_at + self.random.between_ms(20, 300);
+            self.queue.at(at, WorldEvent::Reconnect { origin });
+            self.settle(host);
+        }
+    }
+
+    pub(super) fn reconnect(&mut self, origin: Origin) {
+        if self.now < self.engine_up_at {
+            let at = self.engine_up_at + self.random.between_ms(20, 300);
+            self.queue.at(at, WorldEvent::Reconnect { origin });
+        } else if self.is_running(origin)
+            && let Some(process) = &self.hosts[origin.host].process
+            && let Some(port) = &process.port
+        {
+            port.set_connected(true);
+        }
+    }
+
+    /// Once a second a host looks whether its PUB/SUB connection carries anything.
+    pub(super) fn probe_feed(&mut self, host: usize) {
+        let is_cut = self.network.is_cut(LinkId::Feed(host));
+        let Some(process) = &self.hosts[host].process else { return };
+        let is_open = process.feed.is_open;
+        let silence = &mut self.feed_silence[host];
+        *silence = if is_cut && is_open { *silence + 1 } else { 0 };
+        if *silence > FEED_SILENCE_MAX {
+            *silence = 0;
+            self.engine.close_feed(host);
+            self.lose_feed(host);
+        }
+    }
+}
+
+/// A call that is not answered within this time has failed.
+const IO_TIMEOUT: Duration = Duration::from_secs(4);
+/// Seconds of silence after which a PUB/SUB connection is closed.
+const FEED_SILENCE_MAX: u32 = 8;

@@ -1,0 +1,153 @@
+//! Checkers: the promises of a cluster, compared with what clients saw and what the engine holds. None of them asks the product.
+//! In: what clients see, commands and their results, a look once a second, the end → out: the first promise that was broken.
+//! Uses the truth of the engine. Never: the node's own counters, except at the end, when all have to be zero.
+//! Changed here: which checkers there are; each has a file.
+
+mod commands;
+mod delivery;
+mod life;
+mod lists;
+mod presence;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use crate::backend::{BackendCommand, GivenCommand};
+use crate::client::Seen;
+use crate::plan::SeedPlan;
+use crate::world::World;
+use commands::Commands;
+use delivery::DeliveryCheck;
+use lists::Lists;
+
+/// A broken promise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The checker.
+    pub promise: &'static str,
+    pub text: String,
+    /// Words that are in the lines of the story about it.
+    pub words: Vec<String>,
+}
+
+/// All checkers with what they remember.
+#[derive(Default)]
+pub(crate) struct Checkers {
+    violation: Option<Violation>,
+    delivery: DeliveryCheck,
+    commands: Commands,
+    lists: Lists,
+    /// When the first frame of a connection arrived at its host.
+    arrived: BTreeMap<u64, Duration>,
+    /// Since when a client lacks a subscription, or with "" its connection.
+    absent: BTreeMap<(usize, String), Duration>,
+    has_engine: bool,
+    concurrency: usize,
+    has_lost_data: bool,
+}
+
+impl Checkers {
+    pub(super) fn new(plan: &SeedPlan) -> Self {
+        let loses_data = |fault: &crate::faults::PlannedFault| fault.loses_data();
+        Self {
+            has_engine: plan.has_engine,
+            concurrency: plan.tuning.concurrency,
+            has_lost_data: plan.faults.iter().any(loses_data),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn violation(&self) -> Option<&Violation> {
+        self.violation.as_ref()
+    }
+
+    pub(super) fn take_violation(&mut self) -> Option<Violation> {
+        self.violation.take()
+    }
+
+    /// A frame of a connection arrived at its host.
+    pub(super) fn frame_arrived(&mut self, connection: u64, now: Duration) {
+        self.arrived.entry(connection).or_insert(now);
+    }
+
+    /// A client saw something.
+    pub(super) fn see(&mut self, world: &World, client: usize, seen: &Seen) {
+        self.check_delivery(world, client, seen);
+        self.check_life(world, client, seen);
+        self.check_presence_pushes(world, client, seen);
+        self.check_lists(world, client, seen);
+        self.check_counts(world, client, seen);
+    }
+
+    /// Once a second.
+    pub(super) fn look(&mut self, world: &World) {
+        self.look_at_lives(world);
+        self.look_at_lists(world);
+        let contradiction = world.engine.truth.lock().contradiction().map(str::to_owned);
+        if let Some(contradiction) = contradiction {
+            self.broken("an epoch names one stream", contradiction, Vec::new());
+        }
+    }
+
+    pub(super) fn command_given(&mut self, kind: &BackendCommand, now: Duration) {
+        self.commands.given(kind);
+        self.lists.given(kind, now);
+    }
+
+    pub(super) fn command_done(&mut self, command: &GivenCommand) {
+        self.lists.done(command);
+    }
+
+    /// A command has had the time to take effect.
+    pub(super) fn verify(&mut self, world: &World, command: &GivenCommand) {
+        self.verify_command(world, command);
+    }
+
+    /// Everything has come that will come.
+    pub(super) fn finish(&mut self, world: &mut World, now: Instant) {
+        self.finish_lives(world);
+        self.finish_delivery(world, now);
+        self.finish_presence(world, now);
+        self.finish_memory(world, now);
+        let twice = world.engine.truth.lock().accepted_twice().map(|(channel, number)| {
+            format!("publication {number} was accepted twice in {channel}")
+        });
+        if let Some(text) = twice.filter(|_| !self.has_lost_data) {
+            self.broken("a publication with a key is accepted once", text, Vec::new());
+        }
+    }
+
+    /// The first broken promise counts.
+    fn broken(&mut self, promise: &'static str, text: String, words: Vec<String>) {
+        self.violation.get_or_insert(Violation { promise, text, words });
+    }
+
+    /// A promise to a client about a channel is broken.
+    fn broken_for(&mut self, promise: &'static str, client: usize, channel: &str, text: String) {
+        let text = format!("c{client} in {channel}: {text}");
+        self.broken(promise, text, vec![format!("c{client}"), channel.to_owned()]);
+    }
+}
+
+/// Whether a client or the host of its connection may be late since a time, for a reason that no node can notice.
+fn is_in_trouble(world: &World, client: usize, since: Duration) -> bool {
+    let host = world.host_of.get(&world.clients[client].connection);
+    let host_until = host.map_or(Duration::MAX, |it| world.hosts[*it].silent_trouble_until);
+    let process = host.and_then(|it| world.hosts[*it].process.as_ref());
+    // A connection to a process that is gone ends when the client misses its pings.
+    let connection = world.clients[client].connection;
+    let is_there = process.is_some_and(|it| it.connections.contains_key(&connection));
+    world.client_trouble_until[client] >= since || host_until >= since || !is_there
+}
+
+/// Whether the host of a client could not hear the engine a moment ago.
+fn was_feed_down(world: &World, client: usize) -> bool {
+    let host = world.host_of.get(&world.clients[client].connection);
+    let may_open_at = host.map_or(Duration::ZERO, |it| world.hosts[*it].feed_may_open_at);
+    may_open_at + Duration::from_secs(10) > world.now && !may_open_at.is_zero()
+}
+
+/// The same for the engine.
+fn is_engine_in_trouble(world: &World, since: Duration) -> bool {
+    world.engine_trouble_until >= since
+}

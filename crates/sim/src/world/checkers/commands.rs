@@ -1,0 +1,127 @@
+//! A command of a backend that was answered has reached every connection of its user, on every node, and each of them once.
+//! In: commands, what clients see of them → out: a broken promise.
+//! Uses the clients. Never: the lists of connections of the product.
+//! Changed here: what a command promises.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{Checkers, is_engine_in_trouble, is_in_trouble};
+use crate::backend::{BACKEND_CODE, BackendCommand, GivenCommand, ORDERED};
+use crate::client::{ClientState, Seen, SimulatedClient, SubscriptionState};
+use crate::world::World;
+
+/// How often something was commanded, and how often clients saw it.
+#[derive(Default)]
+pub(super) struct Commands {
+    /// Unsubscribes by user and channel, and disconnects by user with an empty channel.
+    given: BTreeMap<(String, String), u32>,
+    /// By client, channel, and the process that the client was connected to.
+    seen: BTreeMap<(usize, String, (usize, u64)), u32>,
+    /// When a client saw that it is subscribed.
+    subscribed_at: BTreeMap<(usize, String), Duration>,
+}
+
+impl Commands {
+    pub(super) fn given(&mut self, kind: &BackendCommand) {
+        let key = match kind {
+            BackendCommand::Disconnect { user } => (user.clone(), String::new()),
+            BackendCommand::Unsubscribe { user, channel } => (user.clone(), channel.clone()),
+            _ => return,
+        };
+        *self.given.entry(key).or_default() += 1;
+    }
+}
+
+impl Checkers {
+    /// No process executes a command more often than it was given. One that hears it late executes it for whoever is there then.
+    pub(super) fn check_counts(&mut self, world: &World, client: usize, seen: &Seen) {
+        let channel = match seen {
+            Seen::Subscribed { channel, .. } => {
+                let key = (client, channel.clone());
+                self.commands.subscribed_at.insert(key, world.now);
+                return;
+            }
+            Seen::Unsubscribed { channel, code: 2000, .. } => channel.clone(),
+            Seen::Disconnected { code: BACKEND_CODE, .. } => String::new(),
+            _ => return,
+        };
+        let user = world.clients[client].user.clone();
+        let given = self.commands.given.get(&(user, channel.clone())).copied().unwrap_or_default();
+        let connection = world.clients[client].connection;
+        let host = world.host_of.get(&connection).copied().unwrap_or_default();
+        let process = (host, world.hosts[host].incarnation);
+        let seen = self.commands.seen.entry((client, channel.clone(), process)).or_default();
+        *seen += 1;
+        let seen = *seen;
+        if seen > given {
+            let text = format!("commanded {given} times, seen {seen} times");
+            self.broken_for("a command has its effect once", client, &channel, text);
+        }
+    }
+
+    pub(super) fn verify_command(&mut self, world: &World, command: &GivenCommand) {
+        let user = match &command.kind {
+            BackendCommand::Disconnect { user }
+            | BackendCommand::Expire { user }
+            | BackendCommand::Subscribe { user }
+            | BackendCommand::Unsubscribe { user, .. } => user,
+            _ => return,
+        };
+        for client in world.clients.iter().filter(|client| client.user == *user) {
+            let was_there = client.state == ClientState::Connected
+                && self.arrived.get(&client.connection).is_some_and(|at| *at < command.given_at);
+            let is_good = !is_in_trouble(world, client.number, command.given_at)
+                && !is_engine_in_trouble(world, command.given_at);
+            // A command for a session waits for the calls before it.
+            if was_there && is_good && !client.is_calling(world.now) {
+                self.verify_for(world, command, client);
+            }
+        }
+    }
+
+    /// The command reached a client whose connection was there before it.
+    fn verify_for(&mut self, world: &World, command: &GivenCommand, client: &SimulatedClient) {
+        let number = client.number;
+        match &command.kind {
+            BackendCommand::Disconnect { .. } | BackendCommand::Expire { .. } => {
+                let text = format!("{command:?} left its connection");
+                self.broken_for(REACHED, number, "connection", text);
+            }
+            BackendCommand::Unsubscribe { channel, .. } => {
+                let is_on = client
+                    .subscriptions
+                    .get(channel)
+                    .is_some_and(|it| it.state == SubscriptionState::On);
+                let since = self.commands.subscribed_at.get(&(number, channel.clone()));
+                let is_requested =
+                    client.subscriptions.get(channel).is_some_and(|it| it.is_server_side);
+                let is_older = since.is_some_and(|since| *since < command.given_at);
+                // What a connect requested ends, too, if the connect came before the command.
+                let is_of_connect = is_requested && since.is_some();
+                if is_on && (is_older || is_of_connect) {
+                    let text = format!("{command:?} left its subscription");
+                    self.broken_for(REACHED, number, channel, text);
+                }
+            }
+            BackendCommand::Subscribe { .. } => {
+                if !client.subscriptions.contains_key(ORDERED) {
+                    let text = format!("{command:?} did not subscribe it");
+                    return self.broken_for(REACHED, number, ORDERED, text);
+                }
+                let is_here = world.host_of.get(&client.connection) == Some(&command.host);
+                let marker = command.marker.filter(|_| is_here);
+                if let Some(marker) = marker
+                    && world.engine.truth.lock().is_accepted(ORDERED, marker)
+                    && !self.delivery.has_ordered(number, marker)
+                {
+                    let text = format!("{marker} was published after {command:?} was answered");
+                    self.broken_for(REACHED, number, ORDERED, text);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+const REACHED: &str = "a command that was answered has reached everybody";

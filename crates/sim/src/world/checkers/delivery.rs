@@ -1,0 +1,244 @@
+//! Nothing is lost without being told, nothing comes twice, the order of a channel is kept, and `recovered: true` is true.
+//! In: results of subscribes, publications, as clients saw them → out: a broken promise.
+//! Uses the truth: which publication has which position, which epoch continues which. Never: rules of recovery of the product.
+//! Changed here: what a subscriber is promised.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use fanwire_node::Page;
+use fanwire_protocol::{Publication, SubscribeResult};
+
+use super::Checkers;
+use crate::backend::ORDERED;
+use crate::client::{Claim, ClientState, Seen, SubscriptionState};
+use crate::engine::number_of;
+use crate::truth::Truth;
+use crate::world::World;
+
+/// The subscriptions of all clients.
+#[derive(Default)]
+pub(super) struct DeliveryCheck {
+    subscriptions: BTreeMap<(usize, String), Followed>,
+    /// What clients received in the channel to which backends subscribe them.
+    ordered: BTreeSet<(usize, u64)>,
+}
+
+/// What a subscribe asked for.
+struct Asked<'a> {
+    claim: Option<&'a Claim>,
+    filter: &'a str,
+    at: Instant,
+}
+
+/// Where a subscription is.
+struct Followed {
+    /// `None` for a subscription without position.
+    position: Option<Claim>,
+    /// The last place among publications without offsets.
+    place: Option<usize>,
+    /// The engine has forgotten results of publishes, so that backends may repeat them.
+    may_repeat: bool,
+    filter: String,
+}
+
+impl DeliveryCheck {
+    /// Whether a client received a publication in the channel of orders.
+    pub(super) fn has_ordered(&self, client: usize, number: u64) -> bool {
+        self.ordered.contains(&(client, number))
+    }
+}
+
+impl Checkers {
+    pub(super) fn check_delivery(&mut self, world: &World, client: usize, seen: &Seen) {
+        let truth = world.engine.truth.lock();
+        let subscriptions = &mut self.delivery.subscriptions;
+        match seen {
+            Seen::Subscribed { channel, claim, filter, asked_at, result } => {
+                let asked =
+                    Asked { claim: claim.as_ref(), filter, at: world.instant_of(*asked_at) };
+                let checked = check_result(&truth, channel, &asked, result);
+                let newest = result.publications.last().map_or(result.offset, |it| it.offset);
+                let epoch = result.epoch.clone();
+                let position = result.positioned.then_some(Claim { offset: newest, epoch });
+                let may_repeat = self.has_lost_data;
+                let filter = (*filter).clone();
+                let followed = Followed { position, place: None, may_repeat, filter };
+                subscriptions.insert((client, channel.clone()), followed);
+                if let Err(text) = checked {
+                    self.broken_for(RECOVERED, client, channel, text);
+                }
+            }
+            Seen::Received { channel, publication } => {
+                if channel == ORDERED {
+                    let number = number_of(publication);
+                    self.delivery.ordered.extend(number.map(|number| (client, number)));
+                }
+                let Some(followed) = subscriptions.get_mut(&(client, channel.clone())) else {
+                    let text = format!("{publication:?} outside of a subscription");
+                    return self.broken_for(ONCE, client, channel, text);
+                };
+                if let Err(text) = followed.receive(&truth, channel, publication) {
+                    self.broken_for(ONCE, client, channel, text);
+                }
+            }
+            Seen::Unsubscribed { channel, .. } | Seen::Left { channel } => {
+                subscriptions.remove(&(client, channel.clone()));
+            }
+            Seen::Disconnected { .. } => subscriptions.retain(|(of, _), _| *of != client),
+            _ => {}
+        }
+    }
+
+    /// Who has a position is at the top of its stream.
+    pub(super) fn finish_delivery(&mut self, world: &World, now: Instant) {
+        for client in &world.clients {
+            for (channel, subscription) in &client.subscriptions {
+                let is_on = subscription.state == SubscriptionState::On;
+                let Some(at) = subscription.position.as_ref().filter(|_| is_on) else { continue };
+                if client.state != ClientState::Connected {
+                    continue;
+                }
+                let top = self.top(world, channel, now);
+                let truth = world.engine.truth.lock();
+                let is_there = at.epoch == top.epoch
+                    && (at.offset + 1..=top.offset).all(|offset| {
+                        let entry = truth.at(&top.epoch, offset);
+                        is_filtered(&subscription.filter, entry.map(|it| it.kind.as_str()))
+                    });
+                drop(truth);
+                // No node reads a stream that was not used since a failover, if checks are off for longer than the run.
+                // A stream that has begun again without a publication has nothing that could be missed.
+                let is_known = !top.epoch.is_empty() && top.offset > 0;
+                if is_known && !is_there {
+                    let text =
+                        format!("it is at {at:?} and the stream at {top:?}, and it was not told");
+                    self.broken_for(TOLD, client.number, channel, text);
+                }
+            }
+        }
+    }
+
+    /// The top of a stream in the engine.
+    fn top(&self, world: &World, channel: &str, now: Instant) -> Claim {
+        let top = if self.has_engine {
+            world.engine.top(channel).unwrap_or_default()
+        } else {
+            let process = world.hosts[0].process.as_ref().expect("it is never killed");
+            let page = Page { limit: Some(0), ..Page::default() };
+            let read = process.node.channels().history(channel, &page, now).ready();
+            read.ok().and_then(Result::ok).unwrap_or_default().top
+        };
+        Claim { offset: top.offset, epoch: top.epoch.as_str().to_owned() }
+    }
+}
+
+impl Followed {
+    fn receive(
+        &mut self,
+        truth: &Truth,
+        channel: &str,
+        publication: &Publication,
+    ) -> Result<(), String> {
+        let Some(number) = number_of(publication) else {
+            return Err(format!("{publication:?} was never published"));
+        };
+        if publication.offset == 0 {
+            let place = truth.place(channel, number);
+            if place.is_none() || place <= self.place && !self.may_repeat {
+                return Err(format!("{number} came again, too late, or was never published"));
+            }
+            self.place = place;
+            return Ok(());
+        }
+        let Some(position) = &mut self.position else {
+            return Ok(()); // a subscription that asked for no position
+        };
+        if position.epoch.is_empty() {
+            position.epoch = publication.epoch.clone();
+        }
+        let offset = publication.offset;
+        if offset <= position.offset {
+            return Err(format!("offset {offset} came behind {position:?}"));
+        }
+        for missed in position.offset + 1..offset {
+            let entry = truth.at(&position.epoch, missed);
+            if !is_filtered(&self.filter, entry.map(|it| it.kind.as_str())) {
+                return Err(format!("offset {offset} came behind {position:?}, without {missed}"));
+            }
+        }
+        position.offset = offset;
+        let entry = truth.at(&position.epoch, offset);
+        if entry.is_none_or(|entry| entry.number != number) {
+            return Err(format!("{number} came at {position:?}, where {entry:?} was published"));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a filter leaves a publication out. What is not known any more counts as left out only for filters.
+fn is_filtered(filter: &str, kind: Option<&str>) -> bool {
+    !filter.is_empty() && kind != Some(filter)
+}
+
+fn check_result(
+    truth: &Truth,
+    channel: &str,
+    asked: &Asked<'_>,
+    result: &SubscribeResult,
+) -> Result<(), String> {
+    if !result.recovered {
+        let is_empty = result.publications.is_empty();
+        return if is_empty { Ok(()) } else { Err("publications without recovery".to_owned()) };
+    }
+    let Some(claim) = asked.claim else { return Err("recovered without a position".to_owned()) };
+    let names_epoch = !claim.epoch.is_empty();
+    let continues = truth.continues(&result.epoch, &claim.epoch, claim.offset);
+    if channel.starts_with("cache:") {
+        return check_cache(truth, claim, asked, result);
+    }
+    if names_epoch && !continues {
+        let epoch = &result.epoch;
+        return Err(format!("recovered from {claim:?}, which {epoch} does not continue"));
+    }
+    for (publication, expected) in result.publications.iter().zip(claim.offset + 1..) {
+        let entry = truth.at(&result.epoch, expected);
+        let is_right = publication.offset == expected
+            && entry.is_some_and(|entry| Some(entry.number) == number_of(publication));
+        if !is_right {
+            return Err(format!("recovered {publication:?} where {entry:?} has {expected}"));
+        }
+    }
+    Ok(())
+}
+
+/// In cache mode the newest publication that the filter wants comes, unless the client has it.
+fn check_cache(
+    truth: &Truth,
+    claim: &Claim,
+    asked: &Asked<'_>,
+    result: &SubscribeResult,
+) -> Result<(), String> {
+    if let Some(newest) = result.publications.first() {
+        let entry = truth.at(&result.epoch, newest.offset);
+        let is_right = entry.is_some_and(|entry| Some(entry.number) == number_of(newest));
+        let is_wanted = !is_filtered(asked.filter, entry.map(|entry| entry.kind.as_str()));
+        return if is_right && is_wanted {
+            Ok(())
+        } else {
+            Err(format!("recovered {newest:?} where {entry:?} was published"))
+        };
+    }
+    let newest = truth.newest_of_kind(&result.epoch, asked.filter, asked.at);
+    let continues = truth.continues(&result.epoch, &claim.epoch, claim.offset);
+    match newest {
+        Some(offset) if !continues || offset > claim.offset => {
+            Err(format!("recovered nothing from {claim:?}, and offset {offset} is newer"))
+        }
+        _ => Ok(()),
+    }
+}
+
+const RECOVERED: &str = "recovered is true only if it is true";
+const ONCE: &str = "each publication comes once, in order, without a gap";
+const TOLD: &str = "nothing is lost without being told";

@@ -1,0 +1,176 @@
+//! Connections live as they should: commands are answered, clients that behave are not turned away, tokens end, all come back.
+//! In: codes, replies, a look once a second → out: a broken promise.
+//! Uses the clients and the plan's faults. Never: timers of the product.
+//! Changed here: which codes a client that behaves may see, and how long an answer may take.
+
+use std::time::{Duration, Instant};
+
+use super::{Checkers, is_engine_in_trouble, is_in_trouble, was_feed_down};
+use crate::backend::BACKEND_CODE;
+use crate::client::{CALL_MILLIS, ClientState, Seen, SimulatedClient, SubscriptionState};
+use crate::plan::CLOSED;
+use crate::plan::EXPIRED_CLOSE_DELAY;
+use crate::world::World;
+
+impl Checkers {
+    pub(super) fn check_life(&mut self, world: &World, client: usize, seen: &Seen) {
+        match seen {
+            Seen::Disconnected { code, .. } => self.check_code(world, client, *code),
+            Seen::Refused { code } if ![100, 109, 110].contains(code) => {
+                self.broken_for(TURNED_AWAY, client, "connect", format!("error {code}"));
+            }
+            Seen::Connected { channels, .. }
+                if channels.iter().any(|channel| channel.contains(CLOSED)) =>
+            {
+                let text = "the hook of the backend refuses this channel".to_owned();
+                self.broken_for("hooks decide", client, CLOSED, text);
+            }
+            Seen::Unsubscribed { channel, code: 2500, at: Some(at) } if self.has_engine => {
+                let top = world.engine.top(channel).unwrap_or_default();
+                let is_at_top = top.offset == at.offset && top.epoch.as_str() == at.epoch;
+                if is_at_top && !is_engine_in_trouble(world, world.now) {
+                    let text = format!("ended at {at:?}, which is the top");
+                    self.broken_for("positions end for a cause", client, channel, text);
+                }
+            }
+            Seen::Published { channel, number, is_done: true, was_seen: false } => {
+                let subscription = &world.clients[client].subscriptions[channel];
+                let is_on = subscription.state == SubscriptionState::On;
+                if !self.has_engine && is_on && subscription.filter.is_empty() {
+                    let text = format!("{number} is answered and has not come");
+                    self.broken_for(
+                        "own publications come before the reply",
+                        client,
+                        channel,
+                        text,
+                    );
+                }
+            }
+            Seen::Called { millis, waited, busy: true, .. } => {
+                let is_slow = *millis == CALL_MILLIS[1];
+                let is_good = !is_in_trouble(world, client, world.now.saturating_sub(*waited))
+                    && !was_feed_down(world, client);
+                if self.concurrency > 1 && !is_slow && is_good && *waited > FAST_CALL {
+                    let text = format!("a call of {millis} ms took {waited:?} behind a slow one");
+                    self.broken_for("a slow call does not hold up a fast one", client, "rpc", text);
+                }
+            }
+            Seen::Unasked { id } => {
+                self.broken_for(ANSWERED, client, "command", format!("{id} is answered twice"));
+            }
+            Seen::Garbage => {
+                self.broken_for(ANSWERED, client, "command", "garbage".to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    fn check_code(&mut self, world: &World, client: usize, code: u16) {
+        let is_good = !is_in_trouble(world, client, world.now);
+        let is_allowed = match code {
+            0 | 3000 | 3001 | 3004 | 3005 | 3010 | BACKEND_CODE => true,
+            3507 => self.lists.may_be_blocked(&world.clients[client].user),
+            3012 | 3502 | 3013 => !is_good,
+            _ => false,
+        };
+        if !is_allowed {
+            self.broken_for(TURNED_AWAY, client, "connection", format!("code {code}"));
+        }
+    }
+
+    /// Commands are answered, and tokens end.
+    pub(super) fn look_at_lives(&mut self, world: &World) {
+        for client in &world.clients {
+            self.note_absence(client, world.now);
+            if client.state != ClientState::Connected {
+                continue;
+            }
+            let is_good = !is_in_trouble(world, client.number, world.now);
+            let is_engine_good = !is_engine_in_trouble(world, world.now);
+            let oldest = client.pending.values().min_by_key(|pending| pending.sent_at);
+            if let Some(oldest) = oldest.filter(|_| is_good && is_engine_good)
+                && world.now.saturating_sub(oldest.sent_at) > ANSWER_MAX
+            {
+                let text = format!("{oldest:?} is not answered");
+                self.broken_for(ANSWERED, client.number, "command", text);
+            }
+            let Some(host) = world.host_of.get(&client.connection) else { continue };
+            let stepped_at = world.hosts[*host].stepped_at;
+            let has_settled = world.now > stepped_at + EXPIRY_SLACK || stepped_at.is_zero();
+            let unix = world.unix_ms(*host) / 1000;
+            let slack = EXPIRED_CLOSE_DELAY + EXPIRY_SLACK;
+            if is_good && has_settled && unix > client.token.expire_at + slack.as_secs() {
+                let end = client.token.expire_at;
+                let text = format!("its token ended at {end}, and it is {unix} there");
+                self.broken_for("tokens end", client.number, "connection", text);
+            }
+        }
+    }
+
+    /// Remembers since when a client has no connection, and which subscriptions it lacks.
+    fn note_absence(&mut self, client: &SimulatedClient, now: Duration) {
+        let mut note = |channel: &str, is_there: bool| {
+            let key = (client.number, channel.to_owned());
+            if is_there {
+                self.absent.remove(&key);
+            } else {
+                self.absent.entry(key).or_insert(now);
+            }
+        };
+        note("", matches!(client.state, ClientState::Connected | ClientState::Ended(_)));
+        for (channel, subscription) in &client.subscriptions {
+            let is_there =
+                matches!(subscription.state, SubscriptionState::On | SubscriptionState::Off);
+            note(channel, is_there || matches!(client.state, ClientState::Ended(_)));
+        }
+    }
+
+    /// Everybody is back, and subscribed.
+    pub(super) fn finish_lives(&mut self, world: &World) {
+        for client in &world.clients {
+            if matches!(client.state, ClientState::Ended(_)) {
+                continue;
+            }
+            let is_away = |channel: &str| {
+                let since = self.absent.get(&(client.number, channel.to_owned()));
+                since.is_some_and(|since| *since + BACK_TIME < world.now)
+            };
+            if is_away("") {
+                let text = format!("it is {:?}", client.state);
+                return self.broken_for(BACK, client.number, "connection", text);
+            }
+            for (channel, subscription) in &client.subscriptions {
+                if is_away(channel) {
+                    let text = format!("the subscription is {:?}", subscription.state);
+                    return self.broken_for(BACK, client.number, channel, text);
+                }
+            }
+        }
+    }
+
+    /// When all have left, a node remembers no connection.
+    pub(super) fn finish_memory(&mut self, world: &mut World, now: Instant) {
+        for (number, host) in world.hosts.iter_mut().enumerate() {
+            let Some(process) = &mut host.process else { continue };
+            let connections: Vec<u64> = process.connections.keys().copied().collect();
+            connections.into_iter().for_each(|connection| process.close(connection, now));
+            let counts = process.node.counts();
+            let left = [counts.connections, counts.users, counts.channels, counts.subscriptions];
+            if left != [0; 4] {
+                let text = format!("h{number} has {counts:?} after the last client left");
+                self.broken("a node forgets who left", text, vec![format!("h{number}")]);
+            }
+        }
+    }
+}
+
+const TURNED_AWAY: &str = "a client that behaves is not turned away";
+const ANSWERED: &str = "every command is answered once";
+const BACK: &str = "everybody comes back";
+/// A call that takes 100 ms is answered within this time, though one of 9 s runs.
+const FAST_CALL: Duration = Duration::from_secs(6);
+/// A command waits for calls of 9 s before it, and for calls of the engine that take 4 s.
+const ANSWER_MAX: Duration = Duration::from_secs(40);
+/// A client is connected again within this time when nothing is broken.
+const BACK_TIME: Duration = Duration::from_secs(15);
+const EXPIRY_SLACK: Duration = Duration::from_secs(5);

@@ -1,0 +1,145 @@
+//! Blocked users stay out, and revoked tokens give nothing.
+//! In: blocks and invalidations with the times of their answers → out: a broken promise.
+//! Uses the clients. Never: the table of the product.
+//! Changed here: from when on a user may not be in.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{Checkers, is_engine_in_trouble, is_in_trouble};
+use crate::backend::{BackendCommand, GivenCommand};
+use crate::client::{ClientState, Seen, SimulatedClient, SubscriptionState};
+use crate::world::World;
+
+/// Blocks and invalidations.
+#[derive(Default)]
+pub(super) struct Lists {
+    /// By user: whether a block was tried, and since when it holds.
+    blocks: BTreeMap<String, Block>,
+    /// By user and channel: the least `iat` of a valid token, and since when that holds.
+    invalid: BTreeMap<(String, String), (u64, Duration)>,
+}
+
+#[derive(Default)]
+struct Block {
+    was_tried: bool,
+    since: Option<Duration>,
+    /// Ends of blocks that were given and are not answered, and when one was answered last.
+    ends_given: u32,
+    ended_at: Duration,
+}
+
+impl Lists {
+    pub(super) fn given(&mut self, kind: &BackendCommand, _: Duration) {
+        match kind {
+            BackendCommand::Block { user } => {
+                self.blocks.entry(user.clone()).or_default().was_tried = true;
+            }
+            // From now on the user may be in or not.
+            BackendCommand::Unblock { user } => {
+                let block = self.blocks.entry(user.clone()).or_default();
+                block.since = None;
+                block.ends_given += 1;
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn done(&mut self, command: &GivenCommand) {
+        match &command.kind {
+            BackendCommand::Block { user } => {
+                let block = self.blocks.entry(user.clone()).or_default();
+                // Else it and the end of another one may have come in any order.
+                if block.ends_given == 0 && block.ended_at < command.given_at {
+                    block.since = Some(command.done_at);
+                }
+            }
+            BackendCommand::Unblock { user } => {
+                let block = self.blocks.entry(user.clone()).or_default();
+                block.ends_given = block.ends_given.saturating_sub(1);
+                block.ended_at = command.done_at;
+                block.since = None;
+            }
+            BackendCommand::Invalidate { user, channel, issued_before } => {
+                let key = (user.clone(), channel.clone());
+                self.invalid.insert(key, (*issued_before, command.done_at));
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn may_be_blocked(&self, user: &str) -> bool {
+        self.blocks.get(user).is_some_and(|block| block.was_tried)
+    }
+
+    fn blocked_since(&self, user: &str) -> Option<Duration> {
+        self.blocks.get(user)?.since
+    }
+}
+
+impl Checkers {
+    pub(super) fn check_lists(&mut self, world: &World, client: usize, seen: &Seen) {
+        let Seen::Connected { connection, .. } = seen else { return };
+        let known = &world.clients[client];
+        let Some(since) = self.lists.blocked_since(&known.user) else { return };
+        let arrived = self.arrived.get(connection).copied().unwrap_or_default();
+        if arrived > since + SPREAD && self.must_know(world, known, since) {
+            let text = format!("{} is blocked since {since:?}", known.user);
+            self.broken_for(OUT, client, "connect", text);
+        }
+    }
+
+    pub(super) fn look_at_lists(&mut self, world: &World) {
+        for client in world.clients.iter().filter(|it| it.state == ClientState::Connected) {
+            let blocked_since = self.lists.blocked_since(&client.user);
+            let since = blocked_since.filter(|since| *since + SPREAD < world.now);
+            if since.is_some_and(|since| self.must_know(world, client, since)) {
+                let text = format!("{} is blocked since {since:?}", client.user);
+                self.broken_for(OUT, client.number, "connection", text);
+            }
+            for (channel, subscription) in &client.subscriptions {
+                let is_on = subscription.state == SubscriptionState::On;
+                let Some(issued_at) = subscription.token.filter(|_| is_on) else { continue };
+                let key = (client.user.clone(), channel.clone());
+                let Some((issued_before, since)) = self.lists.invalid.get(&key).copied() else {
+                    continue;
+                };
+                let is_old = issued_at < issued_before && since + SPREAD < world.now;
+                if is_old && self.must_know(world, client, since) {
+                    let text = format!("its token of {issued_at} is invalid since {since:?}");
+                    self.broken_for(OUT, client.number, channel, text);
+                }
+            }
+        }
+    }
+
+    /// Whether the host of a client has had the time to learn of a change, and the client to learn of its end.
+    fn must_know(&self, world: &World, client: &SimulatedClient, since: Duration) -> bool {
+        let Some(host) = world.host_of.get(&client.connection) else { return false };
+        let host = &world.hosts[*host];
+        let starts_later = host.started_at > since;
+        let feed_was_down = host.feed_may_open_at + SPREAD > world.now;
+        // What ends a subscription waits for the commands before it.
+        let is_cut_off = is_in_trouble(world, client.number, world.now)
+            || feed_was_down
+            || client.is_calling(world.now);
+        let may_be_lost = is_engine_in_trouble(world, world.now) || is_lost(world, since);
+        !may_be_lost && (starts_later || !is_cut_off)
+    }
+}
+
+/// Whether the engine lost what was acknowledged at `since`, and no node may be left that knows it: a replica did not have it yet, or a
+/// process ended while the others stored it again.
+fn is_lost(world: &World, since: Duration) -> bool {
+    world.losses.iter().any(|(at, lag)| {
+        let was_not_replicated = since <= *at && since + *lag + SPREAD >= *at;
+        let is_near = |kill: &Duration| kill.abs_diff(*at) < STORED_AGAIN;
+        since <= *at && (was_not_replicated || world.kills.iter().any(is_near))
+    })
+}
+
+/// After a loss nodes store again what they know within this time.
+const STORED_AGAIN: Duration = Duration::from_secs(40);
+const OUT: &str = "blocked users and revoked tokens stay out";
+/// A change has reached all nodes and clients after this time, where nothing is slow.
+const SPREAD: Duration = Duration::from_secs(5);

@@ -1,0 +1,230 @@
+//! Calls of the server API: publications and commands of backends, on a host that runs.
+//! In: jobs → out: calls of nodes; their results, and what follows from them.
+//! Uses `Node` as the server API does. Never: checks what a command led to.
+//! Changed here: how backends call, and when they call again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fanwire_broker::{Answer, PublishOptions, Renewal, RevocationChange, RevocationKind};
+use fanwire_node::{ConnectionSelector, ServerSubscription};
+use fanwire_protocol::{Disconnect, ErrorCode, Publication};
+
+use super::{World, WorldEvent};
+use crate::backend::{
+    BACKEND_CODE, BackendCommand, CommandResult, GivenCommand, Job, ORDERED, Publishing,
+};
+use crate::client::{ClientState, unix_at};
+
+impl World {
+    pub(super) fn work(&mut self, job: Job) {
+        match job {
+            Job::NextPublication => {
+                if self.now < self.plan.busy {
+                    let publishing = self.backend.next_publication(self.now);
+                    publishing.into_iter().for_each(|publishing| self.publish(publishing));
+                    let pause = self.backend.pause();
+                    self.queue.at(self.now + pause, WorldEvent::Job(Job::NextPublication));
+                }
+            }
+            Job::Publish(publishing) => self.publish(publishing),
+            Job::NextCommand => {
+                if self.now < self.plan.busy {
+                    let (kind, pause) = self.backend.next_command(unix_at(self.now));
+                    self.give(kind);
+                    self.queue.at(self.now + pause, WorldEvent::Job(Job::NextCommand));
+                }
+            }
+            Job::Give(kind) => self.give(kind),
+            Job::Verify(command) => {
+                let mut checkers = std::mem::take(&mut self.checkers);
+                checkers.verify(self, &command);
+                self.checkers = checkers;
+            }
+        }
+    }
+
+    /// A host that answers calls now.
+    fn host_to_call(&mut self) -> Option<usize> {
+        let answers = |host: &usize| {
+            let host = &self.hosts[*host];
+            host.process.is_some() && host.frozen.is_none()
+        };
+        let hosts: Vec<usize> = (0..self.hosts.len()).filter(answers).collect();
+        if hosts.is_empty() { None } else { Some(*self.backend.random.pick(&hosts)) }
+    }
+
+    fn publish(&mut self, publishing: Publishing) {
+        let chosen = self.host_to_call();
+        let Some(host) = publishing.host.filter(|_| chosen.is_some()).or(chosen) else {
+            return self.publish_later(publishing);
+        };
+        let now = self.instant();
+        let Some(process) = &self.hosts[host].process else {
+            return self.publish_later(publishing);
+        };
+        let key = if publishing.is_keyed { publishing.number.to_string() } else { String::new() };
+        let options = PublishOptions { idempotency_key: key, ..PublishOptions::default() };
+        let publication = Publication {
+            data: publishing.number.to_string().into(),
+            tags: [("kind".to_owned(), publishing.kind.to_owned())].into(),
+            ..Publication::default()
+        };
+        let channel = &publishing.channel;
+        let number = publishing.number;
+        self.story
+            .tell(self.now, format_args!("backend publishes {number} to {channel} at h{host}"));
+        let answer = process.node.channels().publish(channel, publication, options, now);
+        let results = Arc::clone(&self.results);
+        answer.then(move |published| {
+            let is_done = published.is_ok();
+            results.lock().push(CommandResult::Published { publishing, is_done });
+        });
+        self.settle(host);
+    }
+
+    fn publish_later(&mut self, mut publishing: Publishing) {
+        publishing.tries += 1;
+        if publishing.is_keyed && publishing.tries < TRIES_MAX {
+            publishing.host = None;
+            let pause = self.backend.random.between_ms(200, 1500);
+            self.queue.at(self.now + pause, WorldEvent::Job(Job::Publish(publishing)));
+        }
+    }
+
+    fn give(&mut self, kind: BackendCommand) {
+        let Some(host) = self.host_to_call() else {
+            let again = self.now + Duration::from_secs(1);
+            return self.queue.at(again, WorldEvent::Job(Job::Give(kind)));
+        };
+        self.story.tell(self.now, format_args!("backend commands {kind:?} at h{host}"));
+        self.checkers.command_given(&kind, self.now);
+        let answer = self.call(host, &kind);
+        let given_at = self.now;
+        let results = Arc::clone(&self.results);
+        answer.then(move |answer| {
+            let is_done = answer.is_ok();
+            let done_at = Duration::ZERO;
+            let command = GivenCommand { kind, host, given_at, done_at, marker: None };
+            results.lock().push(CommandResult::Commanded { command, is_done });
+        });
+        self.settle(host);
+    }
+
+    fn call(&self, host: usize, kind: &BackendCommand) -> Answer<(), ErrorCode> {
+        let now = self.instant();
+        let process = self.hosts[host].process.as_ref().expect("it runs");
+        let node = &process.node;
+        let of_user = |user: &String| ConnectionSelector {
+            user: user.clone(),
+            ..ConnectionSelector::default()
+        };
+        let revoke = |kind, change: RevocationChange| {
+            // The wall clock of the host may be wrong; what never ends is possible at any time.
+            let revoked = node.revocations().revoke(kind, change, (now, node.unix(now)));
+            revoked.unwrap_or_else(|_| Answer::now(Err(ErrorCode::BAD_REQUEST)))
+        };
+        match kind {
+            BackendCommand::Disconnect { user } => {
+                let disconnect = Disconnect { code: BACKEND_CODE, reason: "backend".into() };
+                node.connections().disconnect(of_user(user), disconnect)
+            }
+            BackendCommand::Unsubscribe { user, channel } => {
+                node.connections().unsubscribe(of_user(user), Some(channel))
+            }
+            BackendCommand::Subscribe { user } => {
+                let subscription =
+                    ServerSubscription { channel: ORDERED.into(), ..ServerSubscription::default() };
+                node.connections().subscribe(of_user(user), subscription, now)
+            }
+            BackendCommand::Expire { user } => {
+                let renewal = Renewal { expire_at: Some(1), ..Renewal::default() };
+                node.connections().refresh(of_user(user), renewal)
+            }
+            BackendCommand::Block { user } => revoke(
+                RevocationKind::BlockUser,
+                RevocationChange { subject: user.clone(), ..RevocationChange::default() },
+            ),
+            BackendCommand::Unblock { user } => revoke(
+                RevocationKind::UnblockUser,
+                RevocationChange { subject: user.clone(), ..RevocationChange::default() },
+            ),
+            BackendCommand::Invalidate { user, channel, issued_before } => revoke(
+                RevocationKind::InvalidateTokens,
+                RevocationChange {
+                    subject: user.clone(),
+                    channel: Some(channel.clone()),
+                    issued_before: *issued_before,
+                    ..RevocationChange::default()
+                },
+            ),
+        }
+    }
+
+    /// What backends do about results of their calls.
+    pub(super) fn report_results(&mut self) {
+        let results = std::mem::take(&mut *self.results.lock());
+        for result in results {
+            match result {
+                CommandResult::Published { publishing, is_done: false } => {
+                    self.publish_later(publishing);
+                }
+                CommandResult::Published { .. } => {}
+                CommandResult::Commanded { command, is_done } => self.commanded(command, is_done),
+            }
+        }
+    }
+
+    fn commanded(&mut self, mut command: GivenCommand, is_done: bool) {
+        command.done_at = self.now;
+        let kind = command.kind.clone();
+        self.story.tell(self.now, format_args!("backend hears {kind:?}: {is_done}"));
+        if !is_done {
+            let is_of_list = matches!(
+                kind,
+                BackendCommand::Block { .. }
+                    | BackendCommand::Unblock { .. }
+                    | BackendCommand::Invalidate { .. }
+            );
+            if is_of_list {
+                let again = self.now + Duration::from_secs(1);
+                self.queue.at(again, WorldEvent::Job(Job::Give(kind)));
+            }
+            return;
+        }
+        match &kind {
+            BackendCommand::Subscribe { .. } => {
+                let mut publishing = self.backend.publication(ORDERED.to_owned());
+                publishing.host = Some(command.host);
+                command.marker = Some(publishing.number);
+                self.queue.at(self.now, WorldEvent::Job(Job::Publish(publishing)));
+            }
+            BackendCommand::Block { user } => {
+                let kind = BackendCommand::Unblock { user: user.clone() };
+                let later = self.now + self.backend.random.between_ms(5000, 30_000);
+                self.queue.at(later, WorldEvent::Job(Job::Give(kind)));
+            }
+            BackendCommand::Unblock { user } => self.log_in_again(user),
+            _ => {}
+        }
+        self.checkers.command_done(&command);
+        self.queue.at(self.now + EFFECT_TIME, WorldEvent::Job(Job::Verify(command)));
+    }
+
+    /// Clients of a user that may connect again do so.
+    fn log_in_again(&mut self, user: &str) {
+        for client in 0..self.clients.len() {
+            let known = &mut self.clients[client];
+            if known.user == user
+                && known.state == ClientState::Ended(Disconnect::PERMISSION_DENIED.code)
+            {
+                let actions = known.log_in_again();
+                self.act(client, actions);
+            }
+        }
+    }
+}
+
+const TRIES_MAX: u32 = 30;
+/// A command that was answered has had its effect after this time, where nothing is slow.
+const EFFECT_TIME: Duration = Duration::from_secs(5);

@@ -1,0 +1,124 @@
+//! What a fault breaks in the world, and what happens at its end.
+//! In: faults of the plan when their time comes → out: changes of hosts, links and the engine.
+//! Uses the world's parts. Never: checks anything.
+//! Changed here: what each kind of fault does. The kinds are in `faults.rs` of the crate.
+
+use std::time::Duration;
+
+use super::World;
+use crate::faults::{FaultKind, PlannedFault};
+use crate::network::LinkId;
+
+/// A fault begins.
+pub(super) fn begin(world: &mut World, number: usize) {
+    let fault = world.plan.faults[number].clone();
+    world.story.tell(world.now, format_args!("fault {number} begins: {:?}", fault.kind));
+    match fault.kind {
+        FaultKind::Kill { host, is_silent } => world.kill(host, is_silent),
+        FaultKind::Pause { host } => world.hosts[host].pause(),
+        FaultKind::ClockJump { host, seconds } => {
+            world.hosts[host].clock_offset_ms += seconds * 1000;
+            world.hosts[host].stepped_at = world.now;
+        }
+        FaultKind::CutFromEngine { host, calls, answers, feed } => {
+            let links = engine_links(host, calls, answers, feed);
+            links.into_iter().for_each(|link| world.network.cut(link));
+        }
+        FaultKind::FeedDown { hosts } => {
+            for host in hosts {
+                world.hosts[host].feed_may_open_at = world.now + fault.lasts;
+                world.engine.close_feed(host);
+                world.lose_feed(host);
+            }
+        }
+        FaultKind::SlowFeed { host, by } => world.network.slow_down(LinkId::Feed(host), by),
+        FaultKind::SlowEngine { host, by } => {
+            world.network.slow_down(LinkId::FromEngine(host), by);
+        }
+        FaultKind::FailOver { lag } => {
+            world.losses.push((world.now, lag));
+            world.engine.fail_over(lag, world.instant());
+            world.break_engine_connections(fault.lasts);
+        }
+        FaultKind::LoseAll => {
+            world.losses.push((world.now, Duration::ZERO));
+            world.engine.lose_all();
+            world.break_engine_connections(fault.lasts);
+        }
+        FaultKind::CutClient { client, to, from } => {
+            let links = client_links(client, to, from);
+            links.into_iter().for_each(|link| world.network.cut(link));
+        }
+        FaultKind::SlowShards { host, by } => world.hosts[host].turn_delay = by,
+    }
+    note_trouble(world, number);
+}
+
+/// It ends.
+pub(super) fn end(world: &mut World, number: usize) {
+    let fault = world.plan.faults[number].clone();
+    world.story.tell(world.now, format_args!("fault {number} ends"));
+    match fault.kind {
+        FaultKind::Kill { host, .. } => world.start_host(host),
+        FaultKind::Pause { host } => world.resume_host(host),
+        FaultKind::CutFromEngine { host, calls, answers, feed } => {
+            world.mend_links(engine_links(host, calls, answers, feed));
+        }
+        FaultKind::SlowFeed { host, .. } => {
+            world.network.slow_down(LinkId::Feed(host), Duration::ZERO);
+        }
+        FaultKind::SlowEngine { host, .. } => {
+            world.network.slow_down(LinkId::FromEngine(host), Duration::ZERO);
+        }
+        FaultKind::CutClient { client, to, from } => {
+            world.mend_links(client_links(client, to, from));
+        }
+        FaultKind::SlowShards { host, .. } => world.hosts[host].turn_delay = Duration::ZERO,
+        FaultKind::ClockJump { host, seconds } => {
+            world.hosts[host].clock_offset_ms -= seconds * 1000;
+            world.hosts[host].stepped_at = world.now;
+        }
+        FaultKind::FeedDown { .. } | FaultKind::FailOver { .. } | FaultKind::LoseAll => {}
+    }
+}
+
+/// Remembers until when a host or client may be late for a reason that no node can notice.
+fn note_trouble(world: &mut World, number: usize) {
+    let PlannedFault { at, lasts, kind } = world.plan.faults[number].clone();
+    let over = at + lasts + AFTER_TROUBLE;
+    match kind {
+        FaultKind::Kill { host, .. }
+        | FaultKind::Pause { host }
+        | FaultKind::CutFromEngine { host, .. }
+        | FaultKind::SlowFeed { host, .. }
+        | FaultKind::SlowEngine { host, .. }
+        | FaultKind::SlowShards { host, .. } => {
+            let trouble = &mut world.hosts[host].silent_trouble_until;
+            *trouble = over.max(*trouble);
+        }
+        FaultKind::CutClient { client, .. } => {
+            let trouble = &mut world.client_trouble_until[client];
+            *trouble = over.max(*trouble);
+        }
+        FaultKind::FailOver { .. } | FaultKind::LoseAll => {
+            world.engine_trouble_until = over.max(world.engine_trouble_until);
+        }
+        FaultKind::ClockJump { .. } | FaultKind::FeedDown { .. } => {}
+    }
+}
+fn engine_links(host: usize, calls: bool, answers: bool, feed: bool) -> Vec<LinkId> {
+    let links = [
+        (calls, LinkId::ToEngine(host)),
+        (answers, LinkId::FromEngine(host)),
+        (feed, LinkId::Feed(host)),
+    ];
+    links.into_iter().filter_map(|(is_chosen, link)| is_chosen.then_some(link)).collect()
+}
+
+fn client_links(client: usize, to: bool, from: bool) -> Vec<LinkId> {
+    let links = [(to, LinkId::ToClient(client)), (from, LinkId::ToHost(client))];
+    links.into_iter().filter_map(|(is_chosen, link)| is_chosen.then_some(link)).collect()
+}
+
+/// After a fault everything may be late for this long.
+const AFTER_TROUBLE: Duration = Duration::from_secs(15);
