@@ -1,4 +1,4 @@
-//! The only automation of the workspace: `cargo xtask check | test | tidy | dist | site | api | interop | autobahn`.
+//! The only automation of the workspace: `cargo xtask check | test | tidy | sim | dist | site | api | interop | autobahn`.
 //! In: a word on the command line → out: a report on the terminal and an exit status.
 //! May use std, anyhow and cargo_metadata; never a crate of ours and never a shell script.
 //! A new command is one line here and one module; what the checks say lives in `tidy`, what the tests run in `suite`.
@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::main(),
         ["dist", names @ ..] => dist::main(names),
         ["site"] => site::main(),
+        ["sim", words @ ..] => sim(words),
         ["api"] => tidy::api::main(false),
         ["api", "--write"] => tidy::api::main(true),
         ["test", steps @ ..] => suite::main(steps),
@@ -44,6 +45,13 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs the simulation of a cluster (docs/simulation.md).
+fn sim(words: &[&str]) -> Result<bool> {
+    let mut run = std::process::Command::new("cargo");
+    run.args(["run", "--quiet", "-p", "fanwire-sim", "--"]).args(words);
+    Ok(run.status().context("cargo run -p fanwire-sim")?.success())
 }
 
 /// The folder of the workspace, and the folder cargo builds into.
@@ -85,6 +93,7 @@ usage: cargo xtask COMMAND
   interop [NAME …]           real WebSocket stacks against the server; names of stacks and scenarios
   tidy                       the rules of the workspace: arrows, cards, cycles, sizes, words, pages, locks, merges
   dist [amd64|arm64]         a release: static binaries, tarballs, packages, checksums; without a name for both
+  sim --seed N               a simulated cluster, replayed by its seed; more words in docs/simulation.md
   site                       the pages of docs/ as a site, with mdBook
   api [--write]              the public interface of the library, compared with its listing; writes the listing
   autobahn quick|full [URL]  RFC 6455 and RFC 7692 against the echo example, or against a server at URL";

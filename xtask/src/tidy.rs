@@ -6,6 +6,7 @@
 pub(crate) mod api;
 mod arrows;
 mod cards;
+mod chance;
 mod citations;
 mod cycles;
 mod inherited;
@@ -104,6 +105,7 @@ fn findings(workspace: &Workspace) -> Result<Vec<Finding>> {
     findings.extend(times::check(&rust));
     findings.extend(cycles::check(&rust));
     findings.extend(nevers::check(&rust));
+    findings.extend(chance::check(&rust));
     findings.extend(types::check(&rust));
     findings.extend(methods::check(&rust));
     findings.extend(packing::check(&rust));

@@ -154,6 +154,11 @@ const CRATES: &[CrateRule] = &[
         ],
     },
     CrateRule {
+        name: "fanwire-sim",
+        level: 4,
+        may_use: &["fanwire-auth", "fanwire-broker", "fanwire-node", "fanwire-protocol"],
+    },
+    CrateRule {
         name: "fanwire-api",
         level: 4,
         may_use: &["fanwire-auth", "fanwire-broker", "fanwire-node", "fanwire-telemetry"],
