@@ -1,6 +1,6 @@
 //! The public interface of the library: at most 100 items, each named in `lib.rs` and listed in `crates/fanwire/api.txt`.
 //! In: the Rust files of the crates, the listing → out: a finding per difference; `cargo xtask api` prints the items.
-//! May use the lexer and the lists of `pub use`; never resolves a name as the compiler does. Methods are not listed.
+//! May use the lexer and the lists of `pub use`; never resolves a name as the compiler does, and knows no generated fields.
 //! Changed here: the kinds of items. `cargo xtask api --write` writes the listing.
 
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::cycles::{leaves, word};
-use super::lexer::lex;
+use super::lexer::{lex, outside_brackets};
 use super::{Finding, Source};
 use crate::Workspace;
 use crate::command::say;
@@ -28,7 +28,7 @@ pub(crate) fn main(is_written: bool) -> Result<bool> {
     items.iter().for_each(|item| say(item));
     let findings = check(&root, &rust);
     findings.iter().for_each(|finding| say(&finding.to_string()));
-    say(&format!("api: {} items, {} findings", items.len(), findings.len()));
+    say(&format!("api: {} items, {} findings", count(&items), findings.len()));
     Ok(findings.is_empty())
 }
 
@@ -46,26 +46,39 @@ fn compare(items: &[String], listing: &str) -> Vec<Finding> {
     for (line, item) in listing.lines().enumerate().filter(is_gone) {
         findings.push(Finding::new(LISTING, line + 1, format!("`{item}` is gone; {WRITE}")));
     }
-    for item in items.iter().filter(|item| item.contains('*')) {
+    for item in items.iter().filter(|item| item.contains("::* ")) {
         findings.push(Finding::new(LISTING, 0, format!("`{item}`: export each item by its name")));
     }
-    if items.len() > ITEMS_MAX {
-        let what = format!("{} items; the interface stops at {ITEMS_MAX}", items.len());
+    if count(items) > ITEMS_MAX {
+        let what = format!("{} items; the interface stops at {ITEMS_MAX}", count(items));
         findings.push(Finding::new(LISTING, 0, what));
     }
     findings
 }
 
-/// The items of the library in order, each as `fanwire::config::load fn`.
+/// The number of items; their members, which are indented, do not count.
+fn count(items: &[String]) -> usize {
+    items.iter().filter(|item| !item.starts_with(' ')).count()
+}
+
+/// The items of the library in order, each as `fanwire::config::load fn`, and behind each its members.
 fn items(rust: &[Source]) -> Vec<String> {
     let mut items = Vec::new();
     collect(rust, "lib", LIBRARY, &mut items);
     items.sort();
-    items
+    let lines = |item: Item| std::iter::once(item.line).chain(item.members);
+    items.into_iter().flat_map(lines).collect()
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Item {
+    line: String,
+    /// Public fields, variants, methods and constants.
+    members: Vec<String>,
 }
 
 /// Adds the items of the module in `file`, and those of its public modules.
-fn collect(rust: &[Source], file: &str, module: &str, items: &mut Vec<String>) {
+fn collect(rust: &[Source], file: &str, module: &str, items: &mut Vec<Item>) {
     let path = format!("{FOLDER}{file}.rs");
     let Some(source) = rust.iter().find(|source| source.path == path) else { return };
     let code = lex(&source.text).code;
@@ -75,11 +88,15 @@ fn collect(rust: &[Source], file: &str, module: &str, items: &mut Vec<String>) {
             let tree = tree.split(';').next().unwrap_or_default();
             for (_, name) in leaves(tree) {
                 let name = if name.is_empty() { "*" } else { &name };
-                items.push(format!("{module}::{name} {}", kind(rust, &word(tree), name)));
+                let home = home(&word(tree));
+                let line = format!("{module}::{name} {}", kind(rust, &home, name));
+                let members = members(rust, &home, name, &format!("{module}::{name}"));
+                items.push(Item { line, members });
             }
         } else if let Some((kind, name)) = definition(rest) {
             let path = format!("{module}::{name}");
-            items.push(format!("{path} {kind}"));
+            let line = format!("{path} {kind}");
+            items.push(Item { line, members: members(rust, FOLDER, &name, &path) });
             if kind == "mod" {
                 let below = if file == "lib" { name } else { format!("{file}/{name}") };
                 collect(rust, &below, &path, items);
@@ -88,11 +105,66 @@ fn collect(rust: &[Source], file: &str, module: &str, items: &mut Vec<String>) {
     }
 }
 
+/// The folder of the crate that a list of `pub use` begins with.
+fn home(first: &str) -> String {
+    let of_crate = first.strip_prefix("fanwire_").map(|member| format!("crates/{member}/src/"));
+    of_crate.unwrap_or_else(|| FOLDER.to_owned())
+}
+
+/// The public members of a type, in order, each as `  fanwire::Server pub fn address(&self) -> SocketAddr`.
+fn members(rust: &[Source], folder: &str, name: &str, path: &str) -> Vec<String> {
+    let files = rust.iter().filter(|it| it.path.starts_with(folder) && !it.is_test());
+    let code: Vec<_> = files.map(|source| lex(&source.text).code).collect();
+    let mut members: Vec<_> = code.iter().flat_map(|code| members_in(code, name)).collect();
+    members.sort();
+    members.iter().map(|member| format!("  {path} {member}")).collect()
+}
+
+/// Reads the members out of the definition of a type and its inherent `impl` blocks, by rustfmt's layout.
+fn members_in(code: &str, name: &str) -> Vec<String> {
+    let mut members = Vec::new();
+    for block in code.split("\n}\n") {
+        let begins = |keyword: &str| {
+            let start = block.rfind(&format!("\n{keyword}"))?;
+            block[start..].split_once(" {\n")
+        };
+        for keyword in ["pub struct ", "pub enum ", "pub trait ", "impl"] {
+            let Some((head, body)) = begins(keyword) else { continue };
+            if subject(head, keyword) != name || head.contains(" for ") {
+                continue;
+            }
+            let is_public = keyword == "pub enum " || keyword == "pub trait ";
+            members.extend(declarations(body).filter(|it| is_public || it.starts_with("pub ")));
+        }
+    }
+    members
+}
+
+/// The type that the head of a definition or an `impl` is about.
+fn subject(head: &str, keyword: &str) -> String {
+    let rest = head.trim_start().strip_prefix(keyword.trim_end()).unwrap_or_default();
+    let rest =
+        if rest.starts_with('<') { rest.split_once("> ").map_or("", |it| it.1) } else { rest };
+    word(rest.trim_start())
+}
+
+/// The declarations one level inside of a block, each in one line and without a body.
+fn declarations(body: &str) -> impl Iterator<Item = String> {
+    let starts =
+        body.match_indices("    ").filter(|(at, _)| *at == 0 || body[..*at].ends_with('\n'));
+    let texts = starts.map(|(at, indent)| &body[at + indent.len()..]);
+    texts.filter(|text| text.starts_with(|c: char| c.is_alphabetic())).map(|text| {
+        let is_function = text.lines().next().is_some_and(|line| line.contains("fn "));
+        let ends: &[char] = if is_function { &['{', ';'] } else { &['{', ';', '=', '\n'] };
+        let end = outside_brackets(text, ends).unwrap_or(text.len());
+        let declaration = text[..end].split_whitespace().collect::<Vec<_>>().join(" ");
+        declaration.trim_end_matches(',').to_owned()
+    })
+}
+
 /// The kind of a name that a module or another crate defines. prost generates the structs without a definition.
-fn kind(rust: &[Source], home: &str, name: &str) -> &'static str {
-    let of_crate = home.strip_prefix("fanwire_").map(|member| format!("crates/{member}/src/"));
-    let folder = of_crate.unwrap_or_else(|| FOLDER.to_owned());
-    let files = rust.iter().filter(|source| source.path.starts_with(&folder));
+fn kind(rust: &[Source], folder: &str, name: &str) -> &'static str {
+    let files = rust.iter().filter(|source| source.path.starts_with(folder));
     let public =
         files.flat_map(|source| source.text.lines().filter_map(|l| l.strip_prefix("pub ")));
     let mut defined = public.filter_map(definition);

@@ -70,6 +70,31 @@ fn a_difference_is_a_finding_in_both_directions() {
 }
 
 #[test]
+fn members_stand_behind_their_item_and_do_not_count() {
+    check_items(
+        &[
+            ("crates/fanwire/src/lib.rs", "mod a;\npub use a::{Kind, Server};\n"),
+            (
+                "crates/fanwire/src/a.rs",
+                "pub struct Server {\n    pub port: u16,\n    inner: u8,\n}\n\nimpl Server {\n    \
+                 pub fn start(\n        port: u16,\n    ) -> Self {\n        let pub_port = port;\n    }\n\n    \
+                 fn own() {}\n}\n\nimpl Clone for Server {\n    fn clone(&self) -> Self {}\n}\n\npub enum Kind {\n    \
+                 One(u8),\n    Two,\n}\n",
+            ),
+        ],
+        &[
+            "fanwire::Kind enum",
+            "  fanwire::Kind One(u8)",
+            "  fanwire::Kind Two",
+            "fanwire::Server struct",
+            "  fanwire::Server pub fn start( port: u16, ) -> Self",
+            "  fanwire::Server pub port: u16",
+        ],
+    );
+    assert_eq!(count(&["fanwire::A struct".to_owned(), "  fanwire::A pub b: u8".to_owned()]), 1);
+}
+
+#[test]
 fn the_interface_has_a_limit() {
     let items: Vec<String> =
         (0..=ITEMS_MAX).map(|number| format!("fanwire::A{number} fn")).collect();
