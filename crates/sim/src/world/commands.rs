@@ -121,7 +121,7 @@ impl World {
         };
         let revoke = |kind, change: RevocationChange| {
             // The wall clock of the host may be wrong; what never ends is possible at any time.
-            let revoked = node.revocations().revoke(kind, change, (now, node.unix(now)));
+            let revoked = node.revocations().revoke(kind, change, now, node.unix(now));
             revoked.unwrap_or_else(|_| Answer::now(Err(ErrorCode::BAD_REQUEST)))
         };
         match kind {

@@ -3,7 +3,7 @@
 //! Uses the crate's public items and a thread for each connection. Never: an HTTP library; its reader of a head knows what it needs.
 //! Changed here: what a reader of the crate sees first.
 //!
-//! `cargo run -p fanwire-ws --example echo 127.0.0.1:9001`
+//! `cargo run -p fanwire-ws --example std_echo 127.0.0.1:9001`
 
 use std::collections::HashMap;
 use std::error::Error;
