@@ -143,9 +143,9 @@ fn members_in(code: &str, name: &str) -> Vec<String> {
 /// The type that the head of a definition or an `impl` is about.
 fn subject(head: &str, keyword: &str) -> String {
     let rest = head.trim_start().strip_prefix(keyword.trim_end()).unwrap_or_default();
-    let rest =
-        if rest.starts_with('<') { rest.split_once("> ").map_or("", |it| it.1) } else { rest };
-    word(rest.trim_start())
+    let generics_end =
+        if rest.starts_with('<') { rest.find("> ").map_or(0, |at| at + 2) } else { 0 };
+    word(rest[generics_end..].trim_start())
 }
 
 /// The declarations one level inside of a block, each in one line and without a body.

@@ -81,7 +81,6 @@ const CRATES_MAX: usize = 2;
 const HERE: &str = "xtask/src/tidy/types.rs";
 
 const SHARED: &[Shared] = &[
-    Shared { name: "Command", why: "of the server API, and of a room, which programs name" },
     Shared { name: "Encoding", why: "the load generator shares no code with what it checks" },
     Shared { name: "Hook", why: "the library's hooks, and those of the node that they become" },
     Shared { name: "Hooks", why: "the library's hooks, and those of the node that they become" },
