@@ -123,9 +123,7 @@ impl Server {
             ..NodeParts::default()
         };
         let (engine, node) = Engine::start(&config, parts).await?;
-        if let Some([of_token, of_subscription]) = fetchers {
-            node.fetch_keys_with(of_token, of_subscription);
-        }
+        fetch_keys(&node, fetchers);
         attach(&node, proxies.as_ref(), events.as_ref(), rooms.as_ref());
         let snapshots = engine.snapshots();
         let traces = traces(&config, &node)?;
@@ -157,7 +155,6 @@ impl Server {
             requests: routes::request_counts(&config),
             has_centrifugo_names: config.compatibility.centrifugo_metrics,
         }));
-        let tasks = background_tasks(&node, &contexts, &metrics, &shards, &readiness, &handshakes);
         let admission = || {
             endpoints::admission(&limits, config.serves_demo(), descriptors, &handshakes.refusals)
         };
@@ -165,6 +162,7 @@ impl Server {
         let memory = contexts.memory();
         let endpoints =
             endpoints::websockets(&options, &shards, memory, &decode_failures, admission);
+        let tasks = background_tasks(&node, &contexts, &metrics, &shards, &readiness, &handshakes);
         let parts = routes::Parts {
             clients: ClientParts { endpoints, node: node.clone() },
             shards: shards.clone(),
@@ -177,7 +175,6 @@ impl Server {
         let (stop, stopped) = watch::channel(false);
         let services = routes::services(&config, parts, stopped.clone());
         let http_side = HttpSide::new(&config, listeners, acceptors, descriptors);
-        let http = tokio::spawn(http_side.serve(services, grpc, stopped));
         Ok(Self {
             addresses,
             node,
@@ -186,7 +183,7 @@ impl Server {
             contexts,
             limits,
             tls,
-            http,
+            http: tokio::spawn(http_side.serve(services, grpc, stopped)),
             background_tasks: tasks,
             consumers,
             failure,
@@ -455,6 +452,13 @@ async fn start_consumers(
     let consumers = consumers.await.map_err(StartError::Consumer)?;
     let api = consumers.is_some().then_some(api);
     Ok((consumers, api))
+}
+
+/// Gives the node the fetchers of JWKS documents for both kinds of tokens.
+fn fetch_keys(node: &Node, fetchers: Option<[Arc<KeyFetcher>; 2]>) {
+    if let Some([of_token, of_subscription]) = fetchers {
+        node.fetch_keys_with(of_token, of_subscription);
+    }
 }
 
 /// The fetchers of JWKS documents for both kinds of tokens; `None` if no endpoint is configured.

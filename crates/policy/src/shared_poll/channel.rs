@@ -4,13 +4,13 @@
 //! Changed here: when a key is polled, and which answer counts.
 
 use std::collections::VecDeque;
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hashbrown::HashMap;
+use hashbrown::{DefaultHashBuilder, HashMap};
 
 use super::{
     DirectPublish, KeyUpdate, PollAnswer, PollEffect, PollItem, PollMode, PollNumbers, PollOptions,
@@ -35,7 +35,7 @@ pub struct PollChannel {
     batches: VecDeque<(Instant, Vec<Arc<str>>)>,
     in_flight: HashMap<RequestId, InFlight>,
     numbers: Arc<PollNumbers>,
-    hasher: RandomState,
+    hasher: DefaultHashBuilder,
     flipped_at: Option<Instant>,
     idle_count: usize,
     values_bytes: usize,
@@ -122,7 +122,7 @@ impl PollChannel {
             batches: VecDeque::new(),
             in_flight: HashMap::new(),
             numbers,
-            hasher: RandomState::new(),
+            hasher: DefaultHashBuilder::default(),
             flipped_at: None,
             idle_count: 0,
             values_bytes: 0,

@@ -41,12 +41,11 @@ impl World {
         } else {
             let witnessed = Arc::clone(&self.engine.truth);
             let for_broker: Arc<SeededChance> = Arc::clone(&chance);
-            let parts = NodeParts::with_broker(move |deliver| {
+            let with_broker = NodeParts::with_broker(move |deliver| {
                 let broker = MemoryBroker::with_chance(deliver, 1 << 30, &*for_broker);
                 Arc::new(Witness::new(Arc::new(broker), witnessed))
             });
-            let parts = NodeParts { hooks, chance: Some(chance), ..parts };
-            (parts, None)
+            (NodeParts { hooks, chance: Some(chance), ..with_broker }, None)
         };
         let mut options = self.plan.options();
         options.name = format!("h{number}");
