@@ -7,7 +7,9 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use crate::serve::{request, start};
+use super::fanwire;
+use super::started::process::{Folder, Process};
+use crate::serve::request;
 
 /// Executes a command of the server API.
 fn call(address: &str, method: &str, body: &Value) -> Value {
@@ -21,18 +23,15 @@ fn call(address: &str, method: &str, body: &Value) -> Value {
     serde_json::from_str::<Value>(json).expect("JSON")["result"].clone()
 }
 
-fn address(lines: &[String]) -> String {
-    lines[0].rsplit(' ').next().expect("the address ends the line").to_owned()
-}
-
 #[test]
 fn a_process_that_is_killed_leaves_no_epoch_without_its_newest_publication() {
-    let folder = std::env::temp_dir().join(format!("fanwire-killed-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("the folder of the system is writable");
-    let path = format!("--engine.memory.snapshot_path={}", folder.join("snapshot").display());
+    let folder = Folder::new("killed");
+    let path = format!("--engine.memory.snapshot_path={}/snapshot", folder.path());
     let flags = [
         &*path,
+        "--http_server.address=127.0.0.1",
+        "--http_server.port=0",
+        "--shards=1",
         "--engine.memory.snapshot_interval=1s",
         "--http_api.key=key",
         "--channel.without_namespace.history_size=10",
@@ -43,11 +42,11 @@ fn a_process_that_is_killed_leaves_no_epoch_without_its_newest_publication() {
     // The newest offset that was acknowledged, by channel and epoch.
     let mut acknowledged: HashMap<(String, String), u64> = HashMap::new();
     for round in 0..rounds {
-        let (mut child, lines) = start(&flags);
-        let address = address(&lines);
+        let node = Process::serve(fanwire().arg("serve").args(flags));
+        let address = node.address.as_str();
         for channel in 0..100 {
             let channel = format!("news{channel}");
-            let history = call(&address, "history", &json!({"channel": channel, "limit": 10}));
+            let history = call(address, "history", &json!({"channel": channel, "limit": 10}));
             let epoch = history["epoch"].as_str().expect("an epoch").to_owned();
             let offset = history["offset"].as_u64().unwrap_or(0);
             let known = acknowledged.get(&(channel.clone(), epoch)).copied().unwrap_or(0);
@@ -56,12 +55,11 @@ fn a_process_that_is_killed_leaves_no_epoch_without_its_newest_publication() {
         for number in 0..150 + 173 * (round % 5) {
             let channel = format!("news{}", (number * 7 + round) % 90);
             let body = json!({"channel": channel, "data": {"number": number}});
-            let published = call(&address, "publish", &body);
+            let published = call(address, "publish", &body);
             let epoch = published["epoch"].as_str().expect("an epoch").to_owned();
             let offset = published["offset"].as_u64().expect("an offset");
             acknowledged.insert((channel, epoch), offset);
         }
-        child.kill().expect("it runs");
-        child.wait().expect("it ends");
+        assert_eq!(node.stop("-KILL"), None, "the signal ended it");
     }
 }
