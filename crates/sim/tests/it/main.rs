@@ -31,7 +31,7 @@ fn fresh_seeds_keep_every_promise() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let first = SeededRandom::new(now.as_nanos() as u64).bits() >> 24;
     println!("first seed {first}");
-    (first..first + 24).for_each(check);
+    (first..first + 4).for_each(check);
 }
 
 /// Hash tables have random keys of their own in each run, so equal stories also show that no event depends on their order.
