@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::{Checkers, is_engine_in_trouble, is_in_trouble};
 use crate::backend::{BackendCommand, GivenCommand};
 use crate::client::{ClientState, Seen, SimulatedClient, SubscriptionState};
+use crate::host::Process;
 use crate::world::World;
 
 /// Blocks and invalidations.
@@ -117,7 +118,9 @@ impl Checkers {
     fn must_know(&self, world: &World, client: &SimulatedClient, since: Duration) -> bool {
         let Some(host) = world.host_of.get(&client.connection) else { return false };
         let host = &world.hosts[*host];
-        let starts_later = host.started_at > since;
+        // A client may not have noticed that the process of its connection was killed: another one then has the host.
+        let is_served = |process: &Process| process.connections.contains_key(&client.connection);
+        let starts_later = host.started_at > since && host.process.as_ref().is_some_and(is_served);
         let feed_was_down = host.feed_may_open_at + SPREAD > world.now;
         // What ends a subscription waits for the commands before it.
         let is_cut_off = is_in_trouble(world, client.number, world.now)
