@@ -17,7 +17,7 @@ pub struct TrackSecrets {
     pub hmac_previous_secret_key_valid_until: u64,
 }
 
-/// What a signature allows: a user, a channel, and keys in their order.
+/// The content of a signature: a user, a channel, and keys in their order.
 #[derive(Clone, Copy, Debug)]
 pub struct TrackClaim<'a> {
     /// "" for anonymous.

@@ -1,4 +1,4 @@
-//! What a snapshot of the memory engine consists of: the records of its parts, and their times.
+//! The parts of a snapshot of the memory engine: the records of its parts, and their times.
 //! In: values of streams, maps and results → out: messages that prost reads and writes.
 //! Uses: prost. Never: the parts themselves, which make their own records.
 //! Changed here: limits of all records. A file for each kind; the file that they are in is made by `broker/memory/snapshot.rs`.

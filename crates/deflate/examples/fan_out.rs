@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use fanwire_deflate::gap::{History, Reference, SubscriptionWindow, WindowCounter};
 use fanwire_deflate::{Compressor, Inflater, SenderWindow};
 
-/// What the server stores of a peer, 8 bytes and 32 for each subscription, and the decoder of the peer.
+/// The record of a peer in the server, 8 bytes and 32 for each subscription, and the decoder of the peer.
 struct Peer {
     counter: WindowCounter,
     subscription: SubscriptionWindow,

@@ -99,7 +99,7 @@ impl Seeds {
     }
 }
 
-/// What a broker has in memory.
+/// The content of a broker.
 pub struct MemoryState {
     seeds: Seeds,
     stripes: Vec<Stripe>,

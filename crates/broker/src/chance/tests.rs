@@ -29,7 +29,8 @@ fn parts_of_a_time_are_between_its_ends() {
 #[test]
 fn ids_have_their_version_and_differ() {
     let chance: &dyn Chance = &SystemChance;
-    let (first, second) = (chance.id(), chance.id());
+    let first = chance.id();
+    let second = chance.id();
     assert_eq!(first.get_version_num(), 4);
     assert_ne!(first, second);
 }

@@ -44,7 +44,8 @@ fn fresh_seeds_keep_every_promise() {
 #[test]
 fn a_seed_has_the_same_story_each_time() {
     for seed in 100..112 {
-        let (first, second) = (play(seed), play(seed));
+        let first = play(seed);
+        let second = play(seed);
         assert_eq!((first.hash, first.events), (second.hash, second.events), "seed {seed}");
     }
 }

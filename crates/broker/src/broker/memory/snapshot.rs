@@ -24,7 +24,7 @@ use crate::saved::{
 use format::{SectionWriter, decode, read_sections};
 pub use format::{SnapshotError, Totals};
 
-/// What a snapshot says about itself.
+/// The description of a snapshot by itself.
 #[derive(Clone, Copy, Debug)]
 pub struct SnapshotHead {
     /// Its number: each snapshot of a file has a larger one.

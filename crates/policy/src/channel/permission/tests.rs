@@ -168,12 +168,12 @@ fn data_must_have_the_format_of_the_namespace() {
 #[test]
 fn keys_of_maps_are_set_and_removed_by_those_who_may() {
     let ada = Who { user: "ada", insecure: false };
-    let nobody = Who { user: "", insecure: false };
+    let anonymous = Who { user: "", insecure: false };
     let denied = Err(ErrorCode::PERMISSION_DENIED);
     let none = MapOptions::default();
     for check in [may_set_keys, may_remove_keys] {
         assert_eq!(check(ada, &none, true), denied);
-        assert_eq!(check(Who { insecure: true, ..nobody }, &none, false), Ok(()));
+        assert_eq!(check(Who { insecure: true, ..anonymous }, &none, false), Ok(()));
     }
     let for_subscribers = MapOptions {
         allow_publish_for_subscriber: true,
@@ -188,8 +188,8 @@ fn keys_of_maps_are_set_and_removed_by_those_who_may() {
     for check in [may_set_keys, may_remove_keys] {
         assert_eq!(check(ada, &for_subscribers, true), Ok(()));
         assert_eq!(check(ada, &for_subscribers, false), denied);
-        assert_eq!(check(nobody, &for_subscribers, true), denied);
+        assert_eq!(check(anonymous, &for_subscribers, true), denied);
     }
-    assert_eq!(may_set_keys(nobody, &for_clients, false), Ok(()));
+    assert_eq!(may_set_keys(anonymous, &for_clients, false), Ok(()));
     assert_eq!(may_remove_keys(ada, &for_clients, true), denied);
 }

@@ -211,7 +211,7 @@ fn an_answer_that_is_older_than_a_direct_publish_does_not_count() {
     let id = subject.one(40_000, &["a:8"]);
     assert_eq!(subject.answer(id, "", vec![removed("a", 0)]), [PollEffect::Removed("a".into())]);
     assert_eq!(subject.channel.counts().stale, 3);
-    assert_eq!(subject.publish("b", 1, ""), [], "nobody tracks it");
+    assert_eq!(subject.publish("b", 1, ""), [], "no connection tracks it");
 }
 
 #[test]

@@ -157,7 +157,7 @@ impl fmt::Display for SnapshotError {
 impl std::error::Error for SnapshotError {}
 
 const MAGIC: [u8; 7] = *b"FANWIRE";
-/// Of the format. A field that a record gets in addition needs no other version.
+/// The version of the format. A field that a record gets in addition needs no other version.
 const VERSION: u8 = 1;
 /// The kind of the last section.
 const END: u8 = 0;
