@@ -12,7 +12,8 @@ use schemars::JsonSchema;
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
 /// One row of the table of application errors; codes 104 and 113 have other messages in the client protocol.
-#[derive(Clone, Copy, Debug, JsonSchema)]
+#[derive(Clone, Copy, Debug, JsonSchema, thiserror::Error)]
+#[error("{code}: {message}")]
 pub struct ApiError {
     /// The error code, which client libraries compare.
     pub code: u32,
@@ -172,14 +173,6 @@ impl Serialize for ApiError {
         fields.end()
     }
 }
-
-impl fmt::Display for ApiError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}: {}", self.code, self.message)
-    }
-}
-
-impl std::error::Error for ApiError {}
 
 impl fmt::Display for MissingNodes {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

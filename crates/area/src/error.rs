@@ -1,12 +1,11 @@
 //! Errors of places, views and objects.
 //! In: nothing. Out: the errors and their texts.
-//! Uses the standard library only. Never: codes of a protocol.
+//! Uses: thiserror. Never: codes of a protocol.
 //! Change here: the texts.
 
-use std::fmt;
-
 /// The reason why a place or a view was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.text())]
 pub enum AreaError {
     /// A place that is not finite or too far from the origin.
     Place,
@@ -32,11 +31,3 @@ impl AreaError {
         }
     }
 }
-
-impl fmt::Display for AreaError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.text())
-    }
-}
-
-impl std::error::Error for AreaError {}

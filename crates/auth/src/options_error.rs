@@ -8,16 +8,20 @@ use std::fmt;
 use regex::Regex;
 
 /// A configuration mistake that stops the start.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionsError {
     /// A value out of its range or form.
+    #[error("{key} is {value:?}, expected {expected}")]
     Value { key: String, value: String, expected: String },
     /// Two namespaces have the same name.
+    #[error("{key} is {value:?} a second time, expected a name of its own")]
     Duplicate { key: String, value: String },
     /// A pattern that does not compile.
+    #[error("{key} is {value:?}, expected a regular expression: {fault}")]
     Regex { key: String, value: String, fault: String },
     /// Text that is not a usable public key; the text itself is not repeated.
+    #[error("{key} {fault}, expected {expected}")]
     PublicKey { key: String, fault: String, expected: &'static str },
 }
 
@@ -30,27 +34,6 @@ impl OptionsError {
         Self::Value { key: key.into(), value: value.to_string(), expected: expected.into() }
     }
 }
-
-impl fmt::Display for OptionsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Value { key, value, expected } => {
-                write!(f, "{key} is {value:?}, expected {expected}")
-            }
-            Self::Duplicate { key, value } => {
-                write!(f, "{key} is {value:?} a second time, expected a name of its own")
-            }
-            Self::Regex { key, value, fault } => {
-                write!(f, "{key} is {value:?}, expected a regular expression: {fault}")
-            }
-            Self::PublicKey { key, fault, expected } => {
-                write!(f, "{key} {fault}, expected {expected}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for OptionsError {}
 
 /// Compiles a pattern; "" = none.
 pub fn compile(prefix_key: &str, key: &str, pattern: &str) -> Result<Option<Regex>, OptionsError> {

@@ -22,31 +22,22 @@ pub enum Format {
 }
 
 /// Why a file gives no configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    Unreadable {
-        path: PathBuf,
-        reason: String,
-    },
-    TooLarge {
-        path: PathBuf,
-    },
-    UnknownFormat {
-        path: PathBuf,
-    },
-    Syntax {
-        path: PathBuf,
-        format: Format,
-        reason: String,
-    },
-    NotSections {
-        path: PathBuf,
-    },
+    #[error("{}: cannot be read: {reason}", .path.display())]
+    Unreadable { path: PathBuf, reason: String },
+    #[error("{}: longer than {FILE_BYTES_MAX} bytes", .path.display())]
+    TooLarge { path: PathBuf },
+    #[error("{}: unknown format, expected a name that ends in .json, .yaml, .yml or .toml", .path.display())]
+    UnknownFormat { path: PathBuf },
+    #[error("{}: not valid {format}: {reason}", .path.display())]
+    Syntax { path: PathBuf, format: Format, reason: String },
+    #[error("{}: expected sections such as `client` at the top", .path.display())]
+    NotSections { path: PathBuf },
     /// A file that had keys when it was read before.
-    Emptied {
-        path: PathBuf,
-    },
+    #[error("{}: there is no key in the file any more; was it written completely? To go back to the defaults, restart", .path.display())]
+    Emptied { path: PathBuf },
 }
 
 impl Format {
@@ -193,37 +184,6 @@ impl<'de> Visitor<'de> for TreeVisitor {
         Ok(Json::Object(object))
     }
 }
-
-impl fmt::Display for FileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FileError::Unreadable { path, reason } => {
-                write!(f, "{}: cannot be read: {reason}", path.display())
-            }
-            FileError::TooLarge { path } => {
-                write!(f, "{}: longer than {FILE_BYTES_MAX} bytes", path.display())
-            }
-            FileError::UnknownFormat { path } => write!(
-                f,
-                "{}: unknown format, expected a name that ends in .json, .yaml, .yml or .toml",
-                path.display()
-            ),
-            FileError::Syntax { path, format, reason } => {
-                write!(f, "{}: not valid {format}: {reason}", path.display())
-            }
-            FileError::NotSections { path } => {
-                write!(f, "{}: expected sections such as `client` at the top", path.display())
-            }
-            FileError::Emptied { path } => write!(
-                f,
-                "{}: there is no key in the file any more; was it written completely? To go back to the defaults, restart",
-                path.display()
-            ),
-        }
-    }
-}
-
-impl std::error::Error for FileError {}
 
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -75,40 +75,25 @@ pub(crate) fn finish(
 }
 
 /// Why there is no configuration.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The file cannot be read, or is not what its name says.
-    File(FileError),
+    #[error("{0}")]
+    File(#[from] FileError),
     /// All findings, errors first; there is at least one error.
+    #[error("{}", lines_of_errors(.0))]
     Findings(Vec<Finding>),
     /// A reload whose values are valid together, but not with the running values of these keys, which a restart changes.
+    #[error(
+        "the configuration is valid, but a running server cannot change to it: other new values depend on {}, \
+         which need a restart", .0.join(", ")
+    )]
     NeedsRestart(Vec<String>),
 }
 
-impl std::fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            ConfigError::File(error) => error.fmt(f),
-            ConfigError::Findings(findings) => {
-                let errors = findings.iter().filter(|found| found.severity == Severity::Error);
-                let lines: Vec<String> = errors.map(Finding::to_string).collect();
-                f.write_str(&lines.join("\n"))
-            }
-            ConfigError::NeedsRestart(keys) => write!(
-                f,
-                "the configuration is valid, but a running server cannot change to it: other new values depend on {}, \
-                 which need a restart",
-                keys.join(", ")
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ConfigError {}
-
-impl From<FileError> for ConfigError {
-    fn from(error: FileError) -> Self {
-        ConfigError::File(error)
-    }
+fn lines_of_errors(findings: &[Finding]) -> String {
+    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
+    let lines: Vec<String> = errors.map(Finding::to_string).collect();
+    lines.join("\n")
 }

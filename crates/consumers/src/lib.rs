@@ -20,7 +20,6 @@ mod runner;
 mod state;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,22 +52,14 @@ pub struct Consumers {
 pub struct ConsumerMonitor(Arc<[Arc<ConsumerState>]>);
 
 /// Why a consumer cannot be used; names it, the key and the remedy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("consumers[{name}]{}{key}: {reason}", if .key.is_empty() { "" } else { "." })]
 pub struct ConsumerError {
     name: String,
     /// The key in the consumer's section; "" = the consumer itself.
     key: String,
     reason: String,
 }
-
-impl fmt::Display for ConsumerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let dot = if self.key.is_empty() { "" } else { "." };
-        write!(f, "consumers[{}]{dot}{}: {}", self.name, self.key, self.reason)
-    }
-}
-
-impl std::error::Error for ConsumerError {}
 
 /// An error at the start, by the key in the section of its queue.
 #[derive(Debug)]

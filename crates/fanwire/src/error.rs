@@ -3,7 +3,7 @@
 //! Uses the errors of the parts. Never: starts anything.
 //! Changed here: the words for what happens at the start.
 
-use std::{fmt, io, net::SocketAddr, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc};
 
 use fanwire_auth::OptionsError;
 use fanwire_consumers::ConsumerError;
@@ -25,90 +25,80 @@ use tokio::sync::watch;
 /// assert!(error.to_string().contains("choose another port"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// An option of the node is wrong; names the key, the value and valid values.
+    #[error("{0}")]
     Options(OptionsError),
     /// The configured engine cannot be used; names its address and the remedy.
+    #[error("{0}")]
     Engine(Box<dyn std::error::Error + Send + Sync>),
     /// `http_server.address` or `internal_address` cannot be resolved.
+    #[error(
+        "{key} = {value:?} cannot be resolved ({source}): use an IP address or a name that resolves"
+    )]
     Address { key: &'static str, value: String, source: io::Error },
     /// The address is in use, or not of this machine. `keys` is the common prefix of its configuration keys.
+    #[error("{}", bind_error(keys, *address, source))]
     Bind { keys: &'static str, address: SocketAddr, source: io::Error },
     /// A `tls` section is invalid; `key` is its name.
+    #[error("{key}.{source}")]
     Tls { key: &'static str, source: TlsError },
     /// A key of `http_server.tls_autocert` is invalid, or its folder or address cannot be used.
+    #[error("{0}")]
     Acme(AcmeError),
     /// An event proxy cannot be made; names it.
+    #[error("{0}")]
     Proxy(ProxyError),
     /// The queue of a consumer cannot be used; names both.
+    #[error("{0}")]
     Consumer(ConsumerError),
     /// A variable of OpenTelemetry is wrong; names it.
+    #[error("{0}")]
     Traces(String),
     /// `recorder.path` cannot be used.
+    #[error(
+        "recorder.path is {path:?}, which cannot be used ({source}): use a folder in which this process may create files"
+    )]
     Recorder { path: String, source: io::Error },
     /// Another server has the file `engine.memory.snapshot_path`.
+    #[error(
+        "engine.memory.snapshot_path is {path:?}, which another server has open: stop it, or choose another file"
+    )]
     SnapshotInUse { path: String },
     /// Threads or pollers could not be created.
+    #[error("cannot start the shards: {0}")]
     Shards(io::Error),
     /// The listener that the program passed cannot be used.
+    #[error("cannot use the given listener: {0}")]
     Listener(io::Error),
     /// The threads of the HTTP side could not be created.
+    #[error("cannot start the threads for HTTP: {0}")]
     Runtime(io::Error),
 }
 
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StartError::Options(error) => error.fmt(f),
-            StartError::Engine(error) => error.fmt(f),
-            StartError::Address { key, value, source } => write!(
-                f,
-                "{key} = {value:?} cannot be resolved ({source}): use an IP address or a name that resolves"
-            ),
-            StartError::Bind { keys, address, source }
-                if source.kind() == io::ErrorKind::AddrInUse =>
-            {
-                write!(
-                    f,
-                    "{keys}port = {}: {address} is in use by another process: stop it, or choose another port (0 = any free port)",
-                    address.port()
-                )
-            }
-            StartError::Bind { keys, address, source } => write!(
-                f,
-                "{keys}address and {keys}port: cannot listen on {address} ({source}): use an address of this machine and a port you may bind"
-            ),
-            StartError::Tls { key, source } => write!(f, "{key}.{source}"),
-            StartError::Acme(error) => error.fmt(f),
-            StartError::Proxy(error) => error.fmt(f),
-            StartError::Consumer(error) => error.fmt(f),
-            StartError::Traces(error) => f.write_str(error),
-            StartError::Recorder { path, source } => write!(
-                f,
-                "recorder.path is {path:?}, which cannot be used ({source}): use a folder in which this process may create files"
-            ),
-            StartError::SnapshotInUse { path } => write!(
-                f,
-                "engine.memory.snapshot_path is {path:?}, which another server has open: stop it, or choose another file"
-            ),
-            StartError::Shards(error) => write!(f, "cannot start the shards: {error}"),
-            StartError::Listener(error) => write!(f, "cannot use the given listener: {error}"),
-            StartError::Runtime(error) => write!(f, "cannot start the threads for HTTP: {error}"),
-        }
+fn bind_error(keys: &str, address: SocketAddr, source: &io::Error) -> String {
+    let port = address.port();
+    if source.kind() == io::ErrorKind::AddrInUse {
+        format!(
+            "{keys}port = {port}: {address} is in use by another process: stop it, or choose another port (0 = any free port)"
+        )
+    } else {
+        format!(
+            "{keys}address and {keys}port: cannot listen on {address} ({source}): use an address of this machine and a port you may bind"
+        )
     }
 }
-
-impl std::error::Error for StartError {}
 
 /// The end of a part of a running server that does not come back: the server goes on without it, and looks healthy.
 ///
 /// A program should shut the server down and report the error, as `fanwire serve` does.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
     /// A consumer has ended for good, because its task panicked or its queue refuses it; names it and the reason.
+    #[error("a consumer has ended for good: {0}")]
     Consumer(Arc<ConsumerError>),
 }
 
@@ -120,15 +110,6 @@ pub(crate) async fn reported(mut failure: watch::Receiver<Option<ServerError>>) 
         _ => std::future::pending().await,
     }
 }
-
-impl fmt::Display for ServerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Consumer(error) = self;
-        write!(f, "a consumer has ended for good: {error}")
-    }
-}
-
-impl std::error::Error for ServerError {}
 
 impl From<SectionError> for StartError {
     fn from(SectionError { key, source }: SectionError) -> Self {

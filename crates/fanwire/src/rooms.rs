@@ -7,7 +7,6 @@ mod pool;
 mod running;
 
 use std::{
-    fmt,
     num::NonZeroU32,
     sync::{Arc, OnceLock, Weak},
 };
@@ -90,10 +89,11 @@ pub struct RoomOptions {
 }
 
 /// Why a room was not opened, by [`Rooms::open`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RoomError {
     /// There is a room with this channel already.
+    #[error("there is a room with this channel")]
     Exists,
 }
 
@@ -260,13 +260,3 @@ fn code_of(refused: Refused) -> ErrorCode {
         Refused::RateExceeded | Refused::QueueFull => ErrorCode::TOO_MANY_REQUESTS,
     }
 }
-
-impl fmt::Display for RoomError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exists => out.write_str("there is a room with this channel"),
-        }
-    }
-}
-
-impl std::error::Error for RoomError {}

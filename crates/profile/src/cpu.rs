@@ -12,7 +12,6 @@ mod sampler;
 mod sampler;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -28,12 +27,14 @@ pub struct Recording {
 }
 
 /// The reason why a profile cannot be taken.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CpuProfileError {
     /// Another one is being taken, and a process has one timer.
+    #[error("another CPU profile is being taken, try again when it ends")]
     Busy,
     /// The system refused something, or is not Linux on x86-64 or AArch64.
+    #[error("a CPU profile cannot be taken here: {0}")]
     System(io::Error),
 }
 
@@ -79,17 +80,6 @@ impl Drop for Recording {
         IS_RECORDING.store(false, SeqCst);
     }
 }
-
-impl fmt::Display for CpuProfileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Busy => f.write_str("another CPU profile is being taken, try again when it ends"),
-            Self::System(error) => write!(f, "a CPU profile cannot be taken here: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for CpuProfileError {}
 
 /// Samples by thread and stack.
 fn counts(stacks: &Stacks) -> BTreeMap<(u64, &[u64]), i64> {

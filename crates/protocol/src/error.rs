@@ -8,25 +8,33 @@ use std::fmt;
 use serde_json::error::Category;
 
 /// The reason why a message from a client is not a list of commands. The peer is at fault: disconnect 3501.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
     /// A WebSocket message of zero bytes.
+    #[error("the message is empty")]
     EmptyFrame,
     /// A JSON line with nothing but whitespace.
+    #[error("a line of the message is blank")]
     BlankLine,
     /// A JSON line that is not a JSON text, ends early, or nests deeper than 128 levels.
     /// `column` counts bytes in its line from 1.
+    #[error("invalid JSON at byte {column} of the line")]
     JsonSyntax { column: usize },
     /// JSON, but with a value of the wrong type, a number out of range or a key given twice.
+    #[error("wrong JSON type at byte {column} of the line")]
     JsonType { column: usize },
     /// A response that is not empty and has neither result nor error nor disconnect.
+    #[error("it has neither result nor error nor disconnect")]
     NoPart,
     /// A Protobuf length that does not end, or takes more than 10 bytes.
+    #[error("the length before a command is no varint")]
     BrokenLength,
     /// A Protobuf length above the `left` bytes that follow it.
+    #[error("a command of {length} bytes is announced, {left} follow")]
     LengthOverrun { length: usize, left: usize },
     /// Bytes of the right length that are not the message.
+    #[error("no Protobuf command: {0}")]
     Protobuf(prost::DecodeError),
 }
 
@@ -40,37 +48,11 @@ impl From<serde_json::Error> for DecodeError {
     }
 }
 
-impl fmt::Display for DecodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::EmptyFrame => f.write_str("the message is empty"),
-            Self::BlankLine => f.write_str("a line of the message is blank"),
-            Self::JsonSyntax { column } => write!(f, "invalid JSON at byte {column} of the line"),
-            Self::JsonType { column } => write!(f, "wrong JSON type at byte {column} of the line"),
-            Self::NoPart => f.write_str("it has neither result nor error nor disconnect"),
-            Self::BrokenLength => f.write_str("the length before a command is no varint"),
-            Self::LengthOverrun { length, left } => {
-                write!(f, "a command of {length} bytes is announced, {left} follow")
-            }
-            Self::Protobuf(error) => write!(f, "no Protobuf command: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for DecodeError {}
-
 /// A payload for JSON clients is not JSON. Whoever published it is at fault; the JSON client that
 /// should get it is disconnected with 3506 (client protocol §3).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("a payload for a JSON client is not valid JSON")]
 pub struct NotJson;
-
-impl fmt::Display for NotJson {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a payload for a JSON client is not valid JSON")
-    }
-}
-
-impl std::error::Error for NotJson {}
 
 /// An error while a message is written is always an error of a payload.
 impl serde::ser::Error for NotJson {

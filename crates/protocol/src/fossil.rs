@@ -7,8 +7,6 @@
 //! Numbers are big-endian in base 64 with the digits `0-9A-Z_a-z~`
 //! (<https://fossil-scm.org/home/doc/trunk/www/delta_format.wiki>).
 
-use std::fmt;
-
 /// Makes deltas; keeps its tables, so that only the first ones and longer sources allocate.
 ///
 /// The search is that of the npm package `fossil-delta`, byte for byte, so that sizes compare.
@@ -258,47 +256,34 @@ fn finish(
 }
 
 /// The reason why a delta cannot be applied. `at` counts bytes of the delta from 0.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeltaError {
     /// The delta ends before its checksum.
+    #[error("the delta ends early")]
     Unterminated,
     /// No digit where a number must be, or a number of more than 32 bits.
+    #[error("no number of 32 bits at byte {at} of the delta")]
     Number { at: usize },
     /// A byte that does not end the number before it.
+    #[error("no command at byte {at} of the delta")]
     Command { at: usize },
     /// A copy of bytes that the source does not have.
+    #[error("the copy at byte {at} of the delta is not inside the source")]
     CopyOutside { at: usize },
     /// The delta makes more or fewer bytes than it announces.
+    #[error("the delta does not make {announced} bytes")]
     Length { announced: usize },
     /// The delta announces more bytes than the caller takes.
+    #[error("the delta makes {announced} bytes, more than {bytes_max}")]
     TooLarge { announced: usize, bytes_max: usize },
     /// The delta makes other bytes than it was made from: the source is not the one it was made for.
+    #[error("the delta was made for another source")]
     Checksum,
     /// Bytes behind the end.
+    #[error("the delta goes on behind its end at byte {at}")]
     Trailing { at: usize },
 }
-
-impl fmt::Display for DeltaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unterminated => f.write_str("the delta ends early"),
-            Self::Number { at } => write!(f, "no number of 32 bits at byte {at} of the delta"),
-            Self::Command { at } => write!(f, "no command at byte {at} of the delta"),
-            Self::CopyOutside { at } => {
-                write!(f, "the copy at byte {at} of the delta is not inside the source")
-            }
-            Self::Length { announced } => write!(f, "the delta does not make {announced} bytes"),
-            Self::TooLarge { announced, bytes_max } => {
-                write!(f, "the delta makes {announced} bytes, more than {bytes_max}")
-            }
-            Self::Checksum => f.write_str("the delta was made for another source"),
-            Self::Trailing { at } => write!(f, "the delta goes on behind its end at byte {at}"),
-        }
-    }
-}
-
-impl std::error::Error for DeltaError {}
 
 struct Reader<'a> {
     delta: &'a [u8],

@@ -4,7 +4,6 @@
 //! Changed here: which headers a call has. `http` and `grpc` send it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -13,19 +12,25 @@ use fanwire_node::hooks::ClientContext;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 /// Why a backend gave no answer.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum CallFailure {
     /// A payload of the client is not JSON, and `binary_encoding` is off.
+    #[error("the payload is not JSON, and binary_encoding is off")]
     Payload,
     /// The answer has another HTTP status than 200.
+    #[error("the backend answered with status {0}")]
     Status(u16),
     /// The backend has said that it did not process the call.
+    #[error("the backend refused the call unseen")]
     Unprocessed,
     /// No connection, or it ended; a gRPC status other than OK.
+    #[error("the backend did not answer: {0}")]
     Transport(String),
     /// The answer was not complete in time.
+    #[error("the backend did not answer in time")]
     Timeout,
     /// The answer is no response message.
+    #[error("the backend's answer is no response: {0}")]
     Answer(String),
 }
 
@@ -36,19 +41,6 @@ impl CallFailure {
             Self::Unprocessed | Self::Transport(_) | Self::Timeout => true,
             Self::Status(status) => *status >= 500,
             Self::Payload | Self::Answer(_) => false,
-        }
-    }
-}
-
-impl fmt::Display for CallFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Payload => f.write_str("the payload is not JSON, and binary_encoding is off"),
-            Self::Status(status) => write!(f, "the backend answered with status {status}"),
-            Self::Unprocessed => f.write_str("the backend refused the call unseen"),
-            Self::Transport(error) => write!(f, "the backend did not answer: {error}"),
-            Self::Timeout => f.write_str("the backend did not answer in time"),
-            Self::Answer(error) => write!(f, "the backend's answer is no response: {error}"),
         }
     }
 }

@@ -60,13 +60,16 @@ struct ProxyTable {
 type ProxiesByName = BTreeMap<Arc<str>, Arc<Proxy>>;
 
 /// A proxy that cannot be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyError {
     /// The endpoint of this proxy is no URL.
+    #[error("the endpoint of the event proxy {proxy} is no URL")]
     Endpoint { proxy: String },
     /// TLS options of this proxy.
+    #[error("TLS of the event proxy {proxy}: {source}")]
     Tls { proxy: String, source: TlsError },
     /// A header or a key of metadata of this proxy has a form that no request may have.
+    #[error("the event proxy {proxy} has a static header {header:?}, which no request may have")]
     Header { proxy: String, header: String },
 }
 
@@ -144,25 +147,6 @@ impl ProxyTable {
         of_connections.chain(defaults).chain(named.map(|(_, proxy)| proxy))
     }
 }
-
-impl fmt::Display for ProxyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Endpoint { proxy } => {
-                write!(f, "the endpoint of the event proxy {proxy} is no URL")
-            }
-            Self::Tls { proxy, source } => write!(f, "TLS of the event proxy {proxy}: {source}"),
-            Self::Header { proxy, header } => {
-                write!(
-                    f,
-                    "the event proxy {proxy} has a static header {header:?}, which no request may have"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for ProxyError {}
 
 impl fmt::Debug for EventProxies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

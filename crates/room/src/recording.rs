@@ -3,7 +3,6 @@
 //! Uses `room`, checksums of crc32fast. Never: files; the caller writes and reads the bytes.
 //! Change here: the format of recordings, with a new version number.
 
-use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,13 +22,16 @@ pub struct RecordingWriter {
 }
 
 /// The reason why a recording cannot be replayed, or not to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordingError {
     /// The file does not begin as a recording of this version.
+    #[error("not a recording of this version")]
     NotARecording,
     /// The recording ends without its end record; ticks up to this one were replayed.
+    #[error("the recording ends after tick {after}")]
     Cut { after: u64 },
     /// A record has the wrong checksum or contents; ticks up to this one were replayed.
+    #[error("the recording is damaged after tick {after}")]
     Damaged { after: u64 },
 }
 
@@ -233,18 +235,6 @@ fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     *bytes = rest;
     Some(*taken)
 }
-
-impl fmt::Display for RecordingError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotARecording => out.write_str("not a recording of this version"),
-            Self::Cut { after } => write!(out, "the recording ends after tick {after}"),
-            Self::Damaged { after } => write!(out, "the recording is damaged after tick {after}"),
-        }
-    }
-}
-
-impl std::error::Error for RecordingError {}
 
 #[cfg(test)]
 mod tests;

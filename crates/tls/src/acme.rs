@@ -16,7 +16,7 @@ mod schedule;
 mod validity;
 mod worker;
 
-use std::{fmt, future::Future, sync::Arc};
+use std::{future::Future, sync::Arc};
 
 use rustls::{pki_types::ServerName, server::ResolvesServerCert};
 use tokio::net::TcpListener;
@@ -46,7 +46,8 @@ pub struct Acme {
 }
 
 /// An invalid key of the section, by the last part of its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("http_server.tls_autocert.{key}: {fault}")]
 pub struct AcmeError {
     pub key: &'static str,
     pub fault: String,
@@ -144,14 +145,6 @@ fn check_all(options: &AutocertOptions) -> Result<(Vec<Arc<str>>, Tls), AcmeErro
 
 const WITHOUT_HTTP: &[ChallengeKind] = &[ChallengeKind::TlsAlpn];
 const WITH_HTTP: &[ChallengeKind] = &[ChallengeKind::TlsAlpn, ChallengeKind::Http];
-
-impl fmt::Display for AcmeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http_server.tls_autocert.{}: {}", self.key, self.fault)
-    }
-}
-
-impl std::error::Error for AcmeError {}
 
 #[cfg(test)]
 mod testing;

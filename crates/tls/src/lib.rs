@@ -33,7 +33,8 @@ pub use options::{ListenerSections, ServerTlsOptions, ServerTlsSection, TlsOptio
 pub use server::{ACME_PROTOCOL, HTTP2, ServerTls};
 
 /// An invalid TLS option; `key` is the last part of its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {fault}, expected {expected}")]
 pub struct TlsError {
     pub key: &'static str,
     pub fault: String,
@@ -55,12 +56,3 @@ impl TlsError {
         Self { key, fault: fault.to_string(), expected }
     }
 }
-
-impl fmt::Display for TlsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { key, fault, expected } = self;
-        write!(f, "{key}: {fault}, expected {expected}")
-    }
-}
-
-impl std::error::Error for TlsError {}

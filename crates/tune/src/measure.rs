@@ -3,7 +3,6 @@
 //! Uses `codec` for what a mode does. Never: reads a clock of its own, prints.
 //! Change here how often and how long is measured.
 
-use std::fmt;
 use std::time::Duration;
 
 use fanwire_protocol::Encoding;
@@ -70,26 +69,14 @@ pub(crate) struct Micros {
 }
 
 /// A frame did not decode to the message it was made of: a bug of the encoder.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}: message {number} came back changed ({}): a bug of fanwire, please report it", .mode.title())]
 pub struct MeasureError {
     pub file: String,
     /// Number of the message in its file, from 1.
     pub number: usize,
     pub mode: Mode,
 }
-
-impl fmt::Display for MeasureError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, number, .. } = self;
-        let mode = self.mode.title();
-        write!(
-            f,
-            "{file}: message {number} came back changed ({mode}): a bug of fanwire, please report it"
-        )
-    }
-}
-
-impl std::error::Error for MeasureError {}
 
 /// Measures all modes; calls `begin` with each before it starts.
 ///

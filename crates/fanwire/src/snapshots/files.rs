@@ -3,7 +3,6 @@
 //! Uses `flock`, syncs and a rename, so a file is whole or the one before it. Never: the content.
 //! Changed here: names, and in which order they are written and removed.
 
-use std::fmt;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufReader, BufWriter, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -23,19 +22,12 @@ pub(super) struct Files {
 }
 
 /// Why a snapshot was not read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum ReadError {
+    #[error("{0}")]
     Open(io::Error),
+    #[error("{0}")]
     Snapshot(SnapshotError),
-}
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Open(error) => error.fmt(f),
-            Self::Snapshot(error) => error.fmt(f),
-        }
-    }
 }
 
 impl Files {

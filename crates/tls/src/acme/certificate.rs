@@ -3,7 +3,7 @@
 //! Uses rustls with aws-lc. Never: files, a clock.
 //! Changed here: which certificates are refused.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use rustls::{
     client::verify_server_name,
@@ -23,15 +23,19 @@ pub(crate) struct Certificate {
 }
 
 /// Why a certificate cannot be used.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(super) enum CertificateError {
     /// There is no certificate in the text, or one that is no PEM.
+    #[error("it contains no certificate")]
     Chain,
     /// There is no private key in the text.
+    #[error("it contains no private key")]
     Key,
     /// The first certificate has no time of validity.
+    #[error("its certificate has no time of validity")]
     Validity,
     /// It is for other names, or the key belongs to another certificate.
+    #[error("{0}")]
     Mismatch(rustls::Error),
 }
 
@@ -50,17 +54,6 @@ impl Certificate {
         let key = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider())
             .map_err(CertificateError::Mismatch)?;
         Ok(Self { key: Arc::new(key), validity })
-    }
-}
-
-impl fmt::Display for CertificateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Chain => f.write_str("it contains no certificate"),
-            Self::Key => f.write_str("it contains no private key"),
-            Self::Validity => f.write_str("its certificate has no time of validity"),
-            Self::Mismatch(error) => error.fmt(f),
-        }
     }
 }
 

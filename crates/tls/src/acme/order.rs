@@ -3,7 +3,7 @@
 //! Uses instant-acme. Never: files; never decides when to order.
 //! Changed here: the steps of an order and their time limits.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use instant_acme::{
     Account, AuthorizationStatus, ChallengeType, Error, Identifier, NewOrder, Order, OrderStatus,
@@ -19,18 +19,24 @@ use super::{
 };
 
 /// Why an order did not end with a certificate.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum OrderError {
     /// The authority refused a request, or did not answer.
-    Acme(Error),
+    #[error("{0}")]
+    Acme(#[from] Error),
     /// The authority could not validate the challenge.
+    #[error("{0} was not accepted: {1}")]
     Challenge(ChallengeKind, String),
     /// The authority does not offer the challenge for this name.
+    #[error("the authority does not offer {0} for this name")]
     NotOffered(ChallengeKind),
     /// The key, the signing request or the certificate of the challenge could not be made.
-    Key(rcgen::Error),
+    #[error("{0}")]
+    Key(#[from] rcgen::Error),
     /// The authority issued something else than a certificate for this key.
+    #[error("the certificate cannot be used: {0}")]
     Certificate(CertificateError),
+    #[error("the order did not end in time")]
     Timeout,
 }
 
@@ -179,33 +185,6 @@ impl OrderError {
             }
             Self::Key(_) | Self::Certificate(_) => "the authority issued no usable certificate",
         }
-    }
-}
-
-impl fmt::Display for OrderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Acme(error) => error.fmt(f),
-            Self::Challenge(kind, detail) => write!(f, "{kind} was not accepted: {detail}"),
-            Self::NotOffered(kind) => {
-                write!(f, "the authority does not offer {kind} for this name")
-            }
-            Self::Key(error) => error.fmt(f),
-            Self::Certificate(error) => write!(f, "the certificate cannot be used: {error}"),
-            Self::Timeout => f.write_str("the order did not end in time"),
-        }
-    }
-}
-
-impl From<Error> for OrderError {
-    fn from(error: Error) -> Self {
-        Self::Acme(error)
-    }
-}
-
-impl From<rcgen::Error> for OrderError {
-    fn from(error: rcgen::Error) -> Self {
-        Self::Key(error)
     }
 }
 

@@ -3,7 +3,6 @@
 //! Uses: CRC-32. Never: half of a file; a file without its end is an error.
 //! Changed here: the frame of a section, the version. What sections contain is in `records.rs`.
 
-use std::fmt;
 use std::io::{self, Read, Write};
 
 use crc32fast::Hasher;
@@ -26,15 +25,19 @@ pub struct Totals {
 }
 
 /// Why a file is not a snapshot that can be loaded.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     /// It could not be read.
+    #[error("it cannot be read ({0})")]
     Io(io::Error),
     /// It is no snapshot of this program.
+    #[error("it is not a snapshot of Fanwire")]
     Foreign,
     /// Its format is that of another version of this program.
+    #[error("its format is version {0}, and this program reads version {VERSION}")]
     Version(u8),
     /// A part is missing or was changed.
+    #[error("a part of it is missing or was changed")]
     Spoiled,
 }
 
@@ -139,22 +142,6 @@ impl SectionHead {
         u64::from_le_bytes(length)
     }
 }
-
-impl fmt::Display for SnapshotError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(error) => write!(f, "it cannot be read ({error})"),
-            Self::Foreign => f.write_str("it is not a snapshot of Fanwire"),
-            Self::Version(version) => write!(
-                f,
-                "its format is version {version}, and this program reads version {VERSION}"
-            ),
-            Self::Spoiled => f.write_str("a part of it is missing or was changed"),
-        }
-    }
-}
-
-impl std::error::Error for SnapshotError {}
 
 const MAGIC: [u8; 7] = *b"FANWIRE";
 /// The version of the format. A field that a record gets in addition needs no other version.
