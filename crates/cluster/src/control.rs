@@ -37,23 +37,26 @@ pub struct ServerSubscribe {
 
 /// Selects connections: those of `user` (exact; "" = the anonymous ones, or all with `all_users`) that match every further
 /// filter.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct ConnectionSelector {
     /// User id, matched exactly.
+    #[prost(string, tag = "1")]
     pub user: String,
     /// Only this client id; "" = any.
+    #[prost(string, tag = "2")]
     pub client: String,
     /// Only this session id; "" = any. WebSocket connections have none, so any other value leaves them out.
+    #[prost(string, tag = "3")]
     pub session: String,
     /// Client ids to leave out.
+    #[prost(string, repeated, tag = "4")]
     pub whitelist: Vec<String>,
     /// Only those whose labels match; an invalid filter matches none.
+    #[prost(message, optional, boxed, tag = "5")]
     pub label_filter: Option<Box<FilterNode>>,
     /// Without `user`: the connections of all users.
+    #[prost(bool, tag = "6")]
     pub all_users: bool,
-    /// Only connections of a shard from this index on; 0 outside of its inbox. Commands for many connections take several
-    /// turns.
-    pub from: u32,
 }
 
 impl ConnectionSelector {

@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 
 pub use control::{ConnectionSelector, ServerSubscribe, ServerSubscription};
 use message::NodeMessage;
-pub use message::{ControlCommand, EmulationCommand, SelectorMessage, ViewCommand};
+pub use message::{ControlCommand, EmulationCommand, ViewCommand};
 pub use message::{Metrics, NodeState};
 pub use question::{Question, ReceivedQuestion, SurveyKind};
 pub use receipt::{Receipt, ReceiptRecord, Receipts};
@@ -75,7 +75,6 @@ pub fn rewritten(bytes: &[u8]) -> Option<Bytes> {
 
 /// Task of this node after a message of another node.
 #[derive(Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "moved once for each message, never stored")]
 pub enum Task {
     Nothing,
     /// The message was not understood.

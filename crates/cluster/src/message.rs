@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use bytes::{BufMut, Bytes, BytesMut};
 use fanwire_auth::Overrides;
 use fanwire_broker::{DebugForCommand, OccupancyReport, Renewal};
-use fanwire_protocol::{Disconnect, FilterNode, StreamPosition};
+use fanwire_protocol::{Disconnect, StreamPosition};
 use prost::Message as _;
 
 use crate::control::{ConnectionSelector, ServerSubscription};
@@ -122,7 +122,7 @@ pub struct Leaving {}
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct DisconnectCommand {
     #[prost(message, required, tag = "1")]
-    target: SelectorMessage,
+    target: ConnectionSelector,
     #[prost(uint32, tag = "2")]
     code: u32,
     #[prost(string, tag = "3")]
@@ -133,7 +133,7 @@ pub struct DisconnectCommand {
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct UnsubscribeCommand {
     #[prost(message, required, tag = "1")]
-    target: SelectorMessage,
+    target: ConnectionSelector,
     /// `None` = all channels.
     #[prost(string, optional, tag = "2")]
     channel: Option<String>,
@@ -164,7 +164,7 @@ pub struct EmulationCommand {
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct SubscribeCommand {
     #[prost(message, required, tag = "1")]
-    target: SelectorMessage,
+    target: ConnectionSelector,
     #[prost(string, tag = "2")]
     channel: String,
     #[prost(bytes = "bytes", tag = "3")]
@@ -192,29 +192,12 @@ pub struct SubscribeCommand {
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct RefreshCommand {
     #[prost(message, required, tag = "1")]
-    target: SelectorMessage,
+    target: ConnectionSelector,
     /// Unix second.
     #[prost(uint64, optional, tag = "2")]
     expire_at: Option<u64>,
     #[prost(bytes = "bytes", tag = "3")]
     info: Bytes,
-}
-
-/// A [`ConnectionSelector`] on the way between nodes.
-#[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct SelectorMessage {
-    #[prost(string, tag = "1")]
-    user: String,
-    #[prost(string, tag = "2")]
-    client: String,
-    #[prost(string, tag = "3")]
-    session: String,
-    #[prost(string, repeated, tag = "4")]
-    whitelist: Vec<String>,
-    #[prost(message, optional, tag = "5")]
-    label_filter: Option<FilterNode>,
-    #[prost(bool, tag = "6")]
-    all_users: bool,
 }
 
 impl NodeMessage {
@@ -236,13 +219,13 @@ impl ControlCommand {
     pub fn disconnect(target: &ConnectionSelector, disconnect: &Disconnect) -> Self {
         let code = u32::from(disconnect.code);
         let reason = disconnect.reason.to_string();
-        let command = DisconnectCommand { target: target.into(), code, reason };
+        let command = DisconnectCommand { target: target.clone(), code, reason };
         select(target, command, Self::Disconnect, Self::DisconnectSelected)
     }
 
     pub fn unsubscribe(target: &ConnectionSelector, channel: Option<&str>) -> Self {
         let channel = channel.map(str::to_owned);
-        let command = UnsubscribeCommand { target: target.into(), channel };
+        let command = UnsubscribeCommand { target: target.clone(), channel };
         select(target, command, Self::Unsubscribe, Self::UnsubscribeSelected)
     }
 
@@ -257,7 +240,7 @@ impl ControlCommand {
             force_push_join_leave,
         } = overrides;
         let command = SubscribeCommand {
-            target: target.into(),
+            target: target.clone(),
             channel: channel.as_ref().to_owned(),
             info,
             data,
@@ -274,7 +257,7 @@ impl ControlCommand {
 
     pub fn refresh(target: &ConnectionSelector, renewal: &Renewal) -> Self {
         let Renewal { expire_at, info, .. } = renewal.clone();
-        let command = RefreshCommand { target: target.into(), expire_at, info };
+        let command = RefreshCommand { target: target.clone(), expire_at, info };
         select(target, command, Self::Refresh, Self::RefreshSelected)
     }
 }
@@ -307,16 +290,13 @@ impl SubscribeCommand {
             overrides,
             recover_since: self.recover_since,
         };
-        (self.target.into(), subscription)
+        (self.target, subscription)
     }
 }
 
 impl RefreshCommand {
     pub fn into_parts(self) -> (ConnectionSelector, Renewal) {
-        (
-            self.target.into(),
-            Renewal { expire_at: self.expire_at, info: self.info, ..Renewal::default() },
-        )
+        (self.target, Renewal { expire_at: self.expire_at, info: self.info, ..Renewal::default() })
     }
 }
 
@@ -324,31 +304,13 @@ impl DisconnectCommand {
     /// `None` for a code that is invalid in close frames.
     pub fn into_parts(self) -> Option<(ConnectionSelector, Disconnect)> {
         let code = u16::try_from(self.code).ok()?;
-        Some((self.target.into(), Disconnect { code, reason: self.reason.into() }))
+        Some((self.target, Disconnect { code, reason: self.reason.into() }))
     }
 }
 
 impl UnsubscribeCommand {
     pub fn into_parts(self) -> (ConnectionSelector, Option<String>) {
-        (self.target.into(), self.channel)
-    }
-}
-
-impl From<&ConnectionSelector> for SelectorMessage {
-    fn from(target: &ConnectionSelector) -> Self {
-        let ConnectionSelector {
-            user, client, session, whitelist, label_filter, all_users, ..
-        } = target.clone();
-        let label_filter = label_filter.map(|filter| *filter);
-        Self { user, client, session, whitelist, label_filter, all_users }
-    }
-}
-
-impl From<SelectorMessage> for ConnectionSelector {
-    fn from(message: SelectorMessage) -> Self {
-        let SelectorMessage { user, client, session, whitelist, label_filter, all_users } = message;
-        let label_filter = label_filter.map(Box::new);
-        Self { user, client, session, whitelist, label_filter, all_users, from: 0 }
+        (self.target, self.channel)
     }
 }
 

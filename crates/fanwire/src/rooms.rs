@@ -17,6 +17,7 @@ use fanwire_metrics::RoomTotals;
 use fanwire_node::{
     Node,
     hooks::{ClientReport, Hook, Hooks as NodeHooks, PublishEvent, PublishGrant, Rejection},
+    options::ProxyRoute,
 };
 use fanwire_protocol::ErrorCode;
 use fanwire_room::{InputLimits, Overrun, Refused, Simulation};
@@ -196,7 +197,10 @@ impl Rooms {
                     Err(refused) => Err(Rejection::Error(code_of(refused).into())),
                 });
             }
-            other.as_ref().map_or_else(|| Answer::now(Ok(None)), |hook| hook.call(event))
+            other.as_ref().map_or_else(
+                || Answer::now(Ok(None)),
+                |hook| hook.call(event, ProxyRoute::default()),
+            )
         }));
         let (shared, other) = (Arc::clone(&self.0), hooks.report.take());
         hooks.report = Some(Box::new(move |report: ClientReport| {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fanwire_area::View;
 use fanwire_broker::{ClientId, Renewal};
-use fanwire_cluster::{ConnectionSelector, ServerSubscribe};
+use fanwire_cluster::ServerSubscribe;
 use fanwire_policy::hooks::Rejection;
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 use uuid::Uuid;
@@ -17,6 +17,7 @@ use crate::broadcast::Broadcast;
 use crate::join_leave::JoinLeave;
 use crate::pending::AwaitedResult;
 use crate::session::ConnectionKey;
+use crate::session_table::selection::SelectedConnections;
 use crate::shard_question::ShardQuestion;
 use crate::subscribers::PositionCheck;
 
@@ -48,11 +49,11 @@ pub enum Notice {
     /// One of the results that a session of the shard waits for.
     AwaitedResult(Box<AwaitedResult>),
     /// Close the connections of `target`.
-    Disconnect { target: ConnectionSelector, disconnect: Disconnect },
+    Disconnect { target: SelectedConnections, disconnect: Disconnect },
     /// Subscribe the connections of `target` that are not subscribed yet.
-    Subscribe { target: ConnectionSelector, command: Arc<ServerSubscribe> },
+    Subscribe { target: SelectedConnections, command: Arc<ServerSubscribe> },
     /// Set the lifetime of the connections of `target`.
-    Refresh { target: ConnectionSelector, renewal: Renewal },
+    Refresh { target: SelectedConnections, renewal: Renewal },
     /// The decision of a hook about an expired connection or subscription.
     Refreshed(Box<Refreshed>),
     /// End the connections and subscriptions that are blocked or revoked by now: those of a user, or of all users, from a
@@ -69,7 +70,7 @@ pub enum Notice {
     /// The system clock stepped: expiry timers must be set again.
     ClockStep,
     /// End the subscriptions of `target` to `channel`, or to all channels when it is `None`.
-    Unsubscribe { target: ConnectionSelector, channel: Option<Arc<str>>, code: UnsubscribeCode },
+    Unsubscribe { target: SelectedConnections, channel: Option<Arc<str>>, code: UnsubscribeCode },
 }
 
 /// The decision of a refresh hook.
@@ -91,7 +92,7 @@ impl Refreshed {
 
 impl Notice {
     /// The connections that it is for, if a selector says it.
-    pub(crate) fn target(&self) -> Option<&ConnectionSelector> {
+    pub(crate) fn target(&self) -> Option<&SelectedConnections> {
         match self {
             Self::Disconnect { target, .. }
             | Self::Subscribe { target, .. }

@@ -15,7 +15,7 @@ use fanwire_broker::{Abandoned, Answer, OccupancyReport, PublishOptions, Renewal
 use fanwire_protocol::{ClientInfo, Disconnect, ProtocolError};
 
 use crate::channel::Decider;
-use crate::options::{Namespace, ProxyChoice};
+use crate::options::{Namespace, ProxyRoute};
 
 /// The functions that a node calls. They run on the thread of a shard, so they must return at once; what takes time is
 /// a pending answer. A session waits for one answer at most, and its later commands wait behind it.
@@ -46,7 +46,7 @@ pub struct Hooks {
 
 /// A function that decides about an event.
 pub struct Hook<Event, Grant> {
-    decide: Box<dyn Fn(Event) -> Answer<Option<Grant>, Rejection> + Send + Sync>,
+    decide: Box<dyn Fn(Event, ProxyRoute) -> Answer<Option<Grant>, Rejection> + Send + Sync>,
     /// Asked only where the options name a proxy.
     is_of_proxies: bool,
 }
@@ -71,6 +71,7 @@ pub struct ClientContext {
 
 /// A connect without a token that a configured key can verify.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConnectEvent {
     /// The id that the client gets.
     pub client: String,
@@ -88,26 +89,20 @@ pub struct ConnectEvent {
 
 /// A connection or a subscription whose expiry time has passed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RefreshEvent {
     pub client: ClientInfo,
     pub context: Arc<ClientContext>,
     /// Channel of the subscription; `None` for a connection.
     pub channel: Option<Arc<str>>,
-    /// The proxy that the namespace names; `None` = none.
-    pub proxy: Option<Arc<str>>,
 }
 
 /// A subscribe command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SubscribeEvent {
     pub client: ClientInfo,
     pub context: Arc<ClientContext>,
-    /// The proxy that the namespace names; `None` = none.
-    pub proxy: Option<Arc<str>>,
-    /// The proxy opens a stream of publications for the subscriber.
-    pub has_stream: bool,
-    /// Publications of the subscriber go up that stream.
-    pub is_bidirectional: bool,
     pub channel: String,
     /// Data of the subscribe command; empty = none.
     pub data: Bytes,
@@ -115,25 +110,21 @@ pub struct SubscribeEvent {
 
 /// A publish command. The data has the format of the namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PublishEvent {
     /// The client, with `chan_info` if it is subscribed to the channel.
     pub client: ClientInfo,
     pub context: Arc<ClientContext>,
-    /// The proxy that the namespace names; `None` = none.
-    pub proxy: Option<Arc<str>>,
-    /// The proxy has a stream for each subscriber.
-    pub has_stream: bool,
     pub channel: String,
     pub data: Bytes,
 }
 
 /// An rpc command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RpcEvent {
     pub client: ClientInfo,
     pub context: Arc<ClientContext>,
-    /// The proxy that the namespace of the method names; `None` = none.
-    pub proxy: Option<Arc<str>>,
     pub method: String,
     pub data: Bytes,
 }
@@ -213,29 +204,79 @@ pub enum ClientReport {
     Disconnected { client: ClientInfo, disconnect: Disconnect },
 }
 
+impl ConnectEvent {
+    /// The event of a client without token, data and requested channels.
+    pub fn new(client: String, context: Arc<ClientContext>) -> Self {
+        Self { client, context, ..Self::default() }
+    }
+}
+
+impl RefreshEvent {
+    /// The event of a connection, or of a subscription to `channel`.
+    pub fn new(client: ClientInfo, context: Arc<ClientContext>, channel: Option<Arc<str>>) -> Self {
+        Self { client, context, channel }
+    }
+}
+
+impl SubscribeEvent {
+    /// The event of a subscribe command with `data`.
+    pub fn new(
+        client: ClientInfo,
+        context: Arc<ClientContext>,
+        channel: String,
+        data: Bytes,
+    ) -> Self {
+        Self { client, context, channel, data }
+    }
+}
+
+impl PublishEvent {
+    /// The event of a publish command with `data`.
+    pub fn new(
+        client: ClientInfo,
+        context: Arc<ClientContext>,
+        channel: String,
+        data: Bytes,
+    ) -> Self {
+        Self { client, context, channel, data }
+    }
+}
+
+impl RpcEvent {
+    /// The event of a call of `method` with `data`.
+    pub fn new(
+        client: ClientInfo,
+        context: Arc<ClientContext>,
+        method: String,
+        data: Bytes,
+    ) -> Self {
+        Self { client, context, method, data }
+    }
+}
+
 impl<Event, Grant> Hook<Event, Grant> {
     /// A hook that is asked about every event of its kind.
     pub fn new(
         decide: impl Fn(Event) -> Answer<Option<Grant>, Rejection> + Send + Sync + 'static,
     ) -> Self {
-        Self { decide: Box::new(decide), is_of_proxies: false }
+        Self { decide: Box::new(move |event, _| decide(event)), is_of_proxies: false }
     }
 
     /// A hook that is asked about a channel or method only where the options name a proxy.
     pub fn of_proxies(
-        decide: impl Fn(Event) -> Answer<Option<Grant>, Rejection> + Send + Sync + 'static,
+        decide: impl Fn(Event, ProxyRoute) -> Answer<Option<Grant>, Rejection> + Send + Sync + 'static,
     ) -> Self {
-        Self { is_of_proxies: true, ..Self::new(decide) }
+        Self { decide: Box::new(decide), is_of_proxies: true }
     }
 
-    /// Asks the hook.
-    pub fn call(&self, event: Event) -> Answer<Option<Grant>, Rejection> {
-        (self.decide)(event)
+    /// Asks the hook; `route` is for event proxies.
+    pub fn call(&self, event: Event, route: ProxyRoute) -> Answer<Option<Grant>, Rejection> {
+        (self.decide)(event, route)
     }
 
-    /// Whether the hook is asked about a channel or method with this proxy.
-    pub fn applies(&self, proxy: &ProxyChoice) -> bool {
-        !self.is_of_proxies || proxy.enabled
+    /// Whether the hook is asked about a channel or method with this route.
+    pub fn applies(&self, route: &ProxyRoute) -> bool {
+        !self.is_of_proxies || route.proxy.is_some()
     }
 }
 
@@ -247,14 +288,17 @@ impl<Event: Clone + Send + 'static, Grant: Send + 'static> Hook<Event, Grant> {
             (first, second) => return first.or(second),
         };
         let is_of_proxies = first.is_of_proxies && second.is_of_proxies;
-        let decide = move |event: Event| match first.call(event.clone()).ready() {
-            Ok(Ok(None)) => second.call(event),
+        let decide = move |event: Event, route: ProxyRoute| match first
+            .call(event.clone(), route.clone())
+            .ready()
+        {
+            Ok(Ok(None)) => second.call(event, route),
             Ok(decided) => Answer::now(decided),
             Err(pending) => {
                 let (promise, answer) = Answer::later();
                 let second = Arc::clone(&second);
                 pending.then(move |decided| match decided {
-                    Ok(None) => second.call(event).then(|decided| promise.keep(decided)),
+                    Ok(None) => second.call(event, route).then(|decided| promise.keep(decided)),
                     decided => promise.keep(decided),
                 });
                 answer
@@ -278,9 +322,10 @@ impl Hooks {
     /// Returns the authority that decides about a subscribe in a namespace, or a read, without a subscription token.
     pub fn decider(&self, namespace: &Namespace) -> Decider {
         let hook = self.subscribe.as_ref();
-        match hook.is_some_and(|hook| hook.applies(namespace.proxy_of_subscribes())) {
-            true => Decider::Hook,
-            false => Decider::Rules,
+        if hook.is_some_and(|hook| hook.applies(&namespace.route_of_subscribes())) {
+            Decider::Hook
+        } else {
+            Decider::Rules
         }
     }
 

@@ -225,6 +225,23 @@ impl ProxyChoice {
     }
 }
 
+/// The way to the proxy that decides about an event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProxyRoute {
+    /// Name of the proxy; `None` where none decides.
+    pub proxy: Option<Arc<str>>,
+    /// The proxy opens a stream of publications for each subscriber.
+    pub has_stream: bool,
+    /// Publications of a subscriber go up that stream.
+    pub is_bidirectional: bool,
+}
+
+impl From<&ProxyChoice> for ProxyRoute {
+    fn from(choice: &ProxyChoice) -> Self {
+        Self { proxy: choice.get().cloned(), ..Self::default() }
+    }
+}
+
 impl RpcOptions {
     /// Which proxy answers a method; `None` if the namespace in its name is unknown.
     pub fn proxy_of(&self, method: &str) -> Option<&ProxyChoice> {

@@ -15,6 +15,7 @@ use fanwire_node::hooks::{
     ClientContext, ClientReport, ConnectEvent, ConnectGrant, Hook, Hooks, PublishEvent,
     PublishGrant, RefreshEvent, Rejection, RpcEvent, SubscribeEvent, SubscribeGrant,
 };
+use fanwire_node::options::ProxyRoute;
 use fanwire_protocol::proxy as pb;
 
 use crate::proxy::Proxy;
@@ -64,23 +65,23 @@ macro_rules! request {
 impl ProxyTable {
     fn hook<Event: 'static, Grant: 'static>(
         self: &Arc<Self>,
-        decide: fn(&Self, Event) -> PendingDecision<Grant>,
+        decide: fn(&Self, Event, ProxyRoute) -> PendingDecision<Grant>,
     ) -> Hook<Event, Grant> {
         let table = Arc::clone(self);
-        Hook::of_proxies(move |event| decide(&table, event))
+        Hook::of_proxies(move |event, route| decide(&table, event, route))
     }
 
     /// The hook of a kind of event that has proxies.
     fn hook_of<Event: 'static, Grant: 'static>(
         self: &Arc<Self>,
         proxies: &ProxiesByName,
-        decide: fn(&Self, Event) -> PendingDecision<Grant>,
+        decide: fn(&Self, Event, ProxyRoute) -> PendingDecision<Grant>,
     ) -> Option<Hook<Event, Grant>> {
         (!proxies.is_empty()).then(|| self.hook(decide))
     }
 
     /// The token of a client decides alone.
-    fn connect(&self, event: ConnectEvent) -> PendingDecision<ConnectGrant> {
+    fn connect(&self, event: ConnectEvent, _: ProxyRoute) -> PendingDecision<ConnectGrant> {
         let Some(proxy) = self.connect.clone().filter(|_| event.token.is_empty()) else {
             return Answer::now(Ok(None));
         };
@@ -94,7 +95,7 @@ impl ProxyTable {
         })
     }
 
-    fn refresh(&self, event: RefreshEvent) -> PendingDecision<Renewal> {
+    fn refresh(&self, event: RefreshEvent, _: ProxyRoute) -> PendingDecision<Renewal> {
         let Some(proxy) = self.refresh.clone() else { return Answer::now(Ok(None)) };
         self.run(async move {
             let RefreshEvent { client, context, .. } = event;
@@ -106,8 +107,8 @@ impl ProxyTable {
         })
     }
 
-    fn sub_refresh(&self, event: RefreshEvent) -> PendingDecision<Renewal> {
-        let Some(proxy) = find(&self.sub_refresh, &event.proxy) else {
+    fn sub_refresh(&self, event: RefreshEvent, route: ProxyRoute) -> PendingDecision<Renewal> {
+        let Some(proxy) = find(&self.sub_refresh, &route.proxy) else {
             return Answer::now(Ok(None));
         };
         self.run(async move {
@@ -123,9 +124,13 @@ impl ProxyTable {
         })
     }
 
-    fn subscribe(&self, event: SubscribeEvent) -> PendingDecision<SubscribeGrant> {
-        let proxies = if event.has_stream { &self.streams_by_name } else { &self.subscribe };
-        let Some(proxy) = find(proxies, &event.proxy) else { return Answer::now(Ok(None)) };
+    fn subscribe(
+        &self,
+        event: SubscribeEvent,
+        route: ProxyRoute,
+    ) -> PendingDecision<SubscribeGrant> {
+        let proxies = if route.has_stream { &self.streams_by_name } else { &self.subscribe };
+        let Some(proxy) = find(proxies, &route.proxy) else { return Answer::now(Ok(None)) };
         let (streams, runtime) = (Arc::clone(&self.streams), self.runtime.clone());
         self.run(async move {
             let SubscribeEvent { client, context, channel, data, .. } = event;
@@ -139,24 +144,24 @@ impl ProxyTable {
                 data: data,
                 b64data: b64data,
             });
-            if !event.has_stream {
+            if !route.has_stream {
                 let result = proxy.call(request, &context).await?.unwrap_or_default();
                 return answer::subscribe(result).map(Some);
             }
             let (result, stream) =
-                proxy.subscribe(request, &context, event.is_bidirectional).await?;
+                proxy.subscribe(request, &context, route.is_bidirectional).await?;
             let grant = answer::subscribe(result)?;
             streams.add(&client, &channel, stream, &runtime);
             Ok(Some(streams::without_positions(grant)))
         })
     }
 
-    fn publish(&self, event: PublishEvent) -> PendingDecision<PublishGrant> {
-        if event.has_stream {
+    fn publish(&self, event: PublishEvent, route: ProxyRoute) -> PendingDecision<PublishGrant> {
+        if route.has_stream {
             let sent = self.streams.publish(&event.client.client, &event.channel, event.data);
             return Answer::now(sent.map(|()| Some(PublishGrant::Processed)));
         }
-        let Some(proxy) = find(&self.publish, &event.proxy) else { return Answer::now(Ok(None)) };
+        let Some(proxy) = find(&self.publish, &route.proxy) else { return Answer::now(Ok(None)) };
         self.run(async move {
             let PublishEvent { client, context, channel, data, .. } = event;
             let (json, b64data) = payload(&proxy, data.clone());
@@ -173,8 +178,8 @@ impl ProxyTable {
         })
     }
 
-    fn rpc(&self, event: RpcEvent) -> PendingDecision<Bytes> {
-        let Some(proxy) = find(&self.rpc, &event.proxy) else { return Answer::now(Ok(None)) };
+    fn rpc(&self, event: RpcEvent, route: ProxyRoute) -> PendingDecision<Bytes> {
+        let Some(proxy) = find(&self.rpc, &route.proxy) else { return Answer::now(Ok(None)) };
         self.run(async move {
             let RpcEvent { client, context, method, data, .. } = event;
             let (data, b64data) = payload(&proxy, data);

@@ -12,6 +12,7 @@ use fanwire_broker::PublishOptions;
 use fanwire_node::hooks::{
     ConnectEvent, PublishEvent, PublishGrant, Rejection, RpcEvent, SubscribeEvent, SubscribeGrant,
 };
+use fanwire_node::options::ProxyRoute;
 use fanwire_protocol::{ClientInfo, Disconnect, ErrorCode, ProtocolError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -127,18 +128,14 @@ fn client() -> ClientInfo {
     ClientInfo { user: "u\"1\u{7}".into(), client: "c".into(), ..ClientInfo::default() }
 }
 
-fn named(name: &str) -> Option<Arc<str>> {
-    Some(name.into())
+fn route() -> ProxyRoute {
+    ProxyRoute { proxy: Some("default".into()), ..ProxyRoute::default() }
 }
 
 async fn subscribe(proxies: &EventProxies) -> Result<Option<SubscribeGrant>, Rejection> {
-    let event = SubscribeEvent {
-        client: client(),
-        proxy: named("default"),
-        channel: "room:1".into(),
-        ..SubscribeEvent::default()
-    };
-    proxies.hooks().subscribe.expect("there is one").call(event).await
+    let context = Arc::default();
+    let event = SubscribeEvent::new(client(), context, "room:1".into(), Bytes::new());
+    proxies.hooks().subscribe.expect("there is one").call(event, route()).await
 }
 
 fn unavailable<T: fmt::Debug>(decided: Result<T, Rejection>) -> String {
@@ -239,23 +236,20 @@ async fn nothing_listens_and_the_server_starts_all_the_same() {
 async fn without_a_name_or_with_a_token_there_is_no_call() {
     let hooks = proxies(options("http://127.0.0.1:1/".into())).hooks();
     let event = SubscribeEvent::default();
-    assert_eq!(hooks.subscribe.expect("there is one").call(event).await, Ok(None));
-    let event = ConnectEvent { token: "t".into(), ..ConnectEvent::default() };
-    assert_eq!(hooks.connect.expect("there is one").call(event).await, Ok(None));
+    let none = ProxyRoute::default;
+    assert_eq!(hooks.subscribe.expect("there is one").call(event, none()).await, Ok(None));
+    let mut event = ConnectEvent::default();
+    event.token = "t".into();
+    assert_eq!(hooks.connect.expect("there is one").call(event, none()).await, Ok(None));
 }
 
 #[tokio::test]
 async fn rpc_in_base64_and_publish_with_options() {
     let (url, mut requests) = backend(json(r#"{"result":{"b64data":"eyJhIjoxfQ=="}}"#)).await;
     let hooks = proxies(ProxyOptions { binary_encoding: true, ..options(url) }).hooks();
-    let event = RpcEvent {
-        client: client(),
-        proxy: named("default"),
-        method: "m".into(),
-        data: Bytes::from_static(b"\xff"),
-        ..RpcEvent::default()
-    };
-    let answer = hooks.rpc.expect("there is one").call(event).await;
+    let data = Bytes::from_static(b"\xff");
+    let event = RpcEvent::new(client(), Arc::default(), "m".into(), data);
+    let answer = hooks.rpc.expect("there is one").call(event, route()).await;
     assert_eq!(answer, Ok(Some(Bytes::from_static(br#"{"a":1}"#))));
     let request = requests.recv().await.expect("one request");
     assert!(
@@ -266,14 +260,9 @@ async fn rpc_in_base64_and_publish_with_options() {
     let body = r#"{"result":{"skip_history":true,"tags":{"a":"b"},"idempotency_key":"k","delta":true,"version":7,"version_epoch":"e"}}"#;
     let (url, _requests) = backend(json(body)).await;
     let data = Bytes::from_static(b"{}");
-    let event = PublishEvent {
-        client: client(),
-        proxy: named("default"),
-        channel: "a".into(),
-        data: data.clone(),
-        ..PublishEvent::default()
-    };
-    let granted = proxies(options(url)).hooks().publish.expect("there is one").call(event).await;
+    let event = PublishEvent::new(client(), Arc::default(), "a".into(), data.clone());
+    let publish = proxies(options(url)).hooks().publish.expect("there is one");
+    let granted = publish.call(event, route()).await;
     let options = PublishOptions {
         idempotency_key: "k".into(),
         skip_history: true,
@@ -290,8 +279,8 @@ async fn rpc_in_base64_and_publish_with_options() {
 async fn a_payload_that_is_no_json_is_refused_without_base64() {
     let hooks = proxies(options("http://127.0.0.1:1/".into())).hooks();
     let data = Bytes::from_static(b"\xff");
-    let event = RpcEvent { data, proxy: named("default"), ..RpcEvent::default() };
-    let decided = hooks.rpc.expect("there is one").call(event).await;
+    let event = RpcEvent::new(client(), Arc::default(), String::new(), data);
+    let decided = hooks.rpc.expect("there is one").call(event, route()).await;
     assert_eq!(decided, Err(Rejection::Error(ErrorCode::BAD_REQUEST.into())));
 }
 
@@ -301,7 +290,8 @@ async fn a_thousand_connects_while_the_backend_stalls_are_all_answered_in_time()
     let proxies = proxies(options(url));
     let connect = proxies.hooks().connect.expect("there is one");
     let started = std::time::Instant::now();
-    let calls: Vec<_> = (0..1_000).map(|_| connect.call(ConnectEvent::default())).collect();
+    let calls: Vec<_> =
+        (0..1_000).map(|_| connect.call(ConnectEvent::default(), route())).collect();
     for call in calls {
         unavailable(call.await);
     }

@@ -158,7 +158,7 @@ fn declarations(body: &str) -> impl Iterator<Item = String> {
         let ends: &[char] = if is_function { &['{', ';'] } else { &['{', ';', '=', '\n'] };
         let end = outside_brackets(text, ends).unwrap_or(text.len());
         let declaration = text[..end].split_whitespace().collect::<Vec<_>>().join(" ");
-        declaration.trim_end_matches(',').to_owned()
+        declaration.trim_end_matches(',').replace("#[from] ", "") // thiserror's
     })
 }
 

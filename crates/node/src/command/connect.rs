@@ -12,6 +12,7 @@ use fanwire_auth::ChannelGrant;
 use fanwire_broker::Position;
 use fanwire_policy::channel::{NamesOthers, SubscribeDecision, Who};
 use fanwire_policy::hooks::{ClientReport, CommandDecision, ConnectEvent, ConnectGrant};
+use fanwire_policy::options::ProxyRoute;
 use fanwire_policy::recovery::ClaimedPosition;
 use fanwire_protocol::{
     ConnectRequest, ConnectResult, Disconnect, ErrorCode, SubscribeRequest, SubscribeResult,
@@ -19,7 +20,7 @@ use fanwire_protocol::{
 use fanwire_telemetry::excerpt;
 
 use super::credentials::{self, Credentials, Grants};
-use super::hook::HookDecision;
+use super::hook::{HookDecision, RoutedHook};
 use super::subscribe::{self, Finished, Progress, SubscribeParameters};
 use super::{CommandContext, CommandStep, StepResult};
 use crate::encode_job::{Encoded, ReplySource};
@@ -91,15 +92,17 @@ fn authenticate(
         return Ok(HookDecision::Made(None));
     };
     identify(context);
-    let event = |context: &CommandContext<'_>| ConnectEvent {
-        client: context.session().client(),
-        context: context.session().context(),
-        channels: request.subs.keys().cloned().collect(),
-        token: request.token.clone(),
-        data: request.data.clone(),
-        name: request.name.clone(),
-        version: request.version.clone(),
+    let event = |context: &CommandContext<'_>| {
+        let session = context.session();
+        let mut event = ConnectEvent::new(session.client(), session.context());
+        event.channels = request.subs.keys().cloned().collect();
+        event.token = request.token.clone();
+        event.data = request.data.clone();
+        event.name = request.name.clone();
+        event.version = request.version.clone();
+        event
     };
+    let hook = RoutedHook { hook, route: ProxyRoute::default() };
     context.ask(Some(hook), event, CommandDecision::Connect, CommandDecision::into_connect)
 }
 

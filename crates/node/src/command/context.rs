@@ -302,7 +302,7 @@ impl<'a> CommandContext<'a> {
     /// Whether a hook refreshes subscriptions to channels of this namespace.
     pub(super) fn refreshes_subscriptions(&self, namespace: &Namespace) -> bool {
         let hook = self.node.hooks().sub_refresh.as_ref();
-        hook.is_some_and(|hook| hook.applies(&namespace.sub_refresh_proxy))
+        hook.is_some_and(|hook| hook.applies(&(&namespace.sub_refresh_proxy).into()))
     }
 
     /// The session's subscription to a channel.

@@ -5,6 +5,7 @@
 
 use fanwire_broker::Answer;
 use fanwire_policy::hooks::{CommandDecision, Hook, Rejection};
+use fanwire_policy::options::ProxyRoute;
 
 use super::CommandContext;
 use crate::refusal::CommandError;
@@ -17,6 +18,12 @@ pub(super) enum HookDecision<G> {
     Made(Option<G>),
 }
 
+/// A hook, and the way to the proxy that the options name for the command.
+pub(super) struct RoutedHook<'a, E, G> {
+    pub(super) hook: &'a Hook<E, G>,
+    pub(super) route: ProxyRoute,
+}
+
 impl CommandContext<'_> {
     /// Returns the decision about this command if there is one, else asks `hook` with `event`.
     ///
@@ -24,7 +31,7 @@ impl CommandContext<'_> {
     /// The rejection of the hook.
     pub(super) fn ask<E, G: Clone + Send + 'static>(
         &mut self,
-        hook: Option<&Hook<E, G>>,
+        hook: Option<RoutedHook<'_, E, G>>,
         event: impl FnOnce(&Self) -> E,
         decision: fn(Option<G>) -> CommandDecision,
         granted: fn(CommandDecision) -> Option<G>,
@@ -34,7 +41,7 @@ impl CommandContext<'_> {
             Some(Ok(decided)) => Ok(HookDecision::Made(granted(decided))),
             Some(Err(rejection)) => Err(rejection.into()),
             None => {
-                let answer = hook.call(event(self));
+                let answer = hook.hook.call(event(self), hook.route);
                 Ok(HookDecision::Pending(answer.map(move |result| result.map(decision))))
             }
         }

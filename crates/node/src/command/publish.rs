@@ -13,7 +13,7 @@ use fanwire_policy::hooks::{CommandDecision, PublishEvent, PublishGrant};
 use fanwire_policy::options::SubscriptionType;
 use fanwire_protocol::{ErrorCode, Publication, PublishRequest, PublishResult, Reply};
 
-use super::hook::HookDecision;
+use super::hook::{HookDecision, RoutedHook};
 use super::{CommandContext, CommandStep, StepResult, named};
 use crate::pending::Outcome;
 use crate::refusal::CommandError;
@@ -33,35 +33,32 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
     let own = context.subscription_to(&request.channel);
     let session = context.session();
     let info = session.client_info(own.map(|own| session.subscription(own)));
-    let choice = namespace.proxy_of_publishes();
-    let event = |context: &CommandContext<'_>| PublishEvent {
-        client: info.clone(),
-        context: context.session().context(),
-        proxy: choice.get().cloned(),
-        has_stream: namespace.subscribe_stream_proxy.enabled,
-        channel: request.channel.clone(),
-        data: request.data.clone(),
+    let event = |context: &CommandContext<'_>| {
+        let facts = context.session().context();
+        PublishEvent::new(info.clone(), facts, request.channel.clone(), request.data.clone())
     };
-    let hook = context.node.hooks().publish.as_ref().filter(|hook| hook.applies(choice));
-    let (data, tags, options) =
-        match context.ask(hook, event, CommandDecision::Publish, CommandDecision::into_publish)? {
-            HookDecision::Pending(answer) => return Ok(CommandStep::Ask(answer)),
-            HookDecision::Made(Some(PublishGrant::Processed)) => {
-                return Ok(CommandStep::Done(result()));
-            }
-            HookDecision::Made(Some(PublishGrant::Publish { data, tags, options })) => {
-                (data, tags, options)
-            }
-            HookDecision::Made(None) => {
-                may_publish(context.who(), namespace, own.is_some())?;
-                let delta = namespace.delta_publish;
-                (
-                    request.data,
-                    BTreeMap::new(),
-                    PublishOptions { delta, ..PublishOptions::default() },
-                )
-            }
-        };
+    let route = namespace.route_of_publishes();
+    let hook = context.node.hooks().publish.as_ref().filter(|hook| hook.applies(&route));
+    let routed = hook.map(|hook| RoutedHook { hook, route });
+    let (data, tags, options) = match context.ask(
+        routed,
+        event,
+        CommandDecision::Publish,
+        CommandDecision::into_publish,
+    )? {
+        HookDecision::Pending(answer) => return Ok(CommandStep::Ask(answer)),
+        HookDecision::Made(Some(PublishGrant::Processed)) => {
+            return Ok(CommandStep::Done(result()));
+        }
+        HookDecision::Made(Some(PublishGrant::Publish { data, tags, options })) => {
+            (data, tags, options)
+        }
+        HookDecision::Made(None) => {
+            may_publish(context.who(), namespace, own.is_some())?;
+            let delta = namespace.delta_publish;
+            (request.data, BTreeMap::new(), PublishOptions { delta, ..PublishOptions::default() })
+        }
+    };
     let publication = Publication { data, tags, info: Some(info), ..Publication::default() };
     let exclude_client = namespace.exclude_publisher.then(|| context.session().client_id());
     let options = PublishOptions { exclude_client, delivery: None, ..options };

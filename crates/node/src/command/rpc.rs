@@ -4,9 +4,10 @@
 //! Change here: methods that the server answers itself.
 
 use fanwire_policy::hooks::{CommandDecision, RpcEvent};
+use fanwire_policy::options::ProxyRoute;
 use fanwire_protocol::{ErrorCode, Reply, RpcRequest, RpcResult};
 
-use super::hook::HookDecision;
+use super::hook::{HookDecision, RoutedHook};
 use super::{CommandContext, CommandStep, StepResult};
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: RpcRequest) -> StepResult {
@@ -18,15 +19,14 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: RpcRequest) -> S
         return update_user_status(context);
     }
     let choice = options.proxy_of(&request.method).ok_or(ErrorCode::METHOD_NOT_FOUND)?;
-    let event = |context: &CommandContext<'_>| RpcEvent {
-        client: context.session().client_info(None),
-        context: context.session().context(),
-        proxy: choice.get().cloned(),
-        method: request.method,
-        data: request.data,
+    let event = |context: &CommandContext<'_>| {
+        let session = context.session();
+        RpcEvent::new(session.client_info(None), session.context(), request.method, request.data)
     };
-    let hook = context.node.hooks().rpc.as_ref().filter(|hook| hook.applies(choice));
-    match context.ask(hook, event, CommandDecision::Rpc, CommandDecision::into_rpc)? {
+    let route = ProxyRoute::from(choice);
+    let hook = context.node.hooks().rpc.as_ref().filter(|hook| hook.applies(&route));
+    let routed = hook.map(|hook| RoutedHook { hook, route });
+    match context.ask(routed, event, CommandDecision::Rpc, CommandDecision::into_rpc)? {
         HookDecision::Pending(answer) => Ok(CommandStep::Ask(answer)),
         HookDecision::Made(Some(data)) => Ok(result(RpcResult { data })),
         HookDecision::Made(None) if options.ping || hook.is_some() => {

@@ -18,7 +18,7 @@ use fanwire_policy::options::{Namespace, SubscriptionType};
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
 use super::credentials::{self, TokenOwner, TokenRefusals};
-use super::hook::HookDecision;
+use super::hook::{HookDecision, RoutedHook};
 use super::{CommandContext, CommandStep, StepResult, named};
 use crate::encode_job::{Encoded, ReplySource};
 use crate::pending::{
@@ -255,16 +255,17 @@ fn permit(
     if decided != SubscribeDecision::AskHook {
         return permit_by(context, request, namespace, decided).map(Some).map(HookDecision::Made);
     }
-    let hook = hooks.subscribe.as_ref();
-    let choice = namespace.proxy_of_subscribes();
-    let event = |context: &CommandContext<'_>| SubscribeEvent {
-        client: context.session().client_info(None),
-        context: context.session().context(),
-        proxy: choice.get().cloned(),
-        has_stream: namespace.subscribe_stream_proxy.enabled,
-        is_bidirectional: namespace.subscribe_stream_proxy_bidirectional,
-        channel: request.channel.clone(),
-        data: request.data.clone(),
+    let route = namespace.route_of_subscribes();
+    let hook = hooks.subscribe.as_ref().map(|hook| RoutedHook { hook, route });
+    let event = |context: &CommandContext<'_>| {
+        let session = context.session();
+        let client = session.client_info(None);
+        SubscribeEvent::new(
+            client,
+            session.context(),
+            request.channel.clone(),
+            request.data.clone(),
+        )
     };
     match context.ask(hook, event, CommandDecision::Subscribe, CommandDecision::into_subscribe)? {
         HookDecision::Pending(answer) => Ok(HookDecision::Pending(answer)),

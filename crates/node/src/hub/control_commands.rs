@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use fanwire_broker::Renewal;
-use fanwire_cluster::{ConnectionSelector, ServerSubscribe};
+use fanwire_cluster::ServerSubscribe;
 use fanwire_protocol::{Disconnect, UnsubscribeCode, encode_refresh_push};
 
 use super::Hub;
@@ -17,12 +17,13 @@ use crate::outbox::Outbox;
 use crate::pending::Deferred;
 use crate::session::{ConnectionKey, Session, Subscription};
 use crate::session_effects;
+use crate::session_table::selection::SelectedConnections;
 
 impl Hub {
     /// Executes work for the sessions that a selector matches: now, or after the command that a session waits for.
     pub(super) fn execute_for(
         &mut self,
-        target: &ConnectionSelector,
+        target: &SelectedConnections,
         work: impl Fn() -> Deferred,
         now: Instant,
         out: &mut impl Outbox,

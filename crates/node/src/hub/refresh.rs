@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_broker::Renewal;
 use fanwire_policy::hooks::{RefreshEvent, Rejection};
+use fanwire_policy::options::ProxyRoute;
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 
 use super::Hub;
@@ -127,8 +128,8 @@ pub(super) fn ask_if_expired(
     session.expire_at += REFRESH_AGAIN.as_secs();
     let client = session.client_info(None);
     let context = session.context();
-    let event = RefreshEvent { client, context, ..RefreshEvent::default() };
-    hook.call(event).then(move |decision| {
+    let event = RefreshEvent::new(client, context, None);
+    hook.call(event, ProxyRoute::default()).then(move |decision| {
         inbox.push(Notice::Refreshed(Box::new(Refreshed { key, channel: None, decision })));
     });
 }
@@ -161,9 +162,9 @@ impl Hub {
             let channel =
                 Arc::clone(&session_table.subscribers().channel_subscribers(index).channel);
             let namespace = self.settings.channels.resolve_trusted(&channel).ok();
-            let proxy = namespace.and_then(|namespace| namespace.sub_refresh_proxy.get().cloned());
-            let event = RefreshEvent { client, context, channel: Some(channel.clone()), proxy };
-            hook.call(event).then(move |decision| {
+            let route = namespace.map(|namespace| (&namespace.sub_refresh_proxy).into());
+            let event = RefreshEvent::new(client, context, Some(channel.clone()));
+            hook.call(event, route.unwrap_or_default()).then(move |decision| {
                 let channel = Some(channel);
                 inbox.push(Notice::Refreshed(Box::new(Refreshed { key, channel, decision })));
             });

@@ -35,7 +35,7 @@ impl Hub {
             Some(user) => {
                 let user = user.as_ref().to_owned();
                 let target = ConnectionSelector { user, ..ConnectionSelector::default() };
-                matching_or_connecting(&self.session_table, &target)
+                matching_or_connecting(&self.session_table, &target.into())
             }
             None => {
                 let index_end = self.session_table.index_end();

@@ -12,25 +12,26 @@ use crate::notice::Notice;
 use crate::session::ConnectionKey;
 use crate::session_table::SessionTable;
 pub(super) use crate::session_table::selection::matching;
-use crate::session_table::selection::{compiled, next_step, passes, step};
+use crate::session_table::selection::{SelectedConnections, compiled, next_step, passes, step};
 
 /// Also sessions that are authenticated and wait for their first channels: a command for a user must include
 /// connections that authenticated a moment before.
 pub(super) fn matching_or_connecting(
     session_table: &SessionTable,
-    target: &ConnectionSelector,
+    target: &SelectedConnections,
 ) -> Vec<ConnectionKey> {
     let mut keys = matching(session_table, target);
-    let Ok(filter) = compiled(target) else { return keys };
-    let is_of_all = target.is_of_all_users();
+    let selector = &target.selector;
+    let Ok(filter) = compiled(selector) else { return keys };
+    let is_of_all = selector.is_of_all_users();
     let mut connecting: Vec<_> = session_table.pending.connecting().collect();
     connecting.sort_unstable_by_key(|key| key.index); // not in the order of a hash table
     keys.extend(connecting.into_iter().filter(|key| {
         let session = session_table.session(*key);
         let is_in_step = step(target).contains(&key.index);
         session.is_some_and(|one| {
-            (if is_of_all { is_in_step } else { *one.user == *target.user })
-                && passes(target, filter.as_ref(), one)
+            (if is_of_all { is_in_step } else { *one.user == *selector.user })
+                && passes(selector, filter.as_ref(), one)
         })
     }));
     keys
@@ -45,7 +46,7 @@ pub(super) fn superseded(
 ) -> Vec<ConnectionKey> {
     let Some(newest) = node.registry().newest_of(user) else { return Vec::new() };
     let target = ConnectionSelector { user: user.to_owned(), ..ConnectionSelector::default() };
-    let mut keys = matching(session_table, &target);
+    let mut keys = matching(session_table, &target.into());
     keys.retain(|key| session_table.session(*key).is_some_and(|one| one.client_id() != newest));
     keys
 }

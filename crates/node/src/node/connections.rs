@@ -70,7 +70,9 @@ impl ConnectionCommands<'_> {
         disconnect: Disconnect,
     ) -> Answer<(), ErrorCode> {
         let sent = self.cluster.command(ControlCommand::disconnect(&target, &disconnect));
-        self.channels.router.send_to_all_shards(&Notice::Disconnect { target, disconnect });
+        self.channels
+            .router
+            .send_to_all_shards(&Notice::Disconnect { target: target.into(), disconnect });
         sent
     }
 
@@ -100,7 +102,11 @@ impl ConnectionCommands<'_> {
         code: UnsubscribeCode,
     ) {
         let channel = channel.map(Into::into);
-        self.channels.router.send_to_all_shards(&Notice::Unsubscribe { target, channel, code });
+        self.channels.router.send_to_all_shards(&Notice::Unsubscribe {
+            target: target.into(),
+            channel,
+            code,
+        });
     }
     /// Subscribes the connections of `target`, on every node, that are not subscribed to the channel. Answers when
     /// those of this node are subscribed, so that they receive what is published then.
@@ -140,9 +146,10 @@ impl ConnectionCommands<'_> {
     }
 
     pub(super) fn send_subscribe(&self, target: ConnectionSelector, command: ServerSubscribe) {
-        self.channels
-            .router
-            .send_to_all_shards(&Notice::Subscribe { target, command: Arc::new(command) });
+        self.channels.router.send_to_all_shards(&Notice::Subscribe {
+            target: target.into(),
+            command: Arc::new(command),
+        });
     }
 
     /// Sets the lifetime of the connections of `target`, on every node; one in the past disconnects them.
@@ -151,7 +158,9 @@ impl ConnectionCommands<'_> {
     /// 100 when the command did not reach all nodes; the connections of this node have it by then.
     pub fn refresh(&self, target: ConnectionSelector, renewal: Renewal) -> Answer<(), ErrorCode> {
         let sent = self.cluster.command(ControlCommand::refresh(&target, &renewal));
-        self.channels.router.send_to_all_shards(&Notice::Refresh { target, renewal });
+        self.channels
+            .router
+            .send_to_all_shards(&Notice::Refresh { target: target.into(), renewal });
         sent
     }
 
@@ -177,7 +186,7 @@ impl ConnectionCommands<'_> {
                 let client = newest.to_string();
                 let target = ConnectionSelector { user, client, ..ConnectionSelector::default() };
                 router.send_to_all_shards(&Notice::Disconnect {
-                    target,
+                    target: target.into(),
                     disconnect: Disconnect::SERVER_ERROR,
                 });
             }

@@ -70,9 +70,10 @@ impl Node {
         match command {
             ControlCommand::Disconnect(command) | ControlCommand::DisconnectSelected(command) => {
                 if let Some((target, disconnect)) = command.into_parts() {
-                    self.channels
-                        .router
-                        .send_to_all_shards(&Notice::Disconnect { target, disconnect });
+                    self.channels.router.send_to_all_shards(&Notice::Disconnect {
+                        target: target.into(),
+                        disconnect,
+                    });
                 }
             }
             ControlCommand::Unsubscribe(command) | ControlCommand::UnsubscribeSelected(command) => {
@@ -89,7 +90,9 @@ impl Node {
             }
             ControlCommand::Refresh(command) | ControlCommand::RefreshSelected(command) => {
                 let (target, renewal) = command.into_parts();
-                self.channels.router.send_to_all_shards(&Notice::Refresh { target, renewal });
+                self.channels
+                    .router
+                    .send_to_all_shards(&Notice::Refresh { target: target.into(), renewal });
             }
             ControlCommand::View(ViewCommand { client, channel, view }) => {
                 let client = ClientId::parse(&client);

@@ -11,7 +11,7 @@ use fanwire_auth::{TokenError, TokenId, Verifier};
 use fanwire_policy::NodeSettings;
 use fanwire_policy::channel::{Decider, SubscribeDecision, Who, may_read_history};
 use fanwire_policy::hooks::{ClientContext, ConnectEvent, ConnectGrant, Rejection, SubscribeEvent};
-use fanwire_policy::options::Namespace;
+use fanwire_policy::options::{Namespace, ProxyRoute};
 use fanwire_protocol::{ClientInfo, ErrorCode};
 
 use super::Node;
@@ -135,14 +135,12 @@ impl Node {
         let mut context = connection.take_context();
         let verifies = !token.is_empty() && verifier.is_enabled();
         let hook = self.hooks().connect.as_ref().filter(|_| !verifies);
-        let event = || ConnectEvent {
-            client: client.clone(),
-            context: Arc::new(context.clone()),
-            token: token.to_owned(),
-            ..ConnectEvent::default()
-        };
         let granted = match hook {
-            Some(hook) => hook.call(event()).await.map_err(ReadError::Hook)?,
+            Some(hook) => {
+                let mut event = ConnectEvent::new(client.clone(), Arc::new(context.clone()));
+                event.token = token.to_owned();
+                hook.call(event, ProxyRoute::default()).await.map_err(ReadError::Hook)?
+            }
             None => None,
         };
         let (grant, token) = match granted {
@@ -184,15 +182,12 @@ impl Node {
                 .subscribe
                 .as_ref()
                 .filter(|_| !namespace.subscribe_stream_proxy.enabled);
-            let event = SubscribeEvent {
-                client: reader.client.clone(),
-                context: Arc::new(reader.context.clone()),
-                proxy: namespace.proxy_of_subscribes().get().cloned(),
-                channel: channel.clone(),
-                ..SubscribeEvent::default()
-            };
+            let context = Arc::new(reader.context.clone());
+            let event =
+                SubscribeEvent::new(reader.client.clone(), context, channel.clone(), Bytes::new());
             let hook = hook.ok_or(ErrorCode::PERMISSION_DENIED)?;
-            if let Some(grant) = hook.call(event).await.map_err(ReadError::Hook)? {
+            let route = namespace.route_of_subscribes();
+            if let Some(grant) = hook.call(event, route).await.map_err(ReadError::Hook)? {
                 return Ok(grant.expire_at);
             }
             decision = decide(Decider::Rules);

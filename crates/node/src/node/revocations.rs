@@ -171,7 +171,8 @@ impl Revocations {
                 let target =
                     ConnectionSelector { user: user.clone(), ..ConnectionSelector::default() };
                 let disconnect = Disconnect::PERMISSION_DENIED;
-                self.router.send_to_all_shards(&Notice::Disconnect { target, disconnect });
+                self.router
+                    .send_to_all_shards(&Notice::Disconnect { target: target.into(), disconnect });
             }
             RevocationKind::RevokeToken => {
                 self.router.send_to_all_shards(&Notice::CheckTokens { user: None, from: 0 });

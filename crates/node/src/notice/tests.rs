@@ -63,10 +63,10 @@ fn an_answer_without_payload_weighs_nothing() {
 fn orders_and_joins_weigh_what_they_bring() {
     let info: Bytes = vec![b'1'; 10_000].into();
     let renewal = Renewal { info: info.clone(), ..Renewal::default() };
-    check(&Notice::Refresh { target: ConnectionSelector::default(), renewal }, 10_000);
+    check(&Notice::Refresh { target: SelectedConnections::default(), renewal }, 10_000);
     let subscription = ServerSubscription { data: info, ..ServerSubscription::default() };
     let order = Arc::new(ServerSubscribe::new(subscription, None));
-    check(&Notice::Subscribe { target: ConnectionSelector::default(), command: order }, 10_000);
+    check(&Notice::Subscribe { target: SelectedConnections::default(), command: order }, 10_000);
     let join_leave = JoinLeave::new("a".into(), Change::Join, member());
     check(&Notice::JoinLeave(Arc::new(join_leave)), 30_000);
 }

@@ -13,52 +13,67 @@ use uuid::Uuid;
 use super::SessionTable;
 use crate::session::{ConnectionKey, Session};
 
+/// The connections of a selector on one shard. A notice for many of them takes several turns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SelectedConnections {
+    pub selector: ConnectionSelector,
+    /// Only connections from this index on.
+    pub from: u32,
+}
+
+impl From<ConnectionSelector> for SelectedConnections {
+    fn from(selector: ConnectionSelector) -> Self {
+        Self { selector, from: 0 }
+    }
+}
+
 /// The connected sessions that a selector matches. Of all users, those of one step: [`next_step`] begins the next.
 pub(crate) fn matching(
     session_table: &SessionTable,
-    target: &ConnectionSelector,
+    target: &SelectedConnections,
 ) -> Vec<ConnectionKey> {
-    let Ok(filter) = compiled(target) else { return Vec::new() };
+    let selector = &target.selector;
+    let Ok(filter) = compiled(selector) else { return Vec::new() };
     let matches = |index: &u32| {
         let session = session_table.at(*index);
-        session.is_some_and(|one| one.is_connected() && passes(target, filter.as_ref(), one))
+        session.is_some_and(|one| one.is_connected() && passes(selector, filter.as_ref(), one))
     };
     let key = |index| session_table.key_at(index);
-    if target.is_of_all_users() {
+    if selector.is_of_all_users() {
         let end = session_table.index_end().min(step(target).end);
         return (target.from..end).filter(matches).filter_map(key).collect();
     }
-    session_table.users().of(&target.user).filter(matches).filter_map(key).collect()
+    session_table.users().of(&selector.user).filter(matches).filter_map(key).collect()
 }
 
 /// The connection index to go on with, if a selector is for more connections than one step.
-pub(crate) fn next_step(session_table: &SessionTable, target: &ConnectionSelector) -> Option<u32> {
+pub(crate) fn next_step(session_table: &SessionTable, target: &SelectedConnections) -> Option<u32> {
     let from = step(target).end;
-    let has_more = target.is_of_all_users() && from < session_table.index_end();
+    let has_more = target.selector.is_of_all_users() && from < session_table.index_end();
     has_more.then_some(from)
 }
 
 /// The connection indexes of one step.
-pub(crate) fn step(target: &ConnectionSelector) -> Range<u32> {
+pub(crate) fn step(target: &SelectedConnections) -> Range<u32> {
     target.from..target.from.saturating_add(CONNECTIONS_AT_ONCE)
 }
 
 /// The filter of labels; `None` matches all.
-pub(crate) fn compiled(target: &ConnectionSelector) -> Result<Option<Filter>, ErrorCode> {
-    target.label_filter.as_deref().map(Filter::new).transpose()
+pub(crate) fn compiled(selector: &ConnectionSelector) -> Result<Option<Filter>, ErrorCode> {
+    selector.label_filter.as_deref().map(Filter::new).transpose()
 }
 
 /// Whether a session of the right user passes the other filters.
 pub(crate) fn passes(
-    target: &ConnectionSelector,
+    selector: &ConnectionSelector,
     labels: Option<&Filter>,
     session: &Session,
 ) -> bool {
     let mut buffer = Uuid::encode_buffer();
     let client: &str = session.id.hyphenated().encode_lower(&mut buffer);
-    (target.session.is_empty() || target.session == session.session_id())
-        && (target.client.is_empty() || target.client == client)
-        && !target.whitelist.iter().any(|spared| spared == client)
+    (selector.session.is_empty() || selector.session == session.session_id())
+        && (selector.client.is_empty() || selector.client == client)
+        && !selector.whitelist.iter().any(|spared| spared == client)
         && labels.is_none_or(|filter| filter.matches(&session.app.labels))
 }
 

@@ -10,7 +10,7 @@ use fanwire_node::hooks::{
     ConnectEvent, ConnectGrant, Hook, Hooks, RefreshEvent, Rejection, RpcEvent, SubscribeEvent,
     SubscribeGrant,
 };
-use fanwire_node::options::{Namespace, Options, ProxyChoice};
+use fanwire_node::options::{Namespace, Options, ProxyChoice, ProxyRoute};
 use fanwire_node::{ConnectionInfo, Renewal};
 
 use crate::script::hello;
@@ -27,7 +27,7 @@ const ADA: &str = r#"ada opens
 fn proxy<E: 'static, G: 'static>(
     decide: impl Fn(E) -> Result<Option<G>, Rejection> + Send + Sync + 'static,
 ) -> Option<Hook<E, G>> {
-    Some(Hook::of_proxies(move |event| Answer::now(decide(event))))
+    Some(Hook::of_proxies(move |event, _| Answer::now(decide(event))))
 }
 
 fn chosen(name: &str) -> ProxyChoice {
@@ -49,11 +49,12 @@ fn proxied(change: impl FnOnce(&mut Namespace)) -> Options {
 
 #[test]
 fn a_proxy_is_asked_only_where_a_namespace_names_it() {
-    let subscribe = |event: SubscribeEvent| {
-        assert_eq!(event.proxy.as_deref(), Some("one"));
-        Ok(Some(SubscribeGrant { data: "1".into(), ..SubscribeGrant::default() }))
+    let subscribe = |_: SubscribeEvent, route: ProxyRoute| {
+        assert_eq!(route.proxy.as_deref(), Some("one"));
+        let grant = SubscribeGrant { data: "1".into(), ..SubscribeGrant::default() };
+        Answer::now(Ok(Some(grant)))
     };
-    let hooks = Hooks { subscribe: proxy(subscribe), ..Hooks::default() };
+    let hooks = Hooks { subscribe: Some(Hook::of_proxies(subscribe)), ..Hooks::default() };
     World::with_hooks(proxied(|_| {}), hooks).play(&format!(
         r#"{ADA}
            ada > {{"id":2,"subscribe":{{"channel":"a"}}}}
@@ -79,10 +80,11 @@ fn a_connect_requests_no_channel_that_a_proxy_decides_about() {
 
 #[test]
 fn methods_have_namespaces_with_proxies() {
-    let rpc = |event: RpcEvent| {
-        Ok(Some(format!(r#""{} {}""#, event.proxy.expect("a name"), event.method).into()))
+    let rpc = |event: RpcEvent, route: ProxyRoute| {
+        let data = format!(r#""{} {}""#, route.proxy.expect("a name"), event.method);
+        Answer::now(Ok(Some(data.into())))
     };
-    let hooks = Hooks { rpc: proxy(rpc), ..Hooks::default() };
+    let hooks = Hooks { rpc: Some(Hook::of_proxies(rpc)), ..Hooks::default() };
     let options = options(|options| {
         options.rpc.namespaces.insert("shop".into(), chosen("two"));
         options.rpc.namespaces.insert("off".into(), ProxyChoice::default());

@@ -10,8 +10,8 @@ use fanwire_broker::map::MapRetention;
 use fanwire_broker::{AppendLimits, Retention};
 
 use super::{
-    AreaOptions, CompressionPolicy, DataFormat, DeliveryOptions, MapOptions, ProxyChoice, Rate,
-    RecoveryMode, SubscriptionType,
+    AreaOptions, CompressionPolicy, DataFormat, DeliveryOptions, MapOptions, ProxyChoice,
+    ProxyRoute, Rate, RecoveryMode, SubscriptionType,
 };
 
 /// Rules for the channels of one namespace (`channel.namespaces[NAME].*`), everything off by default.
@@ -147,20 +147,22 @@ impl Namespace {
         is_positioned || recovers && self.force_recovery_mode == RecoveryMode::Stream
     }
 
-    /// The proxy that decides about subscribe commands: that of streams, or the other one.
-    pub fn proxy_of_subscribes(&self) -> &ProxyChoice {
-        match self.subscribe_stream_proxy.enabled {
-            true => &self.subscribe_stream_proxy,
-            false => &self.subscribe_proxy,
-        }
+    /// The proxy that decides about a subscribe. A stream of publications wins over a decision by request.
+    pub fn route_of_subscribes(&self) -> ProxyRoute {
+        self.route_or(&self.subscribe_proxy)
     }
 
     /// The same for publish commands.
-    pub fn proxy_of_publishes(&self) -> &ProxyChoice {
-        match self.subscribe_stream_proxy.enabled {
-            true => &self.subscribe_stream_proxy,
-            false => &self.publish_proxy,
+    pub fn route_of_publishes(&self) -> ProxyRoute {
+        self.route_or(&self.publish_proxy)
+    }
+
+    fn route_or(&self, by_request: &ProxyChoice) -> ProxyRoute {
+        if !self.subscribe_stream_proxy.enabled {
+            return by_request.into();
         }
+        let is_bidirectional = self.subscribe_stream_proxy_bidirectional;
+        ProxyRoute { has_stream: true, is_bidirectional, ..(&self.subscribe_stream_proxy).into() }
     }
 
     /// The tiles of its channels, if they have places.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::options::{Proxies, ProxyOptions};
 use bytes::{BufMut, Bytes, BytesMut};
 use fanwire_node::hooks::{ClientReport, PublishEvent, PublishGrant, Rejection, SubscribeEvent};
-use fanwire_node::{hooks::Hooks, hooks::RpcEvent};
+use fanwire_node::{hooks::Hooks, hooks::RpcEvent, options::ProxyRoute};
 use fanwire_protocol::proxy as pb;
 use fanwire_protocol::{ClientInfo, ErrorCode};
 use h2::server::SendResponse;
@@ -117,19 +117,16 @@ fn client() -> ClientInfo {
     ClientInfo { user: "42".into(), client: "c".into(), ..ClientInfo::default() }
 }
 
-fn default() -> Option<Arc<str>> {
-    Some("default".into())
+fn route() -> ProxyRoute {
+    ProxyRoute { proxy: Some("default".into()), ..ProxyRoute::default() }
 }
 
-fn subscribe_event(is_bidirectional: bool) -> SubscribeEvent {
-    SubscribeEvent {
-        client: client(),
-        channel: "a".into(),
-        proxy: default(),
-        has_stream: true,
-        is_bidirectional,
-        ..SubscribeEvent::default()
-    }
+fn stream(is_bidirectional: bool) -> ProxyRoute {
+    ProxyRoute { has_stream: true, is_bidirectional, ..route() }
+}
+
+fn subscribe_event() -> SubscribeEvent {
+    SubscribeEvent::new(client(), Arc::default(), "a".into(), Bytes::new())
 }
 
 fn granted() -> Vec<u8> {
@@ -143,14 +140,9 @@ async fn rpc_is_a_unary_call_with_credentials() {
     let result = Some(pb::RpcResult { data: "[1]".into(), b64data: String::new() });
     let answer = pb::RpcResponse { result, ..pb::RpcResponse::default() }.encode_to_vec();
     let (address, mut got) = backend(Script { messages: vec![answer], status: Some("0") }).await;
-    let event = RpcEvent {
-        client: client(),
-        proxy: default(),
-        method: "m".into(),
-        data: Bytes::from_static(b"\xff"),
-        ..RpcEvent::default()
-    };
-    let answer = hooks(&address).rpc.expect("there is one").call(event).await;
+    let data = Bytes::from_static(b"\xff");
+    let event = RpcEvent::new(client(), Arc::default(), "m".into(), data);
+    let answer = hooks(&address).rpc.expect("there is one").call(event, route()).await;
     assert_eq!(answer, Ok(Some("[1]".into())));
     let mut got = got.recv().await.expect("one request");
     assert_eq!(got.path, "/centrifugal.centrifugo.proxy.CentrifugoProxy/RPC");
@@ -171,8 +163,8 @@ async fn rpc_is_a_unary_call_with_credentials() {
 #[tokio::test]
 async fn a_status_other_than_ok_is_no_answer() {
     let (address, _got) = backend(Script { messages: Vec::new(), status: Some("13") }).await;
-    let event = RpcEvent { proxy: default(), ..RpcEvent::default() };
-    let answer = hooks(&address).rpc.expect("there is one").call(event).await;
+    let rpc = hooks(&address).rpc.expect("there is one");
+    let answer = rpc.call(RpcEvent::default(), route()).await;
     assert!(
         matches!(&answer, Err(Rejection::Unavailable(cause)) if cause.contains("Internal")),
         "{answer:?}"
@@ -183,7 +175,7 @@ async fn a_status_other_than_ok_is_no_answer() {
 async fn a_stream_without_a_first_message_is_no_answer() {
     let (address, _got) = backend(Script { messages: Vec::new(), status: None }).await;
     let subscribe = hooks(&address).subscribe.expect("there is one");
-    let answer = subscribe.call(subscribe_event(false)).await;
+    let answer = subscribe.call(subscribe_event(), stream(false)).await;
     assert!(
         matches!(&answer, Err(Rejection::Unavailable(cause)) if cause.contains("in time")),
         "{answer:?}"
@@ -192,7 +184,7 @@ async fn a_stream_without_a_first_message_is_no_answer() {
     let first = pb::StreamSubscribeResponse { publication, ..Default::default() }.encode_to_vec();
     let (address, _got) = backend(Script { messages: vec![first], status: None }).await;
     let subscribe = hooks(&address).subscribe.expect("there is one");
-    let answer = subscribe.call(subscribe_event(false)).await;
+    let answer = subscribe.call(subscribe_event(), stream(false)).await;
     assert!(
         matches!(&answer, Err(Rejection::Unavailable(cause)) if cause.contains("subscribe_response")),
         "{answer:?}"
@@ -204,20 +196,14 @@ async fn publications_of_a_client_go_up_a_stream_both_ways() {
     let (address, mut got) = backend(Script { messages: vec![granted()], status: None }).await;
     let hooks = hooks(&address);
     let publish = hooks.publish.expect("there is one");
-    let event = |data: &'static str| PublishEvent {
-        client: client(),
-        channel: "a".into(),
-        data: data.into(),
-        has_stream: true,
-        proxy: default(),
-        ..PublishEvent::default()
-    };
+    let event =
+        |data: &'static str| PublishEvent::new(client(), Arc::default(), "a".into(), data.into());
     let denied = Err(Rejection::Error(ErrorCode::PERMISSION_DENIED.into()));
-    assert_eq!(publish.call(event("0")).await, denied, "not subscribed");
-    let grant = hooks.subscribe.expect("there is one").call(subscribe_event(true)).await;
+    assert_eq!(publish.call(event("0"), stream(true)).await, denied, "not subscribed");
+    let grant = hooks.subscribe.expect("there is one").call(subscribe_event(), stream(true)).await;
     let grant = grant.expect("granted").expect("decided");
     assert_eq!(grant.overrides.force_recovery, Some(false));
-    assert_eq!(publish.call(event("1")).await, Ok(Some(PublishGrant::Processed)));
+    assert_eq!(publish.call(event("1"), stream(true)).await, Ok(Some(PublishGrant::Processed)));
     let mut got = got.recv().await.expect("one request");
     assert!(got.path.ends_with("/SubscribeBidirectional"), "{}", got.path);
     let first = got.messages.recv().await.expect("the request");
@@ -230,22 +216,17 @@ async fn publications_of_a_client_go_up_a_stream_both_ways() {
     let report = hooks.report.expect("there is one");
     report(ClientReport::Unsubscribed { client: client(), channel: "a".into() });
     assert_eq!(got.messages.recv().await, None);
-    assert_eq!(publish.call(event("2")).await, denied);
+    assert_eq!(publish.call(event("2"), stream(true)).await, denied);
 }
 
 #[tokio::test]
 async fn a_client_cannot_publish_into_a_stream_one_way() {
     let (address, _got) = backend(Script { messages: vec![granted()], status: None }).await;
     let hooks = hooks(&address);
-    let grant = hooks.subscribe.expect("there is one").call(subscribe_event(false)).await;
+    let grant = hooks.subscribe.expect("there is one").call(subscribe_event(), stream(false)).await;
     assert!(grant.expect("granted").is_some());
-    let event = PublishEvent {
-        client: client(),
-        channel: "a".into(),
-        has_stream: true,
-        proxy: default(),
-        ..PublishEvent::default()
-    };
+    let event = PublishEvent::new(client(), Arc::default(), "a".into(), Bytes::new());
     let refused = Err(Rejection::Error(ErrorCode::NOT_AVAILABLE.into()));
-    assert_eq!(hooks.publish.expect("there is one").call(event).await, refused);
+    let publish = hooks.publish.expect("there is one");
+    assert_eq!(publish.call(event, stream(false)).await, refused);
 }

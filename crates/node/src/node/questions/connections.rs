@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fanwire_auth::TokenId;
-use fanwire_cluster::{ConnectionSelector, Question, SelectorMessage, SurveyKind};
+use fanwire_cluster::{ConnectionSelector, Question, SurveyKind};
 use fanwire_recorder::FlightLog;
 use parking_lot::Mutex;
 
 use super::{Ask, NameRange, ShardView};
 use crate::session::{Session, Subscription};
-use crate::session_table::{SessionTable, selection};
+use crate::session_table::SessionTable;
+use crate::session_table::selection::{self, SelectedConnections};
 
 /// Asks for the connections of `target`, in the order of client ids.
 ///
@@ -23,7 +24,7 @@ use crate::session_table::{SessionTable, selection};
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct ConnectionQuestion {
     #[prost(message, required, tag = "2")]
-    target: SelectorMessage,
+    target: ConnectionSelector,
     /// Only client ids that come after this one; "" = all.
     #[prost(string, tag = "3")]
     pub after: String,
@@ -100,7 +101,7 @@ impl ConnectionQuestion {
     /// The first connections of a selector.
     pub fn of(target: &ConnectionSelector) -> Self {
         let limit = CONNECTIONS_MAX as u32;
-        Self { target: target.into(), after: String::new(), limit }
+        Self { target: target.clone(), after: String::new(), limit }
     }
 
     fn range(&self) -> NameRange<'_> {
@@ -124,7 +125,7 @@ impl Ask for ConnectionQuestion {
 
     fn add(&self, shard: &ShardView<'_>, from: u32, answer: &Mutex<ConnectionPage>) -> Option<u32> {
         let session_table = shard.session_table;
-        let target = ConnectionSelector { from, ..self.target.clone().into() };
+        let target = SelectedConnections { selector: self.target.clone(), from };
         let range = self.range();
         for key in selection::matching(session_table, &target) {
             let Some(session) = session_table.session(key) else { continue };

@@ -100,7 +100,6 @@ fn questions_are_those_of_the_build_before() {
         whitelist: vec!["w".into()],
         label_filter: Some(Box::new(filter)),
         all_users: true,
-        from: 0,
     });
     connections.after = "b".into();
     connections.limit = 5;

@@ -18,7 +18,7 @@ use fanwire_broker::{Answer, RevocationChange, RevocationKind};
 use fanwire_policy::hooks::{
     ConnectEvent, ConnectGrant, Hook, Hooks, Rejection, SubscribeEvent, SubscribeGrant,
 };
-use fanwire_policy::options::{Namespace, Options, ProxyChoice};
+use fanwire_policy::options::{Namespace, Options, ProxyChoice, ProxyRoute};
 use fanwire_protocol::{Disconnect, Encoding, ErrorCode};
 
 use super::{ReadError, ReadPermit, ReadRequest};
@@ -221,7 +221,7 @@ fn a_subscribe_hook_decides_about_who_it_gets_from_the_connect_hook() {
 #[test]
 fn a_proxy_of_publication_streams_has_no_subscriber_to_send_to() {
     let now = Instant::now();
-    let subscribe = |_: SubscribeEvent| panic!("no hook is asked");
+    let subscribe = |_: SubscribeEvent, _: ProxyRoute| panic!("no hook is asked");
     let hooks = Hooks { subscribe: Some(Hook::of_proxies(subscribe)), ..Hooks::default() };
     let node = node_with_hooks(now, hooks, |options| {
         options.client.allow_anonymous_connect_without_token = true;
