@@ -18,7 +18,7 @@ pub enum Delta {
 }
 
 impl Delta {
-    /// The base for a publication that follows `previous` in its stream; `is_wanted` is the publisher's wish.
+    /// The base for a publication that follows `previous` in its stream; `is_wanted` is the request of the publisher.
     pub fn candidate(is_wanted: bool, previous: Option<&Bytes>) -> Self {
         match previous {
             _ if !is_wanted => Self::Off,

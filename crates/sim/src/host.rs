@@ -42,7 +42,7 @@ pub struct Host<E> {
     /// The PUB/SUB connection cannot be opened before.
     pub feed_may_open_at: Duration,
     /// Until then what happens here may be late without anybody being able to notice.
-    pub silent_trouble_until: Duration,
+    pub silent_faults_until: Duration,
 }
 
 /// A process.
@@ -125,7 +125,7 @@ impl<E> Host<E> {
             stepped_at: Duration::ZERO,
             turn_delay: Duration::ZERO,
             feed_may_open_at: Duration::ZERO,
-            silent_trouble_until: Duration::ZERO,
+            silent_faults_until: Duration::ZERO,
         }
     }
 

@@ -19,8 +19,8 @@ pub struct HotChannels {
 
 #[derive(Debug, Default)]
 struct ChannelCounts {
-    /// Begin of the counts, and the last look; `None` without looks.
-    looked: Option<(Instant, Instant)>,
+    /// Begin of the counts, and the last question for them; `None` before the first question.
+    asked: Option<(Instant, Instant)>,
     publications: HeavyHitters,
     deliveries: HeavyHitters,
     /// Counts of the last seconds, and of those before.
@@ -36,10 +36,10 @@ struct RecentCounts {
     deliveries: HeavyHitters,
 }
 
-/// The result of a look.
+/// The largest channels at one question.
 #[derive(Debug, Default)]
-pub struct ChannelLook {
-    /// Time that the counts span; zero for the first look, which begins them.
+pub struct HotChannelCounts {
+    /// Time that the counts span; zero for the first question, which begins them.
     pub counted: Duration,
     pub publications: Vec<(u64, String)>,
     pub deliveries: Vec<(u64, String)>,
@@ -50,7 +50,7 @@ pub struct ChannelLook {
 }
 
 impl HotChannels {
-    /// Whether somebody looks.
+    /// Whether somebody asked a short time ago.
     pub fn is_on(&self) -> bool {
         self.is_on.load(Relaxed)
     }
@@ -74,10 +74,10 @@ impl HotChannels {
     }
 
     /// The largest channels since the counts began. Begins them, and begins them again when they span more than a minute.
-    pub fn look(&self, limit: usize, now: Instant) -> ChannelLook {
+    pub fn counts(&self, limit: usize, now: Instant) -> HotChannelCounts {
         let counts = &mut *self.counts.lock();
-        let begun = counts.looked.map_or(now, |(begun, _)| begun);
-        let look = ChannelLook {
+        let begun = counts.asked.map_or(now, |(begun, _)| begun);
+        let result = HotChannelCounts {
             counted: now.saturating_duration_since(begun),
             publications: counts.publications.largest(limit),
             deliveries: counts.deliveries.largest(limit),
@@ -86,26 +86,26 @@ impl HotChannels {
             recent_deliveries: counts.recent_largest(limit, |recent| &recent.deliveries),
         };
         counts.recent[0].begun.get_or_insert(now);
-        let begun = if look.counted > SPAN {
+        let begun = if result.counted > SPAN {
             counts.publications.clear();
             counts.deliveries.clear();
             now
         } else {
             begun
         };
-        counts.looked = Some((begun, now));
+        counts.asked = Some((begun, now));
         self.is_on.store(true, Relaxed);
-        look
+        result
     }
 
-    /// Ends the counts if there was no look for a while. Call once a second.
+    /// Ends the counts if there was no question for a while. Call once a second.
     pub fn tick(&self, now: Instant) {
         if !self.is_on() {
             return;
         }
         let mut counts = self.counts.lock();
         let is_over = |at: Instant| now.saturating_duration_since(at) >= UNSEEN;
-        if counts.looked.is_none_or(|(_, last)| is_over(last)) {
+        if counts.asked.is_none_or(|(_, last)| is_over(last)) {
             *counts = ChannelCounts::default();
             self.is_on.store(false, Relaxed);
             return;
@@ -140,7 +140,7 @@ impl ChannelCounts {
     }
 }
 
-/// Two of these spans are looked at, the newer one unfinished: 3 to 8 s, as `tick` is called once a second.
+/// Two of these spans are read, the newer one unfinished: 3 to 8 s, as `tick` is called once a second.
 const RECENT: Duration = Duration::from_secs(3);
 const SPAN: Duration = Duration::from_secs(60);
 const UNSEEN: Duration = Duration::from_secs(30);

@@ -23,7 +23,7 @@ pub use counter::Counter;
 pub use excerpt::excerpt;
 pub use heavy_hitters::{HeavyHitters, Largest};
 pub use histogram::{BOUNDS, CallHistogram, Histogram};
-pub use hot_channels::{ChannelLook, HotChannels};
+pub use hot_channels::{HotChannelCounts, HotChannels};
 pub use log_throttle::{Burst, LogThrottle, RefusalEvent, Repeats};
 pub use metrics_writer::{Labels, MetricsWriter, Reading, ReadingKind, Readings};
 pub use scrape_writer::ScrapeWriter;

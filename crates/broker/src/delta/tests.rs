@@ -1,5 +1,5 @@
 //! Tests of the base that a broker offers for a delta.
-//! In: the publisher's wish and the newest payload of a stream → out: the candidate.
+//! In: the request of the publisher and the newest payload of a stream → out: the candidate.
 //! Uses shared payloads. Never: patches.
 //! A new case of `Delta` is a line here.
 

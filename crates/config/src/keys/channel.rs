@@ -86,7 +86,7 @@ rows! { NAMESPACE: Namespace;
     "auto_cache_recover", SWITCH, "false" => [auto_cache_recover],
         "In cache mode, recoverable subscribers get the newest publication without asking.";
     "force_positioning", SWITCH, "false" => [force_positioning],
-        "Every subscriber that misses a publication is told to subscribe again; needs history.";
+        "A subscriber that misses a publication gets 2500 (insufficient state) and subscribes again; needs history.";
     "allow_positioning", SWITCH, "false" => [allow_positioning],
         "Subscribers that ask for it are told to subscribe again when they miss a publication.";
     "allowed_delta_types", LIST, "" => [allowed_delta_types],

@@ -33,7 +33,7 @@ rows! { CLIENT: Config;
     "client.history_max_publication_limit", COUNT, "300" => [client.history_max_publication_limit],
         "Most publications of one history page for a client, 0 for no limit.";
     "client.recovery_max_publication_limit", COUNT, "300" => [client.recovery_max_publication_limit],
-        "Most publications of one recovery, 0 for no limit; a client that missed more is told that it was not recovered.";
+        "Most publications of one recovery, 0 for no limit; a client that missed more gets `recovered: false`.";
     "client.channel_position_check_delay", DELAY, "40s" => [client.channel_position_check_delay],
         "Silence of a channel after which the positions of its subscribers are compared with its history; 0s for never.";
     "client.channel_position_max_time_lag", DELAY, "0s" => [client.channel_position_max_time_lag],

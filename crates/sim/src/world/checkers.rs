@@ -130,14 +130,14 @@ impl Checkers {
 }
 
 /// Whether a client or the host of its connection may be late since a time, for a reason that no node can notice.
-fn is_in_trouble(world: &World, client: usize, since: Duration) -> bool {
+fn had_faults(world: &World, client: usize, since: Duration) -> bool {
     let host = world.host_of.get(&world.clients[client].connection);
-    let host_until = host.map_or(Duration::MAX, |it| world.hosts[*it].silent_trouble_until);
+    let host_until = host.map_or(Duration::MAX, |it| world.hosts[*it].silent_faults_until);
     let process = host.and_then(|it| world.hosts[*it].process.as_ref());
     // A connection to a process that is gone ends when the client misses its pings.
     let connection = world.clients[client].connection;
     let is_there = process.is_some_and(|it| it.connections.contains_key(&connection));
-    world.client_trouble_until[client] >= since || host_until >= since || !is_there
+    world.client_faults_until[client] >= since || host_until >= since || !is_there
 }
 
 /// Whether the host of a client could not hear the engine a moment ago.
@@ -148,6 +148,6 @@ fn was_feed_down(world: &World, client: usize) -> bool {
 }
 
 /// The same for the engine.
-fn is_engine_in_trouble(world: &World, since: Duration) -> bool {
-    world.engine_trouble_until >= since
+fn had_engine_faults(world: &World, since: Duration) -> bool {
+    world.engine_faults_until >= since
 }

@@ -51,7 +51,7 @@ pub(super) fn begin(world: &mut World, number: usize) {
         }
         FaultKind::SlowShards { host, by } => world.hosts[host].turn_delay = by,
     }
-    note_trouble(world, number);
+    note_faults(world, number);
 }
 
 /// It ends.
@@ -83,7 +83,7 @@ pub(super) fn end(world: &mut World, number: usize) {
 }
 
 /// Remembers until when a host or client may be late for a reason that no node can notice.
-fn note_trouble(world: &mut World, number: usize) {
+fn note_faults(world: &mut World, number: usize) {
     let PlannedFault { at, lasts, kind } = world.plan.faults[number].clone();
     let over = at + lasts + AFTER_TROUBLE;
     match kind {
@@ -93,15 +93,15 @@ fn note_trouble(world: &mut World, number: usize) {
         | FaultKind::SlowFeed { host, .. }
         | FaultKind::SlowEngine { host, .. }
         | FaultKind::SlowShards { host, .. } => {
-            let trouble = &mut world.hosts[host].silent_trouble_until;
-            *trouble = over.max(*trouble);
+            let faults_until = &mut world.hosts[host].silent_faults_until;
+            *faults_until = over.max(*faults_until);
         }
         FaultKind::CutClient { client, .. } => {
-            let trouble = &mut world.client_trouble_until[client];
-            *trouble = over.max(*trouble);
+            let faults_until = &mut world.client_faults_until[client];
+            *faults_until = over.max(*faults_until);
         }
         FaultKind::FailOver { .. } | FaultKind::LoseAll => {
-            world.engine_trouble_until = over.max(world.engine_trouble_until);
+            world.engine_faults_until = over.max(world.engine_faults_until);
         }
         FaultKind::ClockJump { .. } | FaultKind::FeedDown { .. } => {}
     }

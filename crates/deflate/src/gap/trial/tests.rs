@@ -1,5 +1,5 @@
 //! Tests of `trial`: what is concluded from the publications of made-up channels.
-//! Publications → depth, wish for more or less, and what context saves.
+//! Publications → depth, whether more or less would pay, and what context saves.
 //! Uses `gap` only; on real corpora `fanwire tune` prints bytes.
 //! Change here: cases of conclusions.
 

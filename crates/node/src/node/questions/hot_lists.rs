@@ -111,7 +111,7 @@ impl Ask for HotListsQuestion {
     fn begin(&self, node: &Node, now: Instant) -> Result<HotLists, ErrorCode> {
         let diagnostics = node.diagnostics();
         // Whatever the limit: what is large in one of the times is shown with its rate in the other.
-        let counts = diagnostics.hot_channels().look(LIST_MAX, now);
+        let counts = diagnostics.hot_channels().counts(LIST_MAX, now);
         let mut channels = Largest::new(self.length());
         let namespaces = diagnostics
             .history_sizes(|channel, bytes| {

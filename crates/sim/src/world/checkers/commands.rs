@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Checkers, is_engine_in_trouble, is_in_trouble};
+use super::{Checkers, had_engine_faults, had_faults};
 use crate::backend::{BACKEND_CODE, BackendCommand, GivenCommand, ORDERED};
 use crate::client::{ClientState, Seen, SimulatedClient, SubscriptionState};
 use crate::world::World;
@@ -71,8 +71,8 @@ impl Checkers {
         for client in world.clients.iter().filter(|client| client.user == *user) {
             let was_there = client.state == ClientState::Connected
                 && self.arrived.get(&client.connection).is_some_and(|at| *at < command.given_at);
-            let is_good = !is_in_trouble(world, client.number, command.given_at)
-                && !is_engine_in_trouble(world, command.given_at);
+            let is_good = !had_faults(world, client.number, command.given_at)
+                && !had_engine_faults(world, command.given_at);
             // A command for a session waits for the calls before it.
             if was_there && is_good && !client.is_calling(world.now) {
                 self.verify_for(world, command, client);

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Checkers, is_engine_in_trouble, is_in_trouble, was_feed_down};
+use super::{Checkers, had_engine_faults, had_faults, was_feed_down};
 use crate::backend::BACKEND_CODE;
 use crate::client::{CALL_MILLIS, ClientState, Seen, SimulatedClient, SubscriptionState};
 use crate::plan::CLOSED;
@@ -28,7 +28,7 @@ impl Checkers {
             Seen::Unsubscribed { channel, code: 2500, at: Some(at) } if self.has_engine => {
                 let top = world.engine.top(channel).unwrap_or_default();
                 let is_at_top = top.offset == at.offset && top.epoch.as_str() == at.epoch;
-                if is_at_top && !is_engine_in_trouble(world, world.now) {
+                if is_at_top && !had_engine_faults(world, world.now) {
                     let text = format!("ended at {at:?}, which is the top");
                     self.broken_for("positions end for a cause", client, channel, text);
                 }
@@ -48,7 +48,7 @@ impl Checkers {
             }
             Seen::Called { millis, waited, busy: true, .. } => {
                 let is_slow = *millis == CALL_MILLIS[1];
-                let is_good = !is_in_trouble(world, client, world.now.saturating_sub(*waited))
+                let is_good = !had_faults(world, client, world.now.saturating_sub(*waited))
                     && !was_feed_down(world, client);
                 if self.concurrency > 1 && !is_slow && is_good && *waited > FAST_CALL {
                     let text = format!("a call of {millis} ms took {waited:?} behind a slow one");
@@ -66,7 +66,7 @@ impl Checkers {
     }
 
     fn check_code(&mut self, world: &World, client: usize, code: u16) {
-        let is_good = !is_in_trouble(world, client, world.now);
+        let is_good = !had_faults(world, client, world.now);
         let is_allowed = match code {
             0 | 3000 | 3001 | 3004 | 3005 | 3010 | BACKEND_CODE => true,
             3507 => self.lists.may_be_blocked(&world.clients[client].user),
@@ -85,8 +85,8 @@ impl Checkers {
             if client.state != ClientState::Connected {
                 continue;
             }
-            let is_good = !is_in_trouble(world, client.number, world.now);
-            let is_engine_good = !is_engine_in_trouble(world, world.now);
+            let is_good = !had_faults(world, client.number, world.now);
+            let is_engine_good = !had_engine_faults(world, world.now);
             let oldest = client.pending.values().min_by_key(|pending| pending.sent_at);
             if let Some(oldest) = oldest.filter(|_| is_good && is_engine_good)
                 && world.now.saturating_sub(oldest.sent_at) > ANSWER_MAX

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Checkers, is_engine_in_trouble, is_in_trouble};
+use super::{Checkers, had_engine_faults, had_faults};
 use crate::backend::{BackendCommand, GivenCommand};
 use crate::client::{ClientState, Seen, SimulatedClient, SubscriptionState};
 use crate::host::Process;
@@ -123,10 +123,10 @@ impl Checkers {
         let starts_later = host.started_at > since && host.process.as_ref().is_some_and(is_served);
         let feed_was_down = host.feed_may_open_at + SPREAD > world.now;
         // What ends a subscription waits for the commands before it.
-        let is_cut_off = is_in_trouble(world, client.number, world.now)
+        let is_cut_off = had_faults(world, client.number, world.now)
             || feed_was_down
             || client.is_calling(world.now);
-        let may_be_lost = is_engine_in_trouble(world, world.now) || is_lost(world, since);
+        let may_be_lost = had_engine_faults(world, world.now) || is_lost(world, since);
         !may_be_lost && (starts_later || !is_cut_off)
     }
 }
