@@ -4,6 +4,7 @@
 //! Change here what is compared and shown; how one round is measured lives in `round`.
 
 use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
 use clap::Args;
 use std::cmp::Ordering::Greater;
 use std::fmt;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use crate::bare;
 use crate::certificate::Certificate;
 use crate::corpus::files;
+use crate::publish::grpc;
 use crate::setup::Setup;
 use crate::stats::{grouped, judge, median};
 use crate::target::API_KEY;
@@ -21,10 +23,12 @@ use fanwire_load::generator::publisher::publish_request;
 use fanwire_load::machine;
 use round::{Outcome, Round};
 use schedule::{Choice, channel};
+use source::By;
 
 pub mod answers;
 pub mod round;
 pub mod schedule;
+pub mod source;
 
 /// Deliveries per server CPU-second against the bare send loop, or with compression against without.
 #[derive(Args)]
@@ -41,6 +45,9 @@ pub struct Fanout {
     /// Bytes of each publication's data.
     #[arg(long, default_value_t = 200)]
     bytes: usize,
+    /// How publications reach Fanwire; the bare loop has a way of its own.
+    #[arg(long, value_enum, default_value_t = By::Http)]
+    by: By,
     /// Publications under way at once; the next one starts when all subscribers have one.
     #[arg(long, default_value_t = 1)]
     outstanding: usize,
@@ -117,6 +124,9 @@ pub enum Contender {
 pub struct Publication {
     /// For the HTTP API.
     pub request: Vec<u8>,
+    /// The same as a publish request, in JSON and as a command in Protobuf.
+    pub body: String,
+    pub command: Bytes,
     /// For the bare loop: a frame as long as Fanwire's uncompressed one. For [`Contender::Answers`] another request.
     pub trigger: Vec<u8>,
 }
@@ -135,6 +145,8 @@ impl Fanout {
         ensure!(!is_binary || !self.has_bare(), "the bare loop has no Protobuf{INSTEAD}");
         let transport = self.transport();
         ensure!(!is_binary || !transport.is_events(), "event streams have no Protobuf");
+        ensure!(!is_binary || self.by != By::Grpc, "--by grpc sends data in JSON alone");
+        ensure!(!self.answers || self.by == By::Http, "--answers come by HTTP");
         let publications = if self.answers {
             vec![answers::pieces()]
         } else {
@@ -150,6 +162,7 @@ impl Fanout {
             encoding: if is_binary { Encoding::Protobuf } else { Encoding::Json },
             subscribers: self.subscribers,
             outstanding: self.outstanding,
+            by: self.by,
             seconds: self.seconds,
             turns: ((self.seconds / self.turn).ceil().min(TURNS_MAX) as u32).max(1),
             server_core: self.setup.server_core,
@@ -257,12 +270,13 @@ impl fmt::Display for Fanout {
         };
         write!(
             f,
-            "fanout{}: {} subscribers by {:?} of {} of {} channels, {data}, {} outstanding, {} rounds of {} s by turns of {}; server on core {}, generator on core {}",
+            "fanout{}: {} subscribers by {:?} of {} of {} channels, {data} by {:?}, {} outstanding, {} rounds of {} s by turns of {}; server on core {}, generator on core {}",
             if self.tls { " with TLS" } else { "" },
             grouped(self.subscribers as f64),
             self.transport(),
             self.channels,
             self.of.unwrap_or(self.channels),
+            self.by,
             self.outstanding,
             self.rounds,
             self.seconds,
@@ -311,14 +325,25 @@ fn publications(
     let publication = |channel: &str, field: &String| {
         let push = format!(r#"{{"channel":"{channel}","pub":{{{field}}}}}"#);
         let envelope_bytes = if are_bare { 0 } else { r#"{"push":}"#.len() };
-        let request = publish_request(channel, field, API_KEY);
-        Publication { request, trigger: bare::trigger(push.len() + envelope_bytes) }
+        Publication {
+            request: publish_request(channel, field, API_KEY),
+            body: format!("{{\"channel\":\"{channel}\",{field}}}"),
+            command: command(channel, field),
+            trigger: bare::trigger(push.len() + envelope_bytes),
+        }
     };
     let parts = payloads.chunks(payloads.len() / channels).take(channels).enumerate();
     let of_channel = |(number, part): (usize, &[String])| {
         part.iter().map(|field| publication(&channel(number), field)).collect()
     };
     Ok(parts.map(of_channel).collect())
+}
+
+/// A command of a gRPC stream. `field` is that of a request in JSON; binary data have none.
+fn command(channel: &str, field: &str) -> Bytes {
+    let data = field.strip_prefix("\"data\":").unwrap_or_default();
+    let request = [grpc::field(1, channel.as_bytes()), grpc::field(2, data.as_bytes())].concat();
+    grpc::framed(&grpc::field(4, &request))
 }
 
 /// JSON objects of exactly this many bytes (at least 24) with text that neither repeats nor is pure noise.

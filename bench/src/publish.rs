@@ -4,15 +4,13 @@
 //! Change here what is compared; the messages are those of `crates/api/proto`, written by hand.
 
 use anyhow::{Context, Result, ensure};
-use bytes::{BufMut as _, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use clap::Args;
-use h2::client::{self, SendRequest};
-use http::Request;
+use h2::client::SendRequest;
 use std::cmp::Ordering::Less;
 use std::future::poll_fn;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use tokio::net::TcpStream;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 
 use crate::caller::Caller;
 use crate::setup::Setup;
@@ -20,6 +18,9 @@ use crate::stats::{judge, median};
 use crate::target::{API_KEY, Target};
 use fanwire_load::generator::publisher::{answer_length, http_request};
 use fanwire_load::machine::Meter;
+use grpc::{field, framed, request};
+
+pub mod grpc;
 
 /// CPU of the server per publication, by gRPC next to HTTP, without subscribers.
 #[derive(Args)]
@@ -175,18 +176,7 @@ struct Grpc {
 
 impl Grpc {
     fn open(address: SocketAddr, data: &str) -> Result<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let requests = runtime.block_on(async {
-            let socket = TcpStream::connect(address).await?;
-            socket.set_nodelay(true)?;
-            let (requests, connection) = client::Builder::new()
-                .initial_window_size(1 << 20)
-                .initial_connection_window_size(1 << 20)
-                .handshake(socket)
-                .await?;
-            tokio::spawn(connection);
-            anyhow::Ok(requests)
-        })?;
+        let (runtime, requests) = grpc::connect(address)?;
         let request = [field(1, CHANNEL.as_bytes()), field(2, data.as_bytes())].concat();
         let command = framed(&field(4, &request));
         Ok(Self { runtime, requests, call: framed(&request), command })
@@ -261,31 +251,6 @@ impl Grpc {
             Ok(())
         })
     }
-}
-
-fn request(path: &str) -> Result<Request<()>> {
-    let builder = Request::post(format!("http://localhost/{path}"));
-    let request = builder.header("content-type", "application/grpc").header("te", "trailers");
-    Ok(request.header("authorization", format!("apikey {API_KEY}")).body(())?)
-}
-
-/// A field of bytes; its length is below 16,384.
-fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
-    let mut field = vec![number << 3 | 2];
-    match bytes.len() {
-        length @ ..0x80 => field.push(length as u8),
-        length => field.extend([length as u8 | 0x80, (length >> 7) as u8]),
-    }
-    field.extend_from_slice(bytes);
-    field
-}
-
-fn framed(message: &[u8]) -> Bytes {
-    let mut framed = BytesMut::new();
-    framed.put_u8(0);
-    framed.put_u32(message.len() as u32);
-    framed.put_slice(message);
-    framed.freeze()
 }
 
 const CHANNEL: &str = "news";

@@ -3,6 +3,7 @@
 //! Uses words that repeat as those of a language do, with a fixed seed. Never: a socket.
 //! Change here what an answer is; who gets it is in `fanout`.
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::Publication;
@@ -40,7 +41,8 @@ fn answer(number: usize, words: &[String], random: &mut Random) -> Vec<Publicati
         at += text.len();
         let [request, trigger] = [("publish", alone), ("append", append)]
             .map(|(method, body)| http_request(method, &body.to_string(), API_KEY));
-        Publication { request, trigger }
+        // They come by HTTP alone.
+        Publication { request, body: String::new(), command: Bytes::new(), trigger }
     };
     (0..PIECES).map(&mut piece).collect()
 }

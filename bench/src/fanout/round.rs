@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 
 use super::answers;
 use super::schedule::{Choice, Ledger, Schedule, channel};
+use super::source::{By, Source};
 use super::{Contender, Publication};
 use crate::certificate::Certificate;
 use crate::redis::RedisServer;
 use crate::stats::{median, percentile};
-use crate::target::{Target, merge};
+use crate::target::{API_KEY, Target, merge};
 use fanwire_load::generator::messages::Encoding;
 use fanwire_load::generator::publisher::Publisher;
 use fanwire_load::generator::{ConnectTarget, Generator, Profile, StallTimer, SubscriberTransport};
@@ -34,6 +35,7 @@ pub struct Round<'a> {
     pub encoding: Encoding,
     pub subscribers: usize,
     pub outstanding: usize,
+    pub by: By,
     pub seconds: f64,
     /// So many stretches are these seconds.
     pub turns: u32,
@@ -101,6 +103,11 @@ impl Round<'_> {
         };
         let mut settings = self.certificate.map_or_else(|| json!({}), Certificate::settings);
         merge(&mut settings, of_transport(self.transport));
+        if self.by == By::Grpc {
+            let grpc =
+                json!({ "enabled": true, "address": "127.0.0.1", "port": 0, "key": API_KEY });
+            merge(&mut settings, json!({ "grpc_api": grpc }));
+        }
         merge(&mut settings, of_contender(contender, redis.as_ref()));
         let target = match contender {
             Contender::Bare => Target::bare(self.server_core, self.certificate)?,
@@ -127,10 +134,13 @@ impl Round<'_> {
         generator.set_endpoint(ConnectTarget { transport, tls, ..ConnectTarget::default() });
         let address = target.address();
         let registry = generator.registry();
-        let publisher = match (contender, self.certificate) {
-            (Contender::Bare, _) => Publisher::bare(address, registry)?,
-            (_, None) => Publisher::http(address, self.outstanding, registry)?,
-            (_, Some(_)) => Publisher::http(target.plain_address(), self.outstanding, registry)?,
+        let plain = if self.certificate.is_some() { target.plain_address() } else { address };
+        let source = if contender == Contender::Bare {
+            Source::Requests(Publisher::bare(address, registry)?)
+        } else if let Some(stream) = Source::stream(self.by, &target, plain)? {
+            stream
+        } else {
+            Source::Requests(Publisher::http(plain, self.outstanding, registry)?)
         };
         let memberships: Vec<_> =
             (0..self.subscribers).map(|number| self.choice.of_subscriber(number)).collect();
@@ -141,7 +151,7 @@ impl Round<'_> {
             round: self,
             contender,
             generator,
-            publisher,
+            source,
             ledger: Ledger::new(memberships),
             schedule: Schedule::new(self.choice.all),
             usage: Usage::default(),
@@ -186,7 +196,7 @@ struct Run<'a> {
     round: &'a Round<'a>,
     contender: Contender,
     generator: Generator,
-    publisher: Publisher,
+    source: Source,
     ledger: Ledger,
     schedule: Schedule,
     /// Of all measured stretches.
@@ -232,26 +242,23 @@ impl Run<'_> {
             let now = Instant::now();
             if now - started < stretch {
                 self.publish(now)?;
-            } else if self.ledger.open.is_empty() && self.publisher.is_idle() {
+            } else if self.ledger.open.is_empty() && self.source.is_idle() {
                 return Ok(());
             }
-            if self.generator.turn(Some(SPIN), &mut self.ledger)? {
-                self.publisher.receive()?;
-            }
+            let has_event = self.generator.turn(Some(SPIN), &mut self.ledger)?;
+            self.source.receive(has_event)?;
             progress.check(self.ledger.deliveries, || self.ledger.missing())?;
         }
     }
 
     fn publish(&mut self, now: Instant) -> Result<()> {
-        while self.ledger.open.len() < self.round.outstanding && self.publisher.has_free_lane() {
+        while self.ledger.open.len() < self.round.outstanding && self.source.may_publish() {
             let (channel, number) = self.schedule.pick();
             let publications = &self.round.publications[channel];
             let publication = &publications[number % publications.len()];
             self.ledger.published(channel, now);
-            self.publisher.publish(match self.contender {
-                Contender::Bare | Contender::Answers => &publication.trigger,
-                _ => &publication.request,
-            })?;
+            let is_trigger = matches!(self.contender, Contender::Bare | Contender::Answers);
+            self.source.publish(publication, is_trigger)?;
         }
         Ok(())
     }
