@@ -24,6 +24,7 @@ use tonic_reflection::server::Builder as Descriptions;
 use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
 
+use crate::http::api_service::with_one_wake_up;
 use crate::http::command_stream::{CommandStream, Executor, Splitter, to_status};
 
 /// The service of the listener.
@@ -65,7 +66,8 @@ impl GrpcService {
             Err(_) => return Err(Status::cancelled("the message ends early")),
         };
         if let Some(message) = unframed(&body) {
-            let called = self.api.call(method, &head.headers, &message, peer, &caller).await;
+            let call = self.api.call(method, &head.headers, &message, peer, &caller);
+            let called = with_one_wake_up(call).await;
             return Ok(whole(called.map_err(to_status)?));
         }
         let request = Request::from_parts(head, Full::new(body));

@@ -1,6 +1,6 @@
 //! The inbox of a shard: other threads send it connections, notices and the request to stop.
 //! In: messages from any thread → out: all of them at once, in order, on the shard's thread.
-//! Uses one small lock and the poller's waker; never blocks the shard and never runs application code.
+//! Uses one small lock, and `wake_ups`; never blocks the shard and never runs application code.
 //! Changed here: what crosses threads. The effect of a message lives in `shard::turn`.
 
 use std::{
@@ -8,7 +8,7 @@ use std::{
     net::TcpStream,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 
 use super::{
     INBOX_BYTES_MAX, accepted::RequestHandler, new_connection::NewConnection, tls::TlsSession,
+    wake_ups::ShardSleep,
 };
 
 /// A socket whose handshake is done, to be opened on a shard.
@@ -64,9 +65,7 @@ struct Shared<N, H> {
     messages: Mutex<Option<VecDeque<SizedMessage<N, H>>>>,
     /// Memory of messages that are not served yet, in bytes.
     bytes: AtomicUsize,
-    /// The shard waits for events, or is about to.
-    is_asleep: AtomicBool,
-    waker: mio::Waker,
+    sleep: Arc<ShardSleep>,
 }
 
 impl<N, H> Inbox<N, H> {
@@ -74,8 +73,7 @@ impl<N, H> Inbox<N, H> {
         let shared = Shared {
             messages: Mutex::new(Some(VecDeque::new())),
             bytes: AtomicUsize::new(0),
-            is_asleep: AtomicBool::new(false),
-            waker,
+            sleep: ShardSleep::new(waker),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -98,17 +96,14 @@ impl<N, H> Inbox<N, H> {
         waiting.push_back((message, bytes));
         self.shared.bytes.fetch_add(bytes, Relaxed);
         drop(messages);
-        if self.shared.is_asleep.swap(false, Relaxed) {
-            // An eventfd write fails only when its counter is full, and then the shard is already awake.
-            let _ = self.shared.waker.wake();
-        }
+        self.shared.sleep.message_sent();
         Ok(())
     }
 
     /// Must be called before the shard waits for events. Returns whether it may: messages that come from now on wake it. The
     /// lock orders this with [`offer`](Self::offer).
     pub(super) fn fall_asleep(&self) -> bool {
-        self.shared.is_asleep.store(true, Relaxed);
+        self.shared.sleep.set_asleep(true);
         let is_empty = self.shared.messages.lock().as_ref().is_none_or(VecDeque::is_empty);
         if !is_empty {
             self.stay_awake();
@@ -118,7 +113,7 @@ impl<N, H> Inbox<N, H> {
 
     /// Must be called when the shard does not wait any more: the turn that begins takes all messages.
     pub(super) fn stay_awake(&self) {
-        self.shared.is_asleep.store(false, Relaxed);
+        self.shared.sleep.set_asleep(false);
     }
 
     /// Swaps the inbox for the empty `taken`, whose storage is used again. Taken messages count in `bytes` until they

@@ -27,6 +27,7 @@ pub mod tls;
 mod transport;
 mod turn;
 mod uni_websocket;
+mod wake_ups;
 mod window;
 
 use std::{
@@ -60,6 +61,7 @@ pub use queue::{BorrowedFrame, Frame};
 pub use transport::{Framing, Transport};
 use uni_websocket::InputLimits;
 pub use uni_websocket::UniWebSocketSettings;
+pub use wake_ups::wake_shards_after;
 pub use window::{EmbeddedPublication, StreamMessage, WindowIndex};
 
 /// Settings of all shards of a server.

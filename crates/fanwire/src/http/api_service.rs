@@ -3,7 +3,7 @@
 //! Uses `HttpApi` of the API; never reads a request beyond its method and path.
 //! Changed here: back-pressure and its log line. The methods live in `api`, the time limit of a body in `edge::accept`.
 
-use std::{net::SocketAddr, sync::Arc, time::Instant};
+use std::{future::poll_fn, net::SocketAddr, pin::pin, sync::Arc, time::Instant};
 
 use axum::{
     body::{Body, Bytes, HttpBody},
@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use fanwire_edge::{REQUEST_TIMEOUT, wait_for_shards};
 use fanwire_fanout::Shards;
-use fanwire_shard::INBOX_BYTES_MAX;
+use fanwire_shard::{INBOX_BYTES_MAX, wake_shards_after};
 
 /// The API, with back-pressure from the shards.
 pub(crate) struct ApiService {
@@ -59,7 +59,7 @@ impl ApiService {
             return busy(&self.log_throttle, Instant::now());
         }
         match self.http_api.read(route, request, peer).await {
-            Ok(request) => self.http_api.answer(request).await,
+            Ok(request) => with_one_wake_up(self.http_api.answer(request)).await,
             Err(refused) => refused,
         }
     }
@@ -100,6 +100,12 @@ impl ApiService {
         }
         timeout(REQUEST_TIMEOUT, wait_for_shards(&self.shards)).await.is_ok()
     }
+}
+
+/// Runs a call. A sleeping shard is woken once for all publications that the call makes without waiting.
+pub(crate) async fn with_one_wake_up<T>(call: impl Future<Output = T>) -> T {
+    let mut call = pin!(call);
+    poll_fn(|context| wake_shards_after(|| call.as_mut().poll(context))).await
 }
 
 /// The answer where nothing is served: people look at the root first, and get a line there.

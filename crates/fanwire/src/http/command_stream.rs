@@ -24,6 +24,7 @@ use fanwire_api::{
 };
 use fanwire_edge::wait_for_shards;
 use fanwire_fanout::Shards;
+use fanwire_shard::wake_shards_after;
 use hyper::body::Frame;
 use tokio::time::{Interval, interval};
 use tonic::{Code, Status};
@@ -143,7 +144,8 @@ impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for CommandStream<B> {
         let this = self.get_mut();
         loop {
             if let Some(answers) = &mut this.answers {
-                let (answers, left) = ready!(answers.as_mut().poll(context));
+                let polled = wake_shards_after(|| answers.as_mut().poll(context));
+                let (answers, left) = ready!(polled);
                 (this.answers, this.left) = (None, left);
                 return Poll::Ready(Some(Ok(Frame::data(answers.into()))));
             }
