@@ -45,9 +45,10 @@ impl KeyHolder {
             "" => None,
             channel => Some(node.namespace_of(channel).to_owned()),
         };
-        let namespaces: Vec<_> = match self.has_namespaces() {
-            true => command.channels().iter().map(namespace).collect(),
-            false => Vec::new(),
+        let namespaces: Vec<_> = if self.has_namespaces() {
+            command.channels().iter().map(namespace).collect()
+        } else {
+            Vec::new()
         };
         self.check(command.method(), namespaces.iter().map(Option::as_deref), now)?;
         Ok(command)

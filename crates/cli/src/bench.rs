@@ -98,10 +98,8 @@ fn publish_method(
     local: &LocalServer,
 ) -> Result<PublishMethod> {
     let key = server.key.clone().unwrap_or_else(|| local.api_key());
-    let method = load.publish.unwrap_or(match key.is_empty() {
-        true => BenchMethod::Client,
-        false => BenchMethod::Api,
-    });
+    let method =
+        load.publish.unwrap_or(if key.is_empty() { BenchMethod::Client } else { BenchMethod::Api });
     if method == BenchMethod::Client {
         return Ok(PublishMethod::Client);
     }

@@ -27,9 +27,10 @@ pub(crate) fn run(arguments: &ShowConfig) -> Result<()> {
         return document::print(&text(&answer));
     }
     let variables = environment::variables()?;
-    let (loaded, _) = match arguments.is_centrifugo {
-        true => LoadedConfig::load_closed(path, variables, &[])?,
-        false => LoadedConfig::load(path, variables, &[])?,
+    let (loaded, _) = if arguments.is_centrifugo {
+        LoadedConfig::load_closed(path, variables, &[])?
+    } else {
+        LoadedConfig::load(path, variables, &[])?
     };
     let rows = loaded
         .values_in_force()

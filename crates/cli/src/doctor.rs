@@ -34,9 +34,10 @@ fn check(arguments: &Doctor) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let seen = runtime.block_on(probe::observe(arguments))?;
     let findings = rules::findings(&seen);
-    document::print(&match arguments.json {
-        true => format!("{:#}\n", as_json(&seen, &findings)),
-        false => as_text(&seen, &findings),
+    document::print(&if arguments.json {
+        format!("{:#}\n", as_json(&seen, &findings))
+    } else {
+        as_text(&seen, &findings)
     })?;
     let has_problem = findings.iter().any(|finding| !finding.is_note);
     Ok(if has_problem { ExitCode::FAILURE } else { ExitCode::SUCCESS })

@@ -141,9 +141,10 @@ fn instructions(job: Job, path: &Path, config: &Config) -> Result<String> {
         quiet: false,
     };
     let token = token::signed_now(&token, &(&config.client.token).into())?;
-    let host = match address.ip().is_loopback() {
-        true => format!("localhost:{}", address.port()),
-        false => address.to_string(),
+    let host = if address.ip().is_loopback() {
+        format!("localhost:{}", address.port())
+    } else {
+        address.to_string()
     };
     let websocket = format!("ws://{host}{}", config.websocket.handler_prefix);
     let client = job.client(&websocket, &token);

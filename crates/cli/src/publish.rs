@@ -70,12 +70,11 @@ fn lines(arguments: &Publish) -> Result<Vec<String>> {
         fields += &format!(",\"delivery\":{}", json!(delivery));
     }
     let line = |(number, message): (usize, &Vec<u8>)| {
-        let data = match is_binary {
-            true => format!("\"b64data\":\"{}\"", STANDARD.encode(message)),
+        let data = if is_binary {
+            format!("\"b64data\":\"{}\"", STANDARD.encode(message))
+        } else {
             // A line of the stream must not contain line feeds.
-            false => {
-                format!("\"data\":{}", String::from_utf8_lossy(message).replace(['\r', '\n'], " "))
-            }
+            format!("\"data\":{}", String::from_utf8_lossy(message).replace(['\r', '\n'], " "))
         };
         format!("{{\"id\":{number},\"publish\":{{{fields},{data}}}}}\n")
     };

@@ -40,9 +40,10 @@ pub(crate) fn run(arguments: &Serve) -> Result<()> {
     };
     let path = arguments.config.as_deref();
     let variables = environment::variables()?;
-    let loaded = match arguments.origin.is_centrifugo {
-        true => LoadedConfig::load_closed(path, variables, &arguments.keys.0),
-        false => LoadedConfig::load(path, variables, &arguments.keys.0),
+    let loaded = if arguments.origin.is_centrifugo {
+        LoadedConfig::load_closed(path, variables, &arguments.keys.0)
+    } else {
+        LoadedConfig::load(path, variables, &arguments.keys.0)
     };
     let (mut loaded, findings) = loaded.map_err(report)?;
     let logs = logs::start(&loaded.config.log)?;
@@ -132,9 +133,10 @@ fn lock(loaded: &Mutex<LoadedConfig>) -> MutexGuard<'_, LoadedConfig> {
 /// Writes a dump to a file with the name of the log, or to stderr without one. A newer dump replaces it.
 fn write_dump(dump: &str, log: &LogOptions) {
     let path = format!("{}.dump.json", log.file);
-    let written = match log.file.is_empty() {
-        true => std::io::stderr().write_all(format!("{dump}\n").as_bytes()),
-        false => std::fs::write(&path, dump),
+    let written = if log.file.is_empty() {
+        std::io::stderr().write_all(format!("{dump}\n").as_bytes())
+    } else {
+        std::fs::write(&path, dump)
     };
     match written {
         Ok(()) if log.file.is_empty() => {}

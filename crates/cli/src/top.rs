@@ -59,14 +59,13 @@ impl TopReading {
     async fn of(api: &ApiClient, pattern: &str) -> Result<Self> {
         let info = api.ask("info").await?;
         let query = json!({ "pattern": pattern, "partial": true });
-        let (channels, unlisted) = match total(&info, "num_channels") > CHANNELS_MAX as f64 {
-            true => {
-                (Value::Null, Some(format!("more than {CHANNELS_MAX} channels are not listed")))
-            }
-            false => match api.call("channels", &query).await {
+        let (channels, unlisted) = if total(&info, "num_channels") > CHANNELS_MAX as f64 {
+            (Value::Null, Some(format!("more than {CHANNELS_MAX} channels are not listed")))
+        } else {
+            match api.call("channels", &query).await {
                 Ok(channels) => (channels, None),
                 Err(error) => (Value::Null, Some(format!("channels are not listed: {error:#}"))),
-            },
+            }
         };
         // A key may lack the right, and a server of an older version the method.
         let hot =

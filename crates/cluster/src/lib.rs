@@ -187,10 +187,7 @@ impl Cluster {
         }
         let state = ControlCommand::State(state());
         // Checked last: another thread may call `leave` while this one counts.
-        match self.has_left.load(Relaxed) {
-            true => Answer::now(Ok(0)),
-            false => self.send(to, state),
-        }
+        if self.has_left.load(Relaxed) { Answer::now(Ok(0)) } else { self.send(to, state) }
     }
 
     /// Tells the other nodes that this node stops. A node that misses this notices the silence. This node keeps

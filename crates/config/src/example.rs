@@ -23,9 +23,10 @@ pub fn api_scheme(config: &Config) -> &'static str {
 /// `http`, or `https` where the listener for clients or the internal one has TLS.
 pub fn scheme(config: &Config, is_external: bool) -> &'static str {
     let http = &config.http_server;
-    let has_tls = match is_external {
-        true => http.client_tls().is_some() || http.tls_autocert.enabled,
-        false => http.internal_tls().is_some() || http.has_internal_autocert(),
+    let has_tls = if is_external {
+        http.client_tls().is_some() || http.tls_autocert.enabled
+    } else {
+        http.internal_tls().is_some() || http.has_internal_autocert()
     };
     if has_tls { "https" } else { "http" }
 }

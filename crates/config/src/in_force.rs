@@ -78,9 +78,10 @@ fn row(name: String, key: Option<&Key>, setting: &Setting) -> ValueInForce {
     let names_file = name.ends_with(super::catalog::FILE);
     let is_secret =
         key.is_some_and(|key| matches!(key.kind, Kind::Secret | Kind::Block | Kind::Texts));
-    let value = match is_secret && !names_file {
-        true => MASK.to_owned(),
-        false => without_users(&setting.raw.to_string()),
+    let value = if is_secret && !names_file {
+        MASK.to_owned()
+    } else {
+        without_users(&setting.raw.to_string())
     };
     ValueInForce { key: name, value, source: setting.source.clone() }
 }

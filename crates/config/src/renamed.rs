@@ -41,10 +41,7 @@ pub(crate) fn about(path: &Path, tree: &Map<String, Json>) -> Option<Finding> {
     let count = tree.iter().filter(|(name, json)| is_old(name, json)).count();
     let has_sections = has_sections(tree);
     let is_broken = tree.iter().any(|(name, json)| is_old_switch(name, json));
-    let severity = match has_sections && !is_broken {
-        true => Severity::Warning,
-        false => Severity::Error,
-    };
+    let severity = if has_sections && !is_broken { Severity::Warning } else { Severity::Error };
     (count >= KEYS_MIN).then(|| {
         let problem = Problem::Outdated { count };
         Finding { severity, source: Source::File(path.to_owned()), key: String::new(), problem }

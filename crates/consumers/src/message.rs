@@ -103,9 +103,10 @@ impl QueueMessage {
             (text(&mode.idempotency_key), text(&mode.version_epoch));
         // Other data is binary.
         let is_json = serde_json::from_slice::<&RawValue>(data).is_ok();
-        let (data, b64data) = match is_json {
-            true => (data.clone(), String::new()),
-            false => (Bytes::new(), STANDARD.encode(data)),
+        let (data, b64data) = if is_json {
+            (data.clone(), String::new())
+        } else {
+            (Bytes::new(), STANDARD.encode(data))
         };
         let tags = self.tags(&mode.tags_prefix);
         let mut channels: Vec<String> = channels.split(',').map(str::to_owned).collect();

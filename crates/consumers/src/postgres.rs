@@ -113,10 +113,11 @@ pub(crate) async fn open(
 /// The columns of a row: id, method, payload, age.
 fn columns_of(has_binary_payload: bool, has_age: bool) -> String {
     let measured = if has_binary_payload { "t.payload" } else { "t.payload::text" };
-    let payload = match has_binary_payload {
+    let payload = if has_binary_payload {
         // PostgreSQL divides base64 into lines.
-        true => "translate(encode(t.payload, 'base64'), E'\\n', '')",
-        false => "t.payload::text",
+        "translate(encode(t.payload, 'base64'), E'\\n', '')"
+    } else {
+        "t.payload::text"
     };
     let age = if has_age { "EXTRACT(EPOCH FROM now() - t.created_at)" } else { "0" };
     format!(
@@ -170,9 +171,12 @@ impl Lane for OutboxLane {
                     Duration::try_from_secs_f64(text(3).parse().unwrap_or(0.0)).unwrap_or_default();
             }
             ids.push(text(0));
-            let payload = row.get(2).map(|payload| match self.has_binary_payload {
-                true => STANDARD.decode(payload).unwrap_or_default().into(),
-                false => Bytes::copy_from_slice(payload.as_bytes()),
+            let payload = row.get(2).map(|payload| {
+                if self.has_binary_payload {
+                    STANDARD.decode(payload).unwrap_or_default().into()
+                } else {
+                    Bytes::copy_from_slice(payload.as_bytes())
+                }
             });
             let (id, method) = (text(0), text(1));
             batch.messages.push(QueueMessage { id, method, payload, headers: Vec::new() });
@@ -293,9 +297,10 @@ async fn listen(
     if channel.is_empty() {
         return Ok(None);
     }
-    let (dsn, key) = match options.partition_notification_dsn.is_empty() {
-        true => (&options.dsn, "dsn"),
-        false => (&options.partition_notification_dsn, "partition_notification_dsn"),
+    let (dsn, key) = if options.partition_notification_dsn.is_empty() {
+        (&options.dsn, "dsn")
+    } else {
+        (&options.partition_notification_dsn, "partition_notification_dsn")
     };
     let server = PgServer::new(dsn, &options.tls, key)?;
     let connected = server.connect().await.map(drop);

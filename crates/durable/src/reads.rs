@@ -81,9 +81,10 @@ impl DurableStreams {
     ) -> Result<Response, HttpRefusal> {
         let deadline = Instant::now() + self.options.long_poll_timeout;
         let is_news = |batch: &StreamBatch| !batch.payloads.is_empty() || batch.is_closed;
-        let batch = match is_news(&first) {
-            true => first,
-            false => self.wait(&read, ReadStart::At(first.next), deadline).await?,
+        let batch = if is_news(&first) {
+            first
+        } else {
+            self.wait(&read, ReadStart::At(first.next), deadline).await?
         };
         let status = if batch.payloads.is_empty() { 204 } else { 200 };
         let mut response = head_of(status, &batch);
@@ -107,9 +108,10 @@ fn catch_up(batch: &StreamBatch, query: &ReadQuery, head: &Parts) -> Response {
     }
     let etag = etag(batch);
     // What lies between two offsets never changes; the tail does.
-    let caching = match batch.is_up_to_date && !batch.is_closed {
-        true => "private, no-cache",
-        false => "private, max-age=60, stale-while-revalidate=300",
+    let caching = if batch.is_up_to_date && !batch.is_closed {
+        "private, no-cache"
+    } else {
+        "private, max-age=60, stale-while-revalidate=300"
     };
     let known = head
         .headers

@@ -184,9 +184,10 @@ impl DurableStreams {
                 break;
             }
             next.offset = publication.offset;
-            match kind.can_hold(&publication.data) {
-                true => payloads.push(publication.data),
-                false => left_out += 1,
+            if kind.can_hold(&publication.data) {
+                payloads.push(publication.data)
+            } else {
+                left_out += 1
             }
         }
         self.node.channels().count_left_out(left_out);

@@ -229,9 +229,10 @@ impl Occupancy {
             self.reporting.number += 1;
             self.reporting.sent_at = Some(around.now);
             report.number = self.reporting.number;
-            match leader == self.uid {
-                true => self.receive(&leader, report, around.now),
-                false => self.output.messages.push((Some(leader.clone()), report)),
+            if leader == self.uid {
+                self.receive(&leader, report, around.now)
+            } else {
+                self.output.messages.push((Some(leader.clone()), report))
             }
         }
     }

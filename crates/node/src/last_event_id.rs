@@ -88,9 +88,10 @@ pub(crate) fn positions(result: &ConnectResult, apart: bool) -> Vec<Position> {
     let Some(epoch) = Epoch::parse(&channel.epoch) else { return Vec::new() };
     let missed = channel.publications.iter().map(|publication| publication.offset);
     let position = |offset| Position { offset, epoch };
-    match apart {
-        true => [channel.offset].into_iter().chain(missed).map(position).collect(),
-        false => vec![position(missed.last().unwrap_or(channel.offset))],
+    if apart {
+        [channel.offset].into_iter().chain(missed).map(position).collect()
+    } else {
+        vec![position(missed.last().unwrap_or(channel.offset))]
     }
 }
 

@@ -50,9 +50,10 @@ impl GrpcBackend {
         let client = Grpc::with_origin(channel, origin)
             .max_decoding_message_size(ANSWER_BYTES_MAX)
             .accept_compressed(CompressionEncoding::Gzip);
-        let client = match options.grpc.compression {
-            true => client.send_compressed(CompressionEncoding::Gzip),
-            false => client,
+        let client = if options.grpc.compression {
+            client.send_compressed(CompressionEncoding::Gzip)
+        } else {
+            client
         };
         let credentials = credentials(name, options)?;
         Ok(Self { client, credentials })

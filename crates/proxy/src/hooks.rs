@@ -212,9 +212,10 @@ fn find(proxies: &ProxiesByName, name: &Option<Arc<str>>) -> Option<Arc<Proxy>> 
 
 /// The data of a client for a request: JSON, or base64.
 fn payload(proxy: &Proxy, data: Bytes) -> (Bytes, String) {
-    match proxy.binary_encoding {
-        true => (Bytes::new(), STANDARD.encode(data)),
-        false => (data, String::new()),
+    if proxy.binary_encoding {
+        (Bytes::new(), STANDARD.encode(data))
+    } else {
+        (data, String::new())
     }
 }
 

@@ -55,15 +55,11 @@ impl Proxy {
         options: &ProxyOptions,
     ) -> Result<Arc<Self>, ProxyError> {
         let is_http = ["http://", "https://"].iter().any(|it| options.endpoint.starts_with(it));
-        let (backend, fixed) = match is_http {
-            true => (
-                Backend::Http(Box::new(HttpBackend::new(key, options)?)),
-                &options.http.static_headers,
-            ),
-            false => {
-                let backend = GrpcBackend::new(key, options)?;
-                (Backend::Grpc(Box::new(backend)), &options.grpc.static_metadata)
-            }
+        let (backend, fixed) = if is_http {
+            (Backend::Http(Box::new(HttpBackend::new(key, options)?)), &options.http.static_headers)
+        } else {
+            let backend = GrpcBackend::new(key, options)?;
+            (Backend::Grpc(Box::new(backend)), &options.grpc.static_metadata)
         };
         let headers = HeaderRules::new(fixed, &options.emulated_headers, &options.http_headers)
             .map_err(|header| ProxyError::Header { proxy: key.to_owned(), header })?;

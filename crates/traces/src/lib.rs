@@ -117,11 +117,10 @@ impl TraceExporter {
             }
             Ok(answer) => {
                 let kind = answer.headers().get(header::CONTENT_TYPE);
-                match kind.is_none_or(|kind| kind.as_bytes().starts_with(PROTOBUF.as_bytes())) {
-                    true => return true,
-                    false => {
-                        format!("the answer is {kind:?}, expected {PROTOBUF}: this is no collector")
-                    }
+                if kind.is_none_or(|kind| kind.as_bytes().starts_with(PROTOBUF.as_bytes())) {
+                    return true;
+                } else {
+                    format!("the answer is {kind:?}, expected {PROTOBUF}: this is no collector")
                 }
             }
         };

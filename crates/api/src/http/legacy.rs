@@ -62,14 +62,14 @@ async fn run_all(
             out.push(b'\n');
         }
         let before = out.len();
-        let decoded = match command.method.is_none_or(permits) {
-            true => command.decoded(),
-            false => Err(ApiError::NOT_AVAILABLE.because("the password lets read only")),
+        let decoded = if command.method.is_none_or(permits) {
+            command.decoded()
+        } else {
+            Err(ApiError::NOT_AVAILABLE.because("the password lets read only"))
         };
         let decoded = decoded.and_then(|command| caller.admit(&api.node, command, Instant::now()));
-        let admitted = decoded.and_then(|known| match known.is_read() {
-            true => budget.admit_read().map(|()| known),
-            false => Ok(known),
+        let admitted = decoded.and_then(|known| {
+            if known.is_read() { budget.admit_read().map(|()| known) } else { Ok(known) }
         });
         let outcome = match admitted {
             Ok(known) => api.run(known).await,

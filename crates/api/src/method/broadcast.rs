@@ -108,9 +108,10 @@ impl Api {
                 ..Publication::default()
             };
             let wants_receipt = call_span::wants_receipt();
-            let receipt = match request.report || wants_receipt {
-                true => self.node.diagnostics().begin_receipt(now),
-                false => 0,
+            let receipt = if request.report || wants_receipt {
+                self.node.diagnostics().begin_receipt(now)
+            } else {
+                0
             };
             let options = PublishOptions {
                 idempotency_key: request.idempotency_key,

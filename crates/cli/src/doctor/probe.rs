@@ -53,12 +53,11 @@ pub(crate) async fn observe(options: &Doctor) -> Result<Observations> {
     let trust = TlsOptions { server_ca_pem: options.ca.clone().unwrap_or_default(), ..enabled() };
     let tls = || Tls::new(&trust).map_err(|error| anyhow!("--ca: {}, expected PEM", error.fault));
     let any = || Tls::new(&TlsOptions { insecure_skip_verify: true, ..enabled() });
-    let certificate = match is_https {
-        true => Some(certificate(&tls()?, &any()?, host, port, socket).await?),
-        false => {
-            drop(socket); // some servers serve one connection at a time
-            None
-        }
+    let certificate = if is_https {
+        Some(certificate(&tls()?, &any()?, host, port, socket).await?)
+    } else {
+        drop(socket); // some servers serve one connection at a time
+        None
     };
     // A wrong certificate is one fault; the others are looked for all the same.
     let is_refused = certificate.as_ref().is_some_and(|one| !one.fault.is_empty());
@@ -114,9 +113,10 @@ impl Probe<'_> {
             Some(origin) => request.header(header::ORIGIN, origin),
             None => request,
         };
-        let request = match compression {
-            true => request.header(header::SEC_WEBSOCKET_EXTENSIONS, "permessage-deflate"),
-            false => request,
+        let request = if compression {
+            request.header(header::SEC_WEBSOCKET_EXTENSIONS, "permessage-deflate")
+        } else {
+            request
         };
         self.send(request, String::new()).await
     }
@@ -216,13 +216,12 @@ impl Probe<'_> {
         opened.reply = kind(&reply);
         let mut address = None;
         if matches!(opened.reply, Reply::Connected) {
-            match stream.is_websocket() {
-                true => address = self.seen_address(&reply["connect"]).await,
+            if stream.is_websocket() {
+                address = self.seen_address(&reply["connect"]).await
+            } else {
                 // A session that is unknown gets no command, and the same answer.
-                false => {
-                    let node = &reply["connect"]["node"];
-                    opened.emulation = self.emulate(&json!({ "session": "", "node": node })).await;
-                }
+                let node = &reply["connect"]["node"];
+                opened.emulation = self.emulate(&json!({ "session": "", "node": node })).await;
             }
             let limit = reply["connect"]["ping"].as_u64().filter(|seconds| *seconds > 1);
             let idle = self.options.idle.min(limit.unwrap_or(u64::MAX) - 1);

@@ -173,9 +173,10 @@ impl From<&ClientSection> for fanwire_policy::options::ClientOptions {
             refusal_rate: client.rate_limit.refusal,
             token: (&client.token).into(),
             subscription_token: subscription_token.enabled.then(|| subscription_token.into()),
-            connect_code_to_unidirectional_disconnect: match codes.enabled {
-                true => codes.transforms.clone(),
-                false => Vec::new(),
+            connect_code_to_unidirectional_disconnect: if codes.enabled {
+                codes.transforms.clone()
+            } else {
+                Vec::new()
             },
             explains_disconnects: false,
         }

@@ -34,9 +34,10 @@ impl<S> FrameLimit<S> {
         while let Some(header) = self.received.next(&mut bytes) {
             cost += header.cost();
         }
-        match cost == 0 || self.allowance.spend(cost, Instant::now()) {
-            true => Ok(()),
-            false => Err(Error::other("too many frames without content")),
+        if cost == 0 || self.allowance.spend(cost, Instant::now()) {
+            Ok(())
+        } else {
+            Err(Error::other("too many frames without content"))
         }
     }
 

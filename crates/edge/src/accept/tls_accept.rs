@@ -70,9 +70,10 @@ impl TlsAcceptor {
     ) -> Option<Socket> {
         match timeout(slots.limit(TIMEOUTS.head), self.handshake(socket)).await {
             Ok(Ok(Handshake::Done(stream))) => {
-                self.counts.count(match stream.is_resumed() {
-                    true => HandshakeResult::Resumed,
-                    false => HandshakeResult::Full,
+                self.counts.count(if stream.is_resumed() {
+                    HandshakeResult::Resumed
+                } else {
+                    HandshakeResult::Full
                 });
                 return Some(Socket::Tls(Box::new(stream)));
             }

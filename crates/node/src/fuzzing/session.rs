@@ -81,9 +81,8 @@ impl Harness {
         });
         let frame_ping = settings & 0x80 != 0;
         // With native pings the second one is unidirectional, too.
-        let uplinks = [false, frame_ping].map(|is_unidirectional| match is_unidirectional {
-            true => CommandSource::None,
-            false => CommandSource::Connection,
+        let uplinks = [false, frame_ping].map(|is_unidirectional| {
+            if is_unidirectional { CommandSource::None } else { CommandSource::Connection }
         });
         let shell = Shell { encodings, uplinks, are_open: [true; 2] };
         let mut harness = Self { node, hub, mailbox, shell, now };

@@ -50,9 +50,10 @@ pub(super) fn check(
         due = moment.after(delay);
         let known = position_tracker.furthest();
         let name = &session_table.subscribers().channel_subscribers(channel).channel;
-        let read = match node.maps().has(name) {
-            true => node.maps().top(name, now),
-            false => node.channels().top(name, now),
+        let read = if node.maps().has(name) {
+            node.maps().top(name, now)
+        } else {
+            node.channels().top(name, now)
         };
         node.channels().send_position(name, known, read);
     }

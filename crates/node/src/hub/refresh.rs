@@ -99,9 +99,10 @@ fn renew_subscription(
     // Otherwise it ended, and the client subscribed again.
     let terms = terms.filter(|terms| terms.is_refreshed_by_hook)?;
     let Some(renewal) = renewal else {
-        return Some(match subscription.server_side {
-            true => Ended::Connection(Disconnect::SUBSCRIPTION_EXPIRED),
-            false => Ended::Subscription(own),
+        return Some(if subscription.server_side {
+            Ended::Connection(Disconnect::SUBSCRIPTION_EXPIRED)
+        } else {
+            Ended::Subscription(own)
         });
     };
     terms.expire_at = renewal.expire_at.unwrap_or(NO_EXPIRY);

@@ -170,9 +170,10 @@ impl PositionTracker {
     /// Whether a subscriber lacks a publication up to `top`. One without an epoch lacks all.
     pub(crate) fn lacks(&self, connection: u32, top: Position) -> bool {
         let position = self.position_of(connection);
-        match position.epoch == top.epoch {
-            true => position.offset < top.offset,
-            false => position.epoch == Epoch::NONE,
+        if position.epoch == top.epoch {
+            position.offset < top.offset
+        } else {
+            position.epoch == Epoch::NONE
         }
     }
 

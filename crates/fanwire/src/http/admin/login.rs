@@ -103,9 +103,10 @@ impl Logins {
 impl Guesses {
     fn check(&self, network: IpAddr, unix: u64) -> Result<(), LoginError> {
         let own = self.networks.get(&network).map_or(0, |failures| failures.blocked_until);
-        let common = match self.logged_in.contains(&network) {
-            true => 0,
-            false => (self.paid_until + 1).saturating_sub(GUESSES_AT_ONCE),
+        let common = if self.logged_in.contains(&network) {
+            0
+        } else {
+            (self.paid_until + 1).saturating_sub(GUESSES_AT_ONCE)
         };
         match own.max(common).saturating_sub(unix) {
             0 => Ok(()),

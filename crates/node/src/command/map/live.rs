@@ -37,22 +37,22 @@ pub(super) fn go_live(
     let has_stream = reservation.paging.has_stream();
     let changes_max = reservation.grant.live_changes_max;
     let recovers = page.request.recovers;
-    let followed = match has_stream {
-        true => follow(context, &page.channel, since, changes_max),
-        false => take_held(context, &reservation)?,
+    let followed = if has_stream {
+        follow(context, &page.channel, since, changes_max)
+    } else {
+        take_held(context, &reservation)?
     };
     let Reservation { grant, .. } = reservation;
     if let Err(expired) = Lifetime::of(context, grant.lifetime.expire_at) {
         context.node.channels().leave(&followed.channel, context.session_table.shard);
         return Err(expired.into());
     }
-    let appeared = match grant.visibility.present {
-        true => {
-            let me = context.session().info_as(grant.terms.as_deref());
-            let appear = context.node.channels().appear(&followed.channel, me, context.now);
-            context.soon(appear, |result| Part::Presence(0, result))
-        }
-        false => Some(Ok(())),
+    let appeared = if grant.visibility.present {
+        let me = context.session().info_as(grant.terms.as_deref());
+        let appear = context.node.channels().appear(&followed.channel, me, context.now);
+        context.soon(appear, |result| Part::Presence(0, result))
+    } else {
+        Some(Ok(()))
     };
     let claimed = recovers.then(|| {
         let Position { offset, epoch } = page.request.since;

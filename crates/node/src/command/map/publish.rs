@@ -25,9 +25,10 @@ pub(in crate::command) fn handle(
     }
     let own = context.subscription_to(&request.channel);
     let map = &namespace.map;
-    match request.removed {
-        true => may_remove_keys(context.who(), map, own.is_some())?,
-        false => may_set_keys(context.who(), map, own.is_some())?,
+    if request.removed {
+        may_remove_keys(context.who(), map, own.is_some())?
+    } else {
+        may_set_keys(context.who(), map, own.is_some())?
     }
     let session = context.session();
     let info = session.client_info(own.map(|own| session.subscription(own)));
@@ -39,11 +40,10 @@ pub(in crate::command) fn handle(
         }
         ClientKey::UserId => info.user.clone(),
     };
-    let publication = match request.removed {
-        true => Publication { key, ..Publication::default() },
-        false => {
-            Publication { key, data: request.data, info: Some(info), ..Publication::default() }
-        }
+    let publication = if request.removed {
+        Publication { key, ..Publication::default() }
+    } else {
+        Publication { key, data: request.data, info: Some(info), ..Publication::default() }
     };
     let step =
         CommandStep::of(change(context, &request.channel, publication, request.removed), |()| {
@@ -61,15 +61,12 @@ fn change(
     removes: bool,
 ) -> Answer<(), ErrorCode> {
     let maps = context.node.maps();
-    let outcome = match removes {
-        true => {
-            let removal = MapRemoval { publication, ..MapRemoval::default() };
-            maps.remove(channel, removal, context.now)
-        }
-        false => {
-            let publish = MapPublish { publication, ..MapPublish::default() };
-            maps.publish(channel, publish, context.now)
-        }
+    let outcome = if removes {
+        let removal = MapRemoval { publication, ..MapRemoval::default() };
+        maps.remove(channel, removal, context.now)
+    } else {
+        let publish = MapPublish { publication, ..MapPublish::default() };
+        maps.publish(channel, publish, context.now)
     };
     outcome.map(|outcome| outcome.and_then(accepted))
 }

@@ -105,9 +105,10 @@ fn reserve(
         lifetime,
         visibility: Visibility::of(context, namespace, overrides, requested),
         // Without offsets a change may reach a client for the second time, behind a newer one: no value is a safe base.
-        delta: has_deltas.then_some(match has_stream {
-            true => DeltaState::HasStream,
-            false => DeltaState::Full,
+        delta: has_deltas.then_some(if has_stream {
+            DeltaState::HasStream
+        } else {
+            DeltaState::Full
         }),
         data,
         requested_data: request.data.clone(),

@@ -33,13 +33,12 @@ pub(in crate::command) fn begin(
     let follow =
         context.node.channels().follow(&channel, query, namespace.retention(), context.now);
     let slice = context.soon(follow, move |result| Part::StreamSlice(number, result));
-    let appeared = match parameters.visibility.present {
-        true => {
-            let me = context.session().info_as(parameters.terms.as_deref());
-            let appear = context.node.channels().appear(&channel, me, context.now);
-            context.soon(appear, move |result| Part::Presence(number, result))
-        }
-        false => Some(Ok(())),
+    let appeared = if parameters.visibility.present {
+        let me = context.session().info_as(parameters.terms.as_deref());
+        let appear = context.node.channels().appear(&channel, me, context.now);
+        context.soon(appear, move |result| Part::Presence(number, result))
+    } else {
+        Some(Ok(()))
     };
     let SubscribeParameters {
         server_side,
