@@ -66,7 +66,7 @@ pub struct ShardInbox(pub fanwire_shard::Inbox<Notice, NewSession>);
 impl Inbox for ShardInbox {
     fn push(&self, notice: Notice) {
         let prepared = match &notice {
-            Notice::Broadcast(broadcast) => {
+            Notice::Broadcast(broadcast) | Notice::KeyUpdate(broadcast) => {
                 broadcast.prepared::<PreparedBroadcast>().map_or(0, PreparedBroadcast::bytes)
             }
             _ => 0,
@@ -178,7 +178,9 @@ impl Application for Realtime {
 
     fn notice(&mut self, notice: Notice, now: Instant, out: &mut ConnectionWriter) {
         let accepted_at = match &notice {
-            Notice::Broadcast(broadcast) => Some(broadcast.accepted_at()),
+            Notice::Broadcast(broadcast) | Notice::KeyUpdate(broadcast) => {
+                Some(broadcast.accepted_at())
+            }
             _ => None,
         };
         self.step(out, |hub, out| hub.notice(notice, now, out));

@@ -21,6 +21,7 @@ mod send;
 mod server_subscribe;
 mod sub_refresh;
 mod subscribe;
+mod track;
 mod unsubscribe;
 
 use std::sync::Arc;

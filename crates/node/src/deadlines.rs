@@ -50,6 +50,18 @@ pub(crate) fn next_renewal(node: &Node, now: Instant) -> Moment {
     node.clock().moment(now).after(node.options().client.presence_update_interval)
 }
 
+/// Lets the tracked keys of a session be looked at regularly, while it has some.
+pub(crate) fn watch_tracked_keys(
+    node: &Node,
+    session_table: &mut SessionTable,
+    index: u32,
+    now: Instant,
+) {
+    if session_table.tracks_keys(index) && !session_table.timers.tracked_keys.has(index) {
+        session_table.timers.tracked_keys.set(index, next_renewal(node, now));
+    }
+}
+
 /// Time from a confirmed position to the next check; `None` = never. The shards check one after the other, so that the
 /// notice of the first one spares the others the read.
 pub(crate) fn check_delay(node: &Node, shard: ShardId) -> Option<Duration> {

@@ -4,13 +4,14 @@
 //! Change here: the way from broker to shards. The broker orders publications; the router keeps that order.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use fanwire_auth::OptionsError;
-use fanwire_broker::{Change, ClientId, Deliver, DeliverOptions, DeliveryClass};
-use fanwire_cluster::Receipts;
+use fanwire_broker::{Change, ClientId, Deliver, DeliverOptions, DeliveryClass, Epoch};
+use fanwire_cluster::{ConnectionSelector, Receipts};
 use fanwire_policy::channel::NamespaceId;
 use fanwire_policy::options::{ChannelOptions, DeliveryOptions, Namespace};
-use fanwire_protocol::{ClientInfo, Publication};
+use fanwire_protocol::{ClientInfo, Publication, UnsubscribeCode};
 use parking_lot::RwLock;
 
 use crate::broadcast::{Broadcast, Prepare};
@@ -26,6 +27,8 @@ pub(crate) struct BroadcastRouter {
     inboxes: RwLock<Vec<Arc<dyn Inbox>>>,
     prepare: Option<Arc<dyn Prepare>>,
     observer: OnceLock<Observer>,
+    /// Takes values that are published in shared poll channels.
+    values: OnceLock<TakeValue>,
     /// Delivery options by namespace; set before a namespace's id is used.
     deliveries: Box<[OnceLock<Arc<DeliveryOptions>>]>,
     pub(crate) receipts: Receipts,
@@ -33,6 +36,9 @@ pub(crate) struct BroadcastRouter {
 
 /// A function that is called with the channel of each publication, subscribers or not, and must be short.
 pub(crate) type Observer = Box<dyn Fn(&str) + Send + Sync>;
+
+/// A function that is called with the channel of each value, and the time. The broker holds the lock of the channel.
+pub(crate) type TakeValue = Box<dyn Fn(&str, Publication, Instant) + Send + Sync>;
 
 impl BroadcastRouter {
     pub(crate) fn new(
@@ -48,6 +54,7 @@ impl BroadcastRouter {
             inboxes: RwLock::default(),
             prepare,
             observer: OnceLock::new(),
+            values: OnceLock::new(),
             deliveries: deliveries.collect(),
             receipts: Receipts::default(),
         }
@@ -90,6 +97,11 @@ impl BroadcastRouter {
 
     pub(crate) fn observe(&self, observer: Observer) {
         assert!(self.observer.set(observer).is_ok(), "publications have one observer");
+    }
+
+    /// Sets the function that takes values of shared poll channels, once.
+    pub(crate) fn take_values(&self, take: TakeValue) {
+        assert!(self.values.set(take).is_ok(), "values have one taker");
     }
 
     /// Sends a notice to the shards with subscribers of a channel.
@@ -151,10 +163,53 @@ impl BroadcastRouter {
     }
 }
 
+impl BroadcastRouter {
+    /// Makes the push of a key of a shared poll channel, for all who track it or for one connection. `None` without subscribers.
+    pub(crate) fn make_update(
+        &self,
+        receiver: Option<ClientId>,
+        channel: &str,
+        publication: Publication,
+        now: Instant,
+    ) -> Option<Arc<Broadcast>> {
+        let Listeners { channel, namespace, .. } = self.registry.listeners(channel)?;
+        let mut broadcast = Broadcast::new(channel, namespace, publication, Epoch::NONE, now);
+        broadcast.deliver_only_to(receiver);
+        if let Some(delivery) = self.deliveries[usize::from(namespace.0)].get() {
+            broadcast.may_be_replaced(Arc::clone(delivery));
+        }
+        if let Some(prepare) = &self.prepare {
+            broadcast.prepare(prepare.as_ref());
+        }
+        Some(Arc::new(broadcast))
+    }
+
+    /// Sends an update of a key of a shared poll channel to the shards with subscribers.
+    pub(crate) fn send_update(&self, channel: &str, publication: Publication, now: Instant) {
+        if let Some(broadcast) = self.make_update(None, channel, publication, now) {
+            self.send_to_shards(channel, &Notice::KeyUpdate(broadcast));
+        }
+    }
+
+    /// Ends all subscriptions to a channel; the clients subscribe again.
+    pub(crate) fn end_all_subscriptions(&self, channel: &str) {
+        let Some(Listeners { channel, .. }) = self.registry.listeners(channel) else { return };
+        let target = ConnectionSelector { all_users: true, ..ConnectionSelector::default() };
+        let code = UnsubscribeCode::INSUFFICIENT_STATE;
+        let name = Some(Arc::clone(&channel));
+        self.send_to_shards(&channel, &Notice::Unsubscribe { target, channel: name, code });
+    }
+}
+
 impl Deliver for BroadcastRouter {
     fn deliver(&self, channel: &str, publication: Publication, options: DeliverOptions) {
         if let Some(observer) = self.observer.get() {
             observer(channel);
+        }
+        // Only values of shared poll channels have a version.
+        let values = self.values.get().filter(|_| publication.version != 0);
+        if let Some(take) = values {
+            return take(channel, publication, options.accepted_at);
         }
         self.deliver_to(None, channel, publication, options);
     }

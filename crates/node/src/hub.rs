@@ -7,6 +7,7 @@ mod batches;
 mod checks;
 mod control_commands;
 mod notices;
+mod polls;
 mod receive;
 mod refresh;
 mod refusals;
@@ -141,6 +142,7 @@ impl Hub {
         }
         match notice {
             Notice::Broadcast(broadcast) => self.take_broadcast(&broadcast, now, out),
+            Notice::KeyUpdate(broadcast) => self.update_key(&broadcast, out),
             Notice::Position { channel, check } => {
                 // The top was read after the publications that wait here.
                 let batch = self.batches.take(&channel);
@@ -225,6 +227,9 @@ impl Hub {
         }
         while let Some(index) = self.session_table.timers.renewals.pop(moment) {
             session_effects::renew_presence(&self.node, &mut self.session_table, index, now);
+        }
+        while let Some(index) = self.session_table.timers.tracked_keys.pop(moment) {
+            self.expire_tracked_keys(index, now);
         }
         while let Some(index) = self.session_table.timers.reservations.pop(moment) {
             session_effects::release_overdue(&self.node, &mut self.session_table, index, now);

@@ -115,6 +115,7 @@ pub use fanwire_policy::filter::check_filter;
 pub use fanwire_policy::hooks;
 pub use fanwire_policy::options::{self, Options};
 pub use fanwire_policy::recovery::Unrecovered;
+pub use fanwire_policy::shared_poll;
 pub use fanwire_policy::{DEBUG_FOR_TARGET, DebugSubject, TokenBucket};
 
 pub use broadcast::{Broadcast, DeltaMode, Prepare, Prepared};
@@ -136,7 +137,7 @@ pub use meters::Meters;
 pub use node::{
     BrokerFactory, ChannelPublisher, Channels, ConnectionCommands, Counts, Diagnostics,
     KEY_BYTES_MAX, KeepClosedLog, Maps, Node, NodeLog, NodeParts, Page, ReadError, ReadPermit,
-    ReadRequest, RefusalLevel, RevocationError, Revocations, Users, questions,
+    ReadRequest, RefusalLevel, RevocationError, Revocations, SharedPolls, Users, questions,
 };
 pub use notice::{Inbox, Notice};
 pub use outbox::Outbox;

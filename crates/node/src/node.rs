@@ -13,6 +13,7 @@ mod peers;
 pub mod questions;
 mod readers;
 mod revocations;
+mod shared_polls;
 mod users;
 
 use std::sync::Arc;
@@ -43,6 +44,8 @@ pub use maps::{KEY_BYTES_MAX, Maps};
 pub use parts::{BrokerFactory, NodeParts};
 pub use readers::{ReadError, ReadPermit, ReadRequest};
 pub use revocations::{RevocationError, Revocations};
+pub use shared_polls::SharedPolls;
+pub(crate) use shared_polls::is_polled;
 pub use users::Users;
 
 /// One running node: options, channel rules, keys, registry, broker and presence. No sockets; time is a parameter.
@@ -54,6 +57,7 @@ pub struct Node {
     channels: Channels,
     users: Users,
     revocations: Arc<Revocations>,
+    shared_polls: Arc<SharedPolls>,
     cluster: Arc<Cluster>,
     diagnostics: Diagnostics,
     chance: Arc<dyn Chance>,
@@ -112,6 +116,7 @@ impl Node {
         unix_ms: u64,
         parts: NodeParts,
     ) -> Result<Arc<Self>, OptionsError> {
+        let mut hooks = parts.hooks;
         let chance = parts.chance.unwrap_or_else(|| Arc::new(SystemChance));
         let settings = Arc::new(CurrentSettings::new(NodeSettings::new(options.clone())?));
         let registry = Arc::new(Registry::new());
@@ -133,7 +138,14 @@ impl Node {
         let debug_list = Arc::new(DebugList::of(&options.debug_for));
         let summaries = Arc::<Summaries>::default();
         let hot_channels = Arc::default();
+        let shared_polls = SharedPolls::new(
+            hooks.shared_poll_refresh.take(),
+            Arc::clone(&settings),
+            Arc::clone(&router),
+            chance.id().simple().to_string(),
+        );
         Ok(Arc::new(Self {
+            shared_polls,
             users: Users {
                 registry: Arc::clone(&registry),
                 user_statuses: parts.user_statuses.unwrap_or_else(memory_statuses),
@@ -168,7 +180,7 @@ impl Node {
             },
             cluster,
             chance,
-            hooks: parts.hooks,
+            hooks,
             log: NodeLog::default(),
             summaries,
             event_seq: AtomicU64::new(0),

@@ -40,6 +40,8 @@ pub trait Inbox: Send + Sync {
 pub enum Notice {
     /// A publication of a channel that has subscribers on the shard.
     Broadcast(Arc<Broadcast>),
+    /// A value or a removal of a key of a shared poll channel, for those who track the key.
+    KeyUpdate(Arc<Broadcast>),
     /// The top of a channel's stream, for its subscribers to compare.
     Position { channel: Arc<str>, check: PositionCheck },
     /// Publications of a channel may be missing: its subscribers compare their positions soon.
@@ -118,7 +120,7 @@ impl Notice {
     /// Bytes of payloads that it keeps alive, without the prepared state of the shell.
     pub fn payload_bytes(&self) -> usize {
         match self {
-            Self::Broadcast(broadcast) => broadcast.payload_bytes(),
+            Self::Broadcast(broadcast) | Self::KeyUpdate(broadcast) => broadcast.payload_bytes(),
             Self::AwaitedResult(arrival) => arrival.payload_bytes(),
             Self::JoinLeave(join_leave) => join_leave.payload_bytes(),
             Self::Subscribe { command, .. } => command.subscription().bytes(),

@@ -153,7 +153,7 @@ pub(crate) fn channel_of(request: &Request) -> Option<&str> {
 
 /// The cause of a code that has one cause for a command.
 fn usual_cause(command: Option<CommandKind>, code: u32) -> &'static str {
-    const TYPE: &str = "this server has no shared poll channels, or its engine has no maps";
+    const TYPE: &str = "its engine has no maps";
     match (command, code) {
         (_, 100) => {
             "the broker, presence or the key of a token was not available; the client tries again"

@@ -92,6 +92,7 @@ fn tell_ended(node: &Node, shard: ShardId, session: &Session, ended: &EndedSubsc
     if subscription.present {
         node.channels().disappear(channel, &session.client());
     }
+    node.shared_polls().untrack(channel, ended.tracked.clone());
     node.channels().leave(channel, shard);
     if subscription.announced {
         let client = session.client_info(Some(subscription));

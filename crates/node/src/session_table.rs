@@ -4,6 +4,7 @@
 //! Change here: what changes together when a session or a subscription comes or goes. `session_effects.rs` tells it to others.
 
 pub(crate) mod selection;
+mod trackers;
 mod views;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ use crate::subscribers::{
     Clients, DeltaState, Deltas, PositionTracker, Subscriber, Subscribers, Users,
 };
 use crate::wheel::Wheel;
+use trackers::Trackers;
 use views::Views;
 
 /// The tables of one shard.
@@ -55,6 +57,8 @@ pub(crate) struct SessionTable {
     pub(crate) shared_replies: SharedReplies,
     pub(crate) recorder: FlightRecorder,
     views: Views,
+    /// Keys of shared poll channels.
+    pub(crate) trackers: Trackers,
     apps: ClientApps,
 }
 
@@ -69,12 +73,16 @@ pub(crate) struct Timers {
     pub(crate) checks: Wheel,
     /// By connection index: subscribes in progress that hold a buffer take too long.
     pub(crate) reservations: Wheel,
+    /// By connection index: signatures of tracked keys may have expired.
+    pub(crate) tracked_keys: Wheel,
 }
 
 impl Timers {
     pub(crate) fn next_deadline(&self) -> Option<Moment> {
-        let wheels = [&self.sessions, &self.renewals, &self.checks, &self.reservations];
-        wheels.into_iter().filter_map(Wheel::next_deadline).min()
+        let of_presence = [&self.renewals, &self.tracked_keys];
+        let wheels =
+            [&self.sessions, &self.checks, &self.reservations].into_iter().chain(of_presence);
+        wheels.filter_map(Wheel::next_deadline).min()
     }
 }
 
@@ -85,6 +93,8 @@ pub(crate) struct EndedSubscription {
     pub(crate) channel: Arc<str>,
     pub(crate) subscription: Subscription,
     pub(crate) moved: MovedSubscription,
+    /// Keys that the connection tracked in it.
+    pub(crate) tracked: Vec<Arc<str>>,
 }
 
 /// A session that ended, with what ended before it; the node does not know it yet.
@@ -125,6 +135,7 @@ impl SessionTable {
                 renewals: Wheel::new(),
                 checks: Wheel::new(),
                 reservations: Wheel::new(),
+                tracked_keys: Wheel::new(),
             },
             counters: Arc::default(),
             no_user: "".into(),
@@ -133,6 +144,7 @@ impl SessionTable {
             shared_replies: SharedReplies::default(),
             recorder: FlightRecorder::default(),
             views: Views::default(),
+            trackers: Trackers::default(),
             apps: ClientApps::default(),
         }
     }
@@ -442,7 +454,8 @@ impl SessionTable {
         }
         self.counters.subscriptions.subtract(u64::from(!ended.is_tile));
         let moved = MovedSubscription { to: subscription, from: last };
-        EndedSubscription { channel, subscription: ended, moved }
+        let tracked = self.trackers.end(index, &channel);
+        EndedSubscription { channel, subscription: ended, moved, tracked }
     }
 
     /// Removes a session from all tables. Idempotent; `None` when it was gone.
@@ -454,6 +467,7 @@ impl SessionTable {
         self.timers.sessions.clear(key.index);
         self.timers.renewals.clear(key.index);
         self.timers.reservations.clear(key.index);
+        self.timers.tracked_keys.clear(key.index);
         self.limits.forget(key.index);
         self.views.forget(key.index);
         let session = self.sessions[key.index as usize].take()?;
@@ -465,6 +479,17 @@ impl SessionTable {
             self.counters.clients_like(&session.app).subtract(1);
         }
         Some(EndedSession { session, subscriptions, pending })
+    }
+
+    /// The channels of the subscriptions of a session.
+    pub(crate) fn channels_of(&self, index: u32) -> impl Iterator<Item = &Arc<str>> {
+        let subscriptions = self.at(index).into_iter().flat_map(|session| &session.subscriptions);
+        subscriptions.map(|one| &self.subscribers.channel_subscribers(one.channel).channel)
+    }
+
+    /// Whether a session tracks keys of shared poll channels.
+    pub(crate) fn tracks_keys(&self, index: u32) -> bool {
+        self.channels_of(index).any(|channel| self.trackers.keys(index, channel).is_some())
     }
 
     /// The channel of a subscription of a session.

@@ -63,6 +63,11 @@ impl Wheel {
         }
     }
 
+    /// Whether the timer of `index` is set.
+    pub(crate) fn has(&self, index: u32) -> bool {
+        self.entries.get(index as usize).is_some_and(|entry| entry.due != UNSET)
+    }
+
     /// The next index whose timer is due at `now`; its timer is cleared. Call until `None`.
     pub(crate) fn pop(&mut self, now: Moment) -> Option<u32> {
         let tick = now.0 / TICK_MS;

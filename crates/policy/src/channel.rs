@@ -8,6 +8,7 @@ mod history;
 mod maps;
 mod permission;
 mod personal;
+mod shared_poll;
 
 use fanwire_protocol::ErrorCode;
 use hashbrown::HashMap;
@@ -23,6 +24,7 @@ pub use permission::{
     may_read_history, may_remove_keys, may_see_presence, may_set_keys,
 };
 pub use personal::NamesOthers;
+pub(crate) use shared_poll::missing_secret;
 
 /// The rules of all channels, compiled once; shared by every connection.
 #[derive(Debug)]

@@ -16,6 +16,7 @@ use fanwire_protocol::{ClientInfo, Disconnect, ProtocolError};
 
 use crate::channel::Decider;
 use crate::options::{Namespace, ProxyRoute};
+use crate::shared_poll::PollAnswer;
 
 /// The functions that a node calls. They run on the thread of a shard, so they must return at once; what takes time is
 /// a pending answer. A session waits for one answer at most, and its later commands wait behind it.
@@ -36,6 +37,8 @@ pub struct Hooks {
     pub publish: Option<Hook<PublishEvent, PublishGrant>>,
     /// Answers a call of a method that the node does not have, with the data of the result.
     pub rpc: Option<Hook<RpcEvent, Bytes>>,
+    /// Returns the values of keys of a shared poll channel. The node calls it outside of the threads of shards.
+    pub shared_poll_refresh: Option<Hook<PollEvent, PollAnswer>>,
     /// Receives reports, of each client in order.
     pub report: Option<Box<dyn Fn(ClientReport) + Send + Sync>>,
     /// Receives messages of nodes about occupied channels, with the uid of the sender; must be short.
@@ -127,6 +130,14 @@ pub struct RpcEvent {
     pub context: Arc<ClientContext>,
     pub method: String,
     pub data: Bytes,
+}
+
+/// Keys of a shared poll channel, whose values the node needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PollEvent {
+    pub channel: Arc<str>,
+    /// Each key once, with the version that the node knows; 0 = none, or a value is needed whatever its version.
+    pub keys: Vec<(Arc<str>, u64)>,
 }
 
 /// Credentials and attributes of a connection.
@@ -350,6 +361,7 @@ impl Hooks {
             subscribe: Hook::chain(self.subscribe, next.subscribe),
             publish: Hook::chain(self.publish, next.publish),
             rpc: Hook::chain(self.rpc, next.rpc),
+            shared_poll_refresh: Hook::chain(self.shared_poll_refresh, next.shared_poll_refresh),
             report,
             occupancy: self.occupancy.or(next.occupancy),
             emulated_headers,

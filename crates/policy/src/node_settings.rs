@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fanwire_auth::{OptionsError, Verifier};
+use fanwire_auth::{OptionsError, TrackVerifier, Verifier};
 use hashbrown::HashSet;
 use parking_lot::{RwLock, RwLockUpgradableReadGuard};
 
@@ -21,6 +21,8 @@ pub struct NodeSettings {
     connection_verifier: Verifier,
     /// `None`: the same as for connections.
     subscription_verifier: Option<Verifier>,
+    /// Of signatures of tracked keys.
+    pub track_verifier: TrackVerifier,
     /// Names of namespaces by id, those that a reload removed included: their channels may still have subscribers.
     names: Vec<String>,
     version: u64,
@@ -66,6 +68,7 @@ impl NodeSettings {
                 Some(token) => Some(verifier(token, "client.subscription_token")?),
                 None => None,
             },
+            track_verifier: TrackVerifier::new(&options.shared_poll.secrets()),
             names,
             version: 0,
             options,

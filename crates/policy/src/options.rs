@@ -9,6 +9,7 @@ mod debug_for;
 mod delivery;
 mod map;
 mod namespace;
+mod shared_poll;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub use debug_for::{DebugForOptions, SUBJECTS_MAX};
 pub use delivery::{BatchOptions, DeliveryOptions};
 pub use map::{ClientKey, MapMode, MapOptions};
 pub use namespace::Namespace;
+pub use shared_poll::{NamespacePollOptions, SharedPollOptions};
 
 /// All options of a [`Node`](crate). Field names are the Centrifugo v6 key names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +39,7 @@ pub struct Options {
     pub channel: ChannelOptions,
     pub rpc: RpcOptions,
     pub user_status: UserStatusOptions,
+    pub shared_poll: SharedPollOptions,
     /// Bytes of the flight recorder, for the newest connections; 0 = nothing is recorded.
     pub recorder_memory_max: usize,
     /// Subjects whose events are logged.
@@ -269,6 +272,7 @@ impl Default for Options {
             channel: ChannelOptions::default(),
             rpc: RpcOptions::default(),
             user_status: UserStatusOptions::default(),
+            shared_poll: SharedPollOptions::default(),
             recorder_memory_max: 32 << 20,
             debug_for: DebugForOptions::default(),
         }

@@ -130,6 +130,6 @@ pub enum PollEffect {
     /// All subscribers of the channel must subscribe again (2500), because versions are no longer comparable.
     EpochChanged,
     Updated(KeyUpdate),
-    /// Connections that track the key track it no longer.
+    /// Connections that track the key track it no longer, and have to say so with [`PollChannel::untrack`].
     Removed(Arc<str>),
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fanwire_auth::{OptionsError, Verifier};
 
-use crate::channel::ChannelRules;
+use crate::channel::{self, ChannelRules};
 use crate::options::{
     ChannelOptions, ClientOptions, ConnectCodeTransform, Options, PersonalChannelOptions,
     REASON_BYTES_MAX, RpcOptions,
@@ -30,6 +30,7 @@ impl Options {
         found.extend(personal_channel(personal, &self.channel).err());
         found.extend(rpc(&self.rpc).err());
         found.extend(expire_interval(self).err());
+        found.extend(channel::missing_secret(self));
         found
     }
 }

@@ -6,22 +6,23 @@
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubRefreshRequest, SubRefreshResult};
 
 use super::credentials::{self, TokenRefusals};
-use super::{CommandContext, ReplyResult, named, subscribe};
+use super::{CommandContext, ReplyResult, named, subscribe, track};
+use crate::node::is_polled;
 use crate::refusal::CommandError;
 use crate::session::{Lifetime, SubscriptionGrant};
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshRequest) -> ReplyResult {
     named(&request.channel)?;
     let own = context.subscription_to(&request.channel).ok_or(ErrorCode::PERMISSION_DENIED)?;
-    if request.r#type != 0 {
-        return Err(ErrorCode::NOT_AVAILABLE.into()); // shared poll channels (protocol §28)
-    }
     if context.session().subscription(own).server_side {
         // The server keeps these alive, not the client.
         let cause = "the server made the subscription, so the client cannot refresh it";
         return Err(CommandError::disconnect(Disconnect::BAD_REQUEST, cause));
     }
     let namespace = context.resolve(&request.channel)?;
+    if is_polled(namespace) && [track::TRACK, track::UNTRACK].contains(&request.r#type) {
+        return track::handle(context, own, &namespace.shared_poll, &request);
+    }
     if namespace.sub_refresh_proxy.enabled && context.refreshes_subscriptions(namespace) {
         let cause = "the sub_refresh proxy of the namespace renews the subscription";
         return Err(CommandError::disconnect(Disconnect::BAD_REQUEST, cause));

@@ -21,6 +21,7 @@ use super::credentials::{self, TokenOwner, TokenRefusals};
 use super::hook::{HookDecision, RoutedHook};
 use super::{CommandContext, CommandStep, StepResult, named};
 use crate::encode_job::{Encoded, ReplySource};
+use crate::node::is_polled;
 use crate::pending::{
     GridView, PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility,
 };
@@ -50,13 +51,16 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubscribeRequest
     let Authorized { terms, lifetime, overrides, data, ignores_request } = authorized;
     let view = first_view(namespace, &request.data)?;
     let requested = Some(&request).filter(|_| !ignores_request);
-    let tracking = Tracking::of(context, namespace, overrides, requested);
+    let tracking = match is_polled(namespace) {
+        true => Tracking::None,
+        false => Tracking::of(context, namespace, overrides, requested),
+    };
     let parameters = SubscribeParameters {
         channel: &request.channel,
         server_side: false,
         terms,
         tracking,
-        delta: deltas(namespace, tracking, &request),
+        delta: deltas(namespace, tracking, &request).filter(|_| !is_polled(namespace)),
         visibility: Visibility::of(context, namespace, overrides, requested),
         claimed: Some(claimed(&request)),
         recovers: request.recover,
@@ -134,11 +138,20 @@ pub(super) fn finish(
     let lifetime = if is_of_hook { Lifetime { expire_at: None } } else { lifetime };
     let expires = lifetime.expires();
     let ttl = lifetime.ttl(context);
-    let with_lifetime = |mut results: Vec<SubscribeResult>| {
-        let result = results.pop().expect("one channel is entered");
-        SubscribeResult { expires, ttl, ..result }
-    };
     let channel = Arc::clone(&channels[0].channel);
+    let namespace = context.settings.channels.resolve_trusted(&channel).ok();
+    let polled = namespace.filter(|namespace| is_polled(namespace));
+    let node = context.node;
+    let with_lifetime = |mut results: Vec<SubscribeResult>| {
+        let mut result = results.pop().expect("one channel is entered");
+        result.expires = expires;
+        result.ttl = ttl;
+        if let Some(namespace) = polled {
+            result.r#type = namespace.subscription_type.wire_type();
+            result.epoch = node.shared_polls().epoch(&channel, &namespace.shared_poll);
+        }
+        result
+    };
     let is_filtered = channels[0].terms.as_ref().is_some_and(|terms| terms.filter.is_some());
     let finished = match all(context, channels, encoded)? {
         Progress::Entered(results) if is_filtered || !SharedReplies::is_shared(&results[0]) => {
@@ -222,10 +235,6 @@ pub(super) fn check_type(
     request: &SubscribeRequest,
     kind: SubscriptionType,
 ) -> Result<(), CommandError> {
-    let shared_poll = SubscriptionType::SharedPoll;
-    if kind == shared_poll || request.r#type == shared_poll.wire_type() {
-        return Err(ErrorCode::NOT_AVAILABLE.into()); // protocol §28
-    }
     if request.r#type != kind.wire_type() {
         return Err(CommandError::error(ErrorCode::PERMISSION_DENIED, OTHER_TYPE));
     }

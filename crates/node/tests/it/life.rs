@@ -149,7 +149,7 @@ fn commands_without_their_feature_answer_108() {
         ada > {"id":2,"rpc":{"method":"ping"}}
         ada < {"id":2,"error":{"code":108,"message":"not available"}}
         ada > {"id":3,"subscribe":{"channel":"a","type":4}}
-        ada < {"id":3,"error":{"code":108,"message":"not available"}}
+        ada < {"id":3,"error":{"code":103,"message":"permission denied"}}
         ada > {"id":4,"publish":{"channel":"a","data":1,"type":1}}
         ada < {"id":4,"error":{"code":103,"message":"permission denied"}}
     "#,

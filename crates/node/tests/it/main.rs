@@ -43,6 +43,7 @@ mod revocations;
 mod route;
 mod script;
 mod server_side;
+mod shared_poll;
 mod shared_revocations;
 mod slow;
 mod statuses;

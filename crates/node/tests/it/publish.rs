@@ -112,12 +112,13 @@ fn checks_come_in_order_102_then_107_then_103() {
 fn channels_of_maps_are_not_taken_for_streams() {
     let options = options(|options| {
         options.channel.without_namespace.subscription_type = SubscriptionType::SharedPoll;
+        options.shared_poll.hmac_secret_key = "a secret of tests".into();
     });
     check(
         &options,
         r#"
         ada > {"id":2,"subscribe":{"channel":"a"}}
-        ada < {"id":2,"error":{"code":108,"message":"not available"}}
+        ada < {"id":2,"error":{"code":103,"message":"permission denied"}}
         ada > {"id":3,"publish":{"channel":"a","data":1}}
         ada < {"id":3,"error":{"code":108,"message":"not available"}}
         bob opens

@@ -48,7 +48,7 @@ impl World {
         assert_eq!(self.unread(), [], "heard, but not in the script");
     }
 
-    fn play_line(&mut self, line: &str) {
+    pub(crate) fn play_line(&mut self, line: &str) {
         let (name, rest) = line.split_once(' ').expect("NAME WORD …");
         let (word, text) = rest.split_once(' ').unwrap_or((rest, ""));
         match (name, word) {

@@ -217,6 +217,7 @@ fn a_channel_of_a_token_that_holds_no_publications_is_108() {
     check_connect(
         &guarded(|options| {
             options.channel.without_namespace.subscription_type = SubscriptionType::SharedPoll;
+            options.shared_poll.hmac_secret_key = "a secret of tests".into();
         }),
         &connect(r#"{"sub":"42","channels":["a"]}"#),
         r#"ada < {"id":1,"error":{"code":108,"message":"not available"}}"#,

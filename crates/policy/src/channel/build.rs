@@ -7,7 +7,7 @@ use fanwire_auth::{OptionsError, compile};
 use fanwire_broker::DeliveryClass;
 use hashbrown::{HashMap, HashSet};
 
-use super::{ChannelRules, NamespaceId, Rules, history, maps};
+use super::{ChannelRules, NamespaceId, Rules, history, maps, shared_poll};
 use crate::options::{ChannelOptions, DataFormat, Namespace, Rate};
 
 impl ChannelRules {
@@ -155,6 +155,7 @@ fn mistakes_of(
     let mut found = history::mistakes(&namespace, prefix_key);
     found.extend(maps::mistakes(&namespace, prefix_key));
     found.extend(maps::prefix_mistakes(&namespace, section, prefix_key));
+    found.extend(shared_poll::mistakes(&namespace, prefix_key));
     found.extend(checks.into_iter().filter_map(Result::err));
     found
 }

@@ -45,7 +45,7 @@ pub enum SubscriptionType {
     MapClients,
     /// "map_users": the users of other channels, by user id (protocol §27).
     MapUsers,
-    /// Shared polls (protocol §28), which are not supported.
+    /// "shared_poll": values of a backend by key, which the node polls (protocol §28).
     SharedPoll,
 }
 

@@ -10,8 +10,8 @@ use fanwire_broker::map::MapRetention;
 use fanwire_broker::{AppendLimits, Retention};
 
 use super::{
-    AreaOptions, CompressionPolicy, DataFormat, DeliveryOptions, MapOptions, ProxyChoice,
-    ProxyRoute, Rate, RecoveryMode, SubscriptionType,
+    AreaOptions, CompressionPolicy, DataFormat, DeliveryOptions, MapOptions, NamespacePollOptions,
+    ProxyChoice, ProxyRoute, Rate, RecoveryMode, SubscriptionType,
 };
 
 /// Rules for the channels of one namespace (`channel.namespaces[NAME].*`), everything off by default.
@@ -66,6 +66,8 @@ pub struct Namespace {
     pub map: MapOptions,
     /// Clients send at most one value of a key in this time; zero = each.
     pub client_publish_debounce_interval: Duration,
+    /// How the backend is polled, with `subscription_type` shared_poll.
+    pub shared_poll: NamespacePollOptions,
     /// The subscribers of a channel are entries of the map with this prefix in front of its name, by client id; "" = no map.
     pub map_clients_presence_channel_prefix: String,
     /// The same by user id.

@@ -37,6 +37,8 @@ pub struct PollChannel {
     numbers: Arc<PollNumbers>,
     hasher: DefaultHashBuilder,
     flipped_at: Option<Instant>,
+    /// A version is known here, or a connection has one. Without any, the first epoch of a backend is no change.
+    has_versions: bool,
     idle_count: usize,
     values_bytes: usize,
     counts: PollCounts,
@@ -124,6 +126,7 @@ impl PollChannel {
             numbers,
             hasher: DefaultHashBuilder::default(),
             flipped_at: None,
+            has_versions: false,
             idle_count: 0,
             values_bytes: 0,
             counts: PollCounts::default(),
@@ -138,6 +141,11 @@ impl PollChannel {
         self.counts
     }
 
+    /// A channel whose epoch has changed is not forgotten before this time: its subscribers come back, and must learn the new epoch.
+    pub fn kept_until(&self) -> Option<Instant> {
+        self.flipped_at.map(|at| at + FLIPPED_KEPT)
+    }
+
     /// Whether no connection tracks a key.
     pub fn is_idle(&self) -> bool {
         self.keys.len() == self.idle_count
@@ -146,6 +154,7 @@ impl PollChannel {
     /// A connection tracks a key, of which it has a version; 0 = none. Returns the value if the connection lacks it and it is known.
     pub fn track(&mut self, key: &str, version: u64, now: Instant) -> Option<KeyUpdate> {
         self.next_cycle_at.get_or_insert(now + self.options.refresh_interval);
+        self.has_versions |= version != 0;
         if !self.keys.contains_key(key) {
             self.keys.insert(key.into(), PolledKey::default());
             self.idle_count += 1;
@@ -297,7 +306,11 @@ impl PollChannel {
             self.counts.stale += 1;
             return None;
         }
-        let name = self.forget(&item.key)?;
+        let (name, polled) = self.keys.get_key_value_mut(&*item.key)?;
+        let name = Arc::clone(name);
+        self.values_bytes -= polled.data.as_ref().map_or(0, Bytes::len);
+        let PolledKey { trackers, is_in_flight, is_recent, .. } = *polled;
+        *polled = PolledKey { trackers, is_in_flight, is_recent, ..PolledKey::default() };
         Some(PollEffect::Removed(name))
     }
 
@@ -349,6 +362,7 @@ impl PollChannel {
     fn update(&mut self, key: &str, data: Bytes, version: u64) -> Option<PollEffect> {
         let (name, polled) = self.keys.get_key_value_mut(key)?;
         let name = Arc::clone(name);
+        self.has_versions = true;
         let base_version = polled.version;
         polled.version = version;
         polled.is_wanted = false;
@@ -382,6 +396,10 @@ impl PollChannel {
     /// but at most once in [`FLIP_INTERVAL`], because each change costs every subscriber a subscribe.
     fn take_epoch(&mut self, epoch: String, now: Instant, effects: &mut Vec<PollEffect>) -> bool {
         if epoch == self.epoch {
+            return true;
+        }
+        if !self.has_versions {
+            self.epoch = epoch;
             return true;
         }
         if self.flipped_at.is_some_and(|at| now.saturating_duration_since(at) < FLIP_INTERVAL) {
@@ -496,6 +514,7 @@ impl PolledKey {
 
 /// Shortest time between two changes of the epoch.
 const FLIP_INTERVAL: Duration = Duration::from_secs(1);
+const FLIPPED_KEPT: Duration = Duration::from_secs(60);
 /// Most keys that no connection tracks, and that are kept until the next cycle for connections that return.
 const IDLE_KEYS_MAX: usize = 10_000;
 

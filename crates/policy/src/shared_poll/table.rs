@@ -39,6 +39,14 @@ struct TableEntry {
     is_ready: bool,
 }
 
+impl TableEntry {
+    /// The time at which it is forgotten; `None` while a key is tracked.
+    fn end(&self) -> Option<Instant> {
+        let end = self.idle_since? + self.options.shutdown_delay;
+        Some(self.channel.kept_until().map_or(end, |until| end.max(until)))
+    }
+}
+
 impl PollTable {
     /// A table whose backends get at most `calls_max` calls at a time (`shared_poll.concurrency_limit`).
     pub fn new(calls_max: usize) -> Self {
@@ -122,8 +130,7 @@ impl PollTable {
             let Some((_, name)) = self.wakes.pop_first() else { break };
             let Some(entry) = self.channels.get_mut(&name) else { continue };
             entry.wake_at = None;
-            let end = entry.idle_since.map(|since| since + entry.options.shutdown_delay);
-            if end.is_some_and(|end| end <= now) {
+            if entry.end().is_some_and(|end| end <= now) {
                 self.ended_counts = self.ended_counts.plus(entry.channel.counts());
                 self.channels.remove(&name);
                 continue;
@@ -141,7 +148,7 @@ impl PollTable {
         }
         entry.idle_since =
             if entry.channel.is_idle() { entry.idle_since.or(Some(now)) } else { None };
-        let end = entry.idle_since.map(|since| since + entry.options.shutdown_delay);
+        let end = entry.end();
         // A ready channel gets its turn without a time, however long calls are at their limit.
         let due = entry.channel.deadline().filter(|_| !entry.is_ready);
         let next = [due, end].into_iter().flatten().min();

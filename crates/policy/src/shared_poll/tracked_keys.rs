@@ -66,15 +66,16 @@ impl TrackedKeys {
         if kept > keys_max { Err(TooManyKeys) } else { Ok(()) }
     }
 
-    /// Tracks a key, or sets version and expiry of a tracked one. Returns whether the key is new.
-    pub fn track(&mut self, item: TrackedItem<'_>) -> bool {
+    /// Tracks a key, or sets version and expiry of a tracked one. Returns whether the key is new. `name` makes the name of a new key,
+    /// which connections may share.
+    pub fn track(&mut self, item: TrackedItem<'_>, name: impl FnOnce() -> Arc<str>) -> bool {
         let TrackedItem { key, version, expires_at } = item;
         let tracked = TrackedKey { version, expires_at };
         if let Some(known) = self.keys.get_mut(key) {
             *known = tracked;
             return false;
         }
-        self.keys.insert(key.into(), tracked);
+        self.keys.insert(name(), tracked);
         true
     }
 

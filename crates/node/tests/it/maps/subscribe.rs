@@ -351,7 +351,7 @@ fn requests_for_another_kind_of_channel_or_phase_are_refused() {
         ada > {"id":3,"subscribe":{"channel":"m","type":2,"phase":2}}
         ada < {"id":3,"error":{"code":103,"message":"permission denied"}}
         ada > {"id":4,"subscribe":{"channel":"m","type":4}}
-        ada < {"id":4,"error":{"code":108,"message":"not available"}}
+        ada < {"id":4,"error":{"code":103,"message":"permission denied"}}
         ada > {"id":5,"subscribe":{"channel":"m","type":1,"phase":3}}
         ada < {"id":5,"error":{"code":107,"message":"bad request"}}
         ada > {"id":6,"subscribe":{"channel":"m","type":1,"phase":1}}

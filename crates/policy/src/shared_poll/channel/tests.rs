@@ -210,6 +210,14 @@ fn an_answer_that_is_older_than_a_direct_publish_does_not_count() {
     subject.nothing(30_000);
     let id = subject.one(40_000, &["a:8"]);
     assert_eq!(subject.answer(id, "", vec![removed("a", 0)]), [PollEffect::Removed("a".into())]);
+    assert_eq!(
+        subject.track("a", 0),
+        None,
+        "a client that tracks it again, before others have untracked it"
+    );
+    subject.channel.untrack("a");
+    subject.channel.untrack("a");
+    assert!(subject.channel.is_idle());
     assert_eq!(subject.channel.counts().stale, 3);
     assert_eq!(subject.publish("b", 1, ""), [], "no connection tracks it");
 }
@@ -250,6 +258,8 @@ fn a_value_for_which_there_is_no_memory_is_polled_when_it_is_wanted() {
     subject.nothing(10_000);
     let id = subject.one(20_000, &["a:1", "b:1"]);
     subject.answer(id, "", vec![removed("a", 1)]);
+    subject.channel.untrack("a");
+    subject.channel.untrack("a");
     // b is polled with a version while a client needs its value.
     let id = subject.one(30_000, &["b:1"]);
     subject.track("b", 0);
@@ -279,6 +289,21 @@ fn another_epoch_forgets_all_values_and_changes_once_a_second() {
     assert_eq!(subject.publish("a", 2, ""), [changed, updated("a", 2, None)]);
     let counts = subject.channel.counts();
     assert_eq!((counts.flips, counts.flips_suppressed, counts.stale), (2, 1, 1));
+}
+
+#[test]
+fn the_first_epoch_is_no_change_while_no_client_has_a_version() {
+    let mut subject = Subject::new(PollMode::Versioned);
+    subject.track("a", 0);
+    let id = subject.one(0, &["a:0"]);
+    assert_eq!(subject.answer(id, "first", vec![item("a", 9)]), [updated("a", 9, None)]);
+    assert_eq!(subject.channel.epoch(), "first");
+    let mut subject = Subject::new(PollMode::Versioned);
+    subject.track("a", 3);
+    let id = subject.one(10_000, &["a:0"]);
+    let effects = [PollEffect::EpochChanged, updated("a", 9, None)];
+    assert_eq!(subject.answer(id, "first", vec![item("a", 9)]), effects);
+    assert!(subject.channel.kept_until() > Some(subject.now()));
 }
 
 #[test]

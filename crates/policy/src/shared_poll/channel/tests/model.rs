@@ -175,7 +175,7 @@ impl World {
         let item = TrackedItem { key, version, expires_at: None };
         let client = &mut self.clients[client];
         client.epoch = self.subject.channel.epoch().to_owned();
-        if !client.tracked.track(item) {
+        if !client.tracked.track(item, || key.into()) {
             return;
         }
         if let Some(update) = self.subject.track(key, version) {
@@ -222,9 +222,8 @@ impl World {
         match effect {
             PollEffect::EpochChanged => (0..CLIENTS).for_each(|client| self.subscribe(client)),
             PollEffect::Removed(key) => {
-                for client in &mut self.clients {
-                    client.tracked.untrack(key);
-                    client.values.remove(&**key);
+                for client in 0..CLIENTS {
+                    self.untrack(client, key);
                 }
             }
             PollEffect::Updated(KeyUpdate { key, data, version, base }) => {
