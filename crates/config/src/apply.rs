@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use fanwire_consumers::ConsumerOptions;
-use fanwire_policy::options::{Namespace, ProxyChoice, SubscriptionType};
+use fanwire_policy::options::{Namespace, ProxyChoice};
 use fanwire_proxy::ProxyOptions;
 use fanwire_tls::TlsOptions;
 use serde_json::Value as Json;
@@ -81,6 +81,7 @@ fn proxies(settings: &Settings, config: &mut Config, findings: &mut Vec<Finding>
     channel.publish = proxy("channel.proxy.publish");
     channel.sub_refresh = proxy("channel.proxy.sub_refresh");
     channel.subscribe_stream = proxy("channel.proxy.subscribe_stream");
+    channel.shared_poll_refresh = proxy("channel.proxy.shared_poll_refresh");
     config.rpc.proxy = proxy(RPC_PROXY);
     config.proxies = by_name(settings, PROXIES, findings, |place, options, findings| {
         place.proxy(options, findings);
@@ -163,19 +164,9 @@ impl Place<'_> {
         format!("{}{}", self.shown, key.name)
     }
 
-    /// Fills a namespace; a type of channels that is not served is found like a key that is not obeyed.
     fn namespace(&self, namespace: &mut Namespace, findings: &mut Vec<Finding>) {
-        let rows = keys::channel::NAMESPACE;
-        self.fill(rows, namespace, findings);
+        self.fill(keys::channel::NAMESPACE, namespace, findings);
         self.judge(keys::not_yet::NAMESPACE_NOT_YET, findings);
-        let key = rows.iter().map(|row| &row.key).find(|key| key.name == "subscription_type");
-        if namespace.subscription_type == SubscriptionType::SharedPoll
-            && let Some(key) = key
-            && let Some(setting) = self.setting(key)
-        {
-            let name = self.name(key);
-            findings.push(Finding::not_yet(&setting.source, &name, key.doc, Weight::Refused));
-        }
     }
 
     fn proxy(&self, options: &mut ProxyOptions, findings: &mut Vec<Finding>) {

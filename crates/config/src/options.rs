@@ -21,7 +21,7 @@ use fanwire_edge::{
     EmulationOptions, GrpcListenerOptions, StreamOptions, UniStreamOptions, UniWebsocketOptions,
 };
 use fanwire_events::EventsOptions;
-use fanwire_policy::options::{DebugForOptions, UserStatusOptions};
+use fanwire_policy::options::{DebugForOptions, SharedPollOptions, UserStatusOptions};
 use fanwire_proxy::ProxyOptions;
 
 pub use admin::AdminOptions;
@@ -48,6 +48,7 @@ pub struct Config {
     pub channel: ChannelSection,
     pub rpc: RpcSection,
     pub user_status: UserStatusOptions,
+    pub shared_poll: SharedPollOptions,
     pub node: NodeOptions,
     pub websocket: WebsocketOptions,
     pub http_api: HttpApiOptions,
@@ -174,6 +175,7 @@ impl Config {
             channel: ChannelSection::default(),
             rpc: RpcSection::default(),
             user_status: UserStatusOptions::default(),
+            shared_poll: SharedPollOptions::default(),
             node: NodeOptions::default(),
             websocket: WebsocketOptions::default(),
             http_api: HttpApiOptions::default(),

@@ -229,7 +229,7 @@ fn is_fixed_in_namespace(key: &str) -> bool {
 
 /// Keys that commands, handshakes and API requests read when they begin. All others are built into connections, shards,
 /// listeners or the engine at the start.
-const CAN_CHANGE: [&str; 68] = [
+const CAN_CHANGE: [&str; 71] = [
     "channel.history_meta_ttl",
     "channel.max_length",
     NAMESPACES,
@@ -296,6 +296,9 @@ const CAN_CHANGE: [&str; 68] = [
     "rpc.ping.method",
     "rpc.without_namespace.proxy_enabled",
     "rpc.without_namespace.proxy_name",
+    "shared_poll.hmac_previous_secret_key",
+    "shared_poll.hmac_previous_secret_key_valid_until",
+    "shared_poll.hmac_secret_key",
     "user_status.enabled",
     "user_status.expire_interval",
 ];

@@ -281,14 +281,41 @@ channel:
     assert_eq!(channel.namespaces[0].subscription_type, SubscriptionType::Map);
     let retention = channel.namespaces[0].map_retention().expect("a namespace of maps");
     assert_eq!((retention.stream.size, retention.key_ttl), (7, Duration::from_secs(3600)));
-    let text = "
-client: {allow_anonymous_connect_without_token: true}
-channel: {without_namespace: {subscription_type: shared_poll}}
-";
-    let found = lines(load_text(Format::Yaml, text));
-    let path = "fanwire.yaml: channel.without_namespace.subscription_type";
-    let refused = format!("error: {path} is not supported yet and cannot be left out. ");
-    assert!(found.len() == 1 && found[0].starts_with(&refused), "{found:?}");
+}
+
+#[test]
+fn a_shared_poll_needs_a_secret_and_a_proxy() {
+    let secret = "hmac_secret_key: s3cret";
+    let backend = "proxies: [{name: prices, endpoint: 'http://backend/poll'}]";
+    let named = "proxy_name: prices";
+    for (poll, top, more, expect) in [
+        (named, secret, backend, ""),
+        ("proxy_name: prices, mode: versioned, publish_enabled: true", secret, backend, ""),
+        (named, "", backend, "shared_poll.hmac_secret_key is \"\""),
+        ("proxy_name: price", secret, backend, "did you mean \"prices\"?"),
+        ("", secret, backend, "channel.proxy.shared_poll_refresh.endpoint is empty"),
+        ("proxy_name: prices, mode: fast", secret, backend, "shared_poll.mode is \"fast\""),
+        (
+            "proxy_name: prices, publish_enabled: true",
+            secret,
+            backend,
+            "shared_poll.mode versioned",
+        ),
+    ] {
+        let text = format!(
+            "client: {{allow_anonymous_connect_without_token: true}}\nshared_poll: {{{top}}}\n{more}\n\
+             channel: {{without_namespace: {{subscription_type: shared_poll, allow_subscribe_for_client: true, shared_poll: \
+             {{{poll}}}}}}}\n"
+        );
+        let found = lines(load_text(Format::Yaml, &text));
+        let errors: Vec<_> = found.iter().filter(|line| line.starts_with("error")).collect();
+        match expect {
+            "" => assert!(errors.is_empty(), "{poll}: {errors:?}"),
+            expect => {
+                assert!(errors.len() == 1 && errors[0].contains(expect), "{poll}: {errors:?}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -66,7 +66,7 @@ pub struct Server {
     limits: SharedLimits,
     tls: ListenersTls,
     http: JoinHandle<()>,
-    background_tasks: [JoinHandle<()>; 3],
+    background_tasks: [JoinHandle<()>; 4],
     consumers: Option<Consumers>,
     failure: watch::Receiver<Option<ServerError>>,
     metrics: Arc<ServerMetrics>,

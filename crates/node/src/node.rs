@@ -142,7 +142,7 @@ impl Node {
             hooks.shared_poll_refresh.take(),
             Arc::clone(&settings),
             Arc::clone(&router),
-            chance.id().simple().to_string(),
+            chance.id().simple().to_string().chars().take(EPOCH_CHARS).collect(),
         );
         Ok(Arc::new(Self {
             shared_polls,
@@ -380,3 +380,6 @@ impl Node {
         &self.channels.registry
     }
 }
+
+/// Characters of the epoch of versionless shared polls, as in Centrifugo.
+const EPOCH_CHARS: usize = 8;

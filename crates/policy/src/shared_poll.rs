@@ -57,6 +57,20 @@ pub enum PollMode {
     Versioned,
 }
 
+impl PollMode {
+    /// The values of the configuration key, as [`parse`](Self::parse) reads them.
+    pub const NAMES: [&'static str; 3] = ["", "versionless", "versioned"];
+
+    /// Reads the value of the configuration key; `None` for anything not in [`NAMES`](Self::NAMES).
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "" | "versionless" => Some(Self::Versionless),
+            "versioned" => Some(Self::Versioned),
+            _ => None,
+        }
+    }
+}
+
 /// Numbers that are unique in a node, so that an answer to a channel that was removed is no answer to its successor.
 #[derive(Debug, Default)]
 pub struct PollNumbers {

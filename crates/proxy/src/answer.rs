@@ -12,6 +12,7 @@ use bytes::Bytes;
 use fanwire_auth::{ChannelGrant, Overrides};
 use fanwire_broker::{PublishOptions, Renewal};
 use fanwire_node::hooks::{ConnectGrant, PublishGrant, Rejection, SubscribeGrant};
+use fanwire_node::shared_poll::{PollAnswer, PollItem};
 use fanwire_protocol::proxy as pb;
 use fanwire_protocol::{Disconnect, ProtocolError};
 
@@ -98,6 +99,16 @@ pub(crate) fn publish(result: pb::PublishResult, data: Bytes) -> Result<PublishG
 
 pub(crate) fn rpc(result: pb::RpcResult) -> Result<Bytes, Rejection> {
     Ok(if result.b64data.is_empty() { result.data } else { decode(&result.b64data)? })
+}
+
+pub(crate) fn shared_poll_refresh(result: pb::SharedPollRefreshResult) -> PollAnswer {
+    let item = |item: pb::SharedPollRefreshResultItem| PollItem {
+        key: item.key,
+        data: not_null(item.data),
+        version: item.version,
+        is_removed: item.removed,
+    };
+    PollAnswer { items: result.items.into_iter().map(item).collect(), epoch: result.epoch }
 }
 
 fn overrides(options: Option<pb::SubscribeOptionOverride>) -> Overrides {

@@ -18,10 +18,11 @@ pub enum EventKind {
     Rpc,
     SubRefresh,
     SubscribeStream,
+    SharedPollRefresh,
 }
 
 impl EventKind {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Connect,
         Self::Refresh,
         Self::Subscribe,
@@ -29,6 +30,7 @@ impl EventKind {
         Self::Rpc,
         Self::SubRefresh,
         Self::SubscribeStream,
+        Self::SharedPollRefresh,
     ];
 
     /// The label `type` of metrics.
@@ -41,6 +43,7 @@ impl EventKind {
             Self::Rpc => "rpc",
             Self::SubRefresh => "sub_refresh",
             Self::SubscribeStream => "subscribe_stream",
+            Self::SharedPollRefresh => "shared_poll_refresh",
         }
     }
 }
@@ -93,6 +96,7 @@ events! {
     Publish, "Publish", PublishRequest => PublishResponse;
     Rpc, "RPC", RpcRequest => RpcResponse;
     SubRefresh, "SubRefresh", SubRefreshRequest => RefreshResponse;
+    SharedPollRefresh, "SharedPollRefresh", SharedPollRefreshRequest => SharedPollRefreshResponse;
 }
 
 responses! {
@@ -101,4 +105,13 @@ responses! {
     SubscribeResponse => SubscribeOptions;
     PublishResponse => PublishResult;
     RpcResponse => RpcResult;
+}
+
+/// A poll is no event of a client, so there is no disconnect.
+impl ProxyResponse for pb::SharedPollRefreshResponse {
+    type Result = pb::SharedPollRefreshResult;
+
+    fn into_parts(self) -> (Option<Self::Result>, Option<pb::Error>, Option<pb::Disconnect>) {
+        (self.result, self.error, None)
+    }
 }

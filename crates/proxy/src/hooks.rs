@@ -12,10 +12,11 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use fanwire_broker::{Answer, Renewal};
 use fanwire_node::hooks::{
-    ClientContext, ClientReport, ConnectEvent, ConnectGrant, Hook, Hooks, PublishEvent,
+    ClientContext, ClientReport, ConnectEvent, ConnectGrant, Hook, Hooks, PollEvent, PublishEvent,
     PublishGrant, RefreshEvent, Rejection, RpcEvent, SubscribeEvent, SubscribeGrant,
 };
 use fanwire_node::options::ProxyRoute;
+use fanwire_node::shared_poll::PollAnswer;
 use fanwire_protocol::proxy as pb;
 
 use crate::proxy::Proxy;
@@ -42,6 +43,7 @@ impl EventProxies {
                 .then(|| table.hook(ProxyTable::publish)),
             rpc: table.hook_of(&table.rpc, ProxyTable::rpc),
             sub_refresh: table.hook_of(&table.sub_refresh, ProxyTable::sub_refresh),
+            shared_poll_refresh: table.hook_of(&table.shared_poll, ProxyTable::shared_poll_refresh),
             report: has_streams.then(|| Box::new(report) as _),
             occupancy: None,
             emulated_headers: names.collect(),
@@ -193,6 +195,29 @@ impl ProxyTable {
             });
             let result = proxy.call(request, &context).await?.unwrap_or_default();
             answer::rpc(result).map(Some)
+        })
+    }
+
+    fn shared_poll_refresh(
+        &self,
+        event: PollEvent,
+        route: ProxyRoute,
+    ) -> PendingDecision<PollAnswer> {
+        let PollEvent { channel, keys } = event;
+        let Some(proxy) = find(&self.shared_poll, &route.proxy) else {
+            return Answer::now(Ok(None));
+        };
+        self.run(async move {
+            let item = |(key, version): (Arc<str>, u64)| pb::SharedPollRefreshItem {
+                key: key.as_ref().to_owned(),
+                version,
+            };
+            let request = pb::SharedPollRefreshRequest {
+                channel: channel.as_ref().to_owned(),
+                items: keys.into_iter().map(item).collect(),
+            };
+            let result = proxy.call(request, &ClientContext::default()).await?;
+            Ok(Some(answer::shared_poll_refresh(result.unwrap_or_default())))
         })
     }
 

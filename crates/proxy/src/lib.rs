@@ -51,6 +51,7 @@ struct ProxyTable {
     publish: ProxiesByName,
     sub_refresh: ProxiesByName,
     rpc: ProxiesByName,
+    shared_poll: ProxiesByName,
     /// Proxies of subscription streams by name.
     streams_by_name: ProxiesByName,
     streams: Arc<OpenStreams>,
@@ -106,6 +107,10 @@ impl EventProxies {
             publish: with_default("channel.proxy.publish", &options.publish)?,
             sub_refresh: with_default("channel.proxy.sub_refresh", &options.sub_refresh)?,
             rpc: with_default("rpc.proxy", &options.rpc)?,
+            shared_poll: with_default(
+                "channel.proxy.shared_poll_refresh",
+                &options.shared_poll_refresh,
+            )?,
             streams_by_name: with_default(
                 "channel.proxy.subscribe_stream",
                 &options.subscribe_stream,
@@ -139,9 +144,10 @@ impl EventProxies {
 impl ProxyTable {
     /// Every proxy once.
     fn all(&self) -> impl Iterator<Item = &Arc<Proxy>> {
-        let by_name =
+        let of_clients =
             [&self.subscribe, &self.publish, &self.sub_refresh, &self.rpc, &self.streams_by_name];
-        let defaults = by_name.into_iter().filter_map(|map| map.get(ProxyChoice::DEFAULT));
+        let by_name = of_clients.into_iter().chain([&self.shared_poll]);
+        let defaults = by_name.filter_map(|map| map.get(ProxyChoice::DEFAULT));
         let named = self.rpc.iter().filter(|(name, _)| &***name != ProxyChoice::DEFAULT);
         let of_connections = [&self.connect, &self.refresh].into_iter().flatten();
         of_connections.chain(defaults).chain(named.map(|(_, proxy)| proxy))

@@ -16,7 +16,7 @@ pub struct Proxies {
     pub connect: Option<ProxyOptions>,
     /// `client.proxy.refresh`; `None` unless `enabled`.
     pub refresh: Option<ProxyOptions>,
-    /// `channel.proxy.subscribe`, which namespaces call `default`; so are the next three.
+    /// `channel.proxy.subscribe`, which namespaces call `default`; so are the next four.
     pub subscribe: ProxyOptions,
     /// `channel.proxy.publish`
     pub publish: ProxyOptions,
@@ -24,6 +24,8 @@ pub struct Proxies {
     pub sub_refresh: ProxyOptions,
     /// `channel.proxy.subscribe_stream`
     pub subscribe_stream: ProxyOptions,
+    /// `channel.proxy.shared_poll_refresh`
+    pub shared_poll_refresh: ProxyOptions,
     /// `rpc.proxy`, which rpc namespaces call `default`.
     pub rpc: ProxyOptions,
     /// `proxies[]` by name.
@@ -38,6 +40,7 @@ impl Proxies {
             ("channel.proxy.publish", &self.publish),
             ("channel.proxy.sub_refresh", &self.sub_refresh),
             ("channel.proxy.subscribe_stream", &self.subscribe_stream),
+            ("channel.proxy.shared_poll_refresh", &self.shared_poll_refresh),
             ("rpc.proxy", &self.rpc),
         ];
         let connect = self.connect.iter().map(|options| ("client.proxy.connect", options));

@@ -263,7 +263,13 @@ impl Proxy {
         let (proxy, event) = (&self.key, kind.name());
         let kind_of_line = format!("{event} {}", cause.name()); // texts of errors have no limit in number
         if let Some(repeats) = self.log_throttle.record(&kind_of_line, Instant::now()) {
-            tracing::warn!(%proxy, event, cause = text, "an event proxy has no decision, and clients get error 100{repeats}");
+            let consequence = match kind {
+                EventKind::SharedPollRefresh => {
+                    "these keys are polled again after refresh_interval"
+                }
+                _ => "clients get error 100",
+            };
+            tracing::warn!(%proxy, event, cause = text, "an event proxy has no decision, and {consequence}{repeats}");
         }
         Rejection::Unavailable(text.to_owned().into())
     }

@@ -10,9 +10,11 @@ use crate::options::{Proxies, ProxyOptions, StatusMeaning, StatusTransform};
 use bytes::Bytes;
 use fanwire_broker::PublishOptions;
 use fanwire_node::hooks::{
-    ConnectEvent, PublishEvent, PublishGrant, Rejection, RpcEvent, SubscribeEvent, SubscribeGrant,
+    ConnectEvent, PollEvent, PublishEvent, PublishGrant, Rejection, RpcEvent, SubscribeEvent,
+    SubscribeGrant,
 };
 use fanwire_node::options::ProxyRoute;
+use fanwire_node::shared_poll::{PollAnswer, PollItem};
 use fanwire_protocol::{ClientInfo, Disconnect, ErrorCode, ProtocolError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -117,7 +119,8 @@ fn proxies(options: ProxyOptions) -> EventProxies {
         subscribe: options.clone(),
         publish: options.clone(),
         sub_refresh: options.clone(),
-        rpc: options,
+        rpc: options.clone(),
+        shared_poll_refresh: options,
         ..Proxies::default()
     };
     let made = EventProxies::new(&all, Handle::current());
@@ -188,6 +191,47 @@ async fn what_is_no_answer_is_unavailable_with_its_cause() {
         let text = unavailable(decided);
         assert!(text.contains(cause), "{cause}: {text}");
     }
+}
+
+async fn poll(proxies: &EventProxies) -> Result<Option<PollAnswer>, Rejection> {
+    let keys = vec![("a".into(), 7), ("b".into(), 0)];
+    let event = PollEvent { channel: "prices".into(), keys };
+    proxies.hooks().shared_poll_refresh.expect("there is one").call(event, route()).await
+}
+
+#[tokio::test]
+async fn a_poll_asks_for_keys_and_takes_what_the_backend_says() {
+    let items = r#"{"key":"a","data":{"p":1},"version":8},{"key":"b","removed":true,"data":null}"#;
+    let body = format!(r#"{{"result":{{"items":[{items}],"epoch":"e"}}}}"#);
+    let (url, mut requests) = backend(json(&body)).await;
+    let answer = poll(&proxies(options(url))).await.expect("an answer").expect("a result");
+    let value =
+        PollItem { key: "a".into(), data: r#"{"p":1}"#.into(), version: 8, is_removed: false };
+    let removal = PollItem { key: "b".into(), is_removed: true, ..PollItem::default() };
+    assert_eq!(answer, PollAnswer { items: vec![value, removal], epoch: "e".into() });
+    let request = requests.recv().await.expect("one request");
+    let (_, body) = request.split_once("\r\n\r\n").expect("a body");
+    assert_eq!(body, r#"{"channel":"prices","items":[{"key":"a","version":7},{"key":"b"}]}"#);
+}
+
+#[tokio::test]
+async fn a_poll_that_fails_or_has_a_very_long_answer_has_no_answer() {
+    let long =
+        format!(r#"{{"result":{{"items":[{{"key":"a","data":"{}"}}]}}}}"#, "x".repeat(100 << 20));
+    let cases = [
+        (json(&long), "did not answer"),
+        (json(r#"{"items":[]}"#), "no response"),
+        (status("500 Internal Server Error"), "status 500"),
+        (Then::Wait, "in time"),
+    ];
+    for (then, cause) in cases {
+        let (url, _requests) = backend(then).await;
+        let text = unavailable(poll(&proxies(options(url))).await);
+        assert!(text.contains(cause), "{cause}: {text}");
+    }
+    let (url, _requests) = backend(json(r#"{"error":{"code":1000,"message":"no"}}"#)).await;
+    let refused = poll(&proxies(options(url))).await;
+    assert!(matches!(refused, Err(Rejection::Error(error)) if error.code == 1000));
 }
 
 #[tokio::test]

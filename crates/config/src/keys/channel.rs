@@ -9,6 +9,7 @@ use fanwire_broker::DeliveryClass;
 use fanwire_policy::options::{
     ClientKey, CompressionPolicy, DataFormat, MapMode, Namespace, RecoveryMode, SubscriptionType,
 };
+use fanwire_policy::shared_poll::PollMode;
 
 use super::{
     BYTES, COUNT, COUNT_FROM_1, DELAY, LIFETIME, LIST, RATE_INTERVAL, RATE_LIMIT, SWITCH, TEXT,
@@ -114,7 +115,7 @@ rows! { NAMESPACE: Namespace;
     "channel_regex", TEXT, "" => [channel_regex],
         "Regular expression for the part of the name after the namespace; empty allows ASCII names.";
     "subscription_type", SUBSCRIPTION_TYPE, "" => [subscription_type = subscription_type],
-        "Kind of the channels: stream (or empty), map for entries by key, map_clients and map_users for those who are subscribed to other channels; shared_poll stops the start.";
+        "Kind of the channels: stream (or empty), map for entries by key, map_clients and map_users for those who are subscribed to other channels, shared_poll for values that the server polls from the backend.";
     "map.mode", MAP_MODE, "" => [map.mode = map_mode],
         "Maps: ephemeral entries expire and have no stream of changes, recoverable ones have one, persistent ones also never expire; required with subscription_type map.";
     "map.key_ttl", LIFETIME, "0s" => [map.key_ttl],
@@ -155,6 +156,22 @@ rows! { NAMESPACE: Namespace;
         "Maps: every subscriber of the channel may remove keys.";
     "map.allow_remove_for_anonymous", SWITCH, "false" => [map.allow_remove_for_anonymous],
         "Maps: extends the permissions to remove keys to the empty user.";
+    "shared_poll.proxy_name", TEXT, "" => [shared_poll.proxy_name],
+        "Shared polls: name of the proxy in `proxies` that is polled; empty or default is channel.proxy.shared_poll_refresh.";
+    "shared_poll.mode", POLL_MODE, "" => [shared_poll.mode = poll_mode],
+        "Shared polls: versioned where the backend counts the versions of a value, versionless (or empty) where the server compares values.";
+    "shared_poll.refresh_interval", LIFETIME, "10s" => [shared_poll.refresh_interval],
+        "Shared polls: time between two polls of a key; 0s for the default.";
+    "shared_poll.refresh_batch_size", COUNT, "1000" => [shared_poll.refresh_batch_size],
+        "Shared polls: most keys of one call; the calls of a channel are spread over the interval; 0 for the default.";
+    "shared_poll.max_keys_per_connection", COUNT, "5000" => [shared_poll.max_keys_per_connection],
+        "Shared polls: most keys that a connection tracks in a channel, beyond which it gets 106; 0 for the default.";
+    "shared_poll.channel_shutdown_delay", LIFETIME, "1s" => [shared_poll.channel_shutdown_delay],
+        "Shared polls: the values of a channel are kept so long after its last key was untracked; 0s for the default.";
+    "shared_poll.track_expired_extra_delay", LIFETIME, "25s" => [shared_poll.track_expired_extra_delay],
+        "Shared polls: a key is untracked so long after its signature expired; 0s for the default.";
+    "shared_poll.publish_enabled", SWITCH, "false" => [shared_poll.publish_enabled],
+        "Shared polls: the server API may publish values between two polls; needs shared_poll.mode versioned.";
     "client_publish_debounce_interval", DELAY, "0s" => [client_publish_debounce_interval],
         "Maps: SDKs send the first value of a key at once, and then at most one in this time, the newest; 0s for each value.";
     "map_clients_presence_channel_prefix", TEXT, "" => [map_clients_presence_channel_prefix],
@@ -207,6 +224,8 @@ const SUBSCRIPTION_TYPE: Kind = Kind::Choice(&SubscriptionType::NAMES);
 
 const MAP_MODE: Kind = Kind::Choice(&MapMode::NAMES);
 
+const POLL_MODE: Kind = Kind::Choice(&PollMode::NAMES);
+
 const CLIENT_KEY: Kind = Kind::Choice(&ClientKey::NAMES);
 
 const RECOVERY_MODE: Kind = Kind::Choice(&RecoveryMode::NAMES);
@@ -228,6 +247,10 @@ fn compression(value: Value) -> CompressionPolicy {
 fn subscription_type(value: Value) -> SubscriptionType {
     SubscriptionType::parse(&String::from_value(value))
         .expect("the row's choices are the types' names")
+}
+
+fn poll_mode(value: Value) -> PollMode {
+    PollMode::parse(&String::from_value(value)).expect("the row's choices are the modes' names")
 }
 
 fn client_key(value: Value) -> ClientKey {

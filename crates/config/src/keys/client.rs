@@ -1,4 +1,4 @@
-//! Rows of `client.*`, `rpc.*` and `user_status.*` but for sections of proxies: connections, their credentials and limits.
+//! Rows of `client.*`, `rpc.*`, `user_status.*` and `shared_poll.*` but for sections of proxies: connections, their credentials and limits.
 //! In: nothing → out: `CLIENT`, rows that set fields of `Config`.
 //! Uses the kinds of `keys`. Never: what a channel allows (`keys::channel`).
 //! Change a default, a limit or a sentence here; the effects live in `fanwire_policy` and `fanwire_node`.
@@ -180,6 +180,14 @@ rows! { CLIENT: Config;
         "Records regularly which users are online, and answers the RPC method update_user_status of clients.";
     "user_status.expire_interval", duration(Duration::from_secs(1), Duration::from_secs(87_600 * 3600)), "720h" => [user_status.expire_interval],
         "How long the status of a user is kept after its last change.";
+    "shared_poll.hmac_secret_key", SECRET, "" => [shared_poll.hmac_secret_key],
+        "Secret with which the backend signs the keys that a client may track; required where a namespace has subscription_type shared_poll.";
+    "shared_poll.hmac_previous_secret_key", SECRET, "" => [shared_poll.hmac_previous_secret_key],
+        "Secret before the last change, accepted as well.";
+    "shared_poll.hmac_previous_secret_key_valid_until", integer(0, u64::MAX), "0" => [shared_poll.hmac_previous_secret_key_valid_until],
+        "Unix second; signatures that were issued later may not be of the previous secret; 0 for no limit.";
+    "shared_poll.concurrency_limit", integer(0, 100_000), "64" => [shared_poll.concurrency_limit],
+        "Most calls of backends for shared polls at a time; 0 for the default.";
 }
 
 const DISCONNECTS: Kind = Kind::Transforms(Transforms::Disconnects);

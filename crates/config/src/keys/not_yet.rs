@@ -34,14 +34,12 @@ not_yet! { NOT_YET;
     "map_broker.redis", BLOCK, "", Feature, "Settings of maps in a Redis of their own; they are in that of engine.redis.";
     "map_broker.postgres", BLOCK, "", Feature, "Settings of maps in PostgreSQL.";
     "controller", BLOCK, "", Feature, "How several servers find each other.";
-    "shared_poll", BLOCK, "", Feature, "Shared poll subscriptions.";
 
     "client.token.jwks.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; the JWKS endpoint is a server.";
     "client.subscription_token.jwks.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; the JWKS endpoint is a server.";
 
     "channel.proxy.map_publish", BLOCK, "", Feature, "Backend that is asked at publish into a map.";
     "channel.proxy.map_remove", BLOCK, "", Feature, "Backend that is asked at removal from a map.";
-    "channel.proxy.shared_poll_refresh", BLOCK, "", Feature, "Backend that is polled for shared poll subscriptions.";
 
     "grpc_api.tls.server_ca_pem", TEXT, "", Tuning, "Authorities of servers; here it is the server.";
     "grpc_api.tls.server_name", TEXT, "", Tuning, "Name that a server's certificate must have; here it is the server.";
@@ -82,5 +80,4 @@ not_yet! { NAMESPACE_NOT_YET;
     "map.publish_proxy_name", TEXT, "default", Tuning, "Name of the proxy that is asked then.";
     "map.remove_proxy_enabled", SWITCH, "false", Refused, "Removals from maps are decided by the backend.";
     "map.remove_proxy_name", TEXT, "default", Tuning, "Name of the proxy that is asked then.";
-    "shared_poll", BLOCK, "", Feature, "Settings of shared poll subscriptions.";
 }

@@ -13,13 +13,14 @@ use crate::key::{FromValue, Kind, Value, not_yet, rows};
 use crate::transforms::{self, Transforms};
 
 /// Sections with the keys of `PROXY`.
-pub(crate) const PLACES: [&str; 7] = [
+pub(crate) const PLACES: [&str; 8] = [
     "client.proxy.connect",
     "client.proxy.refresh",
     "channel.proxy.subscribe",
     "channel.proxy.publish",
     "channel.proxy.sub_refresh",
     "channel.proxy.subscribe_stream",
+    "channel.proxy.shared_poll_refresh",
     "rpc.proxy",
 ];
 

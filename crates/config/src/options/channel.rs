@@ -43,6 +43,7 @@ pub struct ChannelProxies {
     pub publish: ProxyOptions,
     pub sub_refresh: ProxyOptions,
     pub subscribe_stream: ProxyOptions,
+    pub shared_poll_refresh: ProxyOptions,
 }
 
 /// `rpc.*`

@@ -24,6 +24,7 @@ impl Config {
             channel: (&self.channel).into(),
             rpc: (&self.rpc).into(),
             user_status: self.user_status.clone(),
+            shared_poll: self.shared_poll.clone(),
             recorder_memory_max: self.recorder.memory_max,
             debug_for: self.log.debug_for.clone(),
             ..Options::default()
@@ -73,6 +74,7 @@ impl Config {
             publish: channel.publish.clone(),
             sub_refresh: channel.sub_refresh.clone(),
             subscribe_stream: channel.subscribe_stream.clone(),
+            shared_poll_refresh: channel.shared_poll_refresh.clone(),
             rpc: self.rpc.proxy.clone(),
             named: self.proxies.clone(),
         }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use fanwire_policy::options::{Namespace, ProxyChoice};
+use fanwire_policy::options::{Namespace, ProxyChoice, SubscriptionType};
 use fanwire_proxy::{ProxyOptions, grpc_authority};
 
 use super::{Config, Severity};
@@ -62,6 +62,7 @@ fn places(config: &Config) -> Places<'_> {
         Some(&channel.publish),
         Some(&channel.sub_refresh),
         Some(&channel.subscribe_stream),
+        Some(&channel.shared_poll_refresh),
         Some(&config.rpc.proxy),
     ];
     let fixed =
@@ -104,6 +105,9 @@ fn namespace(places: &Places<'_>, at: &str, namespace: &Namespace) -> Vec<ProxyR
         Ok(_) => {}
         Err((_, key, reason)) => error(key, reason),
     }
+    if let Some((_, key, reason)) = polled(places, at, namespace) {
+        error(key, reason);
+    }
     if namespace.subscribe_stream_proxy_bidirectional && !has_stream {
         let key = format!("{at}.subscribe_stream_proxy_bidirectional");
         let reason = format!(
@@ -138,19 +142,43 @@ fn endpoint<'a>(
             Err((Severity::Error, key, reason))
         }
         Some(proxy) => Ok(Some((place, &proxy.endpoint))),
-        None => {
-            let named = places.keys().filter_map(|place| {
-                place.strip_prefix(PROXIES)?.strip_prefix('[')?.strip_suffix(']')
-            });
-            let near = nearest(name, named)
-                .map_or(String::new(), |near| format!(" (did you mean {near:?}?)"));
-            let reason = format!(
-                "{key_name} is {name:?}, but `proxies` has no member with that name{near}; add it there, or leave {key_name} \
-                 out for {default}"
-            );
-            Err((Severity::Error, key_name, reason))
-        }
+        None => Err(unknown(places, key_name, name, &default)),
     }
+}
+
+/// The proxy that a namespace of shared polls names must have an endpoint.
+fn polled(places: &Places<'_>, at: &str, namespace: &Namespace) -> Option<ProxyRemark> {
+    if namespace.subscription_type != SubscriptionType::SharedPoll {
+        return None;
+    }
+    let name = namespace.shared_poll.proxy();
+    let is_default = name == ProxyChoice::DEFAULT;
+    let place = if is_default { POLL_PROXY.to_owned() } else { format!("{PROXIES}[{name}]") };
+    let key = format!("{at}.shared_poll.proxy_name");
+    match places.get(&place) {
+        Some(proxy) if proxy.endpoint.is_empty() => {
+            let reason = format!(
+                "{at}.subscription_type is shared_poll, but {place}.endpoint is empty; set it, or set {key} to the name of a \
+                 member of `proxies`"
+            );
+            Some((Severity::Error, key, reason))
+        }
+        Some(_) => None,
+        None => Some(unknown(places, key, name, POLL_PROXY)),
+    }
+}
+
+/// The error of a key with the name of a proxy that does not exist.
+fn unknown(places: &Places<'_>, key: String, name: &str, default: &str) -> ProxyRemark {
+    let named = places
+        .keys()
+        .filter_map(|place| place.strip_prefix(PROXIES)?.strip_prefix('[')?.strip_suffix(']'));
+    let near =
+        nearest(name, named).map_or(String::new(), |near| format!(" (did you mean {near:?}?)"));
+    let reason = format!(
+        "{key} is {name:?}, but `proxies` has no member with that name{near}; add it there, or leave {key} out for {default}"
+    );
+    (Severity::Error, key, reason)
 }
 
 /// Names and values that are no headers, and names that calls do not carry.
@@ -254,6 +282,9 @@ fn is_host(text: &str, needs_port: bool) -> bool {
 fn is_token_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c)
 }
+
+/// The proxy of shared polls that name none.
+const POLL_PROXY: &str = "channel.proxy.shared_poll_refresh";
 
 /// Headers of one connection (RFC 9110 §7.6.1), and those that a call has by itself.
 const NOT_PASSED_ON: [&str; 12] = [

@@ -3,7 +3,7 @@
 //! Uses the permissions of namespaces. Never: a channel, a client.
 //! `policy::channel::permission` checks a command; a combination of options without effect is added here.
 
-use fanwire_policy::options::{DataFormat, Namespace, SubscriptionType};
+use fanwire_policy::options::{DataFormat, Namespace};
 
 use super::{Config, Severity};
 use crate::keys::{NAMESPACES, WITHOUT_NAMESPACE};
@@ -38,9 +38,7 @@ fn subscribe(config: &Config, at: &str, namespace: &Namespace) -> RuleResult {
     let is_asked = namespace.subscribe_proxy.enabled || namespace.subscribe_stream_proxy.enabled;
     let is_open =
         is_asked || namespace.allow_subscribe_for_client || namespace.allow_user_limited_channels;
-    // Shared polls are not served, and `apply` reports that.
-    let is_served = namespace.subscription_type != SubscriptionType::SharedPoll;
-    if is_open || is_personal || !is_served {
+    if is_open || is_personal {
         return None;
     }
     let key = format!("{at}.allow_subscribe_for_client");

@@ -590,7 +590,6 @@ fn sections_at_their_defaults_are_not_warned_of() {
     for (key, section) in [
         ("broker.nats", r#"{"url": "nats://localhost:4222", "tls": {"enabled": false}}"#),
         ("channel.proxy.map_publish", r#"{"endpoint": "", "http_headers": []}"#),
-        ("shared_poll", r#"{"enabled": false}"#),
     ] {
         let found = found(&[(key, section), ("client.insecure", "true")]);
         assert!(found.iter().all(|line| !line.contains(key)), "{found:?}");

@@ -4,6 +4,7 @@
 //! Changed here: how often something is done. What is done lives in the parts.
 
 use std::{
+    future,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -17,7 +18,11 @@ use fanwire_proxy::EventProxies;
 use fanwire_telemetry::{Burst, LogThrottle};
 use fanwire_tls::{Acme, HandshakeCounts};
 use fanwire_traces::TraceExporter;
-use tokio::{task::JoinHandle, time::MissedTickBehavior};
+use tokio::{
+    sync::Notify,
+    task::JoinHandle,
+    time::{MissedTickBehavior, sleep_until},
+};
 
 use crate::{Rooms, readiness::Readiness};
 
@@ -44,11 +49,12 @@ pub(super) fn background_tasks(
     shards: &Arc<Shards>,
     readiness: &Arc<Readiness>,
     handshakes: &Handshakes,
-) -> [JoinHandle<()>; 3] {
+) -> [JoinHandle<()>; 4] {
     [
         tokio::spawn(sweep_contexts(node.clone(), contexts.clone())),
         tokio::spawn(tick(node.clone(), metrics.clone(), handshakes.clone())),
         tokio::spawn(observe(shards.clone(), readiness.clone())),
+        tokio::spawn(poll_backends(node.clone())),
     ]
 }
 
@@ -56,6 +62,26 @@ pub(super) fn background_tasks(
 pub(super) fn outgoing(acme: Option<Acme>, traces: Option<TraceExporter>) -> Vec<JoinHandle<()>> {
     let acme = acme.map(|acme| tokio::spawn(acme.run()));
     acme.into_iter().chain(traces.map(|traces| tokio::spawn(traces.run()))).collect()
+}
+
+/// Calls the backends of shared poll channels when it is time to.
+async fn poll_backends(node: Arc<Node>) {
+    let changed = Arc::new(Notify::new());
+    let waker = changed.clone();
+    node.shared_polls().wake_with(move || waker.notify_one());
+    loop {
+        let next = node.shared_polls().run(Instant::now());
+        let due = async {
+            match next {
+                Some(at) => sleep_until(at.into()).await,
+                None => future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = changed.notified() => {}
+            () = due => {}
+        }
+    }
 }
 
 /// Gives event proxies, events and rooms their node.

@@ -27,5 +27,5 @@ pub(crate) fn missing_secret(options: &Options) -> Option<OptionsError> {
     let is_missing = options.shared_poll.hmac_secret_key.is_empty();
     let expected = "a secret: a namespace has subscription_type shared_poll, and the application's backend signs the keys that clients track";
     (needs_secret && is_missing)
-        .then(|| OptionsError::value("shared_poll.hmac_secret_key", "\"\"", expected))
+        .then(|| OptionsError::value("shared_poll.hmac_secret_key", "", expected))
 }

@@ -12,7 +12,7 @@ use super::ProxyChoice;
 use crate::shared_poll::{PollMode, PollOptions};
 
 /// `shared_poll.*`: what all shared poll channels of a node have in common.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedPollOptions {
     /// Secret of the signatures with which clients track keys.
     pub hmac_secret_key: Secret,
@@ -44,16 +44,28 @@ pub struct NamespacePollOptions {
     pub publish_enabled: bool,
 }
 
-impl Default for NamespacePollOptions {
+impl Default for SharedPollOptions {
     fn default() -> Self {
         Self {
+            hmac_secret_key: Secret::default(),
+            hmac_previous_secret_key: Secret::default(),
+            hmac_previous_secret_key_valid_until: 0,
+            concurrency_limit: CALLS_MAX,
+        }
+    }
+}
+
+impl Default for NamespacePollOptions {
+    fn default() -> Self {
+        let channel = PollOptions::default();
+        Self {
             proxy_name: "".into(),
-            mode: PollMode::Versionless,
-            refresh_interval: Duration::ZERO,
-            refresh_batch_size: 0,
-            max_keys_per_connection: 0,
-            channel_shutdown_delay: Duration::ZERO,
-            track_expired_extra_delay: Duration::ZERO,
+            mode: channel.mode,
+            refresh_interval: channel.refresh_interval,
+            refresh_batch_size: channel.refresh_batch_size,
+            max_keys_per_connection: KEYS_MAX,
+            channel_shutdown_delay: channel.shutdown_delay,
+            track_expired_extra_delay: EXTRA_DELAY,
             publish_enabled: false,
         }
     }
@@ -89,7 +101,7 @@ impl NamespacePollOptions {
     /// Seconds after which a key whose signature expired is untracked.
     pub fn extra_delay_s(&self) -> u64 {
         let delay = self.track_expired_extra_delay;
-        if delay.is_zero() { EXTRA_DELAY_S } else { delay.as_secs() }
+        if delay.is_zero() { EXTRA_DELAY.as_secs() } else { delay.as_secs() }
     }
 
     /// How a channel is polled.
@@ -113,4 +125,4 @@ impl NamespacePollOptions {
 
 const CALLS_MAX: usize = 64;
 const KEYS_MAX: usize = 5000;
-const EXTRA_DELAY_S: u64 = 25;
+const EXTRA_DELAY: Duration = Duration::from_secs(25);

@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use crate::options::{Proxies, ProxyOptions};
 use bytes::{BufMut, Bytes, BytesMut};
-use fanwire_node::hooks::{ClientReport, PublishEvent, PublishGrant, Rejection, SubscribeEvent};
+use fanwire_node::hooks::{
+    ClientReport, PollEvent, PublishEvent, PublishGrant, Rejection, SubscribeEvent,
+};
+use fanwire_node::shared_poll::{PollAnswer, PollItem};
 use fanwire_node::{hooks::Hooks, hooks::RpcEvent, options::ProxyRoute};
 use fanwire_protocol::proxy as pb;
 use fanwire_protocol::{ClientInfo, ErrorCode};
@@ -107,10 +110,39 @@ fn hooks(address: &str) -> Hooks {
     };
     options.grpc.credentials_key = "X-A".to_owned();
     options.grpc.credentials_value = "secret".to_owned().into();
-    let (rpc, subscribe_stream) = (options.clone(), options);
-    let proxies = Proxies { rpc, subscribe_stream, ..Proxies::default() };
+    let proxies = Proxies {
+        rpc: options.clone(),
+        shared_poll_refresh: options.clone(),
+        subscribe_stream: options,
+        ..Proxies::default()
+    };
     let made = EventProxies::new(&proxies, Handle::current()).expect("good options");
     made.expect("there are endpoints").hooks()
+}
+
+#[tokio::test]
+async fn a_poll_is_a_unary_call_too() {
+    let item = pb::SharedPollRefreshResultItem {
+        key: "a".into(),
+        data: "7".into(),
+        version: 3,
+        ..pb::SharedPollRefreshResultItem::default()
+    };
+    let result = pb::SharedPollRefreshResult { items: vec![item], epoch: "e".into() };
+    let response = pb::SharedPollRefreshResponse { result: Some(result), error: None };
+    let script = Script { messages: vec![response.encode_to_vec()], status: Some("0") };
+    let (address, mut got) = backend(script).await;
+    let keys = vec![("a".into(), 2)];
+    let event = PollEvent { channel: "p".into(), keys };
+    let hook = hooks(&address).shared_poll_refresh.expect("there is a proxy");
+    let answer = hook.call(event, route()).await.expect("an answer").expect("a result");
+    let item = PollItem { key: "a".into(), data: "7".into(), version: 3, ..PollItem::default() };
+    assert_eq!(answer, PollAnswer { items: vec![item], epoch: "e".into() });
+    let mut request = got.recv().await.expect("a request");
+    assert_eq!(request.path, "/centrifugal.centrifugo.proxy.CentrifugoProxy/SharedPollRefresh");
+    let message = request.messages.recv().await.expect("a message");
+    let asked = pb::SharedPollRefreshRequest::decode(message).expect("a request");
+    assert_eq!((asked.channel.as_str(), asked.items[0].version), ("p", 2));
 }
 
 fn client() -> ClientInfo {
