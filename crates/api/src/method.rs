@@ -196,6 +196,23 @@ method_table!(methods);
 struct DiagnosticMethods<'a>(&'a Api);
 
 impl Command {
+    /// Whether it takes about as long as some publications, so that a thread with connections may run it.
+    pub(crate) fn is_short(&self) -> bool {
+        match self {
+            Self::Broadcast(broadcast) => broadcast.channels.len() <= SHORT_BROADCAST_CHANNELS_MAX,
+            Self::Publish(_)
+            | Self::Append(_)
+            | Self::Subscribe(_)
+            | Self::Unsubscribe(_)
+            | Self::Disconnect(_)
+            | Self::Refresh(_)
+            | Self::SetView(_)
+            | Self::MapPublish(_)
+            | Self::MapRemove(_) => true,
+            _ => false,
+        }
+    }
+
     /// Whether its reply may be large.
     pub(crate) fn is_read(&self) -> bool {
         matches!(
@@ -212,6 +229,9 @@ impl Command {
         )
     }
 }
+
+/// A broadcast to so many channels takes a fraction of a millisecond.
+const SHORT_BROADCAST_CHANNELS_MAX: usize = 256;
 
 impl Method {
     /// Decodes the parameters of a call from JSON text, which may be empty for methods without required fields.

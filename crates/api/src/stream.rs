@@ -117,8 +117,27 @@ impl Api {
     /// Dropped when the peer has left, it starts no further command.
     pub async fn answer_lines(
         &self,
+        lines: VecDeque<Line>,
+        caller: &KeyHolder,
+    ) -> (Vec<u8>, VecDeque<Line>) {
+        self.answer_while(lines, caller, |_| true).await
+    }
+
+    /// As [`answer_lines`](Self::answer_lines), up to the first command that may take long, for a thread that must not be
+    /// busy for long. That one is not begun.
+    pub async fn answer_short_lines(
+        &self,
+        lines: VecDeque<Line>,
+        caller: &KeyHolder,
+    ) -> (Vec<u8>, VecDeque<Line>) {
+        self.answer_while(lines, caller, Command::is_short).await
+    }
+
+    async fn answer_while(
+        &self,
         mut lines: VecDeque<Line>,
         caller: &KeyHolder,
+        is_wanted: impl Fn(&Command) -> bool,
     ) -> (Vec<u8>, VecDeque<Line>) {
         let mut answers = Vec::new();
         let mut in_flight = VecDeque::new();
@@ -129,6 +148,10 @@ impl Api {
             budget.pause().await;
             let before = answers.len();
             let (form, command) = decode(&line);
+            if command.as_ref().is_ok_and(|command| !is_wanted(command)) {
+                lines.push_front(line);
+                break;
+            }
             let command =
                 command.and_then(|command| caller.admit(&self.node, command, Instant::now()));
             let reads = command.as_ref().is_ok_and(Command::is_read);

@@ -343,8 +343,9 @@ impl Server {
                 timeout: self.drain_interval + self.shutdown_timeout,
             };
             let shards = self.shards.clone();
-            // A panic there aborts the process.
-            let _ = tokio::task::spawn_blocking(move || shards.stop(stop)).await;
+            let draining = tokio::task::spawn_blocking(move || shards.stop(stop));
+            // Streams of commands on the shards end with the API, behind the drain. A panic of a shard aborts the process.
+            let _ = tokio::time::timeout(self.drain_interval, draining).await;
         }
         self.apis.iter().for_each(|(_, api)| api.close());
         self.node.cluster().leave();

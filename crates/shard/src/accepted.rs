@@ -14,7 +14,7 @@ use std::{
 use mio::{Interest, Registry, Token};
 use slab::Slab;
 
-use super::new_connection::NewConnection;
+use super::{new_connection::NewConnection, shard_socket::ShardSocket, socket_tasks::SocketTask};
 
 /// Handles the requests of one accepted socket.
 pub trait RequestHandler<H>: Send {
@@ -24,6 +24,9 @@ pub trait RequestHandler<H>: Send {
 
     /// Takes the socket, of which no byte of the next request has been read. Must not block.
     fn decline(self: Box<Self>, socket: TcpStream);
+
+    /// Serves the socket on the shard, after [`RequestOutcome::Serve`].
+    fn serve(self: Box<Self>, socket: ShardSocket) -> SocketTask;
 }
 
 /// The next step after a request was taken from its socket.
@@ -34,6 +37,14 @@ pub enum RequestOutcome<H> {
     Answer(Vec<u8>, Duration),
     /// The socket closes after this response.
     Refuse(Vec<u8>),
+    /// The handler serves the connection on this shard, from this request, of which no byte is taken.
+    Serve,
+}
+
+/// An accepted socket that leaves the accepted ones, registered under its old token.
+pub(super) enum Decided<H> {
+    Connection(mio::net::TcpStream, Box<NewConnection<H>>),
+    Served(mio::net::TcpStream, Box<dyn RequestHandler<H>>),
 }
 
 /// The accepted sockets of a shard.
@@ -106,15 +117,14 @@ impl<H> AcceptedSockets<H> {
         Some(slot)
     }
 
-    /// Looks at the bytes that arrived in a slot; `buffer` is scratch space. Returns the socket, registered under its old token, if it
-    /// becomes a connection.
+    /// Looks at the bytes that arrived in a slot; `buffer` is scratch space. Returns the socket if that decides what it becomes.
     pub(super) fn receive(
         &mut self,
         slot: usize,
         buffer: &mut [u8],
         registry: &Registry,
         now: Instant,
-    ) -> Option<(mio::net::TcpStream, Box<NewConnection<H>>)> {
+    ) -> Option<Decided<H>> {
         if matches!(self.waiting.get(slot)?.awaits, Awaits::End { .. }) {
             self.discard(slot, buffer);
             return None;
@@ -138,7 +148,11 @@ impl<H> AcceptedSockets<H> {
             match outcome {
                 RequestOutcome::Open(connection) => {
                     let socket = self.waiting.remove(slot).socket;
-                    return is_taken.is_ok().then_some((socket, connection));
+                    return is_taken.is_ok().then_some(Decided::Connection(socket, connection));
+                }
+                RequestOutcome::Serve => {
+                    let AcceptedSocket { socket, handler, .. } = self.waiting.remove(slot);
+                    return Some(Decided::Served(socket, handler));
                 }
                 RequestOutcome::Answer(response, idle_max) => {
                     waiting.awaits = Awaits::NextRequest { answered_at: now };

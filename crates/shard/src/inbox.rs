@@ -34,6 +34,8 @@ pub enum ShardMessage<N, H> {
     /// A nonblocking socket whose request has not been read.
     Accept(TcpStream, Box<dyn RequestHandler<H>>),
     Open(Box<Arrival<H>>),
+    /// The task in this slot, which has this number, can go on.
+    Wake(usize, u64),
     /// Closes the accepted socket that has been idle for the longest time after its request.
     CloseLongestIdle,
     Notice(N),

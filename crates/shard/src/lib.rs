@@ -20,6 +20,8 @@ pub mod fuzzing;
 mod inbox;
 mod new_connection;
 mod queue;
+mod shard_socket;
+mod socket_tasks;
 mod stop;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -58,6 +60,8 @@ use inbox::Inboxes;
 pub use inbox::{Arrival, Inbox, ShardMessage, Stop};
 pub use new_connection::{NewConnection, Permit};
 pub use queue::{BorrowedFrame, Frame};
+pub use shard_socket::ShardSocket;
+pub use socket_tasks::SocketTask;
 pub use transport::{Framing, Transport};
 use uni_websocket::InputLimits;
 pub use uni_websocket::UniWebSocketSettings;

@@ -45,11 +45,13 @@ impl Stopping {
         open.map(|(index, c)| c.key(index as u32)).collect()
     }
 
-    /// Whether every connection is gone or the time is over. `ConnectionWriter` drops peers that do not answer a
-    /// close.
-    pub(super) fn is_over(&self, out: &ConnectionWriter) -> bool {
-        let is_late = out.now.saturating_duration_since(self.started) >= self.timeout;
-        is_late || self.keys.is_empty() && out.connections.is_empty()
+    /// Whether every connection is gone or the time is over. `ConnectionWriter` drops peers that do not answer a close. The
+    /// server ends its tasks after the closes, and has [`TASKS_FINISH_TIME`] for it.
+    pub(super) fn is_over(&self, out: &ConnectionWriter, has_tasks: bool) -> bool {
+        let elapsed = out.now.saturating_duration_since(self.started);
+        let waits_for_tasks = has_tasks && elapsed < self.spread + TASKS_FINISH_TIME;
+        let is_done = self.keys.is_empty() && out.connections.is_empty() && !waits_for_tasks;
+        elapsed >= self.timeout || is_done
     }
 
     pub(super) fn next_deadline(&self, now: Instant) -> Instant {
@@ -59,4 +61,6 @@ impl Stopping {
 
 /// Another node serves this many reconnects a second per shard without delay to its other clients.
 const CLOSES_PER_SECOND: f64 = 1000.0;
+/// As for requests in flight on the HTTP runtime.
+const TASKS_FINISH_TIME: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(20);

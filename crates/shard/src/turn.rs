@@ -4,11 +4,13 @@
 //! Changed here: the order of a turn and its fairness. The state of a connection lives in `connection`, writing in `connection_writer`.
 
 mod records;
+mod served;
 mod share;
 
 use std::{
     collections::VecDeque,
     io::{self, ErrorKind, Read},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -24,6 +26,7 @@ use super::{
     counters::is_sampled,
     inbox::{Arrival, Inboxes, ShardMessage, SizedMessage},
     new_connection::NewConnection,
+    socket_tasks::SocketTasks,
     stop::Stopping,
     tls::TlsSession,
     transport::Framing,
@@ -47,6 +50,7 @@ pub(super) struct Turn<A: Application> {
     /// Connections that sent commands while some shard lagged; read again when no shard lags.
     held: Vec<SlotKey>,
     accepted: AcceptedSockets<A::Hello>,
+    tasks: SocketTasks,
     generation: u32,
     stopping: Option<Stopping>,
 }
@@ -59,6 +63,8 @@ impl<A: Application> Turn<A> {
         inboxes: Inboxes<A::Notice, A::Hello>,
         limits: InputLimits,
     ) -> Self {
+        let inbox = inboxes.own().clone();
+        let wake = move |slot, number| inbox.push(ShardMessage::Wake(slot, number), 0);
         Self {
             application,
             out,
@@ -72,6 +78,7 @@ impl<A: Application> Turn<A> {
             unread: VecDeque::new(),
             held: Vec::new(),
             accepted: AcceptedSockets::default(),
+            tasks: SocketTasks::new(Arc::new(wake)),
             generation: 0,
             stopping: None,
         }
@@ -100,7 +107,7 @@ impl<A: Application> Turn<A> {
     /// Runs until a message asks to stop and every connection is gone. Blocks the thread while there is nothing to do.
     pub(super) fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS_MAX);
-        while !self.stopping.as_ref().is_some_and(|stopping| stopping.is_over(&self.out)) {
+        while !self.is_over() {
             let timeout = self.poll_timeout();
             let polled = self.poll.poll(&mut events, timeout);
             self.inboxes.own().stay_awake();
@@ -116,9 +123,15 @@ impl<A: Application> Turn<A> {
         Ok(())
     }
 
+    fn is_over(&self) -> bool {
+        let has_tasks = !self.tasks.is_empty();
+        self.stopping.as_ref().is_some_and(|stopping| stopping.is_over(&self.out, has_tasks))
+    }
+
     /// The longest sleep until the next timer; zero if work is left from the last turn.
     fn poll_timeout(&self) -> Option<Duration> {
-        let has_pending_reads = !self.unread.is_empty() || !self.out.released.is_empty();
+        let has_pending_reads =
+            !self.unread.is_empty() || !self.out.released.is_empty() || self.tasks.postponed() > 0;
         if has_pending_reads || !self.messages.is_empty() || !self.inboxes.own().fall_asleep() {
             return Some(Duration::ZERO);
         }
@@ -138,7 +151,12 @@ impl<A: Application> Turn<A> {
         self.application.turn(self.out.now);
         let read_until = self.out.now + READS_TIME;
         self.read_pending(read_until);
+        self.run_postponed_tasks(read_until);
         for event in events.iter().filter(|event| event.token() != WAKER) {
+            if let Some(slot) = SocketTasks::slot(event.token()) {
+                self.run_task(slot, event, read_until);
+                continue;
+            }
             if let Some(slot) = AcceptedSockets::<A::Hello>::slot(event.token()) {
                 self.read_request(slot);
                 continue;
@@ -286,6 +304,7 @@ impl<A: Application> Turn<A> {
                 }
             }
             ShardMessage::Open(arrival) => self.open(*arrival),
+            ShardMessage::Wake(slot, number) => self.tasks.wake(slot, number),
             ShardMessage::CloseLongestIdle => self.accepted.close_longest_idle(),
             ShardMessage::Notice(notice) => {
                 self.application.notice(notice, self.out.now, &mut self.out);
@@ -307,16 +326,6 @@ impl<A: Application> Turn<A> {
             self.application.close(key, end, self.out.now, &self.out);
             self.out.counters.closed.add(1);
         }
-    }
-
-    /// Looks at the bytes of an accepted socket, whose request may begin a connection.
-    fn read_request(&mut self, slot: usize) {
-        let registry = self.poll.registry();
-        let now = self.out.now;
-        let opened = self.accepted.receive(slot, &mut self.buffer, registry, now);
-        let Some((socket, connection)) = opened else { return };
-        // Bytes behind the request raise an event under the new token.
-        self.begin(socket, None, *connection, Registry::reregister);
     }
 
     pub(super) fn open(&mut self, arrival: Arrival<A::Hello>) {

@@ -191,3 +191,26 @@ async fn a_history_with_line_ends_in_its_data_is_one_line() {
     assert_eq!(answers.lines().count(), 2, "{answers}");
     assert!(answers.contains(r#""data":{"a":[1,2]}"#) && !answers.contains('\r'), "{answers}");
 }
+
+#[tokio::test]
+async fn short_lines_end_before_a_command_that_may_take_long() {
+    let api = api();
+    let caller = KeyHolder::default();
+    let publish = r#"{"publish":{"channel":"a","data":{}}}"#;
+    let channels: Vec<_> = (0..300).map(|number| format!("c{number}")).collect();
+    let broadcast = |count: usize| {
+        let channels = &channels[..count];
+        format!("{{\"broadcast\":{{\"channels\":{channels:?},\"data\":{{}}}}}}")
+    };
+    for long in [r#"{"info":{}}"#.to_owned(), r#"{"history":{}}"#.to_owned(), broadcast(257)] {
+        let lines = [publish, "nonsense", &broadcast(256), &long, publish].map(text);
+        let (answers, left) = api.answer_short_lines(lines.into(), &caller).await;
+        assert_eq!(answers.iter().filter(|byte| **byte == b'\n').count(), 3);
+        assert_eq!(left, [text(&long), text(publish)]);
+        let counted = caller.counts()[0];
+        let (answers, left) = api.answer_short_lines(left, &caller).await;
+        assert!(answers.is_empty());
+        assert_eq!(caller.counts()[0], counted, "it was not begun");
+        assert_eq!(left.len(), 2);
+    }
+}

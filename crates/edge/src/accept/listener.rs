@@ -41,12 +41,13 @@ use super::{
     forwarded::{self, ClientAddress, TrustedProxies},
     http2,
     limits::{HEADER_BYTES_MAX, TIMEOUTS},
-    plain_request::PlainRequests,
+    plain_request::{HttpServer, PlainRequests},
     slots::{ConnectionSlot, ConnectionSlots},
     socket::Socket,
     timeout_stream::TimeoutStream,
     tls_accept::{self, TlsAcceptor},
 };
+use fanwire_shard::{ShardSocket, SocketTask};
 use fanwire_tls::HTTP2;
 
 /// Answers the requests of a listener.
@@ -138,22 +139,15 @@ impl<S: Service> Served<S> {
         slot: Arc<ConnectionSlot>,
         stop: watch::Receiver<bool>,
     ) {
-        let (served, slots, runtime) = (self.clone(), slot.slots.clone(), Handle::current());
-        let http = move |socket| {
-            runtime.spawn(async move {
-                let (tls, slots) = (served.settings.tls.as_ref(), slot.slots.clone());
-                if let Some(socket) = begin(socket, tls, client.address, &slots, &stop).await {
-                    serve_connection(socket, client, served, stop, &slot).await;
-                }
-                slot.give_back();
-            });
-        };
+        let slots = Arc::clone(&slot.slots);
+        let runtime = Handle::current();
+        let http = Box::new(HttpConnection { served: self.clone(), client, slot, stop, runtime });
         match &self.settings.plain_requests {
             // With TLS the first bytes are those of its handshake.
             Some(plain_requests) if self.settings.tls.is_none() => {
-                plain_requests.accept(socket, client, &slots, Box::new(http));
+                plain_requests.accept(socket, client, &slots, http);
             }
-            _ => http(socket),
+            _ => http.serve_on_runtime(socket),
         }
     }
 
@@ -172,6 +166,41 @@ impl<S: Service> Served<S> {
             polled => polled,
         })
         .await
+    }
+}
+
+/// A connection that has not begun.
+struct HttpConnection<S> {
+    served: Arc<Served<S>>,
+    client: ClientAddress,
+    slot: Arc<ConnectionSlot>,
+    stop: watch::Receiver<bool>,
+    runtime: Handle,
+}
+
+impl<S: Service> HttpServer for HttpConnection<S> {
+    fn serve_on_runtime(self: Box<Self>, socket: StdStream) {
+        let Self { served, client, slot, stop, runtime } = *self;
+        runtime.spawn(async move {
+            let tls = served.settings.tls.as_ref();
+            if let Some(socket) = begin(socket, tls, client.address, &slot.slots, &stop).await {
+                serve_connection(socket, client, served, stop, &slot).await;
+            }
+            slot.give_back();
+        });
+    }
+
+    fn serve_on_shard(self: Box<Self>, socket: ShardSocket) -> SocketTask {
+        let Self { served, client, slot, stop, runtime } = *self;
+        let mut serving = Box::pin(async move {
+            serve_connection(Socket::Shard(socket), client, served, stop, &slot).await;
+            slot.give_back();
+        });
+        Box::pin(poll_fn(move |context| {
+            // For its timers.
+            let _entered = runtime.enter();
+            serving.as_mut().poll(context)
+        }))
     }
 }
 
@@ -310,7 +339,7 @@ async fn serve_connection<S: Service>(
         Socket::Plain(socket) if served.settings.http2_cleartext => {
             begins_http2(socket, slots.limit(TIMEOUTS.head)).await
         }
-        Socket::Plain(_) => false,
+        Socket::Plain(_) | Socket::Shard(_) => false,
         Socket::Tls(stream) => stream.protocol() == Some(HTTP2),
     };
     if is_http2 {
@@ -326,6 +355,8 @@ async fn serve_connection<S: Service>(
         };
         return http2::serve(socket, connection, answer, stop).await;
     }
+    // A shard serves the request that was chosen for it, and no other one.
+    let is_kept = !matches!(socket, Socket::Shard(_));
     let exchange = Exchange::with_slot(Arc::clone(slot));
     let socket = TimeoutStream::new(socket, TIMEOUTS, Arc::clone(slots), Arc::clone(&exchange));
     let service = service_fn({
@@ -350,6 +381,7 @@ async fn serve_connection<S: Service>(
         // A peer that closed its sending side still gets its response, unless that is a long one. It also spares a read
         // buffer per request, which hyper otherwise uses to detect that close.
         .half_close(true)
+        .keep_alive(is_kept)
         .serve_connection(TokioIo::new(socket), service)
         .with_upgrades();
     match serve_until_stop(connection, stop, &exchange).await {

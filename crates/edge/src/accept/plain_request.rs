@@ -1,4 +1,5 @@
-//! Requests that a shard reads itself: plain ones to the endpoints of clients, in one piece. hyper reads all others (RFC 9112 §2).
+//! Requests that a shard reads itself: plain ones to the endpoints of clients, in one piece. hyper reads all others (RFC 9112 §2),
+//! those to the stream of commands on the shard.
 //! In: an accepted socket, then the bytes of its requests → out: a connection or a response of an endpoint, or the socket for hyper.
 //! Uses httparse and the endpoints; never judges a request that is not plain, however wrong it is.
 //! Changed here: which requests are plain. Their checks live in the endpoints and in `host`, the socket in `shard::accepted`.
@@ -25,10 +26,16 @@ use super::{
     limits::IDLE_TIMEOUT,
     slots::{ConnectionSlots, IdleOnShard},
 };
-use fanwire_shard::{NewConnection, RequestHandler, RequestOutcome};
+use fanwire_shard::{NewConnection, RequestHandler, RequestOutcome, ShardSocket, SocketTask};
 
-/// Serves a socket of which no byte of the next request has been read over HTTP.
-pub(crate) type HttpFallback = Box<dyn FnOnce(TcpStream) + Send>;
+/// Serves a socket over HTTP, of which no byte of the next request has been read.
+pub(crate) trait HttpServer: Send {
+    /// Serves it on the runtime.
+    fn serve_on_runtime(self: Box<Self>, socket: TcpStream);
+
+    /// Returns the task that serves one request on a shard.
+    fn serve_on_shard(self: Box<Self>, socket: ShardSocket) -> SocketTask;
+}
 
 /// An endpoint whose plain requests shards read.
 pub trait PlainEndpoint: Send + Sync {
@@ -51,6 +58,8 @@ pub struct PlainRequests {
     pub shards: Arc<Shards>,
     /// With their paths.
     pub endpoints: Vec<(String, Arc<dyn PlainEndpoint>)>,
+    /// The path of the stream of commands, whose connections are served on shards.
+    pub stream_path: Option<String>,
     /// Refuse a `Host` other than `localhost` and IP addresses.
     pub local_hosts_only: bool,
     pub trusted_proxies: TrustedProxies,
@@ -63,7 +72,7 @@ impl PlainRequests {
         socket: TcpStream,
         client: ClientAddress,
         slots: &Arc<ConnectionSlots>,
-        http: HttpFallback,
+        http: Box<dyn HttpServer>,
     ) {
         let (requests, slots) = (Arc::clone(self), Arc::clone(slots));
         let requests = SocketRequests { requests, client, http, slots, idle: None };
@@ -73,6 +82,13 @@ impl PlainRequests {
     /// Makes room on each shard.
     pub(crate) fn close_longest_idle(&self) {
         self.shards.close_longest_idle();
+    }
+
+    /// Whether a request is a long one to the stream of commands. One whose length is known may be followed by other requests.
+    fn is_stream(&self, head: &request::Parts) -> bool {
+        head.method == Method::POST
+            && self.stream_path.as_deref() == Some(head.uri.path())
+            && head.headers.contains_key(header::TRANSFER_ENCODING)
     }
 
     fn endpoint(&self, head: &request::Parts) -> Option<&dyn PlainEndpoint> {
@@ -86,7 +102,7 @@ impl PlainRequests {
 struct SocketRequests {
     requests: Arc<PlainRequests>,
     client: ClientAddress,
-    http: HttpFallback,
+    http: Box<dyn HttpServer>,
     slots: Arc<ConnectionSlots>,
     /// Between two requests.
     idle: Option<IdleOnShard>,
@@ -94,7 +110,11 @@ struct SocketRequests {
 
 impl RequestHandler<NewSession> for SocketRequests {
     fn handle(&mut self, bytes: &[u8]) -> Option<(usize, RequestOutcome<NewSession>)> {
-        let PlainRequest { mut head, body, length } = parse(bytes)?;
+        let (head, head_length) = parse_head(bytes)?;
+        if self.requests.is_stream(&head) {
+            return Some((0, RequestOutcome::Serve));
+        }
+        let PlainRequest { mut head, body, length } = with_body(head, head_length, bytes)?;
         self.idle = None;
         let client = self.requests.trusted_proxies.of_request(self.client, &head.headers);
         client.mark(&mut head.extensions);
@@ -112,7 +132,11 @@ impl RequestHandler<NewSession> for SocketRequests {
     }
 
     fn decline(self: Box<Self>, socket: TcpStream) {
-        (self.http)(socket);
+        self.http.serve_on_runtime(socket);
+    }
+
+    fn serve(self: Box<Self>, socket: ShardSocket) -> SocketTask {
+        self.http.serve_on_shard(socket)
     }
 }
 
@@ -124,8 +148,8 @@ struct PlainRequest<'a> {
     length: usize,
 }
 
-/// The complete GET or POST request that `bytes` begin with. `None` if it is incomplete, malformed or not plain.
-fn parse(bytes: &[u8]) -> Option<PlainRequest<'_>> {
+/// The complete head of a GET or POST request that `bytes` begin with, and its length. `None` if it is incomplete or malformed.
+fn parse_head(bytes: &[u8]) -> Option<(request::Parts, usize)> {
     if !bytes.starts_with(b"GET ") && !bytes.starts_with(b"POST ") {
         return None;
     }
@@ -149,8 +173,12 @@ fn parse(bytes: &[u8]) -> Option<PlainRequest<'_>> {
         let value = HeaderValue::from_maybe_shared(slice(header.value)).ok()?;
         head.headers.append(name, value);
     }
-    let has_special = SPECIAL_HEADERS.iter().any(|name| head.headers.contains_key(name));
-    if head.uri.authority().is_some() || has_special {
+    head.uri.authority().is_none().then_some((head, head_length))
+}
+
+/// The request with this head, which `bytes` begin with. `None` if it is incomplete, malformed or not plain.
+fn with_body(head: request::Parts, head_length: usize, bytes: &[u8]) -> Option<PlainRequest<'_>> {
+    if SPECIAL_HEADERS.iter().any(|name| head.headers.contains_key(name)) {
         return None;
     }
     let length = head_length.checked_add(body_length(&head)?)?;

@@ -1,10 +1,10 @@
-//! The socket of an HTTP connection, plain or with TLS, and what of it leaves HTTP.
+//! The socket of an HTTP connection, plain or with TLS, of the runtime or of a shard, and what of it leaves HTTP.
 //! In: an accepted socket, after its TLS handshake if it has one → out: a byte stream for hyper; its parts for a shard.
 //! Uses tokio; never decides how long something may take.
 //! Changed here: what moves to a shard with a socket. TLS itself lives in `tls_stream` and `shard::tls`.
 
 use std::{
-    io::{IoSlice, Result},
+    io::{ErrorKind, IoSlice, Result},
     mem::MaybeUninit,
     net,
     pin::Pin,
@@ -17,12 +17,14 @@ use tokio::{
 };
 
 use super::tls_stream::{PeerEnd, TlsStream};
-use fanwire_shard::tls::TlsSession;
+use fanwire_shard::{ShardSocket, tls::TlsSession};
 
 /// A socket that speaks HTTP.
 pub(crate) enum Socket {
     Plain(TcpStream),
     Tls(Box<TlsStream>),
+    /// The connection is served on a shard.
+    Shard(ShardSocket),
 }
 
 /// A socket that has left HTTP, prepared for a shard.
@@ -35,7 +37,7 @@ pub(crate) struct ReleasedSocket {
 
 impl Socket {
     /// # Errors
-    /// The socket is closed.
+    /// The socket is closed, or a shard has it already.
     pub(crate) fn release(self) -> Result<ReleasedSocket> {
         let (socket, tls, unread) = match self {
             Self::Plain(socket) => (socket, None, Vec::new()),
@@ -43,6 +45,7 @@ impl Socket {
                 let (socket, session, unread) = stream.into_parts();
                 (socket, Some(session), unread)
             }
+            Self::Shard(_) => return Err(ErrorKind::Unsupported.into()),
         };
         let socket = socket.into_std()?;
         fanwire_shard::prepare(&socket)?;
@@ -67,6 +70,7 @@ impl PeerEnd for Socket {
                 }
             }
             Self::Tls(stream) => stream.poll_peer_end(context),
+            Self::Shard(socket) => socket.poll_peer_end(),
         }
     }
 }
@@ -80,6 +84,11 @@ impl AsyncRead for Socket {
         match self.get_mut() {
             Self::Plain(socket) => Pin::new(socket).poll_read(context, buffer),
             Self::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Shard(socket) => {
+                let count = ready!(socket.poll_read(buffer.initialize_unfilled()))?;
+                buffer.advance(count);
+                Poll::Ready(Ok(()))
+            }
         }
     }
 }
@@ -93,6 +102,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Plain(socket) => Pin::new(socket).poll_write(context, bytes),
             Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Shard(socket) => socket.poll_write(bytes),
         }
     }
 
@@ -104,6 +114,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Plain(socket) => Pin::new(socket).poll_write_vectored(context, slices),
             Self::Tls(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Self::Shard(socket) => socket.poll_write_vectored(slices),
         }
     }
 
@@ -115,6 +126,8 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Plain(socket) => Pin::new(socket).poll_flush(context),
             Self::Tls(stream) => Pin::new(stream).poll_flush(context),
+            // The shard sends what was written.
+            Self::Shard(_) => Poll::Ready(Ok(())),
         }
     }
 
@@ -122,6 +135,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Plain(socket) => Pin::new(socket).poll_shutdown(context),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Shard(socket) => socket.poll_shutdown(),
         }
     }
 }

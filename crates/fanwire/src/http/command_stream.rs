@@ -26,7 +26,10 @@ use fanwire_edge::wait_for_shards;
 use fanwire_fanout::Shards;
 use fanwire_shard::wake_shards_after;
 use hyper::body::Frame;
-use tokio::time::{Interval, interval};
+use tokio::{
+    task::JoinSet,
+    time::{Interval, interval},
+};
 use tonic::{Code, Status};
 
 use super::api_service::ApiService;
@@ -78,8 +81,8 @@ pub(crate) struct CommandStream<B> {
     stop_check: Interval,
 }
 
-/// Answers, and the lines that are not answered yet.
-type Answered = (Vec<u8>, VecDeque<Line>);
+/// Answers, and the lines that are not answered yet. `None` if a command panicked.
+type Answered = Option<(Vec<u8>, VecDeque<Line>)>;
 
 impl<B> CommandStream<B> {
     pub(crate) fn new(executor: Executor, body: B, splitter: Splitter) -> Self {
@@ -102,7 +105,14 @@ impl<B> CommandStream<B> {
         let Executor { api, caller, shards } = self.executor.clone();
         self.answers = Some(Box::pin(async move {
             wait_for_shards(&shards).await;
-            api.answer_lines(lines, &caller).await
+            let (answers, left) = api.answer_short_lines(lines, &caller).await;
+            if !answers.is_empty() || left.is_empty() {
+                return Some((answers, left));
+            }
+            // The first command may take long, and this thread may be that of a shard. The task ends with this future.
+            let mut task = JoinSet::new();
+            task.spawn(async move { api.answer_lines(left, &caller).await });
+            task.join_next().await?.ok()
         }));
     }
 }
@@ -145,8 +155,13 @@ impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for CommandStream<B> {
         loop {
             if let Some(answers) = &mut this.answers {
                 let polled = wake_shards_after(|| answers.as_mut().poll(context));
-                let (answers, left) = ready!(polled);
-                (this.answers, this.left) = (None, left);
+                let answered = ready!(polled);
+                this.answers = None;
+                let Some((answers, left)) = answered else {
+                    this.has_ended = true;
+                    continue;
+                };
+                this.left = left;
                 return Poll::Ready(Some(Ok(Frame::data(answers.into()))));
             }
             if this.executor.api.is_closing() {

@@ -75,9 +75,12 @@ pub(crate) fn services(config: &Config, parts: Parts, stopped: watch::Receiver<b
         durable.close_with(stopped);
         router = router.merge(durable.router());
     }
+    let has_public_api = !config.http_server.is_split() || config.http_api.external;
+    let public_api = api.as_ref().filter(|_| has_public_api);
     let plain_requests = Arc::new(PlainRequests {
         shards: parts.shards,
         endpoints,
+        stream_path: public_api.map(|api| api.stream_path.clone()),
         local_hosts_only,
         trusted_proxies: trusted_proxies(config),
     });

@@ -3,6 +3,8 @@
 //! Uses the test client and plain sockets; never internals.
 //! Changed here: expectations of `http::command_stream`. Lines and their answers are tested in `api`.
 
+mod on_shards;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 

@@ -47,6 +47,10 @@ impl RequestHandler<()> for Endings {
     fn decline(self: Box<Self>, socket: TcpStream) {
         self.0.lock().expect("one thread").declined = Some(socket);
     }
+
+    fn serve(self: Box<Self>, _socket: ShardSocket) -> SocketTask {
+        unreachable!("no outcome is Serve")
+    }
 }
 
 struct World {
@@ -75,7 +79,11 @@ impl World {
     }
 
     fn receive(&mut self) -> Option<(mio::net::TcpStream, Box<NewConnection<()>>)> {
-        self.accepted.receive(self.slot, &mut [0; 64], self.poll.registry(), self.start)
+        let registry = self.poll.registry();
+        match self.accepted.receive(self.slot, &mut [0; 64], registry, self.start)? {
+            Decided::Connection(socket, connection) => Some((socket, connection)),
+            Decided::Served(..) => unreachable!("no outcome is Serve"),
+        }
     }
 
     /// Waits for the event of the peer's next step.

@@ -15,6 +15,11 @@ fn request(first_line: &str, more: &str) -> String {
 
 const PLAIN: &str = "GET /connection/websocket HTTP/1.1";
 
+fn parse(bytes: &[u8]) -> Option<PlainRequest<'_>> {
+    let (head, head_length) = parse_head(bytes)?;
+    with_body(head, head_length, bytes)
+}
+
 fn taken(bytes: &str) -> Option<usize> {
     parse(bytes.as_bytes()).map(|request| request.length)
 }
@@ -85,7 +90,9 @@ fn responses_have_a_length_unless_they_have_no_body() {
     };
     let refusal = |response: Response<String>| match refuse::<()>(response) {
         RequestOutcome::Refuse(bytes) => without_date(bytes),
-        RequestOutcome::Open(_) | RequestOutcome::Answer(..) => panic!("a refusal"),
+        RequestOutcome::Open(_) | RequestOutcome::Answer(..) | RequestOutcome::Serve => {
+            panic!("a refusal")
+        }
     };
     let busy = Response::builder().status(503).header("connection", "close");
     let expected =
