@@ -14,7 +14,12 @@ mod sockets;
 #[cfg(any(test, feature = "testing"))]
 mod testing;
 
-use std::{collections::VecDeque, iter, sync::Arc, time::Instant};
+use std::{
+    collections::VecDeque,
+    iter,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use fanwire_deflate::gap::Publication;
 use fanwire_ws::{Opcode, frame};
@@ -26,6 +31,7 @@ use super::{
     ShardSettings,
     connection::{CloseCause, Connection, PeerFormat, Phase, SlotKey, any, open},
     counters::ShardCounters,
+    load::Load,
     queue::{Frame, WireFrame},
     window::{EmbeddedPublication, PeerWindow, StreamMessage, WindowIndex},
 };
@@ -51,9 +57,12 @@ pub struct ConnectionWriter {
     settings: ShardSettings,
     framers: Framers,
     pub(super) sockets: SocketWriter,
-    /// Connections with messages that wait for `ShardSettings::write_delay`, and when it is over for the first of them.
+    /// Connections with messages that wait for a delay of `ShardSettings`, and when it is over for the first of them.
     delayed: Vec<u32>,
     flush_at: Option<Instant>,
+    load: Load,
+    /// Publications may wait for others while the load is high.
+    publications_may_wait: bool,
     /// The turn serves its last inbox message. No later message can add frames to the same write, so frames are written
     /// at once, while the state of the connection is in the cache.
     pub(super) is_last: bool,
@@ -78,9 +87,12 @@ pub struct ConnectionWriter {
 
 impl ConnectionWriter {
     pub(super) fn new(settings: ShardSettings, counters: Arc<ShardCounters>) -> Self {
+        let now = Instant::now();
         Self {
             connections: Slab::new(),
-            now: Instant::now(),
+            now,
+            load: Load::new(settings.write_delay_under_load, now),
+            publications_may_wait: false,
             sockets: SocketWriter::new(Arc::clone(&counters)),
             counters,
             framers: Framers::new(&settings),
@@ -166,7 +178,7 @@ impl ConnectionWriter {
     }
 
     /// Queues a frame of `message` that is raw or refers to nothing, for the connection at `index`. It is written at
-    /// the end of the turn, or at once behind the turn's last message. Above the queue limit the connection ends as
+    /// the end of the turn, or at once behind the turn's last message, or after a delay. Above the queue limit the connection ends as
     /// slow (3008). `stream` is set if the connection is a compressed stream.
     pub fn push(
         &mut self,
@@ -257,13 +269,13 @@ impl ConnectionWriter {
         write_policy: WritePolicy,
         advance_window: impl FnOnce(&mut PeerWindow),
     ) {
+        let delay = self.delay(write_policy);
         let connection = &mut self.connections[index as usize];
         if connection.is_compressed(frame.bytes()) {
             advance_window(&mut connection.window);
         }
         self.counters.of(connection.transport, connection.is_binary).message_out(message_bytes);
-        let is_delayed = !self.settings.write_delay.is_zero()
-            && (write_policy == WritePolicy::Immediate || !self.settings.reply_without_queue);
+        let is_delayed = !delay.is_zero();
         let is_immediate = write_policy == WritePolicy::Immediate && self.is_last && !is_delayed;
         if is_immediate && connection.queue.is_empty() {
             if !self.sockets.write_through(connection, frame) {
@@ -274,10 +286,30 @@ impl ConnectionWriter {
         if is_delayed {
             self.sockets.push(connection, frame.shared());
             connection.mark_delayed(index, &mut self.delayed);
-            self.flush_at.get_or_insert_with(|| self.now + self.settings.write_delay);
+            self.flush_at.get_or_insert(self.now + delay);
+            self.load.count_waiting();
         } else {
             self.sockets.append(connection, index, frame.shared());
         }
+    }
+
+    /// How long a frame waits for others of its connection.
+    fn delay(&self, write_policy: WritePolicy) -> Duration {
+        let is_publication = write_policy == WritePolicy::Immediate;
+        let ShardSettings { write_delay, reply_without_queue, .. } = self.settings;
+        if !write_delay.is_zero() && (is_publication || !reply_without_queue) {
+            write_delay
+        } else if write_delay.is_zero() && is_publication && self.publications_may_wait {
+            self.load.delay()
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    /// Whether the publications that are queued from now on may wait for others while the shard is busy
+    /// ([`ShardSettings::write_delay_under_load`]).
+    pub fn let_publications_wait(&mut self, may_wait: bool) {
+        self.publications_may_wait = may_wait;
     }
 
     /// Sends a native ping frame (RFC 6455 §5.5.2).

@@ -18,6 +18,7 @@ mod framer;
 #[doc(hidden)]
 pub mod fuzzing;
 mod inbox;
+mod load;
 mod new_connection;
 mod queue;
 mod shard_socket;
@@ -83,6 +84,9 @@ pub struct ShardSettings {
     pub write_timeout: Duration,
     /// Messages of a connection wait so long for others that are written with them; zero writes at the end of a turn.
     pub write_delay: Duration,
+    /// While the shard is busy and `write_delay` is zero, a publication waits so long for others of its connection. Zero if none
+    /// waits.
+    pub write_delay_under_load: Duration,
     /// Replies are written at the end of the turn, whatever `write_delay` says.
     pub reply_without_queue: bool,
     /// Messages below this size are sent raw.
@@ -111,6 +115,7 @@ impl Default for ShardSettings {
             last_message: |_, code, reason| format!("{code} {reason}").into_bytes(),
             write_timeout: Duration::from_secs(1),
             write_delay: Duration::ZERO,
+            write_delay_under_load: Duration::ZERO,
             reply_without_queue: false,
             compression_min_bytes: 128,
             compression_level: 6,

@@ -146,7 +146,7 @@ impl<A: Application> Turn<A> {
     }
 
     pub(super) fn turn(&mut self, events: &Events) {
-        self.out.now = Instant::now();
+        self.out.begin_turn();
         self.out.counters.turns.add(1);
         self.application.turn(self.out.now);
         let read_until = self.out.now + READS_TIME;
@@ -179,7 +179,7 @@ impl<A: Application> Turn<A> {
         self.out.flush();
         self.report_closed();
         self.drain();
-        self.out.counters.turn_time.observe(self.out.now.elapsed());
+        self.out.end_turn();
     }
 
     /// Tells the application which sockets took all bytes, and writes what it sends to them.

@@ -110,6 +110,8 @@ impl Frames {
         out: &mut ConnectionWriter,
     ) {
         self.begin(broadcast);
+        // A state is worth most when it is new.
+        out.let_publications_wait(broadcast.latest().is_none());
         for (connection, subscription) in receivers {
             if let Some((format, variant, stream)) = self.last_plain
                 && let Some((frame, stats)) = &mut self.shared[variant]
@@ -142,6 +144,7 @@ impl Frames {
         out: &mut ConnectionWriter,
     ) {
         self.begin(broadcast);
+        out.let_publications_wait(broadcast.latest().is_none());
         let Some(format) = out.connection(connection).map(Connection::format) else { return };
         let PeerFormat { is_binary, compression, .. } = format;
         let encoding = encoding(is_binary);

@@ -56,6 +56,7 @@ fn settings(
         last_message: fanwire_fanout::last_message,
         write_timeout: websocket.write_timeout,
         write_delay: config.client.write_delay,
+        write_delay_under_load: config.client.write_delay_under_load,
         reply_without_queue: config.client.reply_without_queue,
         compression_min_bytes: websocket.compression_min_size,
         compression_level: websocket.compression_level,

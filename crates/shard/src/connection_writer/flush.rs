@@ -12,6 +12,19 @@ use crate::{
 };
 
 impl ConnectionWriter {
+    /// A turn begins now.
+    pub(crate) fn begin_turn(&mut self) {
+        self.now = Instant::now();
+        self.load.begin_turn(self.now, self.flush_at.is_some());
+    }
+
+    /// The turn has ended.
+    pub(crate) fn end_turn(&mut self) {
+        let busy = self.now.elapsed();
+        self.counters.turn_time.observe(busy);
+        self.load.end_turn(busy);
+    }
+
     /// Writes to a blocked connection that is writable again. It is not left to the end of the turn, so that the rest of the
     /// turn sees whether the socket takes bytes.
     pub(crate) fn writable(&mut self, index: u32) {
@@ -58,13 +71,16 @@ impl ConnectionWriter {
     pub(crate) fn advance(&mut self) {
         if self.flush_at.is_some_and(|flush_at| flush_at <= self.now) {
             self.flush_at = None;
+            let mut connections = 0;
             for index in self.delayed.drain(..) {
                 if let Some(connection) = self.connections.get_mut(index as usize)
                     && std::mem::take(&mut connection.is_delayed)
                 {
                     connection.mark_dirty(index, &mut self.sockets.dirty);
+                    connections += 1;
                 }
             }
+            self.load.end_wait(connections);
         }
         while let Some((deadline, key)) = self.close_deadlines.front().copied()
             && deadline <= self.now

@@ -15,6 +15,8 @@ use super::*;
 use crate::Transport;
 use crate::connection::is_open;
 
+mod under_load;
+
 #[test]
 fn behind_the_last_letter_a_publication_leaves_at_once() {
     let (mut out, key, mut peer) = connected();
