@@ -197,7 +197,10 @@ impl BroadcastRouter {
         let target = ConnectionSelector { all_users: true, ..ConnectionSelector::default() };
         let code = UnsubscribeCode::INSUFFICIENT_STATE;
         let name = Some(Arc::clone(&channel));
-        self.send_to_shards(&channel, &Notice::Unsubscribe { target, channel: name, code });
+        self.send_to_shards(
+            &channel,
+            &Notice::Unsubscribe { target: target.into(), channel: name, code },
+        );
     }
 }
 
