@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::caller::Caller;
-use crate::fanout::made_up_payloads;
+use crate::fanout::{made_up_payloads, map};
 use crate::setup::Setup;
 use crate::stats::{grouped, judge, median};
 use crate::target::{API_KEY, Target, history};
@@ -24,7 +24,7 @@ use crate::witness::{Witness, print_latencies};
 use fanwire_load::generator::messages::Encoding;
 use fanwire_load::generator::publisher::{answer_length, publish_request};
 use fanwire_load::generator::{
-    ConnectTarget, Deliveries, Generator, Profile, StallTimer, SubscriberTransport,
+    ConnectTarget, Deliveries, Generator, Profile, StallTimer, SubscribeForm, SubscriberTransport,
 };
 use fanwire_load::machine::{self, Meter};
 use lone::Times;
@@ -43,6 +43,10 @@ pub struct Connects {
     /// Each client recovers so many publications of 100 bytes, and all of them connect at once.
     #[arg(long)]
     missed: Option<usize>,
+    /// Compare subscriptions of a map with so many keys (100 are one page) of 200 bytes to those of a stream, and all clients
+    /// connect at once.
+    #[arg(long, value_name = "KEYS", conflicts_with_all = ["missed", "against"])]
+    map: Option<usize>,
     /// Instead: so many subscribed clients are lost and return at once, while 100 others receive publications.
     #[arg(long, value_name = "CLIENTS", num_args = 0..=1, default_missing_value = "19000")]
     storm: Option<usize>,
@@ -110,21 +114,37 @@ impl Connects {
 
     fn compare(&self, binary: &Path) -> Result<bool> {
         let core = self.setup.server_core;
-        let first = self.against.as_ref().map_or("bare upgrade", |_| "before");
+        let first = match (&self.against, self.map) {
+            (Some(_), _) => "before",
+            (None, Some(_)) => "stream",
+            (None, None) => "bare upgrade",
+        };
         println!(
             "connects: {} each, {} rounds; server on core {core}\n\nround  contender       µs CPU/connect  MiB at most  connects/s  others %",
             grouped(self.connects as f64),
             self.rounds
         );
         let mut ratios = Vec::new();
+        let mut differences = Vec::new();
         for number in 1..=self.rounds {
-            let before = match &self.against {
-                None => self.measure(&Target::bare(core, None)?, true, number, first)?,
-                Some(before) => self.measure(&self.fanwire(before)?, false, number, first)?,
+            let before = match (&self.against, self.map) {
+                (Some(before), _) => {
+                    let target = self.fanwire(before)?;
+                    self.measure(&target, Some(self.form()), number, first)?
+                }
+                (None, Some(_)) => {
+                    let target = Target::fanwire(binary, Some(core), map::stream())?;
+                    self.measure(&target, Some(SubscribeForm::Live), number, first)?
+                }
+                (None, None) => self.measure(&Target::bare(core, None)?, None, number, first)?,
             };
             let target = self.fanwire(binary)?;
-            let now = self.measure(&target, false, number, "fanwire")?;
+            let now = self.measure(&target, Some(self.form()), number, "fanwire")?;
             ratios.push(now / before);
+            differences.push(now - before);
+        }
+        if self.map.is_some() {
+            println!("\nµs of CPU for the entries of one client: {:.1}", median(differences));
         }
         let ratio = median(ratios);
         let (passed, verdict) = judge(ratio, Less, self.bar);
@@ -135,40 +155,69 @@ impl Connects {
     /// A server with what clients have missed.
     fn fanwire(&self, binary: &Path) -> Result<Target> {
         let core = Some(self.setup.server_core);
-        let settings = self.missed.map_or_else(|| serde_json::json!({}), history);
+        let settings = match (self.missed, self.map) {
+            (Some(missed), _) => history(missed),
+            (None, Some(_)) => map::map(),
+            (None, None) => serde_json::json!({}),
+        };
         let target = Target::fanwire(binary, core, settings)?;
-        let Some(missed) = self.missed else { return Ok(target) };
         let mut caller = Caller::open(target.address())?;
-        let payloads = made_up_payloads(100);
-        for payload in payloads.iter().cycle().take(missed) {
-            let field = format!("\"data\":{payload}");
-            caller.send(&publish_request(CHANNEL, &field, API_KEY))?;
+        for request in self.requests() {
+            caller.send(&request)?;
             caller.take(answer_length)?;
         }
         Ok(target)
     }
 
-    /// µs of CPU for one connect.
+    /// The publications or the entries that clients get when they subscribe.
+    fn requests(&self) -> Vec<Vec<u8>> {
+        let fields = |bytes| {
+            let payloads = made_up_payloads(bytes).into_iter();
+            payloads.map(|payload| format!("\"data\":{payload}")).collect::<Vec<_>>()
+        };
+        match (self.missed, self.map) {
+            (Some(missed), _) => {
+                let fields = fields(100).into_iter().cycle().take(missed);
+                fields.map(|field| publish_request(CHANNEL, &field, API_KEY)).collect()
+            }
+            (None, Some(keys)) => {
+                let changes = map::changes(CHANNEL, &fields(200), keys);
+                changes.into_iter().map(|change| change.trigger).collect()
+            }
+            (None, None) => Vec::new(),
+        }
+    }
+
+    fn form(&self) -> SubscribeForm {
+        match (self.missed, self.map) {
+            (Some(_), _) => SubscribeForm::Recovering,
+            (None, Some(_)) => SubscribeForm::Map,
+            (None, None) => SubscribeForm::Live,
+        }
+    }
+
+    /// µs of CPU for one connect; `None` subscribes nothing.
     fn measure(
         &self,
         target: &Target,
-        upgrade_only: bool,
+        subscribe: Option<SubscribeForm>,
         round: usize,
         name: &str,
     ) -> Result<f64> {
         // The first connection of the bare loop is its control connection.
-        let _control = upgrade_only.then(|| TcpStream::connect(target.address())).transpose()?;
+        let _control =
+            subscribe.is_none().then(|| TcpStream::connect(target.address())).transpose()?;
         let mut generator = Generator::new(false)?;
-        let transport = if upgrade_only {
+        let transport = if subscribe.is_none() {
             SubscriberTransport::UpgradeOnly
         } else {
             SubscriberTransport::WebSocket
         };
-        let recovers = self.missed.is_some();
-        generator.set_endpoint(ConnectTarget { transport, recovers, ..ConnectTarget::default() });
+        let subscribe = subscribe.unwrap_or_default();
+        generator.set_endpoint(ConnectTarget { transport, subscribe, ..ConnectTarget::default() });
         let profile = self.profile(CHANNEL);
         generator.open(target.address(), WARM_UP, &profile)?;
-        if recovers {
+        if self.missed.is_some() || self.map.is_some() {
             generator.set_opening_max(self.connects);
         }
         let resident = machine::resident_bytes(target.pid())?;

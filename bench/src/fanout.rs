@@ -26,6 +26,7 @@ use schedule::{Choice, channel};
 use source::By;
 
 pub mod answers;
+pub mod map;
 pub mod round;
 pub mod schedule;
 pub mod source;
@@ -75,6 +76,9 @@ pub struct Fanout {
     /// Compare answers of 4,000 characters that grow by `append` to their 800 pieces published alone, both in context.
     #[arg(long, conflicts_with_all = ["compression", "compare_compression", "noise", "compare_engines", "uni_websocket"])]
     answers: bool,
+    /// Compare changes of a map with so many keys to publications of a stream with positions.
+    #[arg(long, value_name = "KEYS", conflicts_with_all = ["compare_compression", "noise", "compare_engines", "event_streams", "uni_websocket", "answers", "against"])]
+    map: Option<usize>,
     /// Subscribers of both contenders speak TLS; publications do not.
     #[arg(long, conflicts_with = "compare_engines")]
     tls: bool,
@@ -118,6 +122,14 @@ pub enum Contender {
     Answers,
     /// Fanwire without compression, whose publications come back to it through Redis.
     Redis,
+    /// Fanwire with a stream that has positions.
+    Stream {
+        compression: bool,
+    },
+    /// Fanwire with a map that has as many changes.
+    Map {
+        compression: bool,
+    },
 }
 
 /// One publication ready for both contenders.
@@ -127,7 +139,8 @@ pub struct Publication {
     /// The same as a publish request, in JSON and as a command in Protobuf.
     pub body: String,
     pub command: Bytes,
-    /// For the bare loop: a frame as long as Fanwire's uncompressed one. For [`Contender::Answers`] another request.
+    /// For the bare loop: a frame as long as Fanwire's uncompressed one. For [`Contender::Answers`] and
+    /// [`Contender::Map`] another request.
     pub trigger: Vec<u8>,
 }
 
@@ -149,6 +162,9 @@ impl Fanout {
         ensure!(!self.answers || self.by == By::Http, "--answers come by HTTP");
         let publications = if self.answers {
             vec![answers::pieces()]
+        } else if let Some(keys) = self.map {
+            ensure!(!is_binary && choice.all == 1 && self.by == By::Http, MAP_BY);
+            vec![map::changes(&channel(0), &payloads, keys)]
         } else {
             publications(&payloads, choice.all, self.uni_websocket)?
         };
@@ -189,14 +205,15 @@ impl Fanout {
         if self.answers {
             return [Contender::Pieces, Contender::Answers];
         }
+        let compression = self.compression;
+        if self.map.is_some() {
+            return [Contender::Stream { compression }, Contender::Map { compression }];
+        }
         match (self.compare_compression, self.compare_engines, &self.against) {
             (true, ..) => [fanwire(false), fanwire(true)],
             (_, true, _) => [fanwire(false), Contender::Redis],
-            (.., Some(_)) => {
-                let compression = self.compression;
-                [Contender::Other { compression }, fanwire(compression)]
-            }
-            _ => [Contender::Bare, fanwire(self.compression)],
+            (.., Some(_)) => [Contender::Other { compression }, fanwire(compression)],
+            _ => [Contender::Bare, fanwire(compression)],
         }
     }
 
@@ -297,6 +314,8 @@ impl fmt::Display for Contender {
             Contender::Redis => "fanwire, Redis",
             Contender::Pieces => "pieces alone",
             Contender::Answers => "answers that grow",
+            Contender::Stream { .. } => "publications",
+            Contender::Map { .. } => "changes of a map",
         })
     }
 }
@@ -363,6 +382,7 @@ pub fn made_up_payloads(bytes: usize) -> Vec<String> {
         .collect()
 }
 
+const MAP_BY: &str = "--map has JSON in one channel, by HTTP";
 const TURNS_MAX: f64 = 10_000.0;
 const INSTEAD: &str = ": say --compare-compression, --compare-engines or --against";
 const HEADER: &str = "round  contender            deliveries/CPU-s  µs/delivery  B/delivery   p50 ms   p99 ms  publications  others %";

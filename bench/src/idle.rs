@@ -14,10 +14,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::certificate::{API_IP, Certificate};
+use crate::fanout::map;
 use crate::setup::Setup;
 use crate::stats::{grouped, limit, slope};
 use crate::target::{Target, merge};
-use fanwire_load::generator::{ConnectTarget, SubscriberTransport};
+use fanwire_load::generator::{ConnectTarget, SubscribeForm, SubscriberTransport};
 use fanwire_load::machine::{self, Meter};
 use http2::Http2Connections;
 use sockets::SocketConnections;
@@ -43,6 +44,12 @@ pub struct Idle {
     /// Connections with TLS.
     #[arg(long)]
     tls: bool,
+    /// Subscriptions of a map.
+    #[arg(long, conflicts_with = "http2")]
+    map: bool,
+    /// Subscriptions with positions.
+    #[arg(long, conflicts_with = "map")]
+    positions: bool,
     /// One channel per connection instead of one for all.
     #[arg(long)]
     own_channels: bool,
@@ -83,6 +90,12 @@ impl Idle {
             let address = serde_json::json!({ "h2c_external": true, "internal_address": API_IP });
             merge(&mut settings, serde_json::json!({ "http_server": address }));
         }
+        if self.map {
+            merge(&mut settings, map::map());
+        }
+        if self.positions {
+            merge(&mut settings, map::stream());
+        }
         let core = Some(self.setup.server_core);
         let target = Target::fanwire(&self.setup.binary()?, core, settings)?;
         let tls = certificate.as_ref().map(Certificate::client);
@@ -108,7 +121,8 @@ impl Idle {
         } else {
             SubscriberTransport::WebSocket
         };
-        let endpoint = ConnectTarget { transport, tls, ..ConnectTarget::default() };
+        let subscribe = if self.map { SubscribeForm::Map } else { SubscribeForm::Live };
+        let endpoint = ConnectTarget { transport, tls, subscribe, ..ConnectTarget::default() };
         let connections =
             SocketConnections::new(target.address(), endpoint, compression, channels)?;
         Ok(Box::new(connections))
@@ -149,8 +163,13 @@ impl Idle {
         let compression = if self.no_compression { "not offered" } else { "negotiated" };
         let channels = if self.own_channels { "a channel each" } else { "one channel" };
         let tls = if self.tls { ", TLS" } else { "" };
+        let kind = match (self.map, self.positions) {
+            (true, _) => "subscription of a map",
+            (_, true) => "subscription with positions",
+            _ => "subscription",
+        };
         format!(
-            "idle: one subscription per connection, {channels}, compression {compression}{tls}{transport}"
+            "idle: one {kind} per connection, {channels}, compression {compression}{tls}{transport}"
         )
     }
 

@@ -8,17 +8,19 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::answers;
 use super::schedule::{Choice, Ledger, Schedule, channel};
 use super::source::{By, Source};
 use super::{Contender, Publication};
+use super::{answers, map};
 use crate::certificate::Certificate;
 use crate::redis::RedisServer;
 use crate::stats::{median, percentile};
 use crate::target::{API_KEY, Target, merge};
 use fanwire_load::generator::messages::Encoding;
 use fanwire_load::generator::publisher::Publisher;
-use fanwire_load::generator::{ConnectTarget, Generator, Profile, StallTimer, SubscriberTransport};
+use fanwire_load::generator::{
+    ConnectTarget, Generator, Profile, StallTimer, SubscribeForm, SubscriberTransport,
+};
 use fanwire_load::machine::{self, Meter, Usage};
 
 /// The settings that all rounds of a run have in common.
@@ -131,7 +133,16 @@ impl Round<'_> {
             _ => self.transport,
         };
         let tls = self.certificate.map(Certificate::client);
-        generator.set_endpoint(ConnectTarget { transport, tls, ..ConnectTarget::default() });
+        let subscribe = match contender {
+            Contender::Map { .. } => SubscribeForm::Map,
+            _ => SubscribeForm::Live,
+        };
+        generator.set_endpoint(ConnectTarget {
+            transport,
+            tls,
+            subscribe,
+            ..ConnectTarget::default()
+        });
         let address = target.address();
         let registry = generator.registry();
         let plain = if self.certificate.is_some() { target.plain_address() } else { address };
@@ -164,7 +175,10 @@ impl Round<'_> {
 
     fn profile(&self, contender: Contender, channels: &[usize]) -> Profile {
         let compression = match contender {
-            Contender::Fanwire { compression } | Contender::Other { compression } => compression,
+            Contender::Fanwire { compression }
+            | Contender::Other { compression }
+            | Contender::Stream { compression }
+            | Contender::Map { compression } => compression,
             Contender::Pieces | Contender::Answers => true,
             Contender::Bare | Contender::Redis => false,
         };
@@ -257,7 +271,10 @@ impl Run<'_> {
             let publications = &self.round.publications[channel];
             let publication = &publications[number % publications.len()];
             self.ledger.published(channel, now);
-            let is_trigger = matches!(self.contender, Contender::Bare | Contender::Answers);
+            let is_trigger = matches!(
+                self.contender,
+                Contender::Bare | Contender::Answers | Contender::Map { .. }
+            );
             self.source.publish(publication, is_trigger)?;
         }
         Ok(())
@@ -268,6 +285,8 @@ impl Run<'_> {
 fn of_contender(contender: Contender, redis: Option<&RedisServer>) -> Value {
     match (contender, redis) {
         (Contender::Pieces | Contender::Answers, _) => answers::settings(),
+        (Contender::Stream { .. }, _) => map::stream(),
+        (Contender::Map { .. }, _) => map::map(),
         (_, Some(redis)) => json!({ "engine": redis.engine() }),
         _ => json!({}),
     }

@@ -23,6 +23,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::{Channels, IdleConnections};
+use fanwire_load::generator::SubscribeForm;
 use fanwire_load::generator::frame;
 use fanwire_load::generator::inflate::Inflater;
 use fanwire_load::generator::messages::Encoding;
@@ -169,7 +170,7 @@ async fn open(sender: SendRequest<Bytes>, channel: String, compression: bool) ->
     ensure!(response.status() == StatusCode::OK, "the upgrade was refused: {}", response.status());
     let from_server = response.into_body();
     let mut websocket = WebSocket { to_server, from_server, partial: Vec::new() };
-    let commands = Encoding::Json.commands(None, &[channel], false);
+    let commands = Encoding::Json.commands(None, &[channel], SubscribeForm::default());
     websocket.send(frame::TEXT, &commands)?;
     let mut missing = commands.split(|byte| *byte == b'\n').count();
     // The window of the server's messages is not needed after the replies: pings are too short to be compressed.

@@ -47,11 +47,21 @@ pub struct ConnectTarget {
     pub path: Option<String>,
     /// The token of the connect command.
     pub token: Option<String>,
-    /// Subscribes recover everything that the history has.
-    pub recovers: bool,
+    pub subscribe: SubscribeForm,
     pub transport: SubscriberTransport,
     /// TLS of the connections; the certificate must have the name in `host`.
     pub tls: Option<Arc<ClientConfig>>,
+}
+
+/// The content that subscribes ask for besides publications from now on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SubscribeForm {
+    #[default]
+    Live,
+    /// Everything that the history has.
+    Recovering,
+    /// The entries of a map, which must fit into one page.
+    Map,
 }
 
 /// How subscribers receive.
@@ -86,7 +96,7 @@ impl Default for ConnectTarget {
             host: "localhost".to_owned(),
             path: Default::default(),
             token: Default::default(),
-            recovers: Default::default(),
+            subscribe: SubscribeForm::default(),
             transport: Default::default(),
             tls: None,
         }

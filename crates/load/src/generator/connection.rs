@@ -95,13 +95,13 @@ impl ClientConnection {
             }
             return Ok(connection);
         }
-        let ConnectTarget { host, path, token, transport, recovers, .. } = &state.endpoint;
+        let ConnectTarget { host, path, token, transport, subscribe, .. } = &state.endpoint;
         let commands = match transport {
             transport if transport.is_unidirectional() => {
                 messages::connect_request(token.as_deref(), &profile.channels)
             }
             SubscriberTransport::UpgradeOnly => Vec::new(),
-            _ => profile.encoding.commands(token.as_deref(), &profile.channels, *recovers),
+            _ => profile.encoding.commands(token.as_deref(), &profile.channels, *subscribe),
         };
         if transport.is_events() {
             let wanted = commands.split(|byte| *byte == b'\n').count() as u32;

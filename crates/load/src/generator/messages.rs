@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-use super::{frame, protobuf};
+use super::{SubscribeForm, frame, protobuf};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Encoding {
@@ -71,12 +71,16 @@ impl Encoding {
         Ok(Some(message))
     }
 
-    /// One payload with the connect command (id 1) and a subscribe command per channel (ids 2 and up), which
-    /// `recovers` everything since the first publication.
-    pub fn commands(self, token: Option<&str>, channels: &[String], recovers: bool) -> Vec<u8> {
+    /// One payload with the connect command (id 1) and a subscribe command per channel (ids 2 and up).
+    pub fn commands(
+        self,
+        token: Option<&str>,
+        channels: &[String],
+        subscribe: SubscribeForm,
+    ) -> Vec<u8> {
         match self {
-            Encoding::Json => json_commands(token, channels, recovers),
-            Encoding::Protobuf => protobuf_commands(token, channels, recovers),
+            Encoding::Json => json_commands(token, channels, subscribe),
+            Encoding::Protobuf => protobuf_commands(token, channels, subscribe),
         }
     }
 
@@ -192,14 +196,18 @@ struct JsonPublication<'a> {
     data: &'a RawValue,
 }
 
-fn json_commands(token: Option<&str>, channels: &[String], recovers: bool) -> Vec<u8> {
-    let recover = if recovers { ",\"recover\":true" } else { "" };
+fn json_commands(token: Option<&str>, channels: &[String], subscribe: SubscribeForm) -> Vec<u8> {
+    let form = match subscribe {
+        SubscribeForm::Live => "",
+        SubscribeForm::Recovering => r#","recover":true"#,
+        SubscribeForm::Map => r#","type":1,"phase":2"#,
+    };
     let field = token.map(|token| format!(",\"token\":{}", serde_json::Value::from(token)));
     let token = field.unwrap_or_default();
     let mut commands = format!(r#"{{"id":1,"connect":{{"name":"bench"{token}}}}}"#);
     for (channel, id) in channels.iter().zip(2..) {
         let name = serde_json::Value::from(channel.as_str());
-        let subscribe = format!("\n{{\"id\":{id},\"subscribe\":{{\"channel\":{name}{recover}}}}}");
+        let subscribe = format!("\n{{\"id\":{id},\"subscribe\":{{\"channel\":{name}{form}}}}}");
         commands.push_str(&subscribe);
     }
     commands.into_bytes()
@@ -224,7 +232,11 @@ fn json_reply_id(message: &[u8]) -> Result<Option<u32>> {
     Ok(Some(reply.id).filter(|id| *id > 0))
 }
 
-fn protobuf_commands(token: Option<&str>, channels: &[String], recovers: bool) -> Vec<u8> {
+fn protobuf_commands(
+    token: Option<&str>,
+    channels: &[String],
+    subscribe: SubscribeForm,
+) -> Vec<u8> {
     let mut commands = Vec::new();
     let mut command = Vec::new();
     let mut request = Vec::new();
@@ -238,8 +250,13 @@ fn protobuf_commands(token: Option<&str>, channels: &[String], recovers: bool) -
         command.clear();
         request.clear();
         protobuf::push_bytes(SUBSCRIBE_CHANNEL, channel.as_bytes(), &mut request);
-        if recovers {
-            protobuf::push_number(SUBSCRIBE_RECOVER, 1, &mut request);
+        match subscribe {
+            SubscribeForm::Live => {}
+            SubscribeForm::Recovering => protobuf::push_number(SUBSCRIBE_RECOVER, 1, &mut request),
+            SubscribeForm::Map => {
+                protobuf::push_number(SUBSCRIBE_TYPE, 1, &mut request);
+                protobuf::push_number(SUBSCRIBE_PHASE, 2, &mut request);
+            }
         }
         protobuf::push_number(COMMAND_ID, id, &mut command);
         protobuf::push_bytes(COMMAND_SUBSCRIBE, &request, &mut command);
@@ -268,6 +285,8 @@ const COMMAND_PUBLISH: u64 = 7;
 const CONNECT_TOKEN: u64 = 1;
 const SUBSCRIBE_CHANNEL: u64 = 1;
 const SUBSCRIBE_RECOVER: u64 = 3;
+const SUBSCRIBE_TYPE: u64 = 15;
+const SUBSCRIBE_PHASE: u64 = 16;
 const PUBLISH_CHANNEL: u64 = 1;
 const PUBLISH_DATA: u64 = 2;
 const REPLY_ID: u64 = 1;

@@ -14,7 +14,7 @@ fn server(
     extension: &'static str,
     script: impl FnOnce(&mut Stream) + Send + 'static,
 ) -> (SocketAddr, JoinHandle<()>) {
-    let commands = Encoding::Json.commands(None, &["a".to_owned()], false);
+    let commands = Encoding::Json.commands(None, &["a".to_owned()], SubscribeForm::default());
     server_that_receives(extension, commands, script)
 }
 

@@ -4,6 +4,7 @@
 //! Repeats of single messages belong here; the sequence of a connection is tested in `generator`.
 
 use super::*;
+use crate::generator::SubscribeForm;
 
 fn messages(encoding: Encoding, payload: &[u8]) -> Vec<Vec<u8>> {
     let (mut rest, mut found) = (payload, Vec::new());
@@ -29,7 +30,8 @@ fn a_protobuf_payload_is_split_by_its_lengths() {
 fn commands_connect_first_and_number_the_subscriptions() {
     let channels = ["a".to_owned(), "b\"".to_owned()];
     let json =
-        String::from_utf8(Encoding::Json.commands(None, &channels, false)).expect("JSON is text");
+        String::from_utf8(Encoding::Json.commands(None, &channels, SubscribeForm::default()))
+            .expect("JSON is text");
     let expect = concat!(
         r#"{"id":1,"connect":{"name":"bench"}}"#,
         "\n",
@@ -38,8 +40,10 @@ fn commands_connect_first_and_number_the_subscriptions() {
         r#"{"id":3,"subscribe":{"channel":"b\""}}"#
     );
     assert_eq!(json, expect);
-    let protobuf =
-        messages(Encoding::Protobuf, &Encoding::Protobuf.commands(None, &channels[..1], false));
+    let protobuf = messages(
+        Encoding::Protobuf,
+        &Encoding::Protobuf.commands(None, &channels[..1], SubscribeForm::default()),
+    );
     assert_eq!(protobuf, [&[8, 1, 0x22, 0][..], &[8, 2, 0x2a, 3, 0x0a, 1, b'a']]);
 }
 
