@@ -268,9 +268,12 @@ impl Broadcast {
         self.receipt.as_ref()
     }
 
-    /// The value of the tag `delivery_key_tag`: only a publication with the same value takes the place of this one. "" for
-    /// publications without the tag.
+    /// The key that the publication sets or removes, else the value of the tag `delivery_key_tag`: only a publication with the same
+    /// one takes the place of this one. "" for publications without key and tag.
     pub fn conflation_key(&self) -> &str {
+        if !self.publication.key.is_empty() {
+            return &self.publication.key;
+        }
         let tag = self.latest().map_or("", |delivery| delivery.key_tag.as_str());
         self.publication.tags.get(tag).map_or("", String::as_str)
     }

@@ -175,9 +175,9 @@ impl BroadcastRouter {
         let Listeners { channel, namespace, .. } = self.registry.listeners(channel)?;
         let mut broadcast = Broadcast::new(channel, namespace, publication, Epoch::NONE, now);
         broadcast.deliver_only_to(receiver);
-        if let Some(delivery) = self.deliveries[usize::from(namespace.0)].get() {
-            broadcast.may_be_replaced(Arc::clone(delivery));
-        }
+        // A slow client gets the newest value of each key. The number of keys has a limit where they are tracked.
+        let delivery = DeliveryOptions { keys_max: usize::MAX, ..DeliveryOptions::default() };
+        broadcast.may_be_replaced(Arc::new(delivery));
         if let Some(prepare) = &self.prepare {
             broadcast.prepare(prepare.as_ref());
         }

@@ -132,3 +132,18 @@ fn without_a_stream_the_first_who_asks_names_the_base() {
     assert_eq!(broadcast.payload_bytes(), AFTER.len());
     assert_eq!(candidate(AFTER, "123").payload_bytes(), AFTER.len() + 3);
 }
+
+#[test]
+fn a_publication_takes_the_place_of_one_with_its_key_or_its_tag() {
+    let of = |key: &str, tag: &str| {
+        let tags = [("symbol".to_owned(), tag.to_owned())].into();
+        let publication = Publication { key: key.into(), tags, ..Publication::default() };
+        let id = NamespaceId::default();
+        let mut one = Broadcast::new("p".into(), id, publication, Epoch::NONE, Instant::now());
+        let delivery = DeliveryOptions { key_tag: "symbol".into(), ..DeliveryOptions::default() };
+        one.may_be_replaced(Arc::new(delivery));
+        one.conflation_key().to_owned()
+    };
+    assert_eq!(of("", "ACME"), "ACME");
+    assert_eq!(of("key", "ACME"), "key");
+}

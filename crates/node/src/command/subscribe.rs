@@ -51,9 +51,10 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubscribeRequest
     let Authorized { terms, lifetime, overrides, data, ignores_request } = authorized;
     let view = first_view(namespace, &request.data)?;
     let requested = Some(&request).filter(|_| !ignores_request);
-    let tracking = match is_polled(namespace) {
-        true => Tracking::None,
-        false => Tracking::of(context, namespace, overrides, requested),
+    let tracking = if is_polled(namespace) {
+        Tracking::None
+    } else {
+        Tracking::of(context, namespace, overrides, requested)
     };
     let parameters = SubscribeParameters {
         channel: &request.channel,
@@ -100,8 +101,8 @@ pub(super) fn authorize(
         HookDecision::Made(permit) => permit.unwrap_or_default(),
     };
     let lifetime = Lifetime::of(context, permit.expire_at)?;
-    if request.tf.is_some() && !namespace.allow_tags_filter {
-        let cause = "allow_tags_filter of the namespace is off";
+    if request.tf.is_some() && (!namespace.allow_tags_filter || is_polled(namespace)) {
+        let cause = "allow_tags_filter of the namespace is off, or its channels are shared polls";
         return Err(CommandError::error(ErrorCode::BAD_REQUEST, cause));
     }
     let invalid = |error| CommandError::error(error, "the tags filter is invalid or too large");

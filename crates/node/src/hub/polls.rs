@@ -22,15 +22,14 @@ impl Hub {
         let publication = broadcast.publication();
         let key = publication.key.as_str();
         let table = &mut self.session_table;
-        let indices = match publication.removed {
-            true => {
-                let indices = table.trackers.remove(channel, key);
-                let name: Arc<str> = key.into();
-                let untracked = vec![name; indices.len()];
-                self.node.shared_polls().untrack(channel, untracked);
-                indices
-            }
-            false => table.trackers.accept_all(channel, key, publication.version),
+        let indices = if publication.removed {
+            let indices = table.trackers.remove(channel, key);
+            let name: Arc<str> = key.into();
+            let untracked = vec![name; indices.len()];
+            self.node.shared_polls().untrack(channel, untracked);
+            indices
+        } else {
+            table.trackers.accept_all(channel, key, publication.version)
         };
         let Some(channel_index) = table.subscribers().find(channel) else { return };
         let mut receivers = Vec::with_capacity(indices.len());

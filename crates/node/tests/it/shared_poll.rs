@@ -257,6 +257,8 @@ fn a_request_is_checked_in_this_order() {
         ada < {{"id":9,"sub_refresh":{{"expires":true}}}}
         ada > {{"id":3,"subscribe":{{"channel":"q"}}}}
         ada < {{"id":3,"error":{{"code":103,"message":"permission denied"}}}}
+        ada > {{"id":3,"subscribe":{{"channel":"q","type":4,"tf":{{"key":"a","cmp":"ex"}}}}}}
+        ada < {{"id":3,"error":{{"code":107,"message":"bad request"}}}}
     "#
     ));
 }
