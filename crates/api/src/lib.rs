@@ -70,9 +70,9 @@ pub use method::revocations::{
 };
 pub use method::rpc::{RpcRequest, RpcResult};
 pub use method::set_view::SetViewRequest;
+pub use method::shared_poll_publish::SharedPollPublishRequest;
 pub use method::subscribe::{BoolValue, SubscribeOverride, SubscribeRequest};
 pub use method::unsubscribe::UnsubscribeRequest;
-pub use method::unsupported::UnsupportedRequest;
 pub use method::update_user_status::UpdateUserStatusRequest;
 pub use method::{Command, Empty, Outcome};
 pub use names::Method;

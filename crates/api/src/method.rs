@@ -32,14 +32,14 @@ pub(crate) mod revocations;
 pub(crate) mod rpc;
 mod selector;
 pub(crate) mod set_view;
+pub(crate) mod shared_poll_publish;
 pub(crate) mod snapshot;
 pub(crate) mod subscribe;
 pub(crate) mod unsubscribe;
-pub(crate) mod unsupported;
 pub(crate) mod update_user_status;
 
 use fanwire_node::protocol::{AnyCase, without_halves};
-use futures_util::future::{BoxFuture, ready};
+use futures_util::future::BoxFuture;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeSeed, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
@@ -79,10 +79,10 @@ use revocations::{
 };
 use rpc::{RpcRequest, RpcResult};
 use set_view::SetViewRequest;
+use shared_poll_publish::SharedPollPublishRequest;
 use snapshot::{SnapshotRequest, SnapshotResult};
 use subscribe::SubscribeRequest;
 use unsubscribe::UnsubscribeRequest;
-use unsupported::UnsupportedRequest;
 use update_user_status::UpdateUserStatusRequest;
 
 /// Empty.
@@ -97,15 +97,12 @@ macro_rules! methods {
             $($method:ident = $run:ident($request:ty) -> $result:ty, $summary:literal, $_number:expr;)*
         }
         diagnostics { $($asked:ident = $ask:ident($question:ty) -> $answer:ty, $about:literal;)* }
-        unsupported { $($other:ident = $_refuse:ident, $_other_number:expr;)* }
     ) => {
         /// A decoded call.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Command {
             $($method($request),)*
             $($asked($question),)*
-            /// A method of shared poll channels, which do not exist here.
-            Unsupported(Method, UnsupportedRequest),
         }
 
         /// The result of a call; serialised inside a batch as `{"method":{…}}`.
@@ -122,7 +119,6 @@ macro_rules! methods {
                 match self {
                     $(Self::$method(_) => Method::$method,)*
                     $(Self::$asked(_) => Method::$asked,)*
-                    Self::Unsupported(method, _) => *method,
                 }
             }
         }
@@ -145,7 +141,6 @@ macro_rules! methods {
                 match self {
                     $(Self::$method => parameters(from, Command::$method),)*
                     $(Self::$asked => parameters(from, Command::$asked),)*
-                    $(Self::$other => parameters(from, |request| Command::Unsupported(self, request)),)*
                 }
             }
         }
@@ -179,10 +174,6 @@ macro_rules! methods {
                     $(Command::$asked(request) => Box::pin(async move {
                         DiagnosticMethods(self).$ask(request).await.map(Outcome::$asked)
                     }),)*
-                    Command::Unsupported(method, request) => {
-                        let refused = self.unsupported(method, request);
-                        Box::pin(ready(refused.map(|never| match never {})))
-                    }
                 }
             }
         }

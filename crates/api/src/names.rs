@@ -4,7 +4,7 @@
 //! A method is a row here and a file `method/NAME.rs`; `method.rs` makes its dispatch from the same row.
 
 /// Gives every method to a macro, one row each: variant, name, request, result, summary, and number on the legacy path. Rows under
-/// `diagnostics` have no number; those under `unsupported` are methods of shared poll channels.
+/// `diagnostics` have no number.
 macro_rules! method_table {
     ($rows:ident) => {
         $rows! {
@@ -69,6 +69,8 @@ macro_rules! method_table {
                     "Counts the entries of a map channel.", Some(37);
                 MapClear = map_clear(MapClearRequest) -> Empty,
                     "Forgets the entries and the changes of a map channel.", Some(38);
+                SharedPollPublish = shared_poll_publish(SharedPollPublishRequest) -> Empty,
+                    "Publishes a value of a key of a shared poll channel.", Some(39);
                 Batch = batch(BatchRequest) -> BatchReply,
                     "Runs several commands; each has its own result or error.", None;
             }
@@ -88,9 +90,6 @@ macro_rules! method_table {
                 Dump = dump(DumpRequest) -> DumpResult,
                     "Returns the tables of the node that answers, and their sizes.";
             }
-            unsupported {
-                SharedPollPublish = shared_poll_publish, Some(39);
-            }
         }
     };
 }
@@ -103,34 +102,31 @@ macro_rules! names {
             $($method:ident = $run:ident($_request:ty) -> $_result:ty, $_summary:literal, $number:expr;)*
         }
         diagnostics { $($asked:ident = $ask:ident($_question:ty) -> $_answer:ty, $_about:literal;)* }
-        unsupported { $($other:ident = $refuse:ident, $other_number:expr;)* }
     ) => {
         /// A method of the server API.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Method {
             $($method,)*
             $($asked,)*
-            $($other,)*
         }
 
         impl Method {
             /// Every method, in the order of the variants.
             pub const ALL: [Self; NAMES.len()] =
-                [$(Self::$method,)* $(Self::$asked,)* $(Self::$other,)*];
+                [$(Self::$method,)* $(Self::$asked,)*];
 
             /// The number on the legacy path.
             fn legacy_number(self) -> Option<u64> {
                 match self {
                     $(Self::$method => $number,)*
                     $(Self::$asked => None,)*
-                    $(Self::$other => $other_number,)*
                 }
             }
         }
 
         /// Names of methods, in the order of the variants.
         const NAMES: &[&str] =
-            &[$(stringify!($run),)* $(stringify!($ask),)* $(stringify!($refuse),)*];
+            &[$(stringify!($run),)* $(stringify!($ask),)*];
     };
 }
 

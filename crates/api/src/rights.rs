@@ -74,6 +74,7 @@ impl Command {
             Self::MapReadStream(request) => from_ref(&request.channel),
             Self::MapStats(request) => from_ref(&request.channel),
             Self::MapClear(request) => from_ref(&request.channel),
+            Self::SharedPollPublish(request) => from_ref(&request.channel),
             Self::SetView(request) => from_ref(&request.channel),
             Self::DebugFor(request) => &request.channels,
             _ => &[],

@@ -8,6 +8,7 @@ use std::time::Instant;
 use fanwire_broker::SuppressedCounts;
 use fanwire_cluster::{ClusterTimes, SurveyKind};
 use fanwire_node::Node;
+use fanwire_node::shared_poll::PollCounts;
 use fanwire_redis::{Health, Redis};
 use fanwire_telemetry::MetricsWriter;
 
@@ -41,6 +42,7 @@ pub(super) fn write(redis: Option<&Redis>, node: &Node, writer: &mut impl Metric
     writer.counter("durable_streams_payloads_left_out", help, node.channels().left_out());
     let help = "Idempotency keys in memory that were forgotten early";
     writer.counter("broker_idempotency_keys_dropped", help, keys_dropped);
+    polls(&node.shared_polls().counts(), writer);
     if node.cluster().has_bus() {
         times(&node.cluster().times(), writer);
     }
@@ -53,6 +55,18 @@ pub(super) fn write(redis: Option<&Redis>, node: &Node, writer: &mut impl Metric
     for (name, help, read) in COUNTERS {
         writer.counter(name, help, read(health));
     }
+}
+
+/// Items of backends that had no effect in shared poll channels, and their epochs.
+fn polls(counts: &PollCounts, writer: &mut impl MetricsWriter) {
+    let rows = [("foreign", counts.foreign), ("invalid", counts.invalid), ("stale", counts.stale)]
+        .map(|(reason, count)| ([("reason", reason.to_owned())], count));
+    let help = "Items of polls and published values that had no effect: not asked for, without value or version, an old version";
+    writer.counters("shared_poll_items_ignored", help, rows);
+    let help = "Changes of the epoch of a shared poll channel, which all its subscribers follow";
+    writer.counter("shared_poll_epoch_changes", help, counts.flips);
+    let help = "Answers and values of another epoch that were dropped, because the epoch had changed a second before";
+    writer.counter("shared_poll_epoch_changes_suppressed", help, counts.flips_suppressed);
 }
 
 /// The times of messages between nodes; surveys only of kinds that took place.

@@ -7,7 +7,10 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use axum::body::Body;
-use fanwire_node::options::{DataFormat, MapMode, MapOptions, Namespace, SubscriptionType};
+use fanwire_node::options::{
+    DataFormat, MapMode, MapOptions, Namespace, NamespacePollOptions, SubscriptionType,
+};
+use fanwire_node::shared_poll::PollMode;
 use fanwire_node::{Node, Options};
 use http::{HeaderName, Request};
 use proptest::prelude::*;
@@ -130,6 +133,8 @@ const CALLS: &[(&str, &str)] = &[
     ("MapReadStream", r#"{"channel":"board:a","limit":-1,"reverse":true}"#),
     ("MapReadStream", r#"{"channel":"board:a","limit":2,"since_offset":9}"#),
     ("SharedPollPublish", r#"{"channel":"a","version":7}"#),
+    ("SharedPollPublish", r#"{"channel":"polled:a","key":"k","data":1,"version":7,"epoch":"e"}"#),
+    ("SharedPollPublish", r#"{"channel":"polled:a","key":"k","data":1}"#),
     (
         "Batch",
         r#"{"commands":[{"publish":{"channel":"a","data":{}}},{"presence":{"channel":"here:a"}},{},
@@ -159,7 +164,17 @@ fn api(options: ApiOptions) -> Arc<Api> {
             map: MapOptions { mode: MapMode::Persistent, ..MapOptions::default() },
             ..namespace("board")
         },
+        Namespace {
+            subscription_type: SubscriptionType::SharedPoll,
+            shared_poll: NamespacePollOptions {
+                mode: PollMode::Versioned,
+                publish_enabled: true,
+                ..NamespacePollOptions::default()
+            },
+            ..namespace("polled")
+        },
     ];
+    of_node.shared_poll.hmac_secret_key = "a secret of tests".into();
     Arc::new(Api::new(Node::new(of_node).expect("valid options"), options))
 }
 

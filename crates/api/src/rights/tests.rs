@@ -44,6 +44,8 @@ fn a_key_permits_its_methods_and_the_channels_of_its_namespaces() {
         (&maps, Method::MapReadState, r#"{"channel":"chat:1"}"#, false),
         (&maps, Method::MapReadStream, r#"{"channel":"chat:1"}"#, false),
         (&maps, Method::MapStats, r#"{"channel":"chat:1"}"#, false),
+        (&maps, Method::SharedPollPublish, r#"{"channel":"shop:1"}"#, true),
+        (&maps, Method::SharedPollPublish, r#"{"channel":"chat:1"}"#, false),
         (&reader, Method::Info, "{}", true),
         (&reader, Method::Publish, r#"{"channel":"shop:1","data":1}"#, false),
         (&free, Method::Disconnect, r#"{"user":"1"}"#, true),

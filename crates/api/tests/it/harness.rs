@@ -16,9 +16,11 @@ use axum::routing::post;
 use fanwire_api::http::HttpApi;
 use fanwire_api::{Api, ApiOptions};
 use fanwire_node::options::{
-    AreaOptions, DataFormat, MapMode, MapOptions, Namespace, Options, SubscriptionType,
+    AreaOptions, DataFormat, MapMode, MapOptions, Namespace, NamespacePollOptions, Options,
+    SubscriptionType,
 };
 use fanwire_node::protocol::{Disconnect, Encoding};
+use fanwire_node::shared_poll::PollMode;
 use fanwire_node::{
     Broadcast, CommandSource, ConnectionInfo, ConnectionKey, DeltaMode, Hub, Inbox, Node, Notice,
     Outbox, SubscriptionIndex,
@@ -229,6 +231,7 @@ pub(crate) fn node_options() -> Options {
         Options { name: "harness".into(), version: "1.2.3".into(), ..Options::default() };
     options.client.insecure = true;
     options.client.insecure_skip_token_signature_verify = true;
+    options.shared_poll.hmac_secret_key = "a secret of tests".into();
     let namespace = |name: &str, publication_data_format| Namespace {
         name: name.to_owned(),
         publication_data_format,
@@ -260,6 +263,15 @@ pub(crate) fn node_options() -> Options {
                 ..MapOptions::default()
             },
             ..namespace("board", DataFormat::Binary)
+        },
+        Namespace {
+            subscription_type: SubscriptionType::SharedPoll,
+            shared_poll: NamespacePollOptions {
+                mode: PollMode::Versioned,
+                publish_enabled: true,
+                ..NamespacePollOptions::default()
+            },
+            ..namespace("polled", DataFormat::Binary)
         },
         Namespace {
             subscription_type: SubscriptionType::Map,

@@ -82,6 +82,8 @@ async fn every_path_is_served_and_accepts_its_required_fields() {
                 "view" => serde_json::json!({"x": 1, "y": 2, "radius": 3}),
                 "channel" if path == "/api/set_view" => "world:a".into(),
                 "channel" if path.starts_with("/api/map_") => "board:a".into(),
+                "channel" if path == "/api/shared_poll_publish" => "polled:a".into(),
+                "version" => 1.into(),
                 "report" => "00000000000000ff".into(),
                 "commands" => serde_json::json!([]),
                 _ if is_list => serde_json::json!(["kept:a"]),
@@ -118,9 +120,14 @@ fn limited_fields(document: &Value) -> Vec<(&str, &str, &Value)> {
 /// Whether the server accepts a field: 200 without error 107, with valid required fields.
 async fn accepts(harness: &Harness, method: &str, field: &str, value: &str) -> bool {
     let mut fields = vec![format!(r#""{field}":{value}"#)];
-    let is_of_maps = method.starts_with("map_");
+    let is_polled = method == "shared_poll_publish";
+    let channel = match method {
+        _ if is_polled => r#""polled:a""#,
+        _ if method.starts_with("map_") => r#""board:a""#,
+        _ => r#""kept:a""#,
+    };
     let required = [
-        ("channel", if is_of_maps { r#""board:a""# } else { r#""kept:a""# }),
+        ("channel", channel),
         ("channels", r#"["kept:a"]"#),
         ("data", "1"),
         ("key", "\"k\""),
@@ -129,7 +136,9 @@ async fn accepts(harness: &Harness, method: &str, field: &str, value: &str) -> b
         ("users", r#"["42"]"#),
     ];
     let epoch = (field == "expected_offset").then_some(("expected_epoch", "\"ABCDEFGH\""));
-    let required = required.into_iter().chain(epoch).filter(|(name, _)| *name != field);
+    let version = is_polled.then_some(("version", "1"));
+    let required =
+        required.into_iter().chain(epoch).chain(version).filter(|(name, _)| *name != field);
     fields.extend(required.map(|(name, value)| format!(r#""{name}":{value}"#)));
     let body = format!("{{{}}}", fields.join(","));
     let answer = harness.post(&format!("/api/{method}"), body).await;
