@@ -147,6 +147,25 @@ test('live scores: who comes late has the current state', async (t) => {
   await late.printed(/^16' 1:0$/);
 });
 
+test('prices on many screens: viewers share the polls of their symbols', async (t) => {
+  const port = await freePort();
+  const address = `http://127.0.0.1:${port}`;
+  const variables = { FANWIRE_CHANNEL_PROXY_SHARED_POLL_REFRESH_ENDPOINT: `${address}/poll` };
+  const recipe = await Recipe.open(t, 'shared-prices.md', { variables });
+  const backend = recipe.start('backend.mjs', [], { PORT: String(port) });
+  await backend.printed(/^backend on port/);
+  const view = (...symbols) => recipe.start('client.mjs', symbols, { BACKEND_URL: address });
+  const alice = view('ACME', 'EXMP');
+  await alice.printed(/^EXMP \d/);
+  const bob = view('ACME', 'NONE');
+  await bob.printed(/^NONE gone$/);
+  const prices = (viewer) => viewer.lines.items.filter((line) => line.startsWith('ACME '));
+  for (const viewer of [alice, bob]) await viewer.lines.wait(() => prices(viewer)[1], 'a second price of ACME', 30_000);
+  const asked = backend.lines.items.filter((line) => line.startsWith('asked for'));
+  assert.ok(asked.every((line) => line.split('ACME').length <= 2), 'once for both');
+  assert.ok(asked.every((line) => !/NONE|TEST/.test(line)), 'no viewer looks at the others');
+});
+
 test('a game: players steer, see themselves move, and get every event', async (t) => {
   const recipe = await Recipe.open(t, 'game.md');
   recipe.start('backend.mjs');
