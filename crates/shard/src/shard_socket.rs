@@ -120,14 +120,15 @@ impl SocketState {
             self.wants_more = true;
             return Poll::Pending;
         }
+        let most = buffer.len().min(READ_BYTES_MAX);
         while self.is_readable {
-            match self.socket.read(buffer) {
+            match self.socket.read(&mut buffer[..most]) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.is_readable = false,
                 result => {
                     self.has_read_in_turn = true;
-                    // A read that does not fill the buffer has emptied the socket: what comes next raises an event.
-                    let is_full = result.as_ref().is_ok_and(|count| *count == buffer.len());
+                    // A read of less than was asked for has emptied the socket: what comes next raises an event.
+                    let is_full = result.as_ref().is_ok_and(|count| *count == most);
                     self.is_readable = is_full || self.is_ended;
                     return Poll::Ready(result);
                 }
@@ -148,6 +149,9 @@ impl SocketState {
         Ok(())
     }
 }
+
+/// Some hundred small commands: what a client may send in a turn takes as long.
+const READ_BYTES_MAX: usize = 8 << 10;
 
 /// A task waits while so many bytes are not sent.
 const UNSENT_BYTES_MAX: usize = 64 << 10;

@@ -151,7 +151,6 @@ impl<A: Application> Turn<A> {
         self.application.turn(self.out.now);
         let read_until = self.out.now + READS_TIME;
         self.read_pending(read_until);
-        self.run_postponed_tasks(read_until);
         for event in events.iter().filter(|event| event.token() != WAKER) {
             if let Some(slot) = SocketTasks::slot(event.token()) {
                 self.run_task(slot, event, read_until);
@@ -179,6 +178,7 @@ impl<A: Application> Turn<A> {
         self.out.flush();
         self.report_closed();
         self.drain();
+        self.run_postponed_tasks();
         self.out.end_turn();
     }
 

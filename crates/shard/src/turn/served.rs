@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use mio::{Registry, event::Event};
 
-use super::{Application, Turn};
+use super::{Application, READS_TIME, Turn};
 use crate::accepted::Decided;
 
 impl<A: Application> Turn<A> {
@@ -38,13 +38,19 @@ impl<A: Application> Turn<A> {
         }
     }
 
-    /// Continues with the tasks that had their share of an earlier turn.
-    pub(super) fn run_postponed_tasks(&mut self, until: Instant) {
-        for _ in 0..self.tasks.postponed() {
+    /// Continues with the tasks that had their share of an earlier turn. They come after everything is written, so that a task
+    /// with much input delays others by one share.
+    pub(super) fn run_postponed_tasks(&mut self) {
+        let count = self.tasks.postponed();
+        if count == 0 {
+            return;
+        }
+        let until = Instant::now() + READS_TIME;
+        for _ in 0..count {
+            self.tasks.run_postponed();
             if Instant::now() >= until {
                 return;
             }
-            self.tasks.run_postponed();
         }
     }
 }
