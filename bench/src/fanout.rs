@@ -68,7 +68,7 @@ pub struct Fanout {
     #[arg(long, conflicts_with_all = ["noise", "compare_engines"])]
     event_streams: bool,
     /// Subscribers of Fanwire read event streams of clients without commands, with ids; with `--compression` of gzip.
-    #[arg(long, conflicts_with_all = ["noise", "compare_engines", "event_streams", "uni_websocket", "against"])]
+    #[arg(long, conflicts_with_all = ["noise", "compare_engines", "event_streams", "uni_websocket"])]
     uni_event_streams: bool,
     /// Subscribers of Fanwire have unidirectional WebSockets, whose frames have no envelope.
     #[arg(long, conflicts_with_all = ["compression", "compare_compression", "noise", "compare_engines", "event_streams"])]
@@ -83,7 +83,7 @@ pub struct Fanout {
     #[arg(long, conflicts_with = "compare_engines")]
     tls: bool,
     /// Compare Fanwire to another build of it, with `--compression` both in context.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["answers", "compare_compression", "noise", "compare_engines", "event_streams"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["answers", "compare_compression", "noise", "compare_engines"])]
     against: Option<PathBuf>,
     /// Publish the messages of this file instead of made-up data: `*.jsonl` a JSON text a line, `*.bin` bytes with their
     /// length before each (u32, little-endian), to subscribers that speak Protobuf.

@@ -82,7 +82,7 @@ impl Service for EchoService {
         request: HttpRequest<TrackedBody<Incoming>>,
         _peer: SocketAddr,
     ) -> Response<Body> {
-        let setup = ConnectionSetup { hello: (), is_binary: false, message: Vec::new() };
+        let setup = ConnectionSetup { opening: (), is_binary: false, message: Vec::new() };
         self.0.upgrade(request.map(Body::new), |_, _| Ok(setup))
     }
 
@@ -96,7 +96,7 @@ pub struct Echo;
 
 impl Application for Echo {
     type Notice = std::convert::Infallible;
-    type Hello = ();
+    type Opening = ();
 
     fn open(&mut self, _key: SlotKey, (): (), _now: Instant, _out: &mut ConnectionWriter) {}
 

@@ -143,7 +143,7 @@ impl Realtime {
 
 impl Application for Realtime {
     type Notice = Notice;
-    type Hello = NewSession;
+    type Opening = NewSession;
 
     fn turn(&mut self, now: Instant) {
         self.node.synchronise(now, unix_ms());
@@ -157,7 +157,7 @@ impl Application for Realtime {
         _out: &mut ConnectionWriter,
     ) {
         self.responses.open(key.index, opening.response);
-        self.hub.open(connection(key), opening.hello, now);
+        self.hub.open(connection(key), opening.connection, now);
     }
 
     fn receive(

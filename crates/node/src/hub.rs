@@ -84,8 +84,8 @@ impl Hub {
     }
 
     /// A connection opened. It is closed if it does not connect within `client.stale_close_delay`.
-    pub fn open(&mut self, key: ConnectionKey, hello: ConnectionInfo, now: Instant) {
-        session_effects::open(&self.node, &mut self.session_table, key, hello, now);
+    pub fn open(&mut self, key: ConnectionKey, connection: ConnectionInfo, now: Instant) {
+        session_effects::open(&self.node, &mut self.session_table, key, connection, now);
     }
 
     /// Processes one whole WebSocket message; ignored when the session is gone. Of many commands the first ones run

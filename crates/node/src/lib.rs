@@ -53,8 +53,8 @@
 //!
 //! let key = ConnectionKey { index: 0, generation: 0 };
 //! let (encoding, command_source, transport, headers) = (Encoding::Json, CommandSource::Connection, "websocket", Vec::new());
-//! let hello = ConnectionInfo { encoding, frame_ping: false, transport, command_source, user: None, last_event_id: None, headers };
-//! hub.open(key, hello, now);
+//! let connection = ConnectionInfo { encoding, frame_ping: false, transport, command_source, user: None, last_event_id: None, headers };
+//! hub.open(key, connection, now);
 //! hub.receive(key, br#"{"id":1,"connect":{}}"#, now, &mut written);
 //! hub.receive(key, br#"{"id":2,"subscribe":{"channel":"news"}}"#, now, &mut written);
 //! assert_eq!(written.0[1], r#"{"id":2,"subscribe":{}}"#);

@@ -201,23 +201,23 @@ pub(crate) struct SubscriptionGrant {
 impl Session {
     pub(crate) fn new(
         key: ConnectionKey,
-        mut hello: ConnectionInfo,
+        mut connection: ConnectionInfo,
         app: Arc<ClientApp>,
         has_hooks: bool,
         no_user: Arc<str>,
         stale_at: Moment,
     ) -> Self {
-        let context = has_hooks.then(|| Arc::new(hello.take_context()));
+        let context = has_hooks.then(|| Arc::new(connection.take_context()));
         Self {
             generation: key.generation,
             phase: Phase::Open,
-            encoding: hello.encoding,
-            frame_ping: hello.frame_ping,
-            command_source: hello.command_source,
+            encoding: connection.encoding,
+            frame_ping: connection.frame_ping,
+            command_source: connection.command_source,
             awaits_pong: false,
             is_held: false,
             secret: None,
-            request: RequestFacts::boxed(hello.user, hello.last_event_id),
+            request: RequestFacts::boxed(connection.user, connection.last_event_id),
             context,
             user: no_user,
             id: Uuid::nil(),

@@ -27,15 +27,15 @@ pub(crate) fn open(
     node: &Node,
     session_table: &mut SessionTable,
     key: ConnectionKey,
-    hello: ConnectionInfo,
+    connection: ConnectionInfo,
     now: Instant,
 ) {
     if let Some(old) = session_table.key_at(key.index) {
         end_session(node, session_table, old, &Disconnect::CONNECTION_CLOSED);
     }
     let stale_at = node.clock().moment(now).after(node.options().client.stale_close_delay);
-    let has_secret = hello.command_source != CommandSource::Connection;
-    session_table.open(key, hello, node.hooks().decide(), stale_at);
+    let has_secret = connection.command_source != CommandSource::Connection;
+    session_table.open(key, connection, node.hooks().decide(), stale_at);
     if let Some(session) = session_table.session_mut(key).filter(|_| has_secret) {
         session.secret = Some(Box::new(node.chance().id()));
     }

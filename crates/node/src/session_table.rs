@@ -153,7 +153,7 @@ impl SessionTable {
     pub(crate) fn open(
         &mut self,
         key: ConnectionKey,
-        hello: ConnectionInfo,
+        connection: ConnectionInfo,
         has_hooks: bool,
         stale_at: Moment,
     ) {
@@ -162,8 +162,9 @@ impl SessionTable {
         if self.sessions.len() <= index {
             self.sessions.resize_with(index + 1, || None);
         }
-        let app = self.apps.shared(hello.transport, "", "", BTreeMap::new());
-        let session = Session::new(key, hello, app, has_hooks, Arc::clone(&self.no_user), stale_at);
+        let app = self.apps.shared(connection.transport, "", "", BTreeMap::new());
+        let session =
+            Session::new(key, connection, app, has_hooks, Arc::clone(&self.no_user), stale_at);
         self.sessions[index] = Some(session);
         self.counters.sessions.add(1);
         self.timers.sessions.set(key.index, stale_at);

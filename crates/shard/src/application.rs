@@ -31,11 +31,17 @@ pub trait Application: 'static {
     /// A message from another thread to this shard.
     type Notice: Send + 'static;
     /// Properties of a new connection from its handshake.
-    type Hello: Send + 'static;
+    type Opening: Send + 'static;
 
     /// Called at the start of each turn, at `now`.
     fn turn(&mut self, _now: Instant) {}
-    fn open(&mut self, key: SlotKey, hello: Self::Hello, now: Instant, out: &mut ConnectionWriter);
+    fn open(
+        &mut self,
+        key: SlotKey,
+        opening: Self::Opening,
+        now: Instant,
+        out: &mut ConnectionWriter,
+    );
     /// Handles a message and returns the number of its commands. Each connection has a share of a turn; a message
     /// without commands counts as one. After a command the connection is [held](Self::held) if a shard lags; messages
     /// that must not be delayed, such as answers to pings, count as no command.

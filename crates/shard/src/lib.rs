@@ -132,7 +132,7 @@ impl Default for ShardSettings {
 
 /// The running shards of one application.
 pub struct Shards<A: Application> {
-    inboxes: Vec<Inbox<A::Notice, A::Hello>>,
+    inboxes: Vec<Inbox<A::Notice, A::Opening>>,
     counters: Vec<Arc<ShardCounters>>,
     threads: parking_lot::Mutex<Vec<JoinHandle<()>>>,
     connections: Arc<AtomicUsize>,
@@ -181,7 +181,7 @@ impl<A: Application> Shards<A> {
         Ok(Arc::new(shards))
     }
 
-    pub fn inboxes(&self) -> &[Inbox<A::Notice, A::Hello>] {
+    pub fn inboxes(&self) -> &[Inbox<A::Notice, A::Opening>] {
         &self.inboxes
     }
 
@@ -212,14 +212,14 @@ impl<A: Application> Shards<A> {
     }
 
     /// Sends a connection to the next shard, round robin. If that shard has ended, the socket closes.
-    pub fn open(&self, arrival: Arrival<A::Hello>) {
+    pub fn open(&self, arrival: Arrival<A::Opening>) {
         let shard = self.next.fetch_add(1, Relaxed) % self.inboxes.len();
         self.inboxes[shard].push(ShardMessage::Open(Box::new(arrival)), 0);
     }
 
     /// Lets the next shard, round robin, read the requests of a nonblocking socket. While the shards stop, another
     /// server gets it at once.
-    pub fn accept(&self, socket: TcpStream, handler: Box<dyn RequestHandler<A::Hello>>) {
+    pub fn accept(&self, socket: TcpStream, handler: Box<dyn RequestHandler<A::Opening>>) {
         if self.are_stopping() {
             return handler.decline(socket);
         }
@@ -269,7 +269,7 @@ fn run<A: Application>(
     settings: &ShardSettings,
     counters: Arc<ShardCounters>,
     poll: mio::Poll,
-    inboxes: Inboxes<A::Notice, A::Hello>,
+    inboxes: Inboxes<A::Notice, A::Opening>,
 ) {
     let out = ConnectionWriter::new(settings.clone(), counters);
     let turn = turn::Turn::new(application, out, poll, inboxes, InputLimits::of_settings(settings));

@@ -38,14 +38,14 @@ pub struct NewConnection<H> {
     /// The message in the request, which is received first; of a WebSocket it is empty when there is none.
     pub message: Vec<u8>,
     /// Part of the application.
-    pub hello: H,
+    pub opening: H,
     /// Counts the connection while it exists.
     pub permit: Permit,
 }
 
 impl<H> NewConnection<H> {
     /// A WebSocket in JSON without compression, on a socket that has the peer's address.
-    pub fn raw(peer: Peer, hello: H, permit: Permit) -> Self {
+    pub fn raw(peer: Peer, opening: H, permit: Permit) -> Self {
         Self {
             transport: Transport::default(),
             is_binary: false,
@@ -57,7 +57,7 @@ impl<H> NewConnection<H> {
             address: None,
             head: Vec::new(),
             message: Vec::new(),
-            hello,
+            opening,
             permit,
         }
     }

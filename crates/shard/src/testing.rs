@@ -27,7 +27,7 @@ impl<A: Application> TestShard<A> {
     /// If the system gives no poller.
     pub fn new(
         settings: ShardSettings,
-        make: impl FnOnce(Inbox<A::Notice, A::Hello>) -> A,
+        make: impl FnOnce(Inbox<A::Notice, A::Opening>) -> A,
     ) -> Self {
         let poll = Poll::new().expect("a poller");
         let inbox = Inbox::new(Waker::new(poll.registry(), WAKER).expect("a waker"));
@@ -46,7 +46,7 @@ impl<A: Application> TestShard<A> {
         socket: TcpStream,
         early: Vec<u8>,
         compression: Compression,
-        hello: A::Hello,
+        opening: A::Opening,
     ) {
         prepare(&socket).expect("an open socket");
         self.0.open(Arrival {
@@ -57,7 +57,7 @@ impl<A: Application> TestShard<A> {
                 compression,
                 ..NewConnection::raw(
                     Peer::default(),
-                    hello,
+                    opening,
                     Permit::acquire(&Arc::default(), 0).expect("no limit"),
                 )
             },

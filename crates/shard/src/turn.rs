@@ -37,9 +37,9 @@ pub(super) struct Turn<A: Application> {
     application: A,
     out: ConnectionWriter,
     poll: Poll,
-    inboxes: Inboxes<A::Notice, A::Hello>,
+    inboxes: Inboxes<A::Notice, A::Opening>,
     /// Messages taken from the inbox and not served yet.
-    messages: VecDeque<SizedMessage<A::Notice, A::Hello>>,
+    messages: VecDeque<SizedMessage<A::Notice, A::Opening>>,
     pool: Pool,
     limits: InputLimits,
     buffer: Box<[u8]>,
@@ -49,7 +49,7 @@ pub(super) struct Turn<A: Application> {
     unread: VecDeque<SlotKey>,
     /// Connections that sent commands while some shard lagged; read again when no shard lags.
     held: Vec<SlotKey>,
-    accepted: AcceptedSockets<A::Hello>,
+    accepted: AcceptedSockets<A::Opening>,
     tasks: SocketTasks,
     generation: u32,
     stopping: Option<Stopping>,
@@ -60,7 +60,7 @@ impl<A: Application> Turn<A> {
         application: A,
         out: ConnectionWriter,
         poll: Poll,
-        inboxes: Inboxes<A::Notice, A::Hello>,
+        inboxes: Inboxes<A::Notice, A::Opening>,
         limits: InputLimits,
     ) -> Self {
         let inbox = inboxes.own().clone();
@@ -156,7 +156,7 @@ impl<A: Application> Turn<A> {
                 self.run_task(slot, event, read_until);
                 continue;
             }
-            if let Some(slot) = AcceptedSockets::<A::Hello>::slot(event.token()) {
+            if let Some(slot) = AcceptedSockets::<A::Opening>::slot(event.token()) {
                 self.read_request(slot);
                 continue;
             }
@@ -291,7 +291,7 @@ impl<A: Application> Turn<A> {
         }
     }
 
-    pub(super) fn serve(&mut self, message: ShardMessage<A::Notice, A::Hello>) {
+    pub(super) fn serve(&mut self, message: ShardMessage<A::Notice, A::Opening>) {
         match message {
             ShardMessage::Accept(socket, handler) if self.stopping.is_some() => {
                 handler.decline(socket);
@@ -328,7 +328,7 @@ impl<A: Application> Turn<A> {
         }
     }
 
-    pub(super) fn open(&mut self, arrival: Arrival<A::Hello>) {
+    pub(super) fn open(&mut self, arrival: Arrival<A::Opening>) {
         let Arrival { socket, tls, mut early, connection } = arrival;
         let transport = connection.transport;
         let is_binary = connection.is_binary;
@@ -346,7 +346,7 @@ impl<A: Application> Turn<A> {
         &mut self,
         mut socket: mio::net::TcpStream,
         tls: Option<Box<TlsSession>>,
-        new: NewConnection<A::Hello>,
+        new: NewConnection<A::Opening>,
         register: impl FnOnce(&Registry, &mut mio::net::TcpStream, Token, Interest) -> io::Result<()>,
     ) -> Option<SlotKey> {
         let entry = self.out.connections.vacant_entry();
@@ -356,7 +356,7 @@ impl<A: Application> Turn<A> {
         register(self.poll.registry(), &mut socket, Token(index), interest).ok()?;
         self.generation = self.generation.wrapping_add(1);
         let key = SlotKey { index: index as u32, generation: self.generation };
-        let NewConnection { transport, is_binary, coding, head, message, hello, .. } = new;
+        let NewConnection { transport, is_binary, coding, head, message, opening, .. } = new;
         let mut connection =
             Connection::new(socket, self.generation, new.may_inflate, new.compression, new.permit);
         if let Some(window) = new.client_window {
@@ -375,7 +375,7 @@ impl<A: Application> Turn<A> {
             self.out.sockets.encrypt_with(connection, key.index, session);
         }
         self.out.counters.opened.add(1);
-        self.application.open(key, hello, self.out.now, &mut self.out);
+        self.application.open(key, opening, self.out.now, &mut self.out);
         let is_websocket = transport.framing() == Framing::WebSocket;
         if !head.is_empty() && is_websocket {
             let connection = &mut self.out.connections[key.index as usize];

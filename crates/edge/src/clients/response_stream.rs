@@ -133,7 +133,7 @@ impl StreamEndpoint {
         let message = self.first_message(message)?;
         let is_binary = self.transport == Transport::HttpStream && is_octet_stream(&head.headers);
         let coding = self.coding(&head.headers);
-        let (hello, response_head) = self.opening(head, is_binary, coding)?;
+        let (opening, response_head) = self.opening(head, is_binary, coding)?;
         let peer = peer_of(&head.headers, address);
         Ok(NewConnection {
             transport: self.transport,
@@ -142,7 +142,7 @@ impl StreamEndpoint {
             address: address.filter(|_| is_forwarded(head)),
             head: response_head,
             message,
-            ..NewConnection::raw(peer, hello, permit)
+            ..NewConnection::raw(peer, opening, permit)
         })
     }
 
@@ -173,16 +173,16 @@ impl StreamEndpoint {
     ) -> Result<(NewSession, Vec<u8>), Refusal> {
         let headers = &request.headers;
         let encoding = if is_binary { Encoding::Protobuf } else { Encoding::Json };
-        let mut hello = self.realtime.connection_info(headers, encoding, self.transport)?;
+        let mut opening = self.realtime.connection_info(headers, encoding, self.transport)?;
         if self.transport.is_unidirectional() {
-            hello.last_event_id = last_event_id(request);
+            opening.last_event_id = last_event_id(request);
         }
         let head = self.head(headers, is_binary, coding);
         Ok(match self.connect_responses.clone() {
-            None => (hello.into(), head),
+            None => (opening.into(), head),
             Some(transforms) => {
                 let response = unidirectional::pending_response(head, coding, headers, transforms);
-                (NewSession { hello, response: Some(response) }, Vec::new())
+                (NewSession { connection: opening, response: Some(response) }, Vec::new())
             }
         })
     }

@@ -65,7 +65,7 @@ impl UniGrpcService {
             .map_err(|(status, text)| refuse(status, text))?;
         let body = read(body, self.message_bytes_max.saturating_add(PREFIX_BYTES)).await?;
         let message = connect_request(&body)?;
-        let hello =
+        let opening =
             self.realtime.connection_info(&head.headers, Encoding::Protobuf, Transport::UniGrpc)?;
         let connection = NewConnection {
             transport: Transport::UniGrpc,
@@ -73,7 +73,7 @@ impl UniGrpcService {
             address: Some(peer),
             head: HEAD.to_vec(),
             message,
-            ..NewConnection::raw(peer_of(&head.headers, Some(peer)), hello.into(), permit)
+            ..NewConnection::raw(peer_of(&head.headers, Some(peer)), opening.into(), permit)
         };
         let shards = Arc::clone(&endpoint.shards);
         let open = move |socket| {

@@ -69,10 +69,10 @@ impl UniWebSocketEndpoint {
         message: Vec<u8>,
     ) -> Result<ConnectionSetup<NewSession>, Refusal> {
         let transport = Transport::UniWebSocket;
-        let hello = self.realtime.connection_info(&head.headers, Encoding::Json, transport)?;
+        let opening = self.realtime.connection_info(&head.headers, Encoding::Json, transport)?;
         let last_event_id = last_event_id(head);
-        let hello = ConnectionInfo { frame_ping: true, last_event_id, ..hello };
-        Ok(ConnectionSetup { hello: hello.into(), is_binary: false, message })
+        let opening = ConnectionInfo { frame_ping: true, last_event_id, ..opening };
+        Ok(ConnectionSetup { opening: opening.into(), is_binary: false, message })
     }
 }
 

@@ -52,7 +52,7 @@ pub struct Endpoint<A: Application> {
 
 /// How the application opens the connection of a request.
 pub struct ConnectionSetup<H> {
-    pub hello: H,
+    pub opening: H,
     pub is_binary: bool,
     /// The first message of the client, which was in its request; none if empty.
     pub message: Vec<u8>,
@@ -69,7 +69,7 @@ impl<A: Application> Endpoint<A> {
     pub fn upgrade(
         &self,
         mut request: Request<Body>,
-        setup: impl FnOnce(&request::Parts, Option<&'static str>) -> Setup<A::Hello>,
+        setup: impl FnOnce(&request::Parts, Option<&'static str>) -> Setup<A::Opening>,
     ) -> Response<Body> {
         let on_upgrade = hyper::upgrade::on(&mut request);
         let (head, body) = request.into_parts();
@@ -99,8 +99,8 @@ impl<A: Application> Endpoint<A> {
         &self,
         head: &request::Parts,
         peer: SocketAddr,
-        setup: impl FnOnce(&request::Parts, Option<&'static str>) -> Setup<A::Hello>,
-    ) -> Option<PlainOutcome<A::Hello>> {
+        setup: impl FnOnce(&request::Parts, Option<&'static str>) -> Setup<A::Opening>,
+    ) -> Option<PlainOutcome<A::Opening>> {
         if head.method != Method::GET || !head.headers.contains_key(header::UPGRADE) {
             return None;
         }
@@ -122,8 +122,8 @@ impl<A: Application> Endpoint<A> {
         head: &request::Parts,
         has_body: bool,
         address: Option<SocketAddr>,
-        setup: impl FnOnce(&request::Parts, Option<&'static str>) -> Setup<A::Hello>,
-    ) -> Result<Accepted<A::Hello>, Box<Response<String>>> {
+        setup: impl FnOnce(&request::Parts, Option<&'static str>) -> Setup<A::Opening>,
+    ) -> Result<Accepted<A::Opening>, Box<Response<String>>> {
         let headers = &head.headers;
         let handshake = if is_extended_connect(head) {
             check_extended_connect(head)
@@ -149,7 +149,7 @@ impl<A: Application> Endpoint<A> {
         let (agreement, client_window) = self.negotiate(headers).unzip();
         let peer = peer_of(headers, address);
         let compression = self.compression_of(agreement, peer);
-        let ConnectionSetup { hello, is_binary, message } = setup(head, subprotocol)?;
+        let ConnectionSetup { opening, is_binary, message } = setup(head, subprotocol)?;
         let connection = NewConnection {
             transport: self.transport,
             is_binary,
@@ -162,7 +162,7 @@ impl<A: Application> Endpoint<A> {
             address: address.filter(|_| is_extended_connect(head) || is_forwarded(head)),
             head: Vec::new(),
             message,
-            hello,
+            opening,
             permit,
         };
         let response = switch(accept.as_deref(), subprotocol, agreement);
@@ -198,7 +198,7 @@ impl<A: Application> Endpoint<A> {
 async fn copy_to_shard<A: Application>(
     shards: &Shards<A>,
     upgraded: hyper::upgrade::Upgraded,
-    connection: NewConnection<A::Hello>,
+    connection: NewConnection<A::Opening>,
 ) {
     match http2::socket_pair() {
         Ok((socket, other)) => {
@@ -213,7 +213,7 @@ async fn copy_to_shard<A: Application>(
 fn move_to_shard<A: Application>(
     shards: &Shards<A>,
     upgraded: hyper::upgrade::Upgraded,
-    connection: NewConnection<A::Hello>,
+    connection: NewConnection<A::Opening>,
 ) {
     let Ok(parts) = upgraded.downcast::<TokioIo<TimeoutStream<Socket>>>() else {
         tracing::error!("an upgraded connection is not one of the listener");

@@ -70,9 +70,9 @@ impl RealtimeEndpoint {
             None => query.is("format", "protobuf") || query.is("cf_protocol", "protobuf"),
         };
         let encoding = if is_binary { Encoding::Protobuf } else { Encoding::Json };
-        let hello = self.connection_info(&head.headers, encoding, Transport::WebSocket)?;
+        let opening = self.connection_info(&head.headers, encoding, Transport::WebSocket)?;
         let frame_ping = query.is("cf_ws_frame_ping_pong", "true");
-        let hello = ConnectionInfo { frame_ping, ..hello };
-        Ok(ConnectionSetup { hello: hello.into(), is_binary, message: Vec::new() })
+        let opening = ConnectionInfo { frame_ping, ..opening };
+        Ok(ConnectionSetup { opening: opening.into(), is_binary, message: Vec::new() })
     }
 }

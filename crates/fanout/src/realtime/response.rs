@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 
 /// A session that begins: its description for the hub, and its response.
 pub struct NewSession {
-    pub hello: ConnectionInfo,
+    pub connection: ConnectionInfo,
     /// Head of a stream whose response was not begun.
     pub response: Option<PendingResponse>,
 }
@@ -38,8 +38,8 @@ pub struct ConnectRefusal<'a> {
 pub(super) struct PendingResponses(HashMap<u32, PendingResponse>);
 
 impl From<ConnectionInfo> for NewSession {
-    fn from(hello: ConnectionInfo) -> Self {
-        Self { hello, response: None }
+    fn from(connection: ConnectionInfo) -> Self {
+        Self { connection, response: None }
     }
 }
 

@@ -99,7 +99,7 @@ struct Recorder {
 
 impl Application for Recorder {
     type Notice = TestNotice;
-    type Hello = ();
+    type Opening = ();
 
     fn open(&mut self, _key: SlotKey, (): (), _now: Instant, _out: &mut ConnectionWriter) {}
 

@@ -138,7 +138,7 @@ struct Poster {
 
 impl Application for Poster {
     type Notice = ();
-    type Hello = ();
+    type Opening = ();
 
     fn open(&mut self, _key: SlotKey, (): (), _now: Instant, _out: &mut ConnectionWriter) {}
 

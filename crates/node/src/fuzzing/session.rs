@@ -87,7 +87,7 @@ impl Harness {
         let shell = Shell { encodings, uplinks, are_open: [true; 2] };
         let mut harness = Self { node, hub, mailbox, shell, now };
         for (who, encoding) in encodings.into_iter().enumerate() {
-            let hello = ConnectionInfo {
+            let connection = ConnectionInfo {
                 encoding,
                 frame_ping,
                 transport: "websocket",
@@ -96,7 +96,7 @@ impl Harness {
                 last_event_id: None,
                 headers: Vec::new(),
             };
-            harness.hub.open(key(who), hello, now);
+            harness.hub.open(key(who), connection, now);
         }
         harness
     }

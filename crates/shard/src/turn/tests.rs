@@ -116,14 +116,14 @@ fn pair() -> (TcpStream, TcpStream) {
     (socket, peer)
 }
 
-fn arrival<H>(socket: TcpStream, early: Vec<u8>, hello: H) -> Arrival<H> {
+fn arrival<H>(socket: TcpStream, early: Vec<u8>, opening: H) -> Arrival<H> {
     Arrival {
         socket,
         tls: None,
         early,
         connection: NewConnection::raw(
             Peer::default(),
-            hello,
+            opening,
             Permit::acquire(&Arc::default(), 0).expect("no limit"),
         ),
     }
@@ -156,7 +156,7 @@ struct CloseNotice;
 
 impl Application for HoldingApplication {
     type Notice = CloseNotice;
-    type Hello = ();
+    type Opening = ();
 
     fn open(&mut self, key: SlotKey, (): (), _now: Instant, _out: &mut ConnectionWriter) {
         self.key = Some(key);

@@ -286,7 +286,7 @@ fn a_response_that_waits_for_connect_has_its_head_or_its_status() {
     };
     let opening = || {
         let response = PendingResponse { coding: None, make: Box::new(respond) };
-        NewSession { hello: hello(Transport::UniHttpStream), response: Some(response) }
+        NewSession { connection: hello(Transport::UniHttpStream), response: Some(response) }
     };
     let mut shard = Shard::new(false);
     let mut peer = shard.open(Transport::UniHttpStream, Compression::Raw, opening());
