@@ -22,6 +22,8 @@ pub struct StreamPublisher {
 }
 
 impl StreamPublisher {
+    /// Connects and sends the head of the request.
+    ///
     /// # Errors
     /// No server listens, or the TLS handshake fails.
     pub fn open(
@@ -35,7 +37,10 @@ impl StreamPublisher {
             "POST {path} HTTP/1.1\r\nHost: {host}\r\nX-API-Key: {key}\r\nTransfer-Encoding: chunked\r\n\r\n"
         );
         let pending = head.into_bytes();
-        Ok(Self { socket, pending, missing: 0, next_id: 0, partial: Vec::new() })
+        let mut stream = Self { socket, pending, missing: 0, next_id: 0, partial: Vec::new() };
+        // Fanwire decides by the first bytes which thread serves a connection, and waits for them for a second.
+        stream.flush()?;
+        Ok(stream)
     }
 
     /// Sends a publication for each channel, in one chunk; `field` has the data.
