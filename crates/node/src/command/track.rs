@@ -3,13 +3,15 @@
 //! Uses: signatures, the trackers of the shard, the node's shared polls. Never: polls; the node does, for all clients together.
 //! Changed here: the order of the checks, and what a client gets at once.
 
+use std::collections::BTreeMap;
+
 use fanwire_auth::{TrackClaim, TrackError};
 use fanwire_policy::options::NamespacePollOptions;
 use fanwire_policy::shared_poll::{TooManyKeys, TrackedItem, TrackedKeys};
 use fanwire_protocol::{
     ErrorCode, KeyedItem, Reply, SubRefreshRequest, SubRefreshResult, TrackBatch,
 };
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 
 use super::{CommandContext, ReplyResult};
 use crate::deadlines;
@@ -87,7 +89,7 @@ fn verify<'a>(
     context: &CommandContext<'_>,
     request: &'a SubRefreshRequest,
 ) -> Result<Verified<'a>, CommandError> {
-    let mut found: HashMap<&str, TrackedItem<'_>> = HashMap::new();
+    let mut newest: BTreeMap<&str, TrackedItem<'_>> = BTreeMap::new();
     let mut expire_at = None;
     for TrackBatch { signature, items } in &request.track {
         let keys: Vec<&str> = items.iter().map(|item| item.key.as_str()).collect();
@@ -97,10 +99,10 @@ fn verify<'a>(
         let expires_at = verified.map_err(refusal)?;
         expire_at = [expire_at, expires_at].into_iter().flatten().min();
         for one in items {
-            found.insert(&one.key, TrackedItem { expires_at, ..item(one) });
+            newest.insert(&one.key, TrackedItem { expires_at, ..item(one) });
         }
     }
-    Ok(Verified { items: found.into_values().collect(), expire_at })
+    Ok(Verified { items: newest.into_values().collect(), expire_at })
 }
 
 fn refusal(error: TrackError) -> CommandError {
