@@ -54,7 +54,7 @@ pub(crate) fn end_session(
     let Some(ended) = session_table.end_session(key) else { return false };
     let EndedSession { session, subscriptions, pending } = ended;
     for subscription in subscriptions {
-        tell_ended(node, session_table.shard, &session, &subscription);
+        tell_ended(node, session_table.shard, &session, subscription);
     }
     abandon(node, session_table.shard, &session, &pending);
     if session.is_connected() {
@@ -76,27 +76,28 @@ pub(crate) fn end_subscription(
     subscription: SubscriptionIndex,
 ) -> MovedSubscription {
     let ended = session_table.end_subscription(index, subscription);
+    let moved = ended.moved;
     if let Some(session) = session_table.at(index) {
-        tell_ended(node, session_table.shard, session, &ended);
+        tell_ended(node, session_table.shard, session, ended);
     }
-    ended.moved
+    moved
 }
 
-fn tell_ended(node: &Node, shard: ShardId, session: &Session, ended: &EndedSubscription) {
-    let EndedSubscription { channel, subscription, .. } = ended;
+fn tell_ended(node: &Node, shard: ShardId, session: &Session, ended: EndedSubscription) {
+    let EndedSubscription { channel, subscription, tracked, .. } = ended;
     if let Some(report) = node.hooks().report.as_ref().filter(|_| !subscription.is_tile) {
-        let client = session.client_info(Some(subscription));
-        let channel = Arc::clone(channel);
+        let client = session.client_info(Some(&subscription));
+        let channel = Arc::clone(&channel);
         report(ClientReport::Unsubscribed { client, channel });
     }
     if subscription.present {
-        node.channels().disappear(channel, &session.client());
+        node.channels().disappear(&channel, &session.client());
     }
-    node.shared_polls().untrack(channel, ended.tracked.clone());
-    node.channels().leave(channel, shard);
+    node.shared_polls().untrack(&channel, tracked);
+    node.channels().leave(&channel, shard);
     if subscription.announced {
-        let client = session.client_info(Some(subscription));
-        node.channels().announce(channel, Change::Leave, client);
+        let client = session.client_info(Some(&subscription));
+        node.channels().announce(&channel, Change::Leave, client);
     }
 }
 
@@ -230,8 +231,9 @@ fn tell_all_ended(
 ) -> Vec<MovedSubscription> {
     let Some(session) = session_table.at(index) else { return Vec::new() };
     let tell = |ended: EndedSubscription| {
-        tell_ended(node, session_table.shard, session, &ended);
-        ended.moved
+        let moved = ended.moved;
+        tell_ended(node, session_table.shard, session, ended);
+        moved
     };
     ended.into_iter().map(tell).collect()
 }
