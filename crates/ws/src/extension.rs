@@ -126,13 +126,13 @@ fn accept(offer: &str, settings: ExtensionSettings) -> Option<Agreement> {
     })
 }
 
-/// The parameters of one offer that have been read.
+/// The parameters of one offer, or of a response, that have been read.
 #[derive(Default)]
-struct Parameters {
-    server_no_context_takeover: bool,
-    client_no_context_takeover: bool,
-    server_max_window_bits: Option<u8>,
-    client_max_window_bits: Option<u8>,
+pub(crate) struct Parameters {
+    pub(crate) server_no_context_takeover: bool,
+    pub(crate) client_no_context_takeover: bool,
+    pub(crate) server_max_window_bits: Option<u8>,
+    pub(crate) client_max_window_bits: Option<u8>,
 }
 
 impl Parameters {
@@ -145,8 +145,8 @@ impl Parameters {
         }
     }
 
-    /// Adds `name` or `name=value`; `None` if it makes the offer invalid.
-    fn add(&mut self, part: &str) -> Option<()> {
+    /// Adds `name` or `name=value`; `None` if it makes the offer or response invalid.
+    pub(crate) fn add(&mut self, part: &str) -> Option<()> {
         let (name, value) = match part.split_once('=') {
             Some((name, value)) => (list::trim(name), Some(unquote(list::trim(value))?)),
             None => (part, None),
@@ -204,11 +204,11 @@ fn unquote(value: &str) -> Option<Cow<'_, str>> {
     characters.as_str().is_empty().then_some(Cow::Owned(plain))
 }
 
-const NAME: &str = "permessage-deflate";
-const SERVER_NO_CONTEXT_TAKEOVER: &str = "server_no_context_takeover";
-const CLIENT_NO_CONTEXT_TAKEOVER: &str = "client_no_context_takeover";
-const SERVER_MAX_WINDOW_BITS: &str = "server_max_window_bits";
-const CLIENT_MAX_WINDOW_BITS: &str = "client_max_window_bits";
+pub(crate) const NAME: &str = "permessage-deflate";
+pub(crate) const SERVER_NO_CONTEXT_TAKEOVER: &str = "server_no_context_takeover";
+pub(crate) const CLIENT_NO_CONTEXT_TAKEOVER: &str = "client_no_context_takeover";
+pub(crate) const SERVER_MAX_WINDOW_BITS: &str = "server_max_window_bits";
+pub(crate) const CLIENT_MAX_WINDOW_BITS: &str = "client_max_window_bits";
 
 const WINDOW_BITS_MIN: u8 = 9;
 const WINDOW_BITS_MAX: u8 = 15;

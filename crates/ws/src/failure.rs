@@ -24,6 +24,8 @@ pub enum Failure {
     ControlTooLong,
     /// A frame without a mask (RFC 6455 §5.1).
     Unmasked,
+    /// A server's frame with a mask (RFC 6455 §5.1).
+    Masked,
     /// A length in more bytes than it needs (RFC 6455 §5.2).
     LengthNotMinimal,
     /// A 64-bit length with its highest bit set (RFC 6455 §5.2).
@@ -64,6 +66,7 @@ impl Failure {
             | Self::FragmentedControl
             | Self::ControlTooLong
             | Self::Unmasked
+            | Self::Masked
             | Self::LengthNotMinimal
             | Self::LengthHighBit
             | Self::ContinuationWithoutStart
@@ -86,6 +89,7 @@ impl fmt::Display for Failure {
             Self::FragmentedControl => f.write_str("a control frame is fragmented"),
             Self::ControlTooLong => f.write_str("a control frame is longer than 125 bytes"),
             Self::Unmasked => f.write_str("a client frame is not masked"),
+            Self::Masked => f.write_str("a server frame is masked"),
             Self::LengthNotMinimal => {
                 f.write_str("a frame's length is written in more bytes than needed")
             }

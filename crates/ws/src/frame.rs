@@ -1,7 +1,9 @@
-//! Writes the server's frames (RFC 6455 §5.2): one message, one frame, unmasked, fin = 1.
+//! Writes frames (RFC 6455 §5.2): one message, one frame, fin = 1, unmasked by a server and masked by a client.
 //! Opcode, RSV1 and payload → header and payload, contiguous in one buffer.
 //! Uses nothing; never compresses (the payload comes compressed when RSV1 is set) and never sends.
-//! Change here: how a frame is laid out. Reading a client's header is `header`.
+//! Change here: how a frame is laid out. Reading a header is `header`.
+
+use crate::mask;
 
 /// Appends one whole frame to `out`; `rsv1`: `payload` is a compressed message (RFC 7692 §6).
 ///
@@ -13,6 +15,18 @@ pub fn encode(opcode: Opcode, rsv1: bool, payload: &[u8], out: &mut Vec<u8>) {
     let (header, header_bytes) = header(opcode, rsv1, payload.len());
     out.extend_from_slice(&header[..header_bytes]);
     out.extend_from_slice(payload);
+}
+
+/// Appends one whole frame of a client to `out`, masked with `key`, which must be a fresh one that the application that
+/// chose `payload` cannot foresee (RFC 6455 §5.3, §10.3). The other parameters are those of [`encode`].
+pub fn encode_masked(opcode: Opcode, rsv1: bool, payload: &[u8], key: [u8; 4], out: &mut Vec<u8>) {
+    debug_assert!(!opcode.is_control() || !rsv1 && payload.len() <= CONTROL_BYTES_MAX);
+    out.reserve(HEADER_BYTES_MAX + key.len() + payload.len());
+    let (mut header, header_bytes) = header(opcode, rsv1, payload.len());
+    header[1] |= MASK;
+    out.extend_from_slice(&header[..header_bytes]);
+    out.extend_from_slice(&key);
+    mask::unmask_onto(payload, key, out);
 }
 
 /// Writes the header of a payload that is in `out` already, from `payload_at` on, and returns where the frame begins.

@@ -1,7 +1,7 @@
 //! The opening handshake on the server's side (RFC 6455 §4.2).
 //! A view of the request's headers → `Sec-WebSocket-Accept` and the subprotocol, or an error.
 //! Uses sha1 and base64; never an HTTP library, never the origin (that is the server's policy).
-//! Change here: the rules of a valid upgrade request. The extension header is `extension`.
+//! Change here: the rules of a valid upgrade request. The extension header is `extension`, the client's side `client`.
 
 use std::fmt;
 
@@ -172,7 +172,7 @@ fn is_key(key: &str) -> bool {
 }
 
 /// RFC 6455 §4.2.2, 5, 4.
-fn accept(key: &str) -> String {
+pub(crate) fn accept(key: &str) -> String {
     let hash = Sha1::new().chain_update(key).chain_update(GUID).finalize();
     STANDARD.encode(hash)
 }

@@ -1,4 +1,4 @@
-//! Reads and checks the header of one client frame (RFC 6455 §5.2, §5.4, §5.5; RFC 7692 §6).
+//! Reads and checks the header of one frame (RFC 6455 §5.2, §5.4, §5.5; RFC 7692 §6), of a client or of a server.
 //! A frame's first bytes, and what may come now → a `FrameHeader`, need of more, or a `Failure`.
 //! Uses `frame`'s bit names; never touches the payload, never allocates.
 //! Change here: a rule about headers. The effect of a header is `reader`.
@@ -14,9 +14,10 @@ pub(crate) struct FrameHeader {
     pub(crate) fin: bool,
     pub(crate) rsv1: bool,
     pub(crate) opcode: Opcode,
+    /// Zeros in a frame of a server, which has no mask.
     pub(crate) mask: [u8; 4],
     pub(crate) payload_bytes: usize,
-    /// The header's own length, 6..=14.
+    /// The header's own length: 6..=14 with a mask, 2..=10 without.
     pub(crate) header_bytes: usize,
 }
 
@@ -36,13 +37,21 @@ pub(crate) struct Allowed {
 /// Reads a header from the front of `bytes`; `None` if it is not complete (RFC 6455 §6.2a, §10.7a).
 ///
 /// Each rule is checked as soon as its byte is there and in the order of the bytes, so the same
-/// stream fails with the same failure however it is split.
-pub(crate) fn parse(bytes: &[u8], allowed: Allowed) -> Result<Option<FrameHeader>, Failure> {
+/// stream fails with the same failure however it is split. `FROM_CLIENT`: the frame needs a mask, otherwise it must not
+/// have one.
+pub(crate) fn parse<const FROM_CLIENT: bool>(
+    bytes: &[u8],
+    allowed: Allowed,
+) -> Result<Option<FrameHeader>, Failure> {
     let Some((&first, bytes)) = bytes.split_first() else { return Ok(None) };
     let opcode = check_first(first, allowed)?;
     let Some((&second, bytes)) = bytes.split_first() else { return Ok(None) };
-    if second & MASK == 0 {
+    let is_masked = second & MASK != 0;
+    if FROM_CLIENT && !is_masked {
         return Err(Failure::Unmasked); // RFC 6455 §5.1a
+    }
+    if !FROM_CLIENT && is_masked {
+        return Err(Failure::Masked);
     }
     let length_7 = second & LENGTH_7;
     if opcode.is_control() && usize::from(length_7) > CONTROL_BYTES_MAX {
@@ -53,18 +62,25 @@ pub(crate) fn parse(bytes: &[u8], allowed: Allowed) -> Result<Option<FrameHeader
     if !opcode.is_control() && payload_bytes > allowed.payload_bytes as u64 {
         return Err(Failure::MessageTooBig { bytes_max: allowed.message_bytes_max });
     }
-    let Some(&mask) = bytes.first_chunk::<4>() else { return Ok(None) };
+    let mask = if FROM_CLIENT {
+        let Some(&mask) = bytes.first_chunk::<4>() else { return Ok(None) };
+        mask
+    } else {
+        [0; 4]
+    };
+    let fixed_bytes = if FROM_CLIENT { 6 } else { 2 };
     Ok(Some(FrameHeader {
         fin: first & FIN != 0,
         rsv1: first & RSV1 != 0,
         opcode,
         mask,
         payload_bytes: payload_bytes as usize,
-        header_bytes: 6 + match length_7 {
-            LENGTH_16 => 2,
-            LENGTH_64 => 8,
-            _ => 0,
-        },
+        header_bytes: fixed_bytes
+            + match length_7 {
+                LENGTH_16 => 2,
+                LENGTH_64 => 8,
+                _ => 0,
+            },
     }))
 }
 

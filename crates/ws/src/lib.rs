@@ -1,7 +1,7 @@
-//! WebSocket on the server's side (RFC 6455) with permessage-deflate (RFC 7692), without sockets.
+//! WebSocket (RFC 6455) with permessage-deflate (RFC 7692), without sockets: on the server's side, and on the client's.
 //! Handshake headers → accept, subprotocol, extension; bytes → messages; messages → frames.
 //! Uses `deflate`; never sockets, clocks, an HTTP library, or anything of the client protocol.
-//! Change here: what the crate shows. Reading is `reader`, writing `frame`, offers `extension`.
+//! Change here: what the crate shows. Reading is `reader`, writing `frame`, offers `extension`; a client's handshake is `client`.
 //!
 //! A handshake, a message of the client and one of the server:
 //!
@@ -34,6 +34,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod client;
 pub mod extension;
 pub mod frame;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -57,4 +58,4 @@ pub use failure::Failure;
 pub use frame::Opcode;
 pub use limits::Limits;
 pub use pool::Pool;
-pub use reader::{Event, Input, Reader};
+pub use reader::{ClientReader, Event, Input, Reader};

@@ -10,6 +10,7 @@ use std::ops::Range;
 use fanwire_deflate::SenderWindow;
 
 use self::partial::Partial;
+use crate::client::ClientAgreement;
 use crate::header::{self, Allowed};
 use crate::{Failure, Limits, Opcode, Pool, close, mask};
 
@@ -75,8 +76,18 @@ impl Reader {
         pool: &'a mut Pool,
         limits: &Limits,
     ) -> Result<Option<Event<'a>>, Failure> {
+        self.receive_from::<true>(input, pool, limits)
+    }
+
+    /// The one body of [`receive`](Self::receive) and of `ClientReader::receive`, compiled once for each.
+    fn receive_from<'a, const FROM_CLIENT: bool>(
+        &mut self,
+        input: &'a mut Input<'_>,
+        pool: &'a mut Pool,
+        limits: &Limits,
+    ) -> Result<Option<Event<'a>>, Failure> {
         pool.trim();
-        let ready = self.advance(input, pool, limits).inspect_err(|_| self.end())?;
+        let ready = self.advance::<FROM_CLIENT>(input, pool, limits).inspect_err(|_| self.end())?;
         let Some(ready) = ready else { return Ok(None) };
         if ready.opcode == Opcode::Close {
             self.end();
@@ -84,13 +95,13 @@ impl Reader {
         ready.event(input.bytes, pool).inspect_err(|_| self.end()).map(Some)
     }
 
-    fn advance(
+    fn advance<const FROM_CLIENT: bool>(
         &mut self,
         input: &mut Input<'_>,
         pool: &mut Pool,
         limits: &Limits,
     ) -> Result<Option<CompleteFrame>, Failure> {
-        let (opcode, payload) = match self.assemble(input, pool, limits)? {
+        let (opcode, payload) = match self.assemble::<FROM_CLIENT>(input, pool, limits)? {
             None => return Ok(None),
             Some(Arrived::Plain(frame)) => return Ok(Some(frame)),
             Some(Arrived::Compressed(opcode, payload)) => (opcode, payload),
@@ -102,7 +113,7 @@ impl Reader {
         Ok(Some(CompleteFrame { opcode, source: PayloadSource::PoolBytes }))
     }
 
-    fn assemble(
+    fn assemble<const FROM_CLIENT: bool>(
         &mut self,
         input: &mut Input<'_>,
         pool: &mut Pool,
@@ -114,13 +125,14 @@ impl Reader {
         }
         let compression_agreed = self.compression != InboundCompression::Raw;
         if self.partial.is_none()
-            && let Some(arrived) = whole_frame(compression_agreed, input, limits)?
+            && let Some(arrived) = whole_frame::<FROM_CLIENT>(compression_agreed, input, limits)?
         {
             return Ok(Some(arrived));
         }
         while !input.is_empty() {
             let partial = self.partial.get_or_insert_default();
-            let arrived = partial.advance(compression_agreed, input, pool, limits)?;
+            let arrived =
+                partial.advance::<FROM_CLIENT>(compression_agreed, input, pool, limits)?;
             if partial.is_idle() {
                 self.partial = None;
             }
@@ -151,8 +163,35 @@ impl Reader {
     }
 }
 
+/// The inbound state on the client's side: as [`Reader`], for the frames of a server, which have no mask (RFC 6455 §5.1).
+pub struct ClientReader(Reader);
+
+impl ClientReader {
+    /// A reader at the start of a connection, as `agreement` says; `None`: without compression.
+    pub fn new(agreement: Option<&ClientAgreement>) -> Self {
+        Self(match agreement.map(|agreement| agreement.server_window_bits) {
+            None => Reader::new(false),
+            Some(None) => Reader::new(true),
+            Some(Some(window_bits)) => Reader::with_takeover(window_bits),
+        })
+    }
+
+    /// Takes bytes as [`Reader::receive`] does.
+    ///
+    /// # Errors
+    /// As there; a frame with a mask is one of them.
+    pub fn receive<'a>(
+        &mut self,
+        input: &'a mut Input<'_>,
+        pool: &'a mut Pool,
+        limits: &Limits,
+    ) -> Result<Option<Event<'a>>, Failure> {
+        self.0.receive_from::<false>(input, pool, limits)
+    }
+}
+
 /// Takes a frame that is complete in `input` and is a whole message; takes nothing otherwise.
-fn whole_frame(
+fn whole_frame<const FROM_CLIENT: bool>(
     compression_agreed: bool,
     input: &mut Input<'_>,
     limits: &Limits,
@@ -164,14 +203,16 @@ fn whole_frame(
         message_bytes_max: limits.message_bytes_max,
     };
     let rest = &input.bytes[input.taken..];
-    let Some(header) = header::parse(rest, allowed)? else { return Ok(None) };
+    let Some(header) = header::parse::<FROM_CLIENT>(rest, allowed)? else { return Ok(None) };
     if !header.fin || header.payload_bytes > rest.len() - header.header_bytes {
         return Ok(None);
     }
     let start = input.taken + header.header_bytes;
     let range = start..start + header.payload_bytes;
     input.taken = range.end;
-    mask::unmask(&mut input.bytes[range.clone()], header.mask);
+    if FROM_CLIENT {
+        mask::unmask(&mut input.bytes[range.clone()], header.mask);
+    }
     let opcode = header.opcode;
     Ok(Some(if header.rsv1 {
         Arrived::Compressed(opcode, CompressedPayload::Input(range))

@@ -48,14 +48,16 @@ enum Body {
 
 impl Partial {
     /// Takes bytes of `input` up to the end of the frame at most.
-    pub(super) fn advance(
+    pub(super) fn advance<const FROM_CLIENT: bool>(
         &mut self,
         compression_agreed: bool,
         input: &mut Input<'_>,
         pool: &mut Pool,
         limits: &Limits,
     ) -> Result<Option<Arrived>, Failure> {
-        if self.frame.is_none() && !self.read_header(compression_agreed, input, limits)? {
+        if self.frame.is_none()
+            && !self.read_header::<FROM_CLIENT>(compression_agreed, input, limits)?
+        {
             return Ok(None);
         }
         let frame = self.frame.as_mut().expect("read_header found one");
@@ -102,7 +104,7 @@ impl Partial {
     }
 
     /// Reads the header of the next frame; when it is complete, sets `frame` and `message` and returns true.
-    fn read_header(
+    fn read_header<const FROM_CLIENT: bool>(
         &mut self,
         compression_agreed: bool,
         input: &mut Input<'_>,
@@ -120,7 +122,7 @@ impl Partial {
             payload_bytes: limits.message_bytes_max.saturating_sub(message_bytes),
             message_bytes_max: limits.message_bytes_max,
         };
-        match header::parse(&self.header[..available], allowed)? {
+        match header::parse::<FROM_CLIENT>(&self.header[..available], allowed)? {
             Some(header) => {
                 input.take(header.header_bytes - earlier);
                 self.header_bytes = 0;

@@ -6,6 +6,7 @@
 
 mod any_bytes;
 mod client;
+mod client_role;
 mod client_streams;
 mod client_takeover;
 mod memory;
