@@ -152,7 +152,7 @@ impl Command {
 }
 
 /// The first line, and what follows it: `None` when nothing but one trailing newline does.
-fn split_line(rest: &[u8]) -> (&[u8], Option<&[u8]>) {
+pub(crate) fn split_line(rest: &[u8]) -> (&[u8], Option<&[u8]>) {
     match rest.iter().position(|byte| *byte == b'\n') {
         Some(end) => (&rest[..end], Some(&rest[end + 1..]).filter(|after| !after.is_empty())),
         None => (rest, None),
@@ -160,7 +160,7 @@ fn split_line(rest: &[u8]) -> (&[u8], Option<&[u8]>) {
 }
 
 /// The first message behind its varint length, and what follows it.
-fn split_prefixed(rest: &[u8]) -> Result<(&[u8], &[u8]), DecodeError> {
+pub(crate) fn split_prefixed(rest: &[u8]) -> Result<(&[u8], &[u8]), DecodeError> {
     let mut left = rest;
     let length =
         prost::decode_length_delimiter(&mut left).map_err(|_| DecodeError::BrokenLength)?;

@@ -11,8 +11,8 @@ use serde::de::IgnoredAny;
 use serde_json::ser::Formatter;
 
 use crate::{
-    Command, Commands, Encoding, Publication, Push, Reply, SubscribeResult, bare_push,
-    encode_publication, encode_reply, fossil, has_json, is_json, is_json_object, json,
+    Command, Commands, Encoding, MessageReplies, Publication, Push, Reply, SubscribeResult,
+    bare_push, encode_publication, encode_reply, fossil, has_json, is_json, is_json_object, json,
     publication_in_push, scan::is_line_end,
 };
 
@@ -49,6 +49,19 @@ fn written(command: &Command) -> Vec<u8> {
     let mut text = Vec::new();
     json::write(command, &mut text).expect("writes what it read");
     text
+}
+
+/// A message of a server: decoding ends.
+pub fn replies(message: &[u8]) {
+    for encoding in Encoding::ALL {
+        let mut replies = MessageReplies::new(encoding, message);
+        let mut bytes_left = message.len();
+        while let Some(Ok(_)) = replies.next() {
+            assert!(replies.bytes_left() < bytes_left, "every reply takes at least a byte");
+            bytes_left = replies.bytes_left();
+        }
+        assert_eq!(replies.bytes_left(), 0, "an error ends the message");
+    }
 }
 
 /// A payload: the verdict is that of serde_json.

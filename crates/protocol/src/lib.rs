@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 pub use any_case::AnyCase;
+pub use client_side::{MessageReplies, encode_command};
 pub use codes::{Disconnect, ErrorCode, UnsubscribeCode};
 pub use command::{Commands, Request};
 pub use encoding::{Encoding, MESSAGES_PER_FRAME_MAX, join, ping};
@@ -40,6 +41,7 @@ pub use scan::{JSON_DEPTH_MAX, is_json, is_json_object, nests_too_deep};
 pub use span::{bare_push, publication_in_bare_push, publication_in_push};
 
 mod any_case;
+mod client_side;
 mod codes;
 mod command;
 mod encoding;

@@ -24,6 +24,16 @@ proptest! {
     }
 
     #[test]
+    fn any_bytes_are_replies_or_not(message in vec(any::<u8>(), 0..200)) {
+        fuzzing::replies(&message);
+    }
+
+    #[test]
+    fn almost_json_replies_decode_or_fail(message in vec(piece(), 0..30)) {
+        fuzzing::replies(&message.concat());
+    }
+
+    #[test]
     fn any_bytes_are_judged_like_serde_json_judges_them(data in vec(any::<u8>(), 0..40)) {
         fuzzing::payload(&data);
     }
