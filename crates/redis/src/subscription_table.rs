@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 
 /// The channels of one connection. `W` waits until a channel is subscribed.
 pub(crate) struct SubscriptionTable<W> {
-    channels: HashMap<Arc<str>, Subscription<W>>,
+    channels: HashMap<Arc<str>, RedisSubscription<W>>,
     /// Desired and not requested, though some may not be desired any more; each channel once.
     to_subscribe: VecDeque<Arc<str>>,
     /// Not desired since a time, though some may be desired again; each channel once.
@@ -22,7 +22,7 @@ pub(crate) struct SubscriptionTable<W> {
     misrouted: Vec<Arc<str>>,
 }
 
-struct Subscription<W> {
+struct RedisSubscription<W> {
     is_desired: bool,
     /// The last command that was sent for it is a subscribe.
     is_requested: bool,
@@ -97,7 +97,7 @@ impl<W> Default for SubscriptionTable<W> {
     }
 }
 
-impl<W> Default for Subscription<W> {
+impl<W> Default for RedisSubscription<W> {
     fn default() -> Self {
         Self {
             is_desired: false,
@@ -247,7 +247,7 @@ impl<W> SubscriptionTable<W> {
 
     /// Marks all requested and unconfirmed channels as misrouted. Returns whether there is one.
     pub(crate) fn mark_unconfirmed_misrouted(&mut self) -> bool {
-        let is_unconfirmed = |(name, subscription): (&Arc<str>, &Subscription<W>)| {
+        let is_unconfirmed = |(name, subscription): (&Arc<str>, &RedisSubscription<W>)| {
             (subscription.unconfirmed > 0).then(|| Arc::clone(name))
         };
         let unconfirmed: Vec<_> = self.channels.iter().filter_map(is_unconfirmed).collect();
@@ -337,7 +337,7 @@ impl<W> SubscriptionTable<W> {
     }
 
     fn remove_if_unused(&mut self, channel: &str) {
-        let is_needed = |subscription: &Subscription<W>| {
+        let is_needed = |subscription: &RedisSubscription<W>| {
             subscription.is_desired
                 || subscription.is_requested
                 || subscription.unconfirmed > 0

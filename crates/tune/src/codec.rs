@@ -82,13 +82,13 @@ pub(crate) fn of<'a>(
 }
 
 /// A client that keeps its window from message to message (RFC 7692 §7.2.2).
-struct Client {
+struct ReceivingClient {
     inflate: Inflate,
     payload: Vec<u8>,
     plain: Vec<u8>,
 }
 
-impl Client {
+impl ReceivingClient {
     fn new() -> Self {
         Self { inflate: Inflate::new(false, 15), payload: Vec::new(), plain: Vec::new() }
     }

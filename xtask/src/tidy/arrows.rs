@@ -140,6 +140,11 @@ const CRATES: &[CrateRule] = &[
         may_use: &["fanwire-deflate", "fanwire-telemetry", "fanwire-ws"],
     },
     CrateRule {
+        name: "fanwire-client",
+        level: 3,
+        may_use: &["fanwire-deflate", "fanwire-protocol", "fanwire-ws"],
+    },
+    CrateRule {
         name: "fanwire-node",
         level: 3,
         may_use: &[
@@ -301,6 +306,7 @@ const CRATES: &[CrateRule] = &[
             "fanwire-area",
             "fanwire-auth",
             "fanwire-broker",
+            "fanwire-client",
             "fanwire-cluster",
             "fanwire-config",
             "fanwire-consumers",
@@ -331,6 +337,7 @@ const CRATES: &[CrateRule] = &[
             "fanwire",
             "fanwire-api",
             "fanwire-auth",
+            "fanwire-client",
             "fanwire-config",
             "fanwire-load",
             "fanwire-node",

@@ -81,11 +81,20 @@ const CRATES_MAX: usize = 2;
 const HERE: &str = "xtask/src/tidy/types.rs";
 
 const SHARED: &[Shared] = &[
+    Shared { name: "Client", why: "a client for programs, and the server API's row about one" },
+    Shared {
+        name: "ClientState",
+        why: "the simulated client shares no code with the one for programs",
+    },
     Shared { name: "Encoding", why: "the load generator shares no code with what it checks" },
     Shared { name: "Hook", why: "the library's hooks, and those of the node that they become" },
     Shared { name: "Hooks", why: "the library's hooks, and those of the node that they become" },
     Shared { name: "Inbox", why: "the port of the node, and the inbox of a shard behind it" },
     Shared { name: "Inflater", why: "the load generator shares no code with what it checks" },
+    Shared {
+        name: "SubscriptionState",
+        why: "the simulated client shares no code with the one for programs",
+    },
     Shared { name: "Shards", why: "an alias: the shards with their application" },
 ];
 

@@ -26,6 +26,7 @@ mod pebble;
 mod pressure;
 mod rooms;
 mod route;
+mod rust_client;
 mod shutdown;
 mod snapshots;
 mod stream;

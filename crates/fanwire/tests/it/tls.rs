@@ -3,7 +3,7 @@
 //! Uses the test client over tokio-rustls; never certificates of files, which `certificates` reloads.
 //! Changed here: expectations of `edge::accept::tls_accept`, `edge::accept::tls_stream` and the shards.
 
-mod authority;
+pub(crate) mod authority;
 mod certificates;
 mod refusals;
 

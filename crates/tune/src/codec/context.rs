@@ -11,7 +11,7 @@ use fanwire_deflate::gap::{
     DEPTH_MAX, History, Publication, Reference, SubscriptionWindow, WindowCounter,
 };
 
-use super::{Client, Codec, Delivery, Memory};
+use super::{Codec, Delivery, Memory, ReceivingClient};
 use crate::mode::ContextDepth;
 use crate::stream::{Clock, Stream};
 
@@ -27,7 +27,7 @@ pub(super) struct Context<'a> {
     last: VecDeque<Publication>,
     /// Compressor for messages that are too long for a history.
     compressor: Compressor,
-    client: Client,
+    client: ReceivingClient,
     random: u64,
     out: Vec<u8>,
 }
@@ -54,7 +54,7 @@ impl<'a> Context<'a> {
             counter: WindowCounter::default(),
             last: VecDeque::new(),
             compressor: Compressor::new(level),
-            client: Client::new(),
+            client: ReceivingClient::new(),
             random: 1,
             out: Vec::new(),
         }

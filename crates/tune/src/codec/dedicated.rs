@@ -5,14 +5,14 @@
 
 use fanwire_deflate::{Dedicated, Scratch};
 
-use super::{Client, Codec, Delivery, Memory};
+use super::{Codec, Delivery, Memory, ReceivingClient};
 use crate::stream::{Clock, Stream};
 
 pub(super) struct OwnContext<'a> {
     stream: &'a Stream<'a>,
     context: Dedicated,
     scratch: Scratch,
-    client: Client,
+    client: ReceivingClient,
     out: Vec<u8>,
 }
 
@@ -25,7 +25,7 @@ impl<'a> OwnContext<'a> {
     ) -> Self {
         let context = Dedicated::new(window_bits, memory_level, level);
         let scratch = Scratch::default();
-        let client = Client::new();
+        let client = ReceivingClient::new();
         Self { stream, context, scratch, client, out: Vec::new() }
     }
 }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use fanwire_deflate::Compressor;
 use fanwire_protocol::fossil::{self, Differ};
 
-use super::{Client, Codec, Delivery, Memory};
+use super::{Codec, Delivery, Memory, ReceivingClient};
 use crate::stream::{Clock, Stream};
 use crate::wire;
 
@@ -18,7 +18,7 @@ pub(super) struct Delta<'a> {
     differ: Differ,
     /// Compressor of deltas that are compressed, too.
     compressor: Option<Compressor>,
-    client: Client,
+    client: ReceivingClient,
     patch: Vec<u8>,
     out: Vec<u8>,
 }
@@ -29,7 +29,7 @@ impl<'a> Delta<'a> {
             stream,
             differ: Differ::default(),
             compressor: level.map(Compressor::new),
-            client: Client::new(),
+            client: ReceivingClient::new(),
             patch: Vec::new(),
             out: Vec::new(),
         }

@@ -5,20 +5,20 @@
 
 use fanwire_deflate::Compressor;
 
-use super::{Client, Codec, Delivery, Memory};
+use super::{Codec, Delivery, Memory, ReceivingClient};
 use crate::stream::{Clock, Stream};
 
 pub(super) struct Standalone<'a> {
     stream: &'a Stream<'a>,
     compressor: Compressor,
-    client: Client,
+    client: ReceivingClient,
     out: Vec<u8>,
 }
 
 impl<'a> Standalone<'a> {
     pub(super) fn new(stream: &'a Stream<'a>, level: u8) -> Self {
         let compressor = Compressor::new(level);
-        Self { stream, compressor, client: Client::new(), out: Vec::new() }
+        Self { stream, compressor, client: ReceivingClient::new(), out: Vec::new() }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fanwire_deflate::gap::{History, SubscriptionWindow, WindowCounter};
 use fanwire_protocol::Encoding;
 
-use super::{Client, Delivery, Memory, of};
+use super::{Delivery, Memory, ReceivingClient, of};
 use crate::input::Sample;
 use crate::mode::{self, ContextDepth, Mode};
 use crate::stream::{Clock, Settings, Stream};
@@ -112,8 +112,11 @@ fn a_changed_message_is_noticed() {
     let now = || Duration::ZERO;
     let mut payload = Vec::new();
     fanwire_deflate::Compressor::new(6).standalone(b"message", &mut payload);
-    assert_eq!(Client::new().receive(&payload, b"message", Clock(&now)), Some(Duration::ZERO));
-    assert_eq!(Client::new().receive(&payload, b"massage", Clock(&now)), None);
-    assert_eq!(Client::new().receive(&payload, b"mess", Clock(&now)), None);
-    assert_eq!(Client::new().receive(&payload[1..], b"message", Clock(&now)), None);
+    assert_eq!(
+        ReceivingClient::new().receive(&payload, b"message", Clock(&now)),
+        Some(Duration::ZERO)
+    );
+    assert_eq!(ReceivingClient::new().receive(&payload, b"massage", Clock(&now)), None);
+    assert_eq!(ReceivingClient::new().receive(&payload, b"mess", Clock(&now)), None);
+    assert_eq!(ReceivingClient::new().receive(&payload[1..], b"message", Clock(&now)), None);
 }
