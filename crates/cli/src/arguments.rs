@@ -12,12 +12,16 @@ use fanwire_config::{Entry, Format, Kind, entries};
 
 pub(crate) use bench::{Bench, BenchCommand, BenchLoad, BenchMethod, BenchOutput, BenchServer};
 pub(crate) use doctor::Doctor;
+pub(crate) use publish::Publish;
+pub(crate) use subscribe::Subscribe;
 
 use crate::config_file::ConfigOrigin;
 
 mod bench;
 mod centrifugo;
 mod doctor;
+mod publish;
+mod subscribe;
 
 #[cfg(test)]
 mod tests;
@@ -28,7 +32,8 @@ mod tests;
 #[derive(Debug, Parser)]
 #[command(name = "fanwire", version = VERSION, args_conflicts_with_subcommands = true)]
 #[command(after_help = "`fanwire --help` lists every key of the configuration; \
-                        `completions SHELL`, `man` and `api-doc` print what shells, man(1) and OpenAPI tools read.")]
+                        `completions SHELL`, `man`, `config-doc` and `api-doc` print what shells, man(1), \
+                        pages and OpenAPI tools read.")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Option<CliCommand>,
@@ -73,6 +78,7 @@ impl Arguments {
             Some(CliCommand::CheckToken(check)) => Some(&mut check.config),
             Some(CliCommand::CheckSubToken(check)) => Some(&mut check.config),
             Some(CliCommand::Publish(publish)) => Some(&mut publish.server.config),
+            Some(CliCommand::Subscribe(subscribe)) => Some(&mut subscribe.config),
             Some(CliCommand::Top(top)) => Some(&mut top.server.config),
             Some(CliCommand::Log(search)) => Some(&mut search.config),
             Some(CliCommand::Health(health)) => Some(&mut health.config),
@@ -104,7 +110,7 @@ pub(crate) enum CliCommand {
     #[command(hide = true)]
     Defaultconfig(DefaultConfig),
     /// Print the documentation of every key, as Markdown
-    #[command(visible_alias = "configdoc")]
+    #[command(alias = "configdoc", hide = true)]
     ConfigDoc,
     /// Print the OpenAPI 3.1 document of the server API, in JSON
     #[command(hide = true)]
@@ -120,6 +126,8 @@ pub(crate) enum CliCommand {
     CheckSubToken(CheckToken),
     /// Publish a message, or a file of messages, into a channel of a running server
     Publish(Publish),
+    /// Print the publications of channels of a running server, as a client gets them
+    Subscribe(Subscribe),
     /// Show nodes, their load and the largest channels of running servers, again and again
     Top(Top),
     /// Print what happened to connections that ended, also long ago, from the files of recorder.path
@@ -336,29 +344,6 @@ pub(crate) enum Algorithm {
     Hs512,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct Publish {
-    pub(crate) channel: String,
-    /// The message: a JSON text
-    #[arg(value_name = "JSON", required_unless_present = "file")]
-    pub(crate) data: Option<String>,
-    /// Messages: one JSON text per line (.jsonl), or binary records, each preceded by its length in four bytes,
-    /// little-endian (.bin)
-    #[arg(short, long, value_name = "FILE", conflicts_with = "data")]
-    pub(crate) file: Option<PathBuf>,
-    /// Messages per second, above 0 and up to 1000000; without it, as fast as the server takes them
-    #[arg(short, long, value_name = "NUMBER", value_parser = rate, allow_negative_numbers = true)]
-    pub(crate) rate: Option<f64>,
-    /// A tag of each message; may be given several times
-    #[arg(short, long = "tag", value_name = "NAME=VALUE", value_parser = tag)]
-    pub(crate) tags: Vec<(String, String)>,
-    /// `reliable` or `latest`, instead of the delivery of the channel's namespace
-    #[arg(long, value_name = "CLASS", value_parser = ["reliable", "latest"])]
-    pub(crate) delivery: Option<String>,
-    #[command(flatten)]
-    pub(crate) server: ApiServer,
-}
-
 /// Where the server API is.
 #[derive(Debug, Args)]
 pub(crate) struct ApiServer {
@@ -489,12 +474,6 @@ pub(crate) struct Tune {
 
 fn price(text: &str) -> Result<f64, String> {
     within(text, |price| (0.0..=1_000.0).contains(&price), "a number from 0 to 1000")
-}
-
-fn tag(text: &str) -> Result<(String, String), String> {
-    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    let (name, value) = parts.ok_or("expected NAME=VALUE")?;
-    Ok((name.to_owned(), value.to_owned()))
 }
 
 fn rate(text: &str) -> Result<f64, String> {

@@ -1,6 +1,6 @@
-//! The one binary, `fanwire`: serves, makes and checks configurations, makes tokens, publishes, shows, examines, measures.
+//! The one binary, `fanwire`: serves, makes and checks configurations, makes tokens, publishes, subscribes, shows, examines, measures.
 //! In: the command line, the environment, signals → out: a running server, text on stdout, exit codes 0, 1 and 2.
-//! Uses the library `fanwire`, `fanwire_tune` for `tune`, `fanwire_load` for `bench`. Never: server behaviour, keys of the configuration.
+//! Uses the library `fanwire`, `fanwire_client` for `subscribe`, `fanwire_tune` for `tune`, `fanwire_load` for `bench`. Never: server behaviour, keys of the configuration.
 //! Each command is one file of this folder; its options are in `arguments`.
 #![forbid(unsafe_code)]
 
@@ -30,6 +30,7 @@ mod publish;
 mod serve;
 #[cfg(target_os = "linux")]
 mod service_manager;
+mod subscribe;
 mod token;
 mod top;
 mod tune;
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
             check_token::run(&check)
         }
         CliCommand::Publish(publish) => publish::run(&publish),
+        CliCommand::Subscribe(subscribe) => subscribe::run(&subscribe),
         CliCommand::Top(top) => top::run(&top),
         CliCommand::Log(search) => log::run(&search),
         CliCommand::Bench(bench) => return bench::run(&bench),

@@ -86,17 +86,17 @@ impl TopReading {
 
 /// Lines and columns that a screen may have.
 #[derive(Clone, Copy)]
-struct ScreenSize {
+pub(crate) struct ScreenSize {
     rows: usize,
-    columns: usize,
+    pub(crate) columns: usize,
 }
 
 impl ScreenSize {
-    const UNLIMITED: Self = Self { rows: usize::MAX, columns: usize::MAX };
+    pub(crate) const UNLIMITED: Self = Self { rows: usize::MAX, columns: usize::MAX };
     const USUAL: Self = Self { rows: 24, columns: 80 };
 
     /// As `stty` says; it needs no unsafe code and no library.
-    fn of_terminal() -> Self {
+    pub(crate) fn of_terminal() -> Self {
         let stty = std::process::Command::new("stty").arg("size").stdin(Stdio::inherit()).output();
         let text = stty.map(|output| output.stdout).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);

@@ -17,6 +17,7 @@ mod reload;
 mod serve;
 mod snapshots;
 mod started;
+mod subscribe;
 mod tls;
 mod tune;
 
