@@ -152,18 +152,12 @@ impl Broadcast {
     /// Calls again and again, and measures the yardstick right before.
     fn measure(&self, stage: &Stage, case: Case) -> Result<Sample> {
         let payload = &made_up_payloads(self.bytes)[0];
-        let names = (0..case.channels).map(|number| format!("\"{}\"", name(number)));
-        let body = format!(
-            "{{\"channels\":[{}],\"data\":{payload}}}",
-            names.collect::<Vec<_>>().join(",")
-        );
-        let request = http_request("broadcast", &body, API_KEY);
-        let open = || Caller::open(stage.target(case).address());
-        let answer = ask(&mut open()?, &request)?;
-        check_results(&answer, case.channels)?;
+        let call = Call::new(case.channels, self.bytes);
+        let target = stage.target(case);
+        let answer_bytes = call.checked(&mut Caller::open(target.address())?)?;
         let calls = (self.publications / case.channels).max(CALLS_MIN);
         let core = self.setup.server_core;
-        let yardstick = Yardstick::Echo { request: &request, answer_bytes: answer.len(), calls };
+        let yardstick = Yardstick::Echo { request: &call.request, answer_bytes, calls };
         let echo = yardstick.us(core)?;
         let yardstick = stage.redis.as_ref().map(|redis| Yardstick::Redis {
             redis,
@@ -173,16 +167,11 @@ impl Broadcast {
         });
         let redis = yardstick.map(|yardstick| yardstick.us(core)).transpose()?;
         // Not before: the server closes a connection on which nothing comes for as long as yardsticks may take.
-        let mut caller = open()?;
+        let mut caller = Caller::open(target.address())?;
         for _ in 0..calls / WARM_UP_PART {
-            ask(&mut caller, &request)?;
+            call.micros(&mut caller)?;
         }
-        let mut timed = || {
-            let began = Instant::now();
-            ask(&mut caller, &request)?;
-            Ok(began.elapsed().as_secs_f64() * 1e6)
-        };
-        let calls = (0..calls).map(|_| timed()).collect::<Result<_>>()?;
+        let calls = (0..calls).map(|_| call.micros(&mut caller)).collect::<Result<_>>()?;
         Ok(Sample { echo, redis, calls })
     }
 
@@ -229,6 +218,52 @@ impl Broadcast {
     }
 }
 
+/// A call that publishes into so many channels.
+pub(crate) struct Call {
+    request: Vec<u8>,
+    channels: usize,
+}
+
+impl Call {
+    pub(crate) fn new(channels: usize, bytes: usize) -> Self {
+        let payload = &made_up_payloads(bytes)[0];
+        let names = (0..channels).map(|number| format!("\"{}\"", name(number)));
+        let list = names.collect::<Vec<_>>().join(",");
+        let body = format!("{{\"channels\":[{list}],\"data\":{payload}}}");
+        Self { request: http_request("broadcast", &body, API_KEY), channels }
+    }
+
+    /// Opens a connection whose first answer was right.
+    ///
+    /// # Errors
+    /// As [`checked`](Self::checked).
+    pub(crate) fn open(&self, target: &Target) -> Result<Caller> {
+        let mut caller = Caller::open(target.address())?;
+        self.checked(&mut caller).with_context(|| format!("server log:\n{}", target.log_tail()))?;
+        Ok(caller)
+    }
+
+    /// Returns the bytes of an answer that has a result for each channel.
+    ///
+    /// # Errors
+    /// An answer that has not, or none.
+    fn checked(&self, caller: &mut Caller) -> Result<usize> {
+        let answer = ask(caller, &self.request)?;
+        check_results(&answer, self.channels)?;
+        Ok(answer.len())
+    }
+
+    /// Returns the time of one call.
+    ///
+    /// # Errors
+    /// No answer.
+    pub(crate) fn micros(&self, caller: &mut Caller) -> Result<f64> {
+        let began = Instant::now();
+        ask(caller, &self.request)?;
+        Ok(began.elapsed().as_secs_f64() * 1e6)
+    }
+}
+
 impl Case {
     fn both(channels: usize) -> [Self; 2] {
         [false, true].map(|has_history| Self { channels, has_history })
@@ -252,14 +287,49 @@ fn name(number: usize) -> String {
 
 fn ask(caller: &mut Caller, request: &[u8]) -> Result<Vec<u8>> {
     caller.send(request)?;
-    caller.take(answer_length)
+    caller.take(whole_length)
+}
+
+/// The length of an answer, which may come in chunks (RFC 9112 §7.1); no other answer is behind it.
+fn whole_length(bytes: &[u8]) -> Result<Option<usize>> {
+    if !is_chunked(bytes) {
+        return answer_length(bytes);
+    }
+    Ok(bytes.ends_with(b"\r\n0\r\n\r\n").then_some(bytes.len()))
+}
+
+fn is_chunked(answer: &[u8]) -> bool {
+    let head = &answer[..answer.len().min(HEAD_BYTES_MAX)];
+    String::from_utf8_lossy(head).to_ascii_lowercase().contains("transfer-encoding: chunked")
+}
+
+/// The body of a whole answer, out of its chunks.
+///
+/// # Errors
+/// No HTTP.
+fn body(answer: &[u8]) -> Result<Vec<u8>> {
+    let end = answer.windows(4).position(|part| part == b"\r\n\r\n").context("a head")?;
+    let mut rest = &answer[end + 4..];
+    if !is_chunked(answer) {
+        return Ok(rest.to_vec());
+    }
+    let mut body = Vec::new();
+    loop {
+        let line = rest.windows(2).position(|part| part == b"\r\n").context("a chunk's size")?;
+        let length = usize::from_str_radix(str::from_utf8(&rest[..line])?, 16)?;
+        let chunk = rest.get(line + 2..line + 2 + length).context("a whole chunk")?;
+        if length == 0 {
+            return Ok(body);
+        }
+        body.extend_from_slice(chunk);
+        rest = rest.get(line + 2 + length + 2..).context("a next chunk")?;
+    }
 }
 
 /// # Errors
 /// Something else than one result for each channel.
 fn check_results(answer: &[u8], channels: usize) -> Result<()> {
-    let body = answer.iter().position(|byte| *byte == b'{').context("an answer with JSON")?;
-    let json: serde_json::Value = serde_json::from_slice(&answer[body..])?;
+    let json: serde_json::Value = serde_json::from_slice(&body(answer)?)?;
     let responses = json["result"]["responses"].as_array().context("an answer with responses")?;
     let good = responses.iter().filter(|response| response["result"].is_object()).count();
     ensure!(
@@ -269,6 +339,8 @@ fn check_results(answer: &[u8], channels: usize) -> Result<()> {
     Ok(())
 }
 
+/// More than the head of an answer of either server.
+const HEAD_BYTES_MAX: usize = 1_024;
 /// In each measurement.
 const CALLS_MIN: usize = 20;
 /// Calls that are not measured, as a part of those that are.

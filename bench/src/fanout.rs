@@ -335,7 +335,7 @@ fn row(contender: Contender, outcome: &Outcome) -> String {
 
 /// For each channel the publications it gets in turn: an equal part of the payloads, fields of requests, in their order.
 /// Bare pushes have no envelope.
-fn publications(
+pub(crate) fn publications(
     payloads: &[String],
     channels: usize,
     are_bare: bool,

@@ -1,9 +1,10 @@
 //! The scenarios of `fanwire-bench` and what they are made of (see README.md).
 //! In: a scenario with its flags → out: a table, and whether its bars and checks were met.
-//! Uses `fanwire_load` and no other of Fanwire's crates, so that nothing is measured or checked by itself.
+//! Uses `fanwire_load`, so that no server is measured or checked by itself; `proof` times single steps of `deflate` and `protocol`.
 //! Change here which scenarios exist; each lives in the module of its name.
 #![forbid(unsafe_code)]
 
+pub mod areas;
 pub mod awake;
 pub mod bare;
 pub mod bare_http;
@@ -18,6 +19,7 @@ pub mod handshakes;
 pub mod idle;
 pub mod metrics;
 pub mod plots;
+pub mod proof;
 pub mod proxy;
 pub mod publish;
 pub mod redis;

@@ -6,8 +6,8 @@
 
 use clap::{Parser, Subcommand};
 use fanwire_bench::{
-    awake, bare, bare_http, broadcast, churn, connects, corpus, fanout, handshakes, idle, plots,
-    proxy, publish, room,
+    areas, awake, bare, bare_http, broadcast, churn, connects, corpus, fanout, handshakes, idle,
+    plots, proof, proxy, publish, room,
 };
 use std::process::ExitCode;
 
@@ -32,6 +32,9 @@ enum Scenario {
     Publish(publish::Publish),
     Plots(plots::Plots),
     Room(room::Room),
+    Areas(areas::Areas),
+    AreaServer(areas::server::AreaServer),
+    Proof(proof::Proof),
     RoomServer(room::server::RoomServer),
     Bare(bare::Bare),
     BareHttp(bare_http::BareHttp),
@@ -51,6 +54,9 @@ fn main() -> anyhow::Result<ExitCode> {
         Scenario::Publish(publish) => publish.run()?,
         Scenario::Plots(plots) => plots.run()?,
         Scenario::Room(room) => room.run()?,
+        Scenario::Areas(areas) => areas.run()?,
+        Scenario::AreaServer(server) => server.run().map(|()| true)?,
+        Scenario::Proof(proof) => proof.run()?,
         Scenario::RoomServer(server) => server.run().map(|()| true)?,
         Scenario::Bare(bare) => bare.run().map(|()| true)?,
         Scenario::BareHttp(bare) => bare.run().map(|()| true)?,

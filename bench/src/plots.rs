@@ -64,32 +64,14 @@ impl Plots {
     }
 
     fn measure(&self, name: &str, target: &Target) -> Result<Report> {
-        let address =
-            |path: &str| ServerAddress { path: path.to_owned(), ..target.address().into() };
-        let api = ApiAddress { address: address("/api"), key: API_KEY.to_owned() };
-        let plan = Plan {
-            server: address("/connection/websocket"),
-            token: None,
-            encoding: Encoding::Json,
-            compression: false, // the generator reads no fragmented messages, which Centrifugo sends then
+        let load = Load {
             connections: self.connections,
-            slow: 0,
-            slow_bytes: 0,
-            stopped: 0,
-            churn: 0.0,
-            channels: 1,
-            channel: "bench".to_owned(),
-            subscriptions: 1,
-            popularity: Popularity::Uniform,
-            publish: PublishMethod::Api { api, connections: 1 },
-            pace: Pace::Open { rate: self.rate },
-            is_latest: false,
+            rate: self.rate,
             payloads: Payloads::synthetic(self.bytes, 0.3, false)?,
-            warm_up: Duration::from_secs(2),
+            compression: false, // the generator reads no fragmented messages, which Centrifugo sends then
             duration: Duration::from_secs(self.seconds),
-            parts: 1,
-            pid: Some(target.pid()),
         };
+        let plan = plan(target, load);
         let report = fanwire_load::run(&plan, &AtomicBool::new(false), |_| {})?;
         println!(
             "{name:<12} {:>9.2} {:>8.2} {:>12.1} {:>11}",
@@ -104,3 +86,45 @@ impl Plots {
         Ok(report)
     }
 }
+
+/// Subscribers of one channel, and what is published to them.
+pub(crate) struct Load {
+    pub(crate) connections: usize,
+    /// Publications per second.
+    pub(crate) rate: f64,
+    pub(crate) payloads: Payloads,
+    pub(crate) compression: bool,
+    /// Measured time, after two seconds that warm up.
+    pub(crate) duration: Duration,
+}
+
+/// The plan of a load on a server of either kind, by the server API.
+pub(crate) fn plan(target: &Target, load: Load) -> Plan {
+    let address = |path: &str| ServerAddress { path: path.to_owned(), ..target.address().into() };
+    let api = ApiAddress { address: address("/api"), key: API_KEY.to_owned() };
+    Plan {
+        server: address("/connection/websocket"),
+        token: None,
+        encoding: Encoding::Json,
+        compression: load.compression,
+        connections: load.connections,
+        slow: 0,
+        slow_bytes: 0,
+        stopped: 0,
+        churn: 0.0,
+        channels: 1,
+        channel: "bench".to_owned(),
+        subscriptions: 1,
+        popularity: Popularity::Uniform,
+        publish: PublishMethod::Api { api, connections: 1 },
+        pace: Pace::Open { rate: load.rate },
+        is_latest: false,
+        payloads: load.payloads,
+        warm_up: WARM_UP,
+        duration: load.duration,
+        parts: 1,
+        pid: Some(target.pid()),
+    }
+}
+
+const WARM_UP: Duration = Duration::from_secs(2);

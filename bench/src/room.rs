@@ -42,6 +42,9 @@ pub struct Room {
     seconds: f64,
     #[arg(long, default_value_t = 3)]
     rounds: usize,
+    /// Build the state once for each player, instead of once for all.
+    #[arg(long)]
+    naive: bool,
     /// Measure Colyseus, too, with the programs in bench/colyseus.
     #[arg(long)]
     colyseus: bool,
@@ -50,26 +53,42 @@ pub struct Room {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Contender {
+pub(crate) enum Contender {
     Bare,
     Raw,
     Context,
 }
 
 #[derive(Clone, Debug)]
-struct Outcome {
-    cpu_share: f64,
+pub(crate) struct Outcome {
+    pub(crate) cpu_share: f64,
     /// From the start of a tick to the last player.
-    last_p50_ms: f64,
-    last_p99_ms: f64,
+    pub(crate) last_p50_ms: f64,
+    pub(crate) last_p99_ms: f64,
     bytes_per_player: f64,
     /// The counts of the room; `null` for the bare loop.
-    report: Value,
+    pub(crate) report: Value,
     /// Publications, parses of both encodings.
     counted: Option<[f64; 2]>,
 }
 
 impl Room {
+    /// 500 clients, 60 ticks per second, 2 KiB, 30 inputs per second and client.
+    pub(crate) fn at_60_hz(setup: Setup, seconds: f64, naive: bool) -> Self {
+        Self {
+            players: 500,
+            ticks_per_second: 60,
+            state_bytes: 2048,
+            inputs: 30,
+            flood: 0,
+            seconds,
+            rounds: 1,
+            naive,
+            colyseus: false,
+            setup,
+        }
+    }
+
     /// # Errors
     /// A server that does not start, or players that do not get a state for ten seconds.
     pub fn run(self) -> Result<bool> {
@@ -109,7 +128,9 @@ impl Room {
         Ok(true)
     }
 
-    fn measure(&self, contender: Contender) -> Result<Outcome> {
+    /// # Errors
+    /// As those of [`run`](Self::run).
+    pub(crate) fn measure(&self, contender: Contender) -> Result<Outcome> {
         let core = self.setup.server_core;
         let target = match contender {
             Contender::Bare => Target::bare(core, None)?,
@@ -158,6 +179,7 @@ impl Room {
             format!("--state-bytes={}", self.state_bytes),
         ];
         arguments.extend((contender == Contender::Context).then(|| "--compression".to_owned()));
+        arguments.extend(self.naive.then(|| "--naive".to_owned()));
         arguments
     }
 }
@@ -317,7 +339,7 @@ fn field(text: &[u8], name: &[u8]) -> Option<u64> {
     Some(digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))
 }
 
-fn number(report: &Value, name: &str) -> f64 {
+pub(crate) fn number(report: &Value, name: &str) -> f64 {
     report[name].as_f64().unwrap_or(0.0)
 }
 

@@ -50,6 +50,14 @@ impl Target {
         Self::this_program(core, "room-server", arguments)
     }
 
+    /// A program with a world of objects: this program once more.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn area(core: usize, arguments: &[String]) -> Result<Self> {
+        Self::this_program(core, "area-server", arguments)
+    }
+
     /// The child prints its address first, and may end when its standard input does.
     fn this_program(core: usize, subcommand: &str, arguments: &[String]) -> Result<Self> {
         let program = std::env::current_exe()?;

@@ -55,3 +55,17 @@ fn limits_that_fit_no_row_are_refused() {
         assert!(scenario(flags).check().is_err(), "{flags}");
     }
 }
+
+#[test]
+fn an_answer_in_chunks_is_whole_at_its_last_one() {
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let chunks = ["{\"resu", "lt\":{\"responses\"", ":[{\"result\":{\"offset\":1}}]", "}}", ""];
+    let written = chunks.map(|chunk| format!("{:x}\r\n{chunk}\r\n", chunk.len()));
+    let whole = format!("{head}{}", written.concat());
+    let bytes = whole.as_bytes();
+    assert_eq!(whole_length(bytes).expect("HTTP"), Some(bytes.len()));
+    assert_eq!(whole_length(&bytes[..bytes.len() - 5]).expect("HTTP"), None);
+    check_results(bytes, 1).expect("one result");
+    assert!(check_results(bytes, 2).is_err());
+    assert!(body(&bytes[..head.len() + 7]).is_err(), "a chunk that is not whole");
+}

@@ -48,7 +48,7 @@ pub struct Round<'a> {
     pub certificate: Option<&'a Certificate>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 pub struct Outcome {
     /// Messages that reached a subscriber, per second of server CPU.
     pub per_cpu_second: f64,
@@ -58,6 +58,8 @@ pub struct Outcome {
     pub latency_p50_ms: f64,
     pub latency_p99_ms: f64,
     pub publications: f64,
+    /// Memory of the server in the end.
+    pub resident_bytes: f64,
     /// Share of the server's core that others used.
     pub others_share: f64,
 }
@@ -90,7 +92,11 @@ impl Round<'_> {
                 run.measure(turn).map_err(|error| error.context(log_tail(run)))?;
             }
         }
-        Ok(std::array::from_fn(|place| runs[place].outcome()))
+        let mut outcomes = [Outcome::default(); N];
+        for (run, outcome) in runs.iter().zip(&mut outcomes) {
+            *outcome = run.outcome()?;
+        }
+        Ok(outcomes)
     }
 
     /// A contender with its subscribers, warmed up.
@@ -201,6 +207,7 @@ impl Outcome {
             latency_p50_ms: of(|outcome| outcome.latency_p50_ms),
             latency_p99_ms: of(|outcome| outcome.latency_p99_ms),
             publications: of(|outcome| outcome.publications),
+            resident_bytes: of(|outcome| outcome.resident_bytes),
             others_share: of(|outcome| outcome.others_share),
         }
     }
@@ -234,17 +241,18 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> Result<Outcome> {
         let deliveries = self.deliveries as f64;
         let latencies = &self.ledger.latencies_ms;
-        Outcome {
+        Ok(Outcome {
             per_cpu_second: deliveries / self.usage.cpu_seconds,
             bytes_per_delivery: self.bytes as f64 / deliveries,
             latency_p50_ms: percentile(latencies, 0.5),
             latency_p99_ms: percentile(latencies, 0.99),
             publications: latencies.len() as f64,
+            resident_bytes: machine::resident_bytes(self.target.pid())? as f64,
             others_share: self.usage.others_share(),
-        }
+        })
     }
 
     /// Publishes for this long, then waits until everything has arrived.

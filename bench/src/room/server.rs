@@ -26,6 +26,9 @@ pub struct RoomServer {
     /// With compression in context.
     #[arg(long)]
     compression: bool,
+    /// Build the state once for each player, instead of once for all.
+    #[arg(long)]
+    naive: bool,
 }
 
 impl RoomServer {
@@ -54,7 +57,7 @@ impl RoomServer {
             },
             ..RoomOptions::new(CHANNEL)
         };
-        rooms.open(options, State::new(self.state_bytes, rooms.clone()))?;
+        rooms.open(options, State::new(self.state_bytes, self.naive, rooms.clone()))?;
         println!("{}", server.address());
         std::io::stdin().read_to_end(&mut Vec::new())?;
         Ok(())
@@ -64,6 +67,16 @@ impl RoomServer {
 /// A JSON text of numbers, of which some change in each tick.
 struct State {
     numbers: Vec<u32>,
+    is_naive: bool,
+    players: Vec<PlayerId>,
+    /// States that were written since the last report, and what that allocated.
+    built: u64,
+    allocations: u64,
+    allocated_bytes: u64,
+    /// The messages of the room at the last report.
+    messages_before: u64,
+    /// The ticks at the last report.
+    ticks_before: u64,
     /// The first input has come: all players are there.
     has_begun: bool,
     /// Of the inputs since the last report, in microseconds.
@@ -73,9 +86,22 @@ struct State {
 }
 
 impl State {
-    fn new(bytes: usize, rooms: Rooms) -> Self {
+    fn new(bytes: usize, is_naive: bool, rooms: Rooms) -> Self {
         let numbers = (0..bytes as u32 / 6).map(|number| 10_000 + number * 7).collect();
-        Self { numbers, has_begun: false, input_lags: Vec::new(), rooms, random: 1 }
+        Self {
+            numbers,
+            is_naive,
+            players: Vec::new(),
+            built: 0,
+            allocations: 0,
+            allocated_bytes: 0,
+            messages_before: 0,
+            ticks_before: 0,
+            has_begun: false,
+            input_lags: Vec::new(),
+            rooms,
+            random: 1,
+        }
     }
 
     fn advance(&mut self) {
@@ -86,10 +112,28 @@ impl State {
         }
     }
 
+    /// Sends the state: once for all players, or once for each as a loop over clients does.
+    fn send(&mut self, at: u64, context: &mut RoomContext<'_>) {
+        if !self.is_naive {
+            self.built += 1;
+            context.latest(self.text(at, context.tick()));
+            return;
+        }
+        for player in &self.players {
+            context.latest_to(*player, self.text(at, context.tick()));
+        }
+        self.built += self.players.len() as u64;
+    }
+
+    fn text(&self, at: u64, tick: u64) -> String {
+        let numbers: Vec<_> = self.numbers.iter().map(u32::to_string).collect();
+        format!(r#"{{"tick":{tick},"at":{at},"state":[{}]}}"#, numbers.join(","))
+    }
+
     /// The counts of the room, and the lags of inputs since the last report.
     fn report(&mut self) -> String {
-        let RoomStats { ticks, overruns, tick_p50, tick_p99, inputs, .. } =
-            self.rooms.stats(CHANNEL).unwrap_or_default();
+        let stats = self.rooms.stats(CHANNEL).unwrap_or_default();
+        let RoomStats { ticks, overruns, tick_p50, tick_p95, tick_p99, inputs, .. } = stats;
         self.input_lags.sort_unstable();
         let lag = |share: usize| {
             let lags = &self.input_lags;
@@ -98,14 +142,26 @@ impl State {
         let p50 = lag(50).unwrap_or(0);
         let p99 = lag(99).unwrap_or(0);
         let report = format!(
-            r#"{{"ticks":{ticks},"overruns":{overruns},"tick_p50_us":{},"tick_p99_us":{},"accepted":{},"refused":{},"lags":{},"lag_p50_us":{p50},"lag_p99_us":{p99}}}"#,
+            r#"{{"ticks":{ticks},"overruns":{overruns},"tick_p50_us":{},"tick_p95_us":{},"tick_p99_us":{},"accepted":{},"refused":{},"lags":{},"lag_p50_us":{p50},"lag_p99_us":{p99},"built":{},"messages":{},"ticks_since":{},"waiting":{},"allocations":{},"allocated_bytes":{}}}"#,
             tick_p50.as_micros(),
+            tick_p95.as_micros(),
             tick_p99.as_micros(),
             inputs.accepted,
             inputs.refused,
             self.input_lags.len(),
+            self.built,
+            stats.messages - self.messages_before,
+            ticks - self.ticks_before,
+            stats.waiting,
+            self.allocations,
+            self.allocated_bytes,
         );
         self.input_lags.clear();
+        self.messages_before = stats.messages;
+        self.ticks_before = ticks;
+        self.built = 0;
+        self.allocations = 0;
+        self.allocated_bytes = 0;
         report
     }
 }
@@ -115,9 +171,13 @@ impl Simulation for State {
         InputKind::default()
     }
 
-    fn join(&mut self, _: PlayerId, _: &str, _: &[u8], _: &mut RoomContext<'_>) {}
+    fn join(&mut self, player: PlayerId, _: &str, _: &[u8], _: &mut RoomContext<'_>) {
+        self.players.push(player);
+    }
 
-    fn leave(&mut self, _: PlayerId, _: &mut RoomContext<'_>) {}
+    fn leave(&mut self, player: PlayerId, _: &mut RoomContext<'_>) {
+        self.players.retain(|other| *other != player);
+    }
 
     /// The microsecond at which it was sent; 0 asks for a report.
     fn input(&mut self, player: PlayerId, input: &[u8], context: &mut RoomContext<'_>) {
@@ -137,9 +197,9 @@ impl Simulation for State {
             return;
         }
         self.advance();
-        let numbers: Vec<_> = self.numbers.iter().map(u32::to_string).collect();
-        let tick = context.tick();
-        context.latest(format!(r#"{{"tick":{tick},"at":{at},"state":[{}]}}"#, numbers.join(",")));
+        let allocated = allocation_counter::measure(|| self.send(at, context));
+        self.allocations += allocated.count_total;
+        self.allocated_bytes += allocated.bytes_total;
     }
 }
 

@@ -25,5 +25,5 @@ pub use choice::Popularity;
 pub use payload::Payloads;
 pub use plan::{ApiAddress, Pace, Plan, PublishMethod};
 pub use record::{Second, milliseconds};
-pub use report::{Ending, Percentiles, Report, grouped};
+pub use report::{Ending, Percentiles, Report, grouped, time_plot};
 pub use run::{RunStatus, run};

@@ -8,6 +8,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::Serialize;
 use std::ops::AddAssign;
+use std::path::Path;
 use std::time::Instant;
 use std::{fs, io};
 
@@ -17,9 +18,27 @@ use std::{fs, io};
 /// # Errors
 /// The process is gone.
 pub fn cpu_seconds(pid: u32) -> Result<f64> {
+    threads_cpu_seconds(pid, |_| true)
+}
+
+/// CPU seconds that the threads of this name in a process have taken.
+///
+/// # Errors
+/// The process is gone.
+pub fn thread_cpu_seconds(pid: u32, name: &str) -> Result<f64> {
+    threads_cpu_seconds(pid, |folder| {
+        fs::read_to_string(folder.join("comm")).is_ok_and(|comm| comm.trim_end() == name)
+    })
+}
+
+fn threads_cpu_seconds(pid: u32, counts: impl Fn(&Path) -> bool) -> Result<f64> {
     let mut nanoseconds = 0;
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
-        let text = match fs::read_to_string(thread?.path().join("schedstat")) {
+        let folder = thread?.path();
+        if !counts(&folder) {
+            continue;
+        }
+        let text = match fs::read_to_string(folder.join("schedstat")) {
             Err(error) if has_ended(&error) => continue,
             text => text?,
         };

@@ -19,6 +19,7 @@ mod page;
 mod plot;
 mod text;
 
+pub use page::time_plot;
 pub use text::grouped;
 
 /// A run and its figures.

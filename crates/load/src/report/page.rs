@@ -85,10 +85,7 @@ impl Report {
             Series { name, class, values: report.seconds.iter().map(of).collect() }
         };
         let cpu = over_time("%", &[cpu_of(one, "one", first), cpu_of(two, "two", second)]);
-        [("latency", latency), ("cpu", cpu)].map(|(name, svg)| {
-            let svg = svg.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"", 1);
-            (name, svg.replacen('>', &format!("><style>{STYLE}</style>"), 1))
-        })
+        [("latency", latency), ("cpu", cpu)].map(|(name, svg)| (name, alone(&svg)))
     }
 
     fn plots(&self) -> String {
@@ -131,10 +128,27 @@ impl Report {
     }
 }
 
+/// Lines over seconds as an SVG file, at most five; each has a name and a value for each second.
+pub fn time_plot(unit: &str, lines: &[(&str, Vec<f64>)]) -> String {
+    let mut series = Vec::new();
+    for ((name, values), class) in lines.iter().zip(LINE_CLASSES) {
+        series.push(Series { name, class, values: values.clone() });
+    }
+    alone(&over_time(unit, &series))
+}
+
+/// A plot as a file of its own, with the styles of the page.
+fn alone(svg: &str) -> String {
+    let svg = svg.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"", 1);
+    svg.replacen('>', &format!("><style>{STYLE}</style>"), 1)
+}
+
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
+/// Colours of lines, in their order.
+const LINE_CLASSES: [&str; 5] = ["one", "two", "three", "four", "five"];
 const STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#1b1f24;--soft:#667;--page:#fff;--card:#f3f5f8;--line:#d8dde4;--one:#0b6bcb;--two:#c2410c;--good:#15803d;--bad:#b91c1c}\
 @media(prefers-color-scheme:dark){:root{--ink:#e6e9ee;--soft:#9aa4b2;--page:#14171b;--card:#1e232a;--line:#333b45;--one:#5aa9f2;--two:#f2955a;--good:#4ade80;--bad:#f87171}}\
@@ -144,4 +158,5 @@ body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);
 .cards div{background:var(--card);border-radius:8px;padding:.75rem}.cards b{display:block;font-size:1.4rem}.cards span{color:var(--soft)}\
 figure{margin:1.5rem 0}figcaption{font-weight:600}svg{width:100%;height:auto}svg text{font:11px system-ui,sans-serif;fill:var(--soft)}\
 .grid{stroke:var(--line)}polyline{fill:none;stroke-width:1.5}polyline.one{stroke:var(--one)}polyline.two{stroke:var(--two)}rect.one{fill:var(--one)}rect.two{fill:var(--two)}\
+polyline.three{stroke:#2f9e5b}polyline.four{stroke:#8b6fe0}polyline.five{stroke:#d1457b}rect.three{fill:#2f9e5b}rect.four{fill:#8b6fe0}rect.five{fill:#d1457b}\
 pre{background:var(--card);border-radius:8px;padding:1rem;overflow-x:auto;font-size:13px}";

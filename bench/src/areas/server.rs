@@ -1,0 +1,132 @@
+//! The server of `areas`: a program with a world of objects of which a tenth moves in each tick.
+//! In: the number of objects → out: the address, then ticks until the parent is gone.
+//! Uses `fanwire` as a library. Never: measures more than a program could.
+//! Changed here: what the world does; what is measured lives in `areas`.
+
+use anyhow::Result;
+use clap::Args;
+use fanwire::room::{Grid, Objects, Place, Shape, View};
+use fanwire::room::{PlayerId, RoomContext, Simulation};
+use fanwire::{Builder, RoomOptions, Rooms, config::Config};
+use std::io::Read;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use fanwire_load::machine;
+use fanwire_load::random::Random;
+
+/// Run the server of `areas` by itself (areas starts it for you).
+#[derive(Args)]
+pub struct AreaServer {
+    #[arg(long)]
+    objects: u64,
+    /// With compression in context.
+    #[arg(long)]
+    compression: bool,
+}
+
+impl AreaServer {
+    /// Serves until its standard input ends.
+    ///
+    /// # Errors
+    /// The server does not start.
+    pub fn run(self) -> Result<()> {
+        machine::raise_descriptor_limit();
+        let mut config = Config::default();
+        config.http_server.address = "127.0.0.1".to_owned();
+        config.http_server.port = 0;
+        config.client.insecure = true;
+        config.client.ping_interval = Duration::from_secs(600);
+        config.channel.without_namespace.areas.tile_size = TILE_SIZE;
+        config.shards = 1;
+        config.websocket.compression = self.compression;
+        let rooms = Rooms::new(1);
+        let server = Builder::new(config).rooms(&rooms).start_embedded()?;
+        let ticks_per_second = NonZeroU32::new(TICKS_PER_SECOND).expect("not 0");
+        let options = RoomOptions { ticks_per_second, ..RoomOptions::new(CHANNEL) };
+        rooms.open(options, World::new(self.objects))?;
+        println!("{}", server.address());
+        std::io::stdin().read_to_end(&mut Vec::new())?;
+        Ok(())
+    }
+}
+
+struct World {
+    size: f64,
+    places: Vec<Place>,
+    objects: Objects,
+    random: Random,
+    /// The first input has come: all viewers are there.
+    has_begun: bool,
+}
+
+impl World {
+    fn new(count: u64) -> Self {
+        let size = (count as f64 / OBJECTS_PER_TILE).sqrt().ceil() * f64::from(TILE_SIZE);
+        let mut world = Self {
+            size,
+            places: Vec::new(),
+            objects: Objects::new(Grid::new(TILE_SIZE, 64)),
+            random: Random(1),
+            has_begun: false,
+        };
+        for id in 0..count {
+            let x = world.coordinate();
+            let y = world.coordinate();
+            let place = Place { x, y, layer: 0 };
+            world.places.push(place);
+            world.put(id, place);
+        }
+        world
+    }
+
+    fn coordinate(&mut self) -> f64 {
+        self.random.below(1_000_000) as f64 / 1e6 * self.size
+    }
+
+    fn put(&mut self, id: u64, place: Place) {
+        let state = format!("[{:.1},{:.1}]", place.x, place.y);
+        self.objects.put(id, place, state).expect("a place in a tile that is not full");
+    }
+}
+
+impl Simulation for World {
+    /// The viewers stand in the middles of tiles and see three tiles in both directions.
+    fn join(&mut self, player: PlayerId, _: &str, _: &[u8], context: &mut RoomContext<'_>) {
+        let tile = f64::from(TILE_SIZE);
+        let mut middle = || (self.coordinate() / tile).floor() * tile + tile / 2.0;
+        let x = middle();
+        let y = middle();
+        let shape = Shape::Rectangle { width: 2.0 * tile, height: 2.0 * tile };
+        context.set_view(player, View { x, y, layer: 0, shape, margin: 0.0 });
+    }
+
+    fn leave(&mut self, _: PlayerId, _: &mut RoomContext<'_>) {}
+
+    fn input(&mut self, _: PlayerId, _: &[u8], _: &mut RoomContext<'_>) {
+        self.has_begun = true;
+    }
+
+    fn tick(&mut self, context: &mut RoomContext<'_>) {
+        if !self.has_begun {
+            return;
+        }
+        for _ in 0..self.places.len() / 10 {
+            let id = self.random.below(self.places.len());
+            let mut step = || self.random.below(100) as f64 / 10.0 - 5.0;
+            let x = step();
+            let y = step();
+            let place = &mut self.places[id];
+            place.x = (place.x + x).clamp(0.0, self.size);
+            place.y = (place.y + y).clamp(0.0, self.size);
+            let place = *place;
+            self.put(id as u64, place);
+        }
+        context.publish_objects(&mut self.objects);
+    }
+}
+
+pub(super) const CHANNEL: &str = "world";
+pub(super) const TICKS_PER_SECOND: u32 = 10;
+const TILE_SIZE: u32 = 100;
+const OBJECTS_PER_TILE: f64 = 100.0;
