@@ -18,7 +18,8 @@ use std::time::Duration;
 use fanwire_consumers::ConsumerOptions;
 use fanwire_durable::DurableOptions;
 use fanwire_edge::{
-    EmulationOptions, GrpcListenerOptions, StreamOptions, UniStreamOptions, UniWebsocketOptions,
+    EmulationOptions, GrpcListenerOptions, ShedOptions, StreamOptions, UniStreamOptions,
+    UniWebsocketOptions,
 };
 use fanwire_events::EventsOptions;
 use fanwire_policy::options::{DebugForOptions, SharedPollOptions, UserStatusOptions};
@@ -77,6 +78,7 @@ pub struct Config {
     pub durable_streams: DurableOptions,
     /// Consumers of message queues by name.
     pub consumers: BTreeMap<String, ConsumerOptions>,
+    pub shed: ShedOptions,
     pub shutdown: ShutdownOptions,
     /// Threads that own connections; 0 = one per core.
     pub shards: usize,
@@ -199,6 +201,7 @@ impl Config {
             events: EventsOptions::default(),
             durable_streams: DurableOptions::default(),
             consumers: BTreeMap::new(),
+            shed: ShedOptions::default(),
             shutdown: ShutdownOptions::default(),
             shards: 0,
             pid_file: String::new(),

@@ -10,6 +10,7 @@ mod cors;
 mod emulation;
 mod endpoint;
 pub(crate) mod origin;
+pub(crate) mod overload;
 pub(crate) mod rate;
 pub(crate) mod readers;
 pub(crate) mod refusals;

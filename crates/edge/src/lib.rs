@@ -23,6 +23,7 @@ pub use back_pressure::{REQUEST_TIMEOUT, wait_for_shards};
 pub use clients::{
     admission::{Admission, AdmissionLimits, SharedLimits, is_own_origin},
     origin::AllowedOrigins,
+    overload::{LoadLimit, Overload},
     rate::ConnectionRate,
     readers::HttpReaders,
     refusals::Refusals,
@@ -33,6 +34,6 @@ pub use clients::{
 };
 pub use options::{
     ClientEndpoints, ConnectCodeResponse, ConnectResponseOptions, EmulationOptions,
-    GrpcListenerOptions, StatusAndBody, StreamOptions, UniStreamOptions, UniWebsocketOptions,
-    WebsocketEndpointOptions,
+    GrpcListenerOptions, ShedOptions, StatusAndBody, StreamOptions, UniStreamOptions,
+    UniWebsocketOptions, WebsocketEndpointOptions,
 };

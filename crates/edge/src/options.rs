@@ -129,6 +129,17 @@ pub struct StatusAndBody {
     pub body: String,
 }
 
+/// `shed.*`: from which load on new clients get 503.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShedOptions {
+    /// Resident bytes of the process; 0 = no limit.
+    pub memory_max: u64,
+    /// Resident memory in percent of the limit of the cgroup, or of the machine's memory; 0 = no limit.
+    pub memory_percent_max: u8,
+    /// Mean time of the turns of a shard; zero = no limit.
+    pub turn_max: Duration,
+}
+
 /// `uni_grpc.*`, and a listener for the server API over gRPC.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GrpcListenerOptions {

@@ -38,6 +38,7 @@ mod readiness;
 pub mod room;
 mod rooms;
 mod server;
+mod shedding;
 mod snapshots;
 mod stats;
 

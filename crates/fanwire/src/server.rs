@@ -16,7 +16,7 @@ use std::{
 };
 
 use fanwire_api::{Api, Command, DumpRequest, grpc::GrpcApi};
-use fanwire_config::{Config, TokenSection};
+use fanwire_config::{Config, ShutdownOptions, TokenSection};
 use fanwire_consumers::Consumers;
 use fanwire_edge::{
     AdmissionLimits, AllowedOrigins, ClientParts, ConnectionRate, SharedLimits, descriptors,
@@ -25,7 +25,7 @@ use fanwire_edge::{
 use fanwire_events::{Events, EventsError};
 use fanwire_fanout::{Contexts, Shards};
 use fanwire_metrics::{Reloads, ServerMetrics, Sources};
-use fanwire_node::{Node, NodeParts};
+use fanwire_node::{Node, NodeParts, hooks::Hooks as NodeHooks};
 use fanwire_proxy::EventProxies;
 use fanwire_shard as shard;
 use fanwire_tls::{Acme, KeyFetcher, ListenersTls};
@@ -36,7 +36,7 @@ use self::{
     bind::Listeners,
     http_side::{Acceptors, HttpSide},
     shards::start_shards,
-    tasks::{Handshakes, attach, background_tasks, outgoing},
+    tasks::{Handshakes, Observed, attach, background_tasks, outgoing},
 };
 use crate::{
     Builder, Handle,
@@ -49,6 +49,7 @@ use crate::{
     hooks::all_hooks,
     http::routes,
     readiness::Readiness,
+    shedding::Shedding,
     snapshots::Snapshots,
     stats::ServerStats,
 };
@@ -77,8 +78,7 @@ pub struct Server {
     stop: watch::Sender<bool>,
     readiness: Arc<Readiness>,
     reloads: Arc<Reloads>,
-    shutdown_timeout: Duration,
-    drain_interval: Duration,
+    shutdown: ShutdownOptions,
     /// The limit of open files.
     descriptors: usize,
 }
@@ -116,12 +116,8 @@ impl Server {
         let (fetchers, proxies, events) = (fetchers(&config)?, proxies(&config)?, events(&config)?);
         let closed_logs = ClosedLogWriter::start(&config)?;
         let contexts = compression::contexts(&config);
-        let parts = NodeParts {
-            prepare: Some(contexts.clone()),
-            hooks: all_hooks(hooks, rooms.as_ref(), proxies.as_ref(), events.as_ref()),
-            keep_closed_log: closed_logs.as_ref().map(ClosedLogWriter::keep),
-            ..NodeParts::default()
-        };
+        let hooks = all_hooks(hooks, rooms.as_ref(), proxies.as_ref(), events.as_ref());
+        let parts = node_parts(&contexts, hooks, closed_logs.as_ref());
         let (engine, node) = Engine::start(&config, parts).await?;
         fetch_keys(&node, fetchers);
         attach(&node, proxies.as_ref(), events.as_ref(), rooms.as_ref());
@@ -133,7 +129,6 @@ impl Server {
         let shards = start_shards(&config, &node, &contexts, &decode_failures, &realtime_counters)?;
         let (apis, grpc) = apis(&config, &node, &shards, consuming);
         let (handshakes, reloads) = (Handshakes::default(), Arc::<Reloads>::default());
-        let acceptors = Acceptors::new(&tls, &handshakes.tls);
         let limits = limits(&config, None).shared();
         let metrics = Arc::new(ServerMetrics::new(Sources {
             node: node.clone(),
@@ -143,6 +138,7 @@ impl Server {
             apis: apis.clone(),
             redis: engine.redis(),
             refusals: handshakes.refusals.clone(),
+            overload: limits.read().overload.clone(),
             tls: tls.clone(),
             tls_handshakes: handshakes.tls.clone(),
             certificates: acme.as_ref().map(Acme::certificates),
@@ -155,14 +151,15 @@ impl Server {
             requests: routes::request_counts(&config),
             has_centrifugo_names: config.compatibility.centrifugo_metrics,
         }));
-        let admission = || {
-            endpoints::admission(&limits, config.serves_demo(), descriptors, &handshakes.refusals)
-        };
+        let demo = config.serves_demo();
+        let admission = || endpoints::admission(&limits, demo, descriptors, &handshakes.refusals);
         let options = config.client_endpoints();
         let memory = contexts.memory();
         let endpoints =
             endpoints::websockets(&options, &shards, memory, &decode_failures, admission);
-        let tasks = background_tasks(&node, &contexts, &metrics, &shards, &readiness, &handshakes);
+        let shedding = Shedding::new(&config.shed, &limits);
+        let observed = Observed::new(&shards, &readiness, shedding);
+        let tasks = background_tasks(&node, &contexts, &metrics, &handshakes, observed);
         let parts = routes::Parts {
             clients: ClientParts { endpoints, node: node.clone() },
             shards: shards.clone(),
@@ -174,6 +171,7 @@ impl Server {
         };
         let (stop, stopped) = watch::channel(false);
         let services = routes::services(&config, parts, stopped.clone());
+        let acceptors = Acceptors::new(&tls, &handshakes.tls);
         let http_side = HttpSide::new(&config, listeners, acceptors, descriptors);
         Ok(Self {
             addresses,
@@ -194,8 +192,7 @@ impl Server {
             stop,
             readiness,
             reloads,
-            shutdown_timeout: config.shutdown.timeout,
-            drain_interval: config.shutdown.drain_interval,
+            shutdown: config.shutdown,
             descriptors,
         })
     }
@@ -336,34 +333,34 @@ impl Server {
         let (started, connections) = (Instant::now(), self.shards.connections());
         self.readiness.drain();
         self.shards.announce_stop();
-        if !self.drain_interval.is_zero() {
+        if !self.shutdown.drain_interval.is_zero() {
             let stop = shard::Stop {
-                spread: self.drain_interval,
+                spread: self.shutdown.drain_interval,
                 is_exact: true,
-                timeout: self.drain_interval + self.shutdown_timeout,
+                timeout: self.shutdown.drain_interval + self.shutdown.timeout,
             };
             let shards = self.shards.clone();
             let draining = tokio::task::spawn_blocking(move || shards.stop(stop));
             // Streams of commands on the shards end with the API, behind the drain. A panic of a shard aborts the process.
-            let _ = tokio::time::timeout(self.drain_interval, draining).await;
+            let _ = tokio::time::timeout(self.shutdown.drain_interval, draining).await;
         }
         self.apis.iter().for_each(|(_, api)| api.close());
         self.node.cluster().leave();
         self.background_tasks.iter().chain(&self.outgoing).for_each(JoinHandle::abort);
         let _ = self.stop.send(true);
         let stop = shard::Stop {
-            spread: self.shutdown_timeout.mul_f64(SPREAD_SHARE),
+            spread: self.shutdown.timeout.mul_f64(SPREAD_SHARE),
             is_exact: false,
-            timeout: self.shutdown_timeout,
+            timeout: self.shutdown.timeout,
         };
         let shards = self.shards.clone();
         let closing = tokio::task::spawn_blocking(move || shards.stop(stop));
         let all = async { (self.http.await, closing.await) };
-        if tokio::time::timeout(self.shutdown_timeout + GRACE, all).await.is_err() {
+        if tokio::time::timeout(self.shutdown.timeout + GRACE, all).await.is_err() {
             tracing::warn!("shutdown.timeout passed before every connection was closed");
         }
         if let Some(consumers) = &self.consumers {
-            consumers.stop(self.shutdown_timeout + GRACE).await;
+            consumers.stop(self.shutdown.timeout + GRACE).await;
         }
         if let Some((snapshots, task)) = self.snapshots {
             task.abort();
@@ -379,6 +376,20 @@ impl Server {
             took_ms = started.elapsed().as_millis() as u64,
             "stopped"
         );
+    }
+}
+
+/// The parts of the node around its engine.
+fn node_parts(
+    contexts: &Arc<Contexts>,
+    hooks: NodeHooks,
+    closed_logs: Option<&ClosedLogWriter>,
+) -> NodeParts {
+    NodeParts {
+        prepare: Some(contexts.clone()),
+        hooks,
+        keep_closed_log: closed_logs.map(ClosedLogWriter::keep),
+        ..NodeParts::default()
     }
 }
 
@@ -497,11 +508,12 @@ async fn start_tls(config: &Config) -> Result<(Option<Acme>, ListenersTls), Star
 fn limits(config: &Config, current: Option<&AdmissionLimits>) -> AdmissionLimits {
     let client = &config.client;
     let rate = Arc::new(ConnectionRate::new(client.connection_rate_limit, Instant::now()));
-    let current = current.map(|current| &current.rate).filter(|current| current.is_same(&rate));
+    let rate_now = current.map(|current| &current.rate).filter(|current| current.is_same(&rate));
     AdmissionLimits {
         allowed_origins: Some(AllowedOrigins::new(&client.allowed_origins)),
         connection_limit: client.connection_limit,
-        rate: current.cloned().unwrap_or(rate),
+        rate: rate_now.cloned().unwrap_or(rate),
+        overload: current.map(|current| current.overload.clone()).unwrap_or_default(),
     }
 }
 

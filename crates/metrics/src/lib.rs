@@ -24,7 +24,7 @@ use std::sync::{Arc, Weak};
 
 use fanwire_api::Api;
 use fanwire_consumers::ConsumerMonitor;
-use fanwire_edge::Refusals;
+use fanwire_edge::{Overload, Refusals};
 use fanwire_events::Events;
 use fanwire_fanout::{BacklogCounters, Contexts, RealtimeCounters, Shards};
 use fanwire_node::{HubCounters, Meters, Node};
@@ -64,6 +64,7 @@ pub struct Sources {
     /// The engine, unless it is memory.
     pub redis: Option<Arc<Redis>>,
     pub refusals: Arc<Refusals>,
+    pub overload: Arc<Overload>,
     pub tls: ListenersTls,
     pub tls_handshakes: Arc<HandshakeCounts>,
     /// Those that an authority issues.
@@ -177,6 +178,11 @@ impl Sources {
             .counts()
             .map(|(cause, count)| ([("cause", cause.name().to_owned())], count));
         writer.counters("transport_handshakes_refused", "Handshakes refused, by cause", refused);
+        let reasons = self.overload.reasons().map(|(cause, is_exceeded)| {
+            ([("reason", cause.name().to_owned())], u64::from(is_exceeded))
+        });
+        let help = "1 while new clients are refused for the load of this node, by reason";
+        writer.gauges("shed_active", help, reasons);
         let keys = self.node.key_counters();
         let help = "Requests for JWKS documents";
         writer.counter("token_key_fetches", help, keys.fetches);

@@ -40,6 +40,7 @@ fn idle_server() -> ServerMetrics {
         contexts,
         redis: None,
         refusals: Arc::default(),
+        overload: Arc::default(),
         tls: ListenersTls::default(),
         tls_handshakes: Arc::default(),
         certificates: None,

@@ -3,7 +3,7 @@
 //! Uses three reads and a list of descriptors for each scrape; never asks the allocator.
 //! Changed here: which values of the process are metrics.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use rustix::{param::clock_ticks_per_second, process};
 
@@ -48,6 +48,31 @@ pub fn write(writer: &mut impl MetricsWriter) {
         let help = "Highest resident memory since the start";
         writer.gauge("process_resident_memory_max_bytes", help, bytes);
     }
+}
+
+/// The resident memory of the process in bytes.
+pub fn resident_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    field_bytes(&status, "VmRSS")
+}
+
+/// The most memory that the process may have: the smallest limit of its cgroup and of those above it (version 2), or the
+/// memory of the machine.
+pub fn memory_limit_bytes() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let machine = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let path = cgroup_path(&groups).unwrap_or_default();
+    let limits = Path::new(path).ancestors().filter_map(|group| {
+        let folder = Path::new("/sys/fs/cgroup").join(group.strip_prefix("/").unwrap_or(group));
+        let limit = fs::read_to_string(folder.join("memory.max")).ok()?;
+        limit.trim().parse::<u64>().ok()
+    });
+    limits.chain(field_bytes(&machine, "MemTotal")).min()
+}
+
+/// The path of the process in the hierarchy of version 2 (cgroups(7)).
+fn cgroup_path(groups: &str) -> Option<&str> {
+    groups.lines().find_map(|line| line.strip_prefix("0::"))
 }
 
 /// The value of a field in kB (proc_pid_status(5)), in bytes.

@@ -161,6 +161,12 @@ rows! { SERVER: Config;
         "File that holds the process id while the server runs; empty for none.";
     "shards", integer(0, 1024), "0" => [shards],
         "Fanwire only: threads that own connections; 0 means one per core.";
+    "shed.memory_max", integer(0, 1 << 50), "0" => [shed.memory_max],
+        "Fanwire only: resident bytes of the process above which new clients get 503, until they fall to nine tenths; 0 for no limit.";
+    "shed.memory_percent_max", integer(0, 100), "0" => [shed.memory_percent_max],
+        "Fanwire only: the same in percent of the memory limit of the cgroup (version 2), or without one of the machine's memory; the smaller of both limits counts.";
+    "shed.turn_max", duration(Duration::ZERO, Duration::from_secs(10)), "0s" => [shed.turn_max],
+        "Fanwire only: new clients get 503 when the turns of a shard take longer than this on average for 5 s, until they take nine tenths; 0s for no limit.";
     "shutdown.drain_interval", duration(Duration::ZERO, DAY), "0s" => [shutdown.drain_interval],
         "Fanwire only: clients are disconnected evenly over this time before shutdown.timeout begins, while the server still delivers and is not ready; 0s for none.";
     "shutdown.timeout", duration(Duration::from_secs(1), DAY), "30s" => [shutdown.timeout],

@@ -1,4 +1,4 @@
-//! Limits on new connections: origin, rate, and their number.
+//! Limits on new connections: origin, rate, load of the node, and their number.
 //! In: the head of a handshake, and the time → out: a permit, or the status and the text of the refusal.
 //! Uses `origin`, `rate` and permits of the shards; never checks permissions of connected clients.
 //! Changed here: the checks, and the throttled log lines of refusals.
@@ -12,6 +12,7 @@ use tracing::field::display;
 
 use super::{
     origin::AllowedOrigins,
+    overload::Overload,
     rate::ConnectionRate,
     refusals::{Cause, Refusals},
 };
@@ -35,6 +36,8 @@ pub struct AdmissionLimits {
     /// Maximum number of connections; 0 = no limit.
     pub connection_limit: usize,
     pub rate: Arc<ConnectionRate>,
+    /// Load under which no client is accepted.
+    pub overload: Arc<Overload>,
 }
 
 /// The limits of now, which a handshake copies out of the lock.
@@ -53,7 +56,8 @@ impl Admission {
     /// Accepts every handshake.
     pub fn open(now: Instant) -> Self {
         let rate = Arc::new(ConnectionRate::new(0, now));
-        let limits = AdmissionLimits { allowed_origins: None, connection_limit: 0, rate };
+        let overload = Arc::default();
+        let limits = AdmissionLimits { allowed_origins: None, connection_limit: 0, rate, overload };
         Self {
             limits: limits.shared(),
             allows_own_origin: false,
@@ -86,7 +90,7 @@ impl Admission {
         self.count(peer, now, permit)
     }
 
-    /// Counts a connection, as the last step of [`admit`](Self::admit).
+    /// Checks the load of the node and counts a connection, as the last step of [`admit`](Self::admit).
     ///
     /// # Errors
     /// The status and the text of the refusal.
@@ -96,7 +100,12 @@ impl Admission {
         now: Instant,
         permit: impl FnOnce(usize) -> Option<P>,
     ) -> Result<P, Refusal> {
-        let (max, cause) = self.limit(self.limits.read().connection_limit);
+        let limits = Arc::clone(&self.limits.read());
+        if let Some(cause) = limits.overload.cause() {
+            self.refuse(cause, peer, now, OVERLOADED);
+            return Err((StatusCode::SERVICE_UNAVAILABLE, "this node is overloaded"));
+        }
+        let (max, cause) = self.limit(limits.connection_limit);
         permit(max).ok_or_else(|| {
             let is_limit = cause == Cause::Limit;
             self.refuse(cause, peer, now, if is_limit { FULL } else { OUT_OF_DESCRIPTORS });
@@ -209,6 +218,9 @@ const NO_ORIGIN: &str =
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 const TOO_MANY_AT_ONCE: &str = "more handshakes per second than client.connection_rate_limit";
+
+const OVERLOADED: &str =
+    "the load is above a limit of the section shed; add a node, or raise the limit";
 
 const FULL: &str = "client.connection_limit is reached; raise it, or add a node";
 

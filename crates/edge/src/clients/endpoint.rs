@@ -17,7 +17,7 @@ use fanwire_protocol::Encoding;
 use fanwire_shard::{Application, Transport};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
-use super::{cors, upgrade::Endpoint};
+use super::{cors, refusals::retry_later, upgrade::Endpoint};
 
 /// A response instead of the stream.
 pub(crate) type Refusal = Box<Response<String>>;
@@ -151,6 +151,7 @@ pub(crate) fn refuse(status: StatusCode, text: impl fmt::Display) -> Refusal {
         (header::CONNECTION, HeaderValue::from_static("close")),
     ];
     response.headers_mut().extend(headers);
+    retry_later(&mut response);
     Box::new(response)
 }
 

@@ -1,4 +1,4 @@
-//! Counts of refused handshakes by cause, and the throttle of their log lines.
+//! Counts of refused handshakes by cause, the throttle of their log lines, and the header `Retry-After`.
 //! In: a cause, from any thread of the HTTP runtime → out: counts by cause, for metrics; whether to log, and the end of a burst.
 //! Uses: atomics, `LogThrottle`. Never: decides about a handshake.
 //! Changed here: the causes. `edge::clients::admission` counts most of them, `edge::clients::upgrade` malformed handshakes.
@@ -9,6 +9,10 @@ use std::{
     time::Instant,
 };
 
+use axum::{
+    http::{HeaderValue, StatusCode, header},
+    response::Response,
+};
 use fanwire_telemetry::{Burst, LogThrottle, RefusalEvent, Repeats};
 
 /// Why a handshake was refused.
@@ -24,11 +28,22 @@ pub enum Cause {
     Limit,
     /// The descriptors for clients are used up.
     Descriptors,
+    /// More memory is resident than `shed.memory_max` or `shed.memory_percent_max`.
+    Memory,
+    /// Turns of a shard take longer than `shed.turn_max`.
+    Turns,
 }
 
 impl Cause {
-    const ALL: [Self; 5] =
-        [Self::Malformed, Self::Origin, Self::Rate, Self::Limit, Self::Descriptors];
+    const ALL: [Self; 7] = [
+        Self::Malformed,
+        Self::Origin,
+        Self::Rate,
+        Self::Limit,
+        Self::Descriptors,
+        Self::Memory,
+        Self::Turns,
+    ];
 
     /// The label in metrics.
     pub fn name(self) -> &'static str {
@@ -38,6 +53,8 @@ impl Cause {
             Self::Rate => "rate",
             Self::Limit => "limit",
             Self::Descriptors => "descriptors",
+            Self::Memory => "memory",
+            Self::Turns => "turns",
         }
     }
 }
@@ -73,3 +90,14 @@ impl Refusals {
         Cause::ALL.into_iter().zip(&self.counts).map(|(cause, count)| (cause, count.load(Relaxed)))
     }
 }
+
+/// Tells the client of a 503 when to come back (RFC 9110 §10.2.3).
+pub(super) fn retry_later(response: &mut Response<String>) {
+    if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+        let seconds = HeaderValue::from_static(RETRY_AFTER_SECONDS);
+        response.headers_mut().insert(header::RETRY_AFTER, seconds);
+    }
+}
+
+/// A balancer passes the client on to another node at once. Without one, the load of this node has changed by then.
+const RETRY_AFTER_SECONDS: &str = "5";

@@ -17,7 +17,10 @@ use fanwire_ws::{
 use hyper::ext::Protocol;
 use hyper_util::rt::TokioIo;
 
-use super::{admission::Admission, refusals::Cause};
+use super::{
+    admission::Admission,
+    refusals::{Cause, retry_later},
+};
 use crate::accept::{
     forwarded::{address_of, is_forwarded, peer_of},
     http2,
@@ -308,6 +311,7 @@ fn refuse_and_close(status: StatusCode, text: &'static str) -> Response<String> 
     let mut refusal = refuse(status, text);
     let close = header::HeaderValue::from_static("close");
     refusal.headers_mut().insert(header::CONNECTION, close);
+    retry_later(&mut refusal);
     refusal
 }
 

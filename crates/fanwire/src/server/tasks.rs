@@ -24,7 +24,7 @@ use tokio::{
     time::{MissedTickBehavior, sleep_until},
 };
 
-use crate::{Rooms, readiness::Readiness};
+use crate::{Rooms, readiness::Readiness, shedding::Shedding};
 
 /// Counts of refused handshakes, which know the ends of bursts.
 #[derive(Clone, Default)]
@@ -46,14 +46,13 @@ pub(super) fn background_tasks(
     node: &Arc<Node>,
     contexts: &Arc<Contexts>,
     metrics: &Arc<ServerMetrics>,
-    shards: &Arc<Shards>,
-    readiness: &Arc<Readiness>,
     handshakes: &Handshakes,
+    observed: Observed,
 ) -> [JoinHandle<()>; 4] {
     [
         tokio::spawn(sweep_contexts(node.clone(), contexts.clone())),
         tokio::spawn(tick(node.clone(), metrics.clone(), handshakes.clone())),
-        tokio::spawn(observe(shards.clone(), readiness.clone())),
+        tokio::spawn(observed.run()),
         tokio::spawn(poll_backends(node.clone())),
     ]
 }
@@ -146,14 +145,34 @@ fn log_evictions(node: &Node, throttle: &LogThrottle, logged: &mut u64, now: Ins
     }
 }
 
-/// Observes once a second whether the shards turn.
-async fn observe(shards: Arc<Shards>, readiness: Arc<Readiness>) {
-    let mut ticks = tokio::time::interval(TICK_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        let turns = shards.counters().iter().map(|counters| counters.turns.value());
-        readiness.observe(turns.zip(shards.inboxes().iter().map(|inbox| inbox.bytes() > 0)));
+/// The shards, and what follows from their load.
+pub(super) struct Observed {
+    shards: Arc<Shards>,
+    readiness: Arc<Readiness>,
+    shedding: Shedding,
+}
+
+impl Observed {
+    pub(super) fn new(
+        shards: &Arc<Shards>,
+        readiness: &Arc<Readiness>,
+        shedding: Shedding,
+    ) -> Self {
+        Self { shards: shards.clone(), readiness: readiness.clone(), shedding }
+    }
+
+    /// Observes once a second whether the shards turn, and how loaded the process is.
+    async fn run(mut self) {
+        let mut ticks = tokio::time::interval(TICK_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let counters = self.shards.counters();
+            let turns = counters.iter().map(|counters| counters.turns.value());
+            let have_waiting = self.shards.inboxes().iter().map(|inbox| inbox.bytes() > 0);
+            self.readiness.observe(turns.zip(have_waiting));
+            self.shedding.observe(counters, Instant::now());
+        }
     }
 }
 

@@ -165,3 +165,34 @@ async fn above_the_connection_limit_the_response_is_503_until_one_closes() {
     assert_eq!(first.next().await, None);
     Client::subscribed(server.address(), "", "a").await;
 }
+
+#[tokio::test]
+async fn above_the_limit_of_memory_new_clients_get_503_and_the_api_and_readiness_stay() {
+    let server = start(|config| {
+        config.shed.memory_max = 1;
+        config.prometheus.enabled = true;
+        config.health.enabled = true;
+        config.http_stream.enabled = true;
+    })
+    .await;
+    let address = server.address();
+    metrics_when(address, |metrics| metrics.contains("fanwire_shed_active{reason=\"memory\"} 1\n"))
+        .await;
+    let upgrade = "GET /connection/websocket HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
+    let stream = "POST /connection/http_stream HTTP/1.1\r\nHost: x\r\nContent-Length: 21\r\n\r\n{\"id\":1,\"connect\":{}}";
+    for request in [upgrade, stream] {
+        let response = Client::request(address, request).await.response;
+        assert!(response.starts_with("HTTP/1.1 503 "), "{response}");
+        assert!(response.to_lowercase().contains("\r\nretry-after: 5\r\n"), "{response}");
+    }
+    let publish = "POST /api/publish HTTP/1.1\r\nHost: x\r\nX-API-Key: key\r\nContent-Length: 27\r\n\r\n{\"channel\":\"a\",\"data\":\"hi\"}";
+    let ready = "GET /health/ready HTTP/1.1\r\nHost: x\r\n\r\n";
+    for request in [publish, ready] {
+        let response = Client::request(address, request).await.response;
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+    }
+    let refused = "fanwire_transport_handshakes_refused_total{cause=\"memory\"} 2\n";
+    metrics_when(address, |metrics| metrics.contains(refused)).await;
+    server.shutdown().await;
+}

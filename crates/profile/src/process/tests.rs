@@ -20,3 +20,19 @@ fn times_are_found_after_a_name_with_parentheses() {
     assert_eq!(Times::of("7 (a) S 1"), None);
     assert_eq!(boot_second("cpu 1 2\nbtime 1764115200\nx 1\n"), Some(1_764_115_200));
 }
+
+#[test]
+fn the_path_of_a_cgroup_is_that_of_version_2() {
+    assert_eq!(
+        cgroup_path("4:memory:/old\n0::/system.slice/fanwire.service\n"),
+        Some("/system.slice/fanwire.service")
+    );
+    assert_eq!(cgroup_path("4:memory:/old\n"), None);
+}
+
+#[test]
+fn the_resident_memory_of_this_process_is_below_its_limit() {
+    let resident = resident_bytes().expect("a Linux system");
+    let limit = memory_limit_bytes().expect("a Linux system");
+    assert!((1..limit).contains(&resident), "{resident} of {limit}");
+}

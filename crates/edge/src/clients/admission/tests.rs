@@ -25,7 +25,13 @@ fn limits(
     rate: ConnectionRate,
 ) -> SharedLimits {
     let allowed_origins = allowed_origins.map(|patterns| AllowedOrigins::new(&patterns));
-    AdmissionLimits { allowed_origins, connection_limit, rate: Arc::new(rate) }.shared()
+    AdmissionLimits {
+        allowed_origins,
+        connection_limit,
+        rate: Arc::new(rate),
+        overload: Arc::default(),
+    }
+    .shared()
 }
 
 #[test]
@@ -55,6 +61,23 @@ fn the_smaller_of_both_limits_applies_and_is_the_cause() {
     check(0, 1, 1, Cause::Descriptors);
     drop(stream);
     check(0, 10, 10, Cause::Descriptors);
+}
+
+#[test]
+fn an_overloaded_node_refuses_clients_until_its_load_falls() {
+    let now = Instant::now();
+    let limits = limits(None, 0, ConnectionRate::new(0, now));
+    let overload = Arc::clone(&limits.read().overload);
+    let admission = Admission { limits, ..Admission::open(now) };
+    overload.set_memory(true);
+    assert_eq!(admit(&admission, None, 0), Err(503));
+    overload.set_memory(false);
+    overload.set_turns(true);
+    assert_eq!(admit(&admission, None, 0), Err(503));
+    overload.set_turns(false);
+    assert_eq!(admit(&admission, None, 0), Ok(()));
+    let counts: Vec<_> = admission.refusals.counts().filter(|(_, count)| *count > 0).collect();
+    assert_eq!(counts, [(Cause::Memory, 1), (Cause::Turns, 1)]);
 }
 
 #[test]
