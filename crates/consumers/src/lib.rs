@@ -17,6 +17,7 @@ mod postgres;
 #[cfg(feature = "redis-stream")]
 mod redis_stream;
 mod runner;
+mod start;
 mod state;
 
 use std::collections::{BTreeMap, HashMap};
@@ -33,9 +34,11 @@ use tokio::time::timeout;
 pub use message::SkipCause;
 pub use options::{
     ConsumerKind, ConsumerOptions, JetStreamOptions, KafkaOptions, OutboxOptions,
-    PublicationDataMode, RedisStreamOptions,
+    PublicationDataMode, RedisStreamOptions, START_DELAY_MAX,
 };
 use runner::{Lane, QueueError, Runner};
+use start::StartGate;
+pub use start::StartPhase;
 use state::ConsumerState;
 pub use state::ConsumerStats;
 
@@ -44,6 +47,7 @@ pub use state::ConsumerStats;
 pub struct Consumers {
     states: Arc<[Arc<ConsumerState>]>,
     stop: watch::Sender<bool>,
+    phase: watch::Sender<StartPhase>,
     supervisor: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -75,18 +79,28 @@ impl OpenError {
 }
 
 /// The tasks of consumers, with the names of their consumers.
-#[derive(Default)]
 struct Tasks {
+    /// The wait of each task before it begins.
+    gate: StartGate,
     set: JoinSet<Result<(), QueueError>>,
     names: HashMap<Id, Arc<str>>,
 }
 
 impl Tasks {
+    fn new(gate: StartGate) -> Self {
+        Self { gate, set: JoinSet::new(), names: HashMap::new() }
+    }
+
     fn spawn(
         &mut self,
         name: &Arc<str>,
         task: impl Future<Output = Result<(), QueueError>> + Send + 'static,
     ) {
+        let gate = self.gate.clone();
+        let task = async move {
+            gate.opened().await;
+            task.await
+        };
         let id = self.set.spawn(task).id();
         self.names.insert(id, Arc::clone(name));
     }
@@ -113,7 +127,8 @@ impl Tasks {
 type Start = Box<dyn FnOnce(&mut Tasks) + Send>;
 
 impl Consumers {
-    /// Connects every enabled consumer, then starts all; `None` when none is enabled. `node` is the name of this node in queues.
+    /// Connects every enabled consumer; `None` when none is enabled. They begin when [`enter`](Self::enter) says that clients can connect.
+    /// `node` is the name of this node in queues.
     /// `on_failure` is called when a consumer ended with an error, after which it consumes nothing.
     ///
     /// # Errors
@@ -130,21 +145,26 @@ impl Consumers {
         }
         Self::check(options).map_or(Ok(()), Err)?;
         let (stop, stopped) = watch::channel(false);
-        let mut tasks = Tasks::default();
+        let phase = watch::Sender::default();
         let mut states = Vec::new();
         // No lane runs before all are open: dropping them ends all.
-        let mut lanes: Vec<Start> = Vec::new();
+        let mut lanes: Vec<(Duration, Start)> = Vec::new();
         for (name, consumer) in enabled() {
             let state = Arc::new(ConsumerState::new(name));
             let (api, stop) = (Arc::clone(api), stopped.clone());
             let runner = Runner { api, state: Arc::clone(&state), mode: None, stop };
-            lanes.push(open(consumer, runner, node).await?);
+            lanes.push((consumer.start_delay, open(consumer, runner, node).await?));
             states.push(state);
         }
-        lanes.into_iter().for_each(|start| start(&mut tasks));
+        let gate = StartGate { phase: phase.subscribe(), stop: stopped, delay: Duration::ZERO };
+        let mut tasks = Tasks::new(gate);
+        for (delay, start) in lanes {
+            tasks.gate.delay = delay;
+            start(&mut tasks);
+        }
         let supervisor = tokio::spawn(tasks.supervise(on_failure));
         let supervisor = Mutex::new(Some(supervisor));
-        Ok(Some(Self { states: states.into(), stop, supervisor }))
+        Ok(Some(Self { states: states.into(), stop, phase, supervisor }))
     }
 
     /// The first error that can be found without a connection: a queue that this build lacks.
@@ -166,6 +186,11 @@ impl Consumers {
             let (key, reason) = ("type".to_owned(), format!("{:?}: {reason}", kind.name()));
             Some(ConsumerError { name: name.clone(), key, reason })
         })
+    }
+
+    /// Says how far the start of the server is.
+    pub fn enter(&self, phase: StartPhase) {
+        self.phase.send_replace(phase);
     }
 
     /// The numbers of the consumers.

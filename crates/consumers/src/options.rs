@@ -15,11 +15,16 @@ pub struct ConsumerOptions {
     pub enabled: bool,
     /// `None` if the key is missing or wrong.
     pub kind: Option<ConsumerKind>,
+    /// So long it waits for clients after a start; zero = not.
+    pub start_delay: Duration,
     pub postgresql: OutboxOptions,
     pub redis_stream: RedisStreamOptions,
     pub nats_jetstream: JetStreamOptions,
     pub kafka: KafkaOptions,
 }
+
+/// The longest `start_delay`.
+pub const START_DELAY_MAX: Duration = Duration::from_secs(600);
 
 /// The queue of a consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,9 @@ use super::*;
 
 #[tokio::test]
 async fn a_task_that_ends_for_good_is_named_with_its_reason() {
-    let mut tasks = Tasks::default();
+    let (_phase, phase) = watch::channel(StartPhase::Serving);
+    let (_stop, stop) = watch::channel(false);
+    let mut tasks = Tasks::new(StartGate { phase, stop, delay: Duration::ZERO });
     let fenced = QueueError { why: "fenced".to_owned(), is_final: true };
     tasks.spawn(&"kafka_1".into(), async { Err(fenced) });
     tasks.spawn(&"outbox".into(), async { panic!("no rows") });

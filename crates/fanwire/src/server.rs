@@ -36,7 +36,7 @@ use self::{
     bind::Listeners,
     http_side::{Acceptors, HttpSide},
     shards::start_shards,
-    tasks::{Handshakes, Observed, attach, background_tasks, outgoing},
+    tasks::{Handshakes, Observed, attach, background_tasks, begin_consumers, outgoing},
 };
 use crate::{
     Builder, Handle,
@@ -68,12 +68,12 @@ pub struct Server {
     tls: ListenersTls,
     http: JoinHandle<()>,
     background_tasks: [JoinHandle<()>; 4],
-    consumers: Option<Consumers>,
+    consumers: Option<Arc<Consumers>>,
     failure: watch::Receiver<Option<ServerError>>,
     metrics: Arc<ServerMetrics>,
     closed_logs: Option<ClosedLogWriter>,
     snapshots: Option<(Arc<Snapshots>, JoinHandle<()>)>,
-    /// Orders and renews certificates; sends traces.
+    /// Orders and renews certificates; sends traces; lets consumers begin.
     outgoing: Vec<JoinHandle<()>>,
     stop: watch::Sender<bool>,
     readiness: Arc<Readiness>,
@@ -145,7 +145,7 @@ impl Server {
             rooms: rooms.map(|rooms| Box::new(move || rooms.totals()) as _),
             proxies: proxies.clone(),
             events,
-            consumers: consumers.as_ref().map(Consumers::monitor),
+            consumers: consumers.as_ref().map(|it| it.monitor()),
             reloads: reloads.clone(),
             snapshots: snapshots.clone().map(|it| Box::new(move || it.readings()) as _),
             requests: routes::request_counts(&config),
@@ -165,7 +165,7 @@ impl Server {
             shards: shards.clone(),
             api: apis[0].1.clone(),
             metrics: metrics.clone(),
-            health: (engine, proxies, consumers.as_ref().map(Consumers::monitor)),
+            health: (engine, proxies, consumers.as_ref().map(|it| it.monitor())),
             readiness: readiness.clone(),
             demo_curl: routes::demo_curl(&config, addresses.api),
         };
@@ -173,6 +173,9 @@ impl Server {
         let services = routes::services(&config, parts, stopped.clone());
         let acceptors = Acceptors::new(&tls, &handshakes.tls);
         let http_side = HttpSide::new(&config, listeners, acceptors, descriptors);
+        let mut outgoing = outgoing(acme, traces);
+        let before = snapshots.as_ref().map_or(0, |snapshots| snapshots.connections_before());
+        outgoing.extend(consumers.as_ref().map(|it| begin_consumers(it, &node, before)));
         Ok(Self {
             addresses,
             node,
@@ -188,7 +191,7 @@ impl Server {
             metrics,
             closed_logs,
             snapshots: snapshots.map(|snapshots| (snapshots.clone(), snapshots.run())),
-            outgoing: outgoing(acme, traces),
+            outgoing,
             stop,
             readiness,
             reloads,
@@ -364,7 +367,7 @@ impl Server {
         }
         if let Some((snapshots, task)) = self.snapshots {
             task.abort();
-            let _ = tokio::task::spawn_blocking(move || snapshots.finish()).await;
+            let _ = tokio::task::spawn_blocking(move || snapshots.finish(connections as u64)).await;
         }
         if let Some(closed_logs) = self.closed_logs {
             closed_logs.stop().await;
@@ -455,13 +458,13 @@ async fn start_consumers(
     config: &Config,
     node: &Arc<Node>,
     report_failure: watch::Sender<Option<ServerError>>,
-) -> Result<(Option<Consumers>, Option<Arc<Api>>), StartError> {
+) -> Result<(Option<Arc<Consumers>>, Option<Arc<Api>>), StartError> {
     let api = Arc::new(Api::new(node.clone(), config.api_options()));
     let consumers = Consumers::start(&config.consumers, &api, node.uid(), move |error| {
         tracing::error!(%error, "a consumer has ended for good");
         report_failure.send_replace(Some(ServerError::Consumer(Arc::new(error))));
     });
-    let consumers = consumers.await.map_err(StartError::Consumer)?;
+    let consumers = consumers.await.map_err(StartError::Consumer)?.map(Arc::new);
     let api = consumers.is_some().then_some(api);
     Ok((consumers, api))
 }

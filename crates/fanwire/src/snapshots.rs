@@ -36,6 +36,8 @@ pub(crate) struct Snapshots {
     /// Locked while a snapshot is made.
     current: Mutex<Current>,
     counters: SnapshotCounters,
+    /// Connections that the planned stop before closed; 0 after a crash.
+    connections_before: u64,
 }
 
 struct Current {
@@ -61,6 +63,7 @@ pub(crate) struct Opened {
     interval: Duration,
     /// `None` begins with nothing.
     state: Option<MemoryState>,
+    connections: u64,
     current: Current,
     history_bytes_max: usize,
 }
@@ -87,12 +90,13 @@ impl Opened {
                 return Ok(None);
             }
         };
-        let SavedState { generation, state } = restore(&files, config);
+        let SavedState { generation, state, connections } = restore(&files, config);
         Ok(Some(Self {
             current: begin(&files, generation),
             files,
             interval: options.snapshot_interval,
             state,
+            connections,
             history_bytes_max: config.node_options().channel.history_memory_max,
         }))
     }
@@ -114,6 +118,7 @@ impl Opened {
                 broker: broker.clone(),
                 current: Mutex::new(self.current),
                 counters: SnapshotCounters::default(),
+                connections_before: self.connections,
             }));
             broker
         })
@@ -127,6 +132,7 @@ struct SavedState {
     generation: u64,
     /// `None` if it cannot be used.
     state: Option<MemoryState>,
+    connections: u64,
 }
 
 /// Reads the snapshot. One that is spoiled gets another name.
@@ -141,8 +147,10 @@ fn restore(files: &Files, config: &Config) -> SavedState {
     };
     let generation = snapshot.generation();
     let Some(changes) = changes_since(files, &snapshot) else {
-        return SavedState { generation, state: None };
+        return SavedState { generation, ..SavedState::default() };
     };
+    let is_planned = changes == ChangesSince::None;
+    let connections = if is_planned { snapshot.connections() } else { 0 };
     let durable = &config.durable_streams;
     let streams = format!("{}{}", durable.namespace, config.channel.namespace_boundary);
     let options = RestoreOptions {
@@ -153,10 +161,10 @@ fn restore(files: &Files, config: &Config) -> SavedState {
     };
     match snapshot.restore(&options, &SystemChance) {
         Ok(state) => {
-            let after = if changes == ChangesSince::None { "a planned stop" } else { "a crash" };
+            let after = if is_planned { "a planned stop" } else { "a crash" };
             let path = files.path();
             tracing::info!(?path, generation, after, "histories go on from the snapshot");
-            SavedState { generation, state: Some(state) }
+            SavedState { generation, state: Some(state), connections }
         }
         Err(error) => {
             keep_aside(files, &ReadError::Snapshot(error));
@@ -258,7 +266,7 @@ impl Snapshots {
         let changes = self.files.begin_changes(current.generation)?;
         let marks: Arc<dyn ChangeMarks> = changes.clone();
         current.changes = Some(changes.clone());
-        self.save(self.head(current.generation, false), &marks)?;
+        self.save(self.head(current.generation, None), &marks)?;
         if changes.is_broken() {
             self.files.forget();
             return Err(io::Error::other("what changed after it cannot be written"));
@@ -267,15 +275,15 @@ impl Snapshots {
         Ok(())
     }
 
-    /// Makes the last snapshot, after the last delivery. With it every position goes on.
-    pub(crate) fn finish(&self) {
+    /// Makes the last snapshot, after the last delivery, of a server that had so many connections. With it every position goes on.
+    pub(crate) fn finish(&self, connections: u64) {
         let mut current = self.current.lock();
         let mut saved = Ok(());
         for _ in 0..FINISHES_MAX {
             current.generation += 1;
             let late = Arc::new(LateChange::new(self.files.path()));
             let marks: Arc<dyn ChangeMarks> = late.clone();
-            saved = self.save(self.head(current.generation, true), &marks);
+            saved = self.save(self.head(current.generation, Some(connections)), &marks);
             if saved.is_err() || !late.remove_if_late() {
                 break;
             }
@@ -289,9 +297,11 @@ impl Snapshots {
         self.log(saved);
     }
 
-    fn head(&self, generation: u64, is_planned: bool) -> SnapshotHead {
+    /// The head of a snapshot; of the last one with the connections that the stop closes.
+    fn head(&self, generation: u64, closed: Option<u64>) -> SnapshotHead {
         let clock = SnapshotClock { now: Instant::now(), unix_ms: unix_ms() };
-        SnapshotHead { generation, is_planned, clock }
+        let connections = closed.unwrap_or(0);
+        SnapshotHead { generation, is_planned: closed.is_some(), clock, connections }
     }
 
     fn save(&self, head: SnapshotHead, marks: &Arc<dyn ChangeMarks>) -> io::Result<()> {
@@ -319,6 +329,11 @@ impl Snapshots {
                 tracing::error!(?path, %error, "a snapshot could not be written; the one before it stays");
             }
         }
+    }
+
+    /// The connections that the planned stop before this start closed; 0 after a crash, and without a snapshot.
+    pub(crate) fn connections_before(&self) -> u64 {
+        self.connections_before
     }
 
     /// What the metrics show.

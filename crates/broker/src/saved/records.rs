@@ -17,6 +17,9 @@ pub(crate) struct Head {
     pub(crate) unix_ms: u64,
     #[prost(message, required, tag = "4")]
     pub(crate) hashes: HashesRecord,
+    /// Open connections; 0 before a server stops.
+    #[prost(uint64, tag = "5")]
+    pub(crate) connections: u64,
 }
 
 /// The seeds of the hash functions of a process.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use fanwire_consumers::{ConsumerKind, ConsumerOptions, PublicationDataMode};
+use fanwire_consumers::{ConsumerKind, ConsumerOptions, PublicationDataMode, START_DELAY_MAX};
 use fanwire_redis::EngineRedisOptions;
 use fanwire_tls::TlsOptions;
 
@@ -49,6 +49,8 @@ rows! { CONSUMER: ConsumerOptions;
         "Runs the consumer; otherwise only its name and type are checked.";
     "type", KIND, "" => [kind = kind],
         "Queue to consume; its options are in the section with the same name.";
+    "start_delay", duration(Duration::ZERO, START_DELAY_MAX), "0s" => [start_delay],
+        "Fanwire only: how long it waits after a start until clients are back; after a planned stop with a snapshot, half of the clients end it.";
     "postgresql.dsn", SECRET, "" => [postgresql.dsn],
         "Database, as postgres://user:password@host:port/database; pool_max_conns limits connections, sslmode asks for TLS.";
     "postgresql.outbox_table_name", TEXT, "" => [postgresql.outbox_table_name],

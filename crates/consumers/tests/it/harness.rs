@@ -9,7 +9,7 @@ use std::time::Duration;
 use fanwire_api::{Api, ApiOptions, Method};
 use fanwire_consumers::{
     ConsumerError, ConsumerKind, ConsumerOptions, ConsumerStats, Consumers, JetStreamOptions,
-    KafkaOptions, OutboxOptions, PublicationDataMode, RedisStreamOptions,
+    KafkaOptions, OutboxOptions, PublicationDataMode, RedisStreamOptions, StartPhase,
 };
 use fanwire_node::Node;
 use fanwire_node::options::Options;
@@ -94,7 +94,11 @@ pub(crate) async fn try_start(
     let consumers = [("the_queue".to_owned(), options.clone())].into();
     let on_failure = |error| panic!("{error}");
     let started = Consumers::start(&consumers, api, node, on_failure).await;
-    started.map(|consumers| consumers.expect("one is enabled"))
+    started.map(|consumers| {
+        let consumers = consumers.expect("one is enabled");
+        consumers.enter(StartPhase::Serving);
+        consumers
+    })
 }
 
 pub(crate) async fn start(options: &ConsumerOptions, api: &Arc<Api>) -> Consumers {

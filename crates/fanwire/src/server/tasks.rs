@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use fanwire_consumers::{Consumers, START_DELAY_MAX, StartPhase};
 use fanwire_edge::Refusals;
 use fanwire_events::Events;
 use fanwire_fanout::{Contexts, Shards};
@@ -21,7 +22,7 @@ use fanwire_traces::TraceExporter;
 use tokio::{
     sync::Notify,
     task::JoinHandle,
-    time::{MissedTickBehavior, sleep_until},
+    time::{MissedTickBehavior, sleep_until, timeout},
 };
 
 use crate::{Rooms, readiness::Readiness, shedding::Shedding};
@@ -61,6 +62,42 @@ pub(super) fn background_tasks(
 pub(super) fn outgoing(acme: Option<Acme>, traces: Option<TraceExporter>) -> Vec<JoinHandle<()>> {
     let acme = acme.map(|acme| tokio::spawn(acme.run()));
     acme.into_iter().chain(traces.map(|traces| tokio::spawn(traces.run()))).collect()
+}
+
+/// Lets consumers begin, as clients can connect now. After a planned stop that closed connections, half of them end every
+/// `start_delay`.
+pub(super) fn begin_consumers(
+    consumers: &Arc<Consumers>,
+    node: &Arc<Node>,
+    connections_before: u64,
+) -> JoinHandle<()> {
+    consumers.enter(StartPhase::Serving);
+    let consumers = consumers.clone();
+    let node = node.clone();
+    tokio::spawn(async move {
+        if connections_before == 0 {
+            tracing::info!("consumers begin after their start_delay");
+            return;
+        }
+        tracing::info!(
+            connections_before,
+            "consumers begin when half of the clients from before the restart are back, or after their start_delay"
+        );
+        let wanted = connections_before.div_ceil(2);
+        let are_back = async {
+            let mut ticks = tokio::time::interval(RETURNS_INTERVAL);
+            while (node.counts().connections as u64) < wanted {
+                ticks.tick().await;
+            }
+        };
+        if timeout(START_DELAY_MAX, are_back).await.is_ok() {
+            consumers.enter(StartPhase::ClientsBack);
+            tracing::info!(
+                connections_before,
+                "half of the clients are back, so consumers do not wait any longer"
+            );
+        }
+    })
 }
 
 /// Calls the backends of shared poll channels when it is time to.
@@ -177,3 +214,6 @@ impl Observed {
 }
 
 const TICK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often the clients that are back are counted.
+const RETURNS_INTERVAL: Duration = Duration::from_millis(100);

@@ -73,11 +73,12 @@ fn after_a_planned_stop_positions_go_on_and_the_file_is_private() {
     let first = start(&file);
     let position = first.publish("news");
     let without_stream = first.top("quiet");
-    first.finish();
+    first.finish(7);
     drop(first);
     let mode = fs::metadata(&file).expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let second = start(&file);
+    assert_eq!(second.connections_before(), 7);
     assert_eq!(second.top("news"), position);
     assert_eq!(second.top("quiet"), without_stream);
     assert_eq!(second.publish("news"), Position { offset: 2, ..position });
@@ -108,13 +109,14 @@ fn a_planned_snapshot_is_not_planned_any_more_once_a_process_has_gone_on_from_it
     let file = place("used").join("state");
     let first = start(&file);
     first.publish("news");
-    first.finish();
+    first.finish(7);
     drop(first);
     let second = start(&file);
     let lost = second.publish("news");
     let begun = second.publish("begun after the snapshot");
     drop(second);
     let third = start(&file);
+    assert_eq!(third.connections_before(), 0, "after a crash");
     assert_ne!(third.top("news").epoch, lost.epoch);
     assert_ne!(third.top("begun after the snapshot").epoch, begun.epoch);
 }
@@ -124,7 +126,7 @@ fn a_change_after_the_last_snapshot_removes_it() {
     let file = place("late").join("state");
     let first = start(&file);
     let position = first.publish("news");
-    first.finish();
+    first.finish(7);
     assert!(file.exists());
     first.publish("news");
     assert!(!file.exists());
@@ -183,7 +185,7 @@ fn a_file_that_cannot_be_used_is_kept_under_another_name() {
     let file = folder.join("state");
     let first = start(&file);
     let position = first.publish("news");
-    first.finish();
+    first.finish(7);
     drop(first);
     let whole = fs::read(&file).expect("readable");
     let newer = [&whole[..7], &[9], &whole[8..]].concat();

@@ -33,6 +33,8 @@ pub struct SnapshotHead {
     pub is_planned: bool,
     /// When it is made.
     pub clock: SnapshotClock,
+    /// The connections that a planned stop closes.
+    pub connections: u64,
 }
 
 /// A snapshot that was read to its end.
@@ -77,10 +79,11 @@ impl MemoryBroker {
         marks: &Arc<dyn ChangeMarks>,
         out: &mut dyn Write,
     ) -> io::Result<Totals> {
-        let SnapshotHead { generation, is_planned, clock } = head;
+        let SnapshotHead { generation, is_planned, clock, connections } = head;
         let hashes = self.seeds.record();
         let mut file = SectionWriter::begin(out)?;
-        file.section(HEAD, &Head { generation, is_planned, unix_ms: clock.unix_ms, hashes })?;
+        let unix_ms = clock.unix_ms;
+        file.section(HEAD, &Head { generation, is_planned, unix_ms, hashes, connections })?;
         for (index, stripe) in self.stripes.iter().enumerate() {
             stripe.lock().marks.begin(Some(Arc::clone(marks)));
             let mut next = Some(0);
@@ -157,6 +160,11 @@ impl Snapshot {
     /// See [`SnapshotHead::is_planned`].
     pub fn is_planned(&self) -> bool {
         self.head.is_planned
+    }
+
+    /// See [`SnapshotHead::connections`].
+    pub fn connections(&self) -> u64 {
+        self.head.connections
     }
 
     /// The state with which a broker goes on, without the channels that changed after the snapshot.

@@ -151,7 +151,8 @@ const LEFT_OUT: &str = "left out";
 const UNIX_MS: u64 = 1_700_000_000_000;
 
 fn head(generation: u64, is_planned: bool, now: Instant) -> SnapshotHead {
-    SnapshotHead { generation, is_planned, clock: SnapshotClock { now, unix_ms: UNIX_MS } }
+    let clock = SnapshotClock { now, unix_ms: UNIX_MS };
+    SnapshotHead { generation, is_planned, clock, connections: 7 }
 }
 
 fn save(broker: &MemoryBroker, now: Instant) -> Vec<u8> {
