@@ -13,7 +13,7 @@ use prost_types::{
 const PROTOS: [&str; 2] = ["proto/client.proto", "proto/proxy.proto"];
 
 /// Fields that JSON contains even when they are empty: clients and backends read them without a check.
-const ALWAYS_WRITTEN: [&str; 13] = [
+const ALWAYS_WRITTEN: [&str; 15] = [
     "ClientInfo.user",
     "ClientInfo.client",
     "PresenceResult.presence",
@@ -27,6 +27,8 @@ const ALWAYS_WRITTEN: [&str; 13] = [
     "proxy.PublishRequest.user",
     "proxy.RPCRequest.user",
     "proxy.SubRefreshRequest.user",
+    "proxy.MapPublishRequest.user",
+    "proxy.MapRemoveRequest.user",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -40,10 +40,14 @@ pub(crate) fn apply(settings: &Settings, findings: &mut Vec<Finding>) -> Config 
     place.judge(keys::not_yet::NOT_YET, findings);
 
     let channel = &mut config.channel;
-    Place::of_file(settings, WITHOUT_NAMESPACE).namespace(&mut channel.without_namespace, findings);
+    Place::of_file(settings, WITHOUT_NAMESPACE).fill(
+        keys::channel::NAMESPACE,
+        &mut channel.without_namespace,
+        findings,
+    );
     let namespaces = settings.list(NAMESPACES).iter().map(|member| {
         let mut namespace = Namespace::default();
-        Place::of_member(settings, member).namespace(&mut namespace, findings);
+        Place::of_member(settings, member).fill(keys::channel::NAMESPACE, &mut namespace, findings);
         namespace
     });
     channel.namespaces = namespaces.collect();
@@ -82,6 +86,8 @@ fn proxies(settings: &Settings, config: &mut Config, findings: &mut Vec<Finding>
     channel.sub_refresh = proxy("channel.proxy.sub_refresh");
     channel.subscribe_stream = proxy("channel.proxy.subscribe_stream");
     channel.shared_poll_refresh = proxy("channel.proxy.shared_poll_refresh");
+    channel.map_publish = proxy("channel.proxy.map_publish");
+    channel.map_remove = proxy("channel.proxy.map_remove");
     config.rpc.proxy = proxy(RPC_PROXY);
     config.proxies = by_name(settings, PROXIES, findings, |place, options, findings| {
         place.proxy(options, findings);
@@ -162,11 +168,6 @@ impl Place<'_> {
 
     fn name(&self, key: &Key) -> String {
         format!("{}{}", self.shown, key.name)
-    }
-
-    fn namespace(&self, namespace: &mut Namespace, findings: &mut Vec<Finding>) {
-        self.fill(keys::channel::NAMESPACE, namespace, findings);
-        self.judge(keys::not_yet::NAMESPACE_NOT_YET, findings);
     }
 
     fn proxy(&self, options: &mut ProxyOptions, findings: &mut Vec<Finding>) {

@@ -184,11 +184,8 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     };
     let mut entries: Vec<Entry> = rows.map(plain).collect();
     entries.extend(LISTS.iter().map(|list| plain(&list.key)));
-    let namespace = keys::channel::NAMESPACE
-        .iter()
-        .map(|row| &row.key)
-        .chain(keys::not_yet::NAMESPACE_NOT_YET)
-        .filter(|key| key.name != NAME.key.name);
+    let namespace =
+        keys::channel::NAMESPACE.iter().map(|row| &row.key).filter(|key| key.name != NAME.key.name);
     entries.extend(namespace.map(within(WITHOUT_NAMESPACE)));
     let choice = keys::proxy::CHOICE.iter().map(|row| &row.key);
     entries.extend(choice.map(within(RPC_WITHOUT_NAMESPACE)));

@@ -130,9 +130,7 @@ pub fn markdown() -> String {
         row(&entry.name, entry.key, &mut page);
     }
     page.push_str(NOT_YET);
-    let is_repeated =
-        |entry: &&Entry| entry.name.starts_with(WITHOUT_NAMESPACE) || is_of_a_proxy(entry);
-    not_yet_rows(entries().iter().filter(|entry| !is_repeated(entry)), &mut page);
+    not_yet_rows(entries().iter().filter(|entry| !is_of_a_proxy(entry)), &mut page);
     page.push_str("\nIn an event proxy:\n\n");
     page.push_str(NOT_YET_HEAD);
     let within = entries().iter().filter(|entry| entry.name.starts_with(RPC_PROXY));
@@ -140,10 +138,6 @@ pub fn markdown() -> String {
     page.push_str("\nIn a consumer:\n\n");
     page.push_str(NOT_YET_HEAD);
     not_yet_rows(consumers().iter(), &mut page);
-    page.push_str("\nIn a namespace and under `channel.without_namespace`:\n\n");
-    page.push_str(NOT_YET_HEAD);
-    let within = entries().iter().filter(|entry| entry.name.starts_with(WITHOUT_NAMESPACE));
-    not_yet_rows(within, &mut page);
     page
 }
 

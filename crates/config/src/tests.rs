@@ -243,10 +243,6 @@ broker: {enabled: true, redis: {address: 'redis://localhost:6379'}}
 http_server: {tls: {server_name: example.com}}
 admin: {web_proxy_address: 'http://localhost:3000'}
 webtransport: {enabled: true}
-channel:
-  without_namespace: {map: {publish_proxy_enabled: true}}
-  namespaces:
-    - {name: chat, allow_subscribe_for_client: true, map: {publish_proxy_enabled: true}}
 ";
     check(
         Format::Yaml,
@@ -254,10 +250,6 @@ channel:
         &[
             "error: fanwire.yaml: broker.enabled is not supported yet and cannot be left out. \
              Brokers apart from the engine; several servers would not hear each other.",
-            "error: fanwire.yaml: channel.without_namespace.map.publish_proxy_enabled is not supported yet and cannot be left \
-             out. Publish commands into maps are decided by the backend.",
-            "error: fanwire.yaml: channel.namespaces[chat].map.publish_proxy_enabled is not supported yet and cannot be left \
-             out. Publish commands into maps are decided by the backend.",
             "warning: fanwire.yaml: webtransport.enabled is not supported yet. WebTransport; SDKs must be told to use WebSocket.",
             "note: fanwire.yaml: http_server.tls.server_name is not supported yet. Name that a server's \
              certificate must have; here it is the server.",

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fanwire_area::ViewChange;
 use fanwire_auth::{ChannelGrant, Overrides};
+use fanwire_broker::map::{MapPublish, MapRemoval};
 use fanwire_broker::{Abandoned, Answer, OccupancyReport, PublishOptions, Renewal};
 use fanwire_protocol::{ClientInfo, Disconnect, ProtocolError};
 
@@ -35,6 +36,11 @@ pub struct Hooks {
     pub subscribe: Option<Hook<SubscribeEvent, SubscribeGrant>>,
     /// Decides about a publish, before the permissions of the namespace.
     pub publish: Option<Hook<PublishEvent, PublishGrant>>,
+    /// Decides about a publish into a map, before the permissions of the namespace. The grant is the whole change; the node adds
+    /// the client's `info`.
+    pub map_publish: Option<Hook<MapEvent, MapPublish>>,
+    /// The same for the removal of a key.
+    pub map_remove: Option<Hook<MapEvent, MapRemoval>>,
     /// Answers a call of a method that the node does not have, with the data of the result.
     pub rpc: Option<Hook<RpcEvent, Bytes>>,
     /// Returns the values of keys of a shared poll channel. The node calls it outside of the threads of shards.
@@ -120,6 +126,15 @@ pub struct PublishEvent {
     pub context: Arc<ClientContext>,
     pub channel: String,
     pub data: Bytes,
+}
+
+/// A publish command that sets or removes a key of a map. The data of a removal are empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MapEvent {
+    pub command: PublishEvent,
+    /// As the client sent it; may be empty.
+    pub key: String,
 }
 
 /// An rpc command.
@@ -253,6 +268,13 @@ impl PublishEvent {
     }
 }
 
+impl MapEvent {
+    /// The event of a publish command with `key`.
+    pub fn new(command: PublishEvent, key: String) -> Self {
+        Self { command, key }
+    }
+}
+
 impl RpcEvent {
     /// The event of a call of `method` with `data`.
     pub fn new(
@@ -327,6 +349,8 @@ impl Hooks {
             || self.sub_refresh.is_some()
             || self.subscribe.is_some()
             || self.publish.is_some()
+            || self.map_publish.is_some()
+            || self.map_remove.is_some()
             || self.rpc.is_some()
     }
 
@@ -360,6 +384,8 @@ impl Hooks {
             sub_refresh: Hook::chain(self.sub_refresh, next.sub_refresh),
             subscribe: Hook::chain(self.subscribe, next.subscribe),
             publish: Hook::chain(self.publish, next.publish),
+            map_publish: Hook::chain(self.map_publish, next.map_publish),
+            map_remove: Hook::chain(self.map_remove, next.map_remove),
             rpc: Hook::chain(self.rpc, next.rpc),
             shared_poll_refresh: Hook::chain(self.shared_poll_refresh, next.shared_poll_refresh),
             report,
@@ -405,6 +431,8 @@ pub enum CommandDecision {
     Connect(Option<ConnectGrant>),
     Subscribe(Option<SubscribeGrant>),
     Publish(Option<PublishGrant>),
+    MapPublish(Option<Box<MapPublish>>),
+    MapRemove(Option<Box<MapRemoval>>),
     Rpc(Option<Bytes>),
 }
 
@@ -419,6 +447,22 @@ impl CommandDecision {
 
     pub fn into_publish(self) -> Option<PublishGrant> {
         if let Self::Publish(granted) = self { granted } else { None }
+    }
+
+    pub fn of_map_publish(granted: Option<MapPublish>) -> Self {
+        Self::MapPublish(granted.map(Box::new))
+    }
+
+    pub fn of_map_remove(granted: Option<MapRemoval>) -> Self {
+        Self::MapRemove(granted.map(Box::new))
+    }
+
+    pub fn into_map_publish(self) -> Option<MapPublish> {
+        if let Self::MapPublish(granted) = self { granted.map(|granted| *granted) } else { None }
+    }
+
+    pub fn into_map_remove(self) -> Option<MapRemoval> {
+        if let Self::MapRemove(granted) = self { granted.map(|granted| *granted) } else { None }
     }
 
     pub fn into_rpc(self) -> Option<Bytes> {
@@ -439,6 +483,7 @@ impl CommandDecision {
             Self::Publish(Some(PublishGrant::Publish { data, .. })) | Self::Rpc(Some(data)) => {
                 data.len()
             }
+            Self::MapPublish(Some(granted)) => granted.publication.data.len(),
             _ => 0,
         }
     }

@@ -10,11 +10,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use fanwire_auth::{ChannelGrant, Overrides};
+use fanwire_broker::map::{KeyMode, MapPublish, MapRemoval};
 use fanwire_broker::{PublishOptions, Renewal};
-use fanwire_node::hooks::{ConnectGrant, PublishGrant, Rejection, SubscribeGrant};
+use fanwire_node::hooks::{ConnectGrant, MapEvent, PublishGrant, Rejection, SubscribeGrant};
 use fanwire_node::shared_poll::{PollAnswer, PollItem};
 use fanwire_protocol::proxy as pb;
-use fanwire_protocol::{Disconnect, ProtocolError};
+use fanwire_protocol::{Disconnect, ProtocolError, Publication};
 
 use crate::event::ProxyResponse;
 
@@ -84,7 +85,7 @@ pub(crate) fn subscribe(result: pb::SubscribeOptions) -> Result<SubscribeGrant, 
 
 /// The publication: `data` of the result if it has any, which wins over `b64data` here, else that of the client.
 pub(crate) fn publish(result: pb::PublishResult, data: Bytes) -> Result<PublishGrant, Rejection> {
-    let replaced = if result.data.is_empty() { decode(&result.b64data)? } else { result.data };
+    let data = replaced(data, result.data, &result.b64data)?;
     let options = PublishOptions {
         idempotency_key: result.idempotency_key,
         skip_history: result.skip_history,
@@ -93,8 +94,40 @@ pub(crate) fn publish(result: pb::PublishResult, data: Bytes) -> Result<PublishG
         version_epoch: result.version_epoch,
         ..PublishOptions::default()
     };
-    let data = if replaced.is_empty() { data } else { replaced };
     Ok(PublishGrant::Publish { data, tags: result.tags, options })
+}
+
+/// A change of a map: key and data of the result if it has them, else those of the client.
+pub(crate) fn map_publish(
+    result: pb::MapPublishResult,
+    event: MapEvent,
+) -> Result<MapPublish, Rejection> {
+    let publication = Publication {
+        key: replaced_key(event.key, result.key),
+        data: replaced(event.command.data, result.data, &result.b64data)?,
+        tags: result.tags,
+        ..Publication::default()
+    };
+    Ok(MapPublish {
+        publication,
+        idempotency_key: result.idempotency_key,
+        version: result.version,
+        version_epoch: result.version_epoch,
+        key_mode: KeyMode::parse(&result.key_mode)
+            .ok_or(Rejection::Unavailable(Cow::Borrowed(NO_KEY_MODE)))?,
+        expected: None,
+        delta: result.delta,
+    })
+}
+
+pub(crate) fn map_remove(result: pb::MapRemoveResult, event: MapEvent) -> MapRemoval {
+    let publication = Publication {
+        key: replaced_key(event.key, result.key),
+        tags: result.tags,
+        ..Publication::default()
+    };
+    let idempotency_key = result.idempotency_key;
+    MapRemoval { publication, idempotency_key, expected: None }
 }
 
 pub(crate) fn rpc(result: pb::RpcResult) -> Result<Bytes, Rejection> {
@@ -123,6 +156,16 @@ fn overrides(options: Option<pb::SubscribeOptionOverride>) -> Overrides {
     }
 }
 
+/// The data of a client, unless the backend sent others. JSON wins over base64 here.
+fn replaced(data: Bytes, json: Bytes, base64: &str) -> Result<Bytes, Rejection> {
+    let by_backend = if json.is_empty() { decode(base64)? } else { json };
+    Ok(if by_backend.is_empty() { data } else { by_backend })
+}
+
+fn replaced_key(key: String, by_backend: String) -> String {
+    if by_backend.is_empty() { key } else { by_backend }
+}
+
 /// Base64 wins over JSON.
 fn payload(json: Bytes, base64: &str) -> Result<Bytes, Rejection> {
     if base64.is_empty() { Ok(not_null(json)) } else { decode(base64) }
@@ -143,6 +186,8 @@ fn expire_at(unix: i64) -> Option<u64> {
     u64::try_from(unix).ok().filter(|unix| *unix > 0)
 }
 
+const NO_KEY_MODE: &str =
+    "the backend's answer has a key_mode that is neither if_new nor if_exists";
 const NOT_BASE64: &str = "the backend's answer has b64data or b64info that is not base64";
 
 #[cfg(test)]

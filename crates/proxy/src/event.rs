@@ -19,10 +19,12 @@ pub enum EventKind {
     SubRefresh,
     SubscribeStream,
     SharedPollRefresh,
+    MapPublish,
+    MapRemove,
 }
 
 impl EventKind {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Connect,
         Self::Refresh,
         Self::Subscribe,
@@ -31,6 +33,8 @@ impl EventKind {
         Self::SubRefresh,
         Self::SubscribeStream,
         Self::SharedPollRefresh,
+        Self::MapPublish,
+        Self::MapRemove,
     ];
 
     /// The label `type` of metrics.
@@ -44,6 +48,8 @@ impl EventKind {
             Self::SubRefresh => "sub_refresh",
             Self::SubscribeStream => "subscribe_stream",
             Self::SharedPollRefresh => "shared_poll_refresh",
+            Self::MapPublish => "map_publish",
+            Self::MapRemove => "map_remove",
         }
     }
 }
@@ -96,6 +102,8 @@ events! {
     Publish, "Publish", PublishRequest => PublishResponse;
     Rpc, "RPC", RpcRequest => RpcResponse;
     SubRefresh, "SubRefresh", SubRefreshRequest => RefreshResponse;
+    MapPublish, "MapPublish", MapPublishRequest => MapPublishResponse;
+    MapRemove, "MapRemove", MapRemoveRequest => MapRemoveResponse;
     SharedPollRefresh, "SharedPollRefresh", SharedPollRefreshRequest => SharedPollRefreshResponse;
 }
 
@@ -105,6 +113,8 @@ responses! {
     SubscribeResponse => SubscribeOptions;
     PublishResponse => PublishResult;
     RpcResponse => RpcResult;
+    MapPublishResponse => MapPublishResult;
+    MapRemoveResponse => MapRemoveResult;
 }
 
 /// A poll is no event of a client, so there is no disconnect.

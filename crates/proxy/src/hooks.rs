@@ -10,10 +10,11 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use fanwire_broker::map::{MapPublish, MapRemoval};
 use fanwire_broker::{Answer, Renewal};
 use fanwire_node::hooks::{
-    ClientContext, ClientReport, ConnectEvent, ConnectGrant, Hook, Hooks, PollEvent, PublishEvent,
-    PublishGrant, RefreshEvent, Rejection, RpcEvent, SubscribeEvent, SubscribeGrant,
+    ClientContext, ClientReport, ConnectEvent, ConnectGrant, Hook, Hooks, MapEvent, PollEvent,
+    PublishEvent, PublishGrant, RefreshEvent, Rejection, RpcEvent, SubscribeEvent, SubscribeGrant,
 };
 use fanwire_node::options::ProxyRoute;
 use fanwire_node::shared_poll::PollAnswer;
@@ -41,6 +42,8 @@ impl EventProxies {
                 .then(|| table.hook(ProxyTable::subscribe)),
             publish: (!table.publish.is_empty() || has_streams)
                 .then(|| table.hook(ProxyTable::publish)),
+            map_publish: table.hook_of(&table.map_publish, ProxyTable::map_publish),
+            map_remove: table.hook_of(&table.map_remove, ProxyTable::map_remove),
             rpc: table.hook_of(&table.rpc, ProxyTable::rpc),
             sub_refresh: table.hook_of(&table.sub_refresh, ProxyTable::sub_refresh),
             shared_poll_refresh: table.hook_of(&table.shared_poll, ProxyTable::shared_poll_refresh),
@@ -177,6 +180,47 @@ impl ProxyTable {
             });
             let result = proxy.call(request, &context).await?.unwrap_or_default();
             answer::publish(result, data).map(Some)
+        })
+    }
+
+    fn map_publish(&self, event: MapEvent, route: ProxyRoute) -> PendingDecision<MapPublish> {
+        let Some(proxy) = find(&self.map_publish, &route.proxy) else {
+            return Answer::now(Ok(None));
+        };
+        self.run(async move {
+            let command = &event.command;
+            let context = &command.context;
+            let (data, b64data) = payload(&proxy, command.data.clone());
+            let request = request!(MapPublishRequest, proxy, command.client.client.clone(), context, {
+                user: command.client.user.clone(),
+                channel: command.channel.clone(),
+                key: event.key.clone(),
+                data: data,
+                b64data: b64data,
+                meta: meta(&proxy, context),
+                labels: BTreeMap::clone(&context.labels),
+            });
+            let result = proxy.call(request, context).await?.unwrap_or_default();
+            answer::map_publish(result, event).map(Some)
+        })
+    }
+
+    fn map_remove(&self, event: MapEvent, route: ProxyRoute) -> PendingDecision<MapRemoval> {
+        let Some(proxy) = find(&self.map_remove, &route.proxy) else {
+            return Answer::now(Ok(None));
+        };
+        self.run(async move {
+            let command = &event.command;
+            let context = &command.context;
+            let request = request!(MapRemoveRequest, proxy, command.client.client.clone(), context, {
+                user: command.client.user.clone(),
+                channel: command.channel.clone(),
+                key: event.key.clone(),
+                meta: meta(&proxy, context),
+                labels: BTreeMap::clone(&context.labels),
+            });
+            let result = proxy.call(request, context).await?.unwrap_or_default();
+            Ok(Some(answer::map_remove(result, event)))
         })
     }
 

@@ -46,12 +46,14 @@ struct ProxyTable {
     runtime: Handle,
     connect: Option<Arc<Proxy>>,
     refresh: Option<Arc<Proxy>>,
-    /// Subscribe proxies by the names that namespaces have for them; the next three are alike.
+    /// Subscribe proxies by the names that namespaces have for them; the next six are alike.
     subscribe: ProxiesByName,
     publish: ProxiesByName,
     sub_refresh: ProxiesByName,
     rpc: ProxiesByName,
     shared_poll: ProxiesByName,
+    map_publish: ProxiesByName,
+    map_remove: ProxiesByName,
     /// Proxies of subscription streams by name.
     streams_by_name: ProxiesByName,
     streams: Arc<OpenStreams>,
@@ -111,6 +113,8 @@ impl EventProxies {
                 "channel.proxy.shared_poll_refresh",
                 &options.shared_poll_refresh,
             )?,
+            map_publish: with_default("channel.proxy.map_publish", &options.map_publish)?,
+            map_remove: with_default("channel.proxy.map_remove", &options.map_remove)?,
             streams_by_name: with_default(
                 "channel.proxy.subscribe_stream",
                 &options.subscribe_stream,
@@ -146,7 +150,8 @@ impl ProxyTable {
     fn all(&self) -> impl Iterator<Item = &Arc<Proxy>> {
         let of_clients =
             [&self.subscribe, &self.publish, &self.sub_refresh, &self.rpc, &self.streams_by_name];
-        let by_name = of_clients.into_iter().chain([&self.shared_poll]);
+        let by_name =
+            of_clients.into_iter().chain([&self.shared_poll, &self.map_publish, &self.map_remove]);
         let defaults = by_name.filter_map(|map| map.get(ProxyChoice::DEFAULT));
         let named = self.rpc.iter().filter(|(name, _)| &***name != ProxyChoice::DEFAULT);
         let of_connections = [&self.connect, &self.refresh].into_iter().flatten();

@@ -16,7 +16,7 @@ pub struct Proxies {
     pub connect: Option<ProxyOptions>,
     /// `client.proxy.refresh`; `None` unless `enabled`.
     pub refresh: Option<ProxyOptions>,
-    /// `channel.proxy.subscribe`, which namespaces call `default`; so are the next four.
+    /// `channel.proxy.subscribe`, which namespaces call `default`; so are the next six.
     pub subscribe: ProxyOptions,
     /// `channel.proxy.publish`
     pub publish: ProxyOptions,
@@ -26,6 +26,10 @@ pub struct Proxies {
     pub subscribe_stream: ProxyOptions,
     /// `channel.proxy.shared_poll_refresh`
     pub shared_poll_refresh: ProxyOptions,
+    /// `channel.proxy.map_publish`
+    pub map_publish: ProxyOptions,
+    /// `channel.proxy.map_remove`
+    pub map_remove: ProxyOptions,
     /// `rpc.proxy`, which rpc namespaces call `default`.
     pub rpc: ProxyOptions,
     /// `proxies[]` by name.
@@ -41,6 +45,8 @@ impl Proxies {
             ("channel.proxy.sub_refresh", &self.sub_refresh),
             ("channel.proxy.subscribe_stream", &self.subscribe_stream),
             ("channel.proxy.shared_poll_refresh", &self.shared_poll_refresh),
+            ("channel.proxy.map_publish", &self.map_publish),
+            ("channel.proxy.map_remove", &self.map_remove),
             ("rpc.proxy", &self.rpc),
         ];
         let connect = self.connect.iter().map(|options| ("client.proxy.connect", options));

@@ -9,13 +9,14 @@ use std::time::Duration;
 use crate::options::{Proxies, ProxyOptions, StatusMeaning, StatusTransform};
 use bytes::Bytes;
 use fanwire_broker::PublishOptions;
+use fanwire_broker::map::{KeyMode, MapPublish, MapRemoval};
 use fanwire_node::hooks::{
-    ConnectEvent, PollEvent, PublishEvent, PublishGrant, Rejection, RpcEvent, SubscribeEvent,
-    SubscribeGrant,
+    ConnectEvent, MapEvent, PollEvent, PublishEvent, PublishGrant, Rejection, RpcEvent,
+    SubscribeEvent, SubscribeGrant,
 };
 use fanwire_node::options::ProxyRoute;
 use fanwire_node::shared_poll::{PollAnswer, PollItem};
-use fanwire_protocol::{ClientInfo, Disconnect, ErrorCode, ProtocolError};
+use fanwire_protocol::{ClientInfo, Disconnect, ErrorCode, ProtocolError, Publication};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -120,6 +121,8 @@ fn proxies(options: ProxyOptions) -> EventProxies {
         publish: options.clone(),
         sub_refresh: options.clone(),
         rpc: options.clone(),
+        map_publish: options.clone(),
+        map_remove: options.clone(),
         shared_poll_refresh: options,
         ..Proxies::default()
     };
@@ -317,6 +320,57 @@ async fn rpc_in_base64_and_publish_with_options() {
     };
     let tags = [("a".to_owned(), "b".to_owned())].into();
     assert_eq!(granted, Ok(Some(PublishGrant::Publish { data, tags, options })));
+}
+
+fn map_event(data: &'static str) -> MapEvent {
+    let command = PublishEvent::new(client(), Arc::default(), "m".into(), data.into());
+    MapEvent::new(command, "k".into())
+}
+
+#[tokio::test]
+async fn an_empty_result_permits_the_change_of_the_client() {
+    let (url, mut requests) = backend(json("{}")).await;
+    let hooks = proxies(options(url)).hooks();
+    let publish = hooks.map_publish.expect("there is one").call(map_event("{}"), route()).await;
+    let publication = Publication { key: "k".into(), data: "{}".into(), ..Publication::default() };
+    assert_eq!(publish, Ok(Some(MapPublish { publication, ..MapPublish::default() })));
+    let request = requests.recv().await.expect("one request");
+    let expected = r#""encoding":"json","user":"u\"1\u0007","channel":"m","key":"k","data":{}}"#;
+    assert!(request.ends_with(expected), "{request}");
+    let removal = hooks.map_remove.expect("there is one").call(map_event(""), route()).await;
+    let publication = Publication { key: "k".into(), ..Publication::default() };
+    assert_eq!(removal, Ok(Some(MapRemoval { publication, ..MapRemoval::default() })));
+    let request = requests.recv().await.expect("one request");
+    let expected = r#""encoding":"json","user":"u\"1\u0007","channel":"m","key":"k"}"#;
+    assert!(request.ends_with(expected), "{request}");
+}
+
+#[tokio::test]
+async fn a_backend_changes_the_change_of_a_map() {
+    let body = r#"{"result":{"key":"l","b64data":"WzFd","tags":{"a":"b"},"key_mode":"if_exists","idempotency_key":"i",
+        "delta":true,"version":7,"version_epoch":"e","score":3,"stream_data":{}}}"#;
+    let (url, _requests) = backend(json(body)).await;
+    let publish = proxies(options(url)).hooks().map_publish.expect("there is one");
+    let publication = Publication {
+        key: "l".into(),
+        data: "[1]".into(),
+        tags: [("a".to_owned(), "b".to_owned())].into(),
+        ..Publication::default()
+    };
+    let expected = MapPublish {
+        publication,
+        idempotency_key: "i".into(),
+        version: 7,
+        version_epoch: "e".into(),
+        key_mode: KeyMode::IfExists,
+        expected: None,
+        delta: true,
+    };
+    assert_eq!(publish.call(map_event("{}"), route()).await, Ok(Some(expected)));
+    let (url, _requests) = backend(json(r#"{"result":{"key_mode":"never"}}"#)).await;
+    let publish = proxies(options(url)).hooks().map_publish.expect("there is one");
+    let text = unavailable(publish.call(map_event("{}"), route()).await);
+    assert!(text.contains("key_mode"), "{text}");
 }
 
 #[tokio::test]

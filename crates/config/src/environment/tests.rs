@@ -50,10 +50,7 @@ fn variables_of_namespaces_reach_the_longest_name_that_fits() {
 
 #[test]
 fn variables_below_a_block_belong_to_it() {
-    check(
-        "CHANNEL_PROXY_MAP_REMOVE_TIMEOUT",
-        Target::Inside("channel.proxy.map_remove", "timeout".into()),
-    );
+    check("MAP_BROKER_POSTGRES_DSN", Target::Inside("map_broker.postgres", "dsn".into()));
     check("BROKER_NATS_URL", Target::Inside("broker.nats", "url".into()));
 }
 

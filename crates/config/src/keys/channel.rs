@@ -156,6 +156,14 @@ rows! { NAMESPACE: Namespace;
         "Maps: every subscriber of the channel may remove keys.";
     "map.allow_remove_for_anonymous", SWITCH, "false" => [map.allow_remove_for_anonymous],
         "Maps: extends the permissions to remove keys to the empty user.";
+    "map.publish_proxy_enabled", SWITCH, "false" => [map.publish_proxy.enabled],
+        "Maps: publish commands that set a key are decided by the backend, instead of the permissions to set keys; map.client_key must be empty.";
+    "map.publish_proxy_name", TEXT, "default" => [map.publish_proxy.name],
+        "Maps: name of the proxy in `proxies` that is asked then; default is channel.proxy.map_publish.";
+    "map.remove_proxy_enabled", SWITCH, "false" => [map.remove_proxy.enabled],
+        "Maps: publish commands that remove a key are decided by the backend, instead of the permissions to remove keys; map.client_key must be empty.";
+    "map.remove_proxy_name", TEXT, "default" => [map.remove_proxy.name],
+        "Maps: name of the proxy in `proxies` that is asked then; default is channel.proxy.map_remove.";
     "shared_poll.proxy_name", TEXT, "" => [shared_poll.proxy_name],
         "Shared polls: name of the proxy in `proxies` that is polled; empty or default is channel.proxy.shared_poll_refresh.";
     "shared_poll.mode", POLL_MODE, "" => [shared_poll.mode = poll_mode],

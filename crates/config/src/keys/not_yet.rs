@@ -1,5 +1,5 @@
 //! Keys of Centrifugo that Fanwire does not support yet, with the consequence of setting each of them.
-//! In: nothing → out: `NOT_YET` for the whole file, `NAMESPACE_NOT_YET` for one namespace.
+//! In: nothing → out: `NOT_YET` for the whole file.
 //! Uses the kinds of `keys`. Never: fields of `Config`; a key that gets one moves to the table of its section.
 //! A weight is changed here: `Tuning` is noted, `Feature` is warned about, `Refused` stops the start.
 
@@ -38,9 +38,6 @@ not_yet! { NOT_YET;
     "client.token.jwks.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; the JWKS endpoint is a server.";
     "client.subscription_token.jwks.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; the JWKS endpoint is a server.";
 
-    "channel.proxy.map_publish", BLOCK, "", Feature, "Backend that is asked at publish into a map.";
-    "channel.proxy.map_remove", BLOCK, "", Feature, "Backend that is asked at removal from a map.";
-
     "grpc_api.tls.server_ca_pem", TEXT, "", Tuning, "Authorities of servers; here it is the server.";
     "grpc_api.tls.server_name", TEXT, "", Tuning, "Name that a server's certificate must have; here it is the server.";
     "grpc_api.tls.insecure_skip_verify", SWITCH, "false", Tuning, "Believes any server; here it is the server.";
@@ -73,11 +70,4 @@ not_yet! { NOT_YET;
     "opentelemetry.google_cloud_adc_auth", SWITCH, "false", Tuning, "Credentials of Google Cloud for traces.";
     "usage_stats.disabled", SWITCH, "false", Tuning, "Switches usage statistics off; Fanwire never sends any.";
     "enable_unreleased_features", SWITCH, "false", Tuning, "Centrifugo's unreleased features.";
-}
-
-not_yet! { NAMESPACE_NOT_YET;
-    "map.publish_proxy_enabled", SWITCH, "false", Refused, "Publish commands into maps are decided by the backend.";
-    "map.publish_proxy_name", TEXT, "default", Tuning, "Name of the proxy that is asked then.";
-    "map.remove_proxy_enabled", SWITCH, "false", Refused, "Removals from maps are decided by the backend.";
-    "map.remove_proxy_name", TEXT, "default", Tuning, "Name of the proxy that is asked then.";
 }

@@ -13,7 +13,7 @@ use crate::key::{FromValue, Kind, Value, not_yet, rows};
 use crate::transforms::{self, Transforms};
 
 /// Sections with the keys of `PROXY`.
-pub(crate) const PLACES: [&str; 8] = [
+pub(crate) const PLACES: [&str; 10] = [
     "client.proxy.connect",
     "client.proxy.refresh",
     "channel.proxy.subscribe",
@@ -21,6 +21,8 @@ pub(crate) const PLACES: [&str; 8] = [
     "channel.proxy.sub_refresh",
     "channel.proxy.subscribe_stream",
     "channel.proxy.shared_poll_refresh",
+    "channel.proxy.map_publish",
+    "channel.proxy.map_remove",
     "rpc.proxy",
 ];
 

@@ -44,6 +44,8 @@ pub struct ChannelProxies {
     pub sub_refresh: ProxyOptions,
     pub subscribe_stream: ProxyOptions,
     pub shared_poll_refresh: ProxyOptions,
+    pub map_publish: ProxyOptions,
+    pub map_remove: ProxyOptions,
 }
 
 /// `rpc.*`

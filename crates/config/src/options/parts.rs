@@ -75,6 +75,8 @@ impl Config {
             sub_refresh: channel.sub_refresh.clone(),
             subscribe_stream: channel.subscribe_stream.clone(),
             shared_poll_refresh: channel.shared_poll_refresh.clone(),
+            map_publish: channel.map_publish.clone(),
+            map_remove: channel.map_remove.clone(),
             rpc: self.rpc.proxy.clone(),
             named: self.proxies.clone(),
         }

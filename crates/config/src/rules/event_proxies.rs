@@ -63,6 +63,8 @@ fn places(config: &Config) -> Places<'_> {
         Some(&channel.sub_refresh),
         Some(&channel.subscribe_stream),
         Some(&channel.shared_poll_refresh),
+        Some(&channel.map_publish),
+        Some(&channel.map_remove),
         Some(&config.rpc.proxy),
     ];
     let fixed =
@@ -105,6 +107,14 @@ fn namespace(places: &Places<'_>, at: &str, namespace: &Namespace) -> Vec<ProxyR
         Ok(_) => {}
         Err((_, key, reason)) => error(key, reason),
     }
+    for (kind, choice) in [
+        ("map.publish_", &namespace.map.publish_proxy),
+        ("map.remove_", &namespace.map.remove_proxy),
+    ] {
+        if let Err((_, key, reason)) = endpoint(places, at, kind, choice) {
+            error(key, reason);
+        }
+    }
     if let Some((_, key, reason)) = polled(places, at, namespace) {
         error(key, reason);
     }
@@ -127,7 +137,7 @@ fn endpoint<'a>(
 ) -> Result<Option<(String, &'a str)>, ProxyRemark> {
     let Some(name) = choice.get() else { return Ok(None) };
     let default = match kind.strip_suffix('_') {
-        Some(kind) => format!("channel.proxy.{kind}"),
+        Some(kind) => format!("channel.proxy.{}", kind.replace('.', "_")),
         None => RPC_PROXY.to_owned(),
     };
     let is_default = **name == *ProxyChoice::DEFAULT;

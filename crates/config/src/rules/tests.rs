@@ -589,11 +589,11 @@ fn permissions_and_limits_without_effect_are_named() {
 fn sections_at_their_defaults_are_not_warned_of() {
     for (key, section) in [
         ("broker.nats", r#"{"url": "nats://localhost:4222", "tls": {"enabled": false}}"#),
-        ("channel.proxy.map_publish", r#"{"endpoint": "", "http_headers": []}"#),
+        ("controller", r#"{"enabled": false}"#),
     ] {
         let found = found(&[(key, section), ("client.insecure", "true")]);
         assert!(found.iter().all(|line| !line.contains(key)), "{found:?}");
     }
-    let used = [("channel.proxy.map_publish", r#"{"endpoint": "http://backend"}"#)];
-    assert!(found(&used).iter().any(|line| line.contains("map_publish is not supported yet")));
+    let used = [("controller", r#"{"enabled": true}"#)];
+    assert!(found(&used).iter().any(|line| line.contains("controller is not supported yet")));
 }

@@ -100,6 +100,10 @@ fn every_key_of_a_member_is_a_field_of_the_same_name_or_of_a_group_with_it() {
         rows.into_iter().filter(|(name, path)| *name != path.replace('.', "_") && name != path);
     let expected = [
         ("append_message_size_max", "append.message_bytes_max"),
+        ("map.publish_proxy_enabled", "map.publish_proxy.enabled"),
+        ("map.publish_proxy_name", "map.publish_proxy.name"),
+        ("map.remove_proxy_enabled", "map.remove_proxy.enabled"),
+        ("map.remove_proxy_name", "map.remove_proxy.name"),
         ("delivery", "delivery.class"),
         ("batch_max_size", "delivery.batch.max_size"),
         ("batch_max_delay", "delivery.batch.max_delay"),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fanwire_auth::OptionsError;
 
-use crate::options::{ChannelOptions, MapMode, MapOptions, Namespace, SubscriptionType};
+use crate::options::{ChannelOptions, ClientKey, MapMode, MapOptions, Namespace, SubscriptionType};
 
 /// Errors: no mode, a lifetime that the mode does not have or lacks, positions that expire before what has them.
 pub(super) fn mistakes(namespace: &Namespace, prefix_key: &str) -> Vec<OptionsError> {
@@ -26,6 +26,7 @@ pub(super) fn mistakes(namespace: &Namespace, prefix_key: &str) -> Vec<OptionsEr
         MapMode::Persistent => persistent(map),
     };
     found.extend(pages(map));
+    found.extend(client_key(map));
     let error = |(key, found, expected): Mistake| {
         OptionsError::value(format!("{prefix_key}.map.{key}"), found, expected)
     };
@@ -101,6 +102,22 @@ fn pages(map: &MapOptions) -> Option<Mistake> {
     let max = map.page_size_max();
     let expected = || format!("at most map.max_page_size, which is {max}");
     (min > max).then(|| ("min_page_size", min.to_string(), expected()))
+}
+
+/// A backend that decides about a change decides about its key.
+fn client_key(map: &MapOptions) -> Option<Mistake> {
+    let name = match map.client_key {
+        ClientKey::OfClient => return None,
+        ClientKey::ClientId => "client_id",
+        ClientKey::UserId => "user_id",
+    };
+    let switches = [
+        (map.publish_proxy.enabled, "map.publish_proxy_enabled"),
+        (map.remove_proxy.enabled, "map.remove_proxy_enabled"),
+    ];
+    let (_, switch) = switches.into_iter().find(|(is_on, _)| *is_on)?;
+    let expected = format!("\"\", because {switch} is true, and the backend decides about the key");
+    Some(("client_key", name.to_owned(), expected))
 }
 
 fn key_ttl(map: &MapOptions, kind: &str) -> Option<Mistake> {

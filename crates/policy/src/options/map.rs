@@ -8,6 +8,8 @@ use std::time::Duration;
 use fanwire_broker::Retention;
 use fanwire_broker::map::MapRetention;
 
+use super::ProxyChoice;
+
 /// The entries and changes that a map channel keeps (`map.*`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapOptions {
@@ -48,6 +50,10 @@ pub struct MapOptions {
     pub allow_remove_for_subscriber: bool,
     /// Extends the two above to user "".
     pub allow_remove_for_anonymous: bool,
+    /// Decides whether a client sets a key, instead of the permissions.
+    pub publish_proxy: ProxyChoice,
+    /// The same for removals.
+    pub remove_proxy: ProxyChoice,
 }
 
 impl Default for MapOptions {
@@ -73,6 +79,8 @@ impl Default for MapOptions {
             allow_remove_for_client: false,
             allow_remove_for_subscriber: false,
             allow_remove_for_anonymous: false,
+            publish_proxy: ProxyChoice::default(),
+            remove_proxy: ProxyChoice::default(),
         }
     }
 }

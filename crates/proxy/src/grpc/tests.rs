@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::options::{Proxies, ProxyOptions};
 use bytes::{BufMut, Bytes, BytesMut};
 use fanwire_node::hooks::{
-    ClientReport, PollEvent, PublishEvent, PublishGrant, Rejection, SubscribeEvent,
+    ClientReport, MapEvent, PollEvent, PublishEvent, PublishGrant, Rejection, SubscribeEvent,
 };
 use fanwire_node::shared_poll::{PollAnswer, PollItem};
 use fanwire_node::{hooks::Hooks, hooks::RpcEvent, options::ProxyRoute};
@@ -113,6 +113,7 @@ fn hooks(address: &str) -> Hooks {
     let proxies = Proxies {
         rpc: options.clone(),
         shared_poll_refresh: options.clone(),
+        map_remove: options.clone(),
         subscribe_stream: options,
         ..Proxies::default()
     };
@@ -143,6 +144,33 @@ async fn a_poll_is_a_unary_call_too() {
     let message = request.messages.recv().await.expect("a message");
     let asked = pb::SharedPollRefreshRequest::decode(message).expect("a request");
     assert_eq!((asked.channel.as_str(), asked.items[0].version), ("p", 2));
+}
+
+#[tokio::test]
+async fn a_removal_from_a_map_is_a_unary_call_too() {
+    let result = pb::MapRemoveResult { key: "l".into(), ..pb::MapRemoveResult::default() };
+    let response =
+        pb::MapRemoveResponse { result: Some(result), ..pb::MapRemoveResponse::default() };
+    let script = Script { messages: vec![response.encode_to_vec()], status: Some("0") };
+    let (address, mut got) = backend(script).await;
+    let command = PublishEvent::new(client(), Arc::default(), "m".into(), Bytes::new());
+    let hook = hooks(&address).map_remove.expect("there is a proxy");
+    let answer = hook.call(MapEvent::new(command, "k".into()), route()).await;
+    let removal = answer.expect("an answer").expect("a result");
+    assert_eq!(removal.publication.key, "l");
+    let mut request = got.recv().await.expect("a request");
+    assert_eq!(request.path, "/centrifugal.centrifugo.proxy.CentrifugoProxy/MapRemove");
+    let message = request.messages.recv().await.expect("a message");
+    let asked = pb::MapRemoveRequest::decode(message).expect("a request");
+    let expected = pb::MapRemoveRequest {
+        client: "c".into(),
+        encoding: "json".into(),
+        user: "42".into(),
+        channel: "m".into(),
+        key: "k".into(),
+        ..pb::MapRemoveRequest::default()
+    };
+    assert_eq!(asked, expected);
 }
 
 fn client() -> ClientInfo {

@@ -135,6 +135,22 @@ fn streams_need_grpc_and_no_other_proxy() {
 }
 
 #[test]
+fn proxies_of_maps_have_endpoints() {
+    for kind in ["publish", "remove"] {
+        let key = format!("channel.without_namespace.map.{kind}_proxy_enabled");
+        let name = format!("channel.without_namespace.map.{kind}_proxy_name");
+        let endpoint = format!("channel.proxy.map_{kind}.endpoint");
+        let expected = format!(
+            "error: flag --{key}: {key} is true, but {endpoint} is empty; set it, or set {name} to the name of a member of \
+             `proxies`"
+        );
+        check(&[(&key, "true")], &[&expected]);
+        check(&[(&key, "true"), (&endpoint, "http://a")], &[]);
+        check(&[(&key, "true"), (&name, "pay")], &[]);
+    }
+}
+
+#[test]
 fn names_of_headers_are_tokens_and_those_of_one_hop_are_not_passed_on() {
     for (key, value) in [
         ("http_headers", "X:Y"),

@@ -1,15 +1,18 @@
 //! The `publish` command for map channels: a client sets or removes a key (protocol §27).
 //! In: a PublishRequest with a key → out: an empty result, also when a check of the engine suppressed the change, or an error.
-//! Uses: channel rules, the node's maps. Never: delivers by itself.
+//! Uses: channel rules, hooks of event proxies, the node's maps. Never: delivers by itself.
 //! Changed here: which key a client changes, and the order of the checks. Checks of the change are in the engine.
 
+use bytes::Bytes;
 use fanwire_broker::Answer;
 use fanwire_broker::map::{MapOutcome, MapPublish, MapRefusal, MapRemoval};
 use fanwire_policy::InNamespace;
-use fanwire_policy::channel::{may_remove_keys, may_set_keys};
-use fanwire_policy::options::{ClientKey, SubscriptionType};
-use fanwire_protocol::{ErrorCode, Publication, PublishRequest, PublishResult, Reply};
+use fanwire_policy::channel::{check_data, may_remove_keys, may_set_keys};
+use fanwire_policy::hooks::{CommandDecision, MapEvent, PublishEvent, Rejection};
+use fanwire_policy::options::{ClientKey, MapOptions, ProxyRoute, SubscriptionType};
+use fanwire_protocol::{ClientInfo, ErrorCode, Publication, PublishRequest, PublishResult, Reply};
 
+use crate::command::hook::{HookDecision, RoutedHook};
 use crate::command::{CommandContext, CommandStep, StepResult, named};
 use crate::refusal::CommandError;
 
@@ -23,52 +26,119 @@ pub(in crate::command) fn handle(
     if namespace.subscription_type != SubscriptionType::Map {
         return Err(CommandError::error(ErrorCode::PERMISSION_DENIED, NO_MAP));
     }
-    let own = context.subscription_to(&request.channel);
-    let map = &namespace.map;
-    if request.removed {
-        may_remove_keys(context.who(), map, own.is_some())?
-    } else {
-        may_set_keys(context.who(), map, own.is_some())?
+    if !request.removed {
+        check_data(namespace.publication_data_format, &request.data)?;
     }
+    let own = context.subscription_to(&request.channel);
     let session = context.session();
     let info = session.client_info(own.map(|own| session.subscription(own)));
-    let key = match map.client_key {
-        ClientKey::OfClient => request.key,
-        ClientKey::ClientId => info.client.clone(),
-        ClientKey::UserId if info.user.is_empty() => {
-            return Err(CommandError::error(ErrorCode::PERMISSION_DENIED, NO_USER));
-        }
-        ClientKey::UserId => info.user.clone(),
-    };
-    let publication = if request.removed {
-        Publication { key, ..Publication::default() }
+    let command = MapCommand { map: &namespace.map, info, is_subscribed: own.is_some(), request };
+    let change = if command.request.removed {
+        removal(context, &command)?
     } else {
-        Publication { key, data: request.data, info: Some(info), ..Publication::default() }
+        publish(context, &command)?
     };
-    let step =
-        CommandStep::of(change(context, &request.channel, publication, request.removed), |()| {
-            Reply { publish: Some(PublishResult {}), ..Reply::default() }.into()
-        })?;
+    let outcome = match change {
+        Change::Asked(answer) => return Ok(CommandStep::Ask(answer)),
+        Change::Made(outcome) => outcome,
+    };
+    let step = CommandStep::of(outcome.map(|outcome| outcome.and_then(accepted)), |()| {
+        Reply { publish: Some(PublishResult {}), ..Reply::default() }.into()
+    })?;
     let is_done = matches!(step, CommandStep::Done(_));
     context.effects.reply.follows_own_publication = is_done && own.is_some();
     Ok(step)
 }
 
-fn change(
-    context: &CommandContext<'_>,
-    channel: &str,
-    publication: Publication,
-    removes: bool,
-) -> Answer<(), ErrorCode> {
-    let maps = context.node.maps();
-    let outcome = if removes {
-        let removal = MapRemoval { publication, ..MapRemoval::default() };
-        maps.remove(channel, removal, context.now)
-    } else {
-        let publish = MapPublish { publication, ..MapPublish::default() };
-        maps.publish(channel, publish, context.now)
+/// A command, and the client that sent it.
+struct MapCommand<'a> {
+    map: &'a MapOptions,
+    info: ClientInfo,
+    is_subscribed: bool,
+    request: PublishRequest,
+}
+
+impl MapCommand<'_> {
+    fn event(&self, context: &CommandContext<'_>) -> MapEvent {
+        let request = &self.request;
+        let facts = context.session().context();
+        let data = if request.removed { Bytes::new() } else { request.data.clone() };
+        let command = PublishEvent::new(self.info.clone(), facts, request.channel.clone(), data);
+        MapEvent::new(command, request.key.clone())
+    }
+
+    /// The key that a client with permission changes.
+    fn key(&self) -> Result<String, CommandError> {
+        match self.map.client_key {
+            ClientKey::OfClient => Ok(self.request.key.clone()),
+            ClientKey::ClientId => Ok(self.info.client.clone()),
+            ClientKey::UserId if self.info.user.is_empty() => {
+                Err(CommandError::error(ErrorCode::PERMISSION_DENIED, NO_USER))
+            }
+            ClientKey::UserId => Ok(self.info.user.clone()),
+        }
+    }
+}
+
+/// The state of a command that passed its checks.
+enum Change {
+    /// A hook was asked.
+    Asked(Answer<CommandDecision, Rejection>),
+    /// The engine was asked.
+    Made(Answer<Result<MapOutcome, MapRefusal>, ErrorCode>),
+}
+
+fn publish(
+    context: &mut CommandContext<'_>,
+    command: &MapCommand<'_>,
+) -> Result<Change, CommandError> {
+    let route = ProxyRoute::from(&command.map.publish_proxy);
+    let hook = context.node.hooks().map_publish.as_ref().filter(|hook| hook.applies(&route));
+    let decision = context.ask(
+        hook.map(|hook| RoutedHook { hook, route }),
+        |context| command.event(context),
+        CommandDecision::of_map_publish,
+        CommandDecision::into_map_publish,
+    )?;
+    let mut publish = match decision {
+        HookDecision::Pending(answer) => return Ok(Change::Asked(answer)),
+        HookDecision::Made(Some(granted)) => granted,
+        HookDecision::Made(None) => {
+            may_set_keys(context.who(), command.map, command.is_subscribed)?;
+            let key = command.key()?;
+            let data = command.request.data.clone();
+            let publication = Publication { key, data, ..Publication::default() };
+            MapPublish { publication, ..MapPublish::default() }
+        }
     };
-    outcome.map(|outcome| outcome.and_then(accepted))
+    publish.publication.info = Some(command.info.clone());
+    let maps = context.node.maps();
+    Ok(Change::Made(maps.publish(&command.request.channel, publish, context.now)))
+}
+
+fn removal(
+    context: &mut CommandContext<'_>,
+    command: &MapCommand<'_>,
+) -> Result<Change, CommandError> {
+    let route = ProxyRoute::from(&command.map.remove_proxy);
+    let hook = context.node.hooks().map_remove.as_ref().filter(|hook| hook.applies(&route));
+    let decision = context.ask(
+        hook.map(|hook| RoutedHook { hook, route }),
+        |context| command.event(context),
+        CommandDecision::of_map_remove,
+        CommandDecision::into_map_remove,
+    )?;
+    let removal = match decision {
+        HookDecision::Pending(answer) => return Ok(Change::Asked(answer)),
+        HookDecision::Made(Some(granted)) => granted,
+        HookDecision::Made(None) => {
+            may_remove_keys(context.who(), command.map, command.is_subscribed)?;
+            let publication = Publication { key: command.key()?, ..Publication::default() };
+            MapRemoval { publication, ..MapRemoval::default() }
+        }
+    };
+    let maps = context.node.maps();
+    Ok(Change::Made(maps.remove(&command.request.channel, removal, context.now)))
 }
 
 /// A change that a check suppressed is no error.

@@ -3,7 +3,13 @@
 //! Uses `world` and `script`. Never: the server API; `crates/api` tests its methods.
 //! Changed here: dialogues of publishes and removals.
 
-use fanwire_node::options::{ClientKey, DataFormat, MapMode, MapOptions, Options};
+use fanwire_broker::Answer;
+use fanwire_broker::map::{KeyMode, MapPublish, MapRemoval};
+use fanwire_node::hooks::{Hook, Hooks, MapEvent, Rejection};
+use fanwire_node::options::{
+    ClientKey, DataFormat, MapMode, MapOptions, Options, ProxyChoice, ProxyRoute,
+};
+use fanwire_protocol::{ErrorCode, Publication};
 
 use super::subscribe::maps;
 use crate::publish::check;
@@ -125,6 +131,79 @@ fn the_key_of_a_client_is_its_id_or_that_of_its_user() {
         r#"
         ada > {"id":2,"publish":{"channel":"m","type":1,"key":"k","data":1}}
         ada < {"id":2,"error":{"code":103,"message":"permission denied"}}
+    "#,
+    );
+}
+
+/// A backend that refuses the key `no`, puts a word before others, and sets no key twice.
+fn proxied() -> Hooks {
+    let publish = |event: MapEvent, route: ProxyRoute| {
+        assert_eq!(route.proxy.as_deref(), Some("cards"));
+        if event.key == "no" {
+            return Answer::now(Err(Rejection::Error(ErrorCode::TOO_MANY_REQUESTS.into())));
+        }
+        let key = format!("card {}", event.key);
+        let tags = [("of".to_owned(), event.command.channel)].into();
+        let data = event.command.data;
+        let publication = Publication { key, data, tags, ..Publication::default() };
+        let key_mode = KeyMode::IfNew { refreshes: false };
+        Answer::now(Ok(Some(MapPublish { publication, key_mode, ..MapPublish::default() })))
+    };
+    let remove = |event: MapEvent, _: ProxyRoute| {
+        assert!(event.command.data.is_empty());
+        let publication = Publication { key: event.key, ..Publication::default() };
+        Answer::now(Ok(Some(MapRemoval { publication, ..MapRemoval::default() })))
+    };
+    Hooks {
+        map_publish: Some(Hook::of_proxies(publish)),
+        map_remove: Some(Hook::of_proxies(remove)),
+        ..Hooks::default()
+    }
+}
+
+#[test]
+fn a_proxy_decides_about_changes_instead_of_permissions() {
+    let chosen = ProxyChoice { enabled: true, name: "cards".into() };
+    let options = maps(MapMode::Persistent, |options| {
+        let namespace = &mut options.channel.without_namespace;
+        namespace.map.publish_proxy = chosen.clone();
+        namespace.map.remove_proxy = chosen;
+        namespace.publication_data_format = DataFormat::JsonObject;
+    });
+    World::with_hooks(options, proxied()).play(
+        r#"
+        ada opens
+        ada > {"id":1,"connect":{}}
+        ada < {"id":1,"connect":{"client":"ada","version":"test","ping":25,"pong":true}}
+        ada > {"id":2,"subscribe":{"channel":"m","type":1,"phase":2}}
+        ada < {"id":2,"subscribe":{"recoverable":true,"epoch":"E1","type":1}}
+        ada > {"id":3,"publish":{"channel":"m","type":1,"key":"k","data":{"x":1}}}
+        ada < {"push":{"channel":"m","pub":{"data":{"x":1},"info":{"user":"","client":"ada"},"offset":1,"tags":{"of":"m"},"key":"card k","epoch":"E1"}}}
+        ada < {"id":3,"publish":{}}
+        ada > {"id":4,"publish":{"channel":"m","type":1,"key":"k","data":{"x":2}}}
+        ada < {"id":4,"publish":{}}
+        ada > {"id":5,"publish":{"channel":"m","type":1,"key":"no","data":{}}}
+        ada < {"id":5,"error":{"code":111,"message":"too many requests","temporary":true}}
+        ada > {"id":6,"publish":{"channel":"m","type":1,"key":"k","data":3}}
+        ada < {"id":6,"error":{"code":107,"message":"bad request"}}
+        ada > {"id":7,"publish":{"channel":"m","type":1,"key":"card k","removed":true}}
+        ada < {"push":{"channel":"m","pub":{"offset":2,"tags":{"of":"m"},"key":"card k","removed":true}}}
+        ada < {"id":7,"publish":{}}
+    "#,
+    );
+}
+
+#[test]
+fn without_a_proxy_of_the_namespace_permissions_decide() {
+    World::with_hooks(maps(MapMode::Persistent, |_| {}), proxied()).play(
+        r#"
+        ada opens
+        ada > {"id":1,"connect":{}}
+        ada < {"id":1,"connect":{"client":"ada","version":"test","ping":25,"pong":true}}
+        ada > {"id":2,"publish":{"channel":"m","type":1,"key":"k","data":{}}}
+        ada < {"id":2,"error":{"code":103,"message":"permission denied"}}
+        ada > {"id":3,"publish":{"channel":"m","type":1,"key":"k","removed":true}}
+        ada < {"id":3,"error":{"code":103,"message":"permission denied"}}
     "#,
     );
 }

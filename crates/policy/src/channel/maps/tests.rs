@@ -40,6 +40,19 @@ fn presence_expires() {
 }
 
 #[test]
+fn a_backend_that_decides_about_changes_decides_about_keys() {
+    let proxied = |client_key| {
+        let mut map = of(MapMode::Persistent, Duration::ZERO);
+        map.client_key = client_key;
+        map.remove_proxy.enabled = true;
+        map
+    };
+    check(proxied(ClientKey::OfClient), &[]);
+    check(proxied(ClientKey::ClientId), &["client_key is \"client_id\""]);
+    check(proxied(ClientKey::UserId), &["client_key is \"user_id\""]);
+}
+
+#[test]
 fn a_map_needs_a_mode() {
     check(MapOptions::default(), &["mode"]);
     assert!(mistakes(&Namespace::default(), "").is_empty(), "streams do not");
