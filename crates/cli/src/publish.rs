@@ -1,4 +1,4 @@
-//! `fanwire publish`: one message or a file of them, into a channel of a running server.
+//! `fanwire publish`: one message or a file of them, into a channel of a running server; a key of a map.
 //! In: a channel, messages, a pace → out: one long request to `POST /api/stream`; how many were published, and what was refused.
 //! Uses `api_client`. Never: a server of its own.
 //! Options are changed in `arguments`; the form of a line is documented in docs/server-api.md, stream.
@@ -47,6 +47,10 @@ pub(crate) fn run(arguments: &Publish) -> Result<()> {
 
 /// One command for each message; its id is its number, from 1.
 fn lines(arguments: &Publish) -> Result<Vec<String>> {
+    if let Some(key) = &arguments.map_remove {
+        let removal = json!({"id": 1, "map_remove": {"channel": arguments.channel, "key": key}});
+        return Ok(vec![format!("{removal}\n")]);
+    }
     let (messages, is_binary) = match (&arguments.file, &arguments.data) {
         (Some(file), _) => {
             let sample = tune::read(file, usize::MAX)?;
@@ -66,6 +70,11 @@ fn lines(arguments: &Publish) -> Result<Vec<String>> {
             arguments.tags.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
         fields += &format!(",\"tags\":{}", Value::Object(tags));
     }
+    let mut method = "publish";
+    if let Some(key) = &arguments.map_key {
+        method = "map_publish";
+        fields += &format!(",\"key\":{}", json!(key));
+    }
     if let Some(delivery) = &arguments.delivery {
         fields += &format!(",\"delivery\":{}", json!(delivery));
     }
@@ -76,7 +85,7 @@ fn lines(arguments: &Publish) -> Result<Vec<String>> {
             // A line of the stream must not contain line feeds.
             format!("\"data\":{}", String::from_utf8_lossy(message).replace(['\r', '\n'], " "))
         };
-        format!("{{\"id\":{number},\"publish\":{{{fields},{data}}}}}\n")
+        format!("{{\"id\":{number},\"{method}\":{{{fields},{data}}}}}\n")
     };
     Ok((1..).zip(&messages).map(line).collect())
 }
@@ -134,7 +143,7 @@ fn lost(answered: usize, count: usize) -> String {
     )
 }
 
-/// The error of an answer, with the number of its message.
+/// The error of an answer, or why it changed no key, with the number of its message.
 fn error_of(line: &[u8]) -> Result<Option<String>> {
     let answer: Value = serde_json::from_slice(line).context("an answer that is no JSON")?;
     let error = &answer["error"];
@@ -146,7 +155,12 @@ fn error_of(line: &[u8]) -> Result<Option<String>> {
         };
         format!("message {}: error {}, {}{cause}", answer["id"], error["code"], part("message"))
     };
-    Ok(error.is_object().then(text))
+    if error.is_object() {
+        return Ok(Some(text()));
+    }
+    let changes = ["map_publish", "map_remove"].map(|method| &answer[method]["suppress_reason"]);
+    let reason = changes.into_iter().find_map(Value::as_str);
+    Ok(reason.map(|reason| format!("message {}: no change, {reason}", answer["id"])))
 }
 
 /// Lines of one chunk; the server executes and answers them together.

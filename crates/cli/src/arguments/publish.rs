@@ -13,7 +13,7 @@ use super::{ApiServer, rate};
 pub(crate) struct Publish {
     pub(crate) channel: String,
     /// The message: a JSON text
-    #[arg(value_name = "JSON", required_unless_present = "file")]
+    #[arg(value_name = "JSON", required_unless_present_any = ["file", "map_remove"])]
     pub(crate) data: Option<String>,
     /// Messages: one JSON text per line (.jsonl), or binary records, each preceded by its length in four bytes,
     /// little-endian (.bin)
@@ -28,6 +28,12 @@ pub(crate) struct Publish {
     /// `reliable` or `latest`, instead of the delivery of the channel's namespace
     #[arg(long, value_name = "CLASS", value_parser = ["reliable", "latest"])]
     pub(crate) delivery: Option<String>,
+    /// Set this key of a map channel to the message
+    #[arg(long, value_name = "KEY", conflicts_with = "delivery")]
+    pub(crate) map_key: Option<String>,
+    /// Remove this key of a map channel
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["data", "file", "map_key", "tags", "delivery"])]
+    pub(crate) map_remove: Option<String>,
     #[command(flatten)]
     pub(crate) server: ApiServer,
 }

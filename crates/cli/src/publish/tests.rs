@@ -26,6 +26,31 @@ fn lines_have_numbers_tags_and_delivery() {
     assert!(error.contains("a text needs quotes"), "{error}");
 }
 
+#[test]
+fn keys_of_maps_are_set_and_removed() {
+    let set = parsed(&["a", "1", "--map-key", "k\"", "--tag", "s=x"]);
+    let line = r#"{"id":1,"map_publish":{"channel":"a","tags":{"s":"x"},"key":"k\"","data":1}}"#;
+    assert_eq!(lines(&set).expect("JSON"), [format!("{line}\n")]);
+    let removed = parsed(&["a", "--map-remove", "k"]);
+    let line = lines(&removed).expect("a line").concat();
+    let expected = json!({"id": 1, "map_remove": {"channel": "a", "key": "k"}});
+    assert_eq!(serde_json::from_str::<Value>(&line).expect("JSON"), expected);
+    assert!(line.ends_with('\n'));
+}
+
+#[test]
+fn a_key_that_did_not_change_is_named_with_its_reason() {
+    let line = br#"{"id":1,"map_remove":{"suppressed":true,"suppress_reason":"key_not_found"}}"#;
+    assert_eq!(
+        error_of(line).expect("JSON").as_deref(),
+        Some("message 1: no change, key_not_found")
+    );
+    assert_eq!(
+        error_of(br#"{"id":1,"map_publish":{"offset":3,"epoch":"e"}}"#).expect("JSON"),
+        None
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn messages_are_sent_at_their_planned_times() {
     let started = tokio::time::Instant::now();
