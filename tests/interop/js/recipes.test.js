@@ -166,6 +166,38 @@ test('prices on many screens: viewers share the polls of their symbols', async (
   assert.ok(asked.every((line) => !/NONE|TEST/.test(line)), 'no viewer looks at the others');
 });
 
+test('a shared board: cards stay, cursors and members go with their clients', async (t) => {
+  const recipe = await Recipe.open(t, 'shared-board.md', { names: ['fanwire.yaml', 'client.mjs'] });
+  const key = { secret: recipe.secrets.FANWIRE_CLIENT_TOKEN_HMAC_SECRET_KEY };
+  const open = (sub) => recipe.start('client.mjs', [sub, token({ sub }, key)]);
+  const alice = open('alice');
+  await alice.printed(/^alice is here$/);
+  alice.write('card 7 todo');
+  await alice.printed(/^card 7 is in todo$/);
+  alice.write('move 3 4');
+  await alice.printed(/^cursor of alice at 3 4$/);
+
+  const bob = open('bob');
+  await bob.printed(/^card 7 is in todo$/);
+  await bob.printed(/^cursor of alice at 3 4$/);
+  await bob.printed(/^alice is here$/);
+  await alice.printed(/^bob is here$/);
+  bob.write('card 7 done');
+  await alice.printed(/^card 7 is in done$/);
+  bob.write('card 8 todo');
+  await alice.printed(/^card 8 is in todo$/);
+  bob.write('drop 8');
+  await alice.printed(/^card 8 is gone$/);
+
+  alice.child.kill('SIGKILL');
+  await bob.printed(/^a cursor is gone$/);
+  await bob.printed(/^alice left$/);
+  const eve = open('eve');
+  await eve.printed(/^card 7 is in done$/);
+  await eve.printed(/^bob is here$/);
+  assert.ok(eve.lines.items.every((line) => !/alice|card 8/.test(line)), 'what is gone is not shown');
+});
+
 test('a game: players steer, see themselves move, and get every event', async (t) => {
   const recipe = await Recipe.open(t, 'game.md');
   recipe.start('backend.mjs');
