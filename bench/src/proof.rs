@@ -77,7 +77,7 @@ impl Proof {
             Some(path) => Some(fs::read_to_string(path).context("the page")?),
             None => None,
         };
-        self.show("machine", &machine, &mut page)?;
+        self.show("machine", &page::wrapped(&machine), &mut page)?;
         for claim in Claim::value_variants() {
             if !self.only.is_empty() && !self.only.contains(claim) {
                 continue;

@@ -36,10 +36,27 @@ impl fmt::Display for Table {
             writeln!(f, "| {} |", row.join(" | "))?;
         }
         if !self.note.is_empty() {
-            writeln!(f, "\n{}", self.note)?;
+            writeln!(f, "\n{}", wrapped(&self.note))?;
         }
         Ok(())
     }
+}
+
+/// Breaks a paragraph into lines of at most `LINE_CHARS_MAX` characters.
+pub fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.len() - 1;
+        if lines[last].is_empty() {
+            lines[last] += word;
+        } else if lines[last].chars().count() + 1 + word.chars().count() > LINE_CHARS_MAX {
+            lines.push(word.to_owned());
+        } else {
+            lines[last] += " ";
+            lines[last] += word;
+        }
+    }
+    lines.join("\n")
 }
 
 /// Returns the page with `text` between the markers of this name.
@@ -64,6 +81,8 @@ pub fn figure(value: f64) -> String {
         _ => format!("{value:.2}"),
     }
 }
+
+const LINE_CHARS_MAX: usize = 135;
 
 #[cfg(test)]
 mod tests;

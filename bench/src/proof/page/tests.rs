@@ -3,7 +3,7 @@
 //! Pure.
 //! Changed here: what must not happen to a page.
 
-use super::{Table, figure, with_part};
+use super::{LINE_CHARS_MAX, Table, figure, with_part, wrapped};
 
 #[test]
 fn a_table_is_markdown_with_its_note_below() {
@@ -29,4 +29,12 @@ fn only_the_part_between_the_markers_changes() {
 fn figures_have_three_digits_or_all_in_front_of_the_point() {
     let texts = [0.123, 9.876, 12.34, 1234.5, f64::NAN].map(figure);
     assert_eq!(texts, ["0.12", "9.88", "12.3", "1,234", "–"]);
+}
+
+#[test]
+fn a_paragraph_is_broken_between_words_and_no_line_is_too_long() {
+    let text = "sixteen letters. ".repeat(20);
+    let lines = wrapped(&text);
+    assert!(lines.lines().count() == 3 && lines.lines().all(|line| line.len() <= LINE_CHARS_MAX));
+    assert_eq!(lines.replace('\n', " "), text.trim_end());
 }
