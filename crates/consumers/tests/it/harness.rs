@@ -44,6 +44,7 @@ pub(crate) fn options(kind: ConsumerKind) -> ConsumerOptions {
     let method_header = || "centrifugo-method".to_owned();
     ConsumerOptions {
         enabled: true,
+        start_delay: Duration::ZERO,
         kind: Some(kind),
         postgresql: OutboxOptions {
             num_partitions: 1,
