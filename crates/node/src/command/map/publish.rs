@@ -39,8 +39,8 @@ pub(in crate::command) fn handle(
         publish(context, &command)?
     };
     let outcome = match change {
-        Change::Asked(answer) => return Ok(CommandStep::Ask(answer)),
-        Change::Made(outcome) => outcome,
+        MapChangeStep::Asked(answer) => return Ok(CommandStep::Ask(answer)),
+        MapChangeStep::Made(outcome) => outcome,
     };
     let step = CommandStep::of(outcome.map(|outcome| outcome.and_then(accepted)), |()| {
         Reply { publish: Some(PublishResult {}), ..Reply::default() }.into()
@@ -81,7 +81,7 @@ impl MapCommand<'_> {
 }
 
 /// The state of a command that passed its checks.
-enum Change {
+enum MapChangeStep {
     /// A hook was asked.
     Asked(Answer<CommandDecision, Rejection>),
     /// The engine was asked.
@@ -91,7 +91,7 @@ enum Change {
 fn publish(
     context: &mut CommandContext<'_>,
     command: &MapCommand<'_>,
-) -> Result<Change, CommandError> {
+) -> Result<MapChangeStep, CommandError> {
     let route = ProxyRoute::from(&command.map.publish_proxy);
     let hook = context.node.hooks().map_publish.as_ref().filter(|hook| hook.applies(&route));
     let decision = context.ask(
@@ -101,7 +101,7 @@ fn publish(
         CommandDecision::into_map_publish,
     )?;
     let mut publish = match decision {
-        HookDecision::Pending(answer) => return Ok(Change::Asked(answer)),
+        HookDecision::Pending(answer) => return Ok(MapChangeStep::Asked(answer)),
         HookDecision::Made(Some(granted)) => granted,
         HookDecision::Made(None) => {
             may_set_keys(context.who(), command.map, command.is_subscribed)?;
@@ -113,13 +113,13 @@ fn publish(
     };
     publish.publication.info = Some(command.info.clone());
     let maps = context.node.maps();
-    Ok(Change::Made(maps.publish(&command.request.channel, publish, context.now)))
+    Ok(MapChangeStep::Made(maps.publish(&command.request.channel, publish, context.now)))
 }
 
 fn removal(
     context: &mut CommandContext<'_>,
     command: &MapCommand<'_>,
-) -> Result<Change, CommandError> {
+) -> Result<MapChangeStep, CommandError> {
     let route = ProxyRoute::from(&command.map.remove_proxy);
     let hook = context.node.hooks().map_remove.as_ref().filter(|hook| hook.applies(&route));
     let decision = context.ask(
@@ -129,7 +129,7 @@ fn removal(
         CommandDecision::into_map_remove,
     )?;
     let removal = match decision {
-        HookDecision::Pending(answer) => return Ok(Change::Asked(answer)),
+        HookDecision::Pending(answer) => return Ok(MapChangeStep::Asked(answer)),
         HookDecision::Made(Some(granted)) => granted,
         HookDecision::Made(None) => {
             may_remove_keys(context.who(), command.map, command.is_subscribed)?;
@@ -138,7 +138,7 @@ fn removal(
         }
     };
     let maps = context.node.maps();
-    Ok(Change::Made(maps.remove(&command.request.channel, removal, context.now)))
+    Ok(MapChangeStep::Made(maps.remove(&command.request.channel, removal, context.now)))
 }
 
 /// A change that a check suppressed is no error.
