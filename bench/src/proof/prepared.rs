@@ -17,6 +17,7 @@ use super::timing::{allocations, nanoseconds};
 use crate::corpus::files::payload;
 use crate::fanout::round::Round;
 use crate::fanout::schedule::Choice;
+use crate::fanout::source::By;
 use crate::fanout::{Contender, publications};
 use crate::setup::Setup;
 use crate::stats::grouped;
@@ -52,6 +53,7 @@ pub(super) fn table(setup: &Setup, seconds: f64) -> Result<Table> {
             encoding: ClientEncoding::Json,
             subscribers,
             outstanding: 1,
+            by: By::Http,
             seconds,
             turns: ((seconds / 0.1).ceil() as u32).max(1),
             server_core: setup.server_core,
