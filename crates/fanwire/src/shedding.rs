@@ -36,8 +36,10 @@ impl Shedding {
 
     /// Measures the load once a second.
     pub(crate) fn observe(&mut self, shards: &[Arc<ShardCounters>], now: Instant) {
-        if self.memory_max > 0 {
-            self.observe_memory(process::resident_bytes().unwrap_or(0), now);
+        if self.memory_max > 0
+            && let Some(resident_bytes) = process::resident_bytes()
+        {
+            self.observe_memory(resident_bytes, now);
         }
         self.observe_turns(shards, now);
     }
@@ -48,7 +50,9 @@ impl Shedding {
             let max = self.memory_max;
             log(
                 is_exceeded,
-                &format!("{resident_bytes} bytes are resident, shed.memory_max is {max}"),
+                &format!(
+                    "{resident_bytes} bytes are resident, the limit of shed.memory_* is {max}"
+                ),
             );
         }
     }
