@@ -18,14 +18,14 @@ pub(super) fn room(setup: &Setup, seconds: f64) -> Result<Table> {
         "way",
         "ticks",
         "late",
-        "states built",
-        "messages published",
-        "commands waiting",
+        "built",
+        "published",
+        "waiting",
         "tick p50 µs",
         "p95",
         "p99",
-        "allocations per tick",
-        "KiB per tick",
+        "allocations",
+        "KiB",
         "last client p50 ms",
         "p99",
         "CPU %",
@@ -65,15 +65,15 @@ pub(super) fn room(setup: &Setup, seconds: f64) -> Result<Table> {
 pub(super) fn areas(setup: &Setup, seconds: f64) -> Result<Table> {
     let heads = [
         "objects",
-        "bare loop CPU %",
+        "bare CPU %",
         "raw CPU %",
-        "of it the world",
-        "in context CPU %",
-        "B of changes",
+        "world",
+        "context CPU %",
+        "changes B",
         "raw B",
-        "in context B",
-        "raw B ÷ changes",
-        "shards ÷ bare loop",
+        "context B",
+        "raw ÷ changes",
+        "shards ÷ bare",
     ];
     let mut table = Table::new(&heads, AREAS_NOTE);
     for row in Areas::of_three_sizes(setup.clone(), seconds).rows()? {
@@ -95,6 +95,6 @@ pub(super) fn areas(setup: &Setup, seconds: f64) -> Result<Table> {
 
 const ROOM_NOTE: &str = "500 clients, 60 ticks per second, a JSON state of 2 KiB of which a tenth changes in each tick, 30 inputs per second and \
 client. Times of ticks are bounds of histogram buckets, from the commands of a tick to the publication of its last message. \
-Allocations are those of the simulation's step.";
+Allocations and KiB are those of the simulation's step, for each tick.";
 const AREAS_NOTE: &str = "2,000 viewers of nine tiles each, 100 objects per tile, of which a tenth moves in each of ten ticks a second. Bytes are per \
 viewer and tick. The bare loop sends each viewer as many bytes as the visible changes have.";
