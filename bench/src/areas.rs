@@ -39,7 +39,7 @@ pub(crate) struct Outcome {
     pub(crate) world_share: f64,
     /// On the wire, per viewer and tick.
     pub(crate) bytes: f64,
-    /// Of the members of `set`, `moved` and `removed`, per viewer and tick: what the visible changes alone need.
+    /// Bytes of the members `set`, `moved` and `removed`, per viewer and tick: the visible changes alone need them.
     pub(crate) change_bytes: f64,
 }
 

@@ -137,5 +137,5 @@ fn machine_text() -> String {
     )
 }
 
-/// What `--short` divides by.
+/// Divisor of the seconds of each claim with `--short`.
 const SHORTER: f64 = 20.0;

@@ -7,11 +7,11 @@ use anyhow::Result;
 use clap::Args;
 use fanwire::room::{Grid, Objects, Place, Shape, View};
 use fanwire::room::{PlayerId, RoomContext, Simulation};
-use fanwire::{Builder, RoomOptions, Rooms, config::Config};
+use fanwire::{Builder, RoomOptions, Rooms};
 use std::io::Read;
 use std::num::NonZeroU32;
-use std::time::Duration;
 
+use crate::room::server::local_config;
 use fanwire_load::machine;
 use fanwire_load::random::Random;
 
@@ -32,14 +32,8 @@ impl AreaServer {
     /// The server does not start.
     pub fn run(self) -> Result<()> {
         machine::raise_descriptor_limit();
-        let mut config = Config::default();
-        config.http_server.address = "127.0.0.1".to_owned();
-        config.http_server.port = 0;
-        config.client.insecure = true;
-        config.client.ping_interval = Duration::from_secs(600);
+        let mut config = local_config(self.compression);
         config.channel.without_namespace.areas.tile_size = TILE_SIZE;
-        config.shards = 1;
-        config.websocket.compression = self.compression;
         let rooms = Rooms::new(1);
         let server = Builder::new(config).rooms(&rooms).start_embedded()?;
         let ticks_per_second = NonZeroU32::new(TICKS_PER_SECOND).expect("not 0");

@@ -36,7 +36,7 @@ struct Curve {
     faults: Vec<String>,
 }
 
-/// What a plot shows of each curve.
+/// The figure that a plot shows of each curve.
 struct Quantity {
     name: &'static str,
     unit: &'static str,

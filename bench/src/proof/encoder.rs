@@ -291,7 +291,7 @@ fn kibibytes(bytes: usize) -> String {
 }
 
 const EFFORT: u8 = 6;
-/// Beyond a message that does not compress.
+/// Bytes of a buffer beyond a message that does not compress.
 const SLACK: usize = 1 << 10;
 const WINDOWS_NOTE: &str = "Level 6. Bytes are means of a message's payload, µs are medians of its compression; the first quarter of a file \
 fills the window and does not count. The shared context has up to four earlier publications in view; its channel keeps one \

@@ -57,7 +57,7 @@ struct ProstPublication {
     offset: u64,
 }
 
-/// What writes the same message from a struct of its own.
+/// A library that writes the same message from a struct of its own.
 struct Library<'a> {
     name: &'static str,
     encoding: Encoding,

@@ -87,7 +87,7 @@ pub(super) fn table(setup: &Setup, seconds: f64) -> Result<Table> {
     Ok(table)
 }
 
-/// What a broadcast costs before the first connection gets it.
+/// Cost of a broadcast before the first connection gets it.
 struct Once {
     micros: f64,
     allocations: u64,

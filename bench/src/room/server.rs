@@ -38,14 +38,8 @@ impl RoomServer {
     /// The server does not start.
     pub fn run(self) -> Result<()> {
         machine::raise_descriptor_limit();
-        let mut config = Config::default();
-        config.http_server.address = "127.0.0.1".to_owned();
-        config.http_server.port = 0;
-        config.client.insecure = true;
-        config.client.ping_interval = Duration::from_secs(600);
+        let mut config = local_config(self.compression);
         config.prometheus.enabled = true;
-        config.shards = 1;
-        config.websocket.compression = self.compression;
         let rooms = Rooms::new(1);
         let server = Builder::new(config).rooms(&rooms).start_embedded()?;
         let options = RoomOptions {
@@ -62,6 +56,18 @@ impl RoomServer {
         std::io::stdin().read_to_end(&mut Vec::new())?;
         Ok(())
     }
+}
+
+/// The configuration of a server with one shard at a free port of this machine, without tokens and pings.
+pub(crate) fn local_config(compression: bool) -> Config {
+    let mut config = Config::default();
+    config.http_server.address = "127.0.0.1".to_owned();
+    config.http_server.port = 0;
+    config.client.insecure = true;
+    config.client.ping_interval = Duration::from_secs(600);
+    config.shards = 1;
+    config.websocket.compression = compression;
+    config
 }
 
 /// A JSON text of numbers, of which some change in each tick.
