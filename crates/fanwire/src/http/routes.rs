@@ -202,7 +202,7 @@ fn pages(config: &Config, parts: &Parts) -> Router {
     if config.health.enabled {
         let prefix = config.health.handler_prefix.trim_end_matches('/');
         let state = parts.health.clone();
-        let ready = (parts.readiness.clone(), parts.health.0.clone());
+        let ready = (parts.readiness.clone(), parts.health.engine.clone());
         router = router
             .route(&config.health.handler_prefix, get(health).with_state(state))
             .route(&format!("{prefix}/ready"), get(ready_health).with_state(ready))
@@ -226,11 +226,17 @@ fn pages(config: &Config, parts: &Parts) -> Router {
 }
 
 /// The parts of a server that health reports on.
-pub(crate) type HealthParts = (Engine, Option<EventProxies>, Option<ConsumerMonitor>);
+#[derive(Clone)]
+pub(crate) struct HealthParts {
+    pub engine: Engine,
+    pub proxies: Option<EventProxies>,
+    pub consumers: Option<ConsumerMonitor>,
+}
 
 /// 200, or 503 with the reason while calls of the engine fail. A backend of an event proxy that is down, and a consumer that
 /// has lost its queue, are named and do not change the status: clients are served.
-async fn health(State((engine, proxies, consumers)): State<HealthParts>) -> Response {
+async fn health(State(parts): State<HealthParts>) -> Response {
+    let HealthParts { engine, proxies, consumers } = parts;
     let failed = engine.failure().map(|reason| ("engine", reason));
     let status = match failed {
         Some(_) => StatusCode::SERVICE_UNAVAILABLE,

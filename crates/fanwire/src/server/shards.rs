@@ -11,34 +11,45 @@ use fanwire_fanout::{Contexts, EncodeWorker, Realtime, RealtimeCounters, ShardIn
 use fanwire_node::{Node, ShardId};
 use fanwire_protocol::Disconnect;
 use fanwire_shard::{Budget, DecodeFailures, DedicatedSettings, ShardSettings};
+use parking_lot::Mutex;
 
 use crate::error::StartError;
 
-pub(super) fn start_shards(
-    config: &Config,
-    node: &Arc<Node>,
-    contexts: &Arc<Contexts>,
-    decode_failures: &Arc<DecodeFailures>,
-    realtime_counters: &Arc<parking_lot::Mutex<Vec<RealtimeCounters>>>,
-) -> Result<Arc<Shards>, StartError> {
-    let (hub_node, realtime_counters) = (node.clone(), realtime_counters.clone());
-    let (settings, contexts) =
-        (settings(config, contexts.memory(), decode_failures.clone()), contexts.clone());
-    let encode_worker = EncodeWorker::start().map_err(StartError::Shards)?;
-    let joins_pushes = config.uni_websocket.join_push_messages;
-    let shards = Shards::start(&settings, move |number| {
-        let shard = ShardId(u16::try_from(number).expect("fewer than 65,536 shards"));
-        let realtime =
-            Realtime::new(hub_node.clone(), shard, contexts.clone(), encode_worker.clone())
-                .join_pushes(joins_pushes);
-        realtime_counters.lock().push(realtime.counters());
-        realtime
-    })
-    .map_err(StartError::Shards)?;
-    for inbox in shards.inboxes() {
-        node.attach(Arc::new(ShardInbox(inbox.clone())));
+/// The shards of a server, and what they count.
+pub(super) struct RunningShards {
+    pub(super) shards: Arc<Shards>,
+    pub(super) realtime_counters: Arc<Mutex<Vec<RealtimeCounters>>>,
+    pub(super) decode_failures: Arc<DecodeFailures>,
+}
+
+impl RunningShards {
+    pub(super) fn start(
+        config: &Config,
+        node: &Arc<Node>,
+        contexts: &Arc<Contexts>,
+    ) -> Result<Self, StartError> {
+        let decode_failures = Arc::<DecodeFailures>::default();
+        let realtime_counters = Arc::<Mutex<Vec<RealtimeCounters>>>::default();
+        let settings = settings(config, contexts.memory(), decode_failures.clone());
+        let encode_worker = EncodeWorker::start().map_err(StartError::Shards)?;
+        let joins_pushes = config.uni_websocket.join_push_messages;
+        let hub_node = node.clone();
+        let contexts = contexts.clone();
+        let counters = realtime_counters.clone();
+        let shards = Shards::start(&settings, move |number| {
+            let shard = ShardId(u16::try_from(number).expect("fewer than 65,536 shards"));
+            let realtime =
+                Realtime::new(hub_node.clone(), shard, contexts.clone(), encode_worker.clone())
+                    .join_pushes(joins_pushes);
+            counters.lock().push(realtime.counters());
+            realtime
+        })
+        .map_err(StartError::Shards)?;
+        for inbox in shards.inboxes() {
+            node.attach(Arc::new(ShardInbox(inbox.clone())));
+        }
+        Ok(Self { shards, realtime_counters, decode_failures })
     }
-    Ok(shards)
 }
 
 fn settings(

@@ -11,11 +11,9 @@ use std::{
 
 use fanwire_consumers::{Consumers, START_DELAY_MAX, StartPhase};
 use fanwire_edge::Refusals;
-use fanwire_events::Events;
 use fanwire_fanout::{Contexts, Shards};
 use fanwire_metrics::ServerMetrics;
 use fanwire_node::Node;
-use fanwire_proxy::EventProxies;
 use fanwire_telemetry::{Burst, LogThrottle};
 use fanwire_tls::{Acme, HandshakeCounts};
 use fanwire_traces::TraceExporter;
@@ -25,7 +23,7 @@ use tokio::{
     time::{MissedTickBehavior, sleep_until, timeout},
 };
 
-use crate::{Rooms, readiness::Readiness, shedding::Shedding};
+use crate::{readiness::Readiness, shedding::Shedding};
 
 /// Counts of refused handshakes, which know the ends of bursts.
 #[derive(Clone, Default)]
@@ -117,24 +115,6 @@ async fn poll_backends(node: Arc<Node>) {
             () = changed.notified() => {}
             () = due => {}
         }
-    }
-}
-
-/// Gives event proxies, events and rooms their node.
-pub(super) fn attach(
-    node: &Arc<Node>,
-    proxies: Option<&EventProxies>,
-    events: Option<&Events>,
-    rooms: Option<&Rooms>,
-) {
-    if let Some(proxies) = proxies {
-        proxies.attach(node);
-    }
-    if let Some(events) = events {
-        tokio::spawn(events.clone().run(Arc::downgrade(node)));
-    }
-    if let Some(rooms) = rooms {
-        rooms.attach(node);
     }
 }
 
