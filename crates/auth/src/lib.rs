@@ -13,13 +13,13 @@ mod fixture;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod invalid_token;
 mod jwks;
 mod keys;
 #[cfg(test)]
 mod known_answers;
 mod options;
 mod options_error;
-mod refused_token;
 mod registered;
 mod revocation;
 mod secret;

@@ -11,10 +11,10 @@ use regex::Regex;
 
 use crate::claim_labels::{self, ClaimLabel};
 use crate::claims::{self, ConnectionClaims, SubscriptionClaims};
+use crate::invalid_token::InvalidToken;
 use crate::jwks::{Jwks, KeyCounters, KeyFetching, KeyLookup, KeySource};
 use crate::keys::Keys;
 use crate::options_error::compile;
-use crate::refused_token::RefusedToken;
 use crate::registered::{self, Header, Registered};
 use crate::{Fault, OptionsError, TokenError, TokenOptions};
 
@@ -103,7 +103,7 @@ impl Verifier {
         now_unix: u64,
     ) -> String {
         let refused =
-            RefusedToken { token, is_subscription, user_claim: &self.user_id_claim, now_unix };
+            InvalidToken { token, is_subscription, user_claim: &self.user_id_claim, now_unix };
         match refused.part_of(error) {
             Some(part) => format!("{error}: {part}"),
             None => error.to_string(),

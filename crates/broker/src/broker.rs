@@ -19,7 +19,7 @@ use fanwire_protocol::{ClientInfo, Publication};
 use parking_lot::Mutex;
 
 use crate::{
-    Answer, Append, AppendRefusal, Appended, BrokerError, Change, ClientId, DeliveryClass, Epoch,
+    Answer, Append, AppendError, Appended, BrokerError, Change, ClientId, DeliveryClass, Epoch,
     Position,
 };
 
@@ -101,7 +101,7 @@ pub trait Broker: Send + Sync {
         append: Append,
         retention: Retention,
         now: Instant,
-    ) -> Answer<Result<Appended, AppendRefusal>> {
+    ) -> Answer<Result<Appended, AppendError>> {
         let _ = (channel, append, retention, now);
         Answer::now(Err(BrokerError::Unavailable))
     }

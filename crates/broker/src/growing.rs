@@ -67,7 +67,7 @@ pub struct Appended {
 
 /// The reason for which a fragment changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AppendRefusal {
+pub enum AppendError {
     /// The message is final; its text has this length.
     Final(u64),
     /// `at` is not the length of the text, which is this, and the text differs from there on. 0 for an unknown message.
@@ -118,23 +118,23 @@ impl GrowingMessage {
         &mut self,
         fragment: &Fragment,
         limits: &AppendLimits,
-    ) -> Result<bool, AppendRefusal> {
+    ) -> Result<bool, AppendError> {
         if self.field != fragment.field {
-            return Err(AppendRefusal::OtherField);
+            return Err(AppendError::OtherField);
         }
-        let missing = self.missing(fragment).ok_or(AppendRefusal::At(self.length()))?;
+        let missing = self.missing(fragment).ok_or(AppendError::At(self.length()))?;
         let is_duplicate = missing.is_empty() && !fragment.text.is_empty();
         if self.is_final {
             return if missing.is_empty() {
                 Ok(true)
             } else {
-                Err(AppendRefusal::Final(self.length()))
+                Err(AppendError::Final(self.length()))
             };
         }
         let has_new_head = fragment.replaces_head && self.head != fragment.head;
         let head = if has_new_head { fragment.head.len() } else { self.head.len() };
         if self.text.len() + missing.len() + head > limits.message_bytes_max {
-            return Err(AppendRefusal::TooLong);
+            return Err(AppendError::TooLong);
         }
         self.text.push_str(missing);
         if has_new_head {

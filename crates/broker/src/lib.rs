@@ -44,7 +44,7 @@ pub use deliver::{Change, Deliver, DeliverOptions};
 pub use delivery_class::DeliveryClass;
 pub use delta::Delta;
 pub use error::BrokerError;
-pub use growing::{Append, AppendLimits, AppendRefusal, Appended, FINAL_TTL, Fragment};
+pub use growing::{Append, AppendError, AppendLimits, Appended, FINAL_TTL, Fragment};
 pub use node_message::{DebugForCommand, OccupancyReport, Renewal};
 pub use position::{Epoch, Position};
 pub use presence::{MemoryPresence, Presence, PresencePage, PresenceStats};

@@ -13,7 +13,7 @@ use http::{HeaderValue, Method, Request, StatusCode};
 
 use crate::DurableStreams;
 use crate::request::parameter;
-use crate::response::{HttpRefusal, bad_request};
+use crate::response::{ErrorResponse, bad_request};
 
 impl DurableStreams {
     /// Checks that a request may do what its method does. The permit of a reader, which may end; `None` for who has a key.
@@ -24,7 +24,7 @@ impl DurableStreams {
         &self,
         request: &Request<()>,
         channel: &str,
-    ) -> Result<Option<ReadPermit>, HttpRefusal> {
+    ) -> Result<Option<ReadPermit>, ErrorResponse> {
         if self.options.insecure {
             return Ok(None);
         }
@@ -37,24 +37,24 @@ impl DurableStreams {
         let token = if is_read { token(request)? } else { None };
         if let Some(token) = token {
             let permitted = self.reader(request, channel, &token).await?;
-            return permitted.map(Some).map_err(HttpRefusal::of_reader);
+            return permitted.map(Some).map_err(ErrorResponse::of_reader);
         }
         let Err((status, text)) = self.http_api.permit(request, method, channel) else {
             return Ok(None);
         };
         if !is_read {
-            return Err(HttpRefusal::new(status.as_u16(), text));
+            return Err(ErrorResponse::new(status.as_u16(), text));
         }
         match self.reader(request, channel, "").await? {
             Ok(permit) => Ok(Some(permit)),
             Err(ReadError::Error(ErrorCode { temporary: false, .. })) => Err(match status {
                 StatusCode::UNAUTHORIZED => {
                     let text = format!("{text}; or a token as Authorization: Bearer TOKEN");
-                    HttpRefusal::new(401, text)
+                    ErrorResponse::new(401, text)
                 }
-                _ => HttpRefusal::new(status.as_u16(), text),
+                _ => ErrorResponse::new(status.as_u16(), text),
             }),
-            Err(refusal) => Err(HttpRefusal::of_reader(refusal)),
+            Err(refusal) => Err(ErrorResponse::of_reader(refusal)),
         }
     }
 
@@ -64,7 +64,7 @@ impl DurableStreams {
         request: &Request<()>,
         channel: &str,
         token: &str,
-    ) -> Result<Result<ReadPermit, ReadError>, HttpRefusal> {
+    ) -> Result<Result<ReadPermit, ReadError>, ErrorResponse> {
         let client =
             (self.connections.client)(request.headers()).map_err(|text| bad_request(&text))?;
         let request = ReadRequest { token, channel, client };
@@ -73,7 +73,7 @@ impl DurableStreams {
 }
 
 /// The token of a request: `Authorization: Bearer TOKEN`, or `?token=TOKEN`, because an `EventSource` has no headers.
-fn token(request: &Request<()>) -> Result<Option<String>, HttpRefusal> {
+fn token(request: &Request<()>) -> Result<Option<String>, ErrorResponse> {
     let header =
         request.headers().get(AUTHORIZATION).and_then(|value: &HeaderValue| value.to_str().ok());
     let bearer = header.and_then(|value| {

@@ -40,7 +40,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use live::LiveLimits;
 pub use options::DurableOptions;
-use response::HttpRefusal;
+use response::ErrorResponse;
 use table::StreamTable;
 
 /// The streams of a server.
@@ -143,9 +143,9 @@ impl DurableStreams {
         });
     }
 
-    async fn answer(self: &Arc<Self>, request: Request<Body>) -> Result<Response, HttpRefusal> {
+    async fn answer(self: &Arc<Self>, request: Request<Body>) -> Result<Response, ErrorResponse> {
         if *self.is_closing.borrow() {
-            return Err(HttpRefusal::new(503, "the server stops"));
+            return Err(ErrorResponse::new(503, "the server stops"));
         }
         let channel = self.channel(request.uri().path())?;
         let (head, body) = request.into_parts();
@@ -158,25 +158,25 @@ impl DurableStreams {
             Method::GET => self.get(&channel, &head, permit).await,
             Method::HEAD => self.head(&channel),
             Method::DELETE => self.delete(&channel),
-            _ => Err(HttpRefusal::new(405, "a stream has no such method")
+            _ => Err(ErrorResponse::new(405, "a stream has no such method")
                 .with(http::header::ALLOW, response::METHODS)),
         }
     }
 
     /// The channel of a path.
-    fn channel(&self, path: &str) -> Result<String, HttpRefusal> {
+    fn channel(&self, path: &str) -> Result<String, ErrorResponse> {
         let name = path.strip_prefix(self.path_prefix.trim_end_matches('/')).unwrap_or(path);
         let name = percent_decode_str(name.trim_start_matches('/')).decode_utf8();
         let name =
             name.map_err(|_| response::bad_request("the name of the stream is not UTF-8"))?;
         if name.split('/').next() == Some(RESERVED) {
-            return Err(HttpRefusal::new(404, "this server has no subscriptions of streams"));
+            return Err(ErrorResponse::new(404, "this server has no subscriptions of streams"));
         }
         let channel = format!("{}{name}", self.channel_prefix);
         if channel.len() > self.node.options().channel.max_length {
             return Err(response::bad_request("the name is longer than channel.max_length"));
         }
-        self.node.channels().check(&channel).map_err(HttpRefusal::of_channel)?;
+        self.node.channels().check(&channel).map_err(ErrorResponse::of_channel)?;
         Ok(channel)
     }
 }
@@ -188,7 +188,7 @@ async fn respond(State(streams): State<Arc<DurableStreams>>, request: Request<Bo
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0);
     streams.answer(request).await.unwrap_or_else(|refusal| {
         if let Some(peer) = peer.filter(|_| refusal.is_mistake()) {
-            let HttpRefusal { status, text, .. } = &refusal;
+            let ErrorResponse { status, text, .. } = &refusal;
             streams.http_api.record_refused(*status, "durable_streams", text, peer);
         }
         refusal.into_response()

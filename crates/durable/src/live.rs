@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until};
 
 use crate::offset::ReadStart;
-use crate::response::HttpRefusal;
+use crate::response::ErrorResponse;
 use crate::storage::StreamBatch;
 use crate::table::StreamEntry;
 use crate::{DurableStreams, LongResponse};
@@ -53,7 +53,7 @@ impl LiveLimits {
         Self { places, reads_of_user_max, by_user }
     }
 
-    fn place_of(&self, user: &str) -> Result<Option<PlaceOfUser>, HttpRefusal> {
+    fn place_of(&self, user: &str) -> Result<Option<PlaceOfUser>, ErrorResponse> {
         if user.is_empty() {
             return Ok(None);
         }
@@ -61,7 +61,7 @@ impl LiveLimits {
         let reads = by_user.entry(user.to_owned()).or_default();
         if *reads >= self.reads_of_user_max {
             let text = "durable_streams.max_live_reads_per_user reads of this user are waiting";
-            return Err(HttpRefusal::new(429, text));
+            return Err(ErrorResponse::new(429, text));
         }
         *reads += 1;
         Ok(Some(PlaceOfUser { user: user.to_owned(), by_user: Arc::clone(&self.by_user) }))
@@ -91,19 +91,19 @@ impl DurableStreams {
         permit: Option<ReadPermit>,
         extensions: &Extensions,
         bytes_max: usize,
-    ) -> Result<LiveRead, HttpRefusal> {
+    ) -> Result<LiveRead, ErrorResponse> {
         let text = "durable_streams.max_live_reads reads are waiting";
         let place = self
             .live
             .places
             .clone()
             .try_acquire_owned()
-            .map_err(|_| HttpRefusal::new(429, text))?;
+            .map_err(|_| ErrorResponse::new(429, text))?;
         let user = permit.as_ref().map_or("", ReadPermit::user);
         let place_of_user = self.live.place_of(user)?;
         // One that is kept would take a descriptor, of which there may be no more.
         let full = || {
-            HttpRefusal::new(503, "this node has reached its connection limit")
+            ErrorResponse::new(503, "this node has reached its connection limit")
                 .with(CONNECTION, "close")
         };
         let response = (self.connections.begin_long_response)(extensions).ok_or_else(full)?;
@@ -131,7 +131,7 @@ impl DurableStreams {
         read: &LiveRead,
         start: ReadStart,
         deadline: Instant,
-    ) -> Result<StreamBatch, HttpRefusal> {
+    ) -> Result<StreamBatch, ErrorResponse> {
         let mut from = start;
         let mut is_closing = self.is_closing.subscribe();
         loop {
@@ -141,12 +141,12 @@ impl DurableStreams {
             revoked.as_mut().enable();
             if let Some(permit) = &read.permit {
                 let permitted = self.node.still_permits(permit, std::time::Instant::now());
-                permitted.map_err(HttpRefusal::of_channel)?;
+                permitted.map_err(ErrorResponse::of_channel)?;
             }
             let batch = {
                 let mut state = read.entry.state.lock();
                 if state.is_removed {
-                    return Err(HttpRefusal::new(404, "the stream was deleted, or has expired"));
+                    return Err(ErrorResponse::new(404, "the stream was deleted, or has expired"));
                 }
                 self.batch(&read.entry.channel, &mut state, from, read.bytes_max)?
             };
@@ -164,7 +164,7 @@ impl DurableStreams {
                 () = revoked => {}
                 () = sleep_until(deadline) => return Ok(batch),
                 () = permit_ends, if read.permitted_until.is_some() => {
-                    return Err(HttpRefusal::of_channel(ErrorCode::EXPIRED));
+                    return Err(ErrorResponse::of_channel(ErrorCode::EXPIRED));
                 }
                 _ = is_closing.wait_for(|closing| *closing) => return Ok(batch),
             }

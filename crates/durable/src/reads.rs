@@ -21,7 +21,7 @@ use crate::lifetime::StreamLifetime;
 use crate::live::LiveRead;
 use crate::offset::ReadStart;
 use crate::request::{LiveMode, ReadQuery};
-use crate::response::{HttpRefusal, finish, reply};
+use crate::response::{ErrorResponse, finish, reply};
 use crate::storage::{BATCH_BYTES, SSE_BATCH_BYTES, StreamBatch, now_ms};
 use crate::{DurableStreams, offset, request};
 
@@ -31,7 +31,7 @@ impl DurableStreams {
         channel: &str,
         head: &Parts,
         permit: Option<ReadPermit>,
-    ) -> Result<Response, HttpRefusal> {
+    ) -> Result<Response, ErrorResponse> {
         let query = request::read(head.uri.query().unwrap_or_default())?;
         let is_sse = query.live == Some(LiveMode::Sse);
         let bytes_max = if is_sse { SSE_BATCH_BYTES } else { BATCH_BYTES };
@@ -52,7 +52,7 @@ impl DurableStreams {
     }
 
     /// Metadata; does not restart the window of the lifetime.
-    pub(crate) fn head(&self, channel: &str) -> Result<Response, HttpRefusal> {
+    pub(crate) fn head(&self, channel: &str) -> Result<Response, ErrorResponse> {
         self.with_stream(channel, |_, state| {
             let config = state.config();
             let mut response = reply(200)
@@ -78,7 +78,7 @@ impl DurableStreams {
         read: LiveRead,
         first: StreamBatch,
         cursor: Option<u64>,
-    ) -> Result<Response, HttpRefusal> {
+    ) -> Result<Response, ErrorResponse> {
         let deadline = Instant::now() + self.options.long_poll_timeout;
         let is_news = |batch: &StreamBatch| !batch.payloads.is_empty() || batch.is_closed;
         let batch = if is_news(&first) {

@@ -15,7 +15,7 @@ use crate::header::{
 };
 use crate::lifetime::StreamLifetime;
 use crate::offset::ReadStart;
-use crate::response::{HttpRefusal, bad_request};
+use crate::response::{ErrorResponse, bad_request};
 use crate::stream::{ProducerTriple, StreamAppend, StreamConfig};
 
 /// A read.
@@ -37,9 +37,9 @@ pub(crate) enum LiveMode {
 ///
 /// # Errors
 /// 400 for a wrong header, 501 for a fork.
-pub(crate) fn config(headers: &HeaderMap) -> Result<StreamConfig, HttpRefusal> {
+pub(crate) fn config(headers: &HeaderMap) -> Result<StreamConfig, ErrorResponse> {
     if FORK.iter().any(|name| headers.contains_key(name)) {
-        return Err(HttpRefusal::new(501, "this server has no forks of streams"));
+        return Err(ErrorResponse::new(501, "this server has no forks of streams"));
     }
     let (ttl, until) = (text(headers, &STREAM_TTL)?, text(headers, &STREAM_EXPIRES_AT)?);
     let lifetime = StreamLifetime::parse(ttl, until).map_err(bad_request)?;
@@ -55,7 +55,7 @@ pub(crate) fn config(headers: &HeaderMap) -> Result<StreamConfig, HttpRefusal> {
 ///
 /// # Errors
 /// 400 for a wrong header, or without content and without `Stream-Closed`.
-pub(crate) fn append(headers: &HeaderMap, is_empty: bool) -> Result<StreamAppend, HttpRefusal> {
+pub(crate) fn append(headers: &HeaderMap, is_empty: bool) -> Result<StreamAppend, ErrorResponse> {
     let closes = closes(headers);
     if is_empty && !closes {
         return Err(bad_request("the body is empty; send content, or Stream-Closed: true"));
@@ -72,7 +72,7 @@ pub(crate) fn append(headers: &HeaderMap, is_empty: bool) -> Result<StreamAppend
     })
 }
 
-fn producer(headers: &HeaderMap) -> Result<Option<ProducerTriple>, HttpRefusal> {
+fn producer(headers: &HeaderMap) -> Result<Option<ProducerTriple>, ErrorResponse> {
     let triple = [&PRODUCER_ID, &PRODUCER_EPOCH, &PRODUCER_SEQ].map(|name| text(headers, name));
     let [id, epoch, seq] = triple;
     let (id, epoch, seq) = match (id?, epoch?, seq?) {
@@ -94,7 +94,7 @@ fn producer(headers: &HeaderMap) -> Result<Option<ProducerTriple>, HttpRefusal> 
 ///
 /// # Errors
 /// 400 for a wrong query.
-pub(crate) fn read(query: &str) -> Result<ReadQuery, HttpRefusal> {
+pub(crate) fn read(query: &str) -> Result<ReadQuery, ErrorResponse> {
     let offset = parameter(query, "offset")?;
     let start = match offset.as_deref() {
         None => ReadStart::Beginning,
@@ -120,7 +120,7 @@ pub(crate) fn read(query: &str) -> Result<ReadQuery, HttpRefusal> {
 pub(crate) fn parameter<'a>(
     query: &'a str,
     name: &str,
-) -> Result<Option<Cow<'a, str>>, HttpRefusal> {
+) -> Result<Option<Cow<'a, str>>, ErrorResponse> {
     let pairs = query.split('&').filter_map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         (key == name).then_some(value)
@@ -142,7 +142,7 @@ fn closes(headers: &HeaderMap) -> bool {
 ///
 /// # Errors
 /// 400 for one that is not ASCII, or long.
-fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, HttpRefusal> {
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ErrorResponse> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     match value.to_str() {
         Ok(text) if text.len() <= HEADER_BYTES_MAX => Ok(Some(text)),

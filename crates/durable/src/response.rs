@@ -13,17 +13,17 @@ use http::response::Builder;
 use http::{HeaderName, HeaderValue, StatusCode};
 
 use crate::header::{EXPECTED_SEQ, NEXT_OFFSET, PRODUCER_EPOCH, RECEIVED_SEQ, STREAM_CLOSED};
-use crate::stream::StreamRefusal;
+use crate::stream::StreamError;
 
 /// A request that is not executed.
 #[derive(Debug)]
-pub(crate) struct HttpRefusal {
+pub(crate) struct ErrorResponse {
     pub(crate) status: StatusCode,
     pub(crate) text: String,
     headers: Vec<(HeaderName, String)>,
 }
 
-impl HttpRefusal {
+impl ErrorResponse {
     pub(crate) fn new(status: u16, text: impl Into<String>) -> Self {
         let status = StatusCode::from_u16(status).expect("a status of this crate");
         Self { status, text: text.into(), headers: Vec::new() }
@@ -40,30 +40,30 @@ impl HttpRefusal {
     }
 
     /// The refusal of an append, with the offset of the tail.
-    pub(crate) fn of_append(refusal: &StreamRefusal, tail: &str) -> Self {
+    pub(crate) fn of_append(refusal: &StreamError, tail: &str) -> Self {
         match refusal {
-            StreamRefusal::Closed => Self::new(409, "the stream is closed")
+            StreamError::Closed => Self::new(409, "the stream is closed")
                 .with(STREAM_CLOSED, "true")
                 .with(NEXT_OFFSET, tail),
-            StreamRefusal::ContentType(own) => {
+            StreamError::ContentType(own) => {
                 Self::new(409, format!("the Content-Type of the stream is {own}"))
             }
-            StreamRefusal::StaleEpoch(epoch) => {
+            StreamError::StaleEpoch(epoch) => {
                 Self::new(403, format!("the producer has epoch {epoch} now"))
                     .with(PRODUCER_EPOCH, epoch)
             }
-            StreamRefusal::EpochBegins => {
+            StreamError::EpochBegins => {
                 Self::new(400, "a new Producer-Epoch begins with Producer-Seq 0")
             }
-            StreamRefusal::Gap { expected, received } => {
+            StreamError::Gap { expected, received } => {
                 Self::new(409, format!("Producer-Seq is {received}, expected {expected}"))
                     .with(EXPECTED_SEQ, expected)
                     .with(RECEIVED_SEQ, received)
             }
-            StreamRefusal::Sequence(last) => {
+            StreamError::Sequence(last) => {
                 Self::new(409, format!("Stream-Seq is not above {last:?}, compared as bytes"))
             }
-            StreamRefusal::Producers => {
+            StreamError::Producers => {
                 Self::new(429, "the stream has durable_streams.max_producers producers")
             }
         }
@@ -114,8 +114,8 @@ impl HttpRefusal {
     }
 }
 
-pub(crate) fn bad_request(text: &str) -> HttpRefusal {
-    HttpRefusal::new(400, text)
+pub(crate) fn bad_request(text: &str) -> ErrorResponse {
+    ErrorResponse::new(400, text)
 }
 
 /// A response with the headers of every response.

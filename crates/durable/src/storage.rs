@@ -16,7 +16,7 @@ use crate::DurableStreams;
 use crate::content::ContentKind;
 use crate::lifetime::StreamLifetime;
 use crate::offset::ReadStart;
-use crate::response::{HttpRefusal, bad_request};
+use crate::response::{ErrorResponse, bad_request};
 use crate::stream::{StreamConfig, StreamState};
 use crate::table::{NotAdded, StreamEntry};
 
@@ -42,9 +42,9 @@ impl DurableStreams {
     pub(crate) fn with_stream<T>(
         &self,
         channel: &str,
-        work: impl FnOnce(&Arc<StreamEntry>, &mut StreamState) -> Result<T, HttpRefusal>,
-    ) -> Result<T, HttpRefusal> {
-        let missing = || HttpRefusal::new(404, "there is no such stream; PUT creates it");
+        work: impl FnOnce(&Arc<StreamEntry>, &mut StreamState) -> Result<T, ErrorResponse>,
+    ) -> Result<T, ErrorResponse> {
+        let missing = || ErrorResponse::new(404, "there is no such stream; PUT creates it");
         let entry = match self.table.find(channel) {
             Some(entry) => entry,
             None if self.oldest(channel)?.1 => self.adopt(channel)?,
@@ -69,8 +69,8 @@ impl DurableStreams {
         &self,
         channel: &str,
         config: StreamConfig,
-        fill: impl FnOnce(&Arc<StreamEntry>, &mut StreamState) -> Result<T, HttpRefusal>,
-    ) -> Result<Option<T>, HttpRefusal> {
+        fill: impl FnOnce(&Arc<StreamEntry>, &mut StreamState) -> Result<T, ErrorResponse>,
+    ) -> Result<Option<T>, ErrorResponse> {
         let (start, _) = self.oldest(channel)?;
         let state = StreamState::new(config, start, now_ms());
         let look_at = state.expires_at_ms();
@@ -90,7 +90,7 @@ impl DurableStreams {
         filled.map(Some)
     }
 
-    fn adopt(&self, channel: &str) -> Result<Arc<StreamEntry>, HttpRefusal> {
+    fn adopt(&self, channel: &str) -> Result<Arc<StreamEntry>, ErrorResponse> {
         let content_type = "application/json".to_owned();
         let lifetime = StreamLifetime::Unlimited;
         let config = StreamConfig { content_type, lifetime, is_closed: false };
@@ -101,7 +101,7 @@ impl DurableStreams {
             Ok(()) => Ok(entry),
             Err(_) => {
                 let other = self.table.find(channel);
-                other.ok_or_else(|| HttpRefusal::new(404, "the stream was deleted just now"))
+                other.ok_or_else(|| ErrorResponse::new(404, "the stream was deleted just now"))
             }
         }
     }
@@ -114,7 +114,7 @@ impl DurableStreams {
         &self,
         entry: &Arc<StreamEntry>,
         state: &mut StreamState,
-    ) -> Result<(), HttpRefusal> {
+    ) -> Result<(), ErrorResponse> {
         self.table.put(entry).map_err(|_| too_many())?;
         state.is_adopted = false;
         Ok(())
@@ -134,13 +134,13 @@ impl DurableStreams {
     ///
     /// # Errors
     /// 400 for content of another format than the namespace demands.
-    pub(crate) fn store(&self, channel: &str, payloads: Vec<Bytes>) -> Result<(), HttpRefusal> {
+    pub(crate) fn store(&self, channel: &str, payloads: Vec<Bytes>) -> Result<(), ErrorResponse> {
         let published = self.node.channels().publish_several(channel, payloads, Instant::now());
         ready(published).map(drop)
     }
 
     /// The position of the tail.
-    pub(crate) fn tail(&self, channel: &str) -> Result<Position, HttpRefusal> {
+    pub(crate) fn tail(&self, channel: &str) -> Result<Position, ErrorResponse> {
         let page = Page { limit: Some(0), ..Page::default() };
         Ok(ready(self.node.channels().history(channel, &page, Instant::now()))?.top)
     }
@@ -156,7 +156,7 @@ impl DurableStreams {
         state: &mut StreamState,
         from: ReadStart,
         bytes_max: usize,
-    ) -> Result<StreamBatch, HttpRefusal> {
+    ) -> Result<StreamBatch, ErrorResponse> {
         let (tail, kind) = (self.tail(channel)?, state.kind());
         let beginning = state.start(tail.epoch);
         let start = match from {
@@ -214,7 +214,7 @@ impl DurableStreams {
         &self,
         entry: &Arc<StreamEntry>,
         state: &mut StreamState,
-    ) -> Result<(), HttpRefusal> {
+    ) -> Result<(), ErrorResponse> {
         state.is_removed = true;
         let removed = self.node.channels().remove_history(&entry.channel, Instant::now());
         self.table.remove(entry);
@@ -252,7 +252,7 @@ impl DurableStreams {
     }
 
     /// The position before the oldest stored publication, or that of the tail; and whether there is one.
-    fn oldest(&self, channel: &str) -> Result<(Position, bool), HttpRefusal> {
+    fn oldest(&self, channel: &str) -> Result<(Position, bool), ErrorResponse> {
         let page = Page { limit: Some(1), ..Page::default() };
         let slice = ready(self.node.channels().history(channel, &page, Instant::now()))?;
         let oldest = slice.publications.first().map(|one| one.offset.saturating_sub(1));
@@ -268,18 +268,18 @@ pub(crate) fn now_ms() -> u64 {
 }
 
 /// The result of a call of the memory engine, which never waits.
-fn ready<T>(answer: Answer<T, ErrorCode>) -> Result<T, HttpRefusal> {
+fn ready<T>(answer: Answer<T, ErrorCode>) -> Result<T, ErrorResponse> {
     let result = answer.ready().unwrap_or(Err(ErrorCode::INTERNAL));
-    result.map_err(HttpRefusal::of_channel)
+    result.map_err(ErrorResponse::of_channel)
 }
 
-fn too_many() -> HttpRefusal {
+fn too_many() -> ErrorResponse {
     let text = "there are durable_streams.max_streams streams; DELETE removes one, and Stream-TTL lets one end";
-    HttpRefusal::new(429, text)
+    ErrorResponse::new(429, text)
 }
 
-fn gone() -> HttpRefusal {
-    HttpRefusal::new(
+fn gone() -> ErrorResponse {
+    ErrorResponse::new(
         410,
         "the content at this offset is not kept any more; offset -1 is the oldest that is",
     )

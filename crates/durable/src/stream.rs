@@ -75,7 +75,7 @@ pub(crate) enum AppendDecision {
 
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum StreamRefusal {
+pub(crate) enum StreamError {
     /// The stream is closed.
     Closed,
     /// Content of another type, which is this one.
@@ -151,13 +151,13 @@ impl StreamState {
     /// Decides about a POST. Nothing changes.
     ///
     /// # Errors
-    /// See [`StreamRefusal`].
+    /// See [`StreamError`].
     pub(crate) fn decide(
         &self,
         append: &StreamAppend,
         producers_max: usize,
         now_ms: u64,
-    ) -> Result<AppendDecision, StreamRefusal> {
+    ) -> Result<AppendDecision, StreamError> {
         if self.config.is_closed {
             let is_repeated = match &append.producer {
                 None => append.closes && append.content_type.is_none(),
@@ -167,13 +167,13 @@ impl StreamState {
             return if is_repeated {
                 Ok(AppendDecision::Duplicate(seq))
             } else {
-                Err(StreamRefusal::Closed)
+                Err(StreamError::Closed)
             };
         }
         if let Some(given) = &append.content_type
             && essence(given) != essence(&self.config.content_type)
         {
-            return Err(StreamRefusal::ContentType(self.config.content_type.clone()));
+            return Err(StreamError::ContentType(self.config.content_type.clone()));
         }
         if let Some(producer) = &append.producer
             && let Some(highest) = self.check_producer(producer, producers_max, now_ms)?
@@ -182,7 +182,7 @@ impl StreamState {
         }
         match (&append.seq, &self.last_seq) {
             (Some(seq), Some(last)) if seq.as_bytes() <= last.as_bytes() => {
-                Err(StreamRefusal::Sequence(last.clone()))
+                Err(StreamError::Sequence(last.clone()))
             }
             _ => Ok(AppendDecision::Store),
         }
@@ -194,27 +194,27 @@ impl StreamState {
         ProducerTriple { id, epoch, seq }: &ProducerTriple,
         producers_max: usize,
         now_ms: u64,
-    ) -> Result<Option<u64>, StreamRefusal> {
+    ) -> Result<Option<u64>, StreamError> {
         let known = self.producers.get(id).filter(|known| !known.has_expired(now_ms));
         let Some(known) = known else {
             let remembered =
                 || self.producers.values().filter(|one| !one.has_expired(now_ms)).count();
             if self.producers.len() >= producers_max && remembered() >= producers_max {
-                return Err(StreamRefusal::Producers);
+                return Err(StreamError::Producers);
             }
             return first(*seq);
         };
         if *epoch < known.epoch {
-            return Err(StreamRefusal::StaleEpoch(known.epoch));
+            return Err(StreamError::StaleEpoch(known.epoch));
         }
         if *epoch > known.epoch {
-            return if *seq == 0 { Ok(None) } else { Err(StreamRefusal::EpochBegins) };
+            return if *seq == 0 { Ok(None) } else { Err(StreamError::EpochBegins) };
         }
         match seq.cmp(&(known.seq + 1)) {
             std::cmp::Ordering::Less => Ok(Some(known.seq)),
             std::cmp::Ordering::Equal => Ok(None),
             std::cmp::Ordering::Greater => {
-                Err(StreamRefusal::Gap { expected: known.seq + 1, received: *seq })
+                Err(StreamError::Gap { expected: known.seq + 1, received: *seq })
             }
         }
     }
@@ -246,10 +246,10 @@ impl ProducerState {
 }
 
 /// Checks the first number of a producer, in any epoch.
-fn first(seq: u64) -> Result<Option<u64>, StreamRefusal> {
+fn first(seq: u64) -> Result<Option<u64>, StreamError> {
     match seq {
         0 => Ok(None),
-        received => Err(StreamRefusal::Gap { expected: 0, received }),
+        received => Err(StreamError::Gap { expected: 0, received }),
     }
 }
 

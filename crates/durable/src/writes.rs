@@ -18,7 +18,7 @@ use http_body_util::BodyExt as _;
 
 use crate::content::ContentKind;
 use crate::header::{NEXT_OFFSET, PRODUCER_EPOCH, PRODUCER_SEQ, STREAM_CLOSED};
-use crate::response::{HttpRefusal, bad_request, finish, reply};
+use crate::response::{ErrorResponse, bad_request, finish, reply};
 use crate::storage::now_ms;
 use crate::stream::{AppendDecision, StreamState};
 use crate::{DurableStreams, offset, request};
@@ -30,7 +30,7 @@ impl DurableStreams {
         channel: &str,
         head: &Parts,
         body: Body,
-    ) -> Result<Response, HttpRefusal> {
+    ) -> Result<Response, ErrorResponse> {
         let config = request::config(&head.headers)?;
         let location = self.location(head);
         let body = self.body(body).await?;
@@ -39,7 +39,10 @@ impl DurableStreams {
             let existing = self.table.find(channel).is_some().then(|| {
                 self.with_stream(channel, |entry, state| {
                     if let Some(own) = state.difference(&config) {
-                        return Err(HttpRefusal::new(409, format!("the stream exists with {own}")));
+                        return Err(ErrorResponse::new(
+                            409,
+                            format!("the stream exists with {own}"),
+                        ));
                     }
                     self.keep(entry, state)?;
                     self.put_response(200, state, channel, None)
@@ -67,7 +70,7 @@ impl DurableStreams {
         channel: &str,
         head: &Parts,
         body: Body,
-    ) -> Result<Response, HttpRefusal> {
+    ) -> Result<Response, ErrorResponse> {
         let body = self.body(body).await?;
         let append = request::append(&head.headers, body.is_empty())?;
         let content_type = append.content_type.as_deref();
@@ -79,7 +82,7 @@ impl DurableStreams {
                 Ok(decision) => decision,
                 Err(refusal) => {
                     let tail = offset::format(self.tail(channel)?);
-                    return Err(HttpRefusal::of_append(&refusal, &tail));
+                    return Err(ErrorResponse::of_append(&refusal, &tail));
                 }
             };
             let (producer, has_content) = (append.producer.clone(), !body.is_empty());
@@ -113,7 +116,7 @@ impl DurableStreams {
         })
     }
 
-    pub(crate) fn delete(&self, channel: &str) -> Result<Response, HttpRefusal> {
+    pub(crate) fn delete(&self, channel: &str) -> Result<Response, ErrorResponse> {
         self.with_stream(channel, |entry, state| self.remove(entry, state))?;
         Ok(finish(reply(204), Body::empty()))
     }
@@ -124,7 +127,7 @@ impl DurableStreams {
         state: &StreamState,
         channel: &str,
         location: Option<&str>,
-    ) -> Result<Response, HttpRefusal> {
+    ) -> Result<Response, ErrorResponse> {
         let tail: Position = self.tail(channel)?;
         let mut response = reply(status)
             .header(CONTENT_TYPE, &state.config().content_type)
@@ -158,7 +161,7 @@ impl DurableStreams {
     ///
     /// # Errors
     /// 413, and 400 for an incomplete one.
-    async fn body(&self, mut body: Body) -> Result<Bytes, HttpRefusal> {
+    async fn body(&self, mut body: Body) -> Result<Bytes, ErrorResponse> {
         let bytes_max = self.options.max_request_body_size;
         let (mut whole, mut dropped) = (BytesMut::new(), 0);
         while let Some(frame) = body.frame().await {
@@ -176,7 +179,7 @@ impl DurableStreams {
         }
         if dropped > 0 {
             let text = format!("durable_streams.max_request_body_size is {bytes_max} bytes");
-            return Err(HttpRefusal::new(413, text).with(http::header::CONNECTION, "close"));
+            return Err(ErrorResponse::new(413, text).with(http::header::CONNECTION, "close"));
         }
         Ok(whole.freeze())
     }

@@ -14,6 +14,6 @@ pub use compression::{
     ContextSettings, Contexts, DeliveryKind, GAPS_MAX, NamespaceCounters, Policies,
 };
 pub use realtime::{
-    BacklogCounters, ConnectRefusal, EncodeWorker, MakeResponse, NewSession, PendingResponse,
+    BacklogCounters, ConnectError, EncodeWorker, MakeResponse, NewSession, PendingResponse,
     Realtime, RealtimeCounters, ShardInbox, Shards, last_message,
 };

@@ -26,7 +26,7 @@ use self::backlog::{Backlogs, Waiting};
 pub use self::encode_worker::EncodeWorker;
 use self::frames::Frames;
 use self::response::PendingResponses;
-pub use self::response::{ConnectRefusal, MakeResponse, NewSession, PendingResponse};
+pub use self::response::{ConnectError, MakeResponse, NewSession, PendingResponse};
 use crate::clock::unix_ms;
 use crate::compression::{Contexts, PreparedBroadcast, TextKind};
 use crate::event;

@@ -20,7 +20,7 @@ use fanwire_node::{
     options::ProxyRoute,
 };
 use fanwire_protocol::ErrorCode;
-use fanwire_room::{InputLimits, Overrun, Refused, Simulation};
+use fanwire_room::{InputError, InputLimits, Overrun, Simulation};
 use hashbrown::HashMap;
 use parking_lot::{Mutex, RwLock};
 
@@ -256,11 +256,11 @@ impl RoomTable {
 }
 
 /// The code that the client gets for a refused input.
-fn code_of(refused: Refused) -> ErrorCode {
-    match refused {
-        Refused::NotJoined => ErrorCode::PERMISSION_DENIED,
-        Refused::JoinedAlready => ErrorCode::ALREADY_SUBSCRIBED,
-        Refused::TooLong | Refused::UnknownKind => ErrorCode::BAD_REQUEST,
-        Refused::RateExceeded | Refused::QueueFull => ErrorCode::TOO_MANY_REQUESTS,
+fn code_of(error: InputError) -> ErrorCode {
+    match error {
+        InputError::NotJoined => ErrorCode::PERMISSION_DENIED,
+        InputError::JoinedAlready => ErrorCode::ALREADY_SUBSCRIBED,
+        InputError::TooLong | InputError::UnknownKind => ErrorCode::BAD_REQUEST,
+        InputError::RateExceeded | InputError::QueueFull => ErrorCode::TOO_MANY_REQUESTS,
     }
 }

@@ -4,7 +4,7 @@
 //! Change here: the arguments and the reply. The script is `script/append.lua`.
 
 use fanwire_broker::{
-    Append, AppendRefusal, Appended, Epoch, FINAL_TTL, Fragment, Position, Retention,
+    Append, AppendError, Appended, Epoch, FINAL_TTL, Fragment, Position, Retention,
 };
 use fanwire_protocol::{Publication, protobuf};
 use redis::Value;
@@ -67,7 +67,7 @@ pub(crate) fn append(
 ///
 /// # Errors
 /// [`Failure::Refused`] for a reply that no such command has.
-pub(crate) fn read_appended(reply: Value) -> Result<Result<Appended, AppendRefusal>, Failure> {
+pub(crate) fn read_appended(reply: Value) -> Result<Result<Appended, AppendError>, Failure> {
     let reply = parts(reply).ok_or(Failure::Refused)?;
     let [outcome, length, position, wait] = reply.try_into().map_err(|_| Failure::Refused)?;
     let length = number(length).ok_or(Failure::Refused)?;
@@ -77,11 +77,11 @@ pub(crate) fn read_appended(reply: Value) -> Result<Result<Appended, AppendRefus
     let is_duplicate = match text(outcome).as_deref() {
         Some(b"ok") => false,
         Some(b"known") => true,
-        Some(b"final") => return Ok(Err(AppendRefusal::Final(length))),
-        Some(b"at") => return Ok(Err(AppendRefusal::At(length))),
-        Some(b"field") => return Ok(Err(AppendRefusal::OtherField)),
-        Some(b"long") => return Ok(Err(AppendRefusal::TooLong)),
-        Some(b"many") => return Ok(Err(AppendRefusal::TooMany)),
+        Some(b"final") => return Ok(Err(AppendError::Final(length))),
+        Some(b"at") => return Ok(Err(AppendError::At(length))),
+        Some(b"field") => return Ok(Err(AppendError::OtherField)),
+        Some(b"long") => return Ok(Err(AppendError::TooLong)),
+        Some(b"many") => return Ok(Err(AppendError::TooMany)),
         _ => return Err(Failure::Refused),
     };
     Ok(Ok(Appended { position, length, is_duplicate, publish_after }))

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fanwire_broker::map::{
-    ChangesQuery, MapBroker, MapChannel, MapOutcome, MapPublish, MapRefusal, MapRemoval, MapStats,
+    ChangesQuery, MapBroker, MapChannel, MapError, MapOutcome, MapPublish, MapRemoval, MapStats,
     PositionLost, StatePage, StateQuery,
 };
 use fanwire_broker::{Answer, StreamSlice};
@@ -38,10 +38,10 @@ impl MapBroker for Redis {
         channel: MapChannel<'_>,
         publish: MapPublish,
         now: Instant,
-    ) -> Answer<Result<MapOutcome, MapRefusal>> {
+    ) -> Answer<Result<MapOutcome, MapError>> {
         let needs_stream = publish.expected.is_some() || publish.version > 0;
         if needs_stream && !channel.retention.has_stream() {
-            return Answer::now(Ok(Err(MapRefusal::NoStream)));
+            return Answer::now(Ok(Err(MapError::NoStream)));
         }
         self.map_sweeps.lock().add(channel, channel.retention.key_ttl, now);
         self.change(channel, self.target(channel, now).publish(&publish))
@@ -52,9 +52,9 @@ impl MapBroker for Redis {
         channel: MapChannel<'_>,
         removal: MapRemoval,
         now: Instant,
-    ) -> Answer<Result<MapOutcome, MapRefusal>> {
+    ) -> Answer<Result<MapOutcome, MapError>> {
         if removal.expected.is_some() && !channel.retention.has_stream() {
-            return Answer::now(Ok(Err(MapRefusal::NoStream)));
+            return Answer::now(Ok(Err(MapError::NoStream)));
         }
         self.change(channel, self.target(channel, now).remove(&removal))
     }
@@ -126,7 +126,7 @@ impl Redis {
         &self,
         channel: MapChannel<'_>,
         command: RedisCommand,
-    ) -> Answer<Result<MapOutcome, MapRefusal>> {
+    ) -> Answer<Result<MapOutcome, MapError>> {
         let (done, answer) = later();
         let health = Arc::clone(&self.health);
         self.command_connection(channel.name).send(command, move |reply| {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use fanwire_broker::map::MapBroker;
 use fanwire_broker::{
-    Answer, Append, AppendRefusal, Appended, Broker, BrokerError, Bus, Change, Position, Presence,
+    Answer, Append, AppendError, Appended, Broker, BrokerError, Bus, Change, Position, Presence,
     PresencePage, PresenceStats, PublishOptions, Query, Retention, RevocationChange,
     RevocationCursor, RevocationListener, RevocationPage, RevocationStore, StreamSlice,
     SuppressedCounts, Suppression, UserStatus, UserStatusChange, UserStatusStore,
@@ -46,7 +46,7 @@ impl Broker for Redis {
         append: Append,
         retention: Retention,
         now: Instant,
-    ) -> Answer<Result<Appended, AppendRefusal>> {
+    ) -> Answer<Result<Appended, AppendError>> {
         let (done, answer) = later();
         let now_ms = self.ms(channel, now);
         let command = growing::append(&self.keys, channel, &append, retention, now_ms);

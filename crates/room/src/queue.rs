@@ -48,7 +48,7 @@ pub struct InputLimits {
 
 /// The reason why a command was refused. Other players are not affected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Refused {
+pub enum InputError {
     /// A join of a client that is a player already.
     JoinedAlready,
     /// An input of a client that is no player.
@@ -131,10 +131,10 @@ impl CommandQueue {
     /// A client joins, and is a player from now on.
     ///
     /// # Errors
-    /// [`Refused::JoinedAlready`].
-    pub fn join(&mut self, client: &str, user: &str, data: Bytes) -> Result<PlayerId, Refused> {
+    /// [`InputError::JoinedAlready`].
+    pub fn join(&mut self, client: &str, user: &str, data: Bytes) -> Result<PlayerId, InputError> {
         if self.players.contains_key(client) {
-            return Err(Refused::JoinedAlready);
+            return Err(InputError::JoinedAlready);
         }
         self.last_player += 1;
         let player = PlayerId(self.last_player);
@@ -160,14 +160,14 @@ impl CommandQueue {
     /// A client sends an input, at this time since the start of the room.
     ///
     /// # Errors
-    /// Each [`Refused`] except `JoinedAlready`; the input is dropped then.
+    /// Each [`InputError`] except `JoinedAlready`; the input is dropped then.
     pub fn input(
         &mut self,
         client: &str,
         kind: InputKind,
         data: Bytes,
         now: Duration,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), InputError> {
         let result = self.try_input(client, kind, data, now);
         match result {
             Ok(()) => self.counts.accepted += 1,
@@ -182,13 +182,13 @@ impl CommandQueue {
         InputKind { kind, newest_wins, sequence }: InputKind,
         data: Bytes,
         now: Duration,
-    ) -> Result<(), Refused> {
-        let Inputs { player, kinds } = self.players.get_mut(client).ok_or(Refused::NotJoined)?;
+    ) -> Result<(), InputError> {
+        let Inputs { player, kinds } = self.players.get_mut(client).ok_or(InputError::NotJoined)?;
         if data.len() > self.limits.bytes_max {
-            return Err(Refused::TooLong);
+            return Err(InputError::TooLong);
         }
         if kind >= KINDS_MAX {
-            return Err(Refused::UnknownKind);
+            return Err(InputError::UnknownKind);
         }
         let kind = usize::from(kind);
         if kinds.len() <= kind {
@@ -196,7 +196,7 @@ impl CommandQueue {
         }
         let KindState { bucket, waiting } = &mut kinds[kind];
         if !bucket.take(self.limits.rate, now) {
-            return Err(Refused::RateExceeded);
+            return Err(InputError::RateExceeded);
         }
         let input = RoomCommand::Input { player: *player, sequence, data };
         match *waiting {
@@ -205,7 +205,9 @@ impl CommandQueue {
                 self.counts.replaced += 1;
                 return Ok(());
             }
-            _ if self.waiting_inputs >= self.limits.waiting_max => return Err(Refused::QueueFull),
+            _ if self.waiting_inputs >= self.limits.waiting_max => {
+                return Err(InputError::QueueFull);
+            }
             _ => {}
         }
         *waiting = newest_wins.then_some((self.drains, self.commands.len()));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use fanwire_broker::{AppendRefusal, Appended, Fragment};
+use fanwire_broker::{AppendError, Appended, Fragment};
 use fanwire_node::Node;
 use fanwire_node::protocol::json_string;
 use schemars::JsonSchema;
@@ -158,19 +158,19 @@ impl<'de> Visitor<'de> for FieldsVisitor<'_> {
     }
 }
 
-impl From<AppendRefusal> for ApiError {
-    fn from(refusal: AppendRefusal) -> Self {
+impl From<AppendError> for ApiError {
+    fn from(refusal: AppendError) -> Self {
         match refusal {
-            AppendRefusal::Final(length) => {
+            AppendError::Final(length) => {
                 Self::CONFLICT.because("the message is final, use another key; its length is").with_length(length)
             }
-            AppendRefusal::At(length) => Self::CONFLICT
+            AppendError::At(length) => Self::CONFLICT
                 .because("at is not the length of the text, or the text differs from there; expected at").with_length(length),
-            AppendRefusal::OtherField => Self::BAD_REQUEST
+            AppendError::OtherField => Self::BAD_REQUEST
                 .because("append_field is not that of the message, expected the one of its first append"),
-            AppendRefusal::TooLong => Self::BAD_REQUEST
+            AppendError::TooLong => Self::BAD_REQUEST
                 .because("the message would be larger than append_message_size_max: end it by final, and go on with another key"),
-            AppendRefusal::TooMany => Self::TOO_MANY_REQUESTS
+            AppendError::TooMany => Self::TOO_MANY_REQUESTS
                 .because("the channel has append_messages_max messages that are not final: end some by final"),
         }
     }

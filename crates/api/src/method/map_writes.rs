@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use fanwire_broker::map::{KeyMode, MapOutcome, MapPublish, MapRefusal, MapRemoval};
+use fanwire_broker::map::{KeyMode, MapError, MapOutcome, MapPublish, MapRemoval};
 use fanwire_broker::{Epoch, Position};
 use fanwire_node::KEY_BYTES_MAX;
 use fanwire_node::protocol::Publication;
@@ -197,16 +197,16 @@ impl From<MapOutcome> for MapChangeResult {
     }
 }
 
-impl From<MapRefusal> for ApiError {
-    fn from(refusal: MapRefusal) -> Self {
+impl From<MapError> for ApiError {
+    fn from(refusal: MapError) -> Self {
         match refusal {
-            MapRefusal::NoStream => Self::BAD_REQUEST
+            MapError::NoStream => Self::BAD_REQUEST
                 .because("an ephemeral map has no positions and no versions: leave out expected_offset and version"),
-            MapRefusal::TooManyEntries => Self::TOO_MANY_REQUESTS
+            MapError::TooManyEntries => Self::TOO_MANY_REQUESTS
                 .because("the channel has map.entries_max entries: remove some, or raise it"),
-            MapRefusal::TooLarge => Self::BAD_REQUEST
+            MapError::TooLarge => Self::BAD_REQUEST
                 .because("the entries of the channel would be larger than map.bytes_max: remove some, or raise it"),
-            MapRefusal::MemoryFull => Self::TOO_MANY_REQUESTS
+            MapError::MemoryFull => Self::TOO_MANY_REQUESTS
                 .because("the entries of all maps would be larger than channel.history_memory_max: raise it"),
         }
     }

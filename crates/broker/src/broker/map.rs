@@ -47,7 +47,7 @@ pub trait MapBroker: Send + Sync {
         channel: MapChannel<'_>,
         publish: MapPublish,
         now: Instant,
-    ) -> Answer<Result<MapOutcome, MapRefusal>>;
+    ) -> Answer<Result<MapOutcome, MapError>>;
 
     /// Removes a key. Returns the position of the removal, or the reason why there was none.
     ///
@@ -58,7 +58,7 @@ pub trait MapBroker: Send + Sync {
         channel: MapChannel<'_>,
         removal: MapRemoval,
         now: Instant,
-    ) -> Answer<Result<MapOutcome, MapRefusal>>;
+    ) -> Answer<Result<MapOutcome, MapError>>;
 
     /// Reads a page of entries, and the position of the stream at the same moment.
     ///
@@ -226,7 +226,7 @@ impl MapSuppression {
 
 /// Why a change is impossible now; nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MapRefusal {
+pub enum MapError {
     /// An expected position or a version in an ephemeral channel.
     NoStream,
     /// The channel has [`MapRetention::entries_max`] entries.

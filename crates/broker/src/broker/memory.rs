@@ -29,7 +29,7 @@ use super::{
 };
 use crate::map;
 use crate::{
-    Answer, Append, AppendRefusal, Appended, Chance, Change, Deliver, DeliverOptions, Delta,
+    Answer, Append, AppendError, Appended, Chance, Change, Deliver, DeliverOptions, Delta,
     Position, SystemChance,
 };
 use epochs::EpochKey;
@@ -258,7 +258,7 @@ impl Broker for MemoryBroker {
         append: Append,
         retention: Retention,
         now: Instant,
-    ) -> Answer<Result<Appended, AppendRefusal>> {
+    ) -> Answer<Result<Appended, AppendError>> {
         let (hashed, stripe) = self.stripe(channel);
         let Stripe { streams, marks, .. } = &mut *stripe.lock();
         let (grown, bytes) = streams.with(hashed, now, |stream| {

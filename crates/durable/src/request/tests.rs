@@ -8,13 +8,13 @@ use http::HeaderMap;
 use super::{LiveMode, append, config, read};
 use crate::lifetime::StreamLifetime;
 use crate::offset::ReadStart;
-use crate::response::HttpRefusal;
+use crate::response::ErrorResponse;
 
 fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
     pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
 }
 
-fn status<T: std::fmt::Debug>(result: Result<T, HttpRefusal>) -> u16 {
+fn status<T: std::fmt::Debug>(result: Result<T, ErrorResponse>) -> u16 {
     result.expect_err("a refusal").into_response().status().as_u16()
 }
 

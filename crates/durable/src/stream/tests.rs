@@ -7,8 +7,8 @@ use fanwire_broker::{Epoch, Position};
 use proptest::prelude::*;
 
 use super::{
-    AppendDecision, PRODUCER_LIFETIME_MS, ProducerTriple, StreamAppend, StreamConfig,
-    StreamRefusal, StreamState,
+    AppendDecision, PRODUCER_LIFETIME_MS, ProducerTriple, StreamAppend, StreamConfig, StreamError,
+    StreamState,
 };
 use crate::lifetime::StreamLifetime;
 
@@ -31,7 +31,7 @@ fn send(
     stream: &mut StreamState,
     append: StreamAppend,
     now_ms: u64,
-) -> Result<AppendDecision, StreamRefusal> {
+) -> Result<AppendDecision, StreamError> {
     let decision = stream.decide(&append, 2, now_ms)?;
     if decision == AppendDecision::Store {
         stream.commit(append, 2, now_ms);
@@ -39,20 +39,20 @@ fn send(
     Ok(decision)
 }
 
-const STORE: Result<AppendDecision, StreamRefusal> = Ok(AppendDecision::Store);
+const STORE: Result<AppendDecision, StreamError> = Ok(AppendDecision::Store);
 
 #[test]
 fn a_producer_sends_each_number_once_and_in_order() {
     let stream = &mut stream(StreamLifetime::Unlimited);
-    let gap = |expected, received| Err(StreamRefusal::Gap { expected, received });
+    let gap = |expected, received| Err(StreamError::Gap { expected, received });
     assert_eq!(send(stream, of("a", 3, 1), 0), gap(0, 1));
     assert_eq!(send(stream, of("a", 3, 0), 0), STORE);
     assert_eq!(send(stream, of("a", 3, 0), 0), Ok(AppendDecision::Duplicate(Some(0))));
     assert_eq!(send(stream, of("a", 3, 1), 0), STORE);
     assert_eq!(send(stream, of("a", 3, 0), 0), Ok(AppendDecision::Duplicate(Some(1))));
     assert_eq!(send(stream, of("a", 3, 3), 0), gap(2, 3));
-    assert_eq!(send(stream, of("a", 2, 2), 0), Err(StreamRefusal::StaleEpoch(3)));
-    assert_eq!(send(stream, of("a", 4, 2), 0), Err(StreamRefusal::EpochBegins));
+    assert_eq!(send(stream, of("a", 2, 2), 0), Err(StreamError::StaleEpoch(3)));
+    assert_eq!(send(stream, of("a", 4, 2), 0), Err(StreamError::EpochBegins));
     assert_eq!(send(stream, of("a", 4, 0), 0), STORE);
 }
 
@@ -61,7 +61,7 @@ fn producers_are_limited_and_forgotten_after_seven_days() {
     let stream = &mut stream(StreamLifetime::Unlimited);
     assert_eq!(send(stream, of("a", 0, 0), 0), STORE);
     assert_eq!(send(stream, of("b", 0, 0), 1), STORE);
-    assert_eq!(send(stream, of("c", 0, 0), 2), Err(StreamRefusal::Producers));
+    assert_eq!(send(stream, of("c", 0, 0), 2), Err(StreamError::Producers));
     assert_eq!(send(stream, of("a", 0, 1), 3), STORE);
     assert_eq!(send(stream, of("c", 0, 0), PRODUCER_LIFETIME_MS + 1), STORE);
     assert_eq!(send(stream, of("a", 0, 2), PRODUCER_LIFETIME_MS + 1), STORE, "used after b");
@@ -74,10 +74,10 @@ fn sequences_grow_in_byte_order() {
     let seq = |seq: &str| StreamAppend { seq: Some(seq.to_owned()), ..StreamAppend::default() };
     assert_eq!(send(stream, seq("2"), 0), STORE);
     for refused in ["10", "2", ""] {
-        assert_eq!(send(stream, seq(refused), 0), Err(StreamRefusal::Sequence("2".into())));
+        assert_eq!(send(stream, seq(refused), 0), Err(StreamError::Sequence("2".into())));
     }
     assert_eq!(send(stream, seq("a"), 0), STORE);
-    assert_eq!(send(stream, seq("B"), 0), Err(StreamRefusal::Sequence("a".into())));
+    assert_eq!(send(stream, seq("B"), 0), Err(StreamError::Sequence("a".into())));
 }
 
 #[test]
@@ -87,9 +87,9 @@ fn only_the_request_that_closed_a_stream_may_come_again() {
     let by_nobody = &mut stream(StreamLifetime::Unlimited);
     assert_eq!(send(by_nobody, closing(empty()), 0), STORE);
     assert_eq!(send(by_nobody, closing(empty()), 0), Ok(AppendDecision::Duplicate(None)));
-    assert_eq!(send(by_nobody, of("a", 0, 0), 0), Err(StreamRefusal::Closed));
+    assert_eq!(send(by_nobody, of("a", 0, 0), 0), Err(StreamError::Closed));
     let with_content = StreamAppend { content_type: Some("text/plain".to_owned()), ..empty() };
-    assert_eq!(send(by_nobody, closing(with_content), 0), Err(StreamRefusal::Closed));
+    assert_eq!(send(by_nobody, closing(with_content), 0), Err(StreamError::Closed));
 
     let by_producer = &mut stream(StreamLifetime::Unlimited);
     assert_eq!(send(by_producer, of("a", 1, 0), 0), STORE);
@@ -99,7 +99,7 @@ fn only_the_request_that_closed_a_stream_may_come_again() {
         Ok(AppendDecision::Duplicate(Some(1)))
     );
     for other in [of("a", 1, 0), of("a", 1, 2), of("b", 1, 1), of("a", 0, 1)] {
-        assert_eq!(send(by_producer, closing(other), 0), Err(StreamRefusal::Closed));
+        assert_eq!(send(by_producer, closing(other), 0), Err(StreamError::Closed));
     }
 }
 
@@ -107,7 +107,7 @@ fn only_the_request_that_closed_a_stream_may_come_again() {
 fn content_of_another_type_is_refused_before_a_number_is_used() {
     let stream = &mut stream(StreamLifetime::Unlimited);
     let other = StreamAppend { content_type: Some("text/html".to_owned()), ..of("a", 0, 0) };
-    assert_eq!(send(stream, other, 0), Err(StreamRefusal::ContentType("text/plain".to_owned())));
+    assert_eq!(send(stream, other, 0), Err(StreamError::ContentType("text/plain".to_owned())));
     assert_eq!(send(stream, of("a", 0, 0), 0), STORE);
 }
 

@@ -11,7 +11,7 @@ use axum::{
     http::{HeaderMap, StatusCode, Uri, request},
     response::Response,
 };
-use fanwire_fanout::{ConnectRefusal, MakeResponse, NewSession, PendingResponse};
+use fanwire_fanout::{ConnectError, MakeResponse, NewSession, PendingResponse};
 use fanwire_node::ConnectionInfo;
 use fanwire_protocol::{ConnectRequest, Encoding};
 
@@ -107,8 +107,8 @@ pub(crate) fn pending_response(
     PendingResponse { coding, make }
 }
 
-fn refused(refusal: ConnectRefusal<'_>, rows: &[ConnectCodeResponse], cors: &str) -> Vec<u8> {
-    let ConnectRefusal { code, text } = refusal;
+fn refused(refusal: ConnectError<'_>, rows: &[ConnectCodeResponse], cors: &str) -> Vec<u8> {
+    let ConnectError { code, text } = refusal;
     let (status, body) = match rows.iter().find(|row| row.code == code) {
         None => (StatusCode::INTERNAL_SERVER_ERROR.as_u16(), "Internal Server Error"),
         Some(row) if row.to.body.is_empty() => (row.to.status_code, text),

@@ -22,11 +22,11 @@ pub struct PendingResponse {
 }
 
 /// Makes the head of a response, or, for a refused connect, a whole response with a status of its own.
-pub type MakeResponse = Box<dyn FnOnce(Option<ConnectRefusal<'_>>) -> Vec<u8> + Send>;
+pub type MakeResponse = Box<dyn FnOnce(Option<ConnectError<'_>>) -> Vec<u8> + Send>;
 
 /// The reason why a connect was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConnectRefusal<'a> {
+pub struct ConnectError<'a> {
     /// Code of the error or of the disconnect.
     pub code: u32,
     /// Its message or its reason.
@@ -61,7 +61,7 @@ impl PendingResponses {
     /// The response to a connection whose connect was refused, if it has one that was not begun.
     pub(super) fn refuse(&mut self, connection: u32, code: u32, text: &str) -> Option<Vec<u8>> {
         let pending = self.0.remove(&connection);
-        pending.map(|pending| (pending.make)(Some(ConnectRefusal { code, text })))
+        pending.map(|pending| (pending.make)(Some(ConnectError { code, text })))
     }
 
     /// The connection has ended.

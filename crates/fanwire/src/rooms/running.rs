@@ -17,7 +17,7 @@ use fanwire_cluster::ConnectionSelector;
 use fanwire_node::Node;
 use fanwire_protocol::{ClientInfo, Publication};
 use fanwire_room::{
-    CommandQueue, InputCounts, InputKind, PlayerId, Receivers, RecordingWriter, Refused, Room,
+    CommandQueue, InputCounts, InputError, InputKind, PlayerId, Receivers, RecordingWriter, Room,
     RoomCommand, RoomOutput, Schedule, Simulation,
 };
 use fanwire_telemetry::{BOUNDS, CallHistogram};
@@ -166,8 +166,8 @@ impl RoomState {
     }
 
     /// # Errors
-    /// See [`Refused`].
-    pub(super) fn input(&self, client: &str, data: Bytes) -> Result<(), Refused> {
+    /// See [`InputError`].
+    pub(super) fn input(&self, client: &str, data: Bytes) -> Result<(), InputError> {
         let (kind, now) = ((self.kind)(&data), self.started.elapsed());
         self.queue.lock().queue.input(client, kind, data, now)
     }

@@ -99,15 +99,15 @@ fn claims(context: &CommandContext<'_>, token: &str) -> Result<ConnectionClaims,
     let verifier = context.settings.connection_verifier();
     let unix = context.unix();
     let verified = verifier.connection(token, context.key_lookup(), unix);
-    let refusals = TokenRefusals {
+    let errors = TokenErrors {
         expired: ErrorCode::TOKEN_EXPIRED.into(),
         invalid: Disconnect::INVALID_TOKEN.into(),
     };
-    decided(context, verified, refusals, |error| verifier.explain(error, token, false, unix))
+    decided(context, verified, errors, |error| verifier.explain(error, token, false, unix))
 }
 
 /// The errors for a token that does not verify.
-pub(super) struct TokenRefusals {
+pub(super) struct TokenErrors {
     /// Of a token that is expired or not valid yet.
     pub(super) expired: CommandError,
     /// Of any other.
@@ -129,13 +129,13 @@ pub(super) fn of_subscription(
     context: &CommandContext<'_>,
     channel: &str,
     token: &str,
-    refusals: TokenRefusals,
+    errors: TokenErrors,
 ) -> Result<(SubscriptionClaims, TokenId), CommandError> {
     let verifier = context.settings.subscription_verifier();
     let unix = context.unix();
     let verified = verifier.subscription(token, context.key_lookup(), unix);
     let explain = |error| verifier.explain(error, token, true, unix);
-    let claims = decided(context, verified, refusals, explain)?;
+    let claims = decided(context, verified, errors, explain)?;
     let session = context.session();
     let is_ours = claims.is_for(&session.user, channel, &session.client());
     if !is_ours {
@@ -198,19 +198,19 @@ pub(super) fn check_token(
 /// Converts the result of a verification. A refused token is counted with its cause.
 ///
 /// # Errors
-/// 100 when the key is not available now, else one of `refusals`.
+/// 100 when the key is not available now, else one of `errors`.
 fn decided<T>(
     context: &CommandContext<'_>,
     verified: Result<T, TokenError>,
-    refusals: TokenRefusals,
+    errors: TokenErrors,
     explain: impl FnOnce(TokenError) -> String,
 ) -> Result<T, CommandError> {
     verified.map_err(|error| {
         context.session_table.counters.count_token_refusal(error.into());
         let refusal = match error {
-            TokenError::Expired => refusals.expired,
+            TokenError::Expired => errors.expired,
             TokenError::Pending | TokenError::Unavailable => ErrorCode::INTERNAL.into(),
-            TokenError::Invalid(_) | TokenError::Disabled => refusals.invalid,
+            TokenError::Invalid(_) | TokenError::Disabled => errors.invalid,
         };
         refusal.because(explain(error))
     })
@@ -233,12 +233,12 @@ pub(super) fn renewed(
     let verifier = context.settings.connection_verifier();
     let unix = context.unix();
     let verified = verifier.connection(token, context.key_lookup(), unix);
-    let refusals = TokenRefusals {
+    let errors = TokenErrors {
         expired: Disconnect::EXPIRED.into(),
         invalid: Disconnect::INVALID_TOKEN.into(),
     };
     let explain = |error| verifier.explain(error, token, false, unix);
-    let claims = decided(context, verified, refusals, explain)?;
+    let claims = decided(context, verified, errors, explain)?;
     let session = context.session();
     if claims.user != *session.user {
         return Err(foreign(context, FOREIGN_REFRESH));

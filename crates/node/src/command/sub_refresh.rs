@@ -5,7 +5,7 @@
 
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubRefreshRequest, SubRefreshResult};
 
-use super::credentials::{self, TokenRefusals};
+use super::credentials::{self, TokenErrors};
 use super::{CommandContext, ReplyResult, named, subscribe, track};
 use crate::node::is_polled;
 use crate::refusal::CommandError;
@@ -30,12 +30,11 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshReques
     if request.token.is_empty() {
         return Err(CommandError::error(ErrorCode::BAD_REQUEST, "the command has no token"));
     }
-    let refusals = TokenRefusals {
+    let errors = TokenErrors {
         expired: ErrorCode::TOKEN_EXPIRED.into(),
         invalid: Disconnect::INVALID_TOKEN.into(),
     };
-    let verified =
-        credentials::of_subscription(context, &request.channel, &request.token, refusals);
+    let verified = credentials::of_subscription(context, &request.channel, &request.token, errors);
     let (claims, token) = match verified {
         // Nothing is renewed: the subscription ends at its own expiry, and the SDK then gets a new token. A disconnect
         // would end the other subscriptions too (as in centrifuge 0.40), and some SDKs give up after an error.

@@ -17,7 +17,7 @@ use fanwire_policy::hooks::{CommandDecision, SubscribeEvent, SubscribeGrant};
 use fanwire_policy::options::{Namespace, SubscriptionType};
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
-use super::credentials::{self, TokenOwner, TokenRefusals};
+use super::credentials::{self, TokenErrors, TokenOwner};
 use super::hook::{HookDecision, RoutedHook};
 use super::{CommandContext, CommandStep, StepResult, named};
 use crate::encode_job::{Encoded, ReplySource};
@@ -305,12 +305,12 @@ fn permit_by(
         }
         SubscribeDecision::AskHook => unreachable!("a hook was asked before"),
         SubscribeDecision::VerifyToken => {
-            let refusals = TokenRefusals {
+            let errors = TokenErrors {
                 expired: ErrorCode::TOKEN_EXPIRED.into(),
                 invalid: ErrorCode::PERMISSION_DENIED.into(),
             };
             let (claims, token) =
-                credentials::of_subscription(context, channel, &request.token, refusals)?;
+                credentials::of_subscription(context, channel, &request.token, errors)?;
             check_token(context, channel, Some(&token))?;
             let SubscriptionClaims { info, data, expire_at, overrides, .. } = claims;
             let token = Some(token);

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use fanwire_broker::map::{
-    ChangesQuery, KeyMode, MapBroker, MapChannel, MapOutcome, MapPublish, MapRefusal, MapRemoval,
+    ChangesQuery, KeyMode, MapBroker, MapChannel, MapError, MapOutcome, MapPublish, MapRemoval,
     MapRetention, MapStats, PositionLost, StatePage, StateQuery,
 };
 use fanwire_broker::{Answer, BrokerError, StreamSlice};
@@ -60,7 +60,7 @@ impl Maps<'_> {
         channel: &str,
         mut publish: MapPublish,
         now: Instant,
-    ) -> Answer<Result<MapOutcome, MapRefusal>, ErrorCode> {
+    ) -> Answer<Result<MapOutcome, MapError>, ErrorCode> {
         self.call(channel, |resolved| {
             let publication = &mut publish.publication;
             let checked = check_key(&publication.key)
@@ -83,7 +83,7 @@ impl Maps<'_> {
         channel: &str,
         mut removal: MapRemoval,
         now: Instant,
-    ) -> Answer<Result<MapOutcome, MapRefusal>, ErrorCode> {
+    ) -> Answer<Result<MapOutcome, MapError>, ErrorCode> {
         self.call(channel, |resolved| {
             if let Err(error) = check_key(&removal.publication.key) {
                 return Answer::now(Err(error));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fanwire_broker::map::{
-    ChangesQuery, MapOutcome, MapRefusal, MapSuppression, PositionLost, StatePage, StateQuery,
+    ChangesQuery, MapError, MapOutcome, MapSuppression, PositionLost, StatePage, StateQuery,
 };
 use fanwire_broker::{Epoch, Position, StreamSlice, Suppression};
 use fanwire_protocol::Publication;
@@ -28,7 +28,7 @@ use crate::wire::{number, parts, text};
 pub(super) fn read_outcome(
     reply: Value,
     health: &Health,
-) -> Result<Result<MapOutcome, MapRefusal>, Failure> {
+) -> Result<Result<MapOutcome, MapError>, Failure> {
     let mut reply = parts(reply).ok_or(Failure::Refused)?.into_iter();
     let reason = reply.next().and_then(text).ok_or(Failure::Refused)?;
     let position = read_top(reply.next())?;
@@ -49,8 +49,8 @@ pub(super) fn read_outcome(
             let current = read_entry(&entry, position.epoch);
             Some(MapSuppression::PositionMismatch(current.map(Box::new)))
         }
-        b"entries" => return Ok(Err(MapRefusal::TooManyEntries)),
-        b"bytes" => return Ok(Err(MapRefusal::TooLarge)),
+        b"entries" => return Ok(Err(MapError::TooManyEntries)),
+        b"bytes" => return Ok(Err(MapError::TooLarge)),
         _ => return Err(Failure::Refused),
     };
     Ok(Ok(MapOutcome { position, suppression }))

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use fanwire_broker::{
-    Append, AppendLimits, AppendRefusal, Appended, Broker as _, Fragment, Query, Retention,
+    Append, AppendError, AppendLimits, Appended, Broker as _, Fragment, Query, Retention,
 };
 
 use crate::node::{Node, retention};
@@ -17,7 +17,7 @@ fn append(
     keep: Retention,
     limits: AppendLimits,
     fragment: Option<(u64, &str)>,
-) -> Result<Appended, AppendRefusal> {
+) -> Result<Appended, AppendError> {
     let fragment = fragment.map(|(at, text)| Fragment {
         text: text.into(),
         at: Some(at),
@@ -52,7 +52,7 @@ fn two_nodes_that_append_by_turns_make_one_text() {
         text.push_str(&piece);
         assert_eq!(appended.length, text.len() as u64);
         let other = append(&nodes[(number + 1) % 2], retention(), limits, Some((at, "no")));
-        assert_eq!(other, Err(AppendRefusal::At(appended.length)));
+        assert_eq!(other, Err(AppendError::At(appended.length)));
     }
     append(&nodes[0], retention(), limits, Some((text.len() as u64, "."))).expect("it ends");
     let whole = format!("\"{text}.\"");
@@ -99,7 +99,7 @@ fn a_redis_that_lost_its_data_says_where_to_begin() {
         assert_eq!(server.ask(&format!("DEL fanwire.{kind}")), ":1\r\n");
     }
     let refused = append(&node, retention(), limits, Some((5, "upon")));
-    assert_eq!(refused, Err(AppendRefusal::At(0)));
+    assert_eq!(refused, Err(AppendError::At(0)));
     let again = append(&node, retention(), limits, Some((0, "Once upon"))).expect("it is new");
     assert_ne!(again.position.epoch, first.position.epoch);
     assert_eq!(stored(&node), [r#""Once upon""#]);

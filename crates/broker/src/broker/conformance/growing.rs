@@ -9,7 +9,7 @@ use fanwire_protocol::{Publication, json_string};
 
 use super::{MakeBroker, Recorder, THREADS, in_threads, numbered, start};
 use crate::{
-    Append, AppendLimits, AppendRefusal, Appended, Broker, Delta, Fragment, PublishOptions, Query,
+    Append, AppendError, AppendLimits, Appended, Broker, Delta, Fragment, PublishOptions, Query,
     Retention, StreamSlice,
 };
 
@@ -52,7 +52,7 @@ fn change(key: &str, fragment: Fragment) -> Append {
     Append { key: key.into(), fragment: Some(fragment), publication, delta: false, limits }
 }
 
-fn put(broker: &dyn Broker, append: Append) -> Result<Appended, AppendRefusal> {
+fn put(broker: &dyn Broker, append: Append) -> Result<Appended, AppendError> {
     let answer = broker.append("a", append, retention(5), Instant::now());
     answer.wait().expect("the broker is available")
 }
@@ -219,18 +219,18 @@ fn refused_fragments_change_nothing(make: MakeBroker<'_>) {
     let check = |fragment, refusal| {
         assert_eq!(put(&*broker, change("k", fragment)), Err(refusal));
     };
-    check(at(1, "x"), AppendRefusal::At(0));
+    check(at(1, "x"), AppendError::At(0));
     grow(&*broker, "k", "née");
-    check(at(5, "x"), AppendRefusal::At(4));
-    check(at(3, "x"), AppendRefusal::At(4));
-    check(at(2, "e"), AppendRefusal::At(4));
-    check(at(u64::MAX >> 12, "x"), AppendRefusal::At(4));
-    check(Fragment { field: "f".into(), ..string("x") }, AppendRefusal::OtherField);
+    check(at(5, "x"), AppendError::At(4));
+    check(at(3, "x"), AppendError::At(4));
+    check(at(2, "e"), AppendError::At(4));
+    check(at(u64::MAX >> 12, "x"), AppendError::At(4));
+    check(Fragment { field: "f".into(), ..string("x") }, AppendError::OtherField);
     put(&*broker, change("k", last(string("!")))).expect("it ends");
-    check(string("x"), AppendRefusal::Final(5));
-    check(at(5, "x"), AppendRefusal::Final(5));
-    check(at(4, "!!"), AppendRefusal::Final(5));
-    check(at(4, "?"), AppendRefusal::At(5));
+    check(string("x"), AppendError::Final(5));
+    check(at(5, "x"), AppendError::Final(5));
+    check(at(4, "!!"), AppendError::Final(5));
+    check(at(4, "?"), AppendError::At(5));
     publish(&*broker, 0);
     assert_eq!(arrived(&recorder, 3)[1..], expected(&[(2, r#""née!""#), (3, "0 0")]));
 }
@@ -268,18 +268,18 @@ fn limits_are_kept(make: MakeBroker<'_>) {
         };
         put(&*broker, Append { limits, ..change(key, fragment) })
     };
-    assert_eq!(limited("x", string("0123456789")), Err(AppendRefusal::TooLong));
+    assert_eq!(limited("x", string("0123456789")), Err(AppendError::TooLong));
     assert!(limited("x", string("012345678")).is_ok(), "a quote is the tenth byte");
-    assert_eq!(limited("x", string("9")), Err(AppendRefusal::TooLong));
+    assert_eq!(limited("x", string("9")), Err(AppendError::TooLong));
     assert!(limited("y", string("0")).is_ok());
     for number in 0..1000 {
-        assert_eq!(limited(&number.to_string(), string("0")), Err(AppendRefusal::TooMany));
+        assert_eq!(limited(&number.to_string(), string("0")), Err(AppendError::TooMany));
     }
     assert!(limited("y", string("1")).is_ok(), "messages that are there grow on");
     assert_eq!(limited("x", last(string(""))).expect("a free slot").length, 9);
     assert!(limited("z", string("0")).is_ok());
-    assert_eq!(limited("x", string("0")), Err(AppendRefusal::Final(9)));
-    assert_eq!(limited("0", string("0")), Err(AppendRefusal::TooMany));
+    assert_eq!(limited("x", string("0")), Err(AppendError::Final(9)));
+    assert_eq!(limited("0", string("0")), Err(AppendError::TooMany));
 }
 
 fn texts_are_escaped(make: MakeBroker<'_>) {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use fanwire_protocol::{ClientInfo, Publication};
 
 use super::{
-    ChangesQuery, MapBroker, MapChannel, MapOutcome, MapPublish, MapRefusal, MapRemoval,
+    ChangesQuery, MapBroker, MapChannel, MapError, MapOutcome, MapPublish, MapRemoval,
     MapRetention, MapStats, PositionLost, StatePage, StateQuery,
 };
 use crate::broker::conformance::{MakeBroker, Recorder, THREADS, in_threads, start};
@@ -76,7 +76,7 @@ impl Subject {
         MapChannel { name: self.name, retention: self.retention }
     }
 
-    fn publish(&self, publish: MapPublish) -> Result<MapOutcome, MapRefusal> {
+    fn publish(&self, publish: MapPublish) -> Result<MapOutcome, MapError> {
         let answer = self.maps.publish(self.channel(), publish, Instant::now());
         answer.wait().expect("the engine is available")
     }

@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 
 use crate::growing::{FINAL_TTL, GrowingMessage};
 use crate::saved::{GrowthRecord, SnapshotClock};
-use crate::{Append, AppendRefusal, Appended, Fragment, Position, Retention};
+use crate::{Append, AppendError, Appended, Fragment, Position, Retention};
 
 /// Growing messages of one stream. A stream without any has none of this.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ impl Growth {
         append: &Append,
         retention: Retention,
         now: Instant,
-    ) -> Result<(Appended, Option<&mut GrowingMessage>), AppendRefusal> {
+    ) -> Result<(Appended, Option<&mut GrowingMessage>), AppendError> {
         let Append { key, fragment, limits, .. } = append;
         self.forget(key, now);
         let before = self.messages.get(&**key).and_then(|message| message.due_after(limits, now));
@@ -125,7 +125,7 @@ impl Growth {
         fragment: &Fragment,
         retention: Retention,
         now: Instant,
-    ) -> Result<bool, AppendRefusal> {
+    ) -> Result<bool, AppendError> {
         let (mut bytes, mut was_final) = (0, false);
         let mut new = None;
         let message = match self.messages.get_mut(&**key) {
@@ -159,7 +159,7 @@ impl Growth {
     ///
     /// # Errors
     /// There are `max` messages that are not final.
-    fn make_room(&mut self, max: usize, now: Instant) -> Result<(), AppendRefusal> {
+    fn make_room(&mut self, max: usize, now: Instant) -> Result<(), AppendError> {
         while let Some(oldest) = self.finals.front()
             && (self.finals.len() >= max || self.is_over(oldest, now))
         {
@@ -175,7 +175,7 @@ impl Growth {
                 self.remove(&key);
             }
         }
-        if self.open >= max { Err(AppendRefusal::TooMany) } else { Ok(()) }
+        if self.open >= max { Err(AppendError::TooMany) } else { Ok(()) }
     }
 
     /// Removes a message that has expired.

@@ -16,7 +16,7 @@ use super::streams::Streams;
 use super::{HashedChannel, MemoryBroker, Stripe};
 use crate::broker::Suppression;
 use crate::map::{
-    ChangesQuery, MapBroker, MapChannel, MapOutcome, MapPublish, MapRefusal, MapRemoval, MapStats,
+    ChangesQuery, MapBroker, MapChannel, MapError, MapOutcome, MapPublish, MapRemoval, MapStats,
     MapSuppression, PositionLost, StatePage, StateQuery,
 };
 use crate::{Answer, DeliverOptions, Position, StreamSlice};
@@ -32,8 +32,8 @@ impl MemoryBroker {
         channel: MapChannel<'_>,
         idempotency_key: &str,
         now: Instant,
-        apply: impl FnOnce(&mut Map, usize) -> Result<Applied, MapRefusal>,
-    ) -> Result<MapOutcome, MapRefusal> {
+        apply: impl FnOnce(&mut Map, usize) -> Result<Applied, MapError>,
+    ) -> Result<MapOutcome, MapError> {
         let (hashed, stripe) = self.stripe(channel.name);
         let Stripe { results, streams, maps, marks } = &mut *stripe.lock();
         results.remove_expired(now, &self.results_memory);
@@ -126,7 +126,7 @@ impl MapBroker for MemoryBroker {
         channel: MapChannel<'_>,
         mut publish: MapPublish,
         now: Instant,
-    ) -> Answer<Result<MapOutcome, MapRefusal>> {
+    ) -> Answer<Result<MapOutcome, MapError>> {
         let idempotency_key = mem::take(&mut publish.idempotency_key);
         let apply = |map: &mut Map, free| map.publish(publish, free, now);
         Answer::now(Ok(self.change(channel, &idempotency_key, now, apply)))
@@ -137,7 +137,7 @@ impl MapBroker for MemoryBroker {
         channel: MapChannel<'_>,
         mut removal: MapRemoval,
         now: Instant,
-    ) -> Answer<Result<MapOutcome, MapRefusal>> {
+    ) -> Answer<Result<MapOutcome, MapError>> {
         let idempotency_key = mem::take(&mut removal.idempotency_key);
         let apply = |map: &mut Map, _| map.remove(removal, now);
         Answer::now(Ok(self.change(channel, &idempotency_key, now, apply)))

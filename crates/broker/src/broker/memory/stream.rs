@@ -12,7 +12,7 @@ use fanwire_protocol::Publication;
 use super::growth::{Growth, deadline};
 use crate::saved::{OFFSET_MAX, SnapshotClock, Stored, StreamRecord};
 use crate::{
-    Append, AppendRefusal, Appended, Delta, Epoch, Position, PublishOptions, Query, Retention,
+    Append, AppendError, Appended, Delta, Epoch, Position, PublishOptions, Query, Retention,
     StreamSlice,
 };
 
@@ -105,7 +105,7 @@ impl Stream {
         append: &Append,
         retention: Retention,
         now: Instant,
-    ) -> Result<(Appended, Option<(Publication, Delta)>), AppendRefusal> {
+    ) -> Result<(Appended, Option<(Publication, Delta)>), AppendError> {
         let (top, count) = (self.top.offset, self.stored.len());
         let mut growth = self.growth.take().unwrap_or_else(|| Box::new(Growth::new(top, count)));
         let applied = growth.apply(append, retention, now).map(|(mut appended, due)| {

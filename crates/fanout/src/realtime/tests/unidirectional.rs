@@ -26,7 +26,7 @@ mod resume;
 use super::NoticeInbox;
 use crate::compression::{ContextSettings, Contexts, Policies};
 use crate::realtime::testing::{frames, inflate};
-use crate::realtime::{ConnectRefusal, EncodeWorker, NewSession, PendingResponse, Realtime};
+use crate::realtime::{ConnectError, EncodeWorker, NewSession, PendingResponse, Realtime};
 
 /// One shard with its clients, whose turns the test runs.
 struct Shard {
@@ -280,9 +280,9 @@ fn control_pushes_and_pings_are_bare_too() {
 
 #[test]
 fn a_response_that_waits_for_connect_has_its_head_or_its_status() {
-    let respond = |refusal: Option<ConnectRefusal<'_>>| match refusal {
+    let respond = |refusal: Option<ConnectError<'_>>| match refusal {
         None => b"200\n".to_vec(),
-        Some(ConnectRefusal { code, text }) => format!("{code} {text}").into_bytes(),
+        Some(ConnectError { code, text }) => format!("{code} {text}").into_bytes(),
     };
     let opening = || {
         let response = PendingResponse { coding: None, make: Box::new(respond) };

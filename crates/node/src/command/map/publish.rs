@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use fanwire_broker::Answer;
-use fanwire_broker::map::{MapOutcome, MapPublish, MapRefusal, MapRemoval};
+use fanwire_broker::map::{MapError, MapOutcome, MapPublish, MapRemoval};
 use fanwire_policy::InNamespace;
 use fanwire_policy::channel::{check_data, may_remove_keys, may_set_keys};
 use fanwire_policy::hooks::{CommandDecision, MapEvent, PublishEvent, Rejection};
@@ -85,7 +85,7 @@ enum MapChangeStep {
     /// A hook was asked.
     Asked(Answer<CommandDecision, Rejection>),
     /// The engine was asked.
-    Made(Answer<Result<MapOutcome, MapRefusal>, ErrorCode>),
+    Made(Answer<Result<MapOutcome, MapError>, ErrorCode>),
 }
 
 fn publish(
@@ -142,13 +142,11 @@ fn removal(
 }
 
 /// A change that a check suppressed is no error.
-fn accepted(outcome: Result<MapOutcome, MapRefusal>) -> Result<(), ErrorCode> {
+fn accepted(outcome: Result<MapOutcome, MapError>) -> Result<(), ErrorCode> {
     match outcome {
         Ok(_) => Ok(()),
-        Err(MapRefusal::TooManyEntries | MapRefusal::MemoryFull) => {
-            Err(ErrorCode::TOO_MANY_REQUESTS)
-        }
-        Err(MapRefusal::TooLarge | MapRefusal::NoStream) => Err(ErrorCode::BAD_REQUEST),
+        Err(MapError::TooManyEntries | MapError::MemoryFull) => Err(ErrorCode::TOO_MANY_REQUESTS),
+        Err(MapError::TooLarge | MapError::NoStream) => Err(ErrorCode::BAD_REQUEST),
     }
 }
 

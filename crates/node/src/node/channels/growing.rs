@@ -6,7 +6,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use fanwire_broker::{Answer, Append, AppendRefusal, Appended, Fragment};
+use fanwire_broker::{Answer, Append, AppendError, Appended, Fragment};
 use fanwire_policy::options::{DataFormat, Namespace};
 use fanwire_protocol::{ErrorCode, Publication};
 
@@ -25,7 +25,7 @@ impl Channels {
         key: &str,
         fragment: Option<Fragment>,
         now: Instant,
-    ) -> Answer<Result<Appended, AppendRefusal>, ErrorCode> {
+    ) -> Answer<Result<Appended, AppendError>, ErrorCode> {
         let settings = self.settings();
         let checked = settings.channels.resolve_trusted(channel).and_then(|namespace| {
             let is_string = fragment.as_ref().is_some_and(|fragment| fragment.field.is_empty());

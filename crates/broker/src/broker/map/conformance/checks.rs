@@ -8,7 +8,7 @@ use std::thread;
 use super::{RETENTION, Subject, removal, value};
 use crate::broker::conformance::MakeBroker;
 use crate::map::{
-    ChangesQuery, KeyMode, MapOutcome, MapPublish, MapRefusal, MapRemoval, MapSuppression,
+    ChangesQuery, KeyMode, MapError, MapOutcome, MapPublish, MapRemoval, MapSuppression,
 };
 use crate::{Epoch, Position, Retention};
 
@@ -25,7 +25,7 @@ pub(super) fn check(make: MakeBroker<'_>) {
     a_stream_gives_way_to_entries(make);
 }
 
-fn suppressed(outcome: Result<MapOutcome, MapRefusal>) -> Option<MapSuppression> {
+fn suppressed(outcome: Result<MapOutcome, MapError>) -> Option<MapSuppression> {
     outcome.expect("nothing to refuse").suppression
 }
 
@@ -165,7 +165,7 @@ fn checks_have_an_order(make: MakeBroker<'_>) {
     let second_key = expecting(wrong, value("b", "1"));
     let mismatch = Some(MapSuppression::PositionMismatch(None));
     assert_eq!(suppressed(subject.publish(second_key)), mismatch);
-    assert_eq!(subject.publish(value("b", "1")), Err(MapRefusal::TooManyEntries));
+    assert_eq!(subject.publish(value("b", "1")), Err(MapError::TooManyEntries));
 }
 
 fn what_was_suppressed_is_not_delivered(make: MakeBroker<'_>) {
@@ -183,9 +183,9 @@ fn what_was_suppressed_is_not_delivered(make: MakeBroker<'_>) {
 fn an_ephemeral_channel_has_no_positions_and_versions(make: MakeBroker<'_>) {
     let subject = Subject::with(make, |retention| retention.stream = Retention::default());
     subject.set("a", "1");
-    assert_eq!(subject.publish(versioned(1, "")), Err(MapRefusal::NoStream));
+    assert_eq!(subject.publish(versioned(1, "")), Err(MapError::NoStream));
     let expected = expecting(Position::default(), value("a", "2"));
-    assert_eq!(subject.publish(expected), Err(MapRefusal::NoStream));
+    assert_eq!(subject.publish(expected), Err(MapError::NoStream));
     let if_new = KeyMode::IfNew { refreshes: false };
     let again = MapPublish { key_mode: if_new, ..value("a", "2") };
     assert_eq!(suppressed(subject.publish(again)), Some(MapSuppression::KeyExists));
@@ -200,9 +200,9 @@ fn limits_refuse_and_change_nothing(make: MakeBroker<'_>) {
     for key in ["a", "b", "c"] {
         subject.set(key, "1");
     }
-    assert_eq!(subject.publish(value("d", "1")), Err(MapRefusal::TooManyEntries));
+    assert_eq!(subject.publish(value("d", "1")), Err(MapError::TooManyEntries));
     let large = "x".repeat(4000);
-    assert_eq!(subject.publish(value("a", &large)), Err(MapRefusal::TooLarge));
+    assert_eq!(subject.publish(value("a", &large)), Err(MapError::TooLarge));
     assert_eq!(subject.state().values().collect::<Vec<_>>(), ["1", "1", "1"]);
     assert_eq!(subject.set("a", "2").offset, 4, "a refusal has no offset");
     subject.remove(removal("a"));

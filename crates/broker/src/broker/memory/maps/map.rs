@@ -13,7 +13,7 @@ use fanwire_protocol::Publication;
 
 use crate::broker::memory::growth::deadline;
 use crate::map::{
-    ChangesQuery, KeyMode, MapOutcome, MapPublish, MapRefusal, MapRemoval, MapRetention,
+    ChangesQuery, KeyMode, MapError, MapOutcome, MapPublish, MapRemoval, MapRetention,
     MapSuppression, PositionLost, StatePage, StateQuery,
 };
 use crate::saved::{
@@ -155,10 +155,10 @@ impl Map {
         publish: MapPublish,
         free: usize,
         now: Instant,
-    ) -> Result<Applied, MapRefusal> {
+    ) -> Result<Applied, MapError> {
         let needs_stream = publish.expected.is_some() || publish.version > 0;
         if needs_stream && !self.retention.has_stream() {
-            return Err(MapRefusal::NoStream);
+            return Err(MapError::NoStream);
         }
         if let Some(outcome) = self.suppression(&publish) {
             let refreshes = publish.key_mode == KeyMode::IfNew { refreshes: true };
@@ -180,9 +180,9 @@ impl Map {
         &mut self,
         removal: MapRemoval,
         now: Instant,
-    ) -> Result<Applied, MapRefusal> {
+    ) -> Result<Applied, MapError> {
         if removal.expected.is_some() && !self.retention.has_stream() {
-            return Err(MapRefusal::NoStream);
+            return Err(MapError::NoStream);
         }
         let publication = removal.publication;
         if let Some(outcome) = self.mismatch(&publication.key, removal.expected) {
@@ -351,17 +351,17 @@ impl Map {
         }
     }
 
-    fn check_limits(&self, key: &str, value: &MapValue, free: usize) -> Result<(), MapRefusal> {
+    fn check_limits(&self, key: &str, value: &MapValue, free: usize) -> Result<(), MapError> {
         let before = self.entries.get(key).map(|entry| entry.bytes(key));
         if before.is_none() && self.entries.len() >= self.retention.entries_max {
-            return Err(MapRefusal::TooManyEntries);
+            return Err(MapError::TooManyEntries);
         }
         let after = ENTRY_BYTES + key.len() + value.bytes();
         let grown = after.saturating_sub(before.unwrap_or(0));
         if grown > 0 && self.bytes.entries + grown > self.retention.bytes_max {
-            return Err(MapRefusal::TooLarge);
+            return Err(MapError::TooLarge);
         }
-        if grown > free { Err(MapRefusal::MemoryFull) } else { Ok(()) }
+        if grown > free { Err(MapError::MemoryFull) } else { Ok(()) }
     }
 
     fn set(&mut self, publish: MapPublish, value: Arc<MapValue>, now: Instant) -> Applied {

@@ -69,7 +69,7 @@ impl Subject {
         self.publish(value(key, key), at).expect("nothing to refuse").position
     }
 
-    fn publish(&self, publish: MapPublish, at: u64) -> Result<MapOutcome, MapRefusal> {
+    fn publish(&self, publish: MapPublish, at: u64) -> Result<MapOutcome, MapError> {
         let answer = MapBroker::publish(&self.broker, self.channel("board"), publish, self.at(at));
         answer.wait().expect("memory is available")
     }

@@ -8,7 +8,7 @@ use crate::{PublishOptions, Query};
 
 const MEGABYTE: usize = 1 << 20;
 
-fn publish(subject: &Subject, channel: &str, number: usize) -> Result<MapOutcome, MapRefusal> {
+fn publish(subject: &Subject, channel: &str, number: usize) -> Result<MapOutcome, MapError> {
     let publish = value(&number.to_string(), &"x".repeat(1000));
     let channel = subject.channel(channel);
     let answer = MapBroker::publish(&subject.broker, channel, publish, subject.start);
@@ -59,7 +59,7 @@ fn entries_are_refused_and_never_evicted_when_memory_is_full() {
     }
     assert!(accepted > 700, "{accepted} entries of 1,000 bytes: their streams have given way");
     let refused = publish(&subject, "channel 0", accepted);
-    assert_eq!(refused, Err(MapRefusal::MemoryFull));
+    assert_eq!(refused, Err(MapError::MemoryFull));
     let held = subject.broker.history_bytes();
     assert!(held <= MEGABYTE + 100_000, "{held}");
     let entries = (0..50).map(|number| {

@@ -1,4 +1,4 @@
-//! Tests of `refused_token`: the part of a token that is named.
+//! Tests of `invalid_token`: the part of a token that is named.
 //! In: payloads and a time. Out: texts.
 //! Uses tokens with an empty signature.
 //! Which tokens are refused is tested in `verifier`.
@@ -20,7 +20,7 @@ fn the_claim_that_a_token_is_refused_for_is_named() {
         (r#"{"sub":"1","exp":"tomorrow"}"#, "exp is \"tomorrow\", expected seconds since 1970"),
         (r#"{"sub":"1","channels":"news"}"#, "channels is \"news\", expected a list of texts"),
     ] {
-        let parts = RefusedToken {
+        let parts = InvalidToken {
             token: &unsigned(payload),
             is_subscription: false,
             user_claim: "",
@@ -30,7 +30,7 @@ fn the_claim_that_a_token_is_refused_for_is_named() {
     }
     let early = unsigned(r#"{"sub":"1","nbf":1700000009.5,"exp":1800000000}"#);
     let parts =
-        RefusedToken { token: &early, is_subscription: false, user_claim: "", now_unix: NOW };
+        InvalidToken { token: &early, is_subscription: false, user_claim: "", now_unix: NOW };
     assert_eq!(parts.time().as_deref(), Some("it becomes valid in 9 s (nbf is 1700000009)"));
     assert_eq!(parts.algorithm().as_deref(), Some("alg is \"HS256\""));
     assert_eq!(parts.claim(), None);

@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::{Fault, TokenError};
 
-pub(super) struct RefusedToken<'a> {
+pub(super) struct InvalidToken<'a> {
     pub(super) token: &'a str,
     pub(super) is_subscription: bool,
     /// The claim with the user instead of `sub`; "" = `sub`.
@@ -17,7 +17,7 @@ pub(super) struct RefusedToken<'a> {
     pub(super) now_unix: u64,
 }
 
-impl RefusedToken<'_> {
+impl InvalidToken<'_> {
     /// The part that caused this error, if it is one of these.
     pub(super) fn part_of(&self, error: TokenError) -> Option<String> {
         match error {
