@@ -10,7 +10,9 @@ pub(crate) mod request;
 mod unknown_path;
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use axum::body::HttpBody;
@@ -50,6 +52,15 @@ pub struct ApiRequest {
     caller: Arc<KeyHolder>,
 }
 
+/// One call of a method: its request, and whose key it has.
+struct MethodCall<'a> {
+    method: Method,
+    text: &'a str,
+    headers: &'a HeaderMap,
+    peer: SocketAddr,
+    caller: &'a KeyHolder,
+}
+
 impl ApiRoute {
     fn name(self) -> &'static str {
         match self {
@@ -69,8 +80,17 @@ impl HttpApi {
     /// All paths.
     pub fn paths(&self) -> impl Iterator<Item = String> {
         let root = if self.prefix.is_empty() { "/" } else { &self.prefix };
-        let methods = Method::ALL.map(|method| format!("{}/{}", self.prefix, method.name()));
+        let methods = Method::ALL.map(|method| self.path(method));
         methods.into_iter().chain([root.to_owned(), self.stream_path()])
+    }
+
+    /// The path of publish.
+    pub fn publish_path(&self) -> String {
+        self.path(Method::Publish)
+    }
+
+    fn path(&self, method: Method) -> String {
+        format!("{}/{}", self.prefix, method.name())
     }
 
     /// The path of long requests whose body is a stream of commands.
@@ -180,6 +200,27 @@ impl HttpApi {
         }
     }
 
+    /// Publishes to an engine in memory, which waits for nothing, on a thread that must not be busy for long. `None` if something
+    /// is wrong with the request; then nothing was executed, and [`read`](Self::read) and [`answer`](Self::answer) have the response.
+    pub fn publish_in_memory(
+        &self,
+        head: &Parts,
+        body: &[u8],
+        peer: SocketAddr,
+    ) -> Option<Response<Bytes>> {
+        let method = Method::Publish;
+        let caller = request::authorize(&self.api, &head.headers, &head.uri).ok()?;
+        let is_allowed = body.len() <= self.api.options.body_bytes_max;
+        let text = str::from_utf8(body).ok().filter(|_| is_allowed)?;
+        let command = method.decode(text).ok()?;
+        let call = MethodCall { method, text, headers: &head.headers, peer, caller: &caller };
+        let executed = pin!(self.execute(call, command));
+        let Poll::Ready(reply) = executed.poll(&mut Context::from_waker(Waker::noop())) else {
+            unreachable!("an engine in memory answers a publish at once");
+        };
+        Some(response(reply, HeaderMap::new()))
+    }
+
     /// Executes the commands of a body in the form of the old path, for a caller that was authenticated in another way;
     /// `reads_only` permits methods alone that change nothing.
     pub async fn answer_admin(
@@ -225,19 +266,24 @@ impl HttpApi {
         match route {
             ApiRoute::Method(method) => {
                 let wrong = |error| RequestError::Malformed(body_error::describe(text, &error));
-                let mut command = method.decode(text).map_err(wrong)?;
-                command.write_replies_by(reply::text);
-                let path = |name: &str| format!("{}/{name}", self.prefix);
-                let outcome = traced::run(&self.api, caller, command, headers, path).await;
-                if let Err(error) = &outcome {
-                    let named = || Named::in_json(text);
-                    let key = &caller.name;
-                    self.api.log_error(method.name(), error, named, Some(peer), key);
-                }
-                Ok(reply::reply(outcome, self.api.options.error_mode, headers))
+                let command = method.decode(text).map_err(wrong)?;
+                let call = MethodCall { method, text, headers, peer, caller };
+                Ok(self.execute(call, command).await)
             }
             ApiRoute::Legacy => legacy::run(&self.api, text, |_| true, caller).await,
         }
+    }
+
+    async fn execute(&self, call: MethodCall<'_>, mut command: Command) -> Reply {
+        let MethodCall { method, text, headers, peer, caller } = call;
+        command.write_replies_by(reply::text);
+        let path = |name: &str| format!("{}/{name}", self.prefix);
+        let outcome = traced::run(&self.api, caller, command, headers, path).await;
+        if let Err(error) = &outcome {
+            let named = || Named::in_json(text);
+            self.api.log_error(method.name(), error, named, Some(peer), &caller.name);
+        }
+        reply::reply(outcome, self.api.options.error_mode, headers)
     }
 }
 

@@ -16,7 +16,7 @@ pub use accept::{
     host,
     listener::{self, ListenerSettings, Service},
     networks::Networks,
-    plain_request::{PlainEndpoint, PlainRequests},
+    plain_request::{PlainEndpoint, PlainOutcome, PlainRequests, keeps_connection},
     tls_accept::TlsAcceptor,
 };
 pub use back_pressure::{REQUEST_TIMEOUT, wait_for_shards};

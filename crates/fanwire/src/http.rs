@@ -7,5 +7,6 @@
 mod admin;
 pub(crate) mod api_service;
 pub(crate) mod command_stream;
+mod plain_publish;
 pub(crate) mod root_service;
 pub(crate) mod routes;

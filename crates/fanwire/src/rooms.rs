@@ -20,7 +20,7 @@ use fanwire_node::{
     options::ProxyRoute,
 };
 use fanwire_protocol::ErrorCode;
-use fanwire_room::{InputError, InputLimits, Overrun, Simulation};
+use fanwire_room::{InputLimits, Overrun, RoomCommandError, Simulation};
 use hashbrown::HashMap;
 use parking_lot::{Mutex, RwLock};
 
@@ -256,11 +256,13 @@ impl RoomTable {
 }
 
 /// The code that the client gets for a refused input.
-fn code_of(error: InputError) -> ErrorCode {
+fn code_of(error: RoomCommandError) -> ErrorCode {
     match error {
-        InputError::NotJoined => ErrorCode::PERMISSION_DENIED,
-        InputError::JoinedAlready => ErrorCode::ALREADY_SUBSCRIBED,
-        InputError::TooLong | InputError::UnknownKind => ErrorCode::BAD_REQUEST,
-        InputError::RateExceeded | InputError::QueueFull => ErrorCode::TOO_MANY_REQUESTS,
+        RoomCommandError::NotJoined => ErrorCode::PERMISSION_DENIED,
+        RoomCommandError::JoinedAlready => ErrorCode::ALREADY_SUBSCRIBED,
+        RoomCommandError::TooLong | RoomCommandError::UnknownKind => ErrorCode::BAD_REQUEST,
+        RoomCommandError::RateExceeded | RoomCommandError::QueueFull => {
+            ErrorCode::TOO_MANY_REQUESTS
+        }
     }
 }

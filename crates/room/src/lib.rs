@@ -66,7 +66,7 @@ mod simulation;
 
 pub use changed_objects::ChangedObjects;
 pub use players::PlayerId;
-pub use queue::{CommandQueue, InputCounts, InputError, InputLimits, KINDS_MAX, RoomCommand};
+pub use queue::{CommandQueue, InputCounts, InputLimits, KINDS_MAX, RoomCommand, RoomCommandError};
 pub use rate::InputRate;
 pub use recording::{MAGIC, RecordingError, RecordingWriter, replay};
 pub use room::Room;

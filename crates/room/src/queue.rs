@@ -48,7 +48,7 @@ pub struct InputLimits {
 
 /// The reason why a command was refused. Other players are not affected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum InputError {
+pub enum RoomCommandError {
     /// A join of a client that is a player already.
     JoinedAlready,
     /// An input of a client that is no player.
@@ -131,10 +131,15 @@ impl CommandQueue {
     /// A client joins, and is a player from now on.
     ///
     /// # Errors
-    /// [`InputError::JoinedAlready`].
-    pub fn join(&mut self, client: &str, user: &str, data: Bytes) -> Result<PlayerId, InputError> {
+    /// [`RoomCommandError::JoinedAlready`].
+    pub fn join(
+        &mut self,
+        client: &str,
+        user: &str,
+        data: Bytes,
+    ) -> Result<PlayerId, RoomCommandError> {
         if self.players.contains_key(client) {
-            return Err(InputError::JoinedAlready);
+            return Err(RoomCommandError::JoinedAlready);
         }
         self.last_player += 1;
         let player = PlayerId(self.last_player);
@@ -160,14 +165,14 @@ impl CommandQueue {
     /// A client sends an input, at this time since the start of the room.
     ///
     /// # Errors
-    /// Each [`InputError`] except `JoinedAlready`; the input is dropped then.
+    /// Each [`RoomCommandError`] except `JoinedAlready`; the input is dropped then.
     pub fn input(
         &mut self,
         client: &str,
         kind: InputKind,
         data: Bytes,
         now: Duration,
-    ) -> Result<(), InputError> {
+    ) -> Result<(), RoomCommandError> {
         let result = self.try_input(client, kind, data, now);
         match result {
             Ok(()) => self.counts.accepted += 1,
@@ -182,13 +187,14 @@ impl CommandQueue {
         InputKind { kind, newest_wins, sequence }: InputKind,
         data: Bytes,
         now: Duration,
-    ) -> Result<(), InputError> {
-        let Inputs { player, kinds } = self.players.get_mut(client).ok_or(InputError::NotJoined)?;
+    ) -> Result<(), RoomCommandError> {
+        let Inputs { player, kinds } =
+            self.players.get_mut(client).ok_or(RoomCommandError::NotJoined)?;
         if data.len() > self.limits.bytes_max {
-            return Err(InputError::TooLong);
+            return Err(RoomCommandError::TooLong);
         }
         if kind >= KINDS_MAX {
-            return Err(InputError::UnknownKind);
+            return Err(RoomCommandError::UnknownKind);
         }
         let kind = usize::from(kind);
         if kinds.len() <= kind {
@@ -196,7 +202,7 @@ impl CommandQueue {
         }
         let KindState { bucket, waiting } = &mut kinds[kind];
         if !bucket.take(self.limits.rate, now) {
-            return Err(InputError::RateExceeded);
+            return Err(RoomCommandError::RateExceeded);
         }
         let input = RoomCommand::Input { player: *player, sequence, data };
         match *waiting {
@@ -206,7 +212,7 @@ impl CommandQueue {
                 return Ok(());
             }
             _ if self.waiting_inputs >= self.limits.waiting_max => {
-                return Err(InputError::QueueFull);
+                return Err(RoomCommandError::QueueFull);
             }
             _ => {}
         }

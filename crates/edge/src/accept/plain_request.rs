@@ -197,6 +197,12 @@ fn body_length(head: &request::Parts) -> Option<usize> {
     }
 }
 
+/// Whether a client wants the connection for more requests, of which none is an upgrade.
+pub fn keeps_connection(headers: &HeaderMap) -> bool {
+    let connection = headers.get_all(header::CONNECTION);
+    connection.iter().all(|value| value.as_bytes().eq_ignore_ascii_case(b"keep-alive"))
+}
+
 /// The outcome of a refused request: the shard closes, and says so to clients that keep connections.
 fn refuse<H>(mut response: Response<String>) -> RequestOutcome<H> {
     let connection = response.headers().get_all(header::CONNECTION);

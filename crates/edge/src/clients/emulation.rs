@@ -8,7 +8,7 @@ use std::{net::SocketAddr, sync::Arc};
 use axum::{
     body::Body,
     extract::{Request, State},
-    http::{HeaderMap, Method, StatusCode, header, request},
+    http::{HeaderMap, Method, StatusCode, request},
     response::Response,
 };
 use fanwire_node::Node;
@@ -22,7 +22,7 @@ use super::{
 use crate::{
     accept::{
         forwarded::address_of,
-        plain_request::{PlainEndpoint, PlainOutcome},
+        plain_request::{PlainEndpoint, PlainOutcome, keeps_connection},
     },
     back_pressure::{REQUEST_TIMEOUT, wait_for_shards},
 };
@@ -107,10 +107,4 @@ fn accepted() -> Response<String> {
     let mut response = Response::new(String::new());
     *response.status_mut() = StatusCode::NO_CONTENT;
     response
-}
-
-/// Whether a client wants the connection for more requests, of which none is an upgrade.
-fn keeps_connection(headers: &HeaderMap) -> bool {
-    let connection = headers.get_all(header::CONNECTION);
-    connection.iter().all(|value| value.as_bytes().eq_ignore_ascii_case(b"keep-alive"))
 }

@@ -29,6 +29,7 @@ use tokio::sync::watch;
 use super::{
     admin,
     api_service::{ApiService, no_page},
+    plain_publish::PlainPublish,
     root_service::RootService,
 };
 use crate::{engine::Engine, readiness::Readiness, stats::ServerStats};
@@ -59,11 +60,11 @@ pub(crate) struct Services {
 
 /// The services; `stopped` becomes true when the server stops.
 pub(crate) fn services(config: &Config, parts: Parts, stopped: watch::Receiver<bool>) -> Services {
-    let api = (!config.http_api.disabled).then(|| api_service(&parts));
+    let api = (!config.http_api.disabled).then(|| Arc::new(api_service(&parts)));
     let mut pages = pages(config, &parts);
     let local_hosts_only = config.development;
     let node = Arc::clone(&parts.clients.node);
-    let ClientRoutes { mut router, plain: endpoints, uni_grpc, readers } =
+    let ClientRoutes { mut router, plain: mut endpoints, uni_grpc, readers } =
         ClientRoutes::new(&config.client_endpoints(), parts.clients);
     let connections = stream_connections(config, readers);
     let durable = DurableStreams::start(&config.durable_streams, &node, &parts.api, connections);
@@ -77,6 +78,10 @@ pub(crate) fn services(config: &Config, parts: Parts, stopped: watch::Receiver<b
     }
     let has_public_api = !config.http_server.is_split() || config.http_api.external;
     let public_api = api.as_ref().filter(|_| has_public_api);
+    if let (Some(api), Engine::Memory(_)) = (public_api, &parts.health.engine) {
+        let publish = PlainPublish { api: api.clone(), requests: requests.clone() };
+        endpoints.push((api.http_api.publish_path(), Arc::new(publish)));
+    }
     let plain_requests = Arc::new(PlainRequests {
         shards: parts.shards,
         endpoints,
@@ -174,8 +179,8 @@ fn api_service(parts: &Parts) -> ApiService {
 
 /// A root_service with the API, if given. Other paths get 404 (RFC 6455 §4.2.2d). The API's paths are also routes of axum, so that no page can take one and other
 /// methods get 405.
-fn with_api(router: Router, api_service: Option<ApiService>) -> RootService {
-    let Some(api_service) = api_service.map(Arc::new) else {
+fn with_api(router: Router, api_service: Option<Arc<ApiService>>) -> RootService {
+    let Some(api_service) = api_service else {
         return RootService::pages(
             router.fallback(|method: Method, uri: Uri| ready(no_page(&method, uri.path()))),
         );

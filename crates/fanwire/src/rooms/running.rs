@@ -17,8 +17,8 @@ use fanwire_cluster::ConnectionSelector;
 use fanwire_node::Node;
 use fanwire_protocol::{ClientInfo, Publication};
 use fanwire_room::{
-    CommandQueue, InputCounts, InputError, InputKind, PlayerId, Receivers, RecordingWriter, Room,
-    RoomCommand, RoomOutput, Schedule, Simulation,
+    CommandQueue, InputCounts, InputKind, PlayerId, Receivers, RecordingWriter, Room, RoomCommand,
+    RoomCommandError, RoomOutput, Schedule, Simulation,
 };
 use fanwire_telemetry::{BOUNDS, CallHistogram};
 use hashbrown::HashMap;
@@ -166,8 +166,8 @@ impl RoomState {
     }
 
     /// # Errors
-    /// See [`InputError`].
-    pub(super) fn input(&self, client: &str, data: Bytes) -> Result<(), InputError> {
+    /// See [`RoomCommandError`].
+    pub(super) fn input(&self, client: &str, data: Bytes) -> Result<(), RoomCommandError> {
         let (kind, now) = ((self.kind)(&data), self.started.elapsed());
         self.queue.lock().queue.input(client, kind, data, now)
     }

@@ -235,3 +235,46 @@ async fn profiles_are_served_on_the_internal_address_one_cpu_profile_at_a_time()
     assert_eq!(&heap.response[9..12], "501", "{}", heap.response);
     server.shutdown().await;
 }
+
+/// The response to a publish with these headers and this body, without its date.
+async fn published(address: SocketAddr, headers: &str, body: &str) -> String {
+    let request = format!("POST /api/publish HTTP/1.1\r\nHost: a\r\n{headers}\r\n{body}");
+    let mut client = Client::request(address, &request).await;
+    let head = client.response.clone();
+    let is_date = |line: &str| line.to_ascii_lowercase().starts_with("date: ");
+    let mut lines: Vec<&str> = head.lines().filter(|line| !is_date(line)).collect();
+    lines.sort_unstable();
+    let length = lines.iter().find_map(|line| line.strip_prefix("content-length: "));
+    let length: usize = length.and_then(|bytes| bytes.parse().ok()).expect("a length");
+    let mut body = Vec::new();
+    while body.len() < length {
+        body.extend(client.read().await);
+    }
+    lines.join("|") + &String::from_utf8(body).expect("text")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publish_gets_the_same_response_from_a_shard_and_from_hyper() {
+    let server = start(|_| {}).await;
+    let bodies = [
+        r#"{"channel":"a","data":1}"#,
+        r#"{"channel":"","data":1}"#,
+        r#"{"channel":"unknown:a","data":1}"#,
+        r#"{"channel":"a","data":{"name":"Jörg"}"#,
+        "",
+    ];
+    for key in ["X-API-Key: key\r\n", "X-API-Key: wrong\r\n", ""] {
+        for body in bodies {
+            let length = format!("{key}Content-Length: {}\r\n", body.len());
+            let chunked = format!("{key}Transfer-Encoding: chunked\r\n");
+            let chunk = match body.len() {
+                0 => "0\r\n\r\n".to_owned(),
+                bytes => format!("{bytes:x}\r\n{body}\r\n0\r\n\r\n"),
+            };
+            let from_shard = published(server.address(), &length, body).await;
+            let from_hyper = published(server.address(), &chunked, &chunk).await;
+            assert_eq!(from_shard, from_hyper, "{key}{body}");
+        }
+    }
+    server.shutdown().await;
+}

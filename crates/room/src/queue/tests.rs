@@ -23,15 +23,15 @@ fn each_refusal_has_its_cause_and_changes_nothing() {
     let limits = InputLimits { bytes_max: 3, waiting_max: 2, ..unlimited() };
     let mut queue = CommandQueue::new(limits);
     let now = Duration::ZERO;
-    assert_eq!(queue.input("a", EACH, "1".into(), now), Err(InputError::NotJoined));
+    assert_eq!(queue.input("a", EACH, "1".into(), now), Err(RoomCommandError::NotJoined));
     assert_eq!(queue.join("a", "ada", "".into()), Ok(PlayerId(1)));
-    assert_eq!(queue.join("a", "ada", "".into()), Err(InputError::JoinedAlready));
-    assert_eq!(queue.input("a", EACH, "1234".into(), now), Err(InputError::TooLong));
+    assert_eq!(queue.join("a", "ada", "".into()), Err(RoomCommandError::JoinedAlready));
+    assert_eq!(queue.input("a", EACH, "1234".into(), now), Err(RoomCommandError::TooLong));
     let kind = InputKind { kind: KINDS_MAX, ..EACH };
-    assert_eq!(queue.input("a", kind, "1".into(), now), Err(InputError::UnknownKind));
+    assert_eq!(queue.input("a", kind, "1".into(), now), Err(RoomCommandError::UnknownKind));
     assert_eq!(queue.input("a", EACH, "1".into(), now), Ok(()));
     assert_eq!(queue.input("a", EACH, "2".into(), now), Ok(()));
-    assert_eq!(queue.input("a", EACH, "3".into(), now), Err(InputError::QueueFull));
+    assert_eq!(queue.input("a", EACH, "3".into(), now), Err(RoomCommandError::QueueFull));
     assert_eq!(queue.join("b", "", "".into()), Ok(PlayerId(2)), "joins have no limit");
     assert_eq!(queue.leave("c"), None);
     assert_eq!(queue.drain(Vec::new()).len(), 4);
@@ -105,7 +105,7 @@ proptest! {
                 Step::Join(client) => {
                     let joined = queue.join(&client.to_string(), "", Bytes::new());
                     if players[client].is_some() {
-                        prop_assert_eq!(joined, Err(InputError::JoinedAlready));
+                        prop_assert_eq!(joined, Err(RoomCommandError::JoinedAlready));
                         continue;
                     }
                     joins += 1;
@@ -125,7 +125,7 @@ proptest! {
                     let data = Bytes::from(inputs.to_string());
                     let result = queue.input(&client.to_string(), kind, data.clone(), Duration::ZERO);
                     let Some(player) = players[client] else {
-                        prop_assert_eq!(result, Err(InputError::NotJoined));
+                        prop_assert_eq!(result, Err(RoomCommandError::NotJoined));
                         continue;
                     };
                     prop_assert_eq!(result, Ok(()));
