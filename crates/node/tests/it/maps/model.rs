@@ -1,7 +1,7 @@
 //! Random life of maps: clients that read pages while keys change, leave, return, with filters and deltas.
 //! In: a seed for each life → out: every client that is subscribed has the entries of the server, as its filter sees them.
 //! Uses `world`; the clients apply results and pushes as the SDK does. Never: a wire of its own.
-//! Changed here: steps of a life. FANWIRE_MAP_SEEDS sets the number of lives.
+//! Changed here: steps of a life, sizes of maps. FANWIRE_MAP_SEEDS sets the number of lives of each test.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -18,41 +18,71 @@ use crate::script::hello;
 use crate::world::World;
 
 const CHANNEL: &str = "m";
-const KEYS: u32 = 60;
 const CLIENTS: usize = 5;
-const STEPS: usize = 120;
+const MODES: [MapMode; 3] = [MapMode::Persistent, MapMode::Recoverable, MapMode::Ephemeral];
 
 #[test]
 fn a_subscribed_client_has_the_entries_of_the_server() {
+    run_lives(|_| Size { keys: 60, page: 7, stream: 40, steps: 120, pause_ms_max: 0 });
+}
+
+/// Up to 50 keys change between two requests of a client.
+#[test]
+fn a_map_of_up_to_10_000_keys_is_read_while_it_changes_1_000_times_a_second() {
+    run_lives(|rng| Size {
+        keys: 10_f64.powf(rng.random_range(2.0..=4.0)) as u32,
+        page: rng.random_range(100..=1000),
+        stream: rng.random_range(500..=2000),
+        steps: 40,
+        pause_ms_max: 50,
+    });
+}
+
+/// Runs 50 lives, or as many as the environment says, in all modes.
+fn run_lives(size: impl Fn(&mut StdRng) -> Size) {
     let lives = std::env::var("FANWIRE_MAP_SEEDS").ok().and_then(|text| text.parse().ok());
     let mut synchronised = 0;
     let lives = lives.unwrap_or(50);
     for seed in 0..lives {
-        println!("seed {seed}");
-        let mode =
-            [MapMode::Persistent, MapMode::Recoverable, MapMode::Ephemeral][seed as usize % 3];
-        synchronised += Life::new(mode, seed).run();
+        let mode = MODES[seed as usize % MODES.len()];
+        let mut rng = StdRng::seed_from_u64(seed);
+        let size = size(&mut rng);
+        println!("seed {seed}: {mode:?}, {size:?}");
+        synchronised += Life::new(mode, size, rng).run();
     }
     assert!(synchronised > 2 * lives, "clients become live: {synchronised}");
 }
 
-/// Streams are short, so that some clients lose their position.
-fn options(mode: MapMode) -> Options {
+/// How large a map is, and how fast its life is.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    keys: u32,
+    /// Entries or changes of a page.
+    page: usize,
+    /// Changes that are kept. Streams are short, so that some clients lose their position.
+    stream: usize,
+    steps: usize,
+    /// A client waits for at most this time before a request. In each millisecond a key changes.
+    pause_ms_max: u32,
+}
+
+fn options(mode: MapMode, size: Size) -> Options {
     maps(mode, |options| {
         let namespace = &mut options.channel.without_namespace;
         namespace.allow_tags_filter = true;
         namespace.allowed_delta_types = vec!["fossil".into()];
         namespace.delta_publish = true;
-        namespace.map.max_page_size = 7;
-        namespace.map.default_page_size = 7;
+        namespace.map.max_page_size = size.page;
+        namespace.map.default_page_size = size.page;
         if mode != MapMode::Ephemeral {
-            namespace.map.stream_size = 40;
+            namespace.map.stream_size = size.stream;
         }
     })
 }
 
 struct Life {
     world: World,
+    size: Size,
     rng: StdRng,
     clients: Vec<Client>,
     changes: u64,
@@ -83,15 +113,14 @@ struct Client {
 }
 
 impl Life {
-    fn new(mode: MapMode, seed: u64) -> Self {
-        let world = World::new(options(mode));
-        let mut rng = StdRng::seed_from_u64(seed);
+    fn new(mode: MapMode, size: Size, mut rng: StdRng) -> Self {
+        let world = World::new(options(mode, size));
         let clients = (0..CLIENTS).map(|number| Client::new(number, &mut rng)).collect();
-        let mut life = Self { world, rng, clients, changes: 0, synchronised: 0 };
+        let mut life = Self { world, size, rng, clients, changes: 0, synchronised: 0 };
         for client in 0..CLIENTS {
             life.connect(client);
         }
-        for _ in 0..rand_count(&mut life.rng) {
+        for _ in 0..life.rng.random_range(0..2 * size.keys) {
             life.change();
         }
         life
@@ -99,7 +128,7 @@ impl Life {
 
     /// Returns how often a client became live.
     fn run(mut self) -> u64 {
-        for _ in 0..STEPS {
+        for _ in 0..self.size.steps {
             self.step();
             self.receive();
         }
@@ -113,7 +142,10 @@ impl Life {
         let client = self.rng.random_range(0..CLIENTS);
         match self.rng.random_range(0..100) {
             0..25 => (0..self.rng.random_range(1..6)).for_each(|_| self.change()),
-            25..65 => (0..self.rng.random_range(1..6)).for_each(|_| self.request(client)),
+            25..65 => (0..self.rng.random_range(1..6)).for_each(|_| {
+                self.pause();
+                self.request(client);
+            }),
             65..80 => {
                 self.world.settle();
                 self.receive();
@@ -139,10 +171,18 @@ impl Life {
         client.leave();
     }
 
+    /// Time passes, in which a key changes each millisecond.
+    fn pause(&mut self) {
+        for _ in 0..self.rng.random_range(0..=self.size.pause_ms_max) {
+            self.world.now += Duration::from_millis(1);
+            self.change();
+        }
+    }
+
     /// Sets or removes a key; the inboxes of the shards keep it for a while.
     fn change(&mut self) {
         self.changes += 1;
-        let number = self.rng.random_range(0..KEYS);
+        let number = self.rng.random_range(0..self.size.keys);
         let key = format!("key {number}");
         let tags = if number.is_multiple_of(2) {
             vec![("even".to_owned(), "1".to_owned())]
@@ -220,35 +260,34 @@ impl Life {
     /// its inbox.
     fn check_synchronised(&self, number: usize) {
         if self.clients[number].recoverable {
-            self.check_one(number);
+            self.clients[number].check(&self.entries());
         }
     }
 
     fn check(&self) {
-        (0..CLIENTS).for_each(|client| self.check_one(client));
+        if self.clients.iter().any(|client| client.state == State::Live) {
+            let entries = self.entries();
+            self.clients.iter().for_each(|client| client.check(&entries));
+        }
     }
 
-    fn check_one(&self, number: usize) {
-        let client = &self.clients[number];
-        if client.state != State::Live {
-            return;
-        }
+    /// The entries of the server.
+    fn entries(&self) -> BTreeMap<String, Entry> {
         let query = StateQuery::default();
         let page = self.world.node.maps().read_state(CHANNEL, &query, self.world.now).wait();
         let entries = page.expect("available").entries.into_iter();
-        let wanted = entries.filter(|entry| !client.filters || !entry.tags.is_empty());
-        let expect: BTreeMap<_, _> = wanted
-            .map(|entry| (entry.key, serde_json::from_slice(&entry.data).expect("JSON")))
-            .collect();
-        let keys = client.entries.keys().chain(expect.keys());
-        let others: Vec<_> =
-            keys.filter(|key| client.entries.get(*key) != expect.get(*key)).collect();
-        assert!(others.is_empty(), "{} has another value of {others:?}", client.name);
+        let entry = |entry: Publication| {
+            let data = serde_json::from_slice(&entry.data).expect("JSON");
+            (entry.key, Entry { data, has_tags: !entry.tags.is_empty() })
+        };
+        entries.map(entry).collect()
     }
 }
 
-fn rand_count(rng: &mut StdRng) -> u32 {
-    rng.random_range(0..KEYS)
+/// An entry of the server.
+struct Entry {
+    data: Value,
+    has_tags: bool,
 }
 
 impl Client {
@@ -268,6 +307,21 @@ impl Client {
             entries: BTreeMap::new(),
             bases: HashMap::new(),
         }
+    }
+
+    /// Compares its entries with those of the server, if it is live.
+    fn check(&self, entries: &BTreeMap<String, Entry>) {
+        if self.state != State::Live {
+            return;
+        }
+        let is_wanted = |entry: &Entry| !self.filters || entry.has_tags;
+        let expect = |key: &str| {
+            let entry = entries.get(key).filter(|entry| is_wanted(entry));
+            entry.map(|entry| &entry.data)
+        };
+        let keys = self.entries.keys().chain(entries.keys());
+        let others: Vec<_> = keys.filter(|key| self.entries.get(*key) != expect(key)).collect();
+        assert!(others.is_empty(), "{} has another value of {others:?}", self.name);
     }
 
     /// It is no longer subscribed. What it has read is of no use unless it was live.
