@@ -4,9 +4,12 @@
 //! Change here: what a hostile peer may say.
 
 use fanwire_node::Counts;
+use fanwire_node::auth::{TrackClaim, sign_track};
+use fanwire_node::options::{MapMode, Namespace, SubscriptionType};
 use fanwire_protocol::Encoding;
 use proptest::prelude::*;
 
+use crate::maps::maps;
 use crate::script::hello;
 use crate::tokens::token;
 use crate::world::{UNIX, World, options, protobuf};
@@ -58,8 +61,34 @@ fn command() -> impl Strategy<Value = String> {
     })
 }
 
+/// Commands to maps and to shared polls, in any order.
+fn keyed_command() -> impl Strategy<Value = String> {
+    let channels = prop::sample::select(vec!["kept:a", "short:a", "short:b", "polled:a", "a"]);
+    let names = prop::sample::select(vec![
+        "subscribe",
+        "subscribe",
+        "unsubscribe",
+        "publish",
+        "sub_refresh",
+    ]);
+    let cursors = prop::sample::select(vec!["", "key 1", "made up"]);
+    let place = (cursors, -1..4_i32, 0..5_u64, any::<bool>());
+    (1..3u32, names, channels, (0..6_i32, any::<i32>(), place)).prop_map(
+        |(id, name, channel, (kind, limit, (cursor, phase, offset, recovers)))| {
+            let claim = TrackClaim { user: "", channel, keys: &["k"] };
+            let signature = sign_track(&SECRET.into(), claim, UNIX, 0).expect("a secret, and no NUL");
+            let track = format!(r#"[{{"signature":"{signature}","items":[{{"key":"k","version":{offset}}}]}}]"#);
+            format!(
+                r#"{{"id":{id},"{name}":{{"channel":"{channel}","type":{kind},"phase":{phase},"cursor":"{cursor}",
+                "limit":{limit},"offset":{offset},"recover":{recovers},"key":"{cursor}","track":{track},"untrack":["k"]}}}}"#
+            )
+            .replace('\n', "")
+        },
+    )
+}
+
 fn commands(encoding: Encoding) -> impl Strategy<Value = Vec<u8>> {
-    prop::collection::vec(command(), 1..4).prop_map(move |commands| {
+    prop::collection::vec(prop_oneof![command(), keyed_command()], 1..4).prop_map(move |commands| {
         let text = commands.join("\n");
         if encoding == Encoding::Json { text.into_bytes() } else { protobuf(&text) }
     })
@@ -88,8 +117,20 @@ fn frame(encoding: Encoding) -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn check(encoding: &str, frames: &[Vec<u8>]) {
-    let options = options(|options| options.client.token.hmac_secret_key = "secret".into());
+    let options = options(|options| {
+        options.client.token.hmac_secret_key = SECRET.into();
+        options.shared_poll.hmac_secret_key = SECRET.into();
+        let polled = SubscriptionType::SharedPoll;
+        options.channel.namespaces = vec![
+            open_namespace("kept", MapMode::Persistent),
+            open_namespace("short", MapMode::Ephemeral),
+            Namespace { subscription_type: polled, ..open_namespace("polled", MapMode::Unset) },
+        ];
+    });
     let mut world = World::with_shards(options, 1);
+    for channel in ["kept:a", "short:a"] {
+        (0..3).for_each(|number| world.set_key(channel, &format!("key {number}"), "1"));
+    }
     world.connected("ada", hello("json as ada"));
     world.play(
         r#"
@@ -109,10 +150,23 @@ fn check(encoding: &str, frames: &[Vec<u8>]) {
         ada < {"push":{"channel":"quiet","pub":{"data":1}}}
     "#,
     );
-    let counts =
-        Counts { connections: 1, users: 1, channels: 1, subscriptions: 1, history_bytes: 0 };
+    let history_bytes = world.node.counts().history_bytes;
+    let counts = Counts { connections: 1, users: 1, channels: 1, subscriptions: 1, history_bytes };
     assert_eq!(world.node.counts(), counts);
 }
+
+/// A namespace for everyone, whose pages have one entry.
+fn open_namespace(name: &str, mode: MapMode) -> Namespace {
+    let map = maps(mode, |options| {
+        let namespace = &mut options.channel.without_namespace;
+        namespace.map.default_page_size = 1;
+        namespace.map.allow_publish_for_client = true;
+        namespace.map.allow_publish_for_anonymous = true;
+    });
+    Namespace { name: name.into(), ..map.channel.without_namespace }
+}
+
+const SECRET: &str = "secret";
 
 proptest! {
     #[test]

@@ -3,10 +3,13 @@
 //! Uses `world` and `script`. Never: HTTP; `crates/api` tests the methods of the server API.
 //! Changed here: tests of maps in the node. What an engine promises is tested in the crate `broker`.
 
+mod bad_input;
 mod model;
 mod presence;
 mod publish;
 mod subscribe;
+
+pub(crate) use self::subscribe::maps;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -126,15 +126,19 @@ fn secret() -> Secret {
 
 /// A request that tracks `a:0,b:7`, with a signature until then.
 fn track(items: &str, expires_at: u64) -> String {
+    let batch = batch(items, expires_at);
+    format!(r#"{{"id":9,"sub_refresh":{{"channel":"p","type":1,"track":[{batch}]}}}}"#)
+}
+
+/// The signed batch of such a request.
+fn batch(items: &str, expires_at: u64) -> String {
     let items: Vec<_> = items.split(',').filter_map(|item| item.split_once(':')).collect();
     let keys: Vec<_> = items.iter().map(|(key, _)| *key).collect();
     let claim = TrackClaim { user: "", channel: "p", keys: &keys };
     let signature = sign_track(&secret(), claim, UNIX, expires_at).expect("a secret, and no NUL");
     let json = |(key, version): &(&str, &str)| format!(r#"{{"key":"{key}","version":{version}}}"#);
     let keyed = items.iter().map(json).collect::<Vec<_>>().join(",");
-    format!(
-        r#"{{"id":9,"sub_refresh":{{"channel":"p","type":1,"track":[{{"signature":"{signature}","items":[{keyed}]}}]}}}}"#
-    )
+    format!(r#"{{"signature":"{signature}","items":[{keyed}]}}"#)
 }
 
 #[test]
@@ -320,4 +324,130 @@ fn a_value_that_is_published_goes_to_those_who_track_its_key() {
     assert_eq!(subject.publish("a", 0, "8"), Err(107));
     assert_eq!(subject.publish("", 1, "8"), Err(107));
     assert_eq!(Subject::new(PollMode::Versioned, |_| {}).publish("a", 1, "8"), Err(108));
+}
+
+#[test]
+fn batches_of_one_request_are_tracked_together_or_not_at_all() {
+    let mut subject = Subject::new(PollMode::Versioned, |_| {});
+    subject.play("bob tracks a:0");
+    assert_eq!(subject.run(), ["a:0"]);
+    subject.answer("", &[("a", 5, "1")]);
+    let first = batch("a:5,b:5", UNIX + 1000);
+    let last = batch("a:4", UNIX + 2000);
+    let foreign = batch("c:0", UNIX + 1000).replace(r#""key":"c""#, r#""key":"d""#);
+    let request = |batches: &[&str], rest: &str| {
+        let batches = batches.join(",");
+        format!(r#"{{"id":9,"sub_refresh":{{"channel":"p","type":1,"track":[{batches}]{rest}}}}}"#)
+    };
+    subject.play(&format!(
+        r#"
+        bob < {{"push":{{"channel":"p","pub":{{"data":1,"key":"a","version":5}}}}}}
+        ada > {}
+        ada < {{"id":9,"error":{{"code":103,"message":"permission denied"}}}}
+        ada > {}
+        ada < {{"id":9,"error":{{"code":107,"message":"bad request"}}}}
+    "#,
+        request(&[&first, &foreign], ""),
+        request(&[&first, r#"{"signature":"s","items":[]}"#], ""),
+    ));
+    subject.wait(10);
+    assert_eq!(subject.run(), Vec::<String>::new(), "b is not tracked");
+    let both = request(&[&first, &last], r#","untrack":["b"]"#);
+    subject.play(&format!(
+        r#"
+        ada > {both}
+        ada < {{"id":9,"sub_refresh":{{"expires":true,"ttl":990}}}}
+        ada < {{"push":{{"channel":"p","pub":{{"data":1,"key":"a","version":5}}}}}}
+    "#
+    ));
+    subject.wait(10);
+    assert_eq!(subject.run(), ["a:5"], "the last batch counts, and b was untracked");
+}
+
+#[test]
+fn a_connection_tracks_5000_keys_and_one_more_is_106() {
+    let mut subject = Subject::new(PollMode::Versioned, |options| {
+        options.channel.without_namespace.shared_poll = Default::default();
+        options.channel.without_namespace.shared_poll.mode = PollMode::Versioned;
+    });
+    let items = |count: usize| {
+        let items: Vec<_> = (0..count).map(|number| format!("{number}:0")).collect();
+        items.join(",")
+    };
+    subject.world.say("ada", &track(&items(5001), UNIX + 1000));
+    let refused = subject.world.heard("ada").expect("a reply");
+    assert!(refused.contains(r#""code":106"#), "{refused}");
+    assert_eq!(subject.run(), Vec::<String>::new());
+    subject.play(&format!("ada tracks {}", items(5000)));
+    let asked: usize = subject.run().iter().map(|call| call.split(' ').count()).sum();
+    assert_eq!(asked, 5000);
+}
+
+/// The text of a signature separates keys by NUL, so that a key cannot contain it.
+#[test]
+fn a_key_has_at_least_a_byte_and_no_nul() {
+    let mut subject = Subject::new(PollMode::Versioned, |_| {});
+    let long = "k".repeat(256);
+    let odd = "\u{2028}\u{feff}é";
+    subject.play(&format!("ada tracks {long}:0,{odd}:1"));
+    assert_eq!(subject.run(), [format!("{long}:0")]);
+    let signed = track("a:0", UNIX + 1000);
+    let empty = signed.replace(r#""key":"a""#, r#""key":"""#);
+    let nul = signed.replace(r#""key":"a""#, r#""key":"a\u0000""#);
+    subject.play(&format!(
+        r#"
+        ada > {empty}
+        ada < {{"id":9,"error":{{"code":107,"message":"bad request"}}}}
+        ada > {nul}
+        ada < {{"id":9,"error":{{"code":103,"message":"permission denied"}}}}
+    "#
+    ));
+}
+
+#[test]
+fn a_version_that_no_value_reaches_gets_no_value() {
+    let mut subject = Subject::new(PollMode::Versioned, |_| {});
+    let newest = u64::MAX;
+    subject.play(&format!("ada tracks a:{newest}\n bob tracks a:0"));
+    assert_eq!(subject.run(), ["a:0"]);
+    subject.answer("", &[("a", 5, "1"), ("a", 4, "0"), ("foreign", 9, "9")]);
+    subject.play(r#"bob < {"push":{"channel":"p","pub":{"data":1,"key":"a","version":5}}}"#);
+}
+
+#[test]
+fn a_backend_that_never_answers_is_asked_again_and_its_late_answer_is_dropped() {
+    let mut subject = Subject::new(PollMode::Versioned, |_| {});
+    subject.play("ada tracks a:0");
+    assert_eq!(subject.run(), ["a:0"]);
+    subject.wait(29);
+    assert_eq!(subject.run(), Vec::<String>::new(), "it has 30 s");
+    subject.wait(11);
+    assert_eq!(subject.run(), ["a:0"]);
+    subject.answer("", &[("a", 5, "late")]);
+    subject.play("ada receives nothing");
+    subject.answer("", &[("a", 5, "1")]);
+    subject.play(r#"ada < {"push":{"channel":"p","pub":{"data":1,"key":"a","version":5}}}"#);
+}
+
+#[test]
+fn a_second_subscribe_is_105_and_one_beyond_the_limit_106() {
+    let mut subject = Subject::new(PollMode::Versioned, |options| {
+        options.client.channel_limit = 1;
+    });
+    subject.play(
+        r#"
+        ada > {"id":3,"subscribe":{"channel":"p","type":4}}
+        ada < {"id":3,"error":{"code":105,"message":"already subscribed"}}
+        ada > {"id":4,"subscribe":{"channel":"q","type":4}}
+        ada < {"id":4,"error":{"code":106,"message":"limit exceeded"}}
+        ada > {"id":5,"sub_refresh":{"channel":"q","type":2,"untrack":["a"]}}
+        ada < {"id":5,"error":{"code":103,"message":"permission denied"}}
+        ada > {"id":6,"sub_refresh":{"channel":"p","type":3,"untrack":["a"]}}
+        ada < {"id":6,"error":{"code":107,"message":"bad request"}}
+        ada > {"id":7,"unsubscribe":{"channel":"p"}}
+        ada < {"id":7,"unsubscribe":{}}
+        ada > {"id":8,"sub_refresh":{"channel":"p","type":2,"untrack":["a"]}}
+        ada < {"id":8,"error":{"code":103,"message":"permission denied"}}
+    "#,
+    );
 }

@@ -15,7 +15,7 @@ use crate::command::hook::HookDecision;
 use crate::command::subscribe::{Authorized, authorize, check_request, check_type};
 use crate::command::{CommandContext, CommandStep, StepResult};
 use crate::encode_job::ReplySource;
-use crate::map::paging::{PageRead, PageRequest, PageStep, Paging, PendingPage};
+use crate::map::paging::{PageRead, PageRequest, PageStep, Paging, PendingPage, Phase};
 use crate::map::retain_wanted;
 use crate::pending::{HeldChanges, Outcome, PagingGrant, Reservation, Visibility};
 use crate::refusal::CommandError;
@@ -28,6 +28,7 @@ pub(in crate::command) fn handle(
     context: &mut CommandContext<'_>,
     request: SubscribeRequest,
 ) -> StepResult {
+    end_overdue(context, &request);
     check_request(context, &request)?;
     let namespace = context.resolve(&request.channel)?;
     check_type(&request, namespace.subscription_type)?;
@@ -64,7 +65,6 @@ fn begin_or_continue(
     let limit = namespace.map.page_size(request.limit);
     let page = PageRequest::read(request, limit)?;
     let index = context.key.index;
-    end_overdue(context, &request.channel, &page);
     let reservation = context.session_table.pending.reservations.find(index, &request.channel);
     if !page.begins(reservation.is_some())? {
         return proceed(context, &request.channel, page);
@@ -220,13 +220,15 @@ fn send(
     Ok(CommandStep::Done(Outcome::ReplySource(ReplySource::Missed(result, has_deltas))))
 }
 
-/// Ends the subscribes of the session that took too long, except one that `page` continues: its client has to learn it.
-fn end_overdue(context: &mut CommandContext<'_>, channel: &str, page: &PageRequest) {
+/// Ends the subscribes of the session that took too long, so that they do not count for its limit. One that the request continues
+/// stays: its client has to learn it.
+fn end_overdue(context: &mut CommandContext<'_>, request: &SubscribeRequest) {
     let index = context.key.index;
+    let is_first = request.phase == Phase::State as i32 && request.cursor.is_empty();
     for other in context.session_table.pending.reservations.channels(index) {
         let reservation =
             context.session_table.pending.reservations.find(index, &other).expect(RESERVED);
-        let is_continued = *other == *channel && !page.is_first();
+        let is_continued = *other == *request.channel && !is_first;
         if reservation.is_over(context.now) && !is_continued {
             end(context, &other);
         }

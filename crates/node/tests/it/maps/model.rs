@@ -13,7 +13,7 @@ use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use serde_json::{Value, json};
 
-use super::subscribe::maps;
+use super::maps;
 use crate::script::hello;
 use crate::world::World;
 

@@ -11,7 +11,7 @@ use fanwire_node::options::{
 };
 use fanwire_protocol::{ErrorCode, Publication};
 
-use super::subscribe::maps;
+use super::maps;
 use crate::publish::check;
 use crate::script::{hello, play_in_both};
 use crate::world::World;

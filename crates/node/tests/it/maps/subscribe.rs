@@ -11,7 +11,7 @@ use crate::publish::check;
 use crate::world::options;
 
 /// Maps whose pages have one or two entries.
-pub(super) fn maps(mode: MapMode, change: impl FnOnce(&mut Options)) -> Options {
+pub(crate) fn maps(mode: MapMode, change: impl FnOnce(&mut Options)) -> Options {
     let key_ttl = match mode {
         MapMode::Persistent => Duration::ZERO,
         _ => Duration::from_secs(60),
