@@ -55,7 +55,7 @@ pub(super) fn dist(workspace: &Workspace) -> Result<Tally> {
 /// Everything but the tests with Redis, with message queues and with a certificate authority.
 pub(super) fn unit(workspace: &Workspace) -> Result<Tally> {
     nextest::run(workspace, "unit", |test| {
-        test.envs(workspace.at_length.then_some((SEQUENCES, "100000")));
+        test.envs(MODELS_AT_LENGTH.into_iter().filter(|_| workspace.at_length));
     })
 }
 
@@ -355,15 +355,17 @@ fn go_clients(workspace: &Workspace) -> PathBuf {
 }
 
 /// Sizes of tests with `--all`.
-const AT_LENGTH: [(&str, &str); 3] = [
+const AT_LENGTH: [(&str, &str); 4] = [
     ("FANWIRE_ROLLOUT", "5000"),
     ("FANWIRE_RESUME_CLIENTS", "1000"),
     ("FANWIRE_RESUME_SECONDS", "60"),
+    ("FANWIRE_MAP_KILLS", "20"),
 ];
-/// The longest that a file of tests may take on a machine that is busy; the longest takes half a minute.
 const CENTRIFUGO: &str = "github.com/centrifugal/centrifugo/v6@v6.9.1";
+/// The longest that a file of tests may take on a machine that is busy; the longest takes half a minute.
 const FILE_MS_MAX: u32 = 600_000;
 const FILES_AT_ONCE: u32 = 3;
 
-/// How many sequences `crates/node` plays against its model of a stream.
-const SEQUENCES: &str = "FANWIRE_SEQUENCES";
+/// How many lives `crates/node` plays against its models of a stream and of a map, with `--all`.
+const MODELS_AT_LENGTH: [(&str, &str); 2] =
+    [("FANWIRE_SEQUENCES", "100000"), ("FANWIRE_MAP_SEEDS", "300")];

@@ -3,8 +3,10 @@
 //! Uses `node` and `server`. Never: sleeps; a test sweeps at times that it chooses.
 //! Promises of all engines are in the conformance suite; random faults are in `map_soak.rs`.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use fanwire_broker::map::{
     ChangesQuery, KeyMode, MapBroker as _, MapChannel, MapOutcome, MapPublish, MapRemoval,
     MapRetention, MapSuppression, PositionLost, StatePage, StateQuery,
@@ -329,6 +331,72 @@ fn an_acknowledged_change_survives_a_killed_redis_that_syncs_always() {
     assert_ne!(map.top().epoch, first.epoch);
     assert_eq!(map.changes_since(first), Ok(Err(PositionLost)));
     assert_eq!(map.set("c", "3").offset, 4);
+}
+
+/// Each writer appends its numbers to one value, on the position of the value that it has read. A call without an answer may have
+/// succeeded, so its writer reads the value before it tries again.
+#[test]
+fn a_hundred_writers_with_expected_positions_lose_no_update_when_redis_is_killed() {
+    const WRITERS: usize = 100;
+    let mut server = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let options = || RedisOptions { io_timeout: seconds(1), ..server.options() };
+    let nodes = [Node::start(&options()), Node::start(&options())];
+    let maps = nodes.each_ref().map(|node| Map::of(node, PERSISTENT));
+    maps[0].set("list", "");
+    let appended = AtomicUsize::new(0);
+    let append = |writer: usize| {
+        for number in [writer, WRITERS + writer] {
+            wait_for(|| append_once(&maps[writer % 2], number), 3 * WAIT_MAX);
+            appended.fetch_add(1, Relaxed);
+        }
+    };
+    std::thread::scope(|scope| {
+        let append = &append;
+        (0..WRITERS).for_each(|writer| drop(scope.spawn(move || append(writer))));
+        for part in [WRITERS / 2, WRITERS, WRITERS * 3 / 2] {
+            wait_for(|| appended.load(Relaxed) >= part, 3 * WAIT_MAX);
+            server.kill();
+            server.restart();
+        }
+    });
+    let mut numbers = numbers_of(&list(&maps[0]).expect("Redis is there").data);
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..2 * WRITERS).collect::<Vec<_>>(), "each number once");
+}
+
+/// Returns whether the list has the number.
+fn append_once(map: &Map<'_>, number: usize) -> bool {
+    let Some(found) = list(map) else { return false };
+    let mut numbers = numbers_of(&found.data);
+    if numbers.contains(&number) {
+        return true;
+    }
+    numbers.push(number);
+    let words: Vec<_> = numbers.iter().map(usize::to_string).collect();
+    let expected = Some(Position { offset: found.offset, epoch: found.epoch });
+    let publish = MapPublish { expected, ..value("list", &words.join(" ")) };
+    let outcome = map.publish_at(publish, Instant::now());
+    outcome.is_ok_and(|outcome| outcome.suppression.is_none())
+}
+
+/// A value of the key "list", and its position.
+struct List {
+    data: Bytes,
+    offset: u64,
+    epoch: Epoch,
+}
+
+/// Reads the list; `None` while Redis does not answer.
+fn list(map: &Map<'_>) -> Option<List> {
+    let query = StateQuery { key: Some("list".into()), ..StateQuery::default() };
+    let page = map.page(&query).ok()?.ok()?;
+    let entry = page.entries.into_iter().next().expect("it is never removed");
+    Some(List { data: entry.data, offset: entry.offset, epoch: page.top.epoch })
+}
+
+fn numbers_of(data: &[u8]) -> Vec<usize> {
+    let text = std::str::from_utf8(data).expect("numbers");
+    text.split_whitespace().map(|word| word.parse().expect("a number")).collect()
 }
 
 #[test]
