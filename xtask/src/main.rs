@@ -50,7 +50,11 @@ fn main() -> ExitCode {
 /// Runs the simulation of a cluster (docs/simulation.md).
 fn sim(words: &[&str]) -> Result<bool> {
     let mut run = std::process::Command::new("cargo");
-    run.args(["run", "--quiet", "-p", "fanwire-sim", "--"]).args(words);
+    run.args(["run", "--quiet", "-p", "fanwire-sim"]);
+    if let ["--hours" | "--speed" | "--hash", ..] = words {
+        run.arg("--release");
+    }
+    run.arg("--").args(words);
     Ok(run.status().context("cargo run -p fanwire-sim")?.success())
 }
 

@@ -63,9 +63,10 @@ struct PipelineState {
     is_cut_off: bool,
 }
 
-/// The facts that one look at the other nodes needs from the one before.
+/// Looks at the other nodes, one after another: what a look needs from the one before.
 #[derive(Debug)]
-struct Watch {
+pub struct Watch {
+    pipeline: Arc<Pipeline>,
     occupancy: Option<Occupancy>,
     peers: BTreeSet<String>,
     /// Nodes that were told as gone.
@@ -146,15 +147,34 @@ impl Events {
 
     /// Sends events until the node is gone. Tells when another node leaves, with or without a word.
     pub async fn run(self, node: Weak<Node>) {
-        let pipeline = &self.0;
         let uid = node.upgrade().map(|node| node.uid().to_owned()).unwrap_or_default();
-        pipeline.change(|state| {
-            state.push(OutgoingEvent::of_node(EventType::NodeStarted, uid.clone()));
-        });
+        let watch = self.watch(&uid, unix_ms());
         tokio::select! {
-            () = pipeline.watch(&uid, node) => {}
-            () = pipeline.send(&uid) => {}
+            () = watch.run(node) => {}
+            () = self.0.send(&uid) => {}
         }
+    }
+
+    /// Tells that a node starts, and returns its look at the other nodes. [`run`](Self::run) does so by itself.
+    pub fn watch(&self, uid: &str, unix_ms: u64) -> Watch {
+        self.0.change(|state| {
+            state.push(OutgoingEvent::of_node(EventType::NodeStarted, uid.to_owned()));
+        });
+        Watch::new(Arc::clone(&self.0), uid, unix_ms)
+    }
+
+    /// The events of the next request; none while those about channels have to wait. [`run`](Self::run) sends them by itself.
+    pub fn next_batch(&self) -> Vec<OutgoingEvent> {
+        let mut state = self.0.state.lock();
+        if state.must_wait() {
+            return Vec::new();
+        }
+        state.queue.batch(self.0.batch_size, unix_ms()).into_iter().cloned().collect()
+    }
+
+    /// The first events that wait have arrived at the backend.
+    pub fn accepted(&self, count: usize) {
+        self.0.accepted(count);
     }
 }
 
@@ -195,23 +215,6 @@ impl Pipeline {
         let mut reports = self.reports.lock();
         if reports.len() < REPORTS_MAX {
             reports.push((from, report));
-        }
-    }
-
-    /// Looks at the other nodes until this one is gone.
-    async fn watch(&self, uid: &str, node: Weak<Node>) {
-        let mut watch = Watch::new(self, uid);
-        let mut tick = interval(WATCH_INTERVAL);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tick.tick().await;
-            let Some(node) = node.upgrade() else { return };
-            let now = Instant::now();
-            let present = node.nodes(now).into_iter().map(|peer| peer.uid).collect();
-            for (to, report) in watch.look(self, present, node.cluster().has_bus(), now) {
-                node.cluster().send_occupancy(to.as_deref(), report);
-            }
-            node.set_event_seq(self.state.lock().queue.seq());
         }
     }
 
@@ -258,11 +261,15 @@ impl Pipeline {
                 self.sender.pause(&error).await;
             }
             self.sender.succeeded();
-            self.counts.sent.fetch_add(count as u64, Relaxed);
-            let mut state = self.state.lock();
-            let told = state.queue.remove(count);
-            state.told[1] += told;
+            self.accepted(count);
         }
+    }
+
+    fn accepted(&self, count: usize) {
+        self.counts.sent.fetch_add(count as u64, Relaxed);
+        let mut state = self.state.lock();
+        let told = state.queue.remove(count);
+        state.told[1] += told;
     }
 
     async fn send_once(&self, body: Bytes) -> Result<(), String> {
@@ -292,26 +299,46 @@ impl PipelineState {
 }
 
 impl Watch {
-    fn new(pipeline: &Pipeline, uid: &str) -> Self {
-        let occupancy = || Occupancy::new(uid.to_owned(), unix_ms(), pipeline.vacated_delay);
+    fn new(pipeline: Arc<Pipeline>, uid: &str, unix_ms: u64) -> Self {
+        let occupancy = || Occupancy::new(uid.to_owned(), unix_ms, pipeline.vacated_delay);
         Self {
             occupancy: pipeline.tells_channels.then(occupancy),
+            pipeline,
             peers: BTreeSet::new(),
             gone: BTreeSet::new(),
         }
     }
 
+    /// Looks at the other nodes until this one is gone.
+    async fn run(mut self, node: Weak<Node>) {
+        let mut tick = interval(WATCH_INTERVAL);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tick.tick().await;
+            let Some(node) = node.upgrade() else { return };
+            self.look(&node, Instant::now());
+        }
+    }
+
+    /// Looks at the other nodes once, and tells them about the channels of this one.
+    pub fn look(&mut self, node: &Node, now: Instant) {
+        let present = node.nodes(now).into_iter().map(|peer| peer.uid).collect();
+        for (to, report) in self.compare(present, node.cluster().has_bus(), now) {
+            node.cluster().send_occupancy(to.as_deref(), report);
+        }
+        node.set_event_seq(self.pipeline.state.lock().queue.seq());
+    }
+
     /// Adds events about nodes and occupied channels. Returns messages to nodes.
-    fn look(
+    fn compare(
         &mut self,
-        pipeline: &Pipeline,
         present: BTreeSet<String>,
         is_in_cluster: bool,
         now: Instant,
     ) -> Vec<(Option<String>, OccupancyReport)> {
         let returned: Vec<_> = self.gone.intersection(&present).cloned().collect();
         let gone: Vec<_> = self.peers.difference(&present).cloned().collect();
-        let (room, told) = pipeline.change(|state| {
+        let (room, told) = self.pipeline.change(|state| {
             for uid in &returned {
                 state.push(OutgoingEvent::of_node(EventType::NodeReturned, uid.clone()));
             }
@@ -326,15 +353,15 @@ impl Watch {
             self.gone.pop_first();
         }
         self.peers = present;
-        let reports = std::mem::take(&mut *pipeline.reports.lock());
+        let reports = std::mem::take(&mut *self.pipeline.reports.lock());
         let Some(occupancy) = &mut self.occupancy else { return Vec::new() };
         for (from, report) in reports {
             occupancy.receive(&from, report, now);
         }
-        let (present, own) = (&self.peers, &pipeline.own_channels);
+        let (present, own) = (&self.peers, &self.pipeline.own_channels);
         let around = Surroundings { now, present, is_in_cluster, room, told, own };
         let output = occupancy.tick(&around);
-        let is_lost = pipeline.change(|state| {
+        let is_lost = self.pipeline.change(|state| {
             state.is_cut_off = occupancy.is_cut_off(&around);
             output.events.into_iter().filter(|event| !state.push(event.clone())).count() > 0
         });
@@ -351,7 +378,7 @@ fn unix_ms() -> u64 {
 }
 
 /// Interval of looks at the other nodes.
-const WATCH_INTERVAL: Duration = Duration::from_millis(200);
+pub const WATCH_INTERVAL: Duration = Duration::from_millis(200);
 /// Messages of nodes about occupied channels between two looks.
 const REPORTS_MAX: usize = 1000;
 /// Nodes that are remembered as gone.

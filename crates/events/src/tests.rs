@@ -75,7 +75,8 @@ fn ada() -> ClientInfo {
 /// Lets the events of occupied channels come, as of a node without others.
 fn look(events: &Events) {
     let present = BTreeSet::from(["node".to_owned()]);
-    let messages = Watch::new(&events.0, "node").look(&events.0, present, false, Instant::now());
+    let mut watch = Watch::new(Arc::clone(&events.0), "node", unix_ms());
+    let messages = watch.compare(present, false, Instant::now());
     assert_eq!(messages, []);
 }
 

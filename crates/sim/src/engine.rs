@@ -25,7 +25,6 @@ use crate::truth::Truth;
 use blocks::Blocks;
 use members::Member;
 use streams::ModelStream;
-pub(crate) use streams::number_of;
 
 /// The name under which hosts receive messages of other nodes.
 pub const NODES: &str = "\0nodes";

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fanwire_broker::Chance;
+use fanwire_events::{Events, Watch};
 use fanwire_node::hooks::Hooks;
 use fanwire_node::{
     CommandSource, ConnectionInfo, ConnectionKey, Hub, Inbox, Node, NodeParts, Notice, Options,
@@ -58,6 +59,15 @@ pub struct Process {
     /// Counts the connections to the engine for calls.
     pub generation: u64,
     pub feed: Feed,
+    pub reporter: Option<Reporter>,
+}
+
+/// What tells a backend which channels are occupied.
+pub struct Reporter {
+    pub events: Events,
+    pub watch: Watch,
+    /// A batch is on its way.
+    pub is_sending: bool,
 }
 
 /// A call that is not answered.
@@ -101,6 +111,7 @@ pub struct ProcessStart {
     pub shards: usize,
     pub parts: NodeParts,
     pub port: Option<Arc<EnginePort>>,
+    pub events: Option<Events>,
     pub now: Instant,
     pub unix_ms: u64,
 }
@@ -144,13 +155,18 @@ impl<E> Default for Host<E> {
 impl Process {
     /// Starts a node with its shards.
     pub fn start(start: ProcessStart) -> Self {
-        let ProcessStart { options, shards, parts, port, now, unix_ms } = start;
+        let ProcessStart { options, shards, parts, port, events, now, unix_ms } = start;
         let node = Node::with_parts(options, now, unix_ms, parts).expect("the options are good");
         let shards = (0..shards).map(|_| Shard::new(&node)).collect();
         if let Some(port) = &port {
             node.cluster().join(Arc::clone(port) as _);
         }
+        let reporter = events.map(|events| {
+            let watch = events.watch(node.uid(), unix_ms);
+            Reporter { events, watch, is_sending: false }
+        });
         Self {
+            reporter,
             node,
             port,
             shards,

@@ -6,6 +6,7 @@
 
 mod mutations;
 
+use std::hash::Hasher as _;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -13,6 +14,7 @@ use anyhow::{Context, Result, bail};
 use fanwire_sim::chance::SeededRandom;
 use fanwire_sim::plan::SeedPlan;
 use fanwire_sim::shrink::shrink;
+use fanwire_sim::story::EventHash;
 use fanwire_sim::world::{Violation, World};
 
 fn main() -> Result<ExitCode> {
@@ -24,12 +26,14 @@ fn main() -> Result<ExitCode> {
             let first = number(first)?;
             Ok(play(first..first + number(count)?, false))
         }
+        ["--hash", first, count] => hash(number(first)?, number(count)?),
+        ["--speed"] => measure(),
         ["--seconds", seconds] => Ok(play_for(Duration::from_secs(number(seconds)?))),
         ["--hours", hours] => Ok(play_for(Duration::from_secs(number(hours)? * 3600))),
         ["--hunt", first, seconds] => {
-            let until = Instant::now() + Duration::from_secs(number(seconds)?);
-            let first = number(first)?;
-            Ok(play((first..).take_while(|_| Instant::now() < until), true))
+            let until = cpu_seconds()? + number(seconds)? as f64;
+            let is_early = |_: &u64| cpu_seconds().is_ok_and(|now| now < until);
+            Ok(play((number(first)?..).take_while(is_early), true))
         }
         ["--mutations", seconds, names @ ..] => mutations::main(number(seconds)?, names),
         _ => bail!("{USAGE}"),
@@ -92,6 +96,41 @@ fn play_for(duration: Duration) -> ExitCode {
     play((first..).take_while(|_| Instant::now() < until), true)
 }
 
+/// Plays seeds and prints one hash of all their events, by which two builds or machines are compared.
+fn hash(first: u64, count: u64) -> Result<ExitCode> {
+    let mut all = EventHash::default();
+    let mut events = 0;
+    for seed in first..first + count {
+        let verdict = World::new(SeedPlan::of_seed(seed), false).run();
+        all.write_u64(verdict.hash);
+        events += verdict.events;
+    }
+    println!("{count} seeds from {first}: {events} events, hash {:016x}", all.finish());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Plays an hour and prints the CPU time that it took.
+fn measure() -> Result<ExitCode> {
+    let plan = SeedPlan::of_hour();
+    let hosts = plan.hosts as f64;
+    let before = cpu_seconds()?;
+    let verdict = World::new(plan, false).run();
+    let took = cpu_seconds()? - before;
+    println!("an hour of {hosts} nodes: {} events in {took:.2} s of CPU", verdict.events);
+    println!("8 hours on two cores: {:.0} node-hours", hosts * 2.0 * 8.0 * 3600.0 / took);
+    if let Some(violation) = verdict.violation {
+        bail!("{}: {}", violation.promise, violation.text);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// CPU time of this thread, as Linux counts it.
+fn cpu_seconds() -> Result<f64> {
+    let counted = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let nanos = counted.split(' ').next().context("three numbers")?;
+    Ok(nanos.parse::<f64>()? / 1e9)
+}
+
 fn report(seed: u64, violation: &Violation) {
     println!("seed {seed} broke the promise: {}\n  {}", violation.promise, violation.text);
 }
@@ -100,7 +139,9 @@ const USAGE: &str = "\
 use one of these:
   --seed N                     the story of one seed; of a failure the smallest plan that still fails
   --seeds FIRST COUNT          that many seeds, all of them
-  --hunt FIRST SECONDS         seeds from FIRST on, until one fails or the time is over
+  --hunt FIRST SECONDS         seeds from FIRST on, until one fails or took so much CPU time
+  --hash FIRST COUNT           that many seeds: one hash of all events
+  --speed                      an hour of 3 nodes and 100 clients: the CPU time that it takes
   --seconds S, --hours H       fresh seeds for that time
   --mutations SECONDS [NAME …] each fault of the past, hunted for that time in a copy of the workspace";
 /// Lines of a story that are printed: the last ones.

@@ -17,6 +17,10 @@ pub enum LinkId {
     FromEngine(usize),
     /// PUB/SUB messages of the engine, on a connection of their own.
     Feed(usize),
+    /// Events of a host.
+    ToBackend(usize),
+    /// Answers of the backend that gets events.
+    FromBackend(usize),
     /// Frames of a client.
     ToHost(usize),
     /// Frames to a client.
@@ -91,6 +95,7 @@ impl<M> Network<M> {
 fn delay_of(id: LinkId) -> (u64, u64) {
     match id {
         LinkId::ToEngine(_) | LinkId::FromEngine(_) | LinkId::Feed(_) => (0, 2),
+        LinkId::ToBackend(_) | LinkId::FromBackend(_) => (1, 300),
         LinkId::ToHost(_) | LinkId::ToClient(_) => (5, 60),
     }
 }

@@ -20,6 +20,8 @@ pub struct SeedPlan {
     pub clients: usize,
     /// Channels of each kind.
     pub channels: usize,
+    /// How many of a hundred channels a client subscribes to.
+    pub subscribed: u64,
     /// How long clients, backends and faults are busy.
     pub busy: Duration,
     /// Milliseconds between two publications of backends, on average.
@@ -32,7 +34,7 @@ pub struct SeedPlan {
 }
 
 /// What clients and backends do, in percent of their chances to do it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Habits {
     /// Clients that come and go.
     pub reconnects: u64,
@@ -67,6 +69,8 @@ pub struct Tuning {
     pub token_lifetime: u64,
     /// A hook of the backend decides about subscribes.
     pub has_subscribe_hook: bool,
+    /// Hosts tell a backend which channels are occupied.
+    pub tells_channels: bool,
 }
 
 impl SeedPlan {
@@ -84,6 +88,7 @@ impl SeedPlan {
             shards: 1 + random.index(2),
             clients,
             channels: 1 + random.index(3),
+            subscribed: 60,
             busy,
             publish_every_ms: *random.pick(&[50, 200, 800, 3000]),
             has_engine,
@@ -94,6 +99,40 @@ impl SeedPlan {
         let targets = Targets { hosts, clients, has_engine, busy };
         plan.faults = faults::draw(targets, &mut random.fork("faults", 0));
         plan
+    }
+
+    /// An hour without faults, by which the speed of the simulation is measured: 3 hosts, 100 clients that connect again once in a
+    /// minute, 10 publications a second to 10 subscribers each.
+    pub fn of_hour() -> Self {
+        let calm = Habits { reconnects: 14, ..Habits::default() };
+        let tuning = Tuning {
+            ping_interval: Duration::from_secs(25),
+            pong_timeout: Duration::from_secs(8),
+            position_check_delay: Duration::from_secs(40),
+            position_max_time_lag: Duration::ZERO,
+            presence_ttl: Duration::from_secs(60),
+            history_size: 20,
+            history_ttl: Duration::from_secs(300),
+            history_meta_ttl: Duration::from_secs(3600),
+            concurrency: 0,
+            token_lifetime: 3600,
+            has_subscribe_hook: false,
+            tells_channels: false,
+        };
+        Self {
+            seed: 1,
+            hosts: 3,
+            shards: 1,
+            clients: 100,
+            channels: 10,
+            subscribed: 10,
+            busy: Duration::from_secs(3600),
+            publish_every_ms: 100,
+            has_engine: true,
+            habits: calm,
+            tuning,
+            faults: Vec::new(),
+        }
     }
 
     /// Leaves out the last clients, with the faults that are about them.
@@ -195,6 +234,7 @@ impl Tuning {
             concurrency: *random.pick(&[0, 2]),
             token_lifetime: *random.pick(&[20, 60, 3600]),
             has_subscribe_hook: random.percent(30),
+            tells_channels: random.fork("events", 0).percent(30),
         }
     }
 }
@@ -203,6 +243,8 @@ impl Tuning {
 pub const SECRET: &str = "secret";
 /// `client.expired_close_delay` of all nodes.
 pub const EXPIRED_CLOSE_DELAY: Duration = Duration::from_secs(5);
+/// `events.vacated_delay` of all nodes.
+pub const VACATED_DELAY: Duration = Duration::from_secs(2);
 /// A run does not wait for checks that come later than this.
 const CHECK_DELAY_AWAITED: Duration = Duration::from_secs(40);
 /// Unix time at the start of a run, in milliseconds.

@@ -1,40 +1,43 @@
-//! What happened, line by line: a hash of all of it, and the lines themselves if somebody wants to read them.
-//! In: events with who is concerned → out: a hash, the lines about a client or channel.
-//! Uses: formatted text. Never: decides anything.
-//! Changed here: the form of a line.
+//! What happened: a hash of all events, and lines about them if somebody wants to read them.
+//! In: events with their times, lines with who is concerned → out: a hash, the lines about a client or channel.
+//! Uses: formatted text, only if lines are kept. Never: decides anything.
+//! Changed here: the form of a line, the hash function.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
+use std::hash::Hasher;
 use std::time::Duration;
 
 /// The events of a run.
 pub struct Story {
-    hash: u64,
-    line: String,
+    hash: EventHash,
     /// `None`: only the hash is wanted.
     lines: Option<Vec<String>>,
 }
 
+/// A hash function that is the same in every process, build and machine: eight bytes at a time are mixed as in FNV.
+#[derive(Clone, Copy, Debug)]
+pub struct EventHash(u64);
+
 impl Story {
     pub fn new(keeps_lines: bool) -> Self {
-        Self { hash: 0xcbf2_9ce4_8422_2325, line: String::new(), lines: keeps_lines.then(Vec::new) }
+        Self { hash: EventHash::default(), lines: keeps_lines.then(Vec::new) }
     }
 
-    /// Adds an event.
+    /// Adds a line.
     pub fn tell(&mut self, now: Duration, text: fmt::Arguments<'_>) {
-        self.line.clear();
-        let written = write!(self.line, "{:>10.4} {text}", now.as_secs_f64());
-        written.expect("a String takes any text");
-        for byte in self.line.bytes() {
-            self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3); // FNV-1a
-        }
         if let Some(lines) = &mut self.lines {
-            lines.push(self.line.clone());
+            lines.push(format!("{:>10.4} {text}", now.as_secs_f64()));
         }
+    }
+
+    /// Where events add what they are.
+    pub fn hasher(&mut self) -> &mut EventHash {
+        &mut self.hash
     }
 
     /// A hash of all events.
     pub fn hash(&self) -> u64 {
-        self.hash
+        self.hash.finish()
     }
 
     /// The lines that name one of these words, and those about faults.
@@ -47,6 +50,32 @@ impl Story {
                 || words.iter().any(|word| has_word(line, word))
         };
         lines.filter(is_wanted).collect()
+    }
+}
+
+impl Default for EventHash {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for EventHash {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+        self.write_u64(bytes.len() as u64);
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        let mixed = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 29);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 

@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use fanwire_protocol::Publication;
+
 /// Everything that was published.
 #[derive(Default)]
 pub struct Truth {
@@ -34,6 +36,19 @@ pub struct TruthEntry {
     /// Value of the tag `kind`; "" = none.
     pub kind: String,
     pub stored_at: Instant,
+}
+
+impl TruthEntry {
+    /// The entry of a publication, if it is one of the simulation.
+    pub fn of(publication: &Publication, stored_at: Instant) -> Option<Self> {
+        let kind = publication.tags.get("kind").cloned().unwrap_or_default();
+        Some(Self { number: number_of(publication)?, kind, stored_at })
+    }
+}
+
+/// The number that is the data of a simulated publication.
+pub fn number_of(publication: &Publication) -> Option<u64> {
+    std::str::from_utf8(&publication.data).ok()?.parse().ok()
 }
 
 impl Truth {

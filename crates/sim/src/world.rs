@@ -6,10 +6,13 @@
 mod carry;
 mod checkers;
 mod commands;
+mod events;
 mod faults;
 mod processes;
 
 use std::collections::BTreeMap;
+use std::hash::{Hash as _, Hasher as _};
+use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,9 +29,10 @@ use crate::host::{Effect, Host, SentEffect};
 use crate::network::{LinkId, Network};
 use crate::plan::{SeedPlan, UNIX_MS};
 use crate::scheduler::Scheduler;
-use crate::story::Story;
+use crate::story::{EventHash, Story};
 use checkers::Checkers;
 pub use checkers::Violation;
+use events::SentEvents;
 
 /// The process that an event belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +90,16 @@ pub enum WorldEvent {
     },
     Tick {
         origin: Origin,
+    },
+    /// A host looks which channels are occupied.
+    Watch {
+        origin: Origin,
+    },
+    /// Events arrive at the backend.
+    Events(Box<SentEvents>),
+    EventsAnswered {
+        origin: Origin,
+        count: usize,
     },
     /// A hook of the backend has decided.
     Decided {
@@ -164,6 +178,30 @@ pub struct HookCall {
     pub decide: Finish,
 }
 
+impl WorldEvent {
+    /// Adds its time, its kind, and what hosts and clients send each other.
+    fn hash_into(&self, hasher: &mut EventHash, at: Duration) {
+        hasher.write_u64(at.as_nanos() as u64);
+        mem::discriminant(self).hash(hasher);
+        match self {
+            Self::Message { connection, message: bytes, .. }
+            | Self::Frame { connection, frame: bytes } => {
+                hasher.write_u64(*connection);
+                hasher.write(bytes);
+            }
+            Self::Closed { connection, disconnect, .. } => {
+                hasher.write_u64(*connection);
+                hasher.write_u64(disconnect.as_ref().map_or(0, |it| u64::from(it.code)));
+            }
+            Self::Call { origin, number, .. } | Self::Answer { origin, number, .. } => {
+                hasher.write_u64(origin.host as u64);
+                hasher.write_u64(*number);
+            }
+            _ => {}
+        }
+    }
+}
+
 /// How a run ended.
 pub struct Verdict {
     pub violation: Option<Violation>,
@@ -217,6 +255,7 @@ impl World {
         {
             self.now = at;
             events += 1;
+            event.hash_into(self.story.hasher(), at);
             self.happen(event);
         }
         if self.checkers.violation().is_none() {
@@ -247,7 +286,7 @@ impl World {
     /// At the end nothing is late any more: what clients and the engine know has to be the same.
     fn finish(&mut self) {
         let now = self.instant();
-        let mut checkers = std::mem::take(&mut self.checkers);
+        let mut checkers = mem::take(&mut self.checkers);
         checkers.finish(self, now);
         self.checkers = checkers;
     }
@@ -291,6 +330,9 @@ impl World {
             WorldEvent::Feed(outgoing) => self.receive_feed(outgoing),
             WorldEvent::Turn { origin, shard } => self.turn(origin, shard),
             WorldEvent::Tick { origin } => self.tick(origin),
+            WorldEvent::Watch { origin } => events::watch(self, origin),
+            WorldEvent::Events(sent) => events::receive(self, &sent),
+            WorldEvent::EventsAnswered { origin, count } => events::answered(self, origin, count),
             WorldEvent::Decided { origin, decide } => {
                 decide();
                 self.settle(origin.host);
@@ -330,7 +372,7 @@ impl World {
                     // At the end everybody stays.
                     self.clients.iter_mut().for_each(|client| client.is_lazy = false);
                 }
-                let mut checkers = std::mem::take(&mut self.checkers);
+                let mut checkers = mem::take(&mut self.checkers);
                 checkers.look(self);
                 self.checkers = checkers;
                 self.queue.at(self.now + Duration::from_secs(1), WorldEvent::Look);
@@ -346,6 +388,8 @@ impl World {
             | WorldEvent::Expire { origin, .. }
             | WorldEvent::Turn { origin, .. }
             | WorldEvent::Tick { origin }
+            | WorldEvent::Watch { origin }
+            | WorldEvent::EventsAnswered { origin, .. }
             | WorldEvent::OpenFeed { origin }
             | WorldEvent::Reconnect { origin }
             | WorldEvent::Decided { origin, .. } => origin.host,
@@ -388,7 +432,7 @@ impl World {
                 }
                 Action::See(seen) => {
                     self.story.tell(self.now, format_args!("c{client} {seen:?}"));
-                    let mut checkers = std::mem::take(&mut self.checkers);
+                    let mut checkers = mem::take(&mut self.checkers);
                     checkers.see(self, client, &seen);
                     self.checkers = checkers;
                 }

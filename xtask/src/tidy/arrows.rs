@@ -160,8 +160,14 @@ const CRATES: &[CrateRule] = &[
     },
     CrateRule {
         name: "fanwire-sim",
-        level: 4,
-        may_use: &["fanwire-auth", "fanwire-broker", "fanwire-node", "fanwire-protocol"],
+        level: 6,
+        may_use: &[
+            "fanwire-auth",
+            "fanwire-broker",
+            "fanwire-events",
+            "fanwire-node",
+            "fanwire-protocol",
+        ],
     },
     CrateRule {
         name: "fanwire-api",

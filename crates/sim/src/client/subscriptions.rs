@@ -50,7 +50,7 @@ pub(super) fn draw(
 ) -> BTreeMap<String, WantedSubscription> {
     let mut subscriptions = BTreeMap::new();
     for channel in plan.channel_names() {
-        if !random.percent(60) {
+        if !random.percent(plan.subscribed) {
             continue;
         }
         let is_private = channel.starts_with('$');
@@ -189,7 +189,7 @@ impl SimulatedClient {
     pub(super) fn pushed(&mut self, push: Push) -> Vec<Action> {
         let channel = push.channel;
         if let Some(publication) = push.r#pub {
-            if let Some(number) = crate::engine::number_of(&publication) {
+            if let Some(number) = crate::truth::number_of(&publication) {
                 self.own_seen.push(number);
             }
             let subscription = self.subscriptions.get_mut(&channel);
@@ -298,7 +298,7 @@ impl WantedSubscription {
 }
 
 fn numbers(result: &SubscribeResult) -> Vec<u64> {
-    result.publications.iter().filter_map(crate::engine::number_of).collect()
+    result.publications.iter().filter_map(crate::truth::number_of).collect()
 }
 
 const TOKEN_EXPIRED: u32 = 109;

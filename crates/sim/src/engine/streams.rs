@@ -13,7 +13,7 @@ use fanwire_broker::{
 use fanwire_protocol::Publication;
 
 use super::{Engine, FeedMessage, Undo};
-use crate::truth::TruthEntry;
+use crate::truth::{TruthEntry, number_of};
 
 /// The stream of a channel.
 #[derive(Clone)]
@@ -113,15 +113,8 @@ impl Engine {
             stream.version = (options.version, options.version_epoch.clone());
         }
         let top = stream.top;
-        if let Some(number) = number_of(publication) {
-            let stored_at = self.now.unwrap_or(now);
-            let kind = publication.tags.get("kind").cloned().unwrap_or_default();
-            self.truth.lock().store(
-                channel,
-                top.epoch.as_str(),
-                offset,
-                TruthEntry { number, kind, stored_at },
-            );
+        if let Some(entry) = TruthEntry::of(publication, self.now.unwrap_or(now)) {
+            self.truth.lock().store(channel, top.epoch.as_str(), offset, entry);
         }
         top
     }
@@ -214,11 +207,6 @@ fn is_old(stream: &ModelStream, options: &PublishOptions) -> bool {
     let (version, epoch) = &stream.version;
     let is_comparable = options.version_epoch.is_empty() || options.version_epoch == *epoch;
     options.version > 0 && is_comparable && options.version <= *version
-}
-
-/// The number that is the data of a simulated publication.
-pub(crate) fn number_of(publication: &Publication) -> Option<u64> {
-    std::str::from_utf8(&publication.data).ok()?.parse().ok()
 }
 
 const RESULT_TTL: Duration = Duration::from_secs(300);

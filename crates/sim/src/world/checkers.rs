@@ -7,6 +7,7 @@ mod commands;
 mod delivery;
 mod life;
 mod lists;
+mod occupancy;
 mod presence;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use crate::world::World;
 use commands::Commands;
 use delivery::DeliveryCheck;
 use lists::Lists;
+use occupancy::Occupancy;
 
 /// A broken promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +39,7 @@ pub(crate) struct Checkers {
     delivery: DeliveryCheck,
     commands: Commands,
     lists: Lists,
+    occupancy: Occupancy,
     /// When the first frame of a connection arrived at its host.
     arrived: BTreeMap<u64, Duration>,
     /// Since when a client lacks a subscription, or with "" its connection.
@@ -108,6 +111,7 @@ impl Checkers {
         self.finish_lives(world);
         self.finish_delivery(world, now);
         self.finish_presence(world, now);
+        self.finish_occupancy(world);
         self.finish_memory(world, now);
         let twice = world.engine.truth.lock().accepted_twice().map(|(channel, number)| {
             format!("publication {number} was accepted twice in {channel}")

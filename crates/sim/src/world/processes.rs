@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fanwire_broker::{Answer, MemoryBroker};
+use fanwire_events::WATCH_INTERVAL;
 use fanwire_node::NodeParts;
 use fanwire_node::hooks::{Hook, Hooks, Rejection, SubscribeGrant};
 use fanwire_protocol::Error;
 
+use super::events::new_events;
 use super::{HookCall, Origin, World, WorldEvent};
 use crate::chance::SeededChance;
 use crate::engine::NODES;
@@ -34,7 +36,13 @@ impl World {
         self.story.tell(self.now, format_args!("h{number} starts {incarnation}"));
         let of_node = self.random.fork("node", number as u64 * 1000 + incarnation);
         let chance = Arc::new(SeededChance::new(of_node));
-        let hooks = self.hooks(number);
+        let mut hooks = self.hooks(number);
+        let events = self.plan.tuning.tells_channels.then(new_events);
+        if let Some(events) = &events {
+            let receivers = events.hooks();
+            hooks.report = receivers.report;
+            hooks.occupancy = receivers.occupancy;
+        }
         let (parts, port) = if self.plan.has_engine {
             let port = EnginePort::new();
             (parts_with_engine(&port, hooks, chance), Some(port))
@@ -42,8 +50,8 @@ impl World {
             let witnessed = Arc::clone(&self.engine.truth);
             let for_broker: Arc<SeededChance> = Arc::clone(&chance);
             let with_broker = NodeParts::with_broker(move |deliver| {
-                let broker = MemoryBroker::with_chance(deliver, 1 << 30, &*for_broker);
-                Arc::new(Witness::new(Arc::new(broker), witnessed))
+                let witness = Arc::new(Witness::new(deliver, witnessed));
+                Arc::new(MemoryBroker::with_chance(witness, 1 << 30, &*for_broker))
             });
             (NodeParts { hooks, chance: Some(chance), ..with_broker }, None)
         };
@@ -54,6 +62,7 @@ impl World {
             shards: self.plan.shards,
             parts,
             port,
+            events,
             now: self.instant(),
             unix_ms: self.unix_ms(number),
         };
@@ -66,6 +75,9 @@ impl World {
             self.queue.at(self.now, WorldEvent::OpenFeed { origin });
         }
         self.queue.at(self.now + TICK, WorldEvent::Tick { origin });
+        if self.plan.tuning.tells_channels {
+            self.queue.at(self.now + WATCH_INTERVAL, WorldEvent::Watch { origin });
+        }
         self.settle(number);
     }
 

@@ -12,8 +12,7 @@ use fanwire_protocol::{Publication, SubscribeResult};
 use super::Checkers;
 use crate::backend::ORDERED;
 use crate::client::{Claim, ClientState, Seen, SubscriptionState};
-use crate::engine::number_of;
-use crate::truth::Truth;
+use crate::truth::{Truth, number_of};
 use crate::world::World;
 
 /// The subscriptions of all clients.
