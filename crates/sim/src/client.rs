@@ -4,6 +4,7 @@
 //! Changed here: the life of a connection. Subscriptions are `client/subscriptions.rs`, what is sent and seen `client/frames.rs`.
 
 mod frames;
+mod maps;
 mod subscriptions;
 
 use std::collections::BTreeMap;
@@ -18,8 +19,11 @@ use fanwire_protocol::{
 
 use crate::chance::SeededRandom;
 use crate::plan::{CLOSED, Habits, SECRET, SeedPlan, UNIX_MS};
+use crate::truth::key_of;
 pub use frames::{Claim, Seen};
 use frames::{decoded, framed};
+use maps::MAP;
+pub use maps::MapCopy;
 pub use subscriptions::{SubscriptionState, WantedSubscription};
 
 pub struct SimulatedClient {
@@ -427,7 +431,11 @@ impl SimulatedClient {
         self.next_publication += 1;
         let number = (self.number as u64 + 1) * 1_000_000 + self.next_publication;
         let data = number.to_string().into();
-        let publish = PublishRequest { channel: channel.clone(), data, ..Default::default() };
+        let mut publish = PublishRequest { channel: channel.clone(), data, ..Default::default() };
+        if channel.starts_with("map:") {
+            publish.r#type = MAP;
+            publish.key = key_of(number);
+        }
         let id = self.remember(PendingKind::Publish { channel, number }, now);
         let command = Command { id, publish: Some(publish), ..Command::default() };
         vec![Action::Send { connection: self.connection, frame: framed(&[command]) }]

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use fanwire_node::Options;
-use fanwire_node::options::{Namespace, Rate, RecoveryMode};
+use fanwire_node::options::{MapMode, MapOptions, Namespace, Rate, RecoveryMode, SubscriptionType};
 
 use crate::chance::SeededRandom;
 use crate::faults::{self, PlannedFault, Targets};
@@ -71,6 +71,8 @@ pub struct Tuning {
     pub has_subscribe_hook: bool,
     /// Hosts tell a backend which channels are occupied.
     pub tells_channels: bool,
+    /// There are map channels; the model engine has none.
+    pub has_maps: bool,
 }
 
 impl SeedPlan {
@@ -118,6 +120,7 @@ impl SeedPlan {
             token_lifetime: 3600,
             has_subscribe_hook: false,
             tells_channels: false,
+            has_maps: false,
         };
         Self {
             seed: 1,
@@ -182,15 +185,37 @@ impl SeedPlan {
         };
         options.channel.without_namespace = Namespace { name: String::new(), ..stream.clone() };
         let plain = Namespace { name: "plain".to_owned(), presence: true, ..open };
-        options.channel.namespaces = vec![stream, cache, plain];
+        let map = Namespace {
+            name: "map".to_owned(),
+            subscription_type: SubscriptionType::Map,
+            history_size: 0,
+            map: self.map_options(),
+            ..plain.clone()
+        };
+        options.channel.namespaces = vec![stream, cache, plain, map];
         options
+    }
+
+    fn map_options(&self) -> MapOptions {
+        let tuning = &self.tuning;
+        MapOptions {
+            mode: MapMode::Recoverable,
+            key_ttl: Duration::from_secs(12),
+            stream_size: tuning.history_size,
+            stream_ttl: tuning.history_ttl,
+            default_page_size: 3,
+            min_page_size: 3,
+            allow_publish_for_subscriber: true,
+            ..MapOptions::default()
+        }
     }
 
     /// The channels, by kind. The names of the last kind need a subscription token.
     pub fn channel_names(&self) -> Vec<String> {
-        let kinds = ["stream:", "cache:", "plain:", "$private"];
+        let maps = self.tuning.has_maps.then_some("map:");
+        let kinds = ["stream:", "cache:", "plain:", "$private"].into_iter().chain(maps);
         let of_kind = |kind: &'static str| (0..self.channels).map(move |it| format!("{kind}{it}"));
-        kinds.into_iter().flat_map(of_kind).collect()
+        kinds.flat_map(of_kind).collect()
     }
 
     /// The end of the run: after the busy time everything that is late may come, and everything that is dead expires.
@@ -235,6 +260,7 @@ impl Tuning {
             token_lifetime: *random.pick(&[20, 60, 3600]),
             has_subscribe_hook: random.percent(30),
             tells_channels: random.fork("events", 0).percent(30),
+            has_maps: !has_engine && random.fork("maps", 0).percent(70),
         }
     }
 }

@@ -33,6 +33,8 @@ struct EpochTruth {
 pub struct TruthEntry {
     /// The number that is its data.
     pub number: u64,
+    /// The key that it sets, or removes; "" in streams.
+    pub key: String,
     /// Value of the tag `kind`; "" = none.
     pub kind: String,
     pub stored_at: Instant,
@@ -42,12 +44,24 @@ impl TruthEntry {
     /// The entry of a publication, if it is one of the simulation.
     pub fn of(publication: &Publication, stored_at: Instant) -> Option<Self> {
         let kind = publication.tags.get("kind").cloned().unwrap_or_default();
-        Some(Self { number: number_of(publication)?, kind, stored_at })
+        let key = publication.key.clone();
+        Some(Self { number: number_of(publication)?, key, kind, stored_at })
     }
 }
 
-/// The number that is the data of a simulated publication.
+/// The numbers of a map by their keys.
+pub type MapEntries = BTreeMap<String, u64>;
+
+/// The key of a map that a publication with this number sets.
+pub fn key_of(number: u64) -> String {
+    format!("k{}", number % 9)
+}
+
+/// The number that is the data of a simulated publication; 0 for the removal of a key.
 pub fn number_of(publication: &Publication) -> Option<u64> {
+    if publication.removed {
+        return Some(REMOVAL);
+    }
     std::str::from_utf8(&publication.data).ok()?.parse().ok()
 }
 
@@ -66,7 +80,9 @@ impl Truth {
 
     /// A publication was stored.
     pub fn store(&mut self, channel: &str, epoch: &str, offset: u64, entry: TruthEntry) {
-        *self.accepted.entry((channel.to_owned(), entry.number)).or_default() += 1;
+        if entry.number != REMOVAL {
+            *self.accepted.entry((channel.to_owned(), entry.number)).or_default() += 1;
+        }
         let of_epoch = self.epochs.entry(epoch.to_owned()).or_default();
         if of_epoch.channel.is_empty() {
             of_epoch.channel = channel.to_owned();
@@ -93,6 +109,19 @@ impl Truth {
             Some((parent, shared)) if offset <= *shared => self.at(parent, offset),
             _ => None,
         })
+    }
+
+    /// The entries of a map after the change at a position.
+    pub fn entries(&self, epoch: &str, offset: u64) -> MapEntries {
+        let mut entries = MapEntries::new();
+        for entry in (1..=offset).filter_map(|offset| self.at(epoch, offset)) {
+            if entry.number == REMOVAL {
+                entries.remove(&entry.key);
+            } else {
+                entries.insert(entry.key.clone(), entry.number);
+            }
+        }
+        entries
     }
 
     /// Whether the stream of `later` has the same publications up to `offset` as that of `earlier`.
@@ -138,3 +167,6 @@ impl Truth {
         self.contradiction.as_deref()
     }
 }
+
+/// The number of a change that removes a key.
+const REMOVAL: u64 = 0;

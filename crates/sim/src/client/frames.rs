@@ -12,7 +12,7 @@ use prost::Message as _;
 use super::ClientState;
 
 /// A position that a client claims, in plain words.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
     pub offset: u64,
     pub epoch: String,

@@ -12,6 +12,7 @@ use fanwire_protocol::{
 };
 
 use super::frames::{Claim, Seen, framed};
+use super::maps::MapCopy;
 use super::{Action, PendingKind, SimulatedClient, Timer, see, unix_at};
 use crate::chance::SeededRandom;
 use crate::plan::{SECRET, SeedPlan};
@@ -28,6 +29,8 @@ pub struct WantedSubscription {
     pub token: Option<u64>,
     /// Where it is in the stream, or was.
     pub position: Option<Claim>,
+    /// Of a map channel: its entries.
+    pub map: Option<MapCopy>,
     /// A backend ordered it, so it ends with its connection.
     is_ordered: bool,
     attempts: u32,
@@ -54,7 +57,9 @@ pub(super) fn draw(
             continue;
         }
         let is_private = channel.starts_with('$');
-        let is_server_side = !is_private && !plan.tuning.has_subscribe_hook && random.percent(25);
+        let is_map = channel.starts_with("map:");
+        let is_server_side =
+            !is_private && !is_map && !plan.tuning.has_subscribe_hook && random.percent(25);
         let is_filtered = channel.starts_with("cache:") && !is_server_side && random.percent(60);
         let subscription = WantedSubscription {
             state: SubscriptionState::Wanted,
@@ -62,6 +67,7 @@ pub(super) fn draw(
             filter: if is_filtered { random.pick(&["a", "b"]).to_string() } else { String::new() },
             token: is_private.then_some(0),
             position: None,
+            map: is_map.then(MapCopy::default),
             is_ordered: false,
             attempts: 0,
         };
@@ -84,16 +90,28 @@ impl WantedSubscription {
             val: self.filter.clone(),
             ..FilterNode::default()
         };
-        SubscribeRequest {
+        let mut request = SubscribeRequest {
             channel: channel.to_owned(),
             token: self.token.map(|issued_at| token(channel, user, issued_at)).unwrap_or_default(),
             recover: claim.is_some(),
             offset: claim.as_ref().map_or(0, |it| it.offset),
-            epoch: claim.map(|it| it.epoch).unwrap_or_default(),
+            epoch: claim.as_ref().map(|it| it.epoch.clone()).unwrap_or_default(),
             recoverable: true,
             join_leave: true,
             tf: (!self.filter.is_empty()).then_some(filter),
             ..SubscribeRequest::default()
+        };
+        if let Some(map) = &self.map {
+            map.ask(&mut request, claim.as_ref());
+        }
+        request
+    }
+
+    /// The subscription ended; the client wants it again.
+    fn end(&mut self) {
+        self.state = SubscriptionState::Wanted;
+        if self.map.as_mut().is_some_and(|map| !map.end()) {
+            self.position = None;
         }
     }
 }
@@ -147,11 +165,17 @@ impl SimulatedClient {
         let filter =
             self.subscriptions.get(channel).map(|it| it.filter.clone()).unwrap_or_default();
         let mut own = Vec::new();
+        let copy = self.subscriptions.get_mut(channel).and_then(|it| it.map.as_mut());
+        if copy.is_some_and(|copy| !copy.read(&result)) {
+            let command = self.subscribe_command(channel, asked_at);
+            let frame = framed(&[command]);
+            return vec![Action::Send { connection: self.connection, frame }];
+        }
         if let Some(subscription) = self.subscriptions.get_mut(channel) {
             subscription.state = SubscriptionState::On;
             subscription.attempts = 0;
             own = numbers(&result);
-            if result.positioned {
+            if result.positioned || subscription.map.is_some() {
                 let newest = result.publications.last().map_or(result.offset, |it| it.offset);
                 let epoch = result.epoch.clone();
                 subscription.position = Some(Claim { offset: newest, epoch });
@@ -171,7 +195,11 @@ impl SimulatedClient {
         let seen = see(Seen::SubscribeFailed { channel: channel.to_owned(), code });
         let Some(subscription) = self.subscriptions.get_mut(channel) else { return vec![seen] };
         subscription.attempts += 1;
-        if !is_temporary && code != TOKEN_EXPIRED {
+        if let Some(map) = &mut subscription.map {
+            *map = MapCopy::default(); // 112: it begins again
+            subscription.position = None;
+        }
+        if !is_temporary && ![TOKEN_EXPIRED, UNRECOVERABLE].contains(&code) {
             subscription.state = SubscriptionState::Off;
             return vec![seen];
         }
@@ -192,7 +220,10 @@ impl SimulatedClient {
             if let Some(number) = crate::truth::number_of(&publication) {
                 self.own_seen.push(number);
             }
-            let subscription = self.subscriptions.get_mut(&channel);
+            let mut subscription = self.subscriptions.get_mut(&channel);
+            if let Some(map) = subscription.as_mut().and_then(|it| it.map.as_mut()) {
+                map.apply(&publication);
+            }
             let position = subscription.and_then(|it| it.position.as_mut());
             if let Some(position) = position.filter(|_| publication.offset > 0) {
                 position.offset = publication.offset;
@@ -238,7 +269,7 @@ impl SimulatedClient {
             subscription.state = SubscriptionState::Off;
             return actions;
         }
-        subscription.state = SubscriptionState::Wanted;
+        subscription.end();
         if code == SUBSCRIPTION_EXPIRED {
             subscription.token = subscription.token.map(|issued_at| issued_at + 5);
         }
@@ -251,7 +282,7 @@ impl SimulatedClient {
     pub(super) fn end_subscriptions(&mut self) {
         for subscription in self.subscriptions.values_mut() {
             if subscription.state != SubscriptionState::Off {
-                subscription.state = SubscriptionState::Wanted;
+                subscription.end();
             }
         }
         self.subscriptions.retain(|_, it| !it.is_ordered);
@@ -291,6 +322,7 @@ impl WantedSubscription {
             filter: String::new(),
             token: None,
             position: None,
+            map: None,
             is_ordered: true,
             attempts: 0,
         }
@@ -302,4 +334,6 @@ fn numbers(result: &SubscribeResult) -> Vec<u64> {
 }
 
 const TOKEN_EXPIRED: u32 = 109;
+/// The copy of a map cannot be continued.
+const UNRECOVERABLE: u32 = 112;
 const SUBSCRIPTION_EXPIRED: u32 = 2501;

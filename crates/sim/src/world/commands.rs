@@ -4,10 +4,11 @@
 //! Changed here: how backends call, and when they call again.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use fanwire_broker::map::{MapPublish, MapRemoval};
 use fanwire_broker::{Answer, PublishOptions, Renewal, RevocationChange, RevocationKind};
-use fanwire_node::{ConnectionSelector, ServerSubscription};
+use fanwire_node::{ConnectionSelector, Node, ServerSubscription};
 use fanwire_protocol::{Disconnect, ErrorCode, Publication};
 
 use super::{World, WorldEvent};
@@ -15,6 +16,7 @@ use crate::backend::{
     BACKEND_CODE, BackendCommand, CommandResult, GivenCommand, Job, ORDERED, Publishing,
 };
 use crate::client::{ClientState, unix_at};
+use crate::truth::{key_of, number_of};
 
 impl World {
     pub(super) fn work(&mut self, job: Job) {
@@ -74,7 +76,12 @@ impl World {
         let number = publishing.number;
         self.story
             .tell(self.now, format_args!("backend publishes {number} to {channel} at h{host}"));
-        let answer = process.node.channels().publish(channel, publication, options, now);
+        let node = &process.node;
+        let answer = if channel.starts_with("map:") {
+            change_map(node, channel, publication, options, now)
+        } else {
+            node.channels().publish(channel, publication, options, now).map(|it| it.map(drop))
+        };
         let results = Arc::clone(&self.results);
         answer.then(move |published| {
             let is_done = published.is_ok();
@@ -223,6 +230,25 @@ impl World {
             }
         }
     }
+}
+
+/// Sets the key that belongs to a publication, or removes it if its tag says so.
+fn change_map(
+    node: &Node,
+    channel: &str,
+    mut publication: Publication,
+    options: PublishOptions,
+    now: Instant,
+) -> Answer<(), ErrorCode> {
+    let number = number_of(&publication).unwrap_or_default();
+    publication.key = key_of(number);
+    let idempotency_key = options.idempotency_key;
+    if publication.tags.get("kind").is_some_and(|kind| kind == "a") {
+        let removal = MapRemoval { publication, idempotency_key, ..MapRemoval::default() };
+        return node.maps().remove(channel, removal, now).map(|it| it.map(drop));
+    }
+    let publish = MapPublish { publication, idempotency_key, ..MapPublish::default() };
+    node.maps().publish(channel, publish, now).map(|it| it.map(drop))
 }
 
 const TRIES_MAX: u32 = 30;

@@ -6,12 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
+use fanwire_broker::map::ChangesQuery;
 use fanwire_node::Page;
 use fanwire_protocol::{Publication, SubscribeResult};
 
 use super::Checkers;
 use crate::backend::ORDERED;
-use crate::client::{Claim, ClientState, Seen, SubscriptionState};
+use crate::client::{Claim, ClientState, MapCopy, Seen, SubscriptionState};
 use crate::truth::{Truth, number_of};
 use crate::world::World;
 
@@ -56,10 +57,15 @@ impl Checkers {
             Seen::Subscribed { channel, claim, filter, asked_at, result } => {
                 let asked =
                     Asked { claim: claim.as_ref(), filter, at: world.instant_of(*asked_at) };
-                let checked = check_result(&truth, channel, &asked, result);
+                let copy = world.clients[client].subscriptions.get(channel);
+                let checked = match copy.and_then(|it| it.map.as_ref()) {
+                    Some(copy) => check_copy(&truth, copy, result),
+                    None => check_result(&truth, channel, &asked, result),
+                };
                 let newest = result.publications.last().map_or(result.offset, |it| it.offset);
                 let epoch = result.epoch.clone();
-                let position = result.positioned.then_some(Claim { offset: newest, epoch });
+                let is_positioned = result.positioned || channel.starts_with("map:");
+                let position = is_positioned.then_some(Claim { offset: newest, epoch });
                 let may_repeat = self.has_lost_data;
                 let filter = (*filter).clone();
                 let followed = Followed { position, place: None, may_repeat, filter };
@@ -100,7 +106,12 @@ impl Checkers {
                 }
                 let top = self.top(world, channel, now);
                 let truth = world.engine.truth.lock();
-                let is_there = at.epoch == top.epoch
+                let is_whole = subscription
+                    .map
+                    .as_ref()
+                    .is_none_or(|it| it.entries == truth.entries(&top.epoch, top.offset));
+                let is_there = is_whole
+                    && at.epoch == top.epoch
                     && (at.offset + 1..=top.offset).all(|offset| {
                         let entry = truth.at(&top.epoch, offset);
                         is_filtered(&subscription.filter, entry.map(|it| it.kind.as_str()))
@@ -125,7 +136,12 @@ impl Checkers {
         } else {
             let process = world.hosts[0].process.as_ref().expect("it is never killed");
             let page = Page { limit: Some(0), ..Page::default() };
-            let read = process.node.channels().history(channel, &page, now).ready();
+            let node = &process.node;
+            let read = if channel.starts_with("map:") {
+                node.maps().read_stream(channel, ChangesQuery::TOP, now).ready()
+            } else {
+                node.channels().history(channel, &page, now).ready()
+            };
             read.ok().and_then(Result::ok).unwrap_or_default().top
         };
         Claim { offset: top.offset, epoch: top.epoch.as_str().to_owned() }
@@ -209,6 +225,17 @@ fn check_result(
         }
     }
     Ok(())
+}
+
+/// The copy of a map is that of the server at the position of the result.
+fn check_copy(truth: &Truth, copy: &MapCopy, result: &SubscribeResult) -> Result<(), String> {
+    let newest = result.publications.last().map_or(result.offset, |it| it.offset);
+    let expected = truth.entries(&result.epoch, newest);
+    let entries = &copy.entries;
+    if *entries == expected {
+        return Ok(());
+    }
+    Err(format!("it has {entries:?} at offset {newest}, where the map has {expected:?}"))
 }
 
 /// In cache mode the newest publication that the filter wants comes, unless the client has it.
