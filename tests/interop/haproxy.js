@@ -22,12 +22,12 @@ const SHIPPED = new URL('../../deploy/haproxy.cfg', import.meta.url);
 /** Whether HAProxy can be started here: the reason if not. */
 export const withoutHaproxy = () => whyWithout(haproxy);
 
-/** Starts it with the frontends at free ports; `http` is the public one, `inside` that of backends. */
-export async function startHaproxy(t, [one, two]) {
+/** Starts it with the frontends at free ports, for so many connections; `http` is the public one, `inside` that of backends. */
+export async function startHaproxy(t, [one, two], connections = 1000) {
   const folder = mkdtempSync(path.join(tmpdir(), 'fanwire-haproxy-'));
   const [port, inside] = [await freePort(), await freePort()];
   const config = readFileSync(SHIPPED, 'utf8')
-    .replace('maxconn 100000', `maxconn 1000\n    stats socket ${folder}/stats`)
+    .replace('maxconn 100000', `maxconn ${connections}\n    stats socket ${folder}/stats`)
     .replace('bind :8000', `bind 127.0.0.1:${port}`)
     .replace('bind :8001', `bind 127.0.0.1:${inside}`)
     .replaceAll('node1:8000', one.host)

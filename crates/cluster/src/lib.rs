@@ -8,6 +8,7 @@
 mod control;
 mod message;
 mod question;
+mod rebalance;
 mod receipt;
 mod revocation_sync;
 mod survey;
@@ -29,6 +30,7 @@ use message::NodeMessage;
 pub use message::{ControlCommand, EmulationCommand, ViewCommand};
 pub use message::{Metrics, NodeState};
 pub use question::{Question, ReceivedQuestion, SurveyKind};
+pub use rebalance::{ConnectionCounts, Departures, Rebalance, RebalanceOptions};
 pub use receipt::{Receipt, ReceiptRecord, Receipts};
 pub use revocation_sync::{AfterPages, Received, RevocationSync};
 use survey::{Answers, Survey};

@@ -35,10 +35,10 @@ pub use key::{Key, Kind, Misfit, Support, Value, Weight};
 pub use load::{ConfigError, load};
 pub use options::{
     AdminOptions, ChannelProxies, ChannelSection, ClientProxies, ClientRateLimits, ClientSection,
-    CompatibilityOptions, Config, ConnectCodeOptions, DedicatedOptions, EndpointOptions,
-    EngineKind, EngineMemoryOptions, EngineOptions, GrpcApiOptions, HttpApiOptions,
-    HttpServerOptions, JwksOptions, LogOptions, MapBrokerKind, MapBrokerOptions, NodeOptions,
-    OpentelemetryOptions, PingOptions, PrometheusOptions, RecorderOptions, RpcSection,
+    ClusterSection, CompatibilityOptions, Config, ConnectCodeOptions, DedicatedOptions,
+    EndpointOptions, EngineKind, EngineMemoryOptions, EngineOptions, GrpcApiOptions,
+    HttpApiOptions, HttpServerOptions, JwksOptions, LogOptions, MapBrokerKind, MapBrokerOptions,
+    NodeOptions, OpentelemetryOptions, PingOptions, PrometheusOptions, RecorderOptions, RpcSection,
     ShutdownOptions, TokenSection, WebsocketOptions,
 };
 pub use reload::{LoadedConfig, Reload};

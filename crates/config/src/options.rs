@@ -15,6 +15,7 @@ mod websocket;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use fanwire_cluster::RebalanceOptions;
 use fanwire_consumers::ConsumerOptions;
 use fanwire_durable::DurableOptions;
 use fanwire_edge::{
@@ -22,6 +23,7 @@ use fanwire_edge::{
     UniWebsocketOptions,
 };
 use fanwire_events::EventsOptions;
+
 use fanwire_policy::options::{DebugForOptions, SharedPollOptions, UserStatusOptions};
 use fanwire_proxy::ProxyOptions;
 
@@ -51,6 +53,7 @@ pub struct Config {
     pub user_status: UserStatusOptions,
     pub shared_poll: SharedPollOptions,
     pub node: NodeOptions,
+    pub cluster: ClusterSection,
     pub websocket: WebsocketOptions,
     pub http_api: HttpApiOptions,
     pub grpc_api: GrpcApiOptions,
@@ -121,6 +124,12 @@ pub struct NodeOptions {
     pub info_metrics_aggregate_interval: Duration,
 }
 
+/// `cluster.*`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClusterSection {
+    pub rebalance: RebalanceOptions,
+}
+
 /// One HTTP endpoint that can be switched on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndpointOptions {
@@ -179,6 +188,7 @@ impl Config {
             user_status: UserStatusOptions::default(),
             shared_poll: SharedPollOptions::default(),
             node: NodeOptions::default(),
+            cluster: ClusterSection::default(),
             websocket: WebsocketOptions::default(),
             http_api: HttpApiOptions::default(),
             grpc_api: GrpcApiOptions::default(),

@@ -229,7 +229,7 @@ fn is_fixed_in_namespace(key: &str) -> bool {
 
 /// Keys that commands, handshakes and API requests read when they begin. All others are built into connections, shards,
 /// listeners or the engine at the start.
-const CAN_CHANGE: [&str; 71] = [
+const CAN_CHANGE: [&str; 74] = [
     "channel.history_meta_ttl",
     "channel.max_length",
     NAMESPACES,
@@ -275,6 +275,9 @@ const CAN_CHANGE: [&str; 71] = [
     "client.token.rsa_public_key",
     "client.token.user_id_claim",
     "client.user_connection_limit",
+    "cluster.rebalance.enabled",
+    "cluster.rebalance.min_age",
+    "cluster.rebalance.rate",
     "grpc_api.key",
     "http_api.key",
     API_KEYS,

@@ -15,7 +15,7 @@ use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use fanwire_node::{
     Broadcast, ConnectionKey, DeltaMode, EncodeJob, Hub, HubCounters, Inbox, MovedSubscription,
-    Node, Notice, Outbox, ShardId, SubscriptionIndex, broker::Position,
+    Node, Notice, Outbox, ShardId, SubscriptionIndex, broker::Position, choose_departures,
 };
 use fanwire_protocol::{
     Disconnect, Encoding, MESSAGES_PER_FRAME_MAX, bare_push, encode_disconnect_push, join,
@@ -32,7 +32,7 @@ use crate::compression::{Contexts, PreparedBroadcast, TextKind};
 use crate::event;
 use fanwire_shard::{
     Application, CloseCause, Compression, Connection, ConnectionWriter, EmbeddedPublication,
-    PeerFormat, ReceivedMessage, SlotKey, Transport, WindowIndex,
+    PeerFormat, ReceivedMessage, SendAway, SlotKey, Transport, WindowIndex,
 };
 
 /// One shard's hub, with the frames of the broadcast it is delivering.
@@ -236,6 +236,12 @@ impl Application for Realtime {
         };
         let address = out.connection(index).and_then(Connection::peer_address);
         self.hub.disconnected(key, &disconnect, address, now);
+    }
+
+    fn departures(&mut self, wanted: SendAway, now: Instant) -> Vec<SlotKey> {
+        let SendAway { connections, min_age, .. } = wanted;
+        let keys = choose_departures(&mut self.hub, connections, min_age, now);
+        keys.into_iter().map(key).collect()
     }
 
     fn shut_down(&mut self, key: SlotKey, out: &mut ConnectionWriter) {

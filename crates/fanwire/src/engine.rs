@@ -70,6 +70,7 @@ impl Engine {
         let node = Node::with_parts(options, Instant::now(), unix_ms(), parts)
             .map_err(StartError::Options)?;
         let listener: Weak<Node> = Arc::downgrade(&node);
+        node.connections().rebalancing().configure(config.cluster.rebalance);
         node.cluster().join(redis.clone());
         let [node_to_introduce, node_to_ask] = [Weak::clone(&listener), Weak::clone(&listener)];
         let subscribed = redis.subscribe_to_nodes(node.uid(), move |message| {

@@ -120,6 +120,7 @@ impl Server {
             self.node.reload(config.node_options(), |id, namespace| policies.set(id, namespace));
         reloaded.map_err(StartError::Options)?;
         self.tls.replace(certificates);
+        self.node.connections().rebalancing().configure(config.cluster.rebalance);
         let limits = start::limits(config, Some(&self.limits.read()));
         *self.limits.write() = Arc::new(limits);
         self.apis.set_keys(config);

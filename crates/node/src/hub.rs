@@ -6,6 +6,7 @@
 mod batches;
 mod checks;
 mod control_commands;
+mod departures;
 mod notices;
 mod polls;
 mod receive;
@@ -44,6 +45,7 @@ use crate::session_effects;
 use crate::session_table::SessionTable;
 use crate::shard_question::{ShardQuestion, ShardView};
 use batches::Batches;
+pub use departures::choose_departures;
 
 /// The sessions and subscriber lists of one shard.
 ///
@@ -64,6 +66,8 @@ pub struct Hub {
     publish_replies: Vec<Reply>,
     /// The time of the last input, for the log.
     now: Option<Instant>,
+    /// Index of the session at which the search for clients to send away goes on.
+    departures_from: u32,
 }
 
 impl Hub {
@@ -80,6 +84,7 @@ impl Hub {
             scratch: Vec::new(),
             publish_replies: Vec::new(),
             now: None,
+            departures_from: 0,
         }
     }
 

@@ -125,11 +125,11 @@ pub use fanwire_broker::{
     DebugForCommand, OccupancyReport, Renewal, RevocationChange, RevocationKind, UserStatus,
 };
 pub use fanwire_cluster::{
-    ConnectionSelector, Metrics, NodeState, Receipt, ReceiptRecord, ServerSubscribe,
-    ServerSubscription, Surveyed,
+    ConnectionSelector, Departures, Metrics, NodeState, RebalanceOptions, Receipt, ReceiptRecord,
+    ServerSubscribe, ServerSubscription, Surveyed,
 };
 pub use flight_log::read_closed_logs;
-pub use hub::Hub;
+pub use hub::{Hub, choose_departures};
 pub use index::{MovedSubscription, SubscriptionIndex};
 pub use join_leave::JoinLeave;
 pub use last_event_id::LastEventId;
@@ -137,7 +137,8 @@ pub use meters::Meters;
 pub use node::{
     BrokerFactory, ChannelPublisher, Channels, ConnectionCommands, Counts, Diagnostics,
     KEY_BYTES_MAX, KeepClosedLog, Maps, Node, NodeLog, NodeParts, Page, ReadError, ReadPermit,
-    ReadRequest, RefusalLevel, RevocationError, Revocations, SharedPolls, Users, questions,
+    ReadRequest, Rebalancing, RefusalLevel, RevocationError, Revocations, SharedPolls, Users,
+    questions,
 };
 pub use notice::{Inbox, Notice};
 pub use outbox::Outbox;

@@ -12,6 +12,7 @@ mod parts;
 mod peers;
 pub mod questions;
 mod readers;
+mod rebalancing;
 mod revocations;
 mod shared_polls;
 mod users;
@@ -30,6 +31,7 @@ use fanwire_policy::channel::NamespaceId;
 use fanwire_policy::hooks::Hooks;
 use fanwire_policy::options::{Namespace, Options};
 use fanwire_policy::{CurrentSettings, NodeSettings};
+use parking_lot::Mutex;
 
 use crate::clock::Clock;
 use crate::deliver::BroadcastRouter;
@@ -43,6 +45,7 @@ pub use log::{NodeLog, RefusalLevel};
 pub use maps::{KEY_BYTES_MAX, Maps};
 pub use parts::{BrokerFactory, NodeParts};
 pub use readers::{ReadError, ReadPermit, ReadRequest};
+pub use rebalancing::Rebalancing;
 pub use revocations::{RevocationError, Revocations};
 pub use shared_polls::SharedPolls;
 pub(crate) use shared_polls::is_polled;
@@ -59,6 +62,7 @@ pub struct Node {
     revocations: Arc<Revocations>,
     shared_polls: Arc<SharedPolls>,
     cluster: Arc<Cluster>,
+    rebalancing: Rebalancing,
     diagnostics: Diagnostics,
     chance: Arc<dyn Chance>,
     hooks: Hooks,
@@ -162,6 +166,11 @@ impl Node {
                 chance: Arc::clone(&chance),
                 summaries: Arc::clone(&summaries),
                 keep_closed_log: parts.keep_closed_log,
+            },
+            rebalancing: Rebalancing {
+                cluster: Arc::clone(&cluster),
+                registry: Arc::clone(&registry),
+                rebalance: Mutex::default(),
             },
             revocations: Revocations::new(Arc::clone(&router), parts.revocations),
             channels: Channels {
@@ -347,7 +356,11 @@ impl Node {
 
     /// Commands for existing connections.
     pub fn connections(&self) -> ConnectionCommands<'_> {
-        ConnectionCommands { channels: &self.channels, cluster: &self.cluster }
+        ConnectionCommands {
+            channels: &self.channels,
+            cluster: &self.cluster,
+            rebalancing: &self.rebalancing,
+        }
     }
 
     /// The statuses of users.

@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::{
     connection::{CloseCause, SlotKey},
     connection_writer::ConnectionWriter,
+    inbox::SendAway,
 };
 
 /// A data message of the peer, assembled, unmasked and inflated.
@@ -69,7 +70,11 @@ pub trait Application: 'static {
     /// The connection has ended or is ending. Called exactly once per opened key, whatever the cause.
     /// `out` still has its address.
     fn close(&mut self, key: SlotKey, end: CloseCause, now: Instant, out: &ConnectionWriter);
-    /// The server stops: closes an open connection.
+    /// Chooses connections that are to be closed, at most as many as are asked for.
+    fn departures(&mut self, _wanted: SendAway, _now: Instant) -> Vec<SlotKey> {
+        Vec::new()
+    }
+    /// The server stops, or sends a client away: closes an open connection.
     fn shut_down(&mut self, key: SlotKey, out: &mut ConnectionWriter) {
         out.close(key, 1001, "going away");
     }

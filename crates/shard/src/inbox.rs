@@ -39,6 +39,8 @@ pub enum ShardMessage<N, H> {
     /// Closes the accepted socket that has been idle for the longest time after its request.
     CloseLongestIdle,
     Notice(N),
+    /// Closes some of the connections.
+    SendAway(SendAway),
     /// Closes all connections and ends the thread.
     Stop(Stop),
 }
@@ -55,6 +57,16 @@ pub struct Stop {
     pub is_exact: bool,
     /// Connections that still exist after this time, from the start of the stop, are dropped.
     pub timeout: Duration,
+}
+
+/// Connections to close while the shard goes on. The application chooses them.
+#[derive(Clone, Copy, Debug)]
+pub struct SendAway {
+    pub connections: usize,
+    /// Connections that are younger stay.
+    pub min_age: Duration,
+    /// Closes are spread evenly over this time.
+    pub spread: Duration,
 }
 
 /// The sending side, cheap to clone. Messages of one sender arrive in its order.

@@ -58,7 +58,7 @@ pub use fanwire_deflate::Coding;
 pub use fanwire_ws::{Compression, Limits, Opcode};
 pub use framer::Framer;
 use inbox::Inboxes;
-pub use inbox::{Arrival, Inbox, ShardMessage, Stop};
+pub use inbox::{Arrival, Inbox, SendAway, ShardMessage, Stop};
 pub use new_connection::{NewConnection, Permit};
 pub use queue::{BorrowedFrame, Frame};
 pub use shard_socket::ShardSocket;
@@ -234,6 +234,16 @@ impl<A: Application> Shards<A> {
     pub fn close_longest_idle(&self) {
         for inbox in &self.inboxes {
             inbox.push(ShardMessage::CloseLongestIdle, 0);
+        }
+    }
+
+    /// Closes some connections, as many on each shard.
+    pub fn send_away(&self, wanted: SendAway) {
+        let shards = self.inboxes.len();
+        for (number, inbox) in self.inboxes.iter().enumerate() {
+            let has_one_more = number < wanted.connections % shards;
+            let connections = wanted.connections / shards + usize::from(has_one_more);
+            inbox.push(ShardMessage::SendAway(SendAway { connections, ..wanted }), 0);
         }
     }
 

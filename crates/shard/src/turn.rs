@@ -3,6 +3,7 @@
 //! Uses its own poller on its own thread (docs/decisions/0001); owns its sockets, so nothing here is locked.
 //! Changed here: the order of a turn and its fairness. The state of a connection lives in `connection`, writing in `connection_writer`.
 
+mod closes;
 mod records;
 mod served;
 mod share;
@@ -27,7 +28,7 @@ use super::{
     inbox::{Arrival, Inboxes, ShardMessage, SizedMessage},
     new_connection::NewConnection,
     socket_tasks::SocketTasks,
-    stop::Stopping,
+    stop::{PacedCloses, Stopping},
     tls::TlsSession,
     transport::Framing,
 };
@@ -53,6 +54,8 @@ pub(super) struct Turn<A: Application> {
     tasks: SocketTasks,
     generation: u32,
     stopping: Option<Stopping>,
+    /// Connections that are sent away while the shard goes on.
+    departing: Option<PacedCloses>,
 }
 
 impl<A: Application> Turn<A> {
@@ -81,6 +84,7 @@ impl<A: Application> Turn<A> {
             tasks: SocketTasks::new(Arc::new(wake)),
             generation: 0,
             stopping: None,
+            departing: None,
         }
     }
 
@@ -239,9 +243,8 @@ impl<A: Application> Turn<A> {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        let stopping = self.stopping.as_ref().map(|stopping| stopping.next_deadline(self.out.now));
         let accepted = self.accepted.next_deadline();
-        [self.application.next_deadline(), self.out.next_deadline(), stopping, accepted]
+        [self.application.next_deadline(), self.out.next_deadline(), self.next_close(), accepted]
             .into_iter()
             .flatten()
             .min()
@@ -254,11 +257,7 @@ impl<A: Application> Turn<A> {
         if self.application.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.application.advance(now, &mut self.out);
         }
-        if let Some(stopping) = &mut self.stopping {
-            for key in stopping.due(&self.out) {
-                self.application.shut_down(key, &mut self.out);
-            }
-        }
+        self.close_due();
     }
 
     /// Serves the inbox for at most [`MESSAGES_TIME`], so that sockets and timers are served, too; the rest waits for
@@ -310,6 +309,7 @@ impl<A: Application> Turn<A> {
                 self.application.notice(notice, self.out.now, &mut self.out);
                 self.report_closed();
             }
+            ShardMessage::SendAway(wanted) => self.send_away(wanted),
             ShardMessage::Stop(stop) => {
                 self.accepted.decline_all(self.poll.registry());
                 self.stopping.get_or_insert_with(|| Stopping::new(&self.out, stop));

@@ -13,8 +13,8 @@ import { Worker } from 'node:worker_threads';
 import WebSocket from 'ws';
 
 import { startRedis } from '../redis.js';
-import { eventually, start, token, within } from '../server.js';
-import { ENCODINGS } from './clients.js';
+import { eventually, start, within } from '../server.js';
+import { checkAll, followAll, publishInTurn } from './followers.js';
 
 const CLIENTS = Number(process.env.FANWIRE_ROLLOUT ?? 0);
 const IS_FULL = CLIENTS >= 1_000;
@@ -26,8 +26,6 @@ const GRACE_S = seconds(/terminationGracePeriodSeconds: (\d+)/);
 const READINESS_S = IS_FULL ? seconds(/readinessProbe:[^]*?periodSeconds: (\d+)/) : 0.25;
 const NODES = 3;
 const WINDOW_S = IS_FULL ? 5 : 1;
-/** Each publication wakes one client in this many: 5,000 at once stop their process for a third of a second, and then connect at once. */
-const CHANNELS = 20;
 
 const skip = CLIENTS === 0 && 'at length only, with FANWIRE_ROLLOUT=5000: it takes minutes';
 
@@ -38,8 +36,9 @@ test(`clients stay through a rollout of ${NODES} nodes`, { skip }, async (t) => 
   const pods = [];
   for (let i = 0; i < NODES; i += 1) pods.push(await pod(t, redis, service));
 
-  const clients = await connectAll(t, service);
-  const publisher = publish(t, service);
+  const options = { websocket: service.socket };
+  const clients = await followAll(t, CLIENTS, 'ws://service/connection/websocket', options);
+  const publisher = publishInTurn(t, () => [...service.ready][0].server);
   let back = 0;
   for (const { client } of clients) client.on('connected', () => (back += 1));
 
@@ -64,13 +63,7 @@ test(`clients stay through a rollout of ${NODES} nodes`, { skip }, async (t) => 
 
   const counts = await publisher.end();
   assert.equal(service.refused, 0, 'connections that no node took');
-  for (const [number, { client, offsets, wrong }] of clients.entries()) {
-    const published = counts[number % CHANNELS];
-    await eventually(() => (offsets.at(-1) === published ? true : undefined), `publication ${published}; the last is ${offsets.at(-1)}`, 30_000);
-    assert.deepEqual(offsets, Array.from({ length: published }, (_, i) => i + 1), 'each publication once, in order');
-    assert.deepEqual(wrong, []);
-    client.disconnect();
-  }
+  await checkAll(clients, counts);
   await Promise.all(pods.map(({ server }) => server.stop('SIGKILL')));
 });
 
@@ -132,51 +125,6 @@ async function terminate(one, service) {
   one.server.child.kill('SIGTERM');
   await within(exit, 'the end of a pod', GRACE_S * 1_000 - (Date.now() - begun));
   await one.server.stop();
-}
-
-async function connectAll(t, service) {
-  const [{ Centrifuge }] = ENCODINGS;
-  const clients = [];
-  for (let number = 0; number < CLIENTS; number += 1) {
-    const client = new Centrifuge('ws://service/connection/websocket', {
-      websocket: service.socket,
-      token: token({ sub: `user${number}` }),
-    });
-    t.after(() => client.disconnect());
-    const subscription = client.newSubscription(`news:${number % CHANNELS}`);
-    const [offsets, wrong] = [[], []];
-    subscription.on('publication', ({ data }) => offsets.push(data.number));
-    subscription.on('subscribed', ({ wasRecovering, recovered }) => {
-      if (wasRecovering && !recovered) wrong.push('not recovered');
-    });
-    const subscribed = new Promise((resolve) => subscription.once('subscribed', resolve));
-    subscription.subscribe();
-    client.connect();
-    clients.push({ client, offsets, wrong, subscribed });
-    if (number % 100 === 99) await Promise.all(clients.slice(-100).map((one) => one.subscribed));
-  }
-  await Promise.all(clients.map((one) => one.subscribed));
-  return clients;
-}
-
-/** Publishes one message after the other, some a second, in one channel after the other, through a node that is ready. */
-function publish(t, service) {
-  const counts = Array.from({ length: CHANNELS }, () => 0);
-  let channel = 0;
-  let last = Promise.resolve();
-  const timer = setInterval(() => {
-    const [name, data] = [`news:${channel}`, { number: (counts[channel] += 1) }];
-    channel = (channel + 1) % CHANNELS;
-    last = last.then(() => [...service.ready][0].server.api('publish', { channel: name, data }));
-  }, 50);
-  t.after(() => clearInterval(timer));
-  return {
-    async end() {
-      clearInterval(timer);
-      await last;
-      return counts;
-    },
-  };
 }
 
 /** Counts of clients as nodes have them, taken by a thread of its own: this one pauses for tenths of a second with so many clients. */

@@ -271,6 +271,7 @@ const CRATES: &[CrateRule] = &[
             "fanwire-api",
             "fanwire-auth",
             "fanwire-broker",
+            "fanwire-cluster",
             "fanwire-consumers",
             "fanwire-deflate",
             "fanwire-durable",

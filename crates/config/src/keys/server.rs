@@ -157,6 +157,12 @@ rows! { SERVER: Config;
         "Name of this server in API answers; empty means the host and the port for clients, such as `host_8000`.";
     "node.info_metrics_aggregate_interval", duration(Duration::from_secs(1), DAY), "60s" => [node.info_metrics_aggregate_interval],
         "How long the API method info gathers the numbers that it shows of each server.";
+    "cluster.rebalance.enabled", SWITCH, "false" => [cluster.rebalance.enabled],
+        "Fanwire only: a node with more than 10 % above the average connections of the nodes sends clients to the others, until it has the average; it needs a balancer that counts connections.";
+    "cluster.rebalance.rate", integer(1, 1_000_000), "200" => [cluster.rebalance.rate],
+        "Fanwire only: clients that a node sends to the others in a second.";
+    "cluster.rebalance.min_age", duration(Duration::ZERO, YEAR), "1h" => [cluster.rebalance.min_age],
+        "Fanwire only: connections that are younger stay, so that no client moves twice in this time.";
     "pid_file", TEXT, "" => [pid_file],
         "File that holds the process id while the server runs; empty for none.";
     "shards", integer(0, 1024), "0" => [shards],
@@ -296,6 +302,8 @@ rows! { SERVER: Config;
     "admin.web_path", TEXT, "" => [admin.web_path],
         "Folder of another admin page, such as Centrifugo's; empty means the one of Fanwire.";
 }
+
+const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 const STRATEGY: Kind = Kind::Choice(&Strategy::NAMES);
 

@@ -160,7 +160,7 @@ impl Parts {
 
     fn background_tasks(&self, metrics: &Arc<ServerMetrics>) -> [JoinHandle<()>; 4] {
         let shedding = Shedding::new(&self.config.shed, &self.limits);
-        let observed = Observed::new(&self.running.shards, &self.readiness, shedding);
+        let observed = Observed::new(&self.node, &self.running.shards, &self.readiness, shedding);
         background_tasks(&self.node, &self.contexts, metrics, &self.handshakes, observed)
     }
 

@@ -13,7 +13,8 @@ use fanwire_consumers::{Consumers, START_DELAY_MAX, StartPhase};
 use fanwire_edge::Refusals;
 use fanwire_fanout::{Contexts, Shards};
 use fanwire_metrics::ServerMetrics;
-use fanwire_node::Node;
+use fanwire_node::{Departures, Node};
+use fanwire_shard::SendAway;
 use fanwire_telemetry::{Burst, LogThrottle};
 use fanwire_tls::{Acme, HandshakeCounts};
 use fanwire_traces::TraceExporter;
@@ -164,6 +165,7 @@ fn log_evictions(node: &Node, throttle: &LogThrottle, logged: &mut u64, now: Ins
 
 /// The shards, and what follows from their load.
 pub(super) struct Observed {
+    node: Arc<Node>,
     shards: Arc<Shards>,
     readiness: Arc<Readiness>,
     shedding: Shedding,
@@ -171,14 +173,15 @@ pub(super) struct Observed {
 
 impl Observed {
     pub(super) fn new(
+        node: &Arc<Node>,
         shards: &Arc<Shards>,
         readiness: &Arc<Readiness>,
         shedding: Shedding,
     ) -> Self {
-        Self { shards: shards.clone(), readiness: readiness.clone(), shedding }
+        Self { node: node.clone(), shards: shards.clone(), readiness: readiness.clone(), shedding }
     }
 
-    /// Observes once a second whether the shards turn, and how loaded the process is.
+    /// Observes once a second whether the shards turn, how loaded the process is, and whether it has too many clients.
     async fn run(mut self) {
         let mut ticks = tokio::time::interval(TICK_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -189,6 +192,20 @@ impl Observed {
             let have_waiting = self.shards.inboxes().iter().map(|inbox| inbox.bytes() > 0);
             self.readiness.observe(turns.zip(have_waiting));
             self.shedding.observe(counters, Instant::now());
+            self.rebalance(Instant::now());
+        }
+    }
+
+    /// Sends clients away, if this node has more of them than the others. A server that stops closes all of them anyway.
+    fn rebalance(&self, now: Instant) {
+        if self.shards.are_stopping() {
+            return;
+        }
+        if let Some(Departures { clients, min_age }) =
+            self.node.connections().rebalancing().step(now)
+        {
+            let connections = usize::try_from(clients).unwrap_or(usize::MAX);
+            self.shards.send_away(SendAway { connections, min_age, spread: TICK_INTERVAL });
         }
     }
 }

@@ -16,6 +16,7 @@ use fanwire_cluster::{
 use fanwire_protocol::{Disconnect, ErrorCode, UnsubscribeCode};
 use uuid::Uuid;
 
+use super::Rebalancing;
 use super::channels::{Channels, temporary};
 use crate::notice::Notice;
 
@@ -23,9 +24,15 @@ use crate::notice::Notice;
 pub struct ConnectionCommands<'a> {
     pub(super) channels: &'a Channels,
     pub(super) cluster: &'a Cluster,
+    pub(super) rebalancing: &'a Rebalancing,
 }
 
-impl ConnectionCommands<'_> {
+impl<'a> ConnectionCommands<'a> {
+    /// Clients that this node sends away to others.
+    pub fn rebalancing(&self) -> &'a Rebalancing {
+        self.rebalancing
+    }
+
     /// Sets what a subscriber of a channel with places sees, if it is connected to this node.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ mod cluster;
 mod connect;
 mod debug_for;
 mod deltas;
+mod departures;
 mod encode_jobs;
 mod exclusion;
 mod expiry;
