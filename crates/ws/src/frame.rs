@@ -3,6 +3,7 @@
 //! Uses nothing; never compresses (the payload comes compressed when RSV1 is set) and never sends.
 //! Change here: how a frame is laid out. Reading a header is `header`.
 
+use crate::header::FrameHeader;
 use crate::mask;
 
 /// Appends one whole frame to `out`; `rsv1`: `payload` is a compressed message (RFC 7692 §6).
@@ -27,6 +28,17 @@ pub fn encode_masked(opcode: Opcode, rsv1: bool, payload: &[u8], key: [u8; 4], o
     out.extend_from_slice(&header[..header_bytes]);
     out.extend_from_slice(&key);
     mask::unmask_onto(payload, key, out);
+}
+
+/// Appends the header of a client's frame, whose payload follows.
+pub(crate) fn encode_masked_header(frame: FrameHeader, out: &mut Vec<u8>) {
+    let (mut header, header_bytes) = header(frame.opcode, frame.rsv1, frame.payload_bytes);
+    if !frame.fin {
+        header[0] &= !FIN;
+    }
+    header[1] |= MASK;
+    out.extend_from_slice(&header[..header_bytes]);
+    out.extend_from_slice(&frame.mask);
 }
 
 /// Writes the header of a payload that is in `out` already, from `payload_at` on, and returns where the frame begins.

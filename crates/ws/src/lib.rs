@@ -58,4 +58,4 @@ pub use failure::Failure;
 pub use frame::Opcode;
 pub use limits::Limits;
 pub use pool::Pool;
-pub use reader::{ClientReader, Event, Input, Reader};
+pub use reader::{ClientReader, Event, InboundCompression, Input, Reader};

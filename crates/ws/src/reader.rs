@@ -31,8 +31,8 @@ pub struct Reader {
 }
 
 /// Agreed compression of the client's messages (RFC 7692 §7.1).
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum InboundCompression {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InboundCompression {
     #[default]
     Raw,
     /// Each compressed message stands alone.
@@ -54,6 +54,37 @@ impl Reader {
     /// 8 to 15 (RFC 7692 §7.1.2.2).
     pub fn with_takeover(window_bits: u8) -> Self {
         Self { compression: InboundCompression::Takeover { window_bits }, ..Self::default() }
+    }
+
+    /// A reader in the state of another one, whose [`window`](Self::window) was `window`. It has to receive the bytes of
+    /// [`replay`](Self::replay) before those of the client.
+    pub fn resumed(compression: InboundCompression, window: &[u8]) -> Self {
+        let window = match compression {
+            InboundCompression::Takeover { window_bits } if !window.is_empty() => {
+                Some(Box::new(SenderWindow::with_bytes(window_bits, window)))
+            }
+            _ => None,
+        };
+        Self { compression, window, ..Self::default() }
+    }
+
+    /// The agreed compression.
+    pub fn compression(&self) -> InboundCompression {
+        self.compression
+    }
+
+    /// The plaintext that the client's next message may refer to, oldest bytes first.
+    pub fn window(&self) -> Vec<u8> {
+        self.window.as_ref().map_or_else(Vec::new, |window| window.to_bytes())
+    }
+
+    /// The bytes that bring a [resumed](Self::resumed) reader to the same point of a frame or message that is incomplete.
+    pub fn replay(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        if let Some(partial) = &self.partial {
+            partial.replay(&mut bytes);
+        }
+        bytes
     }
 
     /// Bytes of the client's window that are allocated at the moment; none before its first compressed message.

@@ -33,6 +33,11 @@ impl Text {
         if self.started_bytes == 0 { Ok(self.whole) } else { Err(Failure::TextNotUtf8) }
     }
 
+    /// The text so far with the beginning of an unfinished character.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        [self.whole.as_bytes(), &self.started[..self.started_bytes]].concat()
+    }
+
     #[cfg(test)]
     pub(crate) fn heap_bytes(&self) -> usize {
         self.whole.capacity()

@@ -24,6 +24,18 @@ impl SenderWindow {
         Self { window_bits: window_bits.clamp(WINDOW_BITS_MIN, 15), oldest: 0, bytes: Vec::new() }
     }
 
+    /// A window with the newest plaintext of a sender, oldest byte first.
+    pub fn with_bytes(window_bits: u8, bytes: &[u8]) -> Self {
+        let mut window = Self::new(window_bits);
+        window.append(bytes);
+        window
+    }
+
+    /// The bytes in the window, oldest first.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.parts().concat()
+    }
+
     /// The memory that a window of 2^`window_bits` bytes takes at most, itself included.
     pub fn memory_for(window_bits: u8) -> usize {
         Self::new(window_bits).size() + size_of::<Self>()

@@ -3,10 +3,12 @@
 //! Uses `header`, `mask`, `text`; never reserves memory for bytes that have not arrived.
 //! Change here: assembling fragments. Frames that arrive whole are `reader`.
 
+use std::borrow::Cow;
+
 use super::{Arrived, CompleteFrame, CompressedPayload, Input, Limits, PayloadSource};
 use crate::header::{self, Allowed, FrameHeader};
 use crate::text::Text;
-use crate::{Failure, Opcode, Pool, mask};
+use crate::{Failure, Opcode, Pool, frame, mask};
 
 /// The state of the frame and the message that are arriving; boxed by the reader while they last.
 #[derive(Debug, Default)]
@@ -91,6 +93,23 @@ impl Partial {
     /// Whether no frame and no message is incomplete, so that this can be dropped.
     pub(super) fn is_idle(&self) -> bool {
         self.frame.is_none() && self.message.is_none() && self.header_bytes == 0
+    }
+
+    /// The bytes that bring a new reader to this point: one frame with all that came of the message, a control frame that has begun
+    /// behind it, a header that is incomplete.
+    pub(super) fn replay(&self, into: &mut Vec<u8>) {
+        let of_message = self.frame.as_ref().filter(|frame| !frame.opcode.is_control());
+        if let Some(message) = &self.message {
+            let bytes = message.body.bytes();
+            let fin = of_message.is_some_and(|frame| frame.fin);
+            let missing = of_message.map_or(Missing::default(), Missing::of);
+            replay_frame(message.body.opcode(), fin, &bytes, missing, into);
+        }
+        if let Some(frame) = self.frame.as_ref().filter(|frame| frame.opcode.is_control()) {
+            let opcode = FirstOpcode { opcode: frame.opcode, rsv1: false };
+            replay_frame(opcode, true, &self.control, Missing::of(frame), into);
+        }
+        into.extend_from_slice(&self.header[..self.header_bytes]);
     }
 
     /// The heap memory this holds without its own box.
@@ -180,6 +199,22 @@ impl Body {
         }
     }
 
+    fn opcode(&self) -> FirstOpcode {
+        match self {
+            Self::Text(_) => FirstOpcode { opcode: Opcode::Text, rsv1: false },
+            Self::Binary(_) => FirstOpcode { opcode: Opcode::Binary, rsv1: false },
+            Self::Deflated(opcode, _) => FirstOpcode { opcode: *opcode, rsv1: true },
+        }
+    }
+
+    /// The bytes so far.
+    fn bytes(&self) -> Cow<'_, [u8]> {
+        match self {
+            Self::Text(text) => text.bytes().into(),
+            Self::Binary(bytes) | Self::Deflated(_, bytes) => bytes.into(),
+        }
+    }
+
     /// Moves the message into `pool`, unless it is still compressed.
     fn finish(self, pool: &mut Pool) -> Result<Arrived, Failure> {
         let (opcode, source) = match self {
@@ -197,6 +232,44 @@ impl Body {
         };
         Ok(Arrived::Plain(CompleteFrame { opcode, source }))
     }
+}
+
+/// Opcode and RSV1 of the first frame of a message.
+#[derive(Clone, Copy)]
+struct FirstOpcode {
+    opcode: Opcode,
+    rsv1: bool,
+}
+
+/// The part of a frame's payload that has not arrived.
+#[derive(Default)]
+struct Missing {
+    bytes: usize,
+    /// Its first byte belongs to the first of them.
+    mask: [u8; 4],
+}
+
+impl Missing {
+    fn of(frame: &Frame) -> Self {
+        Self { bytes: frame.bytes_left, mask: frame.mask }
+    }
+}
+
+/// Appends the frame with `payload`, behind which the missing bytes come.
+fn replay_frame(
+    first: FirstOpcode,
+    fin: bool,
+    payload: &[u8],
+    missing: Missing,
+    into: &mut Vec<u8>,
+) {
+    let FirstOpcode { opcode, rsv1 } = first;
+    // The key of the first byte, so that the key of the first missing one is as it was.
+    let key = mask::advance(missing.mask, 4 - payload.len() % 4);
+    let payload_bytes = payload.len() + missing.bytes;
+    let header = FrameHeader { fin, rsv1, opcode, mask: key, payload_bytes, header_bytes: 0 };
+    frame::encode_masked_header(header, into);
+    mask::unmask_onto(payload, key, into);
 }
 
 /// The longest header of a masked frame: two bytes, a 64-bit length, the key (RFC 6455 §5.2).

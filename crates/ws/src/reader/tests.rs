@@ -413,6 +413,28 @@ fn check_reader(make: impl Fn() -> Reader, stream: &str, expect: &[OwnedEvent]) 
     let mut reader = make();
     let seen = stream.iter().flat_map(|byte| read(&mut reader, &mut pool, &mut [*byte]));
     assert_eq!(seen.collect::<Vec<_>>(), expect, "{stream:02x?} byte by byte");
+    check_resumed(make(), &stream, expect);
+}
+
+/// Before each byte another reader takes the place of the one before, which knows no number of fragments.
+fn check_resumed(mut reader: Reader, stream: &[u8], expect: &[OwnedEvent]) {
+    let counts =
+        |event: &OwnedEvent| matches!(event, OwnedEvent::Failed(Failure::TooManyFragments { .. }));
+    if expect.iter().any(counts) {
+        return;
+    }
+    let mut pool = Pool::new();
+    let mut seen = Vec::new();
+    for byte in stream {
+        seen.extend(read(&mut reader, &mut pool, &mut [*byte]));
+        if !reader.ended {
+            let mut replayed = reader.replay();
+            reader = Reader::resumed(reader.compression(), &reader.window());
+            let again = read(&mut reader, &mut pool, &mut replayed);
+            assert!(again.is_empty(), "{again:?} came twice of {stream:02x?}");
+        }
+    }
+    assert_eq!(seen, expect, "{stream:02x?} with another reader for each byte");
 }
 
 fn read(reader: &mut Reader, pool: &mut Pool, bytes: &mut [u8]) -> Vec<OwnedEvent> {
