@@ -45,6 +45,7 @@ not_yet! { NOT_YET;
     "uni_grpc.tls.server_name", TEXT, "", Tuning, "Name that a server's certificate must have; here it is the server.";
     "uni_grpc.tls.insecure_skip_verify", SWITCH, "false", Tuning, "Believes any server; here it is the server.";
 
+    "websocket.compression_prepared_message_cache_size", COUNT, "0", Tuning, "Memory of compressed frames; Fanwire compresses each once without.";
     "websocket.read_buffer_size", COUNT, "0", Tuning, "Read buffer per connection; Fanwire keeps none.";
     "websocket.write_buffer_size", COUNT, "0", Tuning, "Write buffer per connection; Fanwire keeps none.";
     "websocket.use_write_buffer_pool", SWITCH, "false", Tuning, "Shares write buffers; Fanwire always does.";
