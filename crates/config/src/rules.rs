@@ -81,6 +81,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
     let found = mistakes
         .chain(relations)
         .chain(namespaces::contradict(config))
+        .chain(maps::proxies_without_maps(config))
         .chain(event_proxies::are_right(config))
         .chain(consumers::are_whole(config))
         .chain(api_keys::are_right(config));

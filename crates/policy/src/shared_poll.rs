@@ -9,7 +9,7 @@ mod table;
 mod tracked_keys;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -71,12 +71,42 @@ impl PollMode {
     }
 }
 
-/// Numbers that are unique in a node, so that an answer to a channel that was removed is no answer to its successor.
-#[derive(Debug, Default)]
-pub struct PollNumbers {
+/// What all channels of a node share: numbers that are unique, so that an answer to a channel that was removed is no answer to its
+/// successor, and the memory for values.
+#[derive(Debug)]
+pub struct PollNodeState {
     /// Of values in versionless channels.
     versions: AtomicU64,
     requests: AtomicU64,
+    /// Bytes of the values that all channels keep. Its users hold the lock of the table.
+    values_bytes: AtomicUsize,
+    values_bytes_max: usize,
+}
+
+impl PollNodeState {
+    /// Numbers of a node whose channels keep at most this many bytes of values (`shared_poll.values_memory_max`).
+    pub fn new(values_bytes_max: usize) -> Self {
+        Self {
+            versions: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+            values_bytes: AtomicUsize::new(0),
+            values_bytes_max,
+        }
+    }
+
+    /// Takes memory for a value. Returns whether there is enough.
+    fn reserve(&self, bytes: usize) -> bool {
+        let all = self.values_bytes.load(Relaxed).saturating_add(bytes);
+        if all > self.values_bytes_max {
+            return false;
+        }
+        self.values_bytes.store(all, Relaxed);
+        true
+    }
+
+    fn release(&self, bytes: usize) {
+        self.values_bytes.fetch_sub(bytes, Relaxed);
+    }
 }
 
 /// Names one request of a node.

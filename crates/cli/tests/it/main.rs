@@ -15,6 +15,7 @@ mod mistakes;
 mod publish;
 mod reload;
 mod serve;
+mod shared_poll;
 mod snapshots;
 mod started;
 mod subscribe;

@@ -11,7 +11,7 @@ use fanwire_proxy::ProxyOptions;
 
 use super::{
     COUNT, COUNT_FROM_1, DAY, DELAY, LIST, RATE_INTERVAL, RATE_LIMIT, SECRET, SWITCH, TEXT,
-    duration, integer,
+    duration, integer, memory,
 };
 use crate::key::{FromValue, Kind, Value, rows};
 use crate::options::Config;
@@ -190,6 +190,8 @@ rows! { CLIENT: Config;
         "Unix second; signatures that were issued later may not be of the previous secret; 0 for no limit.";
     "shared_poll.concurrency_limit", integer(0, 100_000), "64" => [shared_poll.concurrency_limit],
         "Most calls of backends for shared polls at a time; 0 for the default.";
+    "shared_poll.values_memory_max", integer(0, u64::MAX), "268435456" => [shared_poll.values_memory_max = memory],
+        "Fanwire only: bytes of memory for the newest values of all shared polls; beyond it a value is polled again for a client that tracks its key later.";
 }
 
 const DISCONNECTS: Kind = Kind::Transforms(Transforms::Disconnects);

@@ -60,9 +60,12 @@ impl SharedPolls {
         router: Arc<BroadcastRouter>,
         epoch: String,
     ) -> Arc<Self> {
-        let calls_max = settings.read().options.shared_poll.calls_max();
+        let table = {
+            let options = &settings.read().options.shared_poll;
+            PollTable::new(options.calls_max(), options.values_memory_max)
+        };
         let polls = Arc::new(Self {
-            table: Mutex::new(PollTable::new(calls_max)),
+            table: Mutex::new(table),
             returned: Mutex::default(),
             untracked: Mutex::default(),
             hook,

@@ -22,6 +22,8 @@ pub struct SharedPollOptions {
     pub hmac_previous_secret_key_valid_until: u64,
     /// Calls of backends at a time; 0 = 64.
     pub concurrency_limit: usize,
+    /// Bytes of memory for the values of all channels.
+    pub values_memory_max: usize,
 }
 
 /// `channel.namespaces[NAME].shared_poll.*`
@@ -51,6 +53,7 @@ impl Default for SharedPollOptions {
             hmac_previous_secret_key: Secret::default(),
             hmac_previous_secret_key_valid_until: 0,
             concurrency_limit: CALLS_MAX,
+            values_memory_max: 256 << 20,
         }
     }
 }

@@ -13,8 +13,8 @@ use bytes::Bytes;
 use hashbrown::{DefaultHashBuilder, HashMap};
 
 use super::{
-    DirectPublish, KeyUpdate, PollAnswer, PollEffect, PollItem, PollMode, PollNumbers, PollOptions,
-    PollRequest, PollValue, RequestId,
+    DirectPublish, KeyUpdate, PollAnswer, PollEffect, PollItem, PollMode, PollNodeState,
+    PollOptions, PollRequest, PollValue, RequestId,
 };
 
 /// The keys of one channel.
@@ -34,7 +34,7 @@ pub struct PollChannel {
     /// Batches of this cycle, by the times at which they are sent.
     batches: VecDeque<(Instant, Vec<Arc<str>>)>,
     in_flight: HashMap<RequestId, InFlight>,
-    numbers: Arc<PollNumbers>,
+    node: Arc<PollNodeState>,
     hasher: DefaultHashBuilder,
     flipped_at: Option<Instant>,
     /// A version is known here, or a connection has one. Without any, the first epoch of a backend is no change.
@@ -112,9 +112,9 @@ impl PollCounts {
 }
 
 impl PollChannel {
-    /// A channel without keys. `epoch` is random in a versionless channel, "" in a versioned one. `numbers` is shared by all channels
-    /// of the node.
-    pub fn new(options: PollOptions, epoch: String, numbers: Arc<PollNumbers>) -> Self {
+    /// A channel without keys. `epoch` is random in a versionless channel, "" in a versioned one. `node` is shared by all channels of the
+    /// node.
+    pub fn new(options: PollOptions, epoch: String, node: Arc<PollNodeState>) -> Self {
         Self {
             options,
             epoch,
@@ -123,7 +123,7 @@ impl PollChannel {
             next_cycle_at: None,
             batches: VecDeque::new(),
             in_flight: HashMap::new(),
-            numbers,
+            node,
             hasher: DefaultHashBuilder::default(),
             flipped_at: None,
             has_versions: false,
@@ -308,9 +308,10 @@ impl PollChannel {
         }
         let (name, polled) = self.keys.get_key_value_mut(&*item.key)?;
         let name = Arc::clone(name);
-        self.values_bytes -= polled.data.as_ref().map_or(0, Bytes::len);
         let PolledKey { trackers, is_in_flight, is_recent, .. } = *polled;
-        *polled = PolledKey { trackers, is_in_flight, is_recent, ..PolledKey::default() };
+        let kept = PolledKey { trackers, is_in_flight, is_recent, ..PolledKey::default() };
+        let removed = std::mem::replace(polled, kept);
+        self.release(removed.bytes());
         Some(PollEffect::Removed(name))
     }
 
@@ -322,7 +323,7 @@ impl PollChannel {
             return self.supply(&key, data);
         }
         polled.hash = hash;
-        let version = self.numbers.versions.fetch_add(1, Relaxed) + 1;
+        let version = self.node.versions.fetch_add(1, Relaxed) + 1;
         self.update(&key, data, version)
     }
 
@@ -350,7 +351,7 @@ impl PollChannel {
         let is_wanted = polled.is_wanted;
         let version = polled.version;
         if polled.data.is_none() {
-            self.keep(key, data.clone());
+            self.keep(key, &data);
         }
         let (name, polled) = self.keys.get_key_value_mut(key)?;
         polled.is_wanted = false;
@@ -367,28 +368,32 @@ impl PollChannel {
         polled.version = version;
         polled.is_wanted = false;
         let before = polled.data.take();
-        self.values_bytes -= before.as_ref().map_or(0, Bytes::len);
-        self.keep(key, data.clone());
+        self.release(before.as_ref().map_or(0, Bytes::len));
+        self.keep(key, &data);
         let base = before.map(|data| PollValue { data, version: base_version });
         Some(PollEffect::Updated(KeyUpdate { key: name, data, version, base }))
     }
 
-    /// Keeps a value, if there is memory.
-    fn keep(&mut self, key: &str, data: Bytes) {
+    /// Keeps a copy of a value, if there is memory: the value itself may be a part of a large answer, and would keep all of it.
+    fn keep(&mut self, key: &str, data: &Bytes) {
         let bytes = self.values_bytes.saturating_add(data.len());
-        if bytes > self.options.values_bytes_max {
-            return;
-        }
-        if let Some(polled) = self.keys.get_mut(key) {
+        let Some(polled) = self.keys.get_mut(key) else { return };
+        if bytes <= self.options.values_bytes_max && self.node.reserve(data.len()) {
             self.values_bytes = bytes;
-            polled.data = Some(data);
+            polled.data = Some(Bytes::copy_from_slice(data));
         }
+    }
+
+    /// Returns the memory of values that are no longer kept.
+    fn release(&mut self, bytes: usize) {
+        self.values_bytes -= bytes;
+        self.node.release(bytes);
     }
 
     fn forget(&mut self, key: &str) -> Option<Arc<str>> {
         let (name, polled) = self.keys.remove_entry(key)?;
         self.idle_count -= usize::from(polled.trackers == 0);
-        self.values_bytes -= polled.data.as_ref().map_or(0, Bytes::len);
+        self.release(polled.bytes());
         Some(name)
     }
 
@@ -409,7 +414,7 @@ impl PollChannel {
         self.flipped_at = Some(now);
         self.counts.flips += 1;
         self.epoch = epoch;
-        self.values_bytes = 0;
+        self.release(self.values_bytes);
         for polled in self.keys.values_mut() {
             let PolledKey { trackers, is_wanted, is_in_flight, .. } = *polled;
             *polled = PolledKey { trackers, is_wanted, is_in_flight, ..PolledKey::default() };
@@ -487,7 +492,7 @@ impl PollChannel {
     }
 
     fn request(&mut self, keys: Vec<Arc<str>>, now: Instant) -> PollRequest {
-        let id = RequestId(self.numbers.requests.fetch_add(1, Relaxed));
+        let id = RequestId(self.node.requests.fetch_add(1, Relaxed));
         let mut asked = Vec::with_capacity(keys.len());
         let mut sent = HashMap::with_capacity(keys.len());
         for key in keys {
@@ -505,7 +510,18 @@ impl PollChannel {
     }
 }
 
+impl Drop for PollChannel {
+    fn drop(&mut self) {
+        self.release(self.values_bytes);
+    }
+}
+
 impl PolledKey {
+    /// Bytes of the value that is kept.
+    fn bytes(&self) -> usize {
+        self.data.as_ref().map_or(0, Bytes::len)
+    }
+
     /// Whether a cycle polls it.
     fn is_due(&self) -> bool {
         self.trackers > 0 && !self.is_in_flight && !self.is_recent

@@ -10,7 +10,7 @@ use std::time::Instant;
 use hashbrown::HashMap;
 
 use super::{
-    DirectPublish, KeyUpdate, PollAnswer, PollChannel, PollCounts, PollEffect, PollNumbers,
+    DirectPublish, KeyUpdate, PollAnswer, PollChannel, PollCounts, PollEffect, PollNodeState,
     PollOptions, PollRequest, RequestId,
 };
 
@@ -22,7 +22,7 @@ pub struct PollTable {
     ready: VecDeque<Arc<str>>,
     /// The next time of each channel, though it may have an earlier one by now.
     wakes: BTreeSet<(Instant, Arc<str>)>,
-    numbers: Arc<PollNumbers>,
+    node: Arc<PollNodeState>,
     calls_max: usize,
     calls: usize,
     /// Of channels that have ended.
@@ -48,13 +48,14 @@ impl TableEntry {
 }
 
 impl PollTable {
-    /// A table whose backends get at most `calls_max` calls at a time (`shared_poll.concurrency_limit`).
-    pub fn new(calls_max: usize) -> Self {
+    /// A table whose backends get at most `calls_max` calls at a time (`shared_poll.concurrency_limit`), and whose channels keep at most
+    /// `values_bytes_max` bytes of values together (`shared_poll.values_memory_max`).
+    pub fn new(calls_max: usize, values_bytes_max: usize) -> Self {
         Self {
             channels: HashMap::new(),
             ready: VecDeque::new(),
             wakes: BTreeSet::new(),
-            numbers: Arc::default(),
+            node: Arc::new(PollNodeState::new(values_bytes_max)),
             calls_max: calls_max.max(1),
             calls: 0,
             ended_counts: PollCounts::default(),
@@ -65,8 +66,8 @@ impl PollTable {
     /// has keys.
     pub fn channel(&mut self, name: &str, options: PollOptions, epoch: &str) -> PollHandle<'_> {
         if !self.channels.contains_key(name) {
-            let numbers = Arc::clone(&self.numbers);
-            let channel = PollChannel::new(options, epoch.to_owned(), numbers);
+            let node = Arc::clone(&self.node);
+            let channel = PollChannel::new(options, epoch.to_owned(), node);
             let entry =
                 TableEntry { channel, options, idle_since: None, wake_at: None, is_ready: false };
             self.channels.insert(name.into(), entry);

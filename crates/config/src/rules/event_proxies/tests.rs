@@ -144,9 +144,17 @@ fn proxies_of_maps_have_endpoints() {
             "error: flag --{key}: {key} is true, but {endpoint} is empty; set it, or set {name} to the name of a member of \
              `proxies`"
         );
-        check(&[(&key, "true")], &[&expected]);
-        check(&[(&key, "true"), (&endpoint, "http://a")], &[]);
-        check(&[(&key, "true"), (&name, "pay")], &[]);
+        let check_map = |settings: &[(&str, &str)], expected: &[&str]| {
+            let map = [
+                ("channel.without_namespace.subscription_type", "map"),
+                ("channel.without_namespace.map.mode", "persistent"),
+                (&key, "true"),
+            ];
+            check(&[&map, settings].concat(), expected);
+        };
+        check_map(&[], &[&expected]);
+        check_map(&[(&endpoint, "http://a")], &[]);
+        check_map(&[(&name, "pay")], &[]);
     }
 }
 

@@ -20,7 +20,8 @@ impl Subject {
     }
 
     fn with(options: PollOptions) -> Self {
-        let channel = PollChannel::new(options, String::new(), Arc::default());
+        let channel =
+            PollChannel::new(options, String::new(), Arc::new(PollNodeState::new(usize::MAX)));
         Self { channel, start: Instant::now(), ms: 0 }
     }
 

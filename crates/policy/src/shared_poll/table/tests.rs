@@ -18,7 +18,7 @@ impl Subject {
     fn new(calls_max: usize) -> Self {
         let refresh_interval = Duration::from_secs(1);
         let options = PollOptions { refresh_interval, ..PollOptions::default() };
-        Self { table: PollTable::new(calls_max), start: Instant::now(), options }
+        Self { table: PollTable::new(calls_max, 10), start: Instant::now(), options }
     }
 
     fn at(&self, ms: u64) -> Instant {
@@ -140,4 +140,30 @@ fn a_direct_publish_reaches_a_channel_that_exists() {
     assert_eq!(effects.len(), 1);
     assert!(subject.track("a", "k", 2).is_some());
     assert!(subject.polled(3).is_empty(), "the value is known");
+}
+
+/// A value has 5 bytes, and there is room for two of them.
+#[test]
+fn all_channels_share_the_memory_for_values() {
+    let mut subject = Subject::new(64);
+    for name in ["a", "b", "c"] {
+        subject.track(name, "k", 0);
+    }
+    for asked in subject.requests(0) {
+        assert_eq!(subject.answer(&asked, 0), 1, "those who track the key get the value");
+    }
+    let kept = |subject: &mut Subject, ms| {
+        let names = ["a", "b", "c"].into_iter();
+        let has_value = |name: &&str| subject.track(name, "k", ms).is_some();
+        names.filter(has_value).collect::<Vec<_>>()
+    };
+    assert_eq!(kept(&mut subject, 1), ["a", "b"]);
+    let asked = subject.requests(2);
+    assert_eq!(asked.len(), 1, "c is polled again");
+    (0..2).for_each(|_| subject.untrack("a", "k", 3));
+    subject.polled(1003);
+    assert!(subject.table.existing("a").is_none(), "its memory is free");
+    assert_eq!(subject.answer(&asked[0], 1004), 1);
+    subject.track("a", "k", 1005);
+    assert_eq!(kept(&mut subject, 1006), ["b", "c"]);
 }
