@@ -13,6 +13,7 @@ pub mod faults;
 pub mod host;
 pub mod memory;
 pub mod network;
+pub mod page;
 pub mod plan;
 pub mod scheduler;
 pub mod shrink;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use fanwire_sim::chance::SeededRandom;
+use fanwire_sim::page;
 use fanwire_sim::plan::SeedPlan;
 use fanwire_sim::shrink::shrink;
 use fanwire_sim::story::EventHash;
@@ -22,6 +23,14 @@ fn main() -> Result<ExitCode> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["--seed", seed] => Ok(tell(number(seed)?)),
+        ["--seed", seed, "--page", file] => {
+            let title = format!("Seed {seed}");
+            write_page(file, &title, SeedPlan::of_seed(number(seed)?))
+        }
+        ["--example", name, "--page", file] => {
+            let (title, plan) = SeedPlan::example(name).context("no example has this name")?;
+            write_page(file, title, plan)
+        }
         ["--seeds", first, count] => {
             let first = number(first)?;
             Ok(play(first..first + number(count)?, false))
@@ -64,6 +73,13 @@ fn tell(seed: u64) -> ExitCode {
     lines[first..].iter().for_each(|line| println!("{line}"));
     report(seed, &violation);
     ExitCode::FAILURE
+}
+
+/// Plays a plan and writes a page that shows the run.
+fn write_page(file: &str, title: &str, plan: SeedPlan) -> Result<ExitCode> {
+    let verdict = World::new(plan.clone(), true).run();
+    std::fs::write(file, page::html(title, &plan, &verdict))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Plays seeds one after another, all of them or until one fails.
@@ -138,6 +154,8 @@ fn report(seed: u64, violation: &Violation) {
 const USAGE: &str = "\
 use one of these:
   --seed N                     the story of one seed; of a failure the smallest plan that still fails
+  --seed N --page FILE         a page that shows it: nodes, links, clients and faults over time
+  --example NAME --page FILE   the same of an example: recovery, partition or deploy
   --seeds FIRST COUNT          that many seeds, all of them
   --hunt FIRST SECONDS         seeds from FIRST on, until one fails or took so much CPU time
   --hash FIRST COUNT           that many seeds: one hash of all events

@@ -41,6 +41,8 @@ struct Link<M> {
     is_cut: bool,
     last_arrival: Duration,
     waiting: Vec<M>,
+    /// Messages that were sent since they were counted last.
+    count: u32,
 }
 
 impl<M> Network<M> {
@@ -55,6 +57,7 @@ impl<M> Network<M> {
             link.waiting.push(message);
             return None;
         }
+        link.count += 1;
         let (least, most) = link.delay;
         let mut delay = self.random.between_ms(least, most);
         if self.random.percent(1) {
@@ -86,6 +89,11 @@ impl<M> Network<M> {
         self.links.get(&id).is_some_and(|link| link.is_cut)
     }
 
+    /// How many messages a link carried since the last call.
+    pub fn take_count(&mut self, id: LinkId) -> u32 {
+        std::mem::take(&mut self.link(id).count)
+    }
+
     fn link(&mut self, id: LinkId) -> &mut Link<M> {
         self.links.entry(id).or_insert_with(|| Link::new(id))
     }
@@ -109,6 +117,7 @@ impl<M> Link<M> {
             is_cut: false,
             last_arrival: Duration::ZERO,
             waiting,
+            count: 0,
         }
     }
 }

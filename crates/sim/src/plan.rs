@@ -3,6 +3,8 @@
 //! Pure. Never: events; `world.rs` plays the plan.
 //! Changed here: which mixtures happen. A new kind of fault is drawn in `faults.rs`.
 
+mod named;
+
 use std::time::Duration;
 
 use fanwire_node::Options;
@@ -101,41 +103,6 @@ impl SeedPlan {
         let targets = Targets { hosts, clients, has_engine, busy };
         plan.faults = faults::draw(targets, &mut random.fork("faults", 0));
         plan
-    }
-
-    /// An hour without faults, by which the speed of the simulation is measured: 3 hosts, 100 clients that connect again once in a
-    /// minute, 10 publications a second to 10 subscribers each.
-    pub fn of_hour() -> Self {
-        let calm = Habits { reconnects: 14, ..Habits::default() };
-        let tuning = Tuning {
-            ping_interval: Duration::from_secs(25),
-            pong_timeout: Duration::from_secs(8),
-            position_check_delay: Duration::from_secs(40),
-            position_max_time_lag: Duration::ZERO,
-            presence_ttl: Duration::from_secs(60),
-            history_size: 20,
-            history_ttl: Duration::from_secs(300),
-            history_meta_ttl: Duration::from_secs(3600),
-            concurrency: 0,
-            token_lifetime: 3600,
-            has_subscribe_hook: false,
-            tells_channels: false,
-            has_maps: false,
-        };
-        Self {
-            seed: 1,
-            hosts: 3,
-            shards: 1,
-            clients: 100,
-            channels: 10,
-            subscribed: 10,
-            busy: Duration::from_secs(3600),
-            publish_every_ms: 100,
-            has_engine: true,
-            habits: calm,
-            tuning,
-            faults: Vec::new(),
-        }
     }
 
     /// Leaves out the last clients, with the faults that are about them.

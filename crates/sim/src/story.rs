@@ -7,11 +7,15 @@ use std::fmt;
 use std::hash::Hasher;
 use std::time::Duration;
 
+use serde_json::Value;
+
 /// The events of a run.
 pub struct Story {
     hash: EventHash,
     /// `None`: only the hash is wanted.
     lines: Option<Vec<String>>,
+    /// States of the world, for a page.
+    pub(crate) samples: Vec<Value>,
 }
 
 /// A hash function that is the same in every process, build and machine: eight bytes at a time are mixed as in FNV.
@@ -20,7 +24,7 @@ pub struct EventHash(u64);
 
 impl Story {
     pub fn new(keeps_lines: bool) -> Self {
-        Self { hash: EventHash::default(), lines: keeps_lines.then(Vec::new) }
+        Self { hash: EventHash::default(), lines: keeps_lines.then(Vec::new), samples: Vec::new() }
     }
 
     /// Adds a line.
@@ -28,6 +32,10 @@ impl Story {
         if let Some(lines) = &mut self.lines {
             lines.push(format!("{:>10.4} {text}", now.as_secs_f64()));
         }
+    }
+
+    pub fn keeps_lines(&self) -> bool {
+        self.lines.is_some()
     }
 
     /// Where events add what they are.
@@ -38,6 +46,13 @@ impl Story {
     /// A hash of all events.
     pub fn hash(&self) -> u64 {
         self.hash.finish()
+    }
+
+    /// The lines without what happens all the time.
+    pub fn lines_to_look_at(&self) -> Vec<&str> {
+        let is_common = |line: &&str| COMMON.iter().any(|word| line.contains(word));
+        let lines = self.lines.iter().flatten().map(String::as_str);
+        lines.filter(|line| !is_common(line)).collect()
     }
 
     /// The lines that name one of these words, and those about faults.
@@ -83,3 +98,7 @@ impl Hasher for EventHash {
 fn has_word(line: &str, word: &str) -> bool {
     line.split([' ', ',']).any(|one| one == word)
 }
+
+/// Words of lines that a page leaves out.
+const COMMON: [&str; 6] =
+    [" Received ", " Published ", " Called ", " Joined ", " Parted ", " backend publishes "];

@@ -27,6 +27,7 @@ use crate::engine::ports::{Call, Finish, GiveUp};
 use crate::engine::{Engine, Outgoing};
 use crate::host::{Effect, Host, SentEffect};
 use crate::network::{LinkId, Network};
+use crate::page::{self, SAMPLE_INTERVAL};
 use crate::plan::{SeedPlan, UNIX_MS};
 use crate::scheduler::Scheduler;
 use crate::story::{EventHash, Story};
@@ -255,6 +256,9 @@ impl World {
         {
             self.now = at;
             events += 1;
+            if self.story.keeps_lines() {
+                self.take_samples();
+            }
             event.hash_into(self.story.hasher(), at);
             self.happen(event);
         }
@@ -264,6 +268,14 @@ impl World {
         }
         let violation = self.checkers.take_violation();
         Verdict { violation, hash: self.story.hash(), story: self.story, events }
+    }
+
+    /// Adds the states since the last sample, in which nothing happened.
+    fn take_samples(&mut self) {
+        while SAMPLE_INTERVAL * self.story.samples.len() as u32 <= self.now {
+            let sample = page::sample(self);
+            self.story.samples.push(sample);
+        }
     }
 
     fn begin(&mut self) {
