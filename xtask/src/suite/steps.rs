@@ -101,10 +101,32 @@ pub(super) fn npm(workspace: &Workspace) -> Result<Tally> {
 }
 
 pub(super) fn pip(workspace: &Workspace) -> Result<Tally> {
-    let mut pip = Command::new(machine::python(&environment(workspace))?);
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
-    pip.args(["--require-hashes", "--only-binary", ":all:", "-r"]);
-    Ok(Tally::of_program(&watch(pip.arg(interop(workspace).join("python/requirements.txt")))?))
+    let install = |requirements: &str| -> Result<Command> {
+        let mut pip = Command::new(machine::python(&environment(workspace))?);
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+        pip.args(["--require-hashes", "--only-binary", ":all:", "-r"]);
+        pip.arg(interop(workspace).join("python").join(requirements));
+        Ok(pip)
+    };
+    for (name, folder) in echo_servers(workspace) {
+        // A machine whose Python is newer than all wheels of a version does without that one.
+        let mut pip = install(&format!("servers/{name}.txt"))?;
+        watch(pip.args(["--no-deps", "--upgrade", "--target"]).arg(folder))?;
+    }
+    Ok(Tally::of_program(&watch(&mut install("requirements.txt")?)?))
+}
+
+/// The versions of PyPI websockets that our client meets as servers, by the names of their lock files, with their folders.
+fn echo_servers(workspace: &Workspace) -> Vec<(String, PathBuf)> {
+    let newest_and_oldest = [15, 10];
+    let others: &[u32] = if workspace.at_length { &[11, 12, 13, 14] } else { &[] };
+    let versions = newest_and_oldest.iter().chain(others);
+    let of_version = |version| {
+        let name = format!("websockets-{version}");
+        let folder = workspace.target.join("interop").join(&name);
+        (name, folder)
+    };
+    versions.map(of_version).collect()
 }
 
 pub(super) fn chromium(_house: &Workspace) -> Result<Tally> {
@@ -226,6 +248,10 @@ pub(super) fn python(workspace: &Workspace) -> Result<Tally> {
     suite.current_dir(interop(workspace).join("python")).env("FANWIRE", server(workspace)?);
     suite.env("FANWIRE_DELTAS", example(workspace, "deltas"));
     suite.env("FANWIRE_SCRAPE", example(workspace, "scrape"));
+    suite.env("FANWIRE_CLIENT", example(workspace, "compression"));
+    let servers = echo_servers(workspace).into_iter().map(|(_, folder)| folder);
+    suite.env("FANWIRE_WEBSOCKETS", std::env::join_paths(servers)?);
+    suite.envs(AT_LENGTH.into_iter().filter(|_| workspace.at_length));
     Ok(Tally::of_unittest(&watch(&mut suite)?))
 }
 
@@ -355,7 +381,8 @@ fn go_clients(workspace: &Workspace) -> PathBuf {
 }
 
 /// Sizes of tests with `--all`.
-const AT_LENGTH: [(&str, &str); 4] = [
+const AT_LENGTH: [(&str, &str); 5] = [
+    ("FANWIRE_COMBINATIONS", "all"),
     ("FANWIRE_ROLLOUT", "5000"),
     ("FANWIRE_RESUME_CLIENTS", "1000"),
     ("FANWIRE_RESUME_SECONDS", "60"),
