@@ -19,6 +19,7 @@ pub mod handshakes;
 pub mod idle;
 pub mod metrics;
 pub mod plots;
+pub mod polls;
 pub mod proof;
 pub mod proxy;
 pub mod publish;

@@ -7,7 +7,7 @@
 use clap::{Parser, Subcommand};
 use fanwire_bench::{
     areas, awake, bare, bare_http, broadcast, churn, connects, corpus, fanout, handshakes, idle,
-    plots, proof, proxy, publish, room,
+    plots, polls, proof, proxy, publish, room,
 };
 use std::process::ExitCode;
 
@@ -31,6 +31,7 @@ enum Scenario {
     Proxy(proxy::Proxy),
     Publish(publish::Publish),
     Plots(plots::Plots),
+    Polls(polls::Polls),
     Room(room::Room),
     Areas(areas::Areas),
     AreaServer(areas::server::AreaServer),
@@ -53,6 +54,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Scenario::Proxy(proxy) => proxy.run()?,
         Scenario::Publish(publish) => publish.run()?,
         Scenario::Plots(plots) => plots.run()?,
+        Scenario::Polls(polls) => polls.run()?,
         Scenario::Room(room) => room.run()?,
         Scenario::Areas(areas) => areas.run()?,
         Scenario::AreaServer(server) => server.run().map(|()| true)?,
