@@ -63,6 +63,7 @@ pub use method::node_config::NodeConfigRequest;
 pub use method::presence::{PresenceRequest, PresenceResult};
 pub use method::presence_stats::{PresenceStatsRequest, PresenceStatsResult};
 pub use method::publish::{PublishRequest, PublishResult};
+pub use method::rebalance::{EvacuateRequest, RebalanceRequest};
 pub use method::refresh::RefreshRequest;
 pub use method::revocations::{
     BlockUserRequest, InvalidateUserTokensRequest, RevocationResult, RevokeTokenRequest,

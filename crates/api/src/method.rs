@@ -27,6 +27,7 @@ pub(crate) mod presence;
 pub(crate) mod presence_stats;
 pub(crate) mod publication_report;
 pub(crate) mod publish;
+pub(crate) mod rebalance;
 pub(crate) mod refresh;
 pub(crate) mod revocations;
 pub(crate) mod rpc;
@@ -72,6 +73,7 @@ use presence::{PresenceRequest, PresenceResult};
 use presence_stats::{PresenceStatsRequest, PresenceStatsResult};
 use publication_report::{PublicationReportRequest, PublicationReportResult};
 use publish::{PublishRequest, PublishResult};
+use rebalance::{EvacuateRequest, RebalanceRequest};
 use refresh::RefreshRequest;
 use revocations::{
     BlockUserRequest, InvalidateUserTokensRequest, RevocationResult, RevokeTokenRequest,

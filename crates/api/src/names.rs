@@ -57,6 +57,10 @@ macro_rules! method_table {
                     "Sets what a client sees of a channel with places.", None;
                 Snapshot = snapshot(SnapshotRequest) -> SnapshotResult,
                     "Lists the nodes, or the connections of one node by pages, for a backend that receives events.", None;
+                Rebalance = rebalance(RebalanceRequest) -> Empty,
+                    "Moves clients from nodes with more connections than the average to the others.", None;
+                Evacuate = evacuate(EvacuateRequest) -> Empty,
+                    "Moves clients of one node to the others.", None;
                 MapPublish = map_publish(MapPublishRequest) -> MapChangeResult,
                     "Sets a key of a map channel.", Some(33);
                 MapRemove = map_remove(MapRemoveRequest) -> MapChangeResult,

@@ -161,6 +161,10 @@ fn node_lines(authority: &str, reading: &TopReading, size: ScreenSize) -> Vec<St
             text(&node["version"], 14),
         ));
     }
+    for node in nodes[..shown].iter().filter(|node| number(node, "leaving") > 0.0) {
+        let name = text(&node["name"], 18);
+        lines.push(format!("{name}: {} clients leave for other nodes", number(node, "leaving")));
+    }
     if shown < nodes.len() {
         lines.push(format!("and {} nodes more", nodes.len() - shown));
     }
@@ -317,6 +321,16 @@ mod tests {
                 "{shown}"
             );
         }
+    }
+
+    #[test]
+    fn a_screen_says_which_nodes_send_clients_away() {
+        let info = json!({"nodes": [
+            {"name": "fra-1", "num_clients": 9, "leaving": 5}, {"name": "fra-2", "num_clients": 1},
+        ]});
+        let reading = TopReading { info, channels: Value::Null, hot: Value::Null, unlisted: None };
+        let lines = node_lines("a", &reading, ScreenSize::USUAL);
+        assert_eq!(lines[5..], ["fra-1: 5 clients leave for other nodes"]);
     }
 
     #[test]

@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 
 pub use control::{ConnectionSelector, ServerSubscribe, ServerSubscription};
 use message::NodeMessage;
-pub use message::{ControlCommand, EmulationCommand, ViewCommand};
+pub use message::{ControlCommand, EmulationCommand, SendAwayCommand, ViewCommand};
 pub use message::{Metrics, NodeState};
 pub use question::{Question, ReceivedQuestion, SurveyKind};
 pub use rebalance::{ConnectionCounts, Departures, Rebalance, RebalanceOptions};

@@ -22,7 +22,7 @@ pub(crate) struct NodeMessage {
     /// `None` in a question, whose field is one of another number.
     #[prost(
         oneof = "ControlCommand",
-        tags = "2, 3, 4, 5, 7, 8, 9, 11, 12, 16, 17, 18, 19, 21, 23"
+        tags = "2, 3, 4, 5, 7, 8, 9, 11, 12, 16, 17, 18, 19, 21, 23, 25"
     )]
     pub command: Option<ControlCommand>,
     /// Sequence number of a control command, which is repeated until every node has it, counted by its sender from 1;
@@ -68,6 +68,9 @@ pub enum ControlCommand {
     Occupancy(OccupancyReport),
     #[prost(message, tag = "23")]
     DebugFor(DebugForCommand),
+    /// A node of an older version does nothing.
+    #[prost(message, tag = "25")]
+    SendAway(SendAwayCommand),
 }
 
 /// State of a node, sent every 3 s.
@@ -101,6 +104,9 @@ pub struct NodeState {
     /// Number of the last event that the node made for a backend; 0 without events out.
     #[prost(uint64, tag = "11")]
     pub event_seq: u64,
+    /// Clients that it still sends to other nodes.
+    #[prost(uint64, tag = "12")]
+    pub leaving: u64,
 }
 
 /// Metrics of a node in its last interval (`node.info_metrics_aggregate_interval`).
@@ -149,6 +155,20 @@ pub struct ViewCommand {
     /// JSON.
     #[prost(string, tag = "3")]
     pub view: String,
+}
+
+/// A rebalance or an evacuation.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct SendAwayCommand {
+    /// Uid or name of the node that sends clients away; "" = each node.
+    #[prost(string, tag = "1")]
+    pub node: String,
+    /// Percent of its clients, of any age; 0 = those above the average of all nodes.
+    #[prost(uint32, tag = "2")]
+    pub percent: u32,
+    /// Clients a second; 0 = as the options of the node say.
+    #[prost(uint32, tag = "3")]
+    pub rate: u32,
 }
 
 /// Commands of a client of the receiving node that came to another node (client protocol §24).

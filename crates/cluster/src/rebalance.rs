@@ -65,6 +65,8 @@ pub struct Rebalance {
     run: Option<Run>,
     /// The node does not begin by itself before.
     rests_until: Option<Instant>,
+    /// Clients of an evacuation would come back before.
+    refuses_until: Option<Instant>,
 }
 
 /// A rebalance or an evacuation that has begun.
@@ -112,7 +114,11 @@ impl Rebalance {
             self.begin(counts, 0);
             self.rests_until = Some(now + REST);
         }
-        let departures = self.run.as_mut().map(|run| run.step(counts))?;
+        let run = self.run.as_mut()?;
+        let departures = run.step(counts);
+        if run.goal.is_none() && departures.is_some() {
+            self.refuses_until = Some(now + REFUSAL);
+        }
         if departures.is_none() {
             self.run = None;
         }
@@ -129,9 +135,9 @@ impl Rebalance {
         self.run.is_some()
     }
 
-    /// Whether it is an evacuation.
-    pub fn is_evacuating(&self) -> bool {
-        self.run.as_ref().is_some_and(|run| run.goal.is_none())
+    /// Whether new clients are refused, because those of an evacuation would come back.
+    pub fn refuses_clients(&self, now: Instant) -> bool {
+        self.refuses_until.is_some_and(|end| now < end)
     }
 }
 
@@ -152,6 +158,10 @@ impl Run {
 
 /// A node counts when it has run for so long: one that ends soon after its start attracts no clients.
 const SETTLED_SECONDS: u64 = 10;
+
+/// New clients are refused for so long after a second in which clients of an evacuation left. The first attempt of an SDK to connect
+/// again follows within some seconds.
+const REFUSAL: Duration = Duration::from_secs(10);
 
 /// After a node has begun to rebalance by itself, it does not begin again for this time, whatever other nodes do. In ten
 /// minutes it sends away at most the clients that it had above the average when it began.

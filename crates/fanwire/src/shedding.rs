@@ -34,6 +34,11 @@ impl Shedding {
         }
     }
 
+    /// Says whether clients are sent away, so that new ones are refused.
+    pub(crate) fn set_evacuation(&self, is_running: bool) {
+        self.overload.set_evacuation(is_running);
+    }
+
     /// Measures the load once a second.
     pub(crate) fn observe(&mut self, shards: &[Arc<ShardCounters>], now: Instant) {
         if self.memory_max > 0

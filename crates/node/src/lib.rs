@@ -126,7 +126,7 @@ pub use fanwire_broker::{
 };
 pub use fanwire_cluster::{
     ConnectionSelector, Departures, Metrics, NodeState, RebalanceOptions, Receipt, ReceiptRecord,
-    ServerSubscribe, ServerSubscription, Surveyed,
+    SendAwayCommand, ServerSubscribe, ServerSubscription, Surveyed,
 };
 pub use flight_log::read_closed_logs;
 pub use hub::{Hub, choose_departures};

@@ -170,6 +170,7 @@ impl Node {
             rebalancing: Rebalancing {
                 cluster: Arc::clone(&cluster),
                 registry: Arc::clone(&registry),
+                name: options.name.clone(),
                 rebalance: Mutex::default(),
             },
             revocations: Revocations::new(Arc::clone(&router), parts.revocations),

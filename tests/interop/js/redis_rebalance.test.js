@@ -18,7 +18,7 @@ const CLIENTS = Number(process.env.FANWIRE_REBALANCE ?? 200);
 /** A node that has just started does not count for 10 s, and HAProxy checks it before. */
 const LIMIT_MS = 60_000;
 
-test(`half of ${CLIENTS} clients go to a node that is added`, { skip: withoutHaproxy() }, async (t) => {
+test(`half of ${CLIENTS} clients go to a node that is added, and all when the other one is evacuated`, { skip: withoutHaproxy() }, async (t) => {
   const redis = await startRedis();
   t.after(() => redis.stop());
   const port = await freePort();
@@ -45,6 +45,10 @@ test(`half of ${CLIENTS} clients go to a node that is added`, { skip: withoutHap
   const pauses = moves.flatMap((one) => one.pauses).sort((one, other) => one - other);
   const p99 = pauses[Math.floor(pauses.length * 0.99)];
   t.diagnostic(`${counts} clients after ${(took / 1_000).toFixed(1)} s; ${pauses.length} moved, away for ${Math.round(p99)} ms at p99`);
+
+  const [{ uid }] = (await full.api('info')).nodes;
+  await added.api('evacuate', { node: uid, rate: CLIENTS });
+  await eventually(async () => (await added.connections()) === CLIENTS, 'all clients on the other node', LIMIT_MS);
   await checkAll(clients, await publisher.end());
 });
 

@@ -24,7 +24,7 @@ pub struct InfoResult {
     pub nodes: Vec<NodeInfo>,
 }
 
-/// One node; every field but `uptime` and `metrics` is always present in JSON.
+/// One node; every field but `uptime`, `metrics` and `leaving` is always present in JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct NodeInfo {
     /// A random id, created at the start of the process.
@@ -47,6 +47,9 @@ pub struct NodeInfo {
     pub metrics: Option<NodeMetrics>,
     /// Number of subscriptions.
     pub num_subs: u64,
+    /// Number of clients that it still sends to other nodes, by a rebalance or an evacuation; absent when there are none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub leaving: u64,
 }
 
 /// The metrics of a node in its last interval (`node.info_metrics_aggregate_interval`).
@@ -85,6 +88,7 @@ impl From<NodeState> for NodeInfo {
             uptime: state.uptime_seconds,
             metrics: state.metrics.map(NodeMetrics::from),
             num_subs: state.subscriptions,
+            leaving: state.leaving,
         }
     }
 }

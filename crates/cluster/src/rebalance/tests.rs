@@ -43,6 +43,7 @@ fn a_node_begins_by_itself_only_if_it_is_enabled_and_at_most_once_in_ten_minutes
     assert_eq!(rebalance.step(&counts, start), None);
     let mut rebalance = enabled(1000);
     assert_eq!(rebalance.step(&counts, start).map(|it| it.clients), Some(50));
+    assert!(!rebalance.refuses_clients(start), "clients may come back");
     assert_eq!(rebalance.step(&counts, start + Duration::from_secs(1)), None, "all have left");
     assert_eq!(rebalance.step(&counts, start + Duration::from_secs(599)), None);
     let again = rebalance.step(&counts, start + Duration::from_secs(600));
@@ -78,14 +79,15 @@ fn an_evacuation_sends_away_clients_of_any_age_whatever_others_have() {
     let counts = ConnectionCounts { own: 25, others: vec![1000] };
     let mut rebalance = Rebalance::default();
     rebalance.evacuate(25, 10);
+    let start = Instant::now();
     let mut sent = Vec::new();
-    while let Some(departures) = rebalance.step(&counts, Instant::now()) {
+    while let Some(departures) = rebalance.step(&counts, start) {
         assert_eq!(departures.min_age, Duration::ZERO);
-        assert!(rebalance.is_evacuating());
         sent.push(departures.clients);
     }
     assert_eq!(sent, [10, 10, 5]);
-    assert!(!rebalance.is_evacuating());
+    assert!(rebalance.refuses_clients(start + Duration::from_millis(9_999)));
+    assert!(!rebalance.refuses_clients(start + Duration::from_secs(10)));
 }
 
 proptest! {

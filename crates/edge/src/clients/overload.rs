@@ -1,4 +1,4 @@
-//! Whether this node has too much load for new clients (`shed.*`).
+//! Whether this node has too much load for new clients (`shed.*`), or is evacuated.
 //! In: a value of the load and the time → out: whether it is above its limit; flags that handshakes read.
 //! Pure but for the flags. Never: measures, refuses or logs.
 //! Changed here: when a limit counts as exceeded. `admission` refuses, and `fanwire::shedding` measures.
@@ -15,6 +15,7 @@ use super::refusals::Cause;
 pub struct Overload {
     memory: AtomicBool,
     turns: AtomicBool,
+    evacuation: AtomicBool,
 }
 
 impl Overload {
@@ -28,9 +29,18 @@ impl Overload {
         self.turns.swap(is_exceeded, Relaxed) != is_exceeded
     }
 
+    /// Says whether clients are sent away from this node, so that they must not come back.
+    pub fn set_evacuation(&self, is_running: bool) {
+        self.evacuation.store(is_running, Relaxed);
+    }
+
     /// Each reason, and whether new clients are refused for it.
-    pub fn reasons(&self) -> [(Cause, bool); 2] {
-        [(Cause::Memory, self.memory.load(Relaxed)), (Cause::Turns, self.turns.load(Relaxed))]
+    pub fn reasons(&self) -> [(Cause, bool); 3] {
+        [
+            (Cause::Memory, self.memory.load(Relaxed)),
+            (Cause::Turns, self.turns.load(Relaxed)),
+            (Cause::Evacuation, self.evacuation.load(Relaxed)),
+        ]
     }
 
     /// The first reason to refuse a new client.

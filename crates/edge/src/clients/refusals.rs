@@ -32,10 +32,12 @@ pub enum Cause {
     Memory,
     /// Turns of a shard take longer than `shed.turn_max`.
     Turns,
+    /// The node is evacuated (server API).
+    Evacuation,
 }
 
 impl Cause {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Malformed,
         Self::Origin,
         Self::Rate,
@@ -43,6 +45,7 @@ impl Cause {
         Self::Descriptors,
         Self::Memory,
         Self::Turns,
+        Self::Evacuation,
     ];
 
     /// The label in metrics.
@@ -55,6 +58,7 @@ impl Cause {
             Self::Descriptors => "descriptors",
             Self::Memory => "memory",
             Self::Turns => "turns",
+            Self::Evacuation => "evacuation",
         }
     }
 }

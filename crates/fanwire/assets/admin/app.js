@@ -164,9 +164,9 @@ function nodesView() {
       el('section', { className: 'tile' }, el('span', {}, name), el('b', {}, digits(value, fraction)), value !== undefined && plot(name, value))));
     const rows = nodes.map((node) =>
       el('tr', {}, cell(node.name), cell(node.version), cell(duration(node.uptime), 'number'),
-        ...['num_clients', 'num_users', 'num_channels', 'num_subs'].map((key) => cell(number(node[key] ?? 0), 'number')),
+        ...['num_clients', 'num_users', 'num_channels', 'num_subs', 'leaving'].map((key) => cell(number(node[key] ?? 0), 'number')),
         cell(digits(rate(node, 'node_deliveries')), 'number'), cell(node.uid, 'soft')));
-    const heads = [['Node'], ['Version'], ['Up', 'number'], ['Clients', 'number'], ['Users', 'number'], ['Channels', 'number'], ['Subscriptions', 'number'], ['Deliveries/s', 'number'], ['Id']];
+    const heads = [['Node'], ['Version'], ['Up', 'number'], ['Clients', 'number'], ['Users', 'number'], ['Channels', 'number'], ['Subscriptions', 'number'], ['Leaving', 'number'], ['Deliveries/s', 'number'], ['Id']];
     list.replaceChildren(table(heads, rows, 'No node has answered.'));
   };
   return { content: [tiles, el('section', {}, el('h2', {}, 'Nodes'), list)], refresh };
@@ -317,6 +317,8 @@ const TEMPLATES = {
   hot_lists: { limit: 10 },
   debug_for: { users: ['42'], seconds: 600 },
   cluster_clock: {},
+  rebalance: { rate: 200 },
+  evacuate: { node: 'a name or id from info', percent: 30 },
   node_config: { all: true },
   dump: {},
   publication_report: { report: 'from publish with "report": true' },

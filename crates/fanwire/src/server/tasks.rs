@@ -201,12 +201,12 @@ impl Observed {
         if self.shards.are_stopping() {
             return;
         }
-        if let Some(Departures { clients, min_age }) =
-            self.node.connections().rebalancing().step(now)
-        {
+        let rebalancing = self.node.connections().rebalancing();
+        if let Some(Departures { clients, min_age }) = rebalancing.step(now) {
             let connections = usize::try_from(clients).unwrap_or(usize::MAX);
             self.shards.send_away(SendAway { connections, min_age, spread: TICK_INTERVAL });
         }
+        self.shedding.set_evacuation(rebalancing.refuses_clients(now));
     }
 }
 

@@ -108,6 +108,7 @@ impl Node {
                 // The calling node has refused one that does not fit.
                 let _ = self.diagnostics.debug_list().apply(&command);
             }
+            ControlCommand::SendAway(command) => self.rebalancing.execute(&command),
             ControlCommand::State(_)
             | ControlCommand::Leaving(_)
             | ControlCommand::Answer(_)
@@ -136,6 +137,7 @@ impl Node {
             metrics: self.summaries.last(),
             revocations: self.revocations.position(),
             event_seq: self.event_seq.load(Relaxed),
+            leaving: self.rebalancing.left(),
         }
     }
 }

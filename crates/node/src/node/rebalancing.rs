@@ -6,7 +6,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use fanwire_cluster::{Cluster, ConnectionCounts, Departures, Rebalance, RebalanceOptions};
+use fanwire_broker::Answer;
+use fanwire_cluster::{
+    Cluster, ConnectionCounts, ControlCommand, Departures, NodeState, Rebalance, RebalanceOptions,
+    SendAwayCommand,
+};
+use fanwire_protocol::ErrorCode;
 use parking_lot::Mutex;
 
 use crate::registry::Registry;
@@ -15,6 +20,8 @@ use crate::registry::Registry;
 pub struct Rebalancing {
     pub(super) cluster: Arc<Cluster>,
     pub(super) registry: Arc<Registry>,
+    /// Name of the node.
+    pub(super) name: String,
     pub(super) rebalance: Mutex<Rebalance>,
 }
 
@@ -32,15 +39,57 @@ impl Rebalancing {
         let departures = rebalance.step(&counts, now);
         let left = rebalance.left();
         drop(rebalance);
-        let connections = counts.own;
-        if let (false, Some(Departures { clients, .. })) = (was_running, &departures) {
-            let clients = left + clients;
-            let other_nodes = counts.others.len();
-            tracing::info!(clients, connections, other_nodes, "sending clients to other nodes");
-        } else if was_running && departures.is_none() {
-            tracing::info!(connections, "no more clients are sent to other nodes");
+        match (was_running, &departures) {
+            (false, Some(first)) => log_begin(left + first.clients, &counts),
+            (true, None) => {
+                let connections = counts.own;
+                tracing::info!(connections, "no more clients are sent to other nodes");
+            }
+            _ => {}
         }
         departures
+    }
+
+    /// Has nodes send clients away.
+    ///
+    /// # Errors
+    /// 104 for a node that is not there; 108 without another node; 100 when the command did not reach all nodes.
+    pub fn command(&self, command: SendAwayCommand) -> Answer<(), ErrorCode> {
+        let others = self.cluster.peers();
+        let is_meant = |node: &NodeState| node.uid == command.node || node.name == command.node;
+        if !self.is_meant(&command) && !others.iter().any(is_meant) {
+            return Answer::now(Err(ErrorCode::METHOD_NOT_FOUND));
+        }
+        if others.is_empty() {
+            return Answer::now(Err(ErrorCode::NOT_AVAILABLE));
+        }
+        self.execute(&command);
+        self.cluster.command(ControlCommand::SendAway(command))
+    }
+
+    /// Begins what a command says, if it is for this node.
+    pub(super) fn execute(&self, command: &SendAwayCommand) {
+        if !self.is_meant(command) {
+            return;
+        }
+        let counts = self.counts();
+        let mut rebalance = self.rebalance.lock();
+        if command.percent == 0 {
+            rebalance.begin(&counts, command.rate);
+        } else {
+            let percent = u64::from(command.percent.min(100));
+            rebalance.evacuate((counts.own * percent).div_ceil(100), command.rate);
+        }
+        log_begin(rebalance.left(), &counts);
+    }
+
+    fn is_meant(&self, SendAwayCommand { node, .. }: &SendAwayCommand) -> bool {
+        node.is_empty() || *node == self.name || node == self.cluster.uid()
+    }
+
+    /// Whether this node is to refuse new clients, because those of an evacuation would come back.
+    pub fn refuses_clients(&self, now: Instant) -> bool {
+        self.rebalance.lock().refuses_clients(now)
     }
 
     /// Clients that are still to be sent away.
@@ -52,4 +101,10 @@ impl Rebalancing {
         let (_, connections) = self.registry.user_counts();
         ConnectionCounts::new(connections as u64, &self.cluster.peers())
     }
+}
+
+fn log_begin(clients: u64, counts: &ConnectionCounts) {
+    let connections = counts.own;
+    let other_nodes = counts.others.len();
+    tracing::info!(clients, connections, other_nodes, "sending clients to other nodes");
 }

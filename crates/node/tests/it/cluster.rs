@@ -17,8 +17,8 @@ use fanwire_node::questions::{
     ConnectionQuestion, ConnectionRecord, HotListsQuestion, PageQuestion, ReportQuestion,
 };
 use fanwire_node::{
-    ConnectionSelector, DebugForCommand, Meters, Node, Renewal, ServerSubscription, Surveyed,
-    UserStatus,
+    ConnectionSelector, DebugForCommand, Meters, Node, Renewal, SendAwayCommand,
+    ServerSubscription, Surveyed, UserStatus,
 };
 use fanwire_protocol::{Disconnect, ErrorCode, Publication};
 use fanwire_telemetry::{Reading, ReadingKind};
@@ -79,6 +79,34 @@ fn cluster_on(ether: &Ether, names: &[&str]) -> Vec<World> {
         .collect();
     worlds.iter().for_each(|world| world.node.introduce(world.now));
     worlds
+}
+
+#[test]
+fn a_node_is_told_by_any_other_to_send_clients_away() {
+    let worlds = cluster(&["one", "two"]);
+    let send_away = |node: &str, percent| {
+        let command = SendAwayCommand { node: node.into(), percent, rate: 7 };
+        worlds[0].node.connections().rebalancing().command(command).wait()
+    };
+    let leaving = || -> Vec<u64> {
+        let nodes = worlds.iter().map(|world| world.node.connections().rebalancing().left());
+        nodes.collect()
+    };
+    assert_eq!(send_away("three", 100), Err(ErrorCode::METHOD_NOT_FOUND));
+    assert_eq!(send_away("two", 100), Ok(()));
+    assert_eq!(leaving(), [0, 1]);
+    worlds[1].node.introduce(worlds[1].now);
+    let states = worlds[0].node.nodes(worlds[0].now);
+    assert_eq!(states.iter().map(|state| state.leaving).collect::<Vec<_>>(), [0, 1]);
+    let uid = worlds[0].node.uid().to_owned();
+    assert_eq!(send_away(&uid, 50), Ok(()));
+    assert_eq!(leaving(), [1, 1], "a half is rounded up");
+    assert_eq!(send_away("", 0), Ok(()));
+    assert_eq!(leaving(), [0, 0], "all have the average");
+    let alone = World::new(options(|_| {}));
+    let command = SendAwayCommand::default();
+    let refused = alone.node.connections().rebalancing().command(command).wait();
+    assert_eq!(refused, Err(ErrorCode::NOT_AVAILABLE));
 }
 
 #[test]
