@@ -40,6 +40,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         ".",
         "#[derive(serde::Serialize, serde::Deserialize)] #[serde(default)]",
     );
+    // The same tree in both packages.
+    config.extern_path(".centrifugal.centrifugo.proxy.FilterNode", "crate::FilterNode");
     config.type_attribute("FilterNode", "#[derive(Eq)]"); // prost does not see it in a recursive type
     for file in &files.file {
         for message in &file.message_type {

@@ -43,6 +43,8 @@ pub struct ChannelGrant {
     /// `data` of the subscribe result; empty = none.
     pub data: Bytes,
     pub overrides: Overrides,
+    /// A tag filter as JSON text, which the client's own filter cannot widen; empty = none. The node checks it.
+    pub server_tags_filter: Bytes,
 }
 
 /// Channel options that a token sets against its namespace; `None` = as the namespace says.
@@ -71,6 +73,8 @@ pub struct SubscriptionClaims {
     /// Unix seconds when the subscription expires, from `expire_at` or else `exp`; `None` = never. May be in the past.
     pub expire_at: Option<u64>,
     pub overrides: Overrides,
+    /// As in [`ChannelGrant`].
+    pub server_tags_filter: Bytes,
     /// `jti`, by which the server API revokes the token; "" = none.
     pub uid: String,
     /// `iat` in Unix seconds; 0 = none.
@@ -124,6 +128,7 @@ pub(super) fn subscription(
         data: payload(raw.data, raw.b64data)?,
         expire_at: expire_at(raw.expire_at, registered.expiry()),
         overrides: raw.r#override.unwrap_or_default().into(),
+        server_tags_filter: payload(raw.server_tags_filter, None)?,
         uid: registered.take_uid(),
         issued_at: registered.issued_at(),
     })
@@ -183,6 +188,8 @@ struct RawSubscription<'a> {
     data: Option<&'a RawValue>,
     b64data: Option<String>,
     r#override: Option<RawOverrides>,
+    #[serde(borrow)]
+    server_tags_filter: Option<&'a RawValue>,
     expire_at: Option<Date>,
 }
 
@@ -195,6 +202,8 @@ struct RawGrant<'a> {
     data: Option<&'a RawValue>,
     b64data: Option<String>,
     r#override: Option<RawOverrides>,
+    #[serde(borrow)]
+    server_tags_filter: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
@@ -218,6 +227,7 @@ impl RawGrant<'_> {
             info: payload(self.info, self.b64info)?,
             data: payload(self.data, self.b64data)?,
             overrides: self.r#override.unwrap_or_default().into(),
+            server_tags_filter: payload(self.server_tags_filter, None)?,
         })
     }
 }

@@ -172,6 +172,11 @@ impl Broadcast {
         self.deltas().patch(self)
     }
 
+    /// Whether it changes a key of a map.
+    pub(crate) fn is_of_map(&self) -> bool {
+        !self.publication.key.is_empty()
+    }
+
     /// Whether the patch is against the previous publication of the stream.
     pub(crate) fn follows_stream(&self) -> bool {
         matches!(self.delta, Delta::Against(_))

@@ -7,6 +7,7 @@ mod connect;
 mod context;
 mod credentials;
 mod effects;
+mod filters;
 mod history;
 mod hook;
 mod lifetime;

@@ -358,10 +358,10 @@ pub(crate) fn deliveries(node: &Node, session_table: &SessionTable, broadcast: &
         let id = session.id;
         let user = excerpt(&session.user);
         let address = address.map(display);
-        let filter = session.subscription(subscriber.subscription()).filter();
+        let subscription = session.subscription(subscriber.subscription());
         let outcome = if broadcast.excluded() == Some(session.client_id()) {
             "excluded"
-        } else if filter.is_some_and(|filter| !filter.matches(&broadcast.publication().tags)) {
+        } else if !subscription.wants(&broadcast.publication().tags) {
             "filtered"
         } else {
             "delivered"

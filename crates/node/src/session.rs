@@ -4,13 +4,14 @@
 //! Change here: the state per connection (every byte counts a million times). Its behaviour lives in
 //! `session_table.rs`, `hub/` and `command/`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use fanwire_auth::TokenId;
 use fanwire_broker::ClientId;
-use fanwire_policy::filter::Filter;
+use fanwire_policy::filter::{Filter, SubscriptionFilter};
 use fanwire_policy::hooks::ClientContext;
 use fanwire_policy::options::ClientOptions;
 use fanwire_protocol::{ClientInfo, Commands, Encoding};
@@ -183,15 +184,15 @@ pub(crate) struct Subscription {
     pub(crate) terms: Option<Box<SubscriptionGrant>>,
 }
 
-/// Attributes of a subscription from its token, and its filter.
+/// Attributes of a subscription from its token, and its filters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SubscriptionGrant {
     /// `chan_info`; empty = none.
     pub(crate) info: Bytes,
     /// Unix second, or `NO_EXPIRY`.
     pub(crate) expire_at: u64,
-    /// Filter of publications; `None` = the subscription gets all.
-    pub(crate) filter: Option<Box<Filter>>,
+    /// Filter of publications, shared with the tiles of a view; `None` = the subscription gets all.
+    pub(crate) filter: Option<Arc<SubscriptionFilter>>,
     /// A hook refreshes the subscription at its expiry, and not the client.
     pub(crate) is_refreshed_by_hook: bool,
     /// The subscription token, if it came with one.
@@ -375,8 +376,19 @@ impl Subscription {
     }
 
     /// Its filter; `None` = all publications.
-    pub(crate) fn filter(&self) -> Option<&Filter> {
-        self.terms.as_ref()?.filter.as_deref()
+    pub(crate) fn filter(&self) -> Option<&Arc<SubscriptionFilter>> {
+        self.terms.as_ref()?.filter.as_ref()
+    }
+
+    /// Whether its filter lets a publication with these tags through.
+    pub(crate) fn wants(&self, tags: &BTreeMap<String, String>) -> bool {
+        self.filter().is_none_or(|filter| filter.matches(tags))
+    }
+
+    /// Its filter, with another one of the server.
+    pub(crate) fn filter_by_server(&self, of_server: Option<Filter>) -> SubscriptionFilter {
+        let of_client = self.filter().and_then(|filter| filter.of_client.clone());
+        SubscriptionFilter { of_server, of_client }
     }
 }
 
@@ -410,14 +422,16 @@ impl SubscriptionGrant {
         Some(terms)
     }
 
-    /// The same terms with a filter, if there is one.
+    /// The same terms with this filter instead of theirs.
     pub(crate) fn filtering(
         terms: Option<Box<Self>>,
-        filter: Option<Box<Filter>>,
+        filter: Option<Arc<SubscriptionFilter>>,
     ) -> Option<Box<Self>> {
-        let Some(filter) = filter else { return terms };
+        if filter.is_none() && terms.is_none() {
+            return None;
+        }
         let mut terms = terms.unwrap_or_else(Self::empty);
-        terms.filter = Some(filter);
+        terms.filter = filter;
         Some(terms)
     }
 }

@@ -19,7 +19,7 @@ use crate::map_presence::MapPresence;
 use crate::node::Node;
 use crate::pending::{GridView, HeldChanges, PendingChannel};
 use crate::registry::ShardId;
-use crate::session::{CommandSource, ConnectionInfo, ConnectionKey, Session};
+use crate::session::{CommandSource, ConnectionInfo, ConnectionKey, Session, SubscriptionGrant};
 use crate::session_table::{EndedSession, EndedSubscription, NewSubscription, SessionTable};
 
 /// Adds a session that waits for `connect`. An earlier session at its index ends.
@@ -195,11 +195,15 @@ pub(crate) fn set_view(
     wanted: GridView,
 ) -> Result<Vec<MovedSubscription>, AreaError> {
     let SubscriptionKey { connection: index, channel } = key;
+    let own = session_table.subscription_to(index, channel);
+    let viewer = session_table.at(index).zip(own);
+    let filter = viewer.and_then(|(session, own)| session.subscription(own).filter().cloned());
     let (change, ended) = session_table.change_view(key, wanted)?;
     let moved = tell_all_ended(node, session_table, index, ended);
     for tile in &change.entered {
         let name = node.channels().join(&tile_channel(channel, *tile), session_table.shard);
-        let subscription = NewSubscription { server_side: false, is_tile: true, terms: None };
+        let terms = SubscriptionGrant::filtering(None, filter.clone());
+        let subscription = NewSubscription { server_side: false, is_tile: true, terms };
         session_table.add_subscription(index, &name, subscription);
     }
     if let (Some(report), Some(session)) = (&node.hooks().report, session_table.at(index))

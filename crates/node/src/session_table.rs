@@ -3,6 +3,7 @@
 //! Uses: `session`, `subscribers`, `pending`, `wheel`. Pure. Never: encodes, sends, decides, calls the node.
 //! Change here: what changes together when a session or a subscription comes or goes. `session_effects.rs` tells it to others.
 
+mod filters;
 pub(crate) mod selection;
 mod trackers;
 mod views;
@@ -233,13 +234,10 @@ impl SessionTable {
         let session = self.sessions[index as usize].as_mut().expect(LIVES);
         let own = SubscriptionIndex(session.subscriptions.len() as u32);
         let is_filtered = terms.as_ref().is_some_and(|terms| terms.filter.is_some());
-        let subscriber = match Subscriber::new(index, own) {
-            subscriber if is_filtered => subscriber.with_filter(),
-            subscriber => subscriber,
-        };
+        let subscriber = Subscriber::new(index, own);
         let (channel, subscriber) =
             self.subscribers.add(Arc::clone(channel), subscriber, session.encoding);
-        self.subscribers.channel_subscribers_mut(channel).filtered += u32::from(is_filtered);
+        self.subscribers.channel_subscribers_mut(channel).mark_filter(subscriber, is_filtered);
         let subscription = Subscription {
             channel,
             subscriber,
@@ -290,13 +288,6 @@ impl SessionTable {
         self.clients.find(client, &self.sessions)
     }
 
-    /// Whether the filter of a subscriber matches these tags.
-    pub(crate) fn wants(&self, subscriber: Subscriber, tags: &BTreeMap<String, String>) -> bool {
-        let session = self.at(subscriber.connection).expect(LIVES);
-        let filter = session.subscription(subscriber.subscription()).filter();
-        filter.is_none_or(|filter| filter.matches(tags))
-    }
-
     /// Calls `see` with index and channel of the subscriptions of a session whose recovered publications were just
     /// sent.
     pub(crate) fn recovered(&mut self, index: u32, mut see: impl FnMut(SubscriptionIndex, &str)) {
@@ -328,8 +319,9 @@ impl SessionTable {
         subscription: SubscriptionIndex,
         broadcast: &Broadcast,
     ) -> DeltaMode {
+        let has_filter = self.expect_session(index).subscription(subscription).filter().is_some();
         let found = self.deltas_of(index, subscription);
-        found.map_or(DeltaMode::Plain, |(deltas, own)| deltas.catch_up(own, broadcast))
+        found.map_or(DeltaMode::Plain, |(deltas, own)| deltas.catch_up(own, broadcast, has_filter))
     }
 
     /// A buffered broadcast is not sent to a subscription of a session.

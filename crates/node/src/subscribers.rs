@@ -68,11 +68,6 @@ impl Subscriber {
         Self { connection, marked_index: subscription.0 }
     }
 
-    /// The same with a filter.
-    pub(crate) fn with_filter(self) -> Self {
-        Self { marked_index: self.marked_index | HAS_FILTER, ..self }
-    }
-
     /// The index of the subscription in its session.
     pub(crate) fn subscription(self) -> SubscriptionIndex {
         SubscriptionIndex(self.marked_index & INDEX)
@@ -200,6 +195,15 @@ impl ChannelSubscribers {
         self.deltas
             .get_or_insert_with(|| Box::new(Deltas::new(count)))
             .agree(subscriber, encoding, mark);
+    }
+
+    /// A subscriber has a filter from now on, or none.
+    pub(crate) fn mark_filter(&mut self, subscriber: SubscriberIndex, has_filter: bool) {
+        let subscriber = &mut self.list[subscriber.0 as usize];
+        self.filtered -= u32::from(subscriber.has_filter());
+        self.filtered += u32::from(has_filter);
+        let flag = if has_filter { HAS_FILTER } else { 0 };
+        subscriber.marked_index = subscriber.marked_index & !HAS_FILTER | flag;
     }
 
     /// A subscriber receives joins and leaves from now on.

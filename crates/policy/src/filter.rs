@@ -1,5 +1,5 @@
 //! Filters (protocol §13): a tree that selects publications by their tags, or connections by their labels.
-//! In: a `FilterNode` of a request, once → out: a checked filter; then tags → whether they match.
+//! In: a `FilterNode` of a request or a JSON text of a backend, once → out: a checked filter; then tags → whether they match.
 //! Uses: `filter/decimal`. Never: sessions, positions; evaluation never allocates.
 //! Change here: operators of a filter and its limits. `hub/notices.rs`, `recovery.rs` and `hub/control_commands.rs` evaluate it.
 
@@ -7,7 +7,9 @@ mod decimal;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use fanwire_protocol::proxy::read_filter;
 use fanwire_protocol::{ErrorCode, FilterNode};
 
 use decimal::Decimal;
@@ -34,9 +36,44 @@ impl Filter {
         rule(node, DEPTH_MAX, &mut budget).map(Self).ok_or(ErrorCode::BAD_REQUEST)
     }
 
+    /// Reads and checks a filter that a token or a hook has as JSON; `None` for an empty text.
+    ///
+    /// # Errors
+    /// 103, as for other grants that the node does not accept.
+    pub fn of_backend(json: &[u8]) -> Result<Option<Self>, ErrorCode> {
+        if json.is_empty() {
+            return Ok(None);
+        }
+        let node = read_filter(json).map_err(|_| ErrorCode::PERMISSION_DENIED)?;
+        Self::new(&node).map(Some).map_err(|_| ErrorCode::PERMISSION_DENIED)
+    }
+
     /// Whether tags match. At most [`DEPTH_MAX`] levels of recursion.
     pub fn matches(&self, tags: &BTreeMap<String, String>) -> bool {
         self.0.holds(tags)
+    }
+}
+
+/// The filters of one subscription. A publication must match both.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SubscriptionFilter {
+    /// The one that the token or the hook sets; the client neither sees nor changes it.
+    pub of_server: Option<Filter>,
+    /// The one of the subscribe command.
+    pub of_client: Option<Filter>,
+}
+
+impl SubscriptionFilter {
+    /// The filter for its subscription; `None` when every publication matches.
+    pub fn shared(self) -> Option<Arc<Self>> {
+        let is_set = self.of_server.is_some() || self.of_client.is_some();
+        is_set.then(|| Arc::new(self))
+    }
+
+    /// Whether a publication with these tags may be sent.
+    pub fn matches(&self, tags: &BTreeMap<String, String>) -> bool {
+        let both = [&self.of_server, &self.of_client];
+        both.into_iter().flatten().all(|filter| filter.matches(tags))
     }
 }
 

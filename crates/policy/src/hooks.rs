@@ -189,6 +189,8 @@ pub struct SubscribeGrant {
     pub expire_at: Option<u64>,
     /// Positions, recovery, joins and leaves that the client requests are not given.
     pub ignores_request: bool,
+    /// A tag filter as JSON text, which the client's own filter cannot widen; empty = none. An invalid one is error 103.
+    pub server_tags_filter: Bytes,
 }
 
 /// Handling of a permitted publication. The client gets an empty result.
@@ -475,11 +477,14 @@ impl CommandDecision {
             Self::Connect(Some(grant)) => {
                 let channels = grant.channels.iter();
                 let each = |(name, channel): (&String, &ChannelGrant)| {
-                    name.len() + channel.info.len() + channel.data.len()
+                    let filter = channel.server_tags_filter.len();
+                    name.len() + channel.info.len() + channel.data.len() + filter
                 };
                 grant.info.len() + grant.data.len() + channels.map(each).sum::<usize>()
             }
-            Self::Subscribe(Some(grant)) => grant.info.len() + grant.data.len(),
+            Self::Subscribe(Some(grant)) => {
+                grant.info.len() + grant.data.len() + grant.server_tags_filter.len()
+            }
             Self::Publish(Some(PublishGrant::Publish { data, .. })) | Self::Rpc(Some(data)) => {
                 data.len()
             }

@@ -6,7 +6,7 @@
 use fanwire_broker::{Query, StreamSlice};
 use fanwire_protocol::Publication;
 
-use crate::filter::Filter;
+use crate::filter::SubscriptionFilter;
 use crate::options::RecoveryMode;
 
 /// The position that a subscriber claims.
@@ -104,7 +104,7 @@ pub fn recover(
     mode: RecoveryMode,
     claimed: ClaimedPosition<'_>,
     read: StreamSlice,
-    filter: Option<&Filter>,
+    filter: Option<&SubscriptionFilter>,
 ) -> Option<Vec<Publication>> {
     match mode {
         RecoveryMode::Stream => recover_stream(claimed, read, filter),
@@ -126,7 +126,7 @@ fn has_all_after(offset: u64, oldest: u64, read: &StreamSlice) -> bool {
 fn recover_stream(
     claimed: ClaimedPosition<'_>,
     read: StreamSlice,
-    filter: Option<&Filter>,
+    filter: Option<&SubscriptionFilter>,
 ) -> Option<Vec<Publication>> {
     let same_epoch = read.continues(claimed.offset, claimed.epoch);
     let complete = match (read.publications.first(), read.publications.last()) {
@@ -150,7 +150,7 @@ fn recover_stream(
 fn recover_cache(
     claimed: ClaimedPosition<'_>,
     read: StreamSlice,
-    filter: Option<&Filter>,
+    filter: Option<&SubscriptionFilter>,
 ) -> Option<Vec<Publication>> {
     let is_named = claimed.offset > 0 && !claimed.epoch.is_empty();
     let has_epoch = is_named && read.continues(claimed.offset, claimed.epoch);

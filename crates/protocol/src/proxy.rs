@@ -14,6 +14,14 @@ use crate::json;
 
 include!(concat!(env!("OUT_DIR"), "/centrifugal.centrifugo.proxy.rs"));
 
+/// Reads a tag filter that a backend wrote as JSON.
+///
+/// # Errors
+/// The text is no JSON object, or a field has a value of the wrong type.
+pub fn read_filter(text: &[u8]) -> Result<crate::FilterNode, DecodeError> {
+    json::read(text)
+}
+
 /// A request in JSON; `None` when a payload in it is not JSON.
 pub fn write(request: &impl Serialize) -> Option<Vec<u8>> {
     json::write_exact(request)

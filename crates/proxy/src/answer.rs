@@ -12,10 +12,11 @@ use bytes::Bytes;
 use fanwire_auth::{ChannelGrant, Overrides};
 use fanwire_broker::map::{KeyMode, MapPublish, MapRemoval};
 use fanwire_broker::{PublishOptions, Renewal};
+use fanwire_node::check_filter;
 use fanwire_node::hooks::{ConnectGrant, MapEvent, PublishGrant, Rejection, SubscribeGrant};
 use fanwire_node::shared_poll::{PollAnswer, PollItem};
 use fanwire_protocol::proxy as pb;
-use fanwire_protocol::{Disconnect, ProtocolError, Publication};
+use fanwire_protocol::{Disconnect, FilterNode, ProtocolError, Publication};
 
 use crate::event::ProxyResponse;
 
@@ -45,8 +46,13 @@ pub(crate) fn connect(result: pb::ConnectResult) -> Result<ConnectGrant, Rejecti
         channels.insert(channel, ChannelGrant::default());
     }
     for (channel, options) in result.subs {
-        let SubscribeGrant { info, data, overrides, .. } = subscribe(options)?;
-        channels.insert(channel, ChannelGrant { info, data, overrides });
+        let grant = ChannelGrant {
+            info: payload(options.info, &options.b64info)?,
+            data: payload(options.data, &options.b64data)?,
+            overrides: overrides(options.r#override),
+            server_tags_filter: filter(options.server_tags_filter)?,
+        };
+        channels.insert(channel, grant);
     }
     Ok(ConnectGrant {
         user: result.user,
@@ -62,24 +68,33 @@ pub(crate) fn connect(result: pb::ConnectResult) -> Result<ConnectGrant, Rejecti
 
 /// `None` when the connection or the subscription expired: a result without a new end renews nothing.
 pub(crate) fn refresh(result: pb::RefreshResult) -> Result<Option<Renewal>, Rejection> {
-    let expire_at = expire_at(result.expire_at);
-    if result.expired || expire_at.is_none() {
-        return Ok(None);
-    }
-    Ok(Some(Renewal {
-        expire_at,
-        info: payload(result.info, &result.b64info)?,
-        meta: not_null(result.meta),
-    }))
+    let info = payload(result.info, &result.b64info)?;
+    let meta = not_null(result.meta);
+    let renewed = renewed_until(result.expired, result.expire_at);
+    Ok(renewed.map(|renewal| Renewal { info, meta, ..renewal }))
 }
 
-pub(crate) fn subscribe(result: pb::SubscribeOptions) -> Result<SubscribeGrant, Rejection> {
+/// `None` when the subscription expired. A result without a filter does not change it.
+pub(crate) fn sub_refresh(result: pb::SubRefreshResult) -> Result<Option<Renewal>, Rejection> {
+    let info = payload(result.info, &result.b64info)?;
+    let server_tags_filter = filter(result.server_tags_filter)?;
+    let renewed = renewed_until(result.expired, result.expire_at);
+    Ok(renewed.map(|renewal| Renewal { info, server_tags_filter, ..renewal }))
+}
+
+fn renewed_until(is_expired: bool, unix: i64) -> Option<Renewal> {
+    let expire_at = expire_at(unix).filter(|_| !is_expired)?;
+    Some(Renewal { expire_at: Some(expire_at), ..Renewal::default() })
+}
+
+pub(crate) fn subscribe(result: pb::SubscribeResult) -> Result<SubscribeGrant, Rejection> {
     Ok(SubscribeGrant {
         info: payload(result.info, &result.b64info)?,
         data: payload(result.data, &result.b64data)?,
         overrides: overrides(result.r#override),
         expire_at: expire_at(result.expire_at),
         ignores_request: true,
+        server_tags_filter: filter(result.server_tags_filter)?,
     })
 }
 
@@ -156,6 +171,13 @@ fn overrides(options: Option<pb::SubscribeOptionOverride>) -> Overrides {
     }
 }
 
+/// A tag filter as JSON, as in a token; empty = none.
+fn filter(filter: Option<FilterNode>) -> Result<Bytes, Rejection> {
+    let Some(filter) = filter else { return Ok(Bytes::new()) };
+    check_filter(&filter).map_err(|_| Rejection::Unavailable(Cow::Borrowed(NO_FILTER)))?;
+    Ok(pb::write(&filter).map(Bytes::from).unwrap_or_default())
+}
+
 /// The data of a client, unless the backend sent others. JSON wins over base64 here.
 fn replaced(data: Bytes, json: Bytes, base64: &str) -> Result<Bytes, Rejection> {
     let by_backend = if json.is_empty() { decode(base64)? } else { json };
@@ -188,6 +210,7 @@ fn expire_at(unix: i64) -> Option<u64> {
 
 const NO_KEY_MODE: &str =
     "the backend's answer has a key_mode that is neither if_new nor if_exists";
+const NO_FILTER: &str = "the backend's answer has a server_tags_filter that is no tag filter";
 const NOT_BASE64: &str = "the backend's answer has b64data or b64info that is not base64";
 
 #[cfg(test)]

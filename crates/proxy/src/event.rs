@@ -101,7 +101,7 @@ events! {
     Subscribe, "Subscribe", SubscribeRequest => SubscribeResponse;
     Publish, "Publish", PublishRequest => PublishResponse;
     Rpc, "RPC", RpcRequest => RpcResponse;
-    SubRefresh, "SubRefresh", SubRefreshRequest => RefreshResponse;
+    SubRefresh, "SubRefresh", SubRefreshRequest => SubRefreshResponse;
     MapPublish, "MapPublish", MapPublishRequest => MapPublishResponse;
     MapRemove, "MapRemove", MapRemoveRequest => MapRemoveResponse;
     SharedPollRefresh, "SharedPollRefresh", SharedPollRefreshRequest => SharedPollRefreshResponse;
@@ -110,7 +110,8 @@ events! {
 responses! {
     ConnectResponse => ConnectResult;
     RefreshResponse => RefreshResult;
-    SubscribeResponse => SubscribeOptions;
+    SubscribeResponse => SubscribeResult;
+    SubRefreshResponse => SubRefreshResult;
     PublishResponse => PublishResult;
     RpcResponse => RpcResult;
     MapPublishResponse => MapPublishResult;

@@ -125,7 +125,7 @@ impl ProxyTable {
                 labels: BTreeMap::clone(&context.labels),
             });
             let result = proxy.call(request, &context).await?;
-            Ok(result.map(answer::refresh).transpose()?.flatten())
+            Ok(result.map(answer::sub_refresh).transpose()?.flatten())
         })
     }
 

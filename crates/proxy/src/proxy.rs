@@ -137,7 +137,7 @@ impl Proxy {
         request: pb::SubscribeRequest,
         context: &ClientContext,
         is_bidirectional: bool,
-    ) -> Result<(pb::SubscribeOptions, Granted), Rejection> {
+    ) -> Result<(pb::SubscribeResult, Granted), Rejection> {
         let Backend::Grpc(backend) = &self.backend else {
             return Err(Rejection::Unavailable("a proxy of streams needs gRPC".into()));
         };

@@ -61,6 +61,8 @@ pub struct OutgoingMessage {
     /// A newer message takes its place while it waits for a client that is too slow. Otherwise it is queued.
     pub is_latest: bool,
     pub data: Bytes,
+    /// Name and value, for the filters of players.
+    pub tags: BTreeMap<String, String>,
 }
 
 /// The players that receive a message.
@@ -134,6 +136,16 @@ impl RoomContext<'_> {
         self.send(Receivers::Tile(tile), false, data);
     }
 
+    /// Sends state with a tag, such as a team: the filter that the server set for a player decides whether it arrives.
+    pub fn latest_tagged(&mut self, name: &str, value: &str, data: impl Into<Bytes>) {
+        self.send_tagged(true, BTreeMap::from([(name.to_owned(), value.to_owned())]), data);
+    }
+
+    /// Sends an event with a tag.
+    pub fn reliable_tagged(&mut self, name: &str, value: &str, data: impl Into<Bytes>) {
+        self.send_tagged(false, BTreeMap::from([(name.to_owned(), value.to_owned())]), data);
+    }
+
     /// Sets what a player sees of a channel with places. A view with more tiles than `area_tiles_max` changes nothing.
     pub fn set_view(&mut self, player: PlayerId, view: View) {
         self.outputs.push(RoomOutput::View(player, view));
@@ -154,7 +166,18 @@ impl RoomContext<'_> {
     }
 
     fn send(&mut self, to: Receivers, is_latest: bool, data: impl Into<Bytes>) {
-        let message = OutgoingMessage { to, is_latest, data: data.into() };
+        let message = OutgoingMessage { to, is_latest, data: data.into(), tags: BTreeMap::new() };
+        self.outputs.push(RoomOutput::Message(message));
+    }
+
+    fn send_tagged(
+        &mut self,
+        is_latest: bool,
+        tags: BTreeMap<String, String>,
+        data: impl Into<Bytes>,
+    ) {
+        let to = Receivers::All;
+        let message = OutgoingMessage { to, is_latest, data: data.into(), tags };
         self.outputs.push(RoomOutput::Message(message));
     }
 }

@@ -71,7 +71,8 @@ fn subs_win_over_channels_and_carry_their_own_payloads() {
         "news":{},
         "chat:1":{"info":{"a":1},"b64data":"/w==","data":2,"override":{
             "presence":{"value":true},"join_leave":{"value":false},"force_recovery":{},
-            "force_positioning":null,"unknown":{"value":true}}}}}"#;
+            "force_positioning":null,"unknown":{"value":true}},
+            "server_tags_filter":{"key":"team", "cmp":"ex"}}}}"#;
     let chat = ChannelGrant {
         info: Bytes::from_static(br#"{"a":1}"#),
         data: Bytes::from_static(b"\xff"),
@@ -82,6 +83,7 @@ fn subs_win_over_channels_and_carry_their_own_payloads() {
             force_positioning: None,
             force_push_join_leave: None,
         },
+        server_tags_filter: Bytes::from_static(br#"{"key":"team", "cmp":"ex"}"#),
     };
     let expect = [("chat:1".to_owned(), chat), ("news".to_owned(), ChannelGrant::default())];
     assert_eq!(connection(payload).map(|claims| claims.channels), Ok(expect.into()));
@@ -117,7 +119,8 @@ fn connection_claims_of_a_wrong_type_are_refused() {
 #[test]
 fn subscription_token_carries_channel_client_payloads_and_overrides() {
     let payload = r#"{"sub":"ada","channel":"$news","client":"c1","info":[1],"data":{"x":2},
-        "exp":1700000060,"jti":"7","iat":2,"override":{"force_push_join_leave":{"value":true}}}"#;
+        "exp":1700000060,"jti":"7","iat":2,"override":{"force_push_join_leave":{"value":true}},
+        "server_tags_filter":{"key":"k"}}"#;
     let expect = SubscriptionClaims {
         user: "ada".to_owned(),
         channel: "$news".to_owned(),
@@ -126,6 +129,7 @@ fn subscription_token_carries_channel_client_payloads_and_overrides() {
         data: Bytes::from_static(br#"{"x":2}"#),
         expire_at: Some(NOW + 60),
         overrides: Overrides { force_push_join_leave: Some(true), ..Overrides::default() },
+        server_tags_filter: Bytes::from_static(br#"{"key":"k"}"#),
         uid: "7".to_owned(),
         issued_at: 2,
     };

@@ -330,7 +330,9 @@ impl RoomState {
         };
         let class = if message.is_latest { DeliveryClass::Latest } else { DeliveryClass::Reliable };
         let options = PublishOptions { delivery: Some(class), ..PublishOptions::default() };
-        let publication = Publication { data: message.data.clone(), ..Publication::default() };
+        let data = message.data.clone();
+        let tags = message.tags.clone();
+        let publication = Publication { data, tags, ..Publication::default() };
         let published = match message.to {
             Receivers::All => node.channels().publish(&self.channel, publication, options, now),
             Receivers::Tile(tile) => {

@@ -14,6 +14,7 @@ mod early;
 mod embedded;
 mod endpoints;
 mod fairness;
+mod filters;
 mod forwarded;
 mod grpc;
 mod handshake;

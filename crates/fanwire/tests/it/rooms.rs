@@ -10,7 +10,7 @@ use std::{
 };
 
 use fanwire::{
-    Builder, EmbeddedServer, RoomError, RoomOptions, Rooms,
+    Builder, EmbeddedServer, Hooks, RoomError, RoomOptions, Rooms, SubscribeEvent, SubscribeGrant,
     config::Config,
     room::{
         InputKind, InputLimits, InputRate, PlayerId, RoomContext, RoomOutput, Simulation, replay,
@@ -243,6 +243,49 @@ fn a_flood_is_limited_and_other_players_are_not_affected() {
     });
     let inputs = rooms.stats("a").expect("a room").inputs;
     assert!(inputs.accepted >= 11 && inputs.refused > 0, "{inputs:?}");
+    server.shutdown();
+}
+
+/// Sends a plan of each team at each tick.
+struct Plans;
+
+impl Simulation for Plans {
+    fn join(&mut self, _: PlayerId, _: &str, _: &[u8], _: &mut RoomContext<'_>) {}
+    fn leave(&mut self, _: PlayerId, _: &mut RoomContext<'_>) {}
+    fn input(&mut self, _: PlayerId, _: &[u8], _: &mut RoomContext<'_>) {}
+
+    fn tick(&mut self, context: &mut RoomContext<'_>) {
+        context.reliable_tagged("team", "blue", format!(r#"{{"blue":{}}}"#, context.tick()));
+        context.latest_tagged("team", "red", format!(r#"{{"red":{}}}"#, context.tick()));
+    }
+}
+
+#[test]
+fn a_player_gets_what_is_tagged_for_its_team() {
+    let rooms = Rooms::new(1);
+    rooms.open(options("a", 100), Plans).expect("a new channel");
+    let subscribe = |event: SubscribeEvent| async move {
+        let team = if event.data == "[7]" { "red" } else { "blue" };
+        let filter = format!(r#"{{"key":"team","cmp":"eq","val":"{team}"}}"#);
+        let server_tags_filter = filter.into();
+        Ok(Some(SubscribeGrant { server_tags_filter, ..SubscribeGrant::default() }))
+    };
+    let mut config = Config::default();
+    config.http_server.address = "127.0.0.1".to_owned();
+    config.http_server.port = 0;
+    config.client.insecure = true;
+    let hooks = Hooks::new().subscribe(subscribe);
+    let server = Builder::new(config).rooms(&rooms).hooks(hooks).start_embedded();
+    let server = server.expect("a free port is free");
+    Runtime::new().expect("a runtime").block_on(async {
+        let mut ada = player(&server, "a").await;
+        assert!(ada.next_text().await.contains(r#""subscribe":{}"#));
+        for _ in 0..5 {
+            let message = ada.next_text().await;
+            assert!(message.contains(r#"{"data":{"red":"#), "{message}");
+            assert!(!message.contains("blue"), "{message}");
+        }
+    });
     server.shutdown();
 }
 

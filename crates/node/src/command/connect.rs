@@ -11,6 +11,7 @@ use bytes::Bytes;
 use fanwire_auth::ChannelGrant;
 use fanwire_broker::Position;
 use fanwire_policy::channel::{NamesOthers, SubscribeDecision, Who};
+use fanwire_policy::filter::SubscriptionFilter;
 use fanwire_policy::hooks::{ClientReport, CommandDecision, ConnectEvent, ConnectGrant};
 use fanwire_policy::options::ProxyRoute;
 use fanwire_policy::recovery::ClaimedPosition;
@@ -22,7 +23,7 @@ use fanwire_telemetry::excerpt;
 use super::credentials::{self, Credentials, Grants};
 use super::hook::{HookDecision, RoutedHook};
 use super::subscribe::{self, Finished, Progress, SubscribeParameters};
-use super::{CommandContext, CommandStep, StepResult};
+use super::{CommandContext, CommandStep, StepResult, filters};
 use crate::encode_job::{Encoded, ReplySource};
 use crate::flight_log;
 use crate::last_event_id::{self, Unresumed};
@@ -60,6 +61,7 @@ fn checked(context: &mut CommandContext<'_>, request: &ConnectRequest) -> StepRe
     let grant = credentials::grant(&channels, token);
     let requested = request.subs.keys().filter(|_| !ignores_request);
     let channels = server_side_channels(context, &user, channels, requested)?;
+    let filters = filters::of_grants(&channels)?;
     introduce(context, &user, info);
     let session = context.session_mut();
     session.set_meta(meta);
@@ -70,10 +72,12 @@ fn checked(context: &mut CommandContext<'_>, request: &ConnectRequest) -> StepRe
     flight_log::begin(context.node, context.session_table, context.key, context.now);
     context.effects.log.begins = true;
     let mut pending_channels = Vec::with_capacity(channels.len());
-    for (number, (channel, grant)) in channels.into_iter().enumerate() {
+    for (number, ((channel, grant), of_server)) in channels.into_iter().zip(filters).enumerate() {
         let requested = request.subs.get(&channel);
         let since = resume.and_then(Result::ok);
-        let subscription = ServerSideSubscription { channel: &channel, grant, requested, since };
+        let filter = SubscriptionFilter { of_server, of_client: None };
+        let subscription =
+            ServerSideSubscription { channel: &channel, grant, filter, requested, since };
         pending_channels.push(begin(context, subscription, number));
     }
     let terms = ConnectAttributes { lifetime, data, resume, positions: Vec::new() };
@@ -289,6 +293,7 @@ fn first_ping_after(context: &CommandContext<'_>) -> Duration {
 struct ServerSideSubscription<'a> {
     channel: &'a str,
     grant: ChannelGrant,
+    filter: SubscriptionFilter,
     /// The request of the client in its connect, if it has one for this channel.
     requested: Option<&'a SubscribeRequest>,
     /// The position that the id of the last event has.
@@ -300,7 +305,7 @@ fn begin(
     subscription: ServerSideSubscription<'_>,
     number: usize,
 ) -> PendingChannel {
-    let ServerSideSubscription { channel, grant, requested, since } = subscription;
+    let ServerSideSubscription { channel, grant, filter, requested, since } = subscription;
     let rules = &context.settings.channels;
     let namespace = rules.resolve_trusted(channel).expect("only possible channels are left");
     let tracking = Tracking::of(context, namespace, grant.overrides, None);
@@ -309,10 +314,11 @@ fn begin(
         .filter(|_| tracking == Tracking::Recoverable)
         .map(|since| (since.offset, since.epoch.to_string()));
     let resumed = since.as_ref().map(|(offset, epoch)| ClaimedPosition { offset: *offset, epoch });
+    let terms = SubscriptionGrant::boxed(grant.info, None);
     let parameters = SubscribeParameters {
         channel,
         server_side: true,
-        terms: SubscriptionGrant::boxed(grant.info, None),
+        terms: SubscriptionGrant::filtering(terms, filter.shared()),
         tracking,
         delta: None, // not applied to what the server subscribes (server API §3 subscribe)
         visibility: Visibility::of(context, namespace, grant.overrides, None),

@@ -4,6 +4,7 @@
 //! Change here: order of the checks and the length of a page. `broker/` reads streams, `encode_job.rs` makes the reply.
 
 use fanwire_policy::channel::may_read_history;
+use fanwire_policy::filter::Filter;
 use fanwire_protocol::{ErrorCode, HistoryRequest};
 
 use super::{CommandContext, CommandStep, StepResult, named};
@@ -19,10 +20,26 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: HistoryRequest) 
     if reverse && since.as_ref().is_some_and(|since| since.offset == 0) {
         return Err(CommandError::error(ErrorCode::BAD_REQUEST, BEFORE_THE_FIRST));
     }
-    let limit = page_length(limit, context.settings.options.client.history_max_publication_limit);
-    let page = Page { limit, since, reverse };
+    let max = context.settings.options.client.history_max_publication_limit;
+    let limit = page_length(limit, max);
+    let filter = server_filter(context, &channel).filter(|_| limit != Some(0));
+    // What the filter hides does not count for the page.
+    let read_limit = if filter.is_some() { page_length(-1, max) } else { limit };
+    let page = Page { limit: read_limit, since, reverse };
     let read = context.node.channels().read(&channel, &page, namespace.retention(), context.now);
-    CommandStep::of(read, |slice| ReplySource::StreamSlice(slice).into())
+    CommandStep::of(read, move |mut slice| {
+        if let Some(filter) = filter {
+            slice.publications.retain(|publication| filter.matches(&publication.tags));
+            slice.publications.truncate(limit.unwrap_or(usize::MAX));
+        }
+        ReplySource::StreamSlice(slice).into()
+    })
+}
+
+/// The filter that the server set for the subscription of the client. Its own does not apply here.
+fn server_filter(context: &CommandContext<'_>, channel: &str) -> Option<Filter> {
+    let own = context.subscription_to(channel)?;
+    context.session().subscription(own).filter()?.of_server.clone()
 }
 
 const BEFORE_THE_FIRST: &str = "no publication is before offset 0, which since names with reverse";

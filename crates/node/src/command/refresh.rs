@@ -5,7 +5,7 @@
 
 use fanwire_protocol::{Disconnect, RefreshRequest, RefreshResult, Reply};
 
-use super::{CommandContext, ReplyResult, credentials};
+use super::{CommandContext, ReplyResult, credentials, filters};
 use crate::refusal::CommandError;
 use crate::session::{Lifetime, NO_EXPIRY};
 
@@ -17,7 +17,13 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: RefreshRequest) 
         return Err(CommandError::disconnect(Disconnect::BAD_REQUEST, REFRESHED_BY_SERVER));
     }
     let renewed = credentials::renewed(context, &request.token)?;
+    let filters = filters::of_grants(&renewed.channels)?;
     let lifetime = Lifetime::of(context, renewed.expire_at)?;
+    for (channel, of_server) in renewed.channels.keys().zip(filters) {
+        if let Some(own) = context.subscription_to(channel) {
+            context.session_table.set_server_filter(context.key.index, own, of_server);
+        }
+    }
     let session = context.session_mut();
     // A token without info leaves the info unchanged, as in Centrifugo.
     if !renewed.info.is_empty() {

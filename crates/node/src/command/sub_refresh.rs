@@ -6,7 +6,7 @@
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubRefreshRequest, SubRefreshResult};
 
 use super::credentials::{self, TokenErrors};
-use super::{CommandContext, ReplyResult, named, subscribe, track};
+use super::{CommandContext, ReplyResult, filters, named, subscribe, track};
 use crate::node::is_polled;
 use crate::refusal::CommandError;
 use crate::session::{Lifetime, SubscriptionGrant};
@@ -44,6 +44,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshReques
         claims => claims?,
     };
     subscribe::check_token(context, &request.channel, Some(&token))?;
+    let of_server = filters::of_token(&claims.server_tags_filter)?;
     let lifetime = Lifetime::of(context, claims.expire_at)?;
     let terms = &mut context.session_mut().subscription_mut(own).terms;
     let old = terms.take();
@@ -53,6 +54,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshReques
     let renewed = SubscriptionGrant::refreshed(renewed, by_hook);
     let renewed = SubscriptionGrant::by_token(renewed, Some(token));
     *terms = SubscriptionGrant::filtering(renewed, filter);
+    context.session_table.set_server_filter(context.key.index, own, of_server);
     context.schedule();
     let expires = lifetime.expires();
     let ttl = lifetime.ttl(context);

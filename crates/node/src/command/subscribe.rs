@@ -12,14 +12,13 @@ use fanwire_auth::TokenId;
 use fanwire_auth::{Overrides, SubscriptionClaims};
 use fanwire_policy::InNamespace;
 use fanwire_policy::channel::{Decider, SubscribeDecision};
-use fanwire_policy::filter::Filter;
 use fanwire_policy::hooks::{CommandDecision, SubscribeEvent, SubscribeGrant};
 use fanwire_policy::options::{Namespace, SubscriptionType};
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
 use super::credentials::{self, TokenErrors, TokenOwner};
 use super::hook::{HookDecision, RoutedHook};
-use super::{CommandContext, CommandStep, StepResult, named};
+use super::{CommandContext, CommandStep, StepResult, filters, named};
 use crate::encode_job::{Encoded, ReplySource};
 use crate::node::is_polled;
 use crate::pending::{
@@ -80,7 +79,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubscribeRequest
 
 /// What a client was granted by a token, a hook or the permissions.
 pub(super) struct Authorized {
-    /// With the filter of the request.
+    /// With the filters of the request and the grant.
     pub(super) terms: Option<Box<SubscriptionGrant>>,
     pub(super) lifetime: Lifetime,
     pub(super) overrides: Overrides,
@@ -101,12 +100,7 @@ pub(super) fn authorize(
         HookDecision::Made(permit) => permit.unwrap_or_default(),
     };
     let lifetime = Lifetime::of(context, permit.expire_at)?;
-    if request.tf.is_some() && (!namespace.allow_tags_filter || is_polled(namespace)) {
-        let cause = "allow_tags_filter of the namespace is off, or its channels are shared polls";
-        return Err(CommandError::error(ErrorCode::BAD_REQUEST, cause));
-    }
-    let invalid = |error| CommandError::error(error, "the tags filter is invalid or too large");
-    let filter = request.tf.as_ref().map(Filter::new).transpose().map_err(invalid)?.map(Box::new);
+    let filter = filters::of_subscribe(request, &permit.server_tags_filter, namespace)?;
     let terms = SubscriptionGrant::boxed(permit.info, lifetime.expire_at);
     let terms = SubscriptionGrant::refreshed(terms, context.refreshes_subscriptions(namespace));
     let terms = SubscriptionGrant::by_token(terms, permit.token);
@@ -251,6 +245,7 @@ struct Permit {
     overrides: Overrides,
     ignores_request: bool,
     token: Option<TokenId>,
+    server_tags_filter: Bytes,
 }
 
 fn permit(
@@ -312,17 +307,33 @@ fn permit_by(
             let (claims, token) =
                 credentials::of_subscription(context, channel, &request.token, errors)?;
             check_token(context, channel, Some(&token))?;
-            let SubscriptionClaims { info, data, expire_at, overrides, .. } = claims;
-            let token = Some(token);
-            Ok(Permit { info, data, expire_at, overrides, ignores_request: false, token })
+            let SubscriptionClaims { info, data, expire_at, overrides, server_tags_filter, .. } =
+                claims;
+            Ok(Permit {
+                info,
+                data,
+                expire_at,
+                overrides,
+                ignores_request: false,
+                token: Some(token),
+                server_tags_filter,
+            })
         }
     }
 }
 
 impl From<SubscribeGrant> for Permit {
     fn from(grant: SubscribeGrant) -> Self {
-        let SubscribeGrant { info, data, overrides, expire_at, ignores_request } = grant;
-        Self { info, data, expire_at, overrides, ignores_request, token: None }
+        let SubscribeGrant {
+            info,
+            data,
+            overrides,
+            expire_at,
+            ignores_request,
+            server_tags_filter,
+        } = grant;
+        let token = None;
+        Self { info, data, expire_at, overrides, ignores_request, token, server_tags_filter }
     }
 }
 

@@ -146,12 +146,15 @@ fn deliver_by_delta_state(
             spared += 1;
             continue;
         }
-        if subscriber.has_filter() && !session_table.wants(*subscriber, tags) {
-            unwanted += 1; // and it gets no deltas, so none of them is missed
+        let has_filter = subscriber.has_filter();
+        if has_filter && !session_table.wants(*subscriber, tags) {
+            deltas.iter_mut().for_each(|deltas| deltas.skip(own));
+            unwanted += 1;
             continue;
         }
-        let delta_mode =
-            deltas.as_mut().map_or(DeltaMode::Plain, |deltas| deltas.send(own, broadcast));
+        let delta_mode = deltas
+            .as_mut()
+            .map_or(DeltaMode::Plain, |deltas| deltas.send(own, broadcast, has_filter));
         patches += u64::from(delta_mode == DeltaMode::Patch);
         out.deliver(subscriber.connection, subscriber.subscription(), broadcast, delta_mode);
     }
@@ -206,14 +209,16 @@ fn deliver_one_by_one(
                 deltas.iter_mut().for_each(|deltas| deltas.skip(own));
                 broadcast.leave_out(1);
             }
-            PositionStep::Next if subscription.filter().is_some_and(|it| !it.matches(tags)) => {
+            PositionStep::Next if !subscription.wants(tags) => {
                 deltas.iter_mut().for_each(|deltas| deltas.skip(own));
                 session_table.counters.filtered_publications.add(1);
                 broadcast.leave_out(1);
             }
             PositionStep::Next => {
-                let delta_mode =
-                    deltas.as_mut().map_or(DeltaMode::Plain, |one| one.send(own, broadcast));
+                let has_filter = subscriber.has_filter();
+                let delta_mode = deltas
+                    .as_mut()
+                    .map_or(DeltaMode::Plain, |deltas| deltas.send(own, broadcast, has_filter));
                 if !broadcast.exists_for(session.encoding, delta_mode) {
                     failed.unreadable.push(key);
                     continue;

@@ -37,6 +37,10 @@ impl Hub {
         for index in indices {
             let Some(session) = table.at(index) else { continue };
             let Some(own) = subscription_of(session, channel_index) else { continue };
+            if !session.subscription(own).wants(&publication.tags) {
+                table.counters.filtered_publications.add(1);
+                continue;
+            }
             if broadcast.exists_for(session.encoding, DeltaMode::Plain) {
                 receivers.push((index, own));
             } else {

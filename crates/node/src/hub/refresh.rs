@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fanwire_broker::Renewal;
+use fanwire_policy::filter::Filter;
 use fanwire_policy::hooks::{RefreshEvent, Rejection};
 use fanwire_policy::options::ProxyRoute;
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
@@ -65,7 +66,12 @@ fn renew(
     let unix = node.clock().unix(now);
     let renewal = renewal.filter(|one| one.expire_at.is_none_or(|expire_at| expire_at > unix));
     let ended = match channel {
-        Some(channel) => renew_subscription(session_table, key, &channel, renewal),
+        Some(channel) => {
+            renew_subscription(session_table, key, &channel, renewal).unwrap_or_else(|NoFilter| {
+                node.log().failed_refresh(NO_FILTER, now);
+                None
+            })
+        }
         None => renew_connection(session_table, key, renewal),
     };
     deadlines::schedule(node, session_table, key.index);
@@ -87,29 +93,39 @@ fn renew_connection(
     None
 }
 
+/// The `server_tags_filter` of a decision is none.
+struct NoFilter;
+
+/// # Errors
+/// Nothing is renewed with a filter that is none.
 fn renew_subscription(
     session_table: &mut SessionTable,
     key: ConnectionKey,
     channel: &str,
     renewal: Option<Renewal>,
-) -> Option<Ended> {
-    let own = session_table.subscription_to(key.index, channel)?;
-    let subscription = session_table.session_mut(key)?.subscription_mut(own);
-    let terms = subscription.terms.as_mut();
+) -> Result<Option<Ended>, NoFilter> {
+    let Some(own) = session_table.subscription_to(key.index, channel) else { return Ok(None) };
+    let Some(session) = session_table.session_mut(key) else { return Ok(None) };
+    let subscription = session.subscription_mut(own);
+    let terms = subscription.terms.as_mut().filter(|terms| terms.is_refreshed_by_hook);
     // Otherwise it ended, and the client subscribed again.
-    let terms = terms.filter(|terms| terms.is_refreshed_by_hook)?;
+    let Some(terms) = terms else { return Ok(None) };
     let Some(renewal) = renewal else {
-        return Some(if subscription.server_side {
+        return Ok(Some(if subscription.server_side {
             Ended::Connection(Disconnect::SUBSCRIPTION_EXPIRED)
         } else {
             Ended::Subscription(own)
-        });
+        }));
     };
+    let of_server = Filter::of_backend(&renewal.server_tags_filter).map_err(|_| NoFilter)?;
     terms.expire_at = renewal.expire_at.unwrap_or(NO_EXPIRY);
     if !renewal.info.is_empty() {
         terms.info = renewal.info;
     }
-    None
+    if of_server.is_some() {
+        session_table.set_server_filter(key.index, own, of_server);
+    }
+    Ok(None)
 }
 
 /// Asks the refresh hook, if there is one, for the next expiry time of a connection whose last one has passed. The answer
@@ -173,5 +189,6 @@ impl Hub {
     }
 }
 
+const NO_FILTER: &str = "the hook has a server_tags_filter that is no filter, or too large";
 /// Time after which a refresh hook that did not answer is asked again.
 const REFRESH_AGAIN: Duration = Duration::from_secs(60);

@@ -219,8 +219,8 @@ impl Hub {
                 broadcast.leave_out(1);
                 continue;
             }
-            let filter = session.subscription(own).filter();
-            if filter.is_some_and(|filter| !filter.matches(&broadcast.publication().tags)) {
+            if !session.subscription(own).wants(&broadcast.publication().tags) {
+                self.session_table.skip(key.index, own);
                 self.counters().filtered_publications.add(1);
                 broadcast.leave_out(1);
                 continue;

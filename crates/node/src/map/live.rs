@@ -4,7 +4,7 @@
 //! Changed here: when a client has everything up to the top.
 
 use fanwire_broker::{Position, StreamSlice};
-use fanwire_policy::filter::Filter;
+use fanwire_policy::filter::SubscriptionFilter;
 use fanwire_protocol::{ErrorCode, Publication, SubscribeResult};
 
 use super::{MAP, retain_wanted};
@@ -33,7 +33,7 @@ impl LiveSwitch {
     pub(crate) fn result(
         self,
         read: StreamSlice,
-        filter: Option<&Filter>,
+        filter: Option<&SubscriptionFilter>,
     ) -> Result<SubscribeResult, ErrorCode> {
         let Self { since, has_stream, changes_max, mut entries, recovers, publish_debounce } = self;
         let StreamSlice { mut publications, top, .. } = read;

@@ -62,7 +62,7 @@ impl Node {
     /// connection and a subscription.
     ///
     /// # Errors
-    /// 101 for a bad token, 109 for an expired or revoked one; 103 without permission, 102 for an unknown namespace, 107 for an
+    /// 101 for a bad token, 109 for an expired or revoked one; 103 without permission, and for a grant with a filter, 102 for an unknown namespace, 107 for an
     /// impossible name, 108 without history, 110 for a grant that ended; 100 before revocations or the published key of the
     /// token are known. The rejection of a hook.
     pub async fn may_read(
@@ -148,6 +148,9 @@ impl Node {
             None => identified(settings, token, connection.user, unix)?,
         };
         let personal = settings.channels.personal_channel(&grant.user).ok().flatten();
+        if let Some(granted) = grant.channels.get(channel) {
+            refuse_filter(&granted.server_tags_filter)?;
+        }
         let is_subscribed =
             grant.channels.contains_key(channel) || personal.is_some_and(|own| own == channel);
         (context.meta, context.labels) = (grant.meta, Arc::new(grant.labels));
@@ -188,6 +191,7 @@ impl Node {
             let hook = hook.ok_or(ErrorCode::PERMISSION_DENIED)?;
             let route = namespace.route_of_subscribes();
             if let Some(grant) = hook.call(event, route).await.map_err(ReadError::Hook)? {
+                refuse_filter(&grant.server_tags_filter)?;
                 return Ok(grant.expire_at);
             }
             decision = decide(Decider::Rules);
@@ -266,6 +270,7 @@ fn subscription(
             if claims.expire_at.is_some_and(|at| at <= unix) {
                 return Err(ErrorCode::TOKEN_EXPIRED);
             }
+            refuse_filter(&claims.server_tags_filter)?;
             Ok(Some(ReadPermit {
                 channel: claims.channel,
                 user: claims.user,
@@ -278,6 +283,14 @@ fn subscription(
         // It may be a connection token.
         Err(_) => Ok(None),
     }
+}
+
+/// Refuses a reader to whom the server hides a part of the channel, because a stream is read as it is stored.
+///
+/// # Errors
+/// 103 for a filter.
+fn refuse_filter(server_tags_filter: &[u8]) -> Result<(), ErrorCode> {
+    if server_tags_filter.is_empty() { Ok(()) } else { Err(ErrorCode::PERMISSION_DENIED) }
 }
 
 fn who<'a>(settings: &NodeSettings, user: &'a str) -> Who<'a> {

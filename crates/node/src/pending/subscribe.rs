@@ -82,6 +82,8 @@ pub(crate) struct SubscriptionStart {
     pub(crate) recovered: Option<Result<(), Unrecovered>>,
     /// Number of publications that it recovered.
     pub(crate) missed: usize,
+    /// The last of them is the newest of the stream, which a filter may have left out.
+    pub(crate) has_newest: bool,
 }
 
 /// A view, and the grid of the channel that has the tiles.
@@ -214,7 +216,9 @@ impl PendingChannel {
     /// The start of its subscription at `top`, with the publications of `result`.
     pub(crate) fn start(&self, top: Position, result: &SubscribeResult) -> SubscriptionStart {
         let recovered = self.claimed.as_ref().map(|_| self.unrecovered.map_or(Ok(()), Err));
-        SubscriptionStart { top, recovered, missed: result.publications.len() }
+        let missed = &result.publications;
+        let has_newest = missed.last().is_some_and(|last| last.offset == top.offset);
+        SubscriptionStart { top, recovered, missed: missed.len(), has_newest }
     }
 
     /// A worker encodes its result; the subscription is made afterwards.

@@ -3,7 +3,7 @@
 //! Uses: the table alone; never a node, never commands.
 //! What clients may do is tested in `tests/it`.
 
-use fanwire_policy::filter::Filter;
+use fanwire_policy::filter::{Filter, SubscriptionFilter};
 use fanwire_protocol::{Encoding, FilterNode};
 use proptest::prelude::*;
 
@@ -71,7 +71,7 @@ fn key(index: u32) -> ConnectionKey {
     ConnectionKey { index, generation: 1 }
 }
 
-fn opened(session_table: &mut SessionTable, index: u32) {
+pub(super) fn opened(session_table: &mut SessionTable, index: u32) {
     let encoding = Encoding::ALL[index as usize % 2];
     session_table.open(key(index), hello(encoding), false, Moment(10_000));
 }
@@ -81,7 +81,7 @@ fn connected(session_table: &mut SessionTable, index: u32) {
     session_table.admit(index, (index % 3).to_string().into());
 }
 
-fn join(
+pub(super) fn join(
     session_table: &mut SessionTable,
     (index, channel): (u32, &str),
     terms: Option<Box<SubscriptionGrant>>,
@@ -90,9 +90,10 @@ fn join(
     session_table.add_subscription(index, &channel.into(), subscription)
 }
 
-fn filter() -> Box<Filter> {
+fn filter() -> Arc<SubscriptionFilter> {
     let node = FilterNode { key: "k".into(), cmp: "ex".into(), ..FilterNode::default() };
-    Box::new(Filter::new(&node).expect("a good filter"))
+    let of_client = Some(Filter::new(&node).expect("a good filter"));
+    Arc::new(SubscriptionFilter { of_server: None, of_client })
 }
 
 #[test]

@@ -29,6 +29,13 @@ impl Views {
         self.0.remove(&index);
     }
 
+    /// The tiles in the view of a channel.
+    pub(super) fn tiles(&self, index: u32, channel: &str) -> &[Tile] {
+        let mut channels = self.0.get(&index).into_iter().flatten();
+        let viewed = channels.find(|viewed| *viewed.channel == *channel);
+        viewed.map_or(&[], |viewed| &viewed.tiles)
+    }
+
     fn tiles_mut(&mut self, index: u32, channel: &Arc<str>) -> &mut Vec<Tile> {
         let channels = self.0.entry(index).or_default();
         let at =

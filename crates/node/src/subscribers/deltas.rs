@@ -88,8 +88,14 @@ impl Deltas {
     /// Records that the broadcast is sent to a subscriber, and returns its delta mode.
     ///
     /// The base is the last publication that the client received, so a publication outside of the stream
-    /// invalidates the base of subscribers that follow the stream.
-    pub(crate) fn send(&mut self, subscriber: SubscriberIndex, broadcast: &Broadcast) -> DeltaMode {
+    /// invalidates the base of subscribers that follow the stream. The base of a change of a map is the value of its
+    /// key before, which a subscriber with a filter may not have.
+    pub(crate) fn send(
+        &mut self,
+        subscriber: SubscriberIndex,
+        broadcast: &Broadcast,
+        has_filter: bool,
+    ) -> DeltaMode {
         let mark = *self.mark_mut(subscriber);
         let is_base_held = match mark {
             DeltaState::Plain => return DeltaMode::Plain,
@@ -100,6 +106,7 @@ impl Deltas {
             }
         };
         *self.mark_mut(subscriber) = mark.sent(broadcast.position().offset > 0);
+        let is_base_held = is_base_held && !(has_filter && broadcast.is_of_map());
         if is_base_held && broadcast.patch().is_some() { DeltaMode::Patch } else { DeltaMode::Full }
     }
 
@@ -109,9 +116,10 @@ impl Deltas {
         &mut self,
         subscriber: SubscriberIndex,
         broadcast: &Broadcast,
+        has_filter: bool,
     ) -> DeltaMode {
         if !self.mark_mut(subscriber).is_unpositioned() {
-            return self.send(subscriber, broadcast);
+            return self.send(subscriber, broadcast, has_filter);
         }
         let is_latest = self.latest.as_ref() == Some(&broadcast.publication().data);
         *self.mark_mut(subscriber) =

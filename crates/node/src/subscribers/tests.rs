@@ -79,7 +79,8 @@ fn a_subscriber_takes_eight_bytes() {
 fn marks_stay_with_a_subscriber_wherever_it_moves() {
     let mut subscribers = Subscribers::default();
     subscribers.add("a".into(), subscriber(0), Encoding::Json);
-    subscribers.add("a".into(), subscriber(1).with_filter(), Encoding::Json);
+    subscribers.add("a".into(), subscriber(1), Encoding::Json);
+    subscribers.channel_subscribers_mut(0).mark_filter(SubscriberIndex(1), true);
     subscribers.channel_subscribers_mut(0).want_join_leave(SubscriberIndex(1));
     subscribers.moved(0, SubscriberIndex(1), SubscriptionIndex(5));
     let moved =

@@ -3,6 +3,7 @@
 //! Uses: the room of `deltas/harness.rs`, `history`, `world`. Never: bytes of patches (tested in the protocol's crate).
 //! Change here: tests of the tables of protocol §11. Random life of such a channel is in `deltas/random.rs`.
 
+mod filtered;
 mod harness;
 mod random;
 

@@ -43,6 +43,7 @@ mod reload;
 mod revocations;
 mod route;
 mod script;
+mod server_filters;
 mod server_side;
 mod shared_poll;
 mod shared_revocations;

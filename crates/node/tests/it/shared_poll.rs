@@ -10,7 +10,7 @@ use std::time::Duration;
 use fanwire_broker::{Answer, Promise};
 use fanwire_node::NodeParts;
 use fanwire_node::auth::{Secret, TrackClaim, sign_track};
-use fanwire_node::hooks::{Hook, Hooks, PollEvent, Rejection};
+use fanwire_node::hooks::{Hook, Hooks, PollEvent, Rejection, SubscribeEvent, SubscribeGrant};
 use fanwire_node::options::{Options, SubscriptionType};
 use fanwire_node::shared_poll::{DirectPublish, PollAnswer, PollItem, PollMode};
 
@@ -26,6 +26,10 @@ type Calls = Arc<Mutex<VecDeque<(PollEvent, Promise<Option<PollAnswer>, Rejectio
 
 impl Subject {
     fn new(mode: PollMode, change: impl FnOnce(&mut Options)) -> Self {
+        Self::with_hooks(Hooks::default(), mode, change)
+    }
+
+    fn with_hooks(hooks: Hooks, mode: PollMode, change: impl FnOnce(&mut Options)) -> Self {
         let options = options(|options| {
             options.shared_poll.hmac_secret_key = secret();
             let namespace = &mut options.channel.without_namespace;
@@ -41,7 +45,7 @@ impl Subject {
             received.lock().expect("no test panics").push_back((event, promise));
             answer
         });
-        let hooks = Hooks { shared_poll_refresh: Some(hook), ..Hooks::default() };
+        let hooks = Hooks { shared_poll_refresh: Some(hook), ..hooks };
         let world = World::with_parts(options, NodeParts { hooks, ..NodeParts::default() }, 2);
         let mut subject = Self { world, calls };
         for name in ["ada", "bob"] {
@@ -289,6 +293,35 @@ fn keys_leave_some_time_after_their_signature_expired() {
     let asked = subject.calls.lock().expect("no test panics");
     let keys = asked.iter().map(|(event, _)| event.keys.len()).next_back();
     assert_eq!(keys, Some(1), "only b");
+}
+
+/// Values have no tags, so a filter on a tag hides all of them.
+#[test]
+fn a_filter_of_the_server_applies_to_values() {
+    let grant = |event: SubscribeEvent| {
+        let is_filtered = event.data == "1";
+        let filter = if is_filtered { r#"{"key":"team","cmp":"ex"}"# } else { "" };
+        let server_tags_filter = filter.into();
+        Answer::now(Ok(Some(SubscribeGrant { server_tags_filter, ..SubscribeGrant::default() })))
+    };
+    let mut subject = Subject::with_hooks(
+        Hooks { subscribe: Some(Hook::new(grant)), ..Hooks::default() },
+        PollMode::Versioned,
+        |options| options.channel.without_namespace.shared_poll.publish_enabled = true,
+    );
+    subject.play(
+        r#"ada > {"id":3,"unsubscribe":{"channel":"p"}}
+           ada < {"id":3,"unsubscribe":{}}
+           ada > {"id":4,"subscribe":{"channel":"p","type":4,"data":1}}
+           ada < {"id":4,"subscribe":{"type":4}}
+           ada tracks a:1
+           bob tracks a:1"#,
+    );
+    assert_eq!(subject.publish("a", 2, "7"), Ok(()));
+    subject.play(
+        r#"bob < {"push":{"channel":"p","pub":{"data":7,"key":"a","version":2}}}
+           ada tracks a:0"#,
+    );
 }
 
 #[test]

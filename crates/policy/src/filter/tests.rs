@@ -253,6 +253,41 @@ proptest! {
 }
 
 #[test]
+fn both_filters_of_a_subscription_must_match() {
+    let filter = |json: &str| Some(Filter::new(&parse(json)).expect(json));
+    let red = filter(r#"{"key":"team","cmp":"eq","val":"red"}"#);
+    let art = filter(r#"{"key":"about","cmp":"eq","val":"art"}"#);
+    let of_both = [("team", "red"), ("about", "art")];
+    let cases = [
+        (None, None, [true, true, true, true]),
+        (red.clone(), None, [false, true, false, true]),
+        (None, art.clone(), [false, false, true, true]),
+        (red, art, [false, false, false, true]),
+    ];
+    for (of_server, of_client, expected) in cases {
+        let filter = SubscriptionFilter { of_server, of_client };
+        let all = [&[][..], &of_both[..1], &of_both[1..], &of_both];
+        assert_eq!(all.map(|pairs| filter.matches(&tags(pairs))), expected, "{filter:?}");
+    }
+}
+
+#[test]
+fn a_filter_of_a_backend_is_a_filter_or_a_refusal() {
+    assert_eq!(Filter::of_backend(b""), Ok(None));
+    let json = br#"{"key":"team","cmp":"eq","val":"red"}"#;
+    let node = parse(r#"{"key":"team","cmp":"eq","val":"red"}"#);
+    assert_eq!(Filter::of_backend(json), Filter::new(&node).map(Some));
+    let deep = format!(
+        r#"{}{{"key":"a","cmp":"ex"}}{}"#,
+        r#"{"op":"not","nodes":["#.repeat(500),
+        "]}".repeat(500)
+    );
+    for bad in ["{}", "null", "[]", "1", "{", r#"{"key":1}"#, r#"{"val":"a","val":"b"}"#, &deep] {
+        assert_eq!(Filter::of_backend(bad.as_bytes()), Err(ErrorCode::PERMISSION_DENIED), "{bad}");
+    }
+}
+
+#[test]
 fn a_match_allocates_nothing() {
     let json = r#"{"op":"and","nodes":[{"key":"price","cmp":"gte","val":"99.5"},
         {"op":"not","nodes":[{"key":"ticker","cmp":"in","vals":["A","B"]}]},{"key":"ticker","cmp":"ct","val":"GOO"}]}"#;

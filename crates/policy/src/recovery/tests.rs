@@ -7,6 +7,7 @@ use fanwire_broker::{Epoch, Position};
 use fanwire_protocol::FilterNode;
 
 use super::*;
+use crate::filter::Filter;
 
 /// A stream with the top 9, read as the rules ask for.
 fn read(query: Query, oldest: u64) -> StreamSlice {
@@ -173,7 +174,8 @@ fn check_filtered(
         vals: wanted.iter().map(u64::to_string).collect(),
         ..FilterNode::default()
     };
-    let filter = Filter::new(&node).expect("a good filter");
+    let of_client = Some(Filter::new(&node).expect("a good filter"));
+    let filter = SubscriptionFilter { of_server: None, of_client };
     let recovered = recover(mode, claimed, slice, Some(&filter));
     let offsets = recovered.map(|all| all.iter().map(|one| one.offset).collect::<Vec<_>>());
     assert_eq!(offsets.as_deref(), expect, "{mode:?} {claimed:?}");

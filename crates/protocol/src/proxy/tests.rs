@@ -47,7 +47,7 @@ fn no_result_differs_from_an_empty_one() {
     let result = |text: &str| read::<SubscribeResponse>(text.as_bytes()).expect("an object").result;
     assert_eq!(result("{}"), None);
     assert_eq!(result(r#"{"result":null}"#), None);
-    assert_eq!(result(r#"{"result":{},"more":1}"#), Some(SubscribeOptions::default()));
+    assert_eq!(result(r#"{"result":{},"more":1}"#), Some(SubscribeResult::default()));
     for wrong in ["null", "[]", "<html>", "", "{", r#"{"result":[]}"#, "{}{}"] {
         assert!(read::<SubscribeResponse>(wrong.as_bytes()).is_err(), "{wrong}");
     }

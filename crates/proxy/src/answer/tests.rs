@@ -41,6 +41,35 @@ fn a_connect_has_channels_of_both_lists_and_subs_win() {
 }
 
 #[test]
+fn a_filter_is_granted_as_json_and_one_that_is_none_is_no_answer() {
+    let team = r#"{"key":"team","cmp":"eq","val":"red"}"#;
+    let granted = options(&format!(r#"{{"server_tags_filter":{team}}}"#)).expect("granted");
+    assert_eq!(granted.server_tags_filter, team);
+    let subs = format!(r#"{{"subs":{{"a":{{"server_tags_filter":{team}}}}}}}"#);
+    let connected = connect(pb::read(subs.as_bytes()).expect("a result")).expect("granted");
+    assert_eq!(connected.channels["a"].server_tags_filter, team);
+    for absent in ["{}", r#"{"server_tags_filter":null}"#] {
+        assert_eq!(options(absent).expect("granted").server_tags_filter, "");
+    }
+    for bad in ["{}", r#"{"op":"xor"}"#] {
+        let answer = options(&format!(r#"{{"server_tags_filter":{bad}}}"#));
+        assert!(matches!(answer, Err(Rejection::Unavailable(_))), "{bad}");
+    }
+}
+
+#[test]
+fn a_refresh_of_a_subscription_may_have_a_filter() {
+    let team = r#"{"key":"team","cmp":"eq","val":"red"}"#;
+    let refreshed = |json: &str| sub_refresh(pb::read(json.as_bytes()).expect("a result"));
+    let renewal = refreshed(&format!(r#"{{"expire_at":7,"server_tags_filter":{team}}}"#));
+    assert_eq!(renewal.expect("renewed").expect("renewed").server_tags_filter, team);
+    let renewal = refreshed(r#"{"expire_at":7}"#).expect("renewed").expect("renewed");
+    assert_eq!((renewal.expire_at, renewal.server_tags_filter), (Some(7), Bytes::new()));
+    assert_eq!(refreshed(r#"{"expired":true,"expire_at":7}"#), Ok(None));
+    assert!(refreshed(r#"{"expire_at":7,"server_tags_filter":{}}"#).is_err());
+}
+
+#[test]
 fn an_expired_refresh_renews_nothing() {
     let result = pb::RefreshResult { expired: true, expire_at: 5, ..Default::default() };
     assert_eq!(refresh(result), Ok(None));
@@ -85,7 +114,8 @@ const RESULTS: [(&str, Reader); 5] = [
         r#"{"result":{"user":"u","expire_at":7,"info":{"User":1},"b64info":"e30=","data":1,"b64data":"MQ==","channels":["A"],
             "subs":{"User":{"expire_at":1,"info":1,"b64info":"","data":{"Data":[]},"b64data":"","override":{"presence":
             {"value":true},"join_leave":{"value":true},"force_recovery":{"value":true},"force_positioning":{"value":true},
-            "force_push_join_leave":{"value":true}}}},"meta":{"Meta":1},"labels":{"User":"EU"}}}"#,
+            "force_push_join_leave":{"value":true}},"server_tags_filter":{"op":"or","nodes":[{"key":"a","cmp":"in","vals":["b"]},
+            {"key":"a","cmp":"eq","val":"B"}]}}},"meta":{"Meta":1},"labels":{"User":"EU"}}}"#,
         |text| format!("{:?}", part::<pb::ConnectResponse>(text).map(|one| one.map(connect))),
     ),
     (

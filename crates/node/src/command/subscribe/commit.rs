@@ -142,7 +142,7 @@ fn add_subscription(
     pending_channel: PendingChannel,
     start: SubscriptionStart,
 ) {
-    let SubscriptionStart { top, recovered, missed } = start;
+    let SubscriptionStart { top, recovered, missed, has_newest } = start;
     let PendingChannel {
         channel,
         claimed,
@@ -177,8 +177,8 @@ fn add_subscription(
         context.session_table.report_possible_gap(&channel, check_at);
     }
     match delta {
-        // Its recovered publication is the base of the first delta.
-        Some(DeltaState::AwaitsStream) if missed > 0 => {
+        // The newest publication is the base of the first delta.
+        Some(DeltaState::AwaitsStream) if has_newest => {
             context.session_table.agree(index, own, DeltaState::HasStream);
         }
         Some(mark) => context.session_table.agree(index, own, mark),

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fanwire_auth::{
-    ConnectionToken, HmacAlgorithm, Lifetime, SubscriptionToken, sign_hmac_connection,
-    sign_hmac_subscription,
+    ChannelGrant, ConnectionToken, HmacAlgorithm, Lifetime, SubscriptionToken,
+    sign_hmac_connection, sign_hmac_subscription,
 };
 use fanwire_broker::{Answer, RevocationChange, RevocationKind};
 use fanwire_policy::hooks::{
@@ -20,6 +20,7 @@ use fanwire_policy::hooks::{
 };
 use fanwire_policy::options::{Namespace, Options, ProxyChoice, ProxyRoute};
 use fanwire_protocol::{Disconnect, Encoding, ErrorCode};
+use jsonwebtoken::{EncodingKey, Header, encode};
 
 use super::{ReadError, ReadPermit, ReadRequest};
 use crate::{CommandSource, ConnectionInfo, Node, NodeParts};
@@ -216,6 +217,40 @@ fn a_subscribe_hook_decides_about_who_it_gets_from_the_connect_hook() {
         Ok(()),
         "a subscription token decides alone"
     );
+}
+
+/// A stream is read as it is stored, so a reader from whom something is hidden reads nothing.
+#[test]
+fn a_grant_with_a_filter_reads_nothing() {
+    let now = Instant::now();
+    let filter = Bytes::from_static(br#"{"key":"team","cmp":"ex"}"#);
+    let hidden = ChannelGrant { server_tags_filter: filter.clone(), ..ChannelGrant::default() };
+    let connect = move |_: ConnectEvent| {
+        let channels =
+            [("news:hidden".to_owned(), hidden.clone()), ("news:a".to_owned(), Default::default())];
+        let user = "ann".to_owned();
+        let channels = channels.into();
+        Answer::now(Ok(Some(ConnectGrant { user, channels, ..ConnectGrant::default() })))
+    };
+    let subscribe = move |_: SubscribeEvent| {
+        let server_tags_filter = filter.clone();
+        Answer::now(Ok(Some(SubscribeGrant { server_tags_filter, ..SubscribeGrant::default() })))
+    };
+    let hooks = Hooks {
+        connect: Some(Hook::new(connect)),
+        subscribe: Some(Hook::new(subscribe)),
+        ..Hooks::default()
+    };
+    let node = node_with_hooks(now, hooks, |_| {});
+    assert_eq!(code(read(&node, "", "news:a", now)), Ok(()));
+    assert_eq!(code(read(&node, "", "news:hidden", now)), Err(103), "of the connect hook");
+    assert_eq!(code(read(&node, "", "news:asked", now)), Err(103), "of the subscribe hook");
+    let claims = serde_json::json!({
+        "sub": "ann", "channel": "news:a", "server_tags_filter": {"key": "team", "cmp": "ex"},
+    });
+    let key = EncodingKey::from_secret(b"secret");
+    let token = encode(&Header::default(), &claims, &key).expect("claims can be signed");
+    assert_eq!(code(read(&node, &token, "news:a", now)), Err(103), "of a token");
 }
 
 #[test]

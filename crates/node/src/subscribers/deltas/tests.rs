@@ -40,7 +40,7 @@ fn deltas(mark: DeltaState) -> Deltas {
 }
 
 fn send(deltas: &mut Deltas, broadcast: &Broadcast) -> DeltaMode {
-    let delta_mode = deltas.send(SubscriberIndex(0), broadcast);
+    let delta_mode = deltas.send(SubscriberIndex(0), broadcast, false);
     deltas.settle(broadcast);
     delta_mode
 }
@@ -55,7 +55,7 @@ fn who_has_not_agreed_is_sent_everything_plainly() {
     let mut deltas = deltas(DeltaState::AwaitsStream);
     deltas.push();
     for number in 1..4 {
-        assert_eq!(deltas.send(SubscriberIndex(1), &next(number)), DeltaMode::Plain);
+        assert_eq!(deltas.send(SubscriberIndex(1), &next(number), false), DeltaMode::Plain);
     }
 }
 

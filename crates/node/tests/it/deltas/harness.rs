@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_broker::{ClientId, Position, PublishOptions};
 use fanwire_node::options::Namespace;
-use fanwire_node::{CommandSource, ConnectionInfo, ConnectionKey, Node, Options};
+use fanwire_node::{CommandSource, ConnectionInfo, ConnectionKey, Node, NodeParts, Options};
 use fanwire_protocol::{Encoding, Publication, Reply, SubscribeResult, fossil};
 use prost::Message as _;
 
@@ -41,8 +41,16 @@ pub(super) struct Client {
 impl Harness {
     /// Clients are JSON and Protobuf, want deltas and do not: `clients` on shards in turn.
     pub(super) fn new(options: Options, clients: &[(Encoding, bool)]) -> Self {
+        Self::with_parts(options, clients, NodeParts::default())
+    }
+
+    pub(super) fn with_parts(
+        options: Options,
+        clients: &[(Encoding, bool)],
+        parts: NodeParts,
+    ) -> Self {
         let now = Instant::now();
-        let node = Node::starting_at(options, now, 1_000_000).expect("the options are good");
+        let node = Node::with_parts(options, now, 1_000_000, parts).expect("the options are good");
         let shards: Vec<_> = (0..2).map(|_| Shard::new(&node)).collect();
         let mut harness = Self { node, now, shards, clients: Vec::new(), published: Vec::new() };
         clients.iter().for_each(|(encoding, wants_deltas)| harness.open(*encoding, *wants_deltas));
@@ -109,9 +117,23 @@ impl Harness {
     /// Publishes by the server API; it lies in the inboxes afterwards.
     pub(super) fn publish(&mut self, data: &[u8], options: PublishOptions) -> Position {
         let publication = Publication { data: data.to_vec().into(), ..Publication::default() };
+        self.publish_one(publication, options)
+    }
+
+    pub(super) fn publish_one(
+        &mut self,
+        publication: Publication,
+        options: PublishOptions,
+    ) -> Position {
+        let data = publication.data.to_vec();
         let published = self.node.channels().publish("news", publication, options, self.now);
-        self.published.push(data.to_vec());
+        self.published.push(data);
         published.wait().expect("the API may publish")
+    }
+
+    /// How many were published.
+    pub(super) fn published(&self) -> usize {
+        self.published.len()
     }
 
     pub(super) fn id(&self, who: usize) -> ClientId {
