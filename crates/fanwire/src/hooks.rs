@@ -6,11 +6,12 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use fanwire_broker::map::{MapPublish, MapRemoval};
 use fanwire_broker::{Answer, Renewal};
 use fanwire_events::Events;
 use fanwire_node::hooks::{
-    ClientReport, ConnectEvent, ConnectGrant, Hook as NodeHook, Hooks as NodeHooks, PublishEvent,
-    PublishGrant, RefreshEvent, Rejection, RpcEvent, SubscribeEvent, SubscribeGrant,
+    ClientReport, ConnectEvent, ConnectGrant, Hook as NodeHook, Hooks as NodeHooks, MapEvent,
+    PublishEvent, PublishGrant, RefreshEvent, Rejection, RpcEvent, SubscribeEvent, SubscribeGrant,
 };
 use fanwire_protocol::{ClientInfo, Disconnect};
 use fanwire_proxy::EventProxies;
@@ -129,6 +130,16 @@ impl Hooks {
     /// Decides about a publish of a client. Without a decision the permissions of the namespace apply.
     pub fn publish(self, hook: impl Hook<PublishEvent, Decision<PublishGrant>>) -> Self {
         self.with(|hooks, caller| hooks.publish = Some(caller.decide("publish", hook)))
+    }
+
+    /// Decides about a publish of a client into a map, with the whole change. Without a decision the permissions of the namespace apply.
+    pub fn map_publish(self, hook: impl Hook<MapEvent, Decision<MapPublish>>) -> Self {
+        self.with(|hooks, caller| hooks.map_publish = Some(caller.decide("map_publish", hook)))
+    }
+
+    /// The same for the removal of a key from a map.
+    pub fn map_remove(self, hook: impl Hook<MapEvent, Decision<MapRemoval>>) -> Self {
+        self.with(|hooks, caller| hooks.map_remove = Some(caller.decide("map_remove", hook)))
     }
 
     /// Answers an rpc call with data. Without a decision the client gets 104, method not found.

@@ -57,6 +57,9 @@ pub use fanwire_auth::{ChannelGrant, Overrides};
 /// ([example](Hooks))
 #[doc(inline)]
 pub use fanwire_broker::Renewal;
+/// ([example](Hooks))
+#[doc(inline)]
+pub use fanwire_broker::map::{KeyMode, MapPublish, MapRemoval};
 /// ([example](Handle))
 #[doc(inline)]
 pub use fanwire_broker::{
@@ -71,8 +74,8 @@ pub use fanwire_node::{Counts, Page};
 /// ([example](Hooks))
 #[doc(inline)]
 pub use fanwire_policy::hooks::{
-    ClientContext, ConnectEvent, ConnectGrant, PublishEvent, PublishGrant, RefreshEvent, Rejection,
-    RpcEvent, SubscribeEvent, SubscribeGrant,
+    ClientContext, ConnectEvent, ConnectGrant, MapEvent, PublishEvent, PublishGrant, RefreshEvent,
+    Rejection, RpcEvent, SubscribeEvent, SubscribeGrant,
 };
 /// ([example](Hooks))
 #[doc(inline)]

@@ -11,9 +11,11 @@ use std::{
 };
 
 use fanwire::{
-    Builder, ConnectEvent, ConnectGrant, Decision, Disconnect, DisconnectEvent, Hook, Hooks,
-    PublishEvent, PublishGrant, RpcEvent, Server, SubscribeEvent, SubscribeGrant, config::Config,
+    Builder, ConnectEvent, ConnectGrant, Decision, Disconnect, DisconnectEvent, ErrorCode, Hook,
+    Hooks, KeyMode, MapEvent, MapPublish, MapRemoval, Publication, PublishEvent, PublishGrant,
+    Rejection, RpcEvent, Server, SubscribeEvent, SubscribeGrant, config::Config,
 };
+use fanwire_node::options::{MapMode, SubscriptionType};
 
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -21,12 +23,18 @@ use crate::client::Client;
 
 /// A server whose clients have the user that their data names.
 async fn start(hooks: Hooks) -> Server {
+    start_with(hooks, |_| {}).await
+}
+
+/// The same with other options.
+async fn start_with(hooks: Hooks, change: impl FnOnce(&mut Config)) -> Server {
     let mut config = Config::default();
     config.http_server.address = "127.0.0.1".to_owned();
     config.http_server.port = 0;
     config.shards = 1;
     config.development = true; // disconnects say their cause
     config.shutdown.timeout = Duration::from_millis(500); // some clients do not answer the close
+    change(&mut config);
     let connect = |event: ConnectEvent| async move {
         let user: String = serde_json::from_slice(&event.data).expect("a string");
         Ok(Some(ConnectGrant { user, ..ConnectGrant::default() }))
@@ -82,6 +90,47 @@ async fn hooks_decide_about_connect_subscribe_publish_and_rpc() {
     }
     client.text(r#"{"id":5,"subscribe":{"channel":"blue"}}"#).await;
     assert_eq!(client.closed().await, (4503, "no such room".to_owned()));
+    server.shutdown().await;
+}
+
+/// The hook refuses the key `no`, and puts the user before other keys; only that user removes them.
+#[tokio::test]
+async fn hooks_decide_about_changes_of_maps() {
+    let publication = |event: MapEvent| {
+        let key = format!("{}-{}", event.command.client.user, event.key);
+        Publication { key, data: event.command.data, ..Publication::default() }
+    };
+    let publish = move |event: MapEvent| async move {
+        if event.key == "no" {
+            return Err(Rejection::Error(ErrorCode::TOO_MANY_REQUESTS.into()));
+        }
+        let key_mode = KeyMode::IfNew { refreshes: false };
+        let publication = publication(event);
+        Ok(Some(MapPublish { publication, key_mode, ..MapPublish::default() }))
+    };
+    let remove = move |event: MapEvent| async move {
+        let publication = publication(event);
+        Ok(Some(MapRemoval { publication, ..MapRemoval::default() }))
+    };
+    let hooks = Hooks::new().map_publish(publish).map_remove(remove);
+    let server = start_with(hooks, |config| {
+        let namespace = &mut config.channel.without_namespace;
+        namespace.allow_subscribe_for_client = true;
+        namespace.subscription_type = SubscriptionType::Map;
+        namespace.map.mode = MapMode::Persistent;
+    })
+    .await;
+    let mut client = connected(server.address(), "ada").await;
+    client.text(r#"{"id":2,"subscribe":{"channel":"m","type":1,"phase":2}}"#).await;
+    assert!(client.next_text().await.contains(r#""recoverable":true"#));
+    client.text(r#"{"id":3,"publish":{"channel":"m","type":1,"key":"k","data":1}}"#).await;
+    let text = client.text_until(r#"{"id":3,"publish":{}}"#).await;
+    assert!(text.contains(r#""data":1"#) && text.contains(r#""key":"ada-k""#), "{text}");
+    client.text(r#"{"id":4,"publish":{"channel":"m","type":1,"key":"no","data":1}}"#).await;
+    assert!(client.next_text().await.contains(r#""code":111"#));
+    client.text(r#"{"id":5,"publish":{"channel":"m","type":1,"key":"k","removed":true}}"#).await;
+    let text = client.text_until(r#"{"id":5,"publish":{}}"#).await;
+    assert!(text.contains(r#""key":"ada-k","removed":true"#), "{text}");
     server.shutdown().await;
 }
 
