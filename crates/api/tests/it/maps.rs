@@ -189,6 +189,10 @@ async fn impossible_requests_are_refused() {
     for limit in [i64::from(i32::MIN), -1, i64::from(i32::MAX)] {
         assert_eq!(state(&harness, json!({"limit": limit})).await["offset"], 3);
     }
+    for method in ["map_read_state", "map_read_stream"] {
+        let body = json!({"channel": "board:1", "limit": 1_u64 << 31}).to_string();
+        harness.post(&format!("/api/{method}"), body).await.malformed();
+    }
     let made_up = state(&harness, json!({"cursor": "zzz", "limit": 1})).await;
     assert_eq!(made_up["entries"], json!([]));
 }
