@@ -140,6 +140,14 @@ impl<E> Host<E> {
         }
     }
 
+    /// Ends a connection whose queue is full. Returns whether it was there.
+    pub fn end_slow(&mut self, connection: u64, now: Instant) -> bool {
+        let Some(process) = &mut self.process else { return false };
+        let is_there = process.connections.contains_key(&connection);
+        process.close(connection, now);
+        is_there
+    }
+
     /// The process stands still from now on.
     pub fn pause(&mut self) {
         self.frozen.get_or_insert_default();

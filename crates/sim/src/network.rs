@@ -89,6 +89,11 @@ impl<M> Network<M> {
         self.links.get(&id).is_some_and(|link| link.is_cut)
     }
 
+    /// How many messages wait for the end of a cut.
+    pub fn count_waiting(&self, id: LinkId) -> usize {
+        self.links.get(&id).map_or(0, |link| link.waiting.len())
+    }
+
     /// How many messages a link carried since the last call.
     pub fn take_count(&mut self, id: LinkId) -> u32 {
         std::mem::take(&mut self.link(id).count)

@@ -73,6 +73,8 @@ pub struct Tuning {
     pub has_subscribe_hook: bool,
     /// Hosts tell a backend which channels are occupied.
     pub tells_channels: bool,
+    /// Messages that wait for a client that reads nothing, before its connection ends with 3008.
+    pub queue_max: usize,
     /// There are map channels; the model engine has none.
     pub has_maps: bool,
 }
@@ -227,6 +229,7 @@ impl Tuning {
             token_lifetime: *random.pick(&[20, 60, 3600]),
             has_subscribe_hook: random.percent(30),
             tells_channels: random.fork("events", 0).percent(30),
+            queue_max: *random.fork("queue", 0).pick(&[15, 100, 1000]),
             has_maps: !has_engine && random.fork("maps", 0).percent(70),
         }
     }

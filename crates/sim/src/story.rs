@@ -101,4 +101,4 @@ fn has_word(line: &str, word: &str) -> bool {
 
 /// Words of lines that a page leaves out.
 const COMMON: [&str; 6] =
-    [" Received ", " Published ", " Called ", " Joined ", " Parted ", " backend publishes "];
+    [" receives ", " Published ", " Called ", " Joined ", " Parted ", " backend publishes "];

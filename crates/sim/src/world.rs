@@ -9,6 +9,7 @@ mod commands;
 mod events;
 mod faults;
 mod processes;
+mod samples;
 
 use std::collections::BTreeMap;
 use std::hash::{Hash as _, Hasher as _};
@@ -27,7 +28,6 @@ use crate::engine::ports::{Call, Finish, GiveUp};
 use crate::engine::{Engine, Outgoing};
 use crate::host::{Effect, Host, SentEffect};
 use crate::network::{LinkId, Network};
-use crate::page::{self, SAMPLE_INTERVAL};
 use crate::plan::{SeedPlan, UNIX_MS};
 use crate::scheduler::Scheduler;
 use crate::story::{EventHash, Story};
@@ -257,7 +257,7 @@ impl World {
             self.now = at;
             events += 1;
             if self.story.keeps_lines() {
-                self.take_samples();
+                samples::take_samples(&mut self);
             }
             event.hash_into(self.story.hasher(), at);
             self.happen(event);
@@ -268,14 +268,6 @@ impl World {
         }
         let violation = self.checkers.take_violation();
         Verdict { violation, hash: self.story.hash(), story: self.story, events }
-    }
-
-    /// Adds the states since the last sample, in which nothing happened.
-    fn take_samples(&mut self) {
-        while SAMPLE_INTERVAL * self.story.samples.len() as u32 <= self.now {
-            let sample = page::sample(self);
-            self.story.samples.push(sample);
-        }
     }
 
     fn begin(&mut self) {
@@ -443,7 +435,7 @@ impl World {
                     self.queue.at(self.now + delay, WorldEvent::Timer { client, timer });
                 }
                 Action::See(seen) => {
-                    self.story.tell(self.now, format_args!("c{client} {seen:?}"));
+                    self.story.tell(self.now, format_args!("c{client} {seen}"));
                     let mut checkers = mem::take(&mut self.checkers);
                     checkers.see(self, client, &seen);
                     self.checkers = checkers;
@@ -482,15 +474,28 @@ impl World {
 
     /// Sends to clients what a host sent.
     fn send_to_clients(&mut self, sent: Vec<SentEffect>) {
+        let queue_max = self.plan.tuning.queue_max;
+        let now = self.instant();
         for SentEffect { connection, client, effect } in sent {
+            let link = LinkId::ToClient(client);
             let event = match effect {
-                Effect::Message(message) => WorldEvent::Message { connection, client, message },
+                Effect::Message(message) if self.network.count_waiting(link) < queue_max => {
+                    WorldEvent::Message { connection, client, message }
+                }
+                Effect::Message(_) => {
+                    let host = self.host_of[&connection];
+                    if !self.hosts[host].end_slow(connection, now) {
+                        continue;
+                    }
+                    let disconnect = Some(Disconnect::SLOW);
+                    WorldEvent::Closed { connection, client, disconnect }
+                }
                 Effect::Disconnect(disconnect) => {
                     WorldEvent::Closed { connection, client, disconnect: Some(disconnect) }
                 }
                 Effect::Hold | Effect::Release => continue,
             };
-            self.send(LinkId::ToClient(client), event);
+            self.send(link, event);
         }
     }
 }

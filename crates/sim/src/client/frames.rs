@@ -3,6 +3,7 @@
 //! Uses the Protobuf messages of the protocol. Never: the encoders of the product for what the server sends.
 //! Changed here: what checkers learn of a client.
 
+use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -86,6 +87,32 @@ pub enum Seen {
         id: u32,
     },
     Garbage,
+}
+
+/// A line of a story, without what precedes it: when, and which client.
+impl fmt::Display for Seen {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Subscribed { channel, claim, result, .. } => {
+                let SubscribeResult { offset, epoch, recovered, publications, .. } = result;
+                write!(to, "subscribed to {channel} at {offset} of '{epoch}'")?;
+                if let Some(claim) = claim {
+                    let count = publications.len();
+                    let from = claim.offset;
+                    write!(to, ", recovered: {recovered} from {from}, {count} publications")?;
+                }
+                Ok(())
+            }
+            Self::Received { channel, publication } => {
+                let Publication { offset, data, .. } = publication;
+                write!(to, "receives {channel} at {offset}: {data:?}")
+            }
+            Self::Unsubscribed { channel, code, .. } => {
+                write!(to, "unsubscribed from {channel} with code {code}")
+            }
+            other => write!(to, "{other:?}"),
+        }
+    }
 }
 
 /// Commands in one frame.

@@ -4,6 +4,7 @@
 //! Changed here: what an engine may do with a stream.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fanwire_broker::{
@@ -19,7 +20,8 @@ use crate::truth::{TruthEntry, number_of};
 #[derive(Clone)]
 pub(super) struct ModelStream {
     top: Position,
-    stored: VecDeque<Publication>,
+    /// Shared with the copies that are kept for a failover.
+    stored: VecDeque<Arc<Publication>>,
     version: (u64, String),
     stored_until: Instant,
     /// End of offset and epoch; `None` = never.
@@ -104,7 +106,7 @@ impl Engine {
         let stream = self.streams.get_mut(channel).expect("it was touched");
         stream.top.offset += 1;
         let offset = stream.top.offset;
-        stream.stored.push_back(Publication { offset, ..publication.clone() });
+        stream.stored.push_back(Arc::new(Publication { offset, ..publication.clone() }));
         while stream.stored.len() > retention.size {
             stream.stored.pop_front();
         }
@@ -133,11 +135,13 @@ impl Engine {
         let limit = query.limit.unwrap_or(usize::MAX);
         let since = query.since;
         let publications = if query.reverse {
-            let is_before = |it: &&Publication| since.is_none_or(|since| it.offset < since);
-            stream.stored.iter().rev().filter(is_before).take(limit).cloned().collect()
+            let is_before = |it: &&Arc<Publication>| since.is_none_or(|since| it.offset < since);
+            let found = stream.stored.iter().rev().filter(is_before).take(limit);
+            found.map(|it| it.as_ref().clone()).collect()
         } else {
-            let is_after = |it: &&Publication| since.is_none_or(|since| it.offset > since);
-            stream.stored.iter().filter(is_after).take(limit).cloned().collect()
+            let is_after = |it: &&Arc<Publication>| since.is_none_or(|since| it.offset > since);
+            let found = stream.stored.iter().filter(is_after).take(limit);
+            found.map(|it| it.as_ref().clone()).collect()
         };
         StreamSlice { publications, top: stream.top, inherited: stream.inherited, dropped: None }
     }

@@ -64,6 +64,7 @@ impl SeedPlan {
             token_lifetime: 3600,
             has_subscribe_hook: false,
             tells_channels: false,
+            queue_max: 1000,
             has_maps: false,
         };
         Self {

@@ -16,8 +16,8 @@ use crate::world::World;
 pub(super) struct Commands {
     /// Unsubscribes by user and channel, and disconnects by user with an empty channel.
     given: BTreeMap<(String, String), u32>,
-    /// By client, channel, and the process that the client was connected to.
-    seen: BTreeMap<(usize, String, (usize, u64)), u32>,
+    /// By client, channel, and the shard that the client was connected to: host, process and shard.
+    seen: BTreeMap<(usize, String, [u64; 3]), u32>,
     /// When a client saw that it is subscribed.
     subscribed_at: BTreeMap<(usize, String), Duration>,
 }
@@ -34,7 +34,7 @@ impl Commands {
 }
 
 impl Checkers {
-    /// No process executes a command more often than it was given. One that hears it late executes it for whoever is there then.
+    /// No shard executes a command more often than it was given. One that hears it late executes it for whoever is there then.
     pub(super) fn check_counts(&mut self, world: &World, client: usize, seen: &Seen) {
         let channel = match seen {
             Seen::Subscribed { channel, .. } => {
@@ -50,8 +50,9 @@ impl Checkers {
         let given = self.commands.given.get(&(user, channel.clone())).copied().unwrap_or_default();
         let connection = world.clients[client].connection;
         let host = world.host_of.get(&connection).copied().unwrap_or_default();
-        let process = (host, world.hosts[host].incarnation);
-        let seen = self.commands.seen.entry((client, channel.clone(), process)).or_default();
+        let number_of_shard = connection % world.plan.shards as u64;
+        let shard = [host as u64, world.hosts[host].incarnation, number_of_shard];
+        let seen = self.commands.seen.entry((client, channel.clone(), shard)).or_default();
         *seen += 1;
         let seen = *seen;
         if seen > given {

@@ -70,7 +70,7 @@ impl Checkers {
         let is_allowed = match code {
             0 | 3000 | 3001 | 3004 | 3005 | 3010 | BACKEND_CODE => true,
             3507 => self.lists.may_be_blocked(&world.clients[client].user),
-            3012 | 3502 | 3013 => !is_good,
+            3008 | 3012 | 3502 | 3013 => !is_good,
             _ => false,
         };
         if !is_allowed {
