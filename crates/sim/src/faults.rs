@@ -42,6 +42,25 @@ pub enum FaultKind {
     SlowShards { host: usize, by: Duration },
 }
 
+impl FaultKind {
+    /// The same fault on another host.
+    fn move_to(&mut self, number: usize) {
+        match self {
+            Self::Kill { host, .. }
+            | Self::Pause { host }
+            | Self::ClockJump { host, .. }
+            | Self::CutFromEngine { host, .. }
+            | Self::SlowFeed { host, .. }
+            | Self::SlowEngine { host, .. }
+            | Self::SlowShards { host, .. } => *host = number,
+            Self::FeedDown { .. }
+            | Self::FailOver { .. }
+            | Self::LoseAll
+            | Self::CutClient { .. } => {}
+        }
+    }
+}
+
 impl PlannedFault {
     /// The client that it is about.
     pub fn client(&self) -> Option<usize> {
@@ -81,6 +100,24 @@ pub fn draw(targets: Targets, random: &mut SeededRandom) -> Vec<PlannedFault> {
             PlannedFault { at, lasts, kind }
         })
         .collect();
+    faults.sort_by_key(|fault| fault.at);
+    faults
+}
+
+/// Draws faults of several kinds that overlap on one host, some times in a run.
+pub fn draw_overlapping(targets: Targets, random: &mut SeededRandom) -> Vec<PlannedFault> {
+    let kinds = if targets.has_engine { 11 } else { 4 };
+    let mut faults = Vec::new();
+    for _ in 0..2 + random.below(4) {
+        let start = random.between_ms(5000, targets.busy.as_millis() as u64);
+        let host = random.index(targets.hosts);
+        for _ in 0..2 + random.below(2) {
+            let mut kind = kind(random.below(kinds), targets, random);
+            kind.move_to(host);
+            let at = start + random.between_ms(0, 3000);
+            faults.push(PlannedFault { at, lasts: random.between_ms(300, 9000), kind });
+        }
+    }
     faults.sort_by_key(|fault| fault.at);
     faults
 }

@@ -104,6 +104,13 @@ impl SeedPlan {
         };
         let targets = Targets { hosts, clients, has_engine, busy };
         plan.faults = faults::draw(targets, &mut random.fork("faults", 0));
+        let mut overlap = random.fork("overlap", 0);
+        if overlap.percent(30) {
+            // Most faults of the past needed two things at once, and a backend that commands meanwhile.
+            plan.faults = faults::draw_overlapping(targets, &mut overlap);
+            plan.habits.commands = plan.habits.commands.max(60);
+            plan.habits.blocks = *overlap.pick(&[0, 20, 60]);
+        }
         plan
     }
 

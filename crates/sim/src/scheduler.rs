@@ -11,53 +11,66 @@ use crate::chance::SeededRandom;
 
 /// Events that have not happened yet.
 pub struct Scheduler<E> {
-    entries: BinaryHeap<ScheduledEntry<E>>,
+    entries: BinaryHeap<ScheduledEntry>,
+    /// The events themselves, which the heap does not move.
+    events: Vec<Option<E>>,
+    free: Vec<usize>,
     random: SeededRandom,
     count: u64,
 }
 
-struct ScheduledEntry<E> {
+struct ScheduledEntry {
     at: Duration,
     /// Drawn for events of one moment; then the order in which they were scheduled.
     rank: (u64, u64),
-    event: E,
+    /// Its place in the list of events.
+    place: usize,
 }
 
 impl<E> Scheduler<E> {
     pub fn new(random: SeededRandom) -> Self {
-        Self { entries: BinaryHeap::new(), random, count: 0 }
+        let entries = BinaryHeap::new();
+        Self { entries, events: Vec::new(), free: Vec::new(), random, count: 0 }
     }
 
     /// Schedules an event at a time since the start.
     pub fn at(&mut self, at: Duration, event: E) {
         self.count += 1;
         let rank = (self.random.bits(), self.count);
-        self.entries.push(ScheduledEntry { at, rank, event });
+        let place = self.free.pop().unwrap_or(self.events.len());
+        if place == self.events.len() {
+            self.events.push(None);
+        }
+        self.events[place] = Some(event);
+        self.entries.push(ScheduledEntry { at, rank, place });
     }
 
     /// Takes the next event with its time.
     pub fn take_next(&mut self) -> Option<(Duration, E)> {
-        self.entries.pop().map(|entry| (entry.at, entry.event))
+        let entry = self.entries.pop()?;
+        self.free.push(entry.place);
+        let event = self.events[entry.place].take()?;
+        Some((entry.at, event))
     }
 }
 
-impl<E> Ord for ScheduledEntry<E> {
+impl Ord for ScheduledEntry {
     /// The largest entry of a heap comes first, so the earliest one is the largest.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.rank).cmp(&(self.at, self.rank))
     }
 }
 
-impl<E> PartialOrd for ScheduledEntry<E> {
+impl PartialOrd for ScheduledEntry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<E> PartialEq for ScheduledEntry<E> {
+impl PartialEq for ScheduledEntry {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl<E> Eq for ScheduledEntry<E> {}
+impl Eq for ScheduledEntry {}
