@@ -244,10 +244,14 @@ impl<H> AcceptedSockets<H> {
         }
     }
 
+    /// The slots of all sockets.
+    pub(super) fn slots(&self) -> Vec<usize> {
+        self.waiting.iter().map(|(slot, _)| slot).collect()
+    }
+
     /// Gives away all sockets.
     pub(super) fn decline_all(&mut self, registry: &Registry) {
-        let slots: Vec<usize> = self.waiting.iter().map(|(slot, _)| slot).collect();
-        slots.into_iter().for_each(|slot| self.decline(slot, registry));
+        self.slots().into_iter().for_each(|slot| self.decline(slot, registry));
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {

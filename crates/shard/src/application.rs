@@ -74,6 +74,25 @@ pub trait Application: 'static {
     fn departures(&mut self, _wanted: SendAway, _now: Instant) -> Vec<SlotKey> {
         Vec::new()
     }
+    /// The state of an open connection for another program; `None` if it cannot move. Sends what waits for its socket first.
+    fn save(
+        &mut self,
+        _key: SlotKey,
+        _now: Instant,
+        _out: &mut ConnectionWriter,
+    ) -> Option<Vec<u8>> {
+        None
+    }
+    /// Opens a connection with a state that another program saved. `false` if the state is not understood; the connection is closed then.
+    fn adopt(
+        &mut self,
+        _key: SlotKey,
+        _saved: &[u8],
+        _now: Instant,
+        _out: &mut ConnectionWriter,
+    ) -> bool {
+        false
+    }
     /// The server stops, or sends a client away: closes an open connection.
     fn shut_down(&mut self, key: SlotKey, out: &mut ConnectionWriter) {
         out.close(key, 1001, "going away");

@@ -24,6 +24,11 @@ impl ClientWindow {
         Some(Self { window_bits, memory })
     }
 
+    /// The memory alone, for a reader that goes on.
+    pub(crate) fn into_memory(self) -> Reservation {
+        self.memory
+    }
+
     /// The reader of the connection, and the memory to hold as long as the reader exists.
     pub(crate) fn into_reader(self) -> (Reader, Reservation) {
         (Reader::with_takeover(self.window_bits), self.memory)

@@ -29,6 +29,7 @@ use slab::Slab;
 
 use super::{
     ShardSettings,
+    budget::Budget,
     connection::{CloseCause, Connection, PeerFormat, Phase, SlotKey, any, open},
     counters::ShardCounters,
     load::Load,
@@ -160,6 +161,11 @@ impl ConnectionWriter {
         };
         self.queue(index, &own.frame, payload, WritePolicy::EndOfTurn, advance_window);
         frame_bytes
+    }
+
+    /// The budget of the node for windows and compressors.
+    pub(super) fn memory(&self) -> &Arc<Budget> {
+        &self.settings.dedicated.memory
     }
 
     /// Makes frames, which many connections may share.

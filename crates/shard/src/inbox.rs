@@ -16,8 +16,8 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
-    INBOX_BYTES_MAX, accepted::RequestHandler, new_connection::NewConnection, tls::TlsSession,
-    wake_ups::ShardSleep,
+    INBOX_BYTES_MAX, accepted::RequestHandler, freeze::FreezeStep, new_connection::NewConnection,
+    tls::TlsSession, wake_ups::ShardSleep,
 };
 
 /// A socket whose handshake is done, to be opened on a shard.
@@ -41,6 +41,9 @@ pub enum ShardMessage<N, H> {
     Notice(N),
     /// Closes some of the connections.
     SendAway(SendAway),
+    /// Stops the shard for a takeover.
+    #[expect(private_interfaces, reason = "`Shards::freeze` alone makes the steps")]
+    Freeze(FreezeStep),
     /// Closes all connections and ends the thread.
     Stop(Stop),
 }

@@ -14,6 +14,7 @@ pub mod counters;
 mod decode_failures;
 mod dedicated;
 mod framer;
+mod freeze;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -21,9 +22,11 @@ mod inbox;
 mod load;
 mod new_connection;
 mod queue;
+mod saved_connection;
 mod shard_socket;
 mod socket_tasks;
 mod stop;
+mod takeover;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod tls;
@@ -57,12 +60,15 @@ pub use dedicated::DedicatedSettings;
 pub use fanwire_deflate::Coding;
 pub use fanwire_ws::{Compression, Limits, Opcode};
 pub use framer::Framer;
+pub use freeze::{ConnectionSink, MovedConnection};
 use inbox::Inboxes;
 pub use inbox::{Arrival, Inbox, SendAway, ShardMessage, Stop};
 pub use new_connection::{NewConnection, Permit};
 pub use queue::{BorrowedFrame, Frame};
+pub use saved_connection::SavedConnection;
 pub use shard_socket::ShardSocket;
 pub use socket_tasks::SocketTask;
+pub use takeover::FrozenShards;
 pub use transport::{Framing, Transport};
 use uni_websocket::InputLimits;
 pub use uni_websocket::UniWebSocketSettings;

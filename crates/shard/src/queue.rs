@@ -118,6 +118,25 @@ impl Queue {
         (self.head_written == 0).then(|| self.head.iter().chain(rest))
     }
 
+    /// The rest of the frame that was begun to be written.
+    pub(super) fn begun(&self) -> &[u8] {
+        let head = self.head.as_ref().filter(|_| self.head_written > 0);
+        head.map_or(&[], |head| &head[self.head_written as usize..])
+    }
+
+    /// The frames of which nothing is written.
+    pub(super) fn unbegun(&self) -> impl Iterator<Item = &Frame> {
+        let rest = self.rest.iter().flat_map(|rest| rest.frames.iter());
+        self.head.iter().filter(|_| self.head_written == 0).chain(rest)
+    }
+
+    /// Appends the rest of a frame that another program began to write, to an empty queue.
+    pub(super) fn push_begun(&mut self, rest: &[u8], lists: &mut Lists) {
+        // A first byte in the place of those that are written, so that the frame is never dropped.
+        self.push([&[0], rest].concat().into(), lists);
+        self.advance(1, lists);
+    }
+
     /// The one unwritten slice if there is exactly one, which a plain `send` can write.
     pub(super) fn single(&self) -> Option<&[u8]> {
         match (&self.head, &self.rest) {

@@ -4,6 +4,8 @@
 //! Changed here: the order of a turn and its fairness. The state of a connection lives in `connection`, writing in `connection_writer`.
 
 mod closes;
+mod events;
+mod frozen;
 mod records;
 mod served;
 mod share;
@@ -15,16 +17,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fanwire_ws::{Event, Input, Opcode, Pool, Reader};
+use fanwire_ws::{Event, Input, Pool, Reader};
 use mio::{Events, Interest, Poll, Registry, Token};
 
 use super::{
     InputLimits,
     accepted::AcceptedSockets,
     application::{Application, ReceivedMessage},
-    connection::{CloseCause, Connection, PeerFormat, Phase, SlotKey, any, is_open},
+    connection::{CloseCause, Connection, PeerFormat, Phase, SlotKey, any},
     connection_writer::ConnectionWriter,
-    counters::is_sampled,
     inbox::{Arrival, Inboxes, ShardMessage, SizedMessage},
     new_connection::NewConnection,
     socket_tasks::SocketTasks,
@@ -32,6 +33,8 @@ use super::{
     tls::TlsSession,
     transport::Framing,
 };
+use events::handle;
+use frozen::FreezeState;
 use share::Share;
 
 pub(super) struct Turn<A: Application> {
@@ -56,6 +59,7 @@ pub(super) struct Turn<A: Application> {
     stopping: Option<Stopping>,
     /// Connections that are sent away while the shard goes on.
     departing: Option<PacedCloses>,
+    frozen: FreezeState<A::Notice, A::Opening>,
 }
 
 impl<A: Application> Turn<A> {
@@ -85,6 +89,7 @@ impl<A: Application> Turn<A> {
             generation: 0,
             stopping: None,
             departing: None,
+            frozen: FreezeState::default(),
         }
     }
 
@@ -120,6 +125,7 @@ impl<A: Application> Turn<A> {
                 result => {
                     result?;
                     self.turn(&events);
+                    self.stand_still();
                 }
             }
         }
@@ -136,13 +142,18 @@ impl<A: Application> Turn<A> {
     fn poll_timeout(&self) -> Option<Duration> {
         let has_pending_reads =
             !self.unread.is_empty() || !self.out.released.is_empty() || self.tasks.postponed() > 0;
-        if has_pending_reads || !self.messages.is_empty() || !self.inboxes.own().fall_asleep() {
+        let FreezeState { is_paused, has_run_on, .. } = self.frozen;
+        if has_run_on
+            || has_pending_reads && !is_paused
+            || !self.messages.is_empty()
+            || !self.inboxes.own().fall_asleep()
+        {
             return Some(Duration::ZERO);
         }
         let now = Instant::now();
         let deadline = self.next_deadline();
         let sleep = deadline.map(|deadline| deadline.saturating_duration_since(now));
-        if self.held.is_empty() {
+        if self.held.is_empty() || is_paused {
             sleep
         } else {
             Some(sleep.unwrap_or(HELD_CHECK_INTERVAL).min(HELD_CHECK_INTERVAL))
@@ -154,14 +165,19 @@ impl<A: Application> Turn<A> {
         self.out.counters.turns.add(1);
         self.application.turn(self.out.now);
         let read_until = self.out.now + READS_TIME;
-        self.read_pending(read_until);
+        if !self.frozen.is_paused {
+            self.read_requests_again();
+            self.read_pending(read_until);
+        }
         for event in events.iter().filter(|event| event.token() != WAKER) {
             if let Some(slot) = SocketTasks::slot(event.token()) {
                 self.run_task(slot, event, read_until);
                 continue;
             }
             if let Some(slot) = AcceptedSockets::<A::Opening>::slot(event.token()) {
-                self.read_request(slot);
+                if !self.frozen.is_paused {
+                    self.read_request(slot);
+                }
                 continue;
             }
             let index = event.token().0 as u32;
@@ -169,7 +185,7 @@ impl<A: Application> Turn<A> {
                 self.out.writable(index);
             }
             if event.is_readable() || event.is_read_closed() || event.is_error() {
-                if Instant::now() < read_until {
+                if !self.frozen.is_paused && Instant::now() < read_until {
                     self.read(index, event.is_read_closed() || event.is_error());
                 } else {
                     self.read_later(index);
@@ -182,7 +198,10 @@ impl<A: Application> Turn<A> {
         self.out.flush();
         self.report_closed();
         self.drain();
-        self.run_postponed_tasks();
+        if !self.frozen.is_paused {
+            self.run_postponed_tasks();
+        }
+        self.settle();
         self.out.end_turn();
     }
 
@@ -291,6 +310,7 @@ impl<A: Application> Turn<A> {
     }
 
     pub(super) fn serve(&mut self, message: ShardMessage<A::Notice, A::Opening>) {
+        let Some(message) = self.frozen.postpone(message) else { return };
         match message {
             ShardMessage::Accept(socket, handler) if self.stopping.is_some() => {
                 handler.decline(socket);
@@ -310,6 +330,7 @@ impl<A: Application> Turn<A> {
                 self.report_closed();
             }
             ShardMessage::SendAway(wanted) => self.send_away(wanted),
+            ShardMessage::Freeze(step) => self.freeze_step(step),
             ShardMessage::Stop(stop) => {
                 self.accepted.decline_all(self.poll.registry());
                 self.stopping.get_or_insert_with(|| Stopping::new(&self.out, stop));
@@ -515,57 +536,6 @@ impl<A: Application> Turn<A> {
             }
         }
         self.report_closed();
-    }
-}
-
-/// Handles one event and returns the number of commands.
-fn handle<A: Application>(
-    application: &mut A,
-    out: &mut ConnectionWriter,
-    key: SlotKey,
-    event: Event<'_>,
-    share: &mut Share,
-) -> usize {
-    let message = match event {
-        Event::Text(text) => ReceivedMessage::Text(text),
-        Event::Binary(bytes) => ReceivedMessage::Binary(bytes),
-        control => {
-            share.spend(1, 0);
-            answer(application, out, key, control);
-            return 0;
-        }
-    };
-    if !is_open(&out.connections, key) {
-        return 0;
-    }
-    let Some(PeerFormat { transport, is_binary, .. }) =
-        out.connection(key.index).map(Connection::format)
-    else {
-        return 0;
-    };
-    let traffic = out.counters.of(transport, is_binary);
-    let started = is_sampled(&traffic.messages_in).then(Instant::now);
-    traffic.messages_in.add(1);
-    traffic.payload_bytes_in.add(message.bytes().len() as u64);
-    let commands = application.receive(key, message, out.now, out);
-    if let Some(started) = started {
-        out.counters.message_time.observe(started.elapsed());
-    }
-    share.spend(commands.max(1), message.bytes().len());
-    commands
-}
-
-fn answer<A: Application>(
-    application: &mut A,
-    out: &mut ConnectionWriter,
-    key: SlotKey,
-    control: Event<'_>,
-) {
-    match control {
-        Event::Ping(payload) => out.control(key, Opcode::Pong, payload), // RFC 6455 §5.5.2a
-        Event::Pong(_) if is_open(&out.connections, key) => application.pong(key, out.now, out),
-        Event::Close(close) => out.peer_closed(key, close.map(|(code, _)| code)),
-        Event::Pong(_) | Event::Text(_) | Event::Binary(_) => {}
     }
 }
 

@@ -3,7 +3,6 @@
 //! Uses nothing; never compresses (the payload comes compressed when RSV1 is set) and never sends.
 //! Change here: how a frame is laid out. Reading a header is `header`.
 
-use crate::header::FrameHeader;
 use crate::mask;
 
 /// Appends one whole frame to `out`; `rsv1`: `payload` is a compressed message (RFC 7692 §6).
@@ -30,17 +29,6 @@ pub fn encode_masked(opcode: Opcode, rsv1: bool, payload: &[u8], key: [u8; 4], o
     mask::unmask_onto(payload, key, out);
 }
 
-/// Appends the header of a client's frame, whose payload follows.
-pub(crate) fn encode_masked_header(frame: FrameHeader, out: &mut Vec<u8>) {
-    let (mut header, header_bytes) = header(frame.opcode, frame.rsv1, frame.payload_bytes);
-    if !frame.fin {
-        header[0] &= !FIN;
-    }
-    header[1] |= MASK;
-    out.extend_from_slice(&header[..header_bytes]);
-    out.extend_from_slice(&frame.mask);
-}
-
 /// Writes the header of a payload that is in `out` already, from `payload_at` on, and returns where the frame begins.
 /// At least [`HEADER_BYTES_MAX`] bytes before the payload are free for it; the other parameters are those of
 /// [`encode`].
@@ -56,7 +44,11 @@ pub fn encode_before(opcode: Opcode, rsv1: bool, payload_at: usize, out: &mut [u
 /// It has FIN and the opcode of its message (RFC 6455 §6.1b, §6.1c, §6.1d), no mask (RFC 6455 §5.1b), RSV1 only for an
 /// extension (RFC 6455 §5.2a), and the shortest form of the length (RFC 6455 §5.2e).
 #[inline]
-fn header(opcode: Opcode, rsv1: bool, payload_bytes: usize) -> ([u8; HEADER_BYTES_MAX], usize) {
+pub(crate) fn header(
+    opcode: Opcode,
+    rsv1: bool,
+    payload_bytes: usize,
+) -> ([u8; HEADER_BYTES_MAX], usize) {
     let mut header = [0; HEADER_BYTES_MAX];
     header[0] = FIN | if rsv1 { RSV1 } else { 0 } | opcode as u8;
     match payload_bytes {

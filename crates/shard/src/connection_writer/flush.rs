@@ -56,14 +56,20 @@ impl ConnectionWriter {
             }
         }
         while let Some(index) = self.to_remove.pop() {
-            if let Some(mut connection) = self.connections.try_remove(index as usize) {
+            if let Some(mut connection) = self.remove(index) {
                 records::end(&mut connection);
-                connection.queue.forget(&mut self.sockets.lists);
-                self.counters.blocked.subtract(connection.is_blocked.into());
-                self.counters.window_changed(connection.reader.window_bytes(), 0);
             }
         }
         self.counters.queued_bytes.set(self.sockets.lists.queued_bytes());
+    }
+
+    /// Removes the connection at `index`.
+    pub(crate) fn remove(&mut self, index: u32) -> Option<Connection> {
+        let connection = self.connections.try_remove(index as usize)?;
+        connection.queue.forget(&mut self.sockets.lists);
+        self.counters.blocked.subtract(connection.is_blocked.into());
+        self.counters.window_changed(connection.reader.window_bytes(), 0);
+        Some(connection)
     }
 
     /// Aborts connections whose peer did not close in time, and those whose socket made no progress. Lets the turn write

@@ -44,6 +44,23 @@ impl SocketWriter {
         connection.queue.push(frame, &mut self.lists);
     }
 
+    /// Queues what another program has not written: the rest of a frame, and whole ones behind it.
+    pub(crate) fn resume(
+        &mut self,
+        connection: &mut Connection,
+        index: u32,
+        begun: &[u8],
+        queued: &[u8],
+    ) {
+        if !begun.is_empty() {
+            connection.queue.push_begun(begun, &mut self.lists);
+            connection.mark_dirty(index, &mut self.dirty);
+        }
+        if !queued.is_empty() {
+            self.append(connection, index, queued.into());
+        }
+    }
+
     /// Queues a frame for the connection at `index`, which is written at the end of the turn.
     pub(crate) fn append(&mut self, connection: &mut Connection, index: u32, frame: Frame) {
         self.push(connection, frame);

@@ -31,7 +31,7 @@ impl<A: Application> Turn<A> {
     /// Continues with a task after an event of its socket, or leaves it for the next turn.
     pub(super) fn run_task(&mut self, slot: usize, event: &Event, until: Instant) {
         self.tasks.note(slot, event);
-        if Instant::now() < until {
+        if Instant::now() < until && !self.frozen.is_paused {
             self.tasks.run(slot);
         } else {
             self.tasks.run_later(slot);

@@ -266,9 +266,13 @@ fn replay_frame(
     let FirstOpcode { opcode, rsv1 } = first;
     // The key of the first byte, so that the key of the first missing one is as it was.
     let key = mask::advance(missing.mask, 4 - payload.len() % 4);
-    let payload_bytes = payload.len() + missing.bytes;
-    let header = FrameHeader { fin, rsv1, opcode, mask: key, payload_bytes, header_bytes: 0 };
-    frame::encode_masked_header(header, into);
+    let (mut header, header_bytes) = frame::header(opcode, rsv1, payload.len() + missing.bytes);
+    if !fin {
+        header[0] &= !frame::FIN;
+    }
+    header[1] |= frame::MASK;
+    into.extend_from_slice(&header[..header_bytes]);
+    into.extend_from_slice(&key);
     mask::unmask_onto(payload, key, into);
 }
 

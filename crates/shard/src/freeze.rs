@@ -1,0 +1,53 @@
+//! The steps in which a shard stops for a takeover, and the commands while it stands still.
+//! In: who waits for a step, connections → out: the same, on the thread of the shard.
+//! Uses channels. Never: the order of the steps, which is `takeover`.
+//! Changed here: what a shard can be asked for. What it does is `turn::frozen`, the format of a connection `saved_connection`.
+
+use std::{
+    io,
+    net::TcpStream,
+    os::fd::BorrowedFd,
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender},
+    },
+};
+
+use crate::{new_connection::Permit, saved_connection::SavedConnection};
+
+/// Receives the connections of shards that are frozen, on the threads of all of them.
+pub trait ConnectionSink: Send + Sync {
+    /// Takes the record of a connection. Its socket is the shard's until the end of the call.
+    ///
+    /// # Errors
+    /// The shard gives no further connection.
+    fn take(&self, record: &[u8], socket: BorrowedFd<'_>) -> io::Result<()>;
+}
+
+/// A connection that another program had.
+pub struct MovedConnection {
+    pub socket: TcpStream,
+    pub record: SavedConnection,
+    /// Counts the connection while it exists.
+    pub permit: Permit,
+}
+
+/// A step in which a shard stops or stands still. Each has a sender for the time when the step is done.
+pub(crate) enum FreezeStep {
+    /// Reads no more, and executes what it has; done when no connection waits for an answer.
+    Pause(Sender<()>),
+    /// Closes the connections that cannot move.
+    CloseOthers(Sender<()>),
+    /// Ends the turn, and does nothing more but these commands. The end of the channel lets it run on.
+    Freeze(Sender<()>, Receiver<FrozenCommand>),
+}
+
+/// A command to a shard that is frozen.
+pub(crate) enum FrozenCommand {
+    /// Gives a record of each connection. Returns how many there are.
+    Give(Arc<dyn ConnectionSink>, Sender<io::Result<usize>>),
+    /// Adds a connection, which goes on when the shard runs.
+    Take(Box<MovedConnection>),
+    /// The connections that were given belong to another program: they are dropped without a byte.
+    Forget(Sender<()>),
+}

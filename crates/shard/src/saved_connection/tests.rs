@@ -1,0 +1,131 @@
+//! Tests of the record of a connection.
+//! In: records, and bytes that are none → out: the same records, or nothing.
+//! Uses proptest. Never: a socket.
+//! Changed here: the values that a field may have.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn compressions() -> impl Strategy<Value = Compression> {
+    let window = 8..=15_u8;
+    prop_oneof![
+        Just(Compression::Raw),
+        window.clone().prop_map(|window_bits| Compression::Standalone { window_bits }),
+        window.clone().prop_map(|window_bits| Compression::Context { window_bits }),
+        window.prop_map(|window_bits| Compression::Dedicated { window_bits }),
+    ]
+}
+
+fn inbounds() -> impl Strategy<Value = InboundCompression> {
+    let takeover = |window_bits| InboundCompression::Takeover { window_bits };
+    prop_oneof![
+        Just(InboundCompression::Raw),
+        Just(InboundCompression::Standalone),
+        (8..=15_u8).prop_map(takeover),
+    ]
+}
+
+fn addresses() -> impl Strategy<Value = SocketAddr> {
+    let ip = prop_oneof![
+        any::<[u8; 4]>().prop_map(std::net::IpAddr::from),
+        any::<[u8; 16]>().prop_map(std::net::IpAddr::from),
+    ];
+    (ip, any::<u16>()).prop_map(SocketAddr::from)
+}
+
+fn streams() -> impl Strategy<Value = StreamState> {
+    let checksum = prop_oneof![
+        any::<u32>().prop_map(Checksum::Crc32),
+        any::<u32>().prop_map(Checksum::Adler32),
+    ];
+    (checksum, any::<u64>())
+        .prop_map(|(checksum, plaintext_bytes)| StreamState { checksum, plaintext_bytes })
+}
+
+fn some_bytes() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(any::<u8>(), 0..40)
+}
+
+prop_compose! {
+    fn records()(
+        transport in prop::sample::select(&Transport::ALL[..]),
+        is_binary in any::<bool>(),
+        compression in compressions(),
+        inbound in inbounds(),
+        address in prop::option::of(addresses()),
+        has_small_buffer in any::<bool>(),
+        parts in prop::collection::vec(some_bytes(), 5..=5),
+        stream in prop::option::of(streams()),
+    ) -> SavedConnection {
+        let [client_window, input, begun, queued, application] =
+            <[Vec<u8>; 5]>::try_from(parts).expect("five");
+        SavedConnection {
+            transport,
+            is_binary,
+            compression,
+            inbound,
+            client_window,
+            address,
+            has_small_buffer,
+            input,
+            begun,
+            queued,
+            stream,
+            application,
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_record_is_read_as_it_was_written(record in records()) {
+        prop_assert_eq!(SavedConnection::decode(&record.encode()), Some(record));
+    }
+
+    #[test]
+    fn a_record_that_is_cut_or_continued_is_none(record in records(), at in any::<prop::sample::Index>()) {
+        let bytes = record.encode();
+        prop_assert_eq!(SavedConnection::decode(&bytes[..at.index(bytes.len())]), None);
+        prop_assert_eq!(SavedConnection::decode(&[&bytes[..], &[0]].concat()), None);
+    }
+
+    #[test]
+    fn any_bytes_are_a_record_or_none(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        if let Some(record) = SavedConnection::decode(&bytes) {
+            prop_assert_eq!(SavedConnection::decode(&record.encode()), Some(record));
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_gives_another_record_or_none(
+        record in records(), at in any::<prop::sample::Index>(), change in 1..=255_u8
+    ) {
+        let mut bytes = record.encode();
+        let at = at.index(bytes.len());
+        bytes[at] ^= change;
+        prop_assert_ne!(SavedConnection::decode(&bytes), Some(record));
+    }
+}
+
+#[test]
+fn a_record_of_another_version_is_none() {
+    let mut bytes = SavedConnection {
+        transport: Transport::WebSocket,
+        is_binary: false,
+        compression: Compression::Raw,
+        inbound: InboundCompression::Raw,
+        client_window: Vec::new(),
+        address: None,
+        has_small_buffer: false,
+        input: Vec::new(),
+        begun: Vec::new(),
+        queued: Vec::new(),
+        stream: None,
+        application: Vec::new(),
+    }
+    .encode();
+    assert!(SavedConnection::decode(&bytes).is_some());
+    bytes[0] = 2;
+    assert!(SavedConnection::decode(&bytes).is_none());
+}

@@ -1,0 +1,102 @@
+//! The connections of all shards for another program: the shards stop at one point, then give or take connections, then run on.
+//! In: sockets and records, or a place for them → out: the same connections in another program, or all of them here as before.
+//! Uses the inboxes and a channel for each shard. Never: the pair of sockets between the programs; what an application's record means.
+//! Changed here: the order in which shards stop. What a shard does while it stands still is `turn::frozen`.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        mpsc::{Sender, SyncSender, channel, sync_channel},
+    },
+    time::{Duration, Instant},
+};
+
+use crate::{
+    Application, ShardMessage, Shards,
+    freeze::{ConnectionSink, FreezeStep, FrozenCommand, MovedConnection},
+};
+
+/// Shards that stand still. Dropping this value lets them run on with the connections that they have.
+pub struct FrozenShards {
+    shards: Vec<SyncSender<FrozenCommand>>,
+    next: usize,
+}
+
+impl<A: Application> Shards<A> {
+    /// Stops all shards at one point: commands that wait for an answer have `patience` to finish, connections that cannot move are closed
+    /// as in a shutdown, then every message that was sent to a shard is served and written. Nothing else may publish
+    /// from the call on. Blocks.
+    pub fn freeze(&self, patience: Duration) -> FrozenShards {
+        let deadline = Instant::now() + patience;
+        self.all(FreezeStep::Pause, Some(deadline));
+        self.all(FreezeStep::CloseOthers, None);
+        let mut frozen = FrozenShards { shards: Vec::new(), next: 0 };
+        let step = |done| {
+            let (sender, commands) = sync_channel(COMMANDS_MAX);
+            frozen.shards.push(sender);
+            FreezeStep::Freeze(done, commands)
+        };
+        self.all(step, None);
+        frozen
+    }
+
+    /// Sends a step to all shards, and waits until each has done it, or until `deadline`.
+    fn all(&self, mut step: impl FnMut(Sender<()>) -> FreezeStep, deadline: Option<Instant>) {
+        let (sender, done) = channel();
+        for inbox in self.inboxes() {
+            inbox.push(ShardMessage::Freeze(step(sender.clone())), 0);
+        }
+        drop(sender);
+        loop {
+            let received = match deadline {
+                // A shard that has ended drops its sender.
+                None => done.recv().map_err(|_| ()),
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    done.recv_timeout(left).map_err(|_| ())
+                }
+            };
+            if received.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl FrozenShards {
+    /// Gives all connections to `sink`, which every shard calls. Returns how many there are. Blocks.
+    ///
+    /// # Errors
+    /// The first error of `sink`.
+    pub fn give(&self, sink: &Arc<dyn ConnectionSink>) -> io::Result<usize> {
+        let (sender, given) = channel();
+        for shard in &self.shards {
+            // A shard that has ended has no connections.
+            let _ = shard.send(FrozenCommand::Give(Arc::clone(sink), sender.clone()));
+        }
+        drop(sender);
+        given.iter().sum()
+    }
+
+    /// Adds a connection of another program to the next shard, round robin.
+    pub fn take(&mut self, connection: MovedConnection) {
+        let shard = self.next % self.shards.len();
+        self.next += 1;
+        // A shard that has ended closes the socket.
+        let _ = self.shards[shard].send(FrozenCommand::Take(Box::new(connection)));
+    }
+
+    /// Drops the connections that were given, and lets the shards run on with the others. Blocks.
+    pub fn forget(self) {
+        let (sender, done) = channel();
+        for shard in &self.shards {
+            let _ = shard.send(FrozenCommand::Forget(sender.clone()));
+        }
+        drop(sender);
+        done.iter().for_each(drop);
+    }
+}
+
+/// Connections that wait for a shard while it takes others.
+const COMMANDS_MAX: usize = 256;

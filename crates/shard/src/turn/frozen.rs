@@ -1,0 +1,252 @@
+//! A shard that stops for a takeover: it pauses, then stands still, then runs on, here or with its connections in another program.
+//! In: the steps of a freeze, connections of another program → out: records of connections; connections that go on where they were.
+//! Uses the connections and the application's records. Never: decides about a takeover.
+//! Changed here: which connections can move, and what a shard does while it stands still. The format is `saved_connection`.
+
+use std::{
+    io,
+    os::fd::AsFd as _,
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender},
+    },
+    time::Instant,
+};
+
+use fanwire_ws::{InboundCompression, Reader};
+use mio::{Interest, Token};
+
+use super::{Application, Turn};
+use crate::{
+    budget::Budget,
+    client_window::ClientWindow,
+    connection::{Connection, Phase, SlotKey, any, open},
+    freeze::{ConnectionSink, FreezeStep, FrozenCommand, MovedConnection},
+    inbox::ShardMessage,
+    saved_connection::{SavedConnection, StreamState},
+};
+
+/// How far a shard has stopped.
+pub(super) struct FreezeState<N, H> {
+    /// It reads no socket, and begins no connection.
+    pub(super) is_paused: bool,
+    /// Dropped when no connection waits for an answer.
+    settled: Option<Sender<()>>,
+    /// Messages that begin connections.
+    postponed: Vec<ShardMessage<N, H>>,
+    /// The shard freezes at the end of the turn.
+    order: Option<FreezeOrder>,
+    /// Connections that another program may have.
+    given: Vec<SlotKey>,
+    /// It has run on and has not looked at its accepted sockets since.
+    pub(super) has_run_on: bool,
+}
+
+/// Who waits for the freeze, and the commands behind it.
+pub(super) struct FreezeOrder {
+    begun: Sender<()>,
+    commands: Receiver<FrozenCommand>,
+}
+
+impl<N, H> Default for FreezeState<N, H> {
+    fn default() -> Self {
+        Self {
+            is_paused: false,
+            settled: None,
+            postponed: Vec::new(),
+            order: None,
+            given: Vec::new(),
+            has_run_on: false,
+        }
+    }
+}
+
+impl<N, H> FreezeState<N, H> {
+    /// Keeps a message that would begin a connection while the shard is paused. Returns any other message.
+    pub(super) fn postpone(&mut self, message: ShardMessage<N, H>) -> Option<ShardMessage<N, H>> {
+        let begins = matches!(
+            message,
+            ShardMessage::Accept(..) | ShardMessage::Open(_) | ShardMessage::Wake(..)
+        );
+        if self.is_paused && begins {
+            self.postponed.push(message);
+            return None;
+        }
+        Some(message)
+    }
+}
+
+impl<A: Application> Turn<A> {
+    pub(super) fn freeze_step(&mut self, step: FreezeStep) {
+        match step {
+            FreezeStep::Pause(settled) => {
+                self.frozen.is_paused = true;
+                self.frozen.settled = Some(settled);
+            }
+            FreezeStep::CloseOthers(_done) => {
+                for key in self.open_keys() {
+                    if self.record(key).is_none() {
+                        self.application.shut_down(key, &mut self.out);
+                    }
+                }
+                self.report_closed();
+            }
+            FreezeStep::Freeze(begun, commands) => {
+                self.frozen.order = Some(FreezeOrder { begun, commands });
+            }
+        }
+    }
+
+    /// Tells who waits that the shard has executed what it has read. The last step of a turn.
+    pub(super) fn settle(&mut self) {
+        if self.frozen.settled.is_some()
+            && !self
+                .out
+                .connections
+                .iter()
+                .any(|(_, one)| one.phase == Phase::Open && one.is_waiting)
+        {
+            self.frozen.settled = None;
+        }
+    }
+
+    /// Stands still, if the turn has ended with the order to do so. Blocks until the shard may run on.
+    pub(super) fn stand_still(&mut self) {
+        let Some(FreezeOrder { begun, commands }) = self.frozen.order.take() else { return };
+        drop(begun);
+        for command in commands {
+            self.out.now = Instant::now();
+            match command {
+                // Who does not wait for the result has ended the channel.
+                FrozenCommand::Give(sink, given) => drop(given.send(self.give(&*sink))),
+                FrozenCommand::Take(connection) => drop(self.take(*connection)),
+                FrozenCommand::Forget(_done) => self.forget(),
+            }
+        }
+        self.frozen.is_paused = false;
+        self.frozen.has_run_on = true;
+        self.frozen.given.clear();
+        let postponed = self.frozen.postponed.drain(..).map(|message| (message, 0));
+        self.messages.extend(postponed);
+    }
+
+    /// Looks at the accepted sockets, whose events were ignored.
+    pub(super) fn read_requests_again(&mut self) {
+        if std::mem::take(&mut self.frozen.has_run_on) {
+            for slot in self.accepted.slots() {
+                self.read_request(slot);
+            }
+        }
+    }
+
+    fn open_keys(&self) -> Vec<SlotKey> {
+        let open = self.out.connections.iter().filter(|(_, one)| one.phase == Phase::Open);
+        open.map(|(index, one)| one.key(index as u32)).collect()
+    }
+
+    fn give(&mut self, sink: &dyn ConnectionSink) -> io::Result<usize> {
+        for key in self.open_keys() {
+            let Some(record) = self.record(key) else { continue };
+            self.frozen.given.push(key);
+            sink.take(&record.encode(), self.out.connections[key.index as usize].socket.as_fd())?;
+        }
+        Ok(self.frozen.given.len())
+    }
+
+    /// The record of an open connection; `None` if it cannot move.
+    fn record(&mut self, key: SlotKey) -> Option<SavedConnection> {
+        let connection = open(&mut self.out.connections, key)?;
+        if connection.is_encrypted() || connection.is_waiting {
+            return None;
+        }
+        let application = self.application.save(key, self.out.now, &mut self.out)?;
+        // It ends as slow if what waited for its socket is too much.
+        let connection = open(&mut self.out.connections, key)?;
+        let mut input = connection.reader.replay();
+        input.extend_from_slice(&connection.rest);
+        let window = &connection.window;
+        Some(SavedConnection {
+            transport: connection.transport,
+            is_binary: connection.is_binary,
+            compression: connection.compression,
+            inbound: connection.reader.compression(),
+            client_window: connection.reader.window(),
+            address: connection.rare.as_ref().and_then(|rare| rare.address),
+            has_small_buffer: connection.has_small_buffer,
+            input,
+            begun: connection.queue.begun().to_vec(),
+            queued: connection.queue.unbegun().flat_map(|frame| frame.iter().copied()).collect(),
+            stream: window.checksum().map(|checksum| StreamState {
+                checksum,
+                plaintext_bytes: window.plaintext_bytes(),
+            }),
+            application,
+        })
+    }
+
+    /// Adds a connection of another program. `None` if it cannot go on here; then its socket closes.
+    fn take(&mut self, moved: MovedConnection) -> Option<()> {
+        let MovedConnection { socket, record, permit } = moved;
+        let mut socket = mio::net::TcpStream::from_std(socket);
+        let index = self.out.connections.vacant_key();
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        // Fails only if the kernel has no memory for one more watch.
+        self.poll.registry().register(&mut socket, Token(index), interest).ok()?;
+        self.generation = self.generation.wrapping_add(1);
+        let new = Connection::new(socket, self.generation, false, record.compression, permit);
+        let connection = resumed(new, &record, self.out.memory())?;
+        self.out.counters.window_changed(0, connection.reader.window_bytes());
+        self.out.counters.opened.add(1);
+        let key = connection.key(index as u32);
+        self.out.connections.insert(connection);
+        let connection = &mut self.out.connections[key.index as usize];
+        self.out.sockets.resume(connection, key.index, &record.begun, &record.queued);
+        if !self.application.adopt(key, &record.application, self.out.now, &mut self.out) {
+            drop(self.out.remove(key.index));
+            return None;
+        }
+        // What was read by the other program, and what came since.
+        self.out.released.push(key);
+        Some(())
+    }
+
+    /// Drops the connections that were given, without a byte. Their sockets stay open in the other program, so this poller would hear
+    /// of them for as long as they are registered.
+    fn forget(&mut self) {
+        for key in std::mem::take(&mut self.frozen.given) {
+            if any(&mut self.out.connections, key).is_none() {
+                continue;
+            }
+            if let Some(mut connection) = self.out.remove(key.index) {
+                let _gone = self.poll.registry().deregister(&mut connection.socket);
+            }
+        }
+    }
+}
+
+/// A new connection in the state of its record, without its queue; `None` if there is no memory for the client's window.
+fn resumed(
+    mut connection: Connection,
+    record: &SavedConnection,
+    memory: &Arc<Budget>,
+) -> Option<Connection> {
+    if let InboundCompression::Takeover { window_bits } = record.inbound {
+        let window = ClientWindow::reserve(memory, window_bits)?;
+        connection.rare_mut()._client_window = Some(window.into_memory());
+    }
+    connection.reader = Reader::resumed(record.inbound, &record.client_window);
+    if record.address.is_some() {
+        connection.rare_mut().address = record.address;
+    }
+    connection.transport = record.transport;
+    connection.is_binary = record.is_binary;
+    connection.has_small_buffer = record.has_small_buffer;
+    connection.rest = record.input.as_slice().into();
+    if let Some(StreamState { checksum, plaintext_bytes }) = record.stream {
+        connection.window.begin_stream(plaintext_bytes as usize, checksum);
+    }
+    Some(connection)
+}
+
+#[cfg(test)]
+mod tests;
