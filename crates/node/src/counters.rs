@@ -239,7 +239,7 @@ impl From<TokenError> for TokenErrorKind {
 }
 
 /// Transports with a label of their own (protocol §24).
-const TRANSPORTS: [&str; 7] =
+pub(crate) const TRANSPORTS: [&str; 7] =
     ["websocket", "http_stream", "sse", "uni_websocket", "uni_http_stream", "uni_sse", "uni_grpc"];
 /// The names that SDKs send, which have a label of their own. Other names are chosen by clients.
 const SDKS: [&str; 7] = ["js", "go", "dart", "swift", "java", "python", "csharp"];

@@ -5,10 +5,12 @@
 
 use std::time::{Duration, Instant};
 
+use fanwire_broker::Position;
+
 use crate::clock::Moment;
 use crate::node::Node;
 use crate::registry::ShardId;
-use crate::session_table::SessionTable;
+use crate::session_table::{FirstPosition, SessionTable};
 
 /// Sets a session's timer to its earliest deadline.
 pub(crate) fn schedule(node: &Node, session_table: &mut SessionTable, index: u32) {
@@ -67,6 +69,18 @@ pub(crate) fn watch_tracked_keys(
 pub(crate) fn check_delay(node: &Node, shard: ShardId) -> Option<Duration> {
     let delay = node.options().client.channel_position_check_delay;
     (!delay.is_zero()).then(|| delay + CHECK_DISTANCE * u32::from(shard.0))
+}
+
+/// The position of a subscription that begins now, with the first check of its channel.
+pub(crate) fn first_position(
+    node: &Node,
+    shard: ShardId,
+    position: Position,
+    now: Instant,
+) -> FirstPosition {
+    let now = node.clock().moment(now);
+    let check_at = check_delay(node, shard).map_or(Moment::NEVER, |delay| now.after(delay));
+    FirstPosition { position, now, check_at }
 }
 
 /// The check of a channel whose publications may have been lost. After a broken connection the checks of all channels are

@@ -15,6 +15,7 @@ mod refusals;
 mod resume;
 mod revocations;
 mod selection;
+mod takeover;
 mod timers;
 mod unidirectional;
 mod views;
@@ -199,22 +200,8 @@ impl Hub {
                 let keys = selection::superseded(&self.node, &self.session_table, &user);
                 self.disconnect_all(&keys, &Disconnect::CONNECTION_LIMIT, out);
             }
-            Notice::Question(question) => self.answer(&question, now, out),
+            Notice::Question(question) => answer(self, &question, now, out),
             Notice::CheckTokens { user, from } => self.check_tokens(user, from, now, out),
-        }
-    }
-
-    /// Answers a question from the state of this shard: in several turns if it is about many connections.
-    fn answer(&self, question: &ShardQuestion, now: Instant, out: &impl Outbox) {
-        let shard = ShardView {
-            session_table: &self.session_table,
-            node_name: &self.node.options().name,
-            now_ms: self.node.clock().unix_ms(now),
-            address: &|key| out.address(key),
-            queued_bytes: &|index| out.queued_bytes(index),
-        };
-        if let Some(rest) = question.ask(&shard) {
-            self.node.inbox(self.session_table.shard).push(Notice::Question(rest));
         }
     }
 
@@ -256,7 +243,7 @@ impl Hub {
     pub fn close(&mut self, key: ConnectionKey, now: Instant) {
         let closed = &Disconnect::CONNECTION_CLOSED;
         flight_log::closed(&self.node, &mut self.session_table, key, closed, now);
-        self.map_presence(now).disappear_from_all_of(key);
+        disappear_from_maps(&self.node, &self.session_table, key, now);
         session_effects::end_session(&self.node, &mut self.session_table, key, closed);
     }
 
@@ -306,10 +293,6 @@ impl Hub {
         self.end(key, disconnect, out);
     }
 
-    fn map_presence(&self, now: Instant) -> MapPresence<'_> {
-        MapPresence { node: &self.node, session_table: &self.session_table, now }
-    }
-
     fn disconnect_all(
         &mut self,
         keys: &[ConnectionKey],
@@ -343,7 +326,7 @@ impl Hub {
     fn remove(&mut self, key: ConnectionKey, disconnect: &Disconnect) -> bool {
         if let Some(now) = self.now {
             flight_log::closed(&self.node, &mut self.session_table, key, disconnect, now);
-            self.map_presence(now).disappear_from_all_of(key);
+            disappear_from_maps(&self.node, &self.session_table, key, now);
         }
         let was_there =
             session_effects::end_session(&self.node, &mut self.session_table, key, disconnect);
@@ -395,6 +378,30 @@ impl Hub {
         encode(session.encoding, &mut self.scratch);
         out.send(key, &self.scratch);
         self.scratch.shrink_to(SCRATCH_BYTES_MAX);
+    }
+}
+
+/// A session is about to end.
+fn disappear_from_maps(
+    node: &Node,
+    session_table: &SessionTable,
+    key: ConnectionKey,
+    now: Instant,
+) {
+    MapPresence { node, session_table, now }.disappear_from_all_of(key);
+}
+
+/// Answers a question from the state of a shard: in several turns if it is about many connections.
+fn answer(hub: &Hub, question: &ShardQuestion, now: Instant, out: &impl Outbox) {
+    let shard = ShardView {
+        session_table: &hub.session_table,
+        node_name: &hub.node.options().name,
+        now_ms: hub.node.clock().unix_ms(now),
+        address: &|key| out.address(key),
+        queued_bytes: &|index| out.queued_bytes(index),
+    };
+    if let Some(rest) = question.ask(&shard) {
+        hub.node.inbox(hub.session_table.shard).push(Notice::Question(rest));
     }
 }
 

@@ -98,6 +98,7 @@ mod refusal;
 mod registry;
 mod session;
 mod session_effects;
+mod session_record;
 mod session_table;
 mod shard_question;
 mod shared_replies;

@@ -327,6 +327,13 @@ impl PendingCommands {
         self.pending.get(&key.index).is_some_and(|pending| pending.waits_as(key))
     }
 
+    /// Whether a command of the connection is not finished: it waits, a backend works on it, or it takes several requests.
+    pub(crate) fn has_unfinished(&self, index: u32) -> bool {
+        self.pending.contains_key(&index)
+            || self.calls.has_some(index)
+            || self.reservations.count(index) > 0
+    }
+
     /// The session is gone. Returns its pending subscribe, to be abandoned.
     pub(crate) fn forget(&mut self, key: ConnectionKey) -> Option<Box<PendingSubscribe>> {
         self.calls.forget(key);

@@ -4,6 +4,7 @@
 //! Change here: what changes together when a session or a subscription comes or goes. `session_effects.rs` tells it to others.
 
 mod filters;
+mod saving;
 pub(crate) mod selection;
 mod trackers;
 mod views;
@@ -209,6 +210,12 @@ impl SessionTable {
 
     /// Marks the session as connected by `user`, which has entered the node already.
     pub(crate) fn admit(&mut self, index: u32, user: Arc<str>) {
+        self.enter(index, user);
+        self.counters.connections_accepted.add(1);
+    }
+
+    /// The same for a session that another program has admitted.
+    pub(crate) fn enter(&mut self, index: u32, user: Arc<str>) {
         self.users.add(&user, index);
         let session = self.expect_session(index);
         session.user = user;
@@ -218,7 +225,6 @@ impl SessionTable {
         self.counters.clients_like(&app).add(1);
         self.clients.add(index, &self.sessions);
         self.counters.connections.add(1);
-        self.counters.connections_accepted.add(1);
     }
 
     /// Subscribes a session to a channel that it is not subscribed to, and that it has joined in the registry. Later

@@ -68,6 +68,12 @@ impl Wheel {
         self.entries.get(index as usize).is_some_and(|entry| entry.due != UNSET)
     }
 
+    /// The moment of the timer of `index`, rounded up to a tick; [`Moment::NEVER`] if it is not set.
+    pub(crate) fn due(&self, index: u32) -> Moment {
+        let set = self.entries.get(index as usize).filter(|entry| entry.due != UNSET);
+        set.map_or(Moment::NEVER, |entry| Moment(entry.due.saturating_mul(TICK_MS)))
+    }
+
     /// The next index whose timer is due at `now`; its timer is cleared. Call until `None`.
     pub(crate) fn pop(&mut self, now: Moment) -> Option<u32> {
         let tick = now.0 / TICK_MS;

@@ -4,6 +4,7 @@
 //! Change here: operators of a filter and its limits. `hub/notices.rs`, `recovery.rs` and `hub/control_commands.rs` evaluate it.
 
 mod decimal;
+mod source;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

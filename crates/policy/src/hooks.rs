@@ -49,9 +49,15 @@ pub struct Hooks {
     pub report: Option<Box<dyn Fn(ClientReport) + Send + Sync>>,
     /// Receives messages of nodes about occupied channels, with the uid of the sender; must be short.
     pub occupancy: Option<Box<dyn Fn(String, OccupancyReport) + Send + Sync>>,
+    /// Whether a subscription has a state around this node that another program cannot go on with: the id of the client and the
+    /// channel. Its connection does not move to another program.
+    pub stays: Option<Stays>,
     /// Names in lower case that [`ClientContext::emulated_headers`] keeps from `headers` of the connect command.
     pub emulated_headers: Vec<String>,
 }
+
+/// See [`Hooks::stays`].
+pub type Stays = Box<dyn Fn(&str, &str) -> bool + Send + Sync>;
 
 /// A function that decides about an event.
 pub struct Hook<Event, Grant> {
@@ -380,6 +386,15 @@ impl Hooks {
             }
             (first, second) => first.or(second),
         };
+        let stays = match (self.stays, next.stays) {
+            (Some(first), Some(second)) => {
+                let either = move |client: &str, channel: &str| {
+                    first(client, channel) || second(client, channel)
+                };
+                Some(Box::new(either) as Stays)
+            }
+            (first, second) => first.or(second),
+        };
         Self {
             connect: Hook::chain(self.connect, next.connect),
             refresh: Hook::chain(self.refresh, next.refresh),
@@ -391,6 +406,7 @@ impl Hooks {
             rpc: Hook::chain(self.rpc, next.rpc),
             shared_poll_refresh: Hook::chain(self.shared_poll_refresh, next.shared_poll_refresh),
             report,
+            stays,
             occupancy: self.occupancy.or(next.occupancy),
             emulated_headers,
         }

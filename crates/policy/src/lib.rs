@@ -21,5 +21,5 @@ mod validate;
 
 pub use debug_list::{DEBUG_FOR_TARGET, DebugList, DebugSubject};
 pub use glob::Glob;
-pub use limits::{InNamespace, NamespaceAction, RateLimits, TokenBucket};
+pub use limits::{InNamespace, NamespaceAction, RateLimits, SavedRates, TokenBucket};
 pub use node_settings::{CurrentSettings, NodeSettings};

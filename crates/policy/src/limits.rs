@@ -27,6 +27,14 @@ struct Buckets {
     namespaces: SmallVec<[(NamespaceAction, TokenBucket); 1]>,
 }
 
+/// The buckets of one connection, as the nanoseconds until each is full.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SavedRates {
+    pub commands: u64,
+    pub refusals: u64,
+    pub namespaces: Vec<(NamespaceAction, u64)>,
+}
+
 /// The actions limited per namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InNamespace {
@@ -71,6 +79,29 @@ impl RateLimits {
         if let Some(buckets) = self.connections.get_mut(index as usize) {
             *buckets = None;
         }
+    }
+
+    /// The buckets of a connection for another program; `None` if all are full.
+    pub fn save(&self, index: u32, now: u64) -> Option<SavedRates> {
+        let buckets = self.connections.get(index as usize)?.as_deref()?;
+        let namespaces = buckets.namespaces.iter();
+        Some(SavedRates {
+            commands: buckets.commands.until_full(now),
+            refusals: buckets.refusals.until_full(now),
+            namespaces: namespaces.map(|(action, one)| (*action, one.until_full(now))).collect(),
+        })
+    }
+
+    /// Gives a connection the buckets that another program saved.
+    pub fn restore(&mut self, index: u32, saved: &SavedRates, now: u64) {
+        let namespaces = saved.namespaces.iter();
+        *self.buckets(index) = Buckets {
+            commands: TokenBucket::full_after(saved.commands, now),
+            refusals: TokenBucket::full_after(saved.refusals, now),
+            namespaces: namespaces
+                .map(|(action, nanos)| (*action, TokenBucket::full_after(*nanos, now)))
+                .collect(),
+        };
     }
 
     fn buckets(&mut self, index: u32) -> &mut Buckets {

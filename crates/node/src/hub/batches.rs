@@ -66,6 +66,16 @@ impl Batches {
         None
     }
 
+    /// A batch, due or not, as long as there is one.
+    pub(super) fn pop(&mut self) -> Option<Vec<Arc<Broadcast>>> {
+        while let Some(due_at) = self.next_deadline() {
+            if let Some(batch) = self.pop_due(due_at) {
+                return Some(batch);
+            }
+        }
+        None
+    }
+
     /// Returns the time to call [`pop_due`](Self::pop_due) next. Nothing may be due then.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.due.peek().map(|Reverse((due_at, _))| *due_at)

@@ -151,41 +151,38 @@ pub(super) fn ask_if_expired(
     });
 }
 
-impl Hub {
-    /// Asks the hook for the next expiry times of a connection's subscriptions that it refreshes.
-    pub(super) fn ask_for_expired_subscriptions(&mut self, key: ConnectionKey, now: Moment) {
-        let node = &*self.node;
-        let session_table = &mut self.session_table;
-        let Some(hook) = &node.hooks().sub_refresh else { return };
-        let Some(session) = session_table.session(key).filter(|one| one.is_connected()) else {
-            return;
-        };
-        let is_due = |own: &SubscriptionIndex| {
-            let subscription = session.subscription(*own);
-            subscription.is_refreshed_by_hook()
-                && subscription.closing(node.clock(), Duration::ZERO) <= now
-        };
-        let all = (0..session.subscriptions.len() as u32).map(SubscriptionIndex);
-        for own in all.filter(is_due).collect::<Vec<_>>() {
-            let inbox = node.inbox(session_table.shard);
-            let Some(session) = session_table.session_mut(key) else { return };
-            let client = session.client_info(Some(session.subscription(own)));
-            let context = session.context();
-            let subscription = session.subscription_mut(own);
-            if let Some(terms) = &mut subscription.terms {
-                terms.expire_at += REFRESH_AGAIN.as_secs();
-            }
-            let index = subscription.channel;
-            let channel =
-                Arc::clone(&session_table.subscribers().channel_subscribers(index).channel);
-            let namespace = self.settings.channels.resolve_trusted(&channel).ok();
-            let route = namespace.map(|namespace| (&namespace.sub_refresh_proxy).into());
-            let event = RefreshEvent::new(client, context, Some(channel.clone()));
-            hook.call(event, route.unwrap_or_default()).then(move |decision| {
-                let channel = Some(channel);
-                inbox.push(Notice::Refreshed(Box::new(Refreshed { key, channel, decision })));
-            });
+/// Asks the hook for the next expiry times of a connection's subscriptions that it refreshes.
+pub(super) fn ask_for_expired_subscriptions(hub: &mut Hub, key: ConnectionKey, now: Moment) {
+    let node = &*hub.node;
+    let session_table = &mut hub.session_table;
+    let Some(hook) = &node.hooks().sub_refresh else { return };
+    let Some(session) = session_table.session(key).filter(|one| one.is_connected()) else {
+        return;
+    };
+    let is_due = |own: &SubscriptionIndex| {
+        let subscription = session.subscription(*own);
+        subscription.is_refreshed_by_hook()
+            && subscription.closing(node.clock(), Duration::ZERO) <= now
+    };
+    let all = (0..session.subscriptions.len() as u32).map(SubscriptionIndex);
+    for own in all.filter(is_due).collect::<Vec<_>>() {
+        let inbox = node.inbox(session_table.shard);
+        let Some(session) = session_table.session_mut(key) else { return };
+        let client = session.client_info(Some(session.subscription(own)));
+        let context = session.context();
+        let subscription = session.subscription_mut(own);
+        if let Some(terms) = &mut subscription.terms {
+            terms.expire_at += REFRESH_AGAIN.as_secs();
         }
+        let index = subscription.channel;
+        let channel = Arc::clone(&session_table.subscribers().channel_subscribers(index).channel);
+        let namespace = hub.settings.channels.resolve_trusted(&channel).ok();
+        let route = namespace.map(|namespace| (&namespace.sub_refresh_proxy).into());
+        let event = RefreshEvent::new(client, context, Some(channel.clone()));
+        hook.call(event, route.unwrap_or_default()).then(move |decision| {
+            let channel = Some(channel);
+            inbox.push(Notice::Refreshed(Box::new(Refreshed { key, channel, decision })));
+        });
     }
 }
 

@@ -21,7 +21,7 @@ impl Hub {
     pub(super) fn fire(&mut self, index: u32, now: Moment, out: &mut impl Outbox) {
         let Some(key) = self.session_table.key_at(index) else { return };
         refresh::ask_if_expired(&self.node, &mut self.session_table, key, now);
-        self.ask_for_expired_subscriptions(key, now);
+        refresh::ask_for_expired_subscriptions(self, key, now);
         if let Some(disconnect) = due_disconnect(&self.node, &self.session_table, key, now) {
             return self.disconnect(key, &disconnect, out);
         }

@@ -52,6 +52,11 @@ impl Calls {
         Some(command)
     }
 
+    /// Whether a connection has calls in flight.
+    pub(crate) fn has_some(&self, connection: u32) -> bool {
+        self.0.contains_key(&connection)
+    }
+
     /// The session is gone.
     pub(crate) fn forget(&mut self, key: ConnectionKey) {
         if !self.0.is_empty() {

@@ -36,6 +36,12 @@ impl Views {
         viewed.map_or(&[], |viewed| &viewed.tiles)
     }
 
+    /// The channels of a viewer with the tiles that it sees.
+    pub(super) fn of(&self, index: u32) -> impl Iterator<Item = (&Arc<str>, &[Tile])> {
+        let channels = self.0.get(&index).into_iter().flatten();
+        channels.map(|viewed| (&viewed.channel, viewed.tiles.as_slice()))
+    }
+
     fn tiles_mut(&mut self, index: u32, channel: &Arc<str>) -> &mut Vec<Tile> {
         let channels = self.0.entry(index).or_default();
         let at =
@@ -59,6 +65,11 @@ impl Views {
 }
 
 impl SessionTable {
+    /// A subscriber of a spatial channel has these tiles in view; their subscriptions have to be added.
+    pub(crate) fn restore_view(&mut self, key: SubscriptionKey<'_>, tiles: &[Tile]) {
+        self.views.tiles_mut(key.connection, key.channel).extend(tiles);
+    }
+
     /// A subscriber of a spatial channel has another view: the subscriptions of the tiles that left it end. Those of the
     /// tiles that entered it have to be added.
     ///

@@ -58,6 +58,11 @@ impl Deltas {
         self.marks.push(DeltaState::Plain);
     }
 
+    /// The state of a subscriber.
+    pub(crate) fn state(&self, subscriber: SubscriberIndex) -> DeltaState {
+        self.marks[subscriber.0 as usize]
+    }
+
     /// Enables deltas for a subscriber.
     pub(crate) fn agree(
         &mut self,

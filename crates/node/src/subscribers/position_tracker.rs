@@ -149,7 +149,8 @@ impl PositionTracker {
         self.count as usize
     }
 
-    fn position_of(&self, connection: u32) -> Position {
+    /// The position of a positioned subscriber.
+    pub(crate) fn position_of(&self, connection: u32) -> Position {
         *self.ahead.get(&connection).unwrap_or(&self.position)
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fanwire_node::options::{BatchOptions, Namespace};
 
 use crate::history::with_history;
-use crate::script::play_in_both;
+use crate::script::play_in_both_without_moves;
 use crate::world::options;
 
 fn batch(max_size: usize, flush_latest: bool) -> impl Fn(&mut Namespace) {
@@ -19,7 +19,7 @@ fn batch(max_size: usize, flush_latest: bool) -> impl Fn(&mut Namespace) {
 #[test]
 fn publications_arrive_together_in_order_by_time_and_by_size() {
     let options = options(|options| batch(3, false)(&mut options.channel.without_namespace));
-    play_in_both(
+    play_in_both_without_moves(
         &options,
         r#"
         ada opens
@@ -50,7 +50,7 @@ fn publications_arrive_together_in_order_by_time_and_by_size() {
 #[test]
 fn only_the_newest_arrives_where_that_is_asked_for() {
     let options = options(|options| batch(0, true)(&mut options.channel.without_namespace));
-    play_in_both(
+    play_in_both_without_moves(
         &options,
         r#"
         ada opens
@@ -75,7 +75,7 @@ fn a_position_beyond_the_batch_is_no_gap_and_nothing_comes_twice() {
         batch(0, false)(open);
         open.force_recovery = true;
     });
-    play_in_both(
+    play_in_both_without_moves(
         &options,
         r#"
         ada opens

@@ -51,6 +51,7 @@ mod slow;
 mod statuses;
 mod streams;
 mod subscribe;
+mod takeover;
 mod threads;
 mod tokens;
 mod turns;

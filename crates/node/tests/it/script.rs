@@ -35,6 +35,7 @@ impl World {
     /// api unsets board k                it removes a key of a map
     /// api clears board                  it forgets a map
     /// node ticks                        its periodic work is done
+    /// node moves                        another node takes over, with all connections
     /// wait 25s                          time passes (also: 500ms); who is awake answers pings
     /// clock +3600                       the clock of the machine is set, by so many seconds
     /// ada awaits 25s                    time passes until she receives something, at most so much
@@ -43,6 +44,9 @@ impl World {
     /// At the end everybody must have read everything.
     pub(crate) fn play(&mut self, script: &str) {
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            if self.moves_before_each_line {
+                self.take_over(); // unless a client has a command that waits
+            }
             self.play_line(line);
         }
         assert_eq!(self.unread(), [], "heard, but not in the script");
@@ -91,6 +95,7 @@ impl World {
                 self.node.tick(self.now);
                 self.settle();
             }
+            ("node", "moves") => assert!(self.take_over(), "everything can move"),
             ("api", "sets") => {
                 let words: Vec<_> = text.splitn(3, ' ').collect();
                 let [channel, key, data] = words[..] else { panic!("CHANNEL KEY DATA") };
@@ -233,12 +238,24 @@ const SESSION_KEY: &str = r#""session":""#;
 const NODE_KEY: &str = r#""node":""#;
 const EPOCH_KEY: &str = r#""epoch":""#;
 
-/// Plays one script in a fresh world for each encoding: `opens` means that encoding.
+/// Plays one script in a fresh world for each encoding, which `opens` means; then in a world in which another node takes over
+/// before each line, because no client may notice that.
 pub(crate) fn play_in_both(options: &Options, script: &str) {
-    for encoding in ["json", "protobuf"] {
-        let script = script.replace(" opens", &format!(" opens {encoding}"));
-        World::new(options.clone()).play(&script);
+    play_in_both_without_moves(options, script);
+    for script in in_both(script) {
+        let mut world = World::new(options.clone());
+        world.moves_before_each_line = true;
+        world.play(&script);
     }
+}
+
+/// The same for a script in which a client may notice that another node takes over.
+pub(crate) fn play_in_both_without_moves(options: &Options, script: &str) {
+    in_both(script).iter().for_each(|script| World::new(options.clone()).play(script));
+}
+
+fn in_both(script: &str) -> [String; 2] {
+    ["json", "protobuf"].map(|encoding| script.replace(" opens", &format!(" opens {encoding}")))
 }
 
 pub(crate) fn hello(words: &str) -> ConnectionInfo {

@@ -1,7 +1,9 @@
 //! A simulated node: several hubs, peers instead of sockets, and a time that only moves when told.
 //! In: frames of peers, API calls, waiting → out: what each peer heard, in order.
 //! Uses: `Node`, `Hub`, an `Outbox` that records, an `Inbox` that queues. Never: real time.
-//! Change here: the simulation. How tests write dialogues lives in `script.rs`.
+//! Change here: the simulation. How tests write dialogues lives in `script.rs`, how another node takes over in `world/takeover.rs`.
+
+mod takeover;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -14,6 +16,8 @@ use fanwire_node::{
 };
 use fanwire_protocol::{Command, Commands, Disconnect, Encoding, Reply, encode_reply};
 use prost::Message as _;
+
+use takeover::Memory;
 
 /// Unix seconds at which every world begins.
 pub(crate) const UNIX: u64 = 1_800_000_000;
@@ -42,6 +46,10 @@ pub(crate) struct World {
     /// Encode jobs that the hubs offloaded and that have not run yet.
     pub(crate) encode_jobs: Vec<EncodeJob>,
     peers: BTreeMap<String, Peer>,
+    /// `None` if the test made the parts of the node.
+    memory: Option<Memory>,
+    /// Whether another node takes over before each line of a script.
+    pub(crate) moves_before_each_line: bool,
 }
 
 /// A hub with what surrounds it in a server.
@@ -61,6 +69,7 @@ struct Peer {
     id: String,
     heard: VecDeque<String>,
     answers_pings: bool,
+    is_open: bool,
 }
 
 impl World {
@@ -72,8 +81,11 @@ impl World {
         Self::with_parts(options, NodeParts { hooks, ..NodeParts::default() }, 2)
     }
 
-    pub(crate) fn with_shards(options: Options, shards: usize) -> Self {
-        Self::with_parts(options, NodeParts::default(), shards)
+    pub(crate) fn with_shards(mut options: Options, shards: usize) -> Self {
+        options.client.explains_disconnects = true;
+        let now = Instant::now();
+        let (memory, node) = Memory::start(options, now);
+        Self { memory: Some(memory), ..Self::around(node, now, shards) }
     }
 
     pub(crate) fn with_parts(mut options: Options, parts: NodeParts, shards: usize) -> Self {
@@ -94,22 +106,30 @@ impl World {
             epochs: Vec::new(),
             encode_jobs: Vec::new(),
             peers: BTreeMap::new(),
+            memory: None,
+            moves_before_each_line: false,
         }
     }
 
     /// Opens a connection on the shard with the fewest.
     pub(crate) fn open(&mut self, name: &str, hello: ConnectionInfo) {
-        let opened = self.shards.iter().map(|shard| shard.opened);
-        let shard = opened.enumerate().min_by_key(|(_, opened)| *opened).expect("a shard").0;
-        let index = self.shards[shard].opened;
-        self.shards[shard].opened += 1;
-        let key = ConnectionKey { index, generation: index + 7 };
+        let (shard, key) = self.next_key();
         let encoding = hello.encoding;
         self.shards[shard].hub.open(key, hello, self.now);
         let id = String::new();
         let heard = VecDeque::new();
-        self.peers
-            .insert(name.into(), Peer { shard, key, encoding, id, heard, answers_pings: true });
+        let (answers_pings, is_open) = (true, true);
+        let peer = Peer { shard, key, encoding, id, heard, answers_pings, is_open };
+        self.peers.insert(name.into(), peer);
+    }
+
+    /// A free key on the shard with the fewest connections.
+    fn next_key(&mut self) -> (usize, ConnectionKey) {
+        let opened = self.shards.iter().map(|shard| shard.opened);
+        let shard = opened.enumerate().min_by_key(|(_, opened)| *opened).expect("a shard").0;
+        let index = self.shards[shard].opened;
+        self.shards[shard].opened += 1;
+        (shard, ConnectionKey { index, generation: index + 7 })
     }
 
     pub(crate) fn key(&self, name: &str) -> ConnectionKey {
@@ -138,6 +158,7 @@ impl World {
         let shard = self.peer(name).shard;
         let key = self.peer(name).key;
         self.shards[shard].hub.close(key, self.now);
+        self.peers.get_mut(name).expect("opened").is_open = false;
     }
 
     /// A peer says JSON commands, in its own encoding.
@@ -262,6 +283,7 @@ impl World {
             let told: Vec<_> = told.map(|(_, to, channel)| (to, channel)).collect();
             let Some((name, peer)) = peer else { continue };
             let text = effect.text(peer.encoding);
+            peer.is_open &= !matches!(effect, Effect::Disconnect(_));
             check_recovered(&text, index, told);
             if peer.answers_pings && (text == "{}" || text == "ping frame") {
                 pongs.push((name.clone(), text));

@@ -250,6 +250,12 @@ proptest! {
             prop_assert_eq!(filter.matches(&tags), naive(&tree, &tags), "{:?}", tags);
         }
     }
+
+    #[test]
+    fn a_filter_is_compiled_again_from_what_is_written_of_it(tree in any_tree()) {
+        let filter = Filter::new(&tree).expect("within the limits");
+        prop_assert_eq!(Filter::new(&FilterNode::from(&filter)), Ok(filter));
+    }
 }
 
 #[test]

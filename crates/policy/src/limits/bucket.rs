@@ -26,6 +26,16 @@ impl TokenBucket {
         }
         has_token
     }
+
+    /// Nanoseconds until the bucket is full; 0 if it is full.
+    pub fn until_full(self, now: u64) -> u64 {
+        self.full_at.saturating_sub(now)
+    }
+
+    /// A bucket that is full after this many nanoseconds.
+    pub fn full_after(nanos: u64, now: u64) -> Self {
+        Self { full_at: now.saturating_add(nanos) }
+    }
 }
 
 #[cfg(test)]

@@ -39,6 +39,24 @@ fn an_index_that_is_used_again_begins_with_full_buckets() {
 }
 
 #[test]
+fn saved_buckets_fill_in_another_program_when_they_would_have_been_full() {
+    let rate = Rate { limit: 2, interval: Duration::from_secs(4) };
+    let counted = NamespaceAction { namespace: NamespaceId(3), action: InNamespace::Subscribe };
+    let mut before = RateLimits::default();
+    assert_eq!(before.save(0, SECOND), None);
+    assert!(before.take_command(0, rate, SECOND) && before.take_command(0, rate, SECOND));
+    assert!(before.take_refusal(0, rate, SECOND) && before.take_in(0, counted, rate, SECOND));
+    let saved = before.save(0, 2 * SECOND).expect("buckets that are not full");
+    let namespaces = vec![(counted, SECOND)];
+    assert_eq!(saved, SavedRates { commands: 3 * SECOND, refusals: SECOND, namespaces });
+    let mut after = RateLimits::default();
+    after.restore(7, &saved, 100 * SECOND);
+    assert_eq!(after.save(7, 100 * SECOND), Some(saved));
+    assert!(!after.take_command(7, rate, 100 * SECOND));
+    assert!(after.take_command(7, rate, 101 * SECOND));
+}
+
+#[test]
 fn without_limits_nothing_is_remembered() {
     let mut limits = RateLimits::default();
     let none = Rate::default();

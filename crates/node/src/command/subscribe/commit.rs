@@ -12,7 +12,6 @@ use fanwire_policy::recovery::Unrecovered;
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeResult};
 
 use super::recover::decide;
-use crate::clock::Moment;
 use crate::command::CommandContext;
 use crate::deadlines;
 use crate::delta;
@@ -23,7 +22,7 @@ use crate::map_presence::MapPresence;
 use crate::pending::{BufferedMessages, PendingChannel, SubscriptionStart};
 use crate::refusal::CommandError;
 use crate::session_effects;
-use crate::session_table::{FirstPosition, NewSubscription};
+use crate::session_table::NewSubscription;
 use crate::subscribers::{CatchUp, DeltaState};
 
 /// State of a session that subscribes. Results are in the order of its channels.
@@ -219,10 +218,8 @@ fn add_subscription(
 
 /// Makes a subscription positioned, at `position`.
 fn track_position(context: &mut CommandContext<'_>, own: SubscriptionIndex, position: Position) {
-    let now = context.node.clock().moment(context.now);
-    let delay = deadlines::check_delay(context.node, context.session_table.shard);
-    let check_at = delay.map_or(Moment::NEVER, |delay| now.after(delay));
-    let first = FirstPosition { position, now, check_at };
+    let shard = context.session_table.shard;
+    let first = deadlines::first_position(context.node, shard, position, context.now);
     context.session_table.track_position(context.key.index, own, first);
 }
 
