@@ -185,6 +185,20 @@ impl<T> RevocationTable<T> {
         lost
     }
 
+    /// The origins of all entries that have not ended at a Unix second.
+    pub fn origins(&self, unix: u64) -> Vec<T>
+    where
+        T: Clone,
+    {
+        let mut origins = Vec::new();
+        for stripe in &self.stripes {
+            let stripe = stripe.read();
+            let entries = stripe.values().filter(|entry| !entry.has_ended(unix));
+            origins.extend(entries.filter_map(|entry| entry.origin.as_deref()).cloned());
+        }
+        origins
+    }
+
     /// Whether the table has been loaded, so that its checks say the truth.
     pub fn is_complete(&self) -> bool {
         !self.is_incomplete.load(Relaxed)

@@ -5,11 +5,13 @@
 
 mod clock;
 mod map_value;
+mod memory;
 mod records;
 mod stored;
 
 pub use clock::SnapshotClock;
 pub(crate) use map_value::MapValue;
+pub(crate) use memory::{MemberRecord, MemoryRecord, RevocationRecord, StatusRecord};
 pub(crate) use records::{
     ChangeRecord, EntryRecord, EpochsSection, GrowingRecord, GrowthRecord, HashesRecord, Head,
     MapRecord, MapsSection, ResultRecord, ResultsSection, RetentionRecord, StreamRecord,

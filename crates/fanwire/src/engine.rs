@@ -3,9 +3,13 @@
 //! Uses `redis` and the node. Never: publications; the engine passes them to the node directly.
 //! Changed here: how an engine is started and stopped. The engine itself lives in `redis`.
 
+use std::io::{self, ErrorKind, Read, Write};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use fanwire_broker::{
+    MemoryBroker, MemoryEngine, MemoryPresence, MemoryUserStatuses, SnapshotClock, SnapshotError,
+};
 use fanwire_node::{BrokerFactory, Node, NodeParts};
 use fanwire_redis::{Redis, RedisOptions, RedisTls};
 use parking_lot::Mutex;
@@ -17,15 +21,23 @@ use fanwire_fanout::unix_ms;
 use fanwire_tls::{Tls, TlsOptions};
 
 use crate::error::StartError;
-use crate::snapshots::{Opened, Snapshots};
+use crate::snapshots::{MadeBroker, Opened, Snapshots};
 
 /// Stores and distributes a node's publications, history and presence.
 #[derive(Clone)]
 pub(crate) enum Engine {
-    /// With the file that outlives it, if there is one.
-    Memory(Option<Arc<Snapshots>>),
+    Memory(InMemory),
     /// The node shows whether blocks and revocations have been read.
     Redis(Arc<Redis>, Weak<Node>),
+}
+
+/// The memory engine of a node.
+#[derive(Clone)]
+pub(crate) struct InMemory {
+    stores: MemoryEngine,
+    /// The file that outlives it, if there is one.
+    snapshots: Option<Arc<Snapshots>>,
+    node: Weak<Node>,
 }
 
 impl Engine {
@@ -38,13 +50,8 @@ impl Engine {
         config: &Config,
         parts: NodeParts,
     ) -> Result<(Self, Arc<Node>), StartError> {
-        let options = config.node_options();
         if config.engine.kind == EngineKind::Memory {
-            let made = Arc::default();
-            let parts = NodeParts { make_broker: saved_broker(config, &made).await?, ..parts };
-            let node = Node::with_parts(options, Instant::now(), unix_ms(), parts);
-            let snapshots = made.lock().take();
-            return Ok((Self::Memory(snapshots), node.map_err(StartError::Options)?));
+            return start_in_memory(config, parts).await;
         }
         let redis = redis_options(config)?;
         let checked = Redis::check(&redis).await;
@@ -67,7 +74,7 @@ impl Engine {
             revocations: Some(redis.clone()),
             ..parts
         };
-        let node = Node::with_parts(options, Instant::now(), unix_ms(), parts)
+        let node = Node::with_parts(config.node_options(), Instant::now(), unix_ms(), parts)
             .map_err(StartError::Options)?;
         let listener: Weak<Node> = Arc::downgrade(&node);
         node.connections().rebalancing().configure(config.cluster.rebalance);
@@ -118,10 +125,39 @@ impl Engine {
         }
     }
 
+    /// Writes the state of the engine for another program, when nothing changes any more. Redis keeps its own.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub(crate) fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Self::Memory(InMemory { stores, node, .. }) = self else { return Ok(()) };
+        let Some(node) = node.upgrade() else { return Ok(()) };
+        let clock = SnapshotClock { now: Instant::now(), unix_ms: unix_ms() };
+        let revocations = node.revocations().save(clock.unix_ms / 1000);
+        stores.save(&revocations, clock, out)
+    }
+
+    /// Goes on with the state that another program saved, before anything uses the engine.
+    ///
+    /// # Errors
+    /// Those of `saved`; `InvalidData` for a state that is not understood. Then nothing has changed.
+    pub(crate) fn restore(&self, saved: &mut dyn Read) -> io::Result<()> {
+        let Self::Memory(InMemory { stores, node, .. }) = self else { return Ok(()) };
+        let Some(node) = node.upgrade() else { return Ok(()) };
+        let clock = SnapshotClock { now: Instant::now(), unix_ms: unix_ms() };
+        let restored = stores.restore(saved, clock);
+        let revocations = restored.map_err(|error| match error {
+            SnapshotError::Io(error) => error,
+            error => io::Error::new(ErrorKind::InvalidData, error),
+        })?;
+        node.revocations().take_over(&revocations);
+        Ok(())
+    }
+
     /// The file of the memory engine.
     pub(crate) fn snapshots(&self) -> Option<Arc<Snapshots>> {
         match self {
-            Self::Memory(snapshots) => snapshots.clone(),
+            Self::Memory(in_memory) => in_memory.snapshots.clone(),
             Self::Redis(..) => None,
         }
     }
@@ -135,16 +171,48 @@ impl Engine {
     }
 }
 
-/// What makes a broker that goes on from its snapshot, if one is configured.
-async fn saved_broker(
+/// A node whose engine is in memory, and goes on from its snapshot if one is configured.
+async fn start_in_memory(
     config: &Config,
-    made: &Arc<Mutex<Option<Arc<Snapshots>>>>,
-) -> Result<Option<BrokerFactory>, StartError> {
+    parts: NodeParts,
+) -> Result<(Engine, Arc<Node>), StartError> {
+    let options = config.node_options();
+    let bytes_max = options.channel.history_memory_max;
+    let presence = Arc::new(MemoryPresence::new());
+    let user_statuses = Arc::new(MemoryUserStatuses::default());
+    let made = Arc::<Mutex<Option<MadeBroker>>>::default();
+    let make_broker = match open_snapshots(config).await? {
+        Some(opened) => opened.factory(made.clone()),
+        None => new_broker(bytes_max, made.clone()),
+    };
+    let parts = NodeParts {
+        make_broker: Some(make_broker),
+        presence: Some(presence.clone()),
+        user_statuses: Some(user_statuses.clone()),
+        ..parts
+    };
+    let node =
+        Node::with_parts(options, Instant::now(), unix_ms(), parts).map_err(StartError::Options)?;
+    let MadeBroker { broker, snapshots } = made.lock().take().expect("the node makes its broker");
+    let stores = MemoryEngine { broker, presence, user_statuses };
+    let in_memory = InMemory { stores, snapshots, node: Arc::downgrade(&node) };
+    Ok((Engine::Memory(in_memory), node))
+}
+
+/// A function that makes a broker without a file, and gives it to `made`.
+fn new_broker(bytes_max: usize, made: Arc<Mutex<Option<MadeBroker>>>) -> BrokerFactory {
+    Box::new(move |deliver| {
+        let broker = Arc::new(MemoryBroker::new(deliver, bytes_max));
+        *made.lock() = Some(MadeBroker { broker: broker.clone(), snapshots: None });
+        broker
+    })
+}
+
+async fn open_snapshots(config: &Config) -> Result<Option<Opened>, StartError> {
     let config = config.clone();
     // A large file takes some time, in which others may use this runtime.
     let opening = tokio::task::spawn_blocking(move || Opened::open(&config));
-    let opened = opening.await.expect("a start does not panic")?;
-    Ok(opened.map(|opened| opened.factory(Arc::clone(made))))
+    opening.await.expect("a start does not panic")
 }
 
 /// The options of Redis, with TLS for addresses that use it and the lifetime of channels without publications.

@@ -207,6 +207,8 @@ impl Rooms {
             shared.report(&report);
             other.iter().for_each(|other| other(report.clone()));
         }));
+        let shared = Arc::clone(&self.0);
+        hooks.stays = Some(Box::new(move |_: &str, channel: &str| shared.find(channel).is_some()));
     }
 }
 

@@ -68,6 +68,12 @@ pub(crate) struct Opened {
     history_bytes_max: usize,
 }
 
+/// The broker that a node has made at its start.
+pub(crate) struct MadeBroker {
+    pub(crate) broker: Arc<MemoryBroker>,
+    pub(crate) snapshots: Option<Arc<Snapshots>>,
+}
+
 impl Opened {
     /// Locks the file and reads it, if one is configured. A file that cannot be used is a line in the log, and the server starts without
     /// it.
@@ -101,8 +107,8 @@ impl Opened {
         }))
     }
 
-    /// What makes the broker, and gives it and its snapshots to `made`.
-    pub(crate) fn factory(self, made: Arc<Mutex<Option<Arc<Snapshots>>>>) -> BrokerFactory {
+    /// A function that makes the broker, and gives it and its snapshots to `made`.
+    pub(crate) fn factory(self, made: Arc<Mutex<Option<MadeBroker>>>) -> BrokerFactory {
         Box::new(move |deliver| {
             let broker = Arc::new(match self.state {
                 Some(state) => MemoryBroker::with_state(deliver, self.history_bytes_max, state),
@@ -112,7 +118,7 @@ impl Opened {
                 let marks: Arc<dyn ChangeMarks> = changes.clone();
                 broker.mark_changes(&marks);
             }
-            *made.lock() = Some(Arc::new(Snapshots {
+            let snapshots = Some(Arc::new(Snapshots {
                 files: self.files,
                 interval: self.interval,
                 broker: broker.clone(),
@@ -120,6 +126,7 @@ impl Opened {
                 counters: SnapshotCounters::default(),
                 connections_before: self.connections,
             }));
+            *made.lock() = Some(MadeBroker { broker: broker.clone(), snapshots });
             broker
         })
     }
@@ -307,7 +314,7 @@ impl Snapshots {
     fn save(&self, head: SnapshotHead, marks: &Arc<dyn ChangeMarks>) -> io::Result<()> {
         let started = Instant::now();
         let bytes = self.files.write(|out| {
-            let totals = self.broker.save(head, marks, out)?;
+            let totals = self.broker.save(head, Some(marks), out)?;
             Ok(totals.bytes)
         })?;
         self.counters.bytes.store(bytes, Relaxed);

@@ -137,7 +137,8 @@ impl Node {
         };
         let presence = parts.presence.unwrap_or_else(|| Arc::new(MemoryPresence::new()));
         let memory_statuses = || Arc::new(MemoryUserStatuses::default()) as _;
-        let cluster = Arc::new(Cluster::new(chance.id().to_string()));
+        let uid = parts.uid.unwrap_or_else(|| chance.id().to_string());
+        let cluster = Arc::new(Cluster::new(uid));
         let client = &options.client;
         let debug_list = Arc::new(DebugList::of(&options.debug_for));
         let summaries = Arc::<Summaries>::default();

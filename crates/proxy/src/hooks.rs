@@ -34,6 +34,8 @@ impl EventProxies {
         let has_streams = !table.streams_by_name.is_empty();
         let streams = Arc::clone(&table.streams);
         let report = move |report: ClientReport| streams.report(&report);
+        let streams = Arc::clone(&table.streams);
+        let stays = move |client: &str, channel: &str| streams.has(client, channel);
         let names = table.all().flat_map(|proxy| proxy.emulated_headers().iter().cloned());
         Hooks {
             connect: connect.then(|| table.hook(ProxyTable::connect)),
@@ -48,6 +50,7 @@ impl EventProxies {
             sub_refresh: table.hook_of(&table.sub_refresh, ProxyTable::sub_refresh),
             shared_poll_refresh: table.hook_of(&table.shared_poll, ProxyTable::shared_poll_refresh),
             report: has_streams.then(|| Box::new(report) as _),
+            stays: has_streams.then(|| Box::new(stays) as _),
             occupancy: None,
             emulated_headers: names.collect(),
         }

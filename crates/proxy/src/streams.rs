@@ -85,6 +85,11 @@ impl OpenStreams {
         }
     }
 
+    /// Whether a subscription has a stream.
+    pub(crate) fn has(&self, client: &str, channel: &str) -> bool {
+        self.open.lock().contains_key(&SubscriptionKey::new(client, channel))
+    }
+
     /// Sends a client's publication up its stream.
     ///
     /// # Errors

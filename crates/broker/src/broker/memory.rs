@@ -46,7 +46,9 @@ pub use snapshot::{
 /// Calls `Deliver` while it holds the lock of the channel's stripe, so the order of the lock is the order of the channel.
 pub struct MemoryBroker {
     deliver: Arc<dyn Deliver>,
-    seeds: Seeds,
+    seeds: Mutex<Seeds>,
+    /// That of the hashes of channels, for those who do not have the lock.
+    table_seed: AtomicU64,
     stripes: Box<[Mutex<Stripe>]>,
     /// Approximate memory of all streams and maps.
     history_bytes: AtomicUsize,
@@ -89,7 +91,7 @@ impl Seeds {
     }
 
     fn hash(&self, name: &str) -> u64 {
-        FixedState::with_seed(self.table).hash_one(name)
+        hash_of(self.table, name)
     }
 
     /// A channel and the index of its stripe.
@@ -99,12 +101,28 @@ impl Seeds {
     }
 }
 
+fn hash_of(seed: u64, name: &str) -> u64 {
+    FixedState::with_seed(seed).hash_one(name)
+}
+
 /// The content of a broker.
 pub struct MemoryState {
     seeds: Seeds,
     stripes: Vec<Stripe>,
     streams_bytes: usize,
     results_memory: ResultsMemory,
+}
+
+impl MemoryState {
+    fn map_bytes(&self) -> MapBytes {
+        let mut maps = MapBytes::default();
+        for stripe in &self.stripes {
+            let of_stripe = stripe.maps.bytes();
+            maps.entries += of_stripe.entries;
+            maps.changes += of_stripe.changes;
+        }
+        maps
+    }
 }
 
 /// A channel name with its hash.
@@ -135,15 +153,11 @@ impl MemoryBroker {
         history_bytes_max: usize,
         state: MemoryState,
     ) -> Self {
-        let mut maps = MapBytes::default();
-        for stripe in &state.stripes {
-            let of_stripe = stripe.maps.bytes();
-            maps.entries += of_stripe.entries;
-            maps.changes += of_stripe.changes;
-        }
+        let maps = state.map_bytes();
         Self {
             deliver,
-            seeds: state.seeds,
+            seeds: Mutex::new(state.seeds),
+            table_seed: AtomicU64::new(state.seeds.table),
             stripes: state.stripes.into_iter().map(Mutex::new).collect(),
             history_bytes: AtomicUsize::new(state.streams_bytes + maps.entries + maps.changes),
             map_entries_bytes: AtomicUsize::new(maps.entries),
@@ -154,9 +168,28 @@ impl MemoryBroker {
         }
     }
 
+    /// Goes on with a state in place of its own, before anything uses it.
+    pub(crate) fn replace(&self, state: MemoryState) {
+        let maps = state.map_bytes();
+        for (stripe, saved) in self.stripes.iter().zip(state.stripes) {
+            let mut stripe = stripe.lock();
+            let marks = std::mem::take(&mut stripe.marks);
+            *stripe = Stripe { marks, ..saved };
+        }
+        *self.seeds.lock() = state.seeds;
+        self.table_seed.store(state.seeds.table, Relaxed);
+        self.history_bytes.store(state.streams_bytes + maps.entries + maps.changes, Relaxed);
+        self.map_entries_bytes.store(maps.entries, Relaxed);
+        self.results_memory.replace(&state.results_memory);
+    }
+
     fn stripe<'a>(&self, name: &'a str) -> (HashedChannel<'a>, &Mutex<Stripe>) {
-        let (channel, stripe) = self.seeds.channel(name);
-        (channel, &self.stripes[stripe])
+        let hash = self.hash(name);
+        (HashedChannel { hash, name }, &self.stripes[marks::stripe_of(hash)])
+    }
+
+    fn hash(&self, name: &str) -> u64 {
+        hash_of(self.table_seed.load(Relaxed), name)
     }
 
     /// Adds `grown` bytes to the total. While the total is above its limit, evicts from the streams of this stripe:

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 
 use super::{Presence, PresencePage, PresenceStats};
 use crate::Answer;
+use crate::saved::{MemberRecord, SnapshotClock};
 use channel_members::ChannelMembers;
 
 /// Presence in memory.
@@ -37,6 +38,25 @@ impl MemoryPresence {
             hasher: DefaultHashBuilder::default(),
             stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
             next_sweep: AtomicUsize::new(0),
+        }
+    }
+
+    /// All members, for another program.
+    pub(crate) fn save(&self, clock: &SnapshotClock) -> Vec<MemberRecord> {
+        let mut members = Vec::new();
+        for stripe in &self.stripes {
+            for (channel, channel_members) in &*stripe.lock() {
+                members.extend(channel_members.save(channel, clock));
+            }
+        }
+        members
+    }
+
+    /// Adds members that another program saved.
+    pub(crate) fn restore(&self, members: Vec<MemberRecord>, clock: &SnapshotClock) {
+        for MemberRecord { channel, info, until } in members {
+            let mut stripe = self.stripe(&channel).lock();
+            stripe.entry_ref(channel.as_str()).or_default().add(info, clock.instant(until));
         }
     }
 

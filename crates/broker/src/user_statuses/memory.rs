@@ -10,6 +10,7 @@ use hashbrown::{DefaultHashBuilder, HashMap};
 use parking_lot::Mutex;
 
 use super::{UserStatus, UserStatusChange, UserStatusStore};
+use crate::saved::StatusRecord;
 use crate::{Answer, BrokerError};
 
 /// Statuses in memory, at most a million.
@@ -37,6 +38,29 @@ impl Default for MemoryUserStatuses {
 }
 
 impl MemoryUserStatuses {
+    /// All statuses, for another program.
+    pub(crate) fn save(&self) -> Vec<StatusRecord> {
+        let mut statuses = Vec::new();
+        for stripe in &self.stripes {
+            for (user, (status, until)) in &*stripe.lock() {
+                let UserStatus { active, online, state } = status.clone();
+                let user = user.as_ref().to_owned();
+                let state = state.into();
+                statuses.push(StatusRecord { user, active, online, state, until: *until });
+            }
+        }
+        statuses
+    }
+
+    /// Sets statuses that another program saved.
+    pub(crate) fn restore(&self, statuses: Vec<StatusRecord>) {
+        for StatusRecord { user, active, online, state, until } in statuses {
+            let status = UserStatus { active, online, state: state.into() };
+            let old = self.stripe(&user).lock().insert(user.into(), (status, until));
+            self.entries.fetch_add(usize::from(old.is_none()), Relaxed);
+        }
+    }
+
     fn stripe(&self, user: &str) -> &Mutex<Stripe> {
         &self.stripes[self.hasher.hash_one(user) as usize % STRIPES]
     }

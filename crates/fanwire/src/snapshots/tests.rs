@@ -40,9 +40,9 @@ fn config(file: &std::path::Path) -> Config {
 /// A process with a snapshot; `None` if it runs without one.
 fn try_start(file: &std::path::Path) -> Option<Arc<Snapshots>> {
     let opened = Opened::open(&config(file)).expect("the file has no other server")?;
-    let made = Arc::default();
+    let made = Arc::<Mutex<Option<MadeBroker>>>::default();
     opened.factory(Arc::clone(&made))(Arc::new(NoSubscribers));
-    made.lock().take()
+    made.lock().take().and_then(|made| made.snapshots)
 }
 
 fn start(file: &std::path::Path) -> Arc<Snapshots> {

@@ -25,6 +25,8 @@ pub struct NodeParts {
     pub revocations: Option<Arc<dyn RevocationStore>>,
     /// The source of ids, epochs and the spread of timers; without it that of the operating system.
     pub chance: Option<Arc<dyn Chance>>,
+    /// The id of the node that this one goes on for; without it the node has a new one.
+    pub uid: Option<String>,
     /// The shell that prepares every broadcast.
     pub prepare: Option<Arc<dyn Prepare>>,
     /// The functions that decide about client events.

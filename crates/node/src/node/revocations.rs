@@ -197,10 +197,24 @@ impl Revocations {
             self.table.remove(subject);
             return Ok(true);
         }
-        let origin = self.shared.as_ref().map(|_| Box::new(change.clone()));
+        let origin = Some(Box::new(change.clone()));
         let is_new = self.table.insert(subject, *issued_before, *expire_at, origin);
         self.changes.fetch_add(1, Relaxed);
         is_new
+    }
+
+    /// All blocks and revocations at the Unix second `unix`, as changes that make them.
+    pub fn save(&self, unix: u64) -> Vec<RevocationChange> {
+        self.table.origins(unix)
+    }
+
+    /// Goes on with those that another program saved. Its sessions obey them already.
+    pub fn take_over(&self, changes: &[RevocationChange]) {
+        for change in changes {
+            if self.insert(change).is_err() {
+                self.has_full_table.store(true, Relaxed);
+            }
+        }
     }
 
     fn receive(&self, event: RevocationEvent) {

@@ -84,7 +84,7 @@ impl World {
     pub(crate) fn with_shards(mut options: Options, shards: usize) -> Self {
         options.client.explains_disconnects = true;
         let now = Instant::now();
-        let (memory, node) = Memory::start(options, now);
+        let (memory, node) = Memory::start(options, None, now, UNIX * 1000);
         Self { memory: Some(memory), ..Self::around(node, now, shards) }
     }
 

@@ -107,7 +107,7 @@ impl MemoryBroker {
                 let Stripe { streams, maps, marks, .. } = &mut *stripe.lock();
                 let before = maps.bytes();
                 let has_more = maps.expire(SWEEP_STEPS, now, |channel, removal, epoch| {
-                    marks.change(self.seeds.hash(channel));
+                    marks.change(self.hash(channel));
                     let options = DeliverOptions { epoch, ..DeliverOptions::new(now) };
                     self.deliver.deliver(channel, removal, options);
                 });

@@ -36,6 +36,12 @@ impl ResultsMemory {
         self.dropped.load(Relaxed)
     }
 
+    /// Counts what another one has counted.
+    pub(super) fn replace(&self, other: &Self) {
+        self.borrowed.store(other.borrowed.load(Relaxed), Relaxed);
+        self.dropped.store(other.dropped.load(Relaxed), Relaxed);
+    }
+
     /// Whether no stripe has more than its share.
     #[cfg(test)]
     pub(super) fn is_free(&self) -> bool {

@@ -66,7 +66,8 @@ pub struct RestoreOptions<'a> {
 }
 
 impl MemoryBroker {
-    /// Writes a snapshot. Changes of a part that was written are reported to `marks` from then on.
+    /// Writes a snapshot. Changes of a part that was written are reported to `marks` from then on; `None` for one that replaces no
+    /// other.
     ///
     /// No stripe is locked for longer than it takes to copy some thousand publications, or one channel, or the results of a stripe. So a
     /// snapshot during publications has parts of different moments: what changed in between is in `marks`.
@@ -76,16 +77,18 @@ impl MemoryBroker {
     pub fn save(
         &self,
         head: SnapshotHead,
-        marks: &Arc<dyn ChangeMarks>,
+        marks: Option<&Arc<dyn ChangeMarks>>,
         out: &mut dyn Write,
     ) -> io::Result<Totals> {
         let SnapshotHead { generation, is_planned, clock, connections } = head;
-        let hashes = self.seeds.record();
+        let hashes = self.seeds.lock().record();
         let mut file = SectionWriter::begin(out)?;
         let unix_ms = clock.unix_ms;
         file.section(HEAD, &Head { generation, is_planned, unix_ms, hashes, connections })?;
         for (index, stripe) in self.stripes.iter().enumerate() {
-            stripe.lock().marks.begin(Some(Arc::clone(marks)));
+            if let Some(marks) = marks {
+                stripe.lock().marks.begin(Some(Arc::clone(marks)));
+            }
             let mut next = Some(0);
             while let Some(from) = next {
                 let (section, rest) = stripe.lock().streams.save(from, &clock);

@@ -11,6 +11,7 @@ use std::time::Instant;
 use fanwire_protocol::ClientInfo;
 use hashbrown::HashMap;
 
+use crate::saved::{MemberRecord, SnapshotClock};
 use crate::{PresencePage, PresenceStats};
 
 /// The members of a channel. Counting does not iterate over them.
@@ -65,6 +66,19 @@ impl ChannelMembers {
 
     pub(super) fn members(&self) -> impl Iterator<Item = &Arc<ClientInfo>> {
         self.members.keys().map(|member| &member.0)
+    }
+
+    /// The records of all members.
+    pub(super) fn save(
+        &self,
+        channel: &str,
+        clock: &SnapshotClock,
+    ) -> impl Iterator<Item = MemberRecord> {
+        self.members.iter().map(move |(member, until)| MemberRecord {
+            channel: channel.to_owned(),
+            info: member.0.as_ref().clone(),
+            until: clock.unix_ms(*until),
+        })
     }
 
     /// Members in the order of their hashes, from the one after `cursor` on.

@@ -7,84 +7,67 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use fanwire_broker::{
-    Broker, Bucket, ChangeMarks, ChangesSince, MemoryBroker, MemoryPresence, MemoryState,
-    MemoryUserStatuses, RestoreOptions, Snapshot, SnapshotClock, SnapshotHead, SystemChance,
+    Broker, MemoryBroker, MemoryEngine, MemoryPresence, MemoryUserStatuses, SnapshotClock,
 };
 use fanwire_node::{ConnectionKey, Node, NodeParts, Options};
 
-use super::{Record, Shard, UNIX, World};
+use super::{Record, Shard, World};
 
 /// The memory of a node, which a test can give to another one.
 pub(super) struct Memory {
     options: Options,
-    broker: Arc<OnceLock<Arc<MemoryBroker>>>,
-    presence: Arc<MemoryPresence>,
-    user_statuses: Arc<MemoryUserStatuses>,
+    engine: MemoryEngine,
 }
 
 impl Memory {
-    /// Nothing yet, and a node with it.
-    pub(super) fn start(options: Options, now: Instant) -> (Self, Arc<Node>) {
+    /// Nothing yet, and a node with it; with the id of the node before, if there is one.
+    pub(super) fn start(
+        options: Options,
+        uid: Option<String>,
+        now: Instant,
+        unix_ms: u64,
+    ) -> (Self, Arc<Node>) {
         let presence = Arc::new(MemoryPresence::new());
         let user_statuses = Arc::new(MemoryUserStatuses::default());
-        let memory = Self { options, broker: Arc::default(), presence, user_statuses };
-        let node = memory.node(None, now, UNIX * 1000);
-        (memory, node)
-    }
-
-    fn node(&self, state: Option<MemoryState>, now: Instant, unix_ms: u64) -> Arc<Node> {
-        let broker = Arc::clone(&self.broker);
-        let bytes_max = self.options.channel.history_memory_max;
+        let made = Arc::<OnceLock<Arc<MemoryBroker>>>::default();
+        let made_by_node = Arc::clone(&made);
+        let bytes_max = options.channel.history_memory_max;
         let make_broker = move |deliver| -> Arc<dyn Broker> {
-            let made = Arc::new(match state {
-                Some(state) => MemoryBroker::with_state(deliver, bytes_max, state),
-                None => MemoryBroker::new(deliver, bytes_max),
-            });
-            assert!(broker.set(Arc::clone(&made)).is_ok(), "one node has one broker");
-            made
+            made_by_node.get_or_init(|| Arc::new(MemoryBroker::new(deliver, bytes_max))).clone()
         };
         let parts = NodeParts {
-            presence: Some(self.presence.clone()),
-            user_statuses: Some(self.user_statuses.clone()),
+            presence: Some(presence.clone()),
+            user_statuses: Some(user_statuses.clone()),
+            uid,
             ..NodeParts::with_broker(make_broker)
         };
-        let node = Node::with_parts(self.options.clone(), now, unix_ms, parts);
-        node.expect("the options are good")
-    }
-
-    fn state(&self, clock: SnapshotClock) -> MemoryState {
-        let head = SnapshotHead { generation: 1, is_planned: true, clock, connections: 0 };
-        let marks: Arc<dyn ChangeMarks> = Arc::new(NoMarks);
-        let mut file = Vec::new();
-        let broker = self.broker.get().expect("the node made it");
-        broker.save(head, &marks, &mut file).expect("a Vec grows");
-        let changes = &ChangesSince::None;
-        let options = RestoreOptions { changes, clock, is_left_out: &|_| false };
-        let snapshot = Snapshot::read(&mut file.as_slice()).expect("it was just written");
-        snapshot.restore(&options, &SystemChance).expect("it was just written")
+        let node = Node::with_parts(options.clone(), now, unix_ms, parts);
+        let broker = made.get().cloned().expect("the node makes it");
+        let engine = MemoryEngine { broker, presence, user_statuses };
+        (Self { options, engine }, node.expect("the options are good"))
     }
 }
 
 /// That of a peer whose connection is closed.
 const NO_KEY: ConnectionKey = ConnectionKey { index: u32::MAX >> 1, generation: 0 };
 
-struct NoMarks;
-
-impl ChangeMarks for NoMarks {
-    fn mark(&self, _bucket: Bucket) {}
-}
-
 impl World {
     /// Another node takes over, if everything can move; else nothing changes. Returns whether it did.
     pub(crate) fn take_over(&mut self) -> bool {
         self.rest();
         let Some(saved) = self.save() else { return false };
-        let Some(mut memory) = self.memory.take() else { return false };
+        let Some(memory) = self.memory.take() else { return false };
         let unix_ms = self.unix_ms.1 + (self.now - self.unix_ms.0).as_millis() as u64;
-        let state = memory.state(SnapshotClock { now: self.now, unix_ms });
-        memory.broker = Arc::default();
-        self.node = memory.node(Some(state), self.now, unix_ms);
-        self.memory = Some(memory);
+        let clock = SnapshotClock { now: self.now, unix_ms };
+        let revocations = self.node.revocations().save(unix_ms / 1000);
+        let mut engine = Vec::new();
+        memory.engine.save(&revocations, clock, &mut engine).expect("a Vec grows");
+        let uid = Some(self.node.uid().to_owned());
+        let (next, node) = Memory::start(memory.options, uid, self.now, unix_ms);
+        let restored = next.engine.restore(&mut engine.as_slice(), clock);
+        node.revocations().take_over(&restored.expect("it was just written"));
+        self.node = node;
+        self.memory = Some(next);
         self.peers.values_mut().for_each(|peer| peer.key = NO_KEY);
         // In another order than before, and on other shards.
         self.shards = (0..self.shards.len()).map(|_| Shard::new(&self.node)).collect();

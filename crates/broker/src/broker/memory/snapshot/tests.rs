@@ -158,15 +158,26 @@ fn head(generation: u64, is_planned: bool, now: Instant) -> SnapshotHead {
 fn save(broker: &MemoryBroker, now: Instant) -> Vec<u8> {
     let mut file = Vec::new();
     let marks: Arc<dyn ChangeMarks> = Arc::new(ListedChanges::default());
-    broker.save(head(1, true, now), &marks, &mut file).expect("memory takes all");
+    broker.save(head(1, true, now), Some(&marks), &mut file).expect("memory takes all");
     file
 }
 
 fn restore(file: &[u8], changes: &ChangesSince, clock: SnapshotClock) -> MemoryBroker {
+    let state = restored(file, changes, clock);
+    MemoryBroker::with_state(Arc::<Deliveries>::default(), 1 << 30, state)
+}
+
+fn restored(file: &[u8], changes: &ChangesSince, clock: SnapshotClock) -> MemoryState {
     let snapshot = Snapshot::read(&mut &*file).expect("a whole file");
     let options = RestoreOptions { changes, clock, is_left_out: &|name| name == LEFT_OUT };
-    let state = snapshot.restore(&options, &SystemChance).expect("a whole file");
-    MemoryBroker::with_state(Arc::<Deliveries>::default(), 1 << 30, state)
+    snapshot.restore(&options, &SystemChance).expect("a whole file")
+}
+
+/// A broker that is there already, and goes on from a file.
+fn take_over(file: &[u8], clock: SnapshotClock) -> MemoryBroker {
+    let (_, broker) = broker();
+    broker.replace(restored(file, &ChangesSince::None, clock));
+    broker
 }
 
 fn broker() -> (Arc<Deliveries>, MemoryBroker) {
@@ -181,13 +192,18 @@ proptest! {
     fn after_a_planned_stop_every_position_and_result_is_as_before(
         calls in prop::collection::vec(call(), 0..150),
         later in prop::collection::vec(call(), 0..50),
+        is_takeover in any::<bool>(),
     ) {
         let now = Instant::now();
         let (_, before) = broker();
         calls.iter().for_each(|call| apply(&before, call, now));
         let file = save(&before, now);
         let clock = SnapshotClock { now, unix_ms: UNIX_MS };
-        let after = restore(&file, &ChangesSince::None, clock);
+        let after = if is_takeover {
+            take_over(&file, clock)
+        } else {
+            restore(&file, &ChangesSince::None, clock)
+        };
         prop_assert_eq!(before.history_bytes() > 0, after.history_bytes() > 0);
         // Both go on in the same way: idempotency keys, versions, growing messages and the epochs of later streams.
         for call in &later {
@@ -311,7 +327,7 @@ impl Disk {
         let generation = self.lists.len() - 1;
         let mut out = Concurrent { file: Vec::new(), broker, calls, next: generation, now };
         broker
-            .save(head(generation as u64, false, now), &marks, &mut out)
+            .save(head(generation as u64, false, now), Some(&marks), &mut out)
             .expect("memory takes all");
         self.snapshot = Some((generation, out.file));
     }
@@ -320,7 +336,7 @@ impl Disk {
         let marks = self.begin();
         let generation = self.lists.len() as u64 - 1;
         let mut room = [0; 1000];
-        let saved = broker.save(head(generation, false, now), &marks, &mut &mut room[..]);
+        let saved = broker.save(head(generation, false, now), Some(&marks), &mut &mut room[..]);
         assert!(saved.is_err());
     }
 
