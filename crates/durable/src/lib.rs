@@ -14,6 +14,7 @@ mod options;
 mod reads;
 mod request;
 mod response;
+mod saved;
 mod sse;
 mod storage;
 mod stream;

@@ -23,15 +23,15 @@ pub(crate) struct StreamConfig {
 /// One stream.
 #[derive(Debug)]
 pub(crate) struct StreamState {
-    config: StreamConfig,
+    pub(crate) config: StreamConfig,
     /// The position before its first content.
-    start: Position,
-    used_ms: u64,
+    pub(crate) start: Position,
+    pub(crate) used_ms: u64,
     /// The request that closed it, if a producer sent that.
-    closed_by: Option<ProducerTriple>,
+    pub(crate) closed_by: Option<ProducerTriple>,
     /// The last `Stream-Seq`.
-    last_seq: Option<Box<str>>,
-    producers: HashMap<Arc<str>, ProducerState>,
+    pub(crate) last_seq: Option<Box<str>>,
+    pub(crate) producers: HashMap<Arc<str>, ProducerState>,
     /// Made for a channel with a history, without a PUT: it ends with that history.
     pub(crate) is_adopted: bool,
     /// Deleted, or expired.
@@ -40,10 +40,10 @@ pub(crate) struct StreamState {
 
 /// The last accepted request of a producer.
 #[derive(Clone, Copy, Debug)]
-struct ProducerState {
-    epoch: u64,
-    seq: u64,
-    used_ms: u64,
+pub(crate) struct ProducerState {
+    pub(crate) epoch: u64,
+    pub(crate) seq: u64,
+    pub(crate) used_ms: u64,
 }
 
 /// The three headers of a producer.

@@ -58,6 +58,14 @@ struct KnownStream {
     is_put: bool,
 }
 
+/// A stream with what the table has of it.
+pub(crate) struct KnownRecord {
+    pub(crate) entry: Arc<StreamEntry>,
+    /// Unix milliseconds.
+    pub(crate) look_at: Option<u64>,
+    pub(crate) is_put: bool,
+}
+
 /// Why a stream was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotAdded {
@@ -105,6 +113,17 @@ impl StreamTable {
         rows.count(is_adopted, self.streams_max)?;
         rows.streams.entry_ref(&entry.channel).and_modify(|row| row.is_put = true);
         Ok(())
+    }
+
+    /// All streams, with their states unlocked.
+    pub(crate) fn all(&self) -> Vec<KnownRecord> {
+        let rows = self.rows.lock();
+        let known = rows.streams.values().map(|row| KnownRecord {
+            entry: row.entry.clone(),
+            look_at: row.look.map(|(at, _)| at),
+            is_put: row.is_put,
+        });
+        known.collect()
     }
 
     /// Looks at a stream later, if it is in the table.

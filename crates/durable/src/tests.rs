@@ -546,3 +546,22 @@ async fn content_that_is_nested_too_deep_is_refused() {
     assert_eq!(status(514).await, 400, "an array around a value of 513 levels");
     assert_eq!(status(513).await, 201);
 }
+
+#[tokio::test]
+async fn a_stream_goes_on_in_another_program() {
+    let old = Server::start(|_| {});
+    let producer = [JSON, ("producer-id", "p"), ("producer-epoch", "0"), ("producer-seq", "0")];
+    old.send("PUT", "a", &[JSON, ("stream-ttl", "60")], "").await;
+    assert_eq!(old.send("POST", "a", &producer, "[1]").await.status(), StatusCode::OK);
+    let new = Server::start(|_| {});
+    assert!(new.streams.take_over(&old.streams.save()));
+    let repeated = new.send("POST", "a", &producer, "[1]").await;
+    assert_eq!(repeated.status(), StatusCode::NO_CONTENT, "it is known already");
+    let other_type = new.send("POST", "a", &[("content-type", "text/plain")], "x").await;
+    assert_eq!(other_type.status(), StatusCode::CONFLICT);
+    assert_eq!(
+        new.send("PUT", "a", &[JSON, ("stream-ttl", "60")], "").await.status(),
+        StatusCode::OK
+    );
+    assert!(!new.streams.take_over(b"no table"));
+}
