@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use fanwire_api::Api;
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{OwnedRwLockWriteGuard, RwLock, watch};
 use tokio::task::{Id, JoinHandle, JoinSet};
 use tokio::time::timeout;
 
@@ -48,7 +48,14 @@ pub struct Consumers {
     states: Arc<[Arc<ConsumerState>]>,
     stop: watch::Sender<bool>,
     phase: watch::Sender<StartPhase>,
+    pause: Arc<RwLock<()>>,
     supervisor: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Consumers that execute nothing until this is dropped. If they are [stopped](Consumers::stop) first, they give back what they received.
+#[derive(Debug)]
+pub struct PausedConsumers {
+    _pause: OwnedRwLockWriteGuard<()>,
 }
 
 /// The numbers of consumers, for as long as anybody asks.
@@ -146,13 +153,15 @@ impl Consumers {
         Self::check(options).map_or(Ok(()), Err)?;
         let (stop, stopped) = watch::channel(false);
         let phase = watch::Sender::default();
+        let pause = Arc::<RwLock<()>>::default();
         let mut states = Vec::new();
         // No lane runs before all are open: dropping them ends all.
         let mut lanes: Vec<(Duration, Start)> = Vec::new();
         for (name, consumer) in enabled() {
             let state = Arc::new(ConsumerState::new(name));
             let (api, stop) = (Arc::clone(api), stopped.clone());
-            let runner = Runner { api, state: Arc::clone(&state), mode: None, stop };
+            let pause = Arc::clone(&pause);
+            let runner = Runner { api, state: Arc::clone(&state), mode: None, stop, pause };
             lanes.push((consumer.start_delay, open(consumer, runner, node).await?));
             states.push(state);
         }
@@ -164,7 +173,7 @@ impl Consumers {
         }
         let supervisor = tokio::spawn(tasks.supervise(on_failure));
         let supervisor = Mutex::new(Some(supervisor));
-        Ok(Some(Self { states: states.into(), stop, phase, supervisor }))
+        Ok(Some(Self { states: states.into(), stop, phase, pause, supervisor }))
     }
 
     /// The first error that can be found without a connection: a queue that this build lacks.
@@ -196,6 +205,11 @@ impl Consumers {
     /// The numbers of the consumers.
     pub fn monitor(&self) -> ConsumerMonitor {
         ConsumerMonitor(Arc::clone(&self.states))
+    }
+
+    /// Waits until no batch is in work. None begins before the result is dropped.
+    pub async fn pause(&self) -> PausedConsumers {
+        PausedConsumers { _pause: Arc::clone(&self.pause).write_owned().await }
     }
 
     /// Lets every consumer end: messages in work are done, others are given back. Ends them after `limit`.

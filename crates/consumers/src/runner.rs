@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::options::PublicationDataMode;
 use fanwire_api::{Api, Command, consume};
-use tokio::sync::watch;
+use tokio::sync::{RwLock, RwLockReadGuard, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::message::{QueueMessage, SkipCause};
@@ -62,6 +62,8 @@ pub(crate) struct Runner {
     /// For data of publications, which are not commands.
     pub(crate) mode: Option<PublicationDataMode>,
     pub(crate) stop: watch::Receiver<bool>,
+    /// Read while a batch is in work.
+    pub(crate) pause: Arc<RwLock<()>>,
 }
 
 impl Runner {
@@ -98,10 +100,21 @@ impl Runner {
         if batch.messages.is_empty() {
             return Ok(true);
         }
-        let done = self.execute(&batch.messages).await;
+        let running = self.begin_batch().await;
+        let done = if running.is_some() { self.execute(&batch.messages).await } else { 0 };
         lane.settle(done).await?;
+        drop(running);
         self.state.processed(done);
         Ok(done == batch.messages.len() || self.is_stopped())
+    }
+
+    /// Waits until the consumers are not paused. `None` if they stop instead: the batch is given back.
+    async fn begin_batch(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        if let Ok(running) = self.pause.try_read() {
+            return Some(running);
+        }
+        let running = self.pause.read().await;
+        (!self.is_stopped()).then_some(running)
     }
 
     /// `None` at the stop. A message that is on its way then is waited for: where it cannot be given back, it would be

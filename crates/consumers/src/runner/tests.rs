@@ -58,7 +58,8 @@ async fn run(
     let api = Arc::new(Api::new(node, ApiOptions::default()));
     let (sender, stop) = watch::channel(false);
     let (state, settled) = (Arc::new(ConsumerState::new("a")), Arc::default());
-    let runner = Runner { api, state: Arc::clone(&state), mode: None, stop };
+    let pause = Arc::default();
+    let runner = Runner { api, state: Arc::clone(&state), mode: None, stop, pause };
     let lane = Scripted { script: script.into(), settled: Arc::clone(&settled), stop: sender };
     let result = runner.run(lane).await;
     let settled = settled.lock().clone();
@@ -98,6 +99,29 @@ async fn a_queue_that_fails_is_tried_again_and_its_trouble_ends() {
     assert_eq!((result, settled), (Ok(()), vec![1]));
     let stats = state.stats();
     assert_eq!((stats.errors, stats.failure), (2, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_comes_during_a_pause_waits_and_is_given_back_at_the_stop() {
+    let node = Node::new(Options::default()).expect("valid options");
+    let api = Arc::new(Api::new(node, ApiOptions::default()));
+    for (is_stopped, expected) in [(false, 1), (true, 0)] {
+        let (sender, stop) = watch::channel(false);
+        let (state, settled) = (Arc::new(ConsumerState::new("a")), Arc::<Mutex<Vec<_>>>::default());
+        let pause = Arc::<RwLock<()>>::default();
+        let runner =
+            Runner { api: api.clone(), state, mode: None, stop, pause: Arc::clone(&pause) };
+        let script = VecDeque::from([Ok(vec![message("publish", "a")])]);
+        let lane = Scripted { script, settled: Arc::clone(&settled), stop: sender.clone() };
+        let paused = pause.write().await;
+        let running = tokio::spawn(runner.run(lane));
+        timeout(Duration::from_secs(3600), sender.closed()).await.expect_err("the lane waits");
+        assert!(settled.lock().is_empty());
+        sender.send_replace(is_stopped);
+        drop(paused);
+        running.await.expect("no panic").expect("it was stopped");
+        assert_eq!(*settled.lock(), [expected]);
+    }
 }
 
 #[tokio::test(start_paused = true)]
