@@ -244,6 +244,36 @@ impl Application for Realtime {
         keys.into_iter().map(key).collect()
     }
 
+    /// Sends what waits for others of its channel, and every waiting publication: it is in the queue that moves.
+    fn settle(&mut self, now: Instant, out: &mut ConnectionWriter) {
+        self.step(out, |hub, out| hub.flush(now, out));
+        for index in self.backlogs.connections() {
+            while let Some(waiting) = self.backlogs.pop(index, now) {
+                let Waiting { broadcast, subscription, delta_mode } = &waiting;
+                self.frames.deliver(index, *subscription, broadcast, *delta_mode, out);
+                receipts::observe_late(broadcast, index, out);
+            }
+        }
+        self.frames.finish();
+    }
+
+    fn save(&mut self, key: SlotKey, now: Instant) -> Option<Vec<u8>> {
+        if self.responses.is_pending(key.index) {
+            return None;
+        }
+        self.hub.save(connection(key), now)
+    }
+
+    fn adopt(
+        &mut self,
+        key: SlotKey,
+        saved: &[u8],
+        now: Instant,
+        _out: &mut ConnectionWriter,
+    ) -> bool {
+        self.hub.adopt(connection(key), saved, now)
+    }
+
     fn shut_down(&mut self, key: SlotKey, out: &mut ConnectionWriter) {
         self.step(out, |hub, out| hub.disconnect(connection(key), &Disconnect::SHUTDOWN, out));
     }

@@ -74,13 +74,10 @@ pub trait Application: 'static {
     fn departures(&mut self, _wanted: SendAway, _now: Instant) -> Vec<SlotKey> {
         Vec::new()
     }
-    /// The state of an open connection for another program; `None` if it cannot move. Sends what waits for its socket first.
-    fn save(
-        &mut self,
-        _key: SlotKey,
-        _now: Instant,
-        _out: &mut ConnectionWriter,
-    ) -> Option<Vec<u8>> {
+    /// The shard stops for a takeover: sends what it holds back, also to sockets that take no bytes.
+    fn settle(&mut self, _now: Instant, _out: &mut ConnectionWriter) {}
+    /// The state of an open connection for another program; `None` if it cannot move.
+    fn save(&mut self, _key: SlotKey, _now: Instant) -> Option<Vec<u8>> {
         None
     }
     /// Opens a connection with a state that another program saved. `false` if the state is not understood; the connection is closed then.

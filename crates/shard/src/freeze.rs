@@ -32,10 +32,22 @@ pub struct MovedConnection {
     pub permit: Permit,
 }
 
+/// Open connections by whether they can move to another program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MovableConnections {
+    pub movable: usize,
+    /// They have a session of TLS.
+    pub encrypted: usize,
+    /// A command waits for an answer, or the application has a reason.
+    pub others: usize,
+}
+
 /// A step in which a shard stops or stands still. Each has a sender for the time when the step is done.
 pub(crate) enum FreezeStep {
     /// Reads no more, and executes what it has; done when no connection waits for an answer.
     Pause(Sender<()>),
+    /// Counts the connections by whether they can move.
+    Count(Sender<MovableConnections>),
     /// Closes the connections that cannot move.
     CloseOthers(Sender<()>),
     /// Ends the turn, and does nothing more but these commands. The end of the channel lets it run on.
@@ -48,6 +60,8 @@ pub(crate) enum FrozenCommand {
     Give(Arc<dyn ConnectionSink>, Sender<io::Result<usize>>),
     /// Adds a connection, which goes on when the shard runs.
     Take(Box<MovedConnection>),
+    /// Nothing, behind the commands before it.
+    Wait(Sender<()>),
     /// The connections that were given belong to another program: they are dropped without a byte.
     Forget(Sender<()>),
 }

@@ -60,7 +60,7 @@ pub use dedicated::DedicatedSettings;
 pub use fanwire_deflate::Coding;
 pub use fanwire_ws::{Compression, Limits, Opcode};
 pub use framer::Framer;
-pub use freeze::{ConnectionSink, MovedConnection};
+pub use freeze::{ConnectionSink, MovableConnections, MovedConnection};
 use inbox::Inboxes;
 pub use inbox::{Arrival, Inbox, SendAway, ShardMessage, Stop};
 pub use new_connection::{NewConnection, Permit};

@@ -14,7 +14,7 @@ use std::{
 
 use crate::{
     Application, ShardMessage, Shards,
-    freeze::{ConnectionSink, FreezeStep, FrozenCommand, MovedConnection},
+    freeze::{ConnectionSink, FreezeStep, FrozenCommand, MovableConnections, MovedConnection},
 };
 
 /// Shards that stand still. Dropping this value lets them run on with the connections that they have.
@@ -39,6 +39,20 @@ impl<A: Application> Shards<A> {
         };
         self.all(step, None);
         frozen
+    }
+
+    /// Counts the connections that could move now. Blocks.
+    pub fn count_movable(&self) -> MovableConnections {
+        let (sender, counted) = channel();
+        for inbox in self.inboxes() {
+            inbox.push(ShardMessage::Freeze(FreezeStep::Count(sender.clone())), 0);
+        }
+        drop(sender);
+        counted.iter().fold(MovableConnections::default(), |sum, one| MovableConnections {
+            movable: sum.movable + one.movable,
+            encrypted: sum.encrypted + one.encrypted,
+            others: sum.others + one.others,
+        })
     }
 
     /// Sends a step to all shards, and waits until each has done it, or until `deadline`.
@@ -87,11 +101,22 @@ impl FrozenShards {
         let _ = self.shards[shard].send(FrozenCommand::Take(Box::new(connection)));
     }
 
+    /// Waits until the shards have all connections that they were to take.
+    pub fn wait(&self) {
+        self.command_all(FrozenCommand::Wait);
+    }
+
     /// Drops the connections that were given, and lets the shards run on with the others. Blocks.
     pub fn forget(self) {
+        self.command_all(FrozenCommand::Forget);
+    }
+
+    /// Sends a command to all shards, and waits until each has executed it.
+    fn command_all(&self, command: fn(Sender<()>) -> FrozenCommand) {
         let (sender, done) = channel();
         for shard in &self.shards {
-            let _ = shard.send(FrozenCommand::Forget(sender.clone()));
+            // A shard that has ended has no connections.
+            let _ = shard.send(command(sender.clone()));
         }
         drop(sender);
         done.iter().for_each(drop);

@@ -23,7 +23,7 @@ use mio::{Events, Interest, Poll, Registry, Token};
 use super::{
     InputLimits,
     accepted::AcceptedSockets,
-    application::{Application, ReceivedMessage},
+    application::Application,
     connection::{CloseCause, Connection, PeerFormat, Phase, SlotKey, any},
     connection_writer::ConnectionWriter,
     inbox::{Arrival, Inboxes, ShardMessage, SizedMessage},
@@ -151,7 +151,8 @@ impl<A: Application> Turn<A> {
             return Some(Duration::ZERO);
         }
         let now = Instant::now();
-        let deadline = self.next_deadline();
+        // What is due can wait, as it may publish.
+        let deadline = if is_paused { None } else { self.next_deadline() };
         let sleep = deadline.map(|deadline| deadline.saturating_duration_since(now));
         if self.held.is_empty() || is_paused {
             sleep
@@ -193,7 +194,9 @@ impl<A: Application> Turn<A> {
             }
         }
         self.take_messages();
-        self.advance();
+        if !self.frozen.is_paused {
+            self.advance();
+        }
         self.report_closed();
         self.out.flush();
         self.report_closed();

@@ -97,6 +97,11 @@ impl Backlogs {
         self.connections.get(&connection).map_or(0, |backlog| backlog.reliable_bytes)
     }
 
+    /// The connections for which publications wait.
+    pub(super) fn connections(&self) -> Vec<u32> {
+        self.connections.keys().copied().collect()
+    }
+
     /// Whether publications wait for a connection.
     pub(super) fn has_waiting(&self, connection: u32) -> bool {
         self.connections.contains_key(&connection)

@@ -64,6 +64,11 @@ impl PendingResponses {
         pending.map(|pending| (pending.make)(Some(ConnectError { code, text })))
     }
 
+    /// Whether the response of a connection was not begun.
+    pub(super) fn is_pending(&self, connection: u32) -> bool {
+        self.0.contains_key(&connection)
+    }
+
     /// The connection has ended.
     pub(super) fn close(&mut self, connection: u32) {
         self.0.remove(&connection);

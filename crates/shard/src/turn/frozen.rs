@@ -21,7 +21,7 @@ use crate::{
     budget::Budget,
     client_window::ClientWindow,
     connection::{Connection, Phase, SlotKey, any, open},
-    freeze::{ConnectionSink, FreezeStep, FrozenCommand, MovedConnection},
+    freeze::{ConnectionSink, FreezeStep, FrozenCommand, MovableConnections, MovedConnection},
     inbox::ShardMessage,
     saved_connection::{SavedConnection, StreamState},
 };
@@ -91,7 +91,13 @@ impl<A: Application> Turn<A> {
                 }
                 self.report_closed();
             }
+            FreezeStep::Count(counted) => {
+                // Who does not wait for the result has ended the channel.
+                let _ = counted.send(self.count_movable());
+            }
             FreezeStep::Freeze(begun, commands) => {
+                self.application.settle(self.out.now, &mut self.out);
+                self.report_closed();
                 self.frozen.order = Some(FreezeOrder { begun, commands });
             }
         }
@@ -120,6 +126,7 @@ impl<A: Application> Turn<A> {
                 // Who does not wait for the result has ended the channel.
                 FrozenCommand::Give(sink, given) => drop(given.send(self.give(&*sink))),
                 FrozenCommand::Take(connection) => drop(self.take(*connection)),
+                FrozenCommand::Wait(_done) => {}
                 FrozenCommand::Forget(_done) => self.forget(),
             }
         }
@@ -137,6 +144,19 @@ impl<A: Application> Turn<A> {
                 self.read_request(slot);
             }
         }
+    }
+
+    fn count_movable(&mut self) -> MovableConnections {
+        let mut counts = MovableConnections::default();
+        for key in self.open_keys() {
+            let is_encrypted = self.out.connections[key.index as usize].is_encrypted();
+            match self.record(key) {
+                Some(_) => counts.movable += 1,
+                None if is_encrypted => counts.encrypted += 1,
+                None => counts.others += 1,
+            }
+        }
+        counts
     }
 
     fn open_keys(&self) -> Vec<SlotKey> {
@@ -159,9 +179,7 @@ impl<A: Application> Turn<A> {
         if connection.is_encrypted() || connection.is_waiting {
             return None;
         }
-        let application = self.application.save(key, self.out.now, &mut self.out)?;
-        // It ends as slow if what waited for its socket is too much.
-        let connection = open(&mut self.out.connections, key)?;
+        let application = self.application.save(key, self.out.now)?;
         let mut input = connection.reader.replay();
         input.extend_from_slice(&connection.rest);
         let window = &connection.window;

@@ -12,7 +12,10 @@ use std::{
 use rustls::version::TLS13;
 
 use super::*;
-use crate::{CloseCause, Inbox, Peer, Permit, ShardSettings, prepare, tls::testing::connected};
+use crate::{
+    CloseCause, Inbox, Peer, Permit, ReceivedMessage, ShardSettings, prepare,
+    tls::testing::connected,
+};
 
 #[test]
 fn the_close_of_a_peer_is_heard_behind_the_message_that_its_connection_ended_with() {

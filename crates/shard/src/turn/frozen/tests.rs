@@ -195,6 +195,8 @@ fn connections_that_cannot_move_are_closed_first() {
         early: Vec::new(),
         connection: raw(),
     });
+    let counts = MovableConnections { movable: 1, encrypted: 1, others: 0 };
+    assert_eq!(pair.before.turn.count_movable(), counts);
     pair.before.turn.freeze_step(FreezeStep::Pause(done()));
     pair.before.turn.freeze_step(FreezeStep::CloseOthers(done()));
     pair.before.turn();
@@ -428,7 +430,7 @@ impl Application for Counter {
         self.sessions.retain(|it| it.0 != key);
     }
 
-    fn save(&mut self, key: SlotKey, _: Instant, _: &mut ConnectionWriter) -> Option<Vec<u8>> {
+    fn save(&mut self, key: SlotKey, _: Instant) -> Option<Vec<u8>> {
         let session = self.sessions.iter().find(|it| it.0 == key);
         session.map(|(_, count)| count.to_le_bytes().to_vec())
     }
