@@ -52,9 +52,14 @@ impl Api {
         self.keys().callers().cloned().collect()
     }
 
-    /// Makes `HttpApi` answer 503 from now on, because the process shuts down.
+    /// Makes `HttpApi` answer 503 from now on, because the process shuts down or hands over.
     pub fn close(&self) {
         self.closing.store(true, Ordering::Relaxed);
+    }
+
+    /// Undoes [`close`](Self::close).
+    pub fn reopen(&self) {
+        self.closing.store(false, Ordering::Relaxed);
     }
 
     /// Whether `close` was called.

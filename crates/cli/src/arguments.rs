@@ -14,6 +14,7 @@ pub(crate) use bench::{Bench, BenchCommand, BenchLoad, BenchMethod, BenchOutput,
 pub(crate) use doctor::Doctor;
 pub(crate) use publish::Publish;
 pub(crate) use subscribe::Subscribe;
+pub(crate) use upgrade::Upgrade;
 
 use crate::config_file::ConfigOrigin;
 
@@ -22,6 +23,7 @@ mod centrifugo;
 mod doctor;
 mod publish;
 mod subscribe;
+mod upgrade;
 
 #[cfg(test)]
 mod tests;
@@ -77,6 +79,7 @@ impl Arguments {
             Some(CliCommand::Token(token)) => Some(&mut token.config),
             Some(CliCommand::CheckToken(check)) => Some(&mut check.config),
             Some(CliCommand::CheckSubToken(check)) => Some(&mut check.config),
+            Some(CliCommand::Upgrade(upgrade)) => Some(&mut upgrade.config),
             Some(CliCommand::Publish(publish)) => Some(&mut publish.server.config),
             Some(CliCommand::Subscribe(subscribe)) => Some(&mut subscribe.config),
             Some(CliCommand::Top(top)) => Some(&mut top.server.config),
@@ -124,6 +127,8 @@ pub(crate) enum CliCommand {
     /// The same for a subscription token, under Centrifugo's name; of any channel when none is given
     #[command(hide = true, name = "checksubtoken")]
     CheckSubToken(CheckToken),
+    /// Let the program that is installed now go on with the connections of a running server
+    Upgrade(Upgrade),
     /// Publish a message, or a file of messages, into a channel of a running server
     Publish(Publish),
     /// Print the publications of channels of a running server, as a client gets them

@@ -34,6 +34,7 @@ mod subscribe;
 mod token;
 mod top;
 mod tune;
+mod upgrade;
 
 /// Resident memory varies less than with the system's allocator.
 #[cfg(all(feature = "mimalloc", not(feature = "heap-profile")))]
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
         CliCommand::CheckToken(check) | CliCommand::CheckSubToken(check) => {
             check_token::run(&check)
         }
+        CliCommand::Upgrade(upgrade) => upgrade::run(&upgrade),
         CliCommand::Publish(publish) => publish::run(&publish),
         CliCommand::Subscribe(subscribe) => subscribe::run(&subscribe),
         CliCommand::Top(top) => top::run(&top),

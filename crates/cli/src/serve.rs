@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, anyhow};
-use fanwire::Server;
+use fanwire::{Builder, Server, Takeover};
 use fanwire_api::ConfigReader;
 use fanwire_config::example::{self, reachable};
 use fanwire_config::{Config, ConfigError, Finding, LoadedConfig, LogOptions, Severity};
@@ -20,14 +20,20 @@ use crate::arguments::Serve;
 #[cfg(target_os = "linux")]
 use crate::service_manager;
 use crate::{check, config_file, environment, logs, logs::Logs};
+use control::Control;
 use pid_file::PidFile;
+use upgrade::Program;
 
+mod control;
 mod pid_file;
 mod reload;
 #[cfg(test)]
 mod tests;
+mod upgrade;
 
 pub(crate) fn run(arguments: &Serve) -> Result<()> {
+    let program = Program::of_process();
+    let takeover = Takeover::of_process().context("the program that this one is to replace")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .thread_name("fanwire-http")
         .enable_all()
@@ -50,7 +56,7 @@ pub(crate) fn run(arguments: &Serve) -> Result<()> {
     log_file(arguments, loaded.config.development);
     log(&findings);
     let generated = generate_key(&mut loaded.config);
-    let start = Start { loaded, generated, logs, requests };
+    let start = Start { loaded, generated, logs, requests, program, takeover };
     let result = runtime.block_on(serve(arguments, start));
     // Does not wait for tasks that a second signal or the end of shutdown.timeout has abandoned.
     runtime.shutdown_background();
@@ -64,17 +70,23 @@ struct Start {
     generated: bool,
     logs: Logs,
     requests: Requests,
+    program: Program,
+    /// From the program that this one replaces while it runs.
+    takeover: Option<Takeover>,
 }
 
 async fn serve(arguments: &Serve, start: Start) -> Result<()> {
-    let Start { loaded, generated, logs, requests } = start;
+    let Start { loaded, generated, logs, requests, program, takeover } = start;
     let mut signals = Signals::listen(requests, logs).context(NO_HANDLERS)?;
     let mut config = loaded.config.clone();
     let loaded = Arc::new(Mutex::new(loaded));
     config.http_api.config_reader = config_reader(arguments, &loaded);
     // Opened before the server starts, so that its errors are found before clients connect.
     let mut pid_file = PidFile::open(&config.pid_file)?;
-    let server = Server::start(config.clone()).await?;
+    let mut server = match takeover {
+        Some(takeover) => Builder::new(config.clone()).take_over(takeover).start().await?,
+        None => Server::start(config.clone()).await?,
+    };
     pid_file.as_mut().map_or(Ok(()), PidFile::write)?;
     // An error of stdout must not stop the server.
     let greeting = greeting(&config, &Addresses::of(&server), generated);
@@ -83,13 +95,26 @@ async fn serve(arguments: &Serve, start: Start) -> Result<()> {
     tracing::info!("serving {} endpoints on {}", endpoints(&config).join(", "), server.address());
     #[cfg(target_os = "linux")]
     service_manager::notify("READY=1");
+    let control = Control::listen(&config);
     loop {
-        match until_failed(signals.next(), server.failed()).await? {
+        let event = async {
+            tokio::select! {
+                event = signals.next() => event,
+                request = control.next() => Event::Control(request),
+            }
+        };
+        match until_failed(event, server.failed()).await? {
+            Event::Control(request) => {
+                if upgrade::answer(request, &mut server, &program, &control).await {
+                    return Ok(());
+                }
+            }
             Event::Hangup => reload::run(arguments, &mut lock(&loaded), &server, &signals.logs),
             Event::Dump => write_dump(&server.dump().await, &config.log),
             Event::Stop => break,
         }
     }
+    control.remove();
     tracing::info!("stopping; a second signal stops at once");
     let second = async { while !matches!(signals.next().await, Event::Stop) {} };
     tokio::select! {
@@ -215,6 +240,7 @@ enum Event {
     Stop,
     Hangup,
     Dump,
+    Control(control::Request),
 }
 
 impl Signals {

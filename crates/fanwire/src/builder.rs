@@ -7,7 +7,7 @@ use std::net::TcpListener;
 
 use fanwire_config::Config;
 
-use crate::{Hooks, Rooms};
+use crate::{Hooks, Rooms, Takeover};
 
 /// A server that is about to start, with [`start`](Self::start) in a tokio runtime or [`start_embedded`](Self::start_embedded)
 /// without one. [`Hooks`] and [`Rooms`] have examples.
@@ -16,12 +16,18 @@ pub struct Builder {
     pub(crate) listener: Option<TcpListener>,
     pub(crate) hooks: Hooks,
     pub(crate) rooms: Option<Rooms>,
+    pub(crate) takeover: Option<Takeover>,
 }
 
 impl Builder {
     /// A server with this configuration.
     pub fn new(config: Config) -> Self {
-        Self { config, listener: None, hooks: Hooks::new(), rooms: None }
+        Self { config, listener: None, hooks: Hooks::new(), rooms: None, takeover: None }
+    }
+
+    /// The server goes on where another program stops, with its listeners and connections.
+    pub fn take_over(self, takeover: Takeover) -> Self {
+        Self { takeover: Some(takeover), ..self }
     }
 
     /// Clients connect to `listener`; `http_server.address` and `port` are ignored.

@@ -3,6 +3,7 @@
 //! Uses `redis` and the node. Never: publications; the engine passes them to the node directly.
 //! Changed here: how an engine is started and stopped. The engine itself lives in `redis`.
 
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -41,17 +42,18 @@ pub(crate) struct InMemory {
 }
 
 impl Engine {
-    /// Starts the configured engine and a node on it with these parts. Does not wait for a Redis that is unreachable: its connections are
-    /// retried in the background, and calls fail until one succeeds.
+    /// Starts the configured engine and a node on it with these parts; in a takeover with the lock of the snapshot. Does not wait for a
+    /// Redis that is unreachable: its connections are retried in the background, and calls fail until one succeeds.
     ///
     /// # Errors
     /// See [`StartError`]. Nothing keeps running after an error.
     pub(crate) async fn start(
         config: &Config,
         parts: NodeParts,
+        snapshot_lock: Option<File>,
     ) -> Result<(Self, Arc<Node>), StartError> {
         if config.engine.kind == EngineKind::Memory {
-            return start_in_memory(config, parts).await;
+            return start_in_memory(config, parts, snapshot_lock).await;
         }
         let redis = redis_options(config)?;
         let checked = Redis::check(&redis).await;
@@ -175,13 +177,14 @@ impl Engine {
 async fn start_in_memory(
     config: &Config,
     parts: NodeParts,
+    snapshot_lock: Option<File>,
 ) -> Result<(Engine, Arc<Node>), StartError> {
     let options = config.node_options();
     let bytes_max = options.channel.history_memory_max;
     let presence = Arc::new(MemoryPresence::new());
     let user_statuses = Arc::new(MemoryUserStatuses::default());
     let made = Arc::<Mutex<Option<MadeBroker>>>::default();
-    let make_broker = match open_snapshots(config).await? {
+    let make_broker = match open_snapshots(config, snapshot_lock).await? {
         Some(opened) => opened.factory(made.clone()),
         None => new_broker(bytes_max, made.clone()),
     };
@@ -208,10 +211,10 @@ fn new_broker(bytes_max: usize, made: Arc<Mutex<Option<MadeBroker>>>) -> BrokerF
     })
 }
 
-async fn open_snapshots(config: &Config) -> Result<Option<Opened>, StartError> {
+async fn open_snapshots(config: &Config, lock: Option<File>) -> Result<Option<Opened>, StartError> {
     let config = config.clone();
     // A large file takes some time, in which others may use this runtime.
-    let opening = tokio::task::spawn_blocking(move || Opened::open(&config));
+    let opening = tokio::task::spawn_blocking(move || Opened::open(&config, lock));
     opening.await.expect("a start does not panic")
 }
 

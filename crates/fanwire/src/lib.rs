@@ -21,6 +21,7 @@
 //! | publish, read history and presence, disconnect clients, from any thread | [`Handle`] |
 //! | decide who connects, subscribes and publishes, answer rpc calls | [`Hooks`] |
 //! | run a simulation whose players are subscribers | [`Rooms`] |
+//! | let a new program go on with the connections | [`Server::hand_over`], [`Takeover`] |
 #![forbid(unsafe_code)]
 
 mod builder;
@@ -41,6 +42,7 @@ mod server;
 mod shedding;
 mod snapshots;
 mod stats;
+mod takeover;
 
 pub use builder::Builder;
 pub use embedded::EmbeddedServer;
@@ -50,6 +52,7 @@ pub use hooks::{Decision, DisconnectEvent, Hook, Hooks};
 pub use rooms::{RoomError, RoomOptions, RoomStats, Rooms};
 pub use server::Server;
 pub use stats::ServerStats;
+pub use takeover::{HandOverError, HandedOver, Takeover};
 
 /// ([example](Hooks))
 #[doc(inline)]
@@ -83,6 +86,8 @@ pub use fanwire_protocol::{ClientInfo, ProtocolError};
 /// ([example](Handle))
 #[doc(inline)]
 pub use fanwire_protocol::{Disconnect, ErrorCode, Publication, StreamPosition};
+#[doc(inline)]
+pub use fanwire_shard::MovableConnections;
 
 /// The code of the page is compiled.
 #[cfg(doctest)]

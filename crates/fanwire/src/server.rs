@@ -6,6 +6,7 @@
 mod apis;
 mod backends;
 mod bind;
+mod hand_over;
 mod http_side;
 mod shards;
 mod start;
@@ -29,7 +30,12 @@ use fanwire_shard as shard;
 use fanwire_tls::{Acme, ListenersTls};
 use tokio::{sync::watch, task::JoinHandle};
 
-use self::{apis::Apis, backends::Backends, bind::Listeners};
+use self::{
+    apis::Apis,
+    backends::Backends,
+    bind::Listeners,
+    http_side::{HttpSide, Serving},
+};
 use crate::{
     Builder, Handle,
     closed_logs::ClosedLogWriter,
@@ -53,7 +59,8 @@ pub struct Server {
     contexts: Arc<Contexts>,
     limits: SharedLimits,
     tls: ListenersTls,
-    http: JoinHandle<()>,
+    http_side: Arc<HttpSide>,
+    http: Serving,
     background_tasks: [JoinHandle<()>; 4],
     consumers: Option<Arc<Consumers>>,
     failure: watch::Receiver<Option<ServerError>>,
@@ -66,6 +73,9 @@ pub struct Server {
     readiness: Arc<Readiness>,
     reloads: Arc<Reloads>,
     shutdown: ShutdownOptions,
+    engine: Engine,
+    /// Why this server cannot be handed over.
+    obstacle: Option<&'static str>,
     /// The limit of open files.
     descriptors: usize,
 }
@@ -93,7 +103,15 @@ impl Server {
     fn start_with(
         builder: Builder,
     ) -> Pin<Box<dyn Future<Output = Result<Self, StartError>> + Send>> {
-        Box::pin(start::start(builder))
+        Box::pin(async {
+            let Builder { config, listener, hooks, rooms, mut takeover } = builder;
+            let builder = Builder { config, listener, hooks, rooms, takeover: None };
+            let started = start::start(builder, &mut takeover).await;
+            if let (Err(error), Some(takeover)) = (&started, takeover) {
+                takeover.refuse(&error.to_string());
+            }
+            started
+        })
     }
 
     /// Applies a configuration that differs from the running one in keys that can change
@@ -221,7 +239,7 @@ impl Server {
     ///
     /// With `shutdown.drain_interval`, connections are closed evenly over that time first. Until then the server
     /// delivers, answers the server API, and reports that it is not ready; handshakes get 503.
-    pub async fn shutdown(self) {
+    pub async fn shutdown(mut self) {
         let (started, connections) = (Instant::now(), self.shards.connections());
         self.readiness.drain();
         self.shards.announce_stop();
@@ -247,7 +265,7 @@ impl Server {
         };
         let shards = self.shards.clone();
         let closing = tokio::task::spawn_blocking(move || shards.stop(stop));
-        let all = async { (self.http.await, closing.await) };
+        let all = async { tokio::join!(self.http.end(), closing) };
         if tokio::time::timeout(self.shutdown.timeout + GRACE, all).await.is_err() {
             tracing::warn!("shutdown.timeout passed before every connection was closed");
         }

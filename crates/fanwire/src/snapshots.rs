@@ -8,7 +8,9 @@ mod change_list;
 mod files;
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -21,7 +23,7 @@ use fanwire_config::{Config, EngineKind};
 use fanwire_fanout::unix_ms;
 use fanwire_metrics::SnapshotReadings;
 use fanwire_node::BrokerFactory;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::task::JoinHandle;
 
 use self::change_list::{ChangeList, LateChange};
@@ -46,6 +48,11 @@ struct Current {
     changes: Option<Arc<ChangeList>>,
     /// The snapshot of the planned stop was made.
     is_finished: bool,
+}
+
+/// Snapshots that are not made, because another program may take over.
+pub(crate) struct PausedSnapshots<'a> {
+    current: MutexGuard<'a, Current>,
 }
 
 #[derive(Default)]
@@ -74,19 +81,27 @@ pub(crate) struct MadeBroker {
     pub(crate) snapshots: Option<Arc<Snapshots>>,
 }
 
+impl PausedSnapshots<'_> {
+    /// The other program has taken over, and makes the snapshots from now on.
+    pub(crate) fn end(mut self) {
+        self.current.is_finished = true;
+    }
+}
+
 impl Opened {
-    /// Locks the file and reads it, if one is configured. A file that cannot be used is a line in the log, and the server starts without
+    /// Locks the file and reads it, if one is configured. With the lock of another program the state comes from there. A file that cannot be used is a line in the log, and the server starts without
     /// it.
     ///
     /// # Errors
     /// Another server has the file.
-    pub(crate) fn open(config: &Config) -> Result<Option<Self>, StartError> {
+    pub(crate) fn open(config: &Config, lock: Option<File>) -> Result<Option<Self>, StartError> {
         let options = &config.engine.memory;
         if options.snapshot_path.is_empty() || config.engine.kind != EngineKind::Memory {
             return Ok(None);
         }
         let path = options.snapshot_path.clone();
-        let files = match Files::lock(&path) {
+        let is_taken_over = lock.is_some();
+        let files = match Files::lock(&path, lock) {
             Ok(files) => files,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 return Err(StartError::SnapshotInUse { path });
@@ -96,7 +111,8 @@ impl Opened {
                 return Ok(None);
             }
         };
-        let SavedState { generation, state, connections } = restore(&files, config);
+        let SavedState { generation, state, connections } =
+            if is_taken_over { SavedState::default() } else { restore(&files, config) };
         Ok(Some(Self {
             current: begin(&files, generation),
             files,
@@ -280,6 +296,16 @@ impl Snapshots {
         }
         self.files.remove_changes_before(current.generation);
         Ok(())
+    }
+
+    /// The lock of the file, for a program that takes over.
+    pub(crate) fn lock(&self) -> BorrowedFd<'_> {
+        self.files.lock_file()
+    }
+
+    /// Makes no snapshot while the result exists.
+    pub(crate) fn pause(&self) -> PausedSnapshots<'_> {
+        PausedSnapshots { current: self.current.lock() }
     }
 
     /// Makes the last snapshot, after the last delivery, of a server that had so many connections. With it every position goes on.

@@ -19,6 +19,7 @@ mod shared_poll;
 mod snapshots;
 mod started;
 mod subscribe;
+mod takeover;
 mod tls;
 mod tune;
 

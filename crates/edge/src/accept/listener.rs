@@ -66,6 +66,22 @@ pub trait Service: Send + Sync + 'static {
     fn late(&self) -> Response<Self::Body>;
 }
 
+impl<S: Service> Service for Arc<S> {
+    type Body = S::Body;
+
+    fn answer(
+        &self,
+        request: Request<TrackedBody<Incoming>>,
+        peer: SocketAddr,
+    ) -> impl Future<Output = Response<Self::Body>> + Send {
+        S::answer(self, request, peer)
+    }
+
+    fn late(&self) -> Response<Self::Body> {
+        S::late(self)
+    }
+}
+
 /// Protocols that a listener serves besides HTTP/1.1.
 #[derive(Default)]
 pub struct ListenerSettings {

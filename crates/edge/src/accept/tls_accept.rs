@@ -33,6 +33,7 @@ use super::{
 use fanwire_tls::{ACME_PROTOCOL, HandshakeCounts, HandshakeResult, ServerTls};
 
 /// Performs the handshakes of a listener.
+#[derive(Clone)]
 pub struct TlsAcceptor {
     tls: Arc<ServerTls>,
     counts: Arc<HandshakeCounts>,

@@ -91,7 +91,7 @@ async fn a_memory_engine_goes_on_in_another_program() {
     let mut config = Config::default();
     config.channel.without_namespace.history_size = 10;
     config.channel.without_namespace.history_ttl = Duration::from_secs(60);
-    let start = || Engine::start(&config, NodeParts::default());
+    let start = || Engine::start(&config, NodeParts::default(), None);
     let (old, old_node) = start().await.expect("memory starts");
     let now = Instant::now();
     let publish = |node: &fanwire_node::Node| {

@@ -61,6 +61,11 @@ impl Apis {
         }
     }
 
+    /// Answers calls again.
+    pub(super) fn reopen(&self) {
+        self.named().iter().for_each(|(_, api)| api.reopen());
+    }
+
     /// Refuses further calls.
     pub(super) fn close(&self) {
         self.named().iter().for_each(|(_, api)| api.close());

@@ -14,10 +14,11 @@ use fanwire_tls::{AcmeError, AutocertOptions};
 use tokio::net::TcpListener;
 
 use crate::error::StartError;
+use crate::takeover::InheritedListeners;
 
-/// A listener with its address.
+/// A nonblocking listener with its address.
 pub(super) struct Bound {
-    pub(super) listener: TcpListener,
+    pub(super) listener: StdListener,
     pub(super) address: SocketAddr,
 }
 
@@ -31,16 +32,27 @@ pub(super) struct Listeners {
 }
 
 impl Listeners {
-    /// Binds those that are configured.
+    /// Binds those that are configured, except those that another program has bound.
     pub(super) async fn bind(
         config: &Config,
         listener: Option<StdListener>,
+        mut inherited: InheritedListeners,
     ) -> Result<Self, StartError> {
-        let (public, internal) = bind_http(config, listener).await?;
+        let inherited = &mut inherited;
+        let (public, internal) = bind_http(config, listener, inherited).await?;
         let grpc_api =
-            bind_grpc("grpc_api.", "grpc_api.address", &config.grpc_api.listener()).await?;
-        let uni_grpc = bind_grpc("uni_grpc.", "uni_grpc.address", &config.uni_grpc).await?;
+            bind_grpc(GRPC_API, "grpc_api.address", &config.grpc_api.listener(), inherited).await?;
+        let uni_grpc = bind_grpc(UNI_GRPC, "uni_grpc.address", &config.uni_grpc, inherited).await?;
         Ok(Self { public, internal, grpc_api, uni_grpc })
+    }
+
+    /// Those that are bound, by the names under which another program inherits them.
+    pub(super) fn named(&self) -> Vec<(&'static str, &StdListener)> {
+        let Self { public, internal, grpc_api, uni_grpc } = self;
+        let optional = [(INTERNAL, internal), (GRPC_API, grpc_api), (UNI_GRPC, uni_grpc)];
+        let others = optional.into_iter().filter_map(|(name, bound)| Some((name, bound.as_ref()?)));
+        let all = std::iter::once((PUBLIC, public)).chain(others);
+        all.map(|(name, bound)| (name, &bound.listener)).collect()
     }
 }
 
@@ -48,24 +60,26 @@ async fn bind_grpc(
     keys: &'static str,
     key: &'static str,
     options: &GrpcListenerOptions,
+    inherited: &mut InheritedListeners,
 ) -> Result<Option<Bound>, StartError> {
     if !options.enabled {
         return Ok(None);
     }
     let address = resolve(key, &options.address, options.port).await?;
-    Bound::at(keys, address).map(Some)
+    Bound::at(keys, address, inherited).map(Some)
 }
 
 async fn bind_http(
     config: &Config,
     listener: Option<StdListener>,
+    inherited: &mut InheritedListeners,
 ) -> Result<(Bound, Option<Bound>), StartError> {
     let options = &config.http_server;
     let public = match listener {
         Some(listener) => Bound::of(listener).map_err(StartError::Listener)?,
         None => {
             let address = resolve("http_server.address", &options.address, options.port).await?;
-            Bound::at("http_server.", address)?
+            Bound::at(PUBLIC, address, inherited)?
         }
     };
     if !options.is_split() {
@@ -76,24 +90,41 @@ async fn bind_http(
         _ => ("http_server.internal_address", &options.internal_address),
     };
     let port = options.internal_port.parse().unwrap_or(public.address.port());
-    let internal = Bound::at("http_server.internal_", resolve(key, value, port).await?)?;
+    let internal = Bound::at(INTERNAL, resolve(key, value, port).await?, inherited)?;
     Ok((public, Some(internal)))
 }
 
 impl Bound {
-    fn at(keys: &'static str, address: SocketAddr) -> Result<Self, StartError> {
+    /// The listener whose keys begin with `keys`, which is also its name for another program.
+    fn at(
+        keys: &'static str,
+        address: SocketAddr,
+        inherited: &mut InheritedListeners,
+    ) -> Result<Self, StartError> {
         let failed = |source| StartError::Bind { keys, address, source };
-        let listener = listener::bind(address).map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { listener, address })
+        let listener = match inherited.take(keys, address) {
+            Some(listener) => listener,
+            None => listener::bind(address).and_then(TcpListener::into_std).map_err(failed)?,
+        };
+        Self::of(listener).map_err(failed)
+    }
+
+    /// The listener for one time of serving.
+    pub(super) fn listener(&self) -> io::Result<TcpListener> {
+        TcpListener::from_std(self.listener.try_clone()?)
     }
 
     fn of(listener: StdListener) -> io::Result<Self> {
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
-        Ok(Self { listener: TcpListener::from_std(listener)?, address })
+        Ok(Self { listener, address })
     }
 }
+
+const PUBLIC: &str = "http_server.";
+const INTERNAL: &str = "http_server.internal_";
+const GRPC_API: &str = "grpc_api.";
+const UNI_GRPC: &str = "uni_grpc.";
 
 /// The listener for challenges http-01, if it is configured.
 pub(super) async fn for_challenges(

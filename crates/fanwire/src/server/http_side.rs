@@ -1,17 +1,24 @@
 //! The HTTP side of a server: its listeners, with TLS and the services of each.
 //! In: bound listeners, certificates, services → out: connections that are served until the server stops.
-//! Uses `edge::listener`. Never: a route, a configuration beyond the settings of listeners.
+//! Uses `edge::listener`, which a takeover that fails may begin again. Never: a route, a configuration beyond the settings of listeners.
 //! Changed here: which listener has which TLS and which limits. `bind` has their addresses, `http::routes` the services.
 
+use std::io;
 use std::sync::Arc;
 
 use fanwire_config::Config;
-use fanwire_edge::{ListenerSettings, Service, TlsAcceptor, TrustedProxies, descriptors, listener};
+use fanwire_edge::{
+    ListenerSettings, PlainRequests, Service, TlsAcceptor, TrustedProxies, UniGrpcService,
+    descriptors, listener,
+};
 use fanwire_tls::{HandshakeCounts, ListenersTls, ServerTls};
-use tokio::sync::watch;
+use tokio::{sync::watch, task::JoinHandle};
 
 use super::bind::{Bound, Listeners};
-use crate::{grpc::GrpcService, http::routes};
+use crate::{
+    grpc::GrpcService,
+    http::{root_service::RootService, routes},
+};
 
 /// The parts that perform the handshakes of the listeners; `None` for one without TLS.
 pub(super) struct Acceptors {
@@ -33,14 +40,51 @@ impl Acceptors {
     }
 }
 
-/// The listeners of a server with their settings.
+/// The listeners of a server with their settings and services.
 pub(super) struct HttpSide {
     listeners: Listeners,
     acceptors: Acceptors,
+    services: HttpServices,
     http2_cleartext: bool,
     trusted_proxies: TrustedProxies,
     /// The limit of open files.
     descriptors: usize,
+}
+
+/// The services of the listeners.
+pub(super) struct HttpServices {
+    public: Arc<RootService>,
+    plain_requests: Arc<PlainRequests>,
+    internal: Option<Arc<RootService>>,
+    grpc_api: Option<Arc<GrpcService>>,
+    uni_grpc: Option<Arc<UniGrpcService>>,
+}
+
+/// The time in which the listeners are served. Dropping it ends it.
+pub(super) struct Serving {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl HttpServices {
+    pub(super) fn new(services: routes::Services, grpc_api: Option<GrpcService>) -> Self {
+        let routes::Services { public, plain_requests, internal, uni_grpc } = services;
+        Self {
+            public: Arc::new(public),
+            plain_requests,
+            internal: internal.map(Arc::new),
+            grpc_api: grpc_api.map(Arc::new),
+            uni_grpc: uni_grpc.map(Arc::new),
+        }
+    }
+}
+
+impl Serving {
+    /// Accepts no more, and waits for requests in flight.
+    pub(super) async fn end(&mut self) {
+        let _ended = self.stop.send(true);
+        let _ = (&mut self.task).await;
+    }
 }
 
 impl HttpSide {
@@ -48,61 +92,81 @@ impl HttpSide {
         config: &Config,
         listeners: Listeners,
         acceptors: Acceptors,
+        services: HttpServices,
         descriptors: usize,
     ) -> Self {
         Self {
             listeners,
             acceptors,
+            services,
             http2_cleartext: config.http_server.h2c_external,
             trusted_proxies: routes::trusted_proxies(config),
             descriptors,
         }
     }
 
-    /// Serves all listeners until `stopped` is true.
-    pub(super) async fn serve(
-        self,
-        services: routes::Services,
-        grpc_service: Option<GrpcService>,
-        stopped: watch::Receiver<bool>,
-    ) {
-        let Acceptors { clients, internal: internal_tls, grpc_api, uni_grpc } = self.acceptors;
-        let internal = self.listeners.internal.zip(services.internal);
-        let grpc = self.listeners.grpc_api.zip(grpc_service);
-        let uni = self.listeners.uni_grpc.zip(services.uni_grpc);
+    pub(super) fn listeners(&self) -> &Listeners {
+        &self.listeners
+    }
+
+    /// Serves all listeners.
+    pub(super) fn begin(self: &Arc<Self>) -> Serving {
+        let (stop, stopped) = watch::channel(false);
+        let side = Arc::clone(self);
+        let task = tokio::spawn(async move {
+            if let Err(error) = side.serve(stopped).await {
+                tracing::error!(%error, "cannot accept connections");
+            }
+        });
+        Serving { stop, task }
+    }
+
+    async fn serve(&self, stopped: watch::Receiver<bool>) -> io::Result<()> {
+        let Acceptors { clients, internal: internal_tls, grpc_api, uni_grpc } = &self.acceptors;
+        let services = &self.services;
+        let internal = self.listeners.internal.as_ref().zip(services.internal.clone());
+        let grpc = self.listeners.grpc_api.as_ref().zip(services.grpc_api.clone());
+        let uni = self.listeners.uni_grpc.as_ref().zip(services.uni_grpc.clone());
         let others = [internal.is_some(), grpc.is_some(), uni.is_some()].map(usize::from);
         let slots = descriptors::for_http(self.descriptors, 1 + others.iter().sum::<usize>());
-        let grpc = serve_grpc(grpc, grpc_api, slots, stopped.clone());
-        let uni = serve_grpc(uni, uni_grpc, slots, stopped.clone());
+        let grpc = serve_grpc(grpc, grpc_api.clone(), slots, stopped.clone());
+        let uni = serve_grpc(uni, uni_grpc.clone(), slots, stopped.clone());
         let settings = ListenerSettings {
-            tls: clients,
-            plain_requests: Some(services.plain_requests),
+            tls: clients.clone(),
+            plain_requests: Some(services.plain_requests.clone()),
             http2_cleartext: self.http2_cleartext,
             has_small_messages: false,
             trusted_proxies: self.trusted_proxies.clone(),
             slots,
         };
-        let public = self.listeners.public.listener;
-        let clients = listener::serve(public, settings, services.public, stopped.clone());
-        let trusted_proxies = TrustedProxies { proxy_protocol: false, ..self.trusted_proxies };
-        let internal = async {
-            let Some((Bound { listener, .. }, root_service)) = internal else { return };
-            let plain = ListenerSettings::default();
-            let settings = ListenerSettings { tls: internal_tls, trusted_proxies, slots, ..plain };
-            listener::serve(listener, settings, root_service, stopped).await;
+        let public = self.listeners.public.listener()?;
+        let to_clients = services.public.clone();
+        let clients = async {
+            listener::serve(public, settings, to_clients, stopped.clone()).await;
+            Ok(())
         };
-        tokio::join!(clients, internal, grpc, uni);
+        let trusted_proxies =
+            TrustedProxies { proxy_protocol: false, ..self.trusted_proxies.clone() };
+        let internal = async {
+            let Some((bound, root_service)) = internal else { return Ok(()) };
+            let plain = ListenerSettings::default();
+            let tls = internal_tls.clone();
+            let settings = ListenerSettings { tls, trusted_proxies, slots, ..plain };
+            listener::serve(bound.listener()?, settings, root_service, stopped.clone()).await;
+            Ok(())
+        };
+        tokio::try_join!(clients, internal, grpc, uni).map(drop)
     }
 }
 
 /// Serves a listener for gRPC, if it is configured: HTTP/2, with TLS or without.
 async fn serve_grpc(
-    bound: Option<(Bound, impl Service)>,
+    bound: Option<(&Bound, impl Service)>,
     tls: Option<TlsAcceptor>,
     slots: usize,
     stopped: watch::Receiver<bool>,
-) {
-    let Some((Bound { listener, .. }, service)) = bound else { return };
+) -> io::Result<()> {
+    let Some((bound, service)) = bound else { return Ok(()) };
     let settings = ListenerSettings {
         tls,
         http2_cleartext: true,
@@ -110,5 +174,6 @@ async fn serve_grpc(
         slots,
         ..ListenerSettings::default()
     };
-    listener::serve(listener, settings, service, stopped).await;
+    listener::serve(bound.listener()?, settings, service, stopped).await;
+    Ok(())
 }

@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Instant};
 
 use fanwire_config::Config;
-use fanwire_consumers::Consumers;
+use fanwire_consumers::{Consumers, StartPhase};
 use fanwire_edge::{
     AdmissionLimits, AllowedOrigins, ClientParts, ConnectionRate, SharedLimits, descriptors,
     settings as endpoints,
@@ -24,13 +24,14 @@ use super::{
     backends::Backends,
     bind,
     bind::Listeners,
-    http_side::{Acceptors, HttpSide},
+    hand_over,
+    http_side::{Acceptors, HttpServices, HttpSide},
     shards::RunningShards,
     tasks::{Handshakes, Observed, background_tasks, begin_consumers, outgoing},
 };
 use crate::{
     Builder, closed_logs::ClosedLogWriter, compression, engine::Engine, error::StartError,
-    http::routes, readiness::Readiness, shedding::Shedding,
+    http::routes, readiness::Readiness, shedding::Shedding, takeover::Takeover,
 };
 
 /// The parts of a server that run before clients are let in.
@@ -54,14 +55,21 @@ struct Parts {
 }
 
 /// Starts all parts: what can fail first, then the node on its engine, the shards, and at the end what lets clients in.
-pub(super) async fn start(builder: Builder) -> Result<Server, StartError> {
-    let Builder { mut config, listener, hooks, rooms } = builder;
+///
+/// With a takeover it takes the connections of the other program before it lets clients in.
+pub(super) async fn start(
+    builder: Builder,
+    takeover: &mut Option<Takeover>,
+) -> Result<Server, StartError> {
+    let Builder { mut config, listener, hooks, rooms, .. } = builder;
+    let inherited = takeover.as_mut().map(Takeover::inherited).unwrap_or_default();
     let descriptors = prepare_process(&config);
     let acme = open_acme(&config).await?;
     let tls = ListenersTls::start(config.tls_sections(), acme.as_ref().map(Acme::resolver))?;
-    let listeners = Listeners::bind(&config, listener).await?;
+    let listeners = Listeners::bind(&config, listener, inherited.listeners).await?;
     let addresses = Addresses::of(&config, &listeners);
     name_node(&mut config, &addresses);
+    let obstacle = hand_over::obstacle(&config, rooms.is_some());
     let backends = Backends::new(&config, rooms)?;
     let closed_logs = ClosedLogWriter::start(&config)?;
     let contexts = compression::contexts(&config);
@@ -70,9 +78,10 @@ pub(super) async fn start(builder: Builder) -> Result<Server, StartError> {
         prepare: Some(contexts.clone()),
         hooks: backends.hooks(hooks),
         keep_closed_log: closed_logs.as_ref().map(ClosedLogWriter::keep),
+        uid: inherited.node,
         ..NodeParts::default()
     };
-    let (engine, node) = Engine::start(&config, node_parts).await?;
+    let (engine, node) = Engine::start(&config, node_parts, inherited.snapshot_lock).await?;
     backends.attach(&node);
     let traces = traces(&config, &node)?;
     let consuming = Consuming::start(&config, &node).await?;
@@ -98,15 +107,21 @@ pub(super) async fn start(builder: Builder) -> Result<Server, StartError> {
     let metrics = parts.metrics();
     let background_tasks = parts.background_tasks(&metrics);
     let (stop, stopped) = watch::channel(false);
-    let services =
-        routes::services(&parts.config, parts.routes(&metrics, &addresses), stopped.clone());
-    let http_side = parts.http_side(listeners);
+    let services = routes::services(&parts.config, parts.routes(&metrics, &addresses), stopped);
     let grpc_service = parts.apis.grpc_service(&parts.config, &parts.running.shards);
+    let services = HttpServices::new(services, grpc_service);
+    let http_side = Arc::new(parts.http_side(listeners, services));
+    let is_taken_over =
+        hand_over::take_everything(takeover, &parts.running.shards, &parts.engine).await;
     let snapshots = parts.engine.snapshots();
     let before = snapshots.as_ref().map_or(0, |snapshots| snapshots.connections_before());
     let consumers = parts.consumers;
     let mut outgoing = outgoing(parts.acme, traces);
-    outgoing.extend(consumers.as_ref().map(|it| begin_consumers(it, &parts.node, before)));
+    match &consumers {
+        Some(consumers) if is_taken_over => consumers.enter(StartPhase::ClientsBack),
+        Some(consumers) => outgoing.push(begin_consumers(consumers, &parts.node, before)),
+        None => {}
+    }
     Ok(Server {
         addresses,
         node: parts.node,
@@ -115,7 +130,8 @@ pub(super) async fn start(builder: Builder) -> Result<Server, StartError> {
         contexts: parts.contexts,
         limits: parts.limits,
         tls: parts.tls,
-        http: tokio::spawn(http_side.serve(services, grpc_service, stopped)),
+        http: http_side.begin(),
+        http_side,
         background_tasks,
         consumers,
         failure: consuming.failure,
@@ -127,6 +143,8 @@ pub(super) async fn start(builder: Builder) -> Result<Server, StartError> {
         readiness: parts.readiness,
         reloads: parts.reloads,
         shutdown: parts.config.shutdown,
+        engine: parts.engine,
+        obstacle,
         descriptors,
     })
 }
@@ -191,9 +209,9 @@ impl Parts {
         }
     }
 
-    fn http_side(&self, listeners: Listeners) -> HttpSide {
+    fn http_side(&self, listeners: Listeners, services: HttpServices) -> HttpSide {
         let acceptors = Acceptors::new(&self.tls, &self.handshakes.tls);
-        HttpSide::new(&self.config, listeners, acceptors, self.descriptors)
+        HttpSide::new(&self.config, listeners, acceptors, services, self.descriptors)
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufReader, BufWriter, ErrorKind, Write};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,8 +18,8 @@ use super::change_list::ChangeList;
 pub(super) struct Files {
     path: PathBuf,
     folder: PathBuf,
-    /// Locked until the process ends.
-    _lock: File,
+    /// Locked until the process ends, and the one that takes over.
+    lock: File,
 }
 
 /// Why a snapshot was not read.
@@ -31,13 +32,16 @@ pub(super) enum ReadError {
 }
 
 impl Files {
-    /// Takes the lock of a file that is there or not.
+    /// Takes the lock of a file that is there or not; `lock` if another program has passed it on.
     ///
     /// # Errors
     /// `WouldBlock` when another process has it; those of the folder.
-    pub(super) fn lock(path: &str) -> io::Result<Self> {
+    pub(super) fn lock(path: &str, lock: Option<File>) -> io::Result<Self> {
         let path = std::path::absolute(path)?;
         let folder = path.parent().ok_or(ErrorKind::InvalidInput)?.to_owned();
+        if let Some(lock) = lock {
+            return Ok(Self { path, folder, lock });
+        }
         let mut options = File::options();
         options.create(true).write(true).truncate(false).mode(0o600);
         let lock = options.open(with_suffix(&path, "lock"))?;
@@ -45,7 +49,11 @@ impl Files {
             TryLockError::WouldBlock => ErrorKind::WouldBlock.into(),
             TryLockError::Error(error) => error,
         })?;
-        Ok(Self { path, folder, _lock: lock })
+        Ok(Self { path, folder, lock })
+    }
+
+    pub(super) fn lock_file(&self) -> BorrowedFd<'_> {
+        self.lock.as_fd()
     }
 
     pub(super) fn path(&self) -> &Path {

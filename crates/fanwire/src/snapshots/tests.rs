@@ -39,7 +39,7 @@ fn config(file: &std::path::Path) -> Config {
 
 /// A process with a snapshot; `None` if it runs without one.
 fn try_start(file: &std::path::Path) -> Option<Arc<Snapshots>> {
-    let opened = Opened::open(&config(file)).expect("the file has no other server")?;
+    let opened = Opened::open(&config(file), None).expect("the file has no other server")?;
     let made = Arc::<Mutex<Option<MadeBroker>>>::default();
     opened.factory(Arc::clone(&made))(Arc::new(NoSubscribers));
     made.lock().take().and_then(|made| made.snapshots)
@@ -173,7 +173,7 @@ fn a_list_that_cannot_be_written_removes_the_snapshot() {
     let first = start(&file);
     first.publish("news");
     first.save_if_changed();
-    let unwritable = fs::File::open(&file).expect("readable");
+    let unwritable = File::open(&file).expect("readable");
     let list = ChangeList::over(unwritable, &file);
     list.mark(fanwire_broker::Bucket { stripe: 1, number: 2 });
     assert!(list.is_broken() && !file.exists());
@@ -202,7 +202,7 @@ fn a_file_that_cannot_be_used_is_kept_under_another_name() {
 fn a_second_server_on_the_same_file_refuses_to_start() {
     let file = place("second").join("state");
     let _first = start(&file);
-    let error = Opened::open(&config(&file)).err().expect("it is in use").to_string();
+    let error = Opened::open(&config(&file), None).err().expect("it is in use").to_string();
     assert!(error.contains("snapshot_path") && error.contains("another server"), "{error}");
 }
 

@@ -1,0 +1,46 @@
+//! Upgrades of a server that delivers: its clients notice nothing.
+//! In: WebSockets of every kind and event streams, publications over the server API, `fanwire upgrade` → out: each publication once, in
+//! order, on the connections of before.
+//! Uses the binary, `fanwire_client`, stock zlib. Never: a wait without a limit.
+//! Changed here: what a client may be. `FANWIRE_TAKEOVER_CLIENTS=18500` and `FANWIRE_TAKEOVER_STREAMS=500` make many of them,
+//! `FANWIRE_TAKEOVER_RATE` sets the publications per second.
+
+mod faults;
+mod world;
+
+use std::time::Duration;
+
+use self::world::{World, number};
+
+#[test]
+fn clients_notice_nothing_of_ten_upgrades() {
+    let mut world = World::start("upgrades", &[]);
+    world.connect(number("CLIENTS", 48), number("STREAMS", 6));
+    world.publish_for(Duration::from_millis(300));
+    let mut pids = vec![world.pid()];
+    for _ in 0..10 {
+        let answer = world.while_publishing(|server| server.upgrade(&[])).expect("it is upgraded");
+        assert!(answer.contains("serves now, with"), "{answer}");
+        pids.push(world.pid());
+        pids.dedup();
+    }
+    assert_eq!(pids.len(), 11, "each is another process: {pids:?}");
+    world.publish_for(Duration::from_millis(300));
+    world.check_everything_arrived();
+}
+
+#[test]
+fn a_check_counts_connections_and_changes_nothing() {
+    let mut world = World::start("check", &[]);
+    world.connect(5, 1);
+    let answer = world.server().upgrade(&["--check"]).expect("an answer");
+    assert!(answer.starts_with("6 connections would move; 0 would be closed"), "{answer}");
+    let pid = world.pid();
+    let by_pid = world.server().upgrade(&["--check", "--pid", &pid.to_string()]);
+    assert_eq!(by_pid, Ok(answer));
+    let other = world.server().upgrade(&["--check", "--pid", &std::process::id().to_string()]);
+    assert!(other.is_err_and(|reason| reason.contains(&format!("is process {pid}"))));
+    assert_eq!(world.pid(), pid);
+    world.publish_for(Duration::from_millis(100));
+    world.check_everything_arrived();
+}

@@ -1,0 +1,154 @@
+//! Upgrades that fail: the server goes on in one process.
+//! In: new programs that exit, hang or refuse, processes that are killed at any moment → out: one server, and clients that are not wrong.
+//! Uses scripts in the place of the binary, and `kill`. Never: a fault of the machine.
+//! Changed here: which faults there are. `FANWIRE_TAKEOVER_SEEDS=100` makes a hundred of the random ones.
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::process::Command;
+use std::time::Duration;
+
+use fanwire_testing::{pause, wait_for};
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+
+use super::world::{PATIENCE, Server, World, number};
+
+/// Puts a script into the place of the program.
+fn install(server: &Server, script: &str) {
+    let path = server.program();
+    std::fs::remove_file(&path).expect("it is there");
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a writable folder");
+    let executable = std::fs::Permissions::from_mode(0o700);
+    std::fs::set_permissions(&path, executable).expect("it is there");
+}
+
+/// Puts the binary back.
+fn install_binary(server: &Server) {
+    std::fs::remove_file(server.program()).expect("it is there");
+    symlink(env!("CARGO_BIN_EXE_fanwire"), server.program()).expect("a writable folder");
+}
+
+/// A script that writes its process into a file and becomes the binary.
+fn install_named(server: &Server) {
+    let folder = server.folder().path();
+    install(
+        server,
+        &format!("echo $$ > {folder}/new; exec {} \"$@\"", env!("CARGO_BIN_EXE_fanwire")),
+    );
+}
+
+fn new_pid(server: &Server) -> u32 {
+    let path = format!("{}/new", server.folder().path());
+    let read = || std::fs::read_to_string(&path).ok()?.trim().parse().ok();
+    wait_for(|| read().ok_or("the new program was not started"), PATIENCE)
+}
+
+fn kill(pid: u32) {
+    // It may have ended.
+    let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).output();
+}
+
+#[test]
+fn a_new_program_that_cannot_take_over_changes_nothing() {
+    let mut world = World::start("broken", &[]);
+    world.connect(12, 2);
+    let pid = world.pid();
+    let cases = [
+        ("exit 3", "ended before it was ready (exit status: 3)"),
+        ("echo nonsense >&0; exit 1", "the new program "),
+        ("exec /nowhere/fanwire 2>/dev/null", "ended before it was ready"),
+    ];
+    for (script, expected) in cases {
+        install(world.server(), script);
+        let answer = world.while_publishing(|server| server.upgrade(&[]));
+        assert!(answer.as_ref().is_err_and(|reason| reason.contains(expected)), "{answer:?}");
+    }
+    std::fs::remove_file(world.server().program()).expect("it is there");
+    let answer = world.server().upgrade(&[]);
+    assert!(answer.is_err_and(|reason| reason.contains("cannot be started")));
+    symlink(env!("CARGO_BIN_EXE_fanwire"), world.server().program()).expect("a writable folder");
+    world.server().change_config("shards: 2", "shards: two");
+    let answer = world.server().upgrade(&[]);
+    assert!(answer.as_ref().is_err_and(|reason| reason.contains("shards")), "{answer:?}");
+    world
+        .server()
+        .change_config("shards: two", "shards: 2\ngrpc_api: {enabled: true, address: 192.0.2.1}");
+    let answer = world.while_publishing(|server| server.upgrade(&[]));
+    let expected = "the new program refuses: grpc_api.address";
+    assert!(answer.as_ref().is_err_and(|reason| reason.contains(expected)), "{answer:?}");
+    assert_eq!(world.pid(), pid);
+    world.check_everything_arrived();
+    world.server().change_config("grpc_api: {enabled: true, address: 192.0.2.1}", "");
+    world.while_publishing(|server| server.upgrade(&[])).expect("nothing stands in the way");
+    world.check_everything_arrived();
+}
+
+#[test]
+fn a_second_upgrade_is_refused_while_one_runs() {
+    let world = World::start("second", &[]);
+    let server = world.server();
+    let go = format!("{}/go", server.folder().path());
+    install(
+        server,
+        &format!(
+            "echo $$ > {}/new; while [ ! -e {go} ]; do sleep 0.01; done; exec {} \"$@\"",
+            server.folder().path(),
+            env!("CARGO_BIN_EXE_fanwire")
+        ),
+    );
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| server.upgrade(&[]));
+        new_pid(server);
+        let second = server.upgrade(&[]);
+        assert!(second.is_err_and(|reason| reason.contains("an upgrade is running already")));
+        std::fs::write(&go, "").expect("a writable folder");
+        first.join().expect("no panic").expect("it is upgraded");
+    });
+}
+
+#[test]
+fn an_engine_in_redis_stays_where_it_is() {
+    let world =
+        World::start("redis", &["--engine.type=redis", "--engine.redis.address=127.0.0.1:1"]);
+    let answer = world.server().upgrade(&[]);
+    assert!(answer.is_err_and(|reason| reason.contains("restart it; its clients recover")));
+}
+
+#[test]
+fn a_program_that_is_killed_at_any_moment_leaves_the_other_one() {
+    for seed in 0..number("SEEDS", 6) as u64 {
+        let mut chance = StdRng::seed_from_u64(seed);
+        let mut world = World::start(&format!("killed-{seed}"), &[]);
+        world.connect(12, 2);
+        world.publish_for(Duration::from_millis(50));
+        let old = world.pid();
+        let kills_old = seed.is_multiple_of(2);
+        let delay = Duration::from_micros(chance.random_range(0..KILL_WITHIN_US));
+        install_named(world.server());
+        let answer = world.while_publishing(|server| {
+            std::thread::scope(|scope| {
+                let upgrade = scope.spawn(|| server.upgrade(&[]));
+                let new = new_pid(server);
+                pause(delay);
+                kill(if kills_old { old } else { new });
+                upgrade.join().expect("no panic")
+            })
+        });
+        println!(
+            "seed {seed}: {} killed after {delay:?}: {answer:?}",
+            if kills_old { "old" } else { "new" }
+        );
+        if !kills_old && answer.is_err() {
+            assert_eq!(world.pid(), old);
+            // It served all the time.
+            world.check_everything_arrived();
+        }
+        // A new program that is killed when it serves is a server that is killed.
+        if kills_old {
+            world.check_one_serves(old);
+        }
+        install_binary(world.server());
+    }
+}
+
+/// Longer than a takeover takes.
+const KILL_WITHIN_US: u64 = 1_500_000;

@@ -1,0 +1,244 @@
+//! The old program's side: it starts the new one, and gives it everything once that one is ready.
+//! In: a command, then shards that stand still and the engine → out: a new program that serves, or one that has ended.
+//! Uses the link and a child process. Never: gives anything before the new program is ready.
+//! Changed here: what the old program sends, and when it gives up. The new program's side is `take_over`.
+
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fanwire_fanout::Shards;
+use fanwire_shard::{ConnectionSink, FrozenShards};
+use parking_lot::Mutex;
+
+use super::link::{DESCRIPTORS_MAX, LinkMessage, MessageKind, ProgramLink};
+use super::{FORMAT, Hello, VARIABLE};
+
+/// Why a server was not handed over. It serves as before, except after [`Ended`](Self::Ended).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HandOverError {
+    /// This server cannot be handed over; says what to do.
+    #[error("{0}")]
+    Unsupported(&'static str),
+    /// The new program could not be started.
+    #[error("the new program cannot be started: {0}")]
+    Start(io::Error),
+    /// The new program refuses; its reason.
+    #[error("the new program refuses: {0}")]
+    Refused(String),
+    /// The new program ended before it was ready.
+    #[error("the new program ended before it was ready ({0}): its log says why")]
+    EndedEarly(ExitStatus),
+    /// The new program ended or hung before it had everything.
+    #[error("the new program did not take everything ({0}): this one goes on")]
+    Failed(io::Error),
+    /// The new program hung or ended when it had begun to serve. This one serves again, without the connections.
+    #[error(
+        "the new program has ended just after it began to serve: this one serves, and its clients reconnect"
+    )]
+    Ended,
+}
+
+/// A server that is now in another program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandedOver {
+    /// Connections that moved.
+    pub connections: usize,
+    /// The process of the new program.
+    pub pid: u32,
+}
+
+/// A program that is to take over.
+pub(crate) struct NewProgram {
+    link: Arc<Mutex<ProgramLink>>,
+    /// `None` in tests, where it is a thread.
+    child: Option<Child>,
+}
+
+/// What a new program gets.
+pub(crate) struct Moving<'a> {
+    pub(crate) shards: &'a Shards,
+    /// How long commands may take that wait for an answer.
+    pub(crate) patience: Duration,
+    pub(crate) save_engine: &'a dyn Fn(&mut dyn Write) -> io::Result<()>,
+}
+
+impl NewProgram {
+    /// Starts the command, whose standard input is the other end of the link.
+    pub(crate) fn start(mut command: Command) -> Result<Self, HandOverError> {
+        let (ours, theirs) = UnixStream::pair().map_err(HandOverError::Start)?;
+        command.env(VARIABLE, "stdin").stdin(OwnedFd::from(theirs));
+        let child = command.spawn().map_err(HandOverError::Start)?;
+        Ok(Self { child: Some(child), ..Self::of_socket(ours) })
+    }
+
+    pub(crate) fn of_socket(socket: UnixStream) -> Self {
+        Self { link: Arc::new(Mutex::new(ProgramLink::new(socket))), child: None }
+    }
+
+    /// Gives the new program the descriptors, and waits until it is ready to serve. Ends it otherwise. Blocks.
+    pub(crate) fn prepare(
+        &mut self,
+        node: &str,
+        descriptors: &[(&str, BorrowedFd<'_>)],
+    ) -> Result<(), HandOverError> {
+        let hello = Hello {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            node: node.to_owned(),
+            descriptors: descriptors.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        };
+        let payload = serde_json::to_vec(&hello).expect("a struct of texts is JSON");
+        let copied: Vec<_> = descriptors.iter().map(|(_, descriptor)| *descriptor).collect();
+        let answer = {
+            let mut link = self.link.lock();
+            link.limit(READY_MAX);
+            link.send(MessageKind::Hello, &payload, &copied).and_then(|()| link.receive())
+        };
+        match answer {
+            Ok(LinkMessage { kind: MessageKind::Ready, .. }) => Ok(()),
+            Ok(LinkMessage { kind: MessageKind::Refused, payload, .. }) => {
+                self.end();
+                Err(HandOverError::Refused(String::from_utf8_lossy(&payload).into_owned()))
+            }
+            Ok(_) => {
+                self.end();
+                Err(HandOverError::Refused("it speaks another format".to_owned()))
+            }
+            Err(error) => {
+                let has_ended = ENDS.contains(&error.kind());
+                Err(match self.end() {
+                    Some(status) if has_ended => HandOverError::EndedEarly(status),
+                    _ => HandOverError::Failed(error),
+                })
+            }
+        }
+    }
+
+    /// Gives the new program everything, and waits until it serves. Otherwise the shards run on. Blocks.
+    pub(crate) fn give(&mut self, moving: &Moving<'_>) -> Result<HandedOver, HandOverError> {
+        let began = Instant::now();
+        let frozen = moving.shards.freeze(moving.patience);
+        self.link.lock().limit(MOVE_MAX);
+        let error = match self.give_frozen(&frozen, moving) {
+            Ok(connections) => {
+                frozen.forget();
+                let pause_ms = began.elapsed().as_millis() as u64;
+                tracing::info!(connections, pause_ms, "the new program has everything");
+                let pid = self.child.as_ref().map_or(std::process::id(), Child::id);
+                return Ok(HandedOver { connections, pid });
+            }
+            Err(error) => error,
+        };
+        self.end();
+        // Nothing more can come, and what has come tells whether it has begun.
+        self.link.lock().limit(LATE_MAX);
+        let has_begun = self.receive_serving().is_ok();
+        if has_begun {
+            frozen.forget();
+            return Err(HandOverError::Ended);
+        }
+        Err(HandOverError::Failed(error))
+    }
+
+    fn give_frozen(&self, frozen: &FrozenShards, moving: &Moving<'_>) -> io::Result<usize> {
+        let mut engine = BufWriter::with_capacity(PART_BYTES, EngineWriter(&self.link));
+        (moving.save_engine)(&mut engine)?;
+        engine.flush()?;
+        drop(engine);
+        self.link.lock().send(MessageKind::Engine, &[], &[])?;
+        let sink = Arc::new(Batches { link: Arc::clone(&self.link), batch: Mutex::default() });
+        let shared: Arc<dyn ConnectionSink> = sink.clone();
+        let count = frozen.give(&shared)?;
+        sink.flush(&mut sink.batch.lock())?;
+        self.link.lock().send(MessageKind::Complete, &[], &[])?;
+        self.receive_serving()?;
+        Ok(count)
+    }
+
+    fn receive_serving(&self) -> io::Result<()> {
+        match self.link.lock().receive()?.kind {
+            MessageKind::Serving => Ok(()),
+            _ => Err(ErrorKind::InvalidData.into()),
+        }
+    }
+
+    /// Ends the new program, and waits for its end.
+    fn end(&mut self) -> Option<ExitStatus> {
+        let child = self.child.as_mut()?;
+        // It may have ended by itself.
+        let _ = child.kill();
+        child.wait().ok()
+    }
+}
+
+/// Sends what is written as parts of the engine.
+struct EngineWriter<'a>(&'a Mutex<ProgramLink>);
+
+impl Write for EngineWriter<'_> {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        // An empty part would be the last one.
+        if !part.is_empty() {
+            self.0.lock().send(MessageKind::Engine, part, &[])?;
+        }
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Sends the connections of all shards, many in a message.
+struct Batches {
+    link: Arc<Mutex<ProgramLink>>,
+    batch: Mutex<ConnectionBatch>,
+}
+
+#[derive(Default)]
+struct ConnectionBatch {
+    records: Vec<u8>,
+    /// Copies, as a shard keeps its own.
+    sockets: Vec<OwnedFd>,
+}
+
+impl Batches {
+    fn flush(&self, batch: &mut ConnectionBatch) -> io::Result<()> {
+        let ConnectionBatch { records, sockets } = std::mem::take(batch);
+        let sockets: Vec<_> = sockets.iter().map(|socket| socket.as_fd()).collect();
+        self.link.lock().send(MessageKind::Connections, &records, &sockets)
+    }
+}
+
+impl ConnectionSink for Batches {
+    fn take(&self, record: &[u8], socket: BorrowedFd<'_>) -> io::Result<()> {
+        let length = u32::try_from(record.len()).map_err(|_| ErrorKind::InvalidData)?;
+        let mut batch = self.batch.lock();
+        batch.records.extend(length.to_le_bytes());
+        batch.records.extend_from_slice(record);
+        batch.sockets.push(socket.try_clone_to_owned()?);
+        if batch.sockets.len() == DESCRIPTORS_MAX || batch.records.len() >= PART_BYTES {
+            self.flush(&mut batch)?;
+        }
+        Ok(())
+    }
+}
+
+/// Errors of a link whose other program has ended, with unread messages or without.
+const ENDS: [ErrorKind; 3] =
+    [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
+
+/// From the start of the new program until it is ready. It reads its configuration, and may wait for other machines.
+const READY_MAX: Duration = Duration::from_secs(30);
+
+/// From the freeze until the new program serves. Clients wait for so long at most.
+const MOVE_MAX: Duration = Duration::from_secs(5);
+
+/// For what a program that has ended has sent.
+const LATE_MAX: Duration = Duration::from_millis(100);
+
+const PART_BYTES: usize = 256 << 10;

@@ -1,0 +1,196 @@
+//! The new program's side: it gets ready, takes everything, and serves.
+//! In: messages of the old program → out: listeners at the start, then the engine and connections in shards that stand still.
+//! Uses the link. Never: serves before it has everything, unless the old program has ended.
+//! Changed here: what the new program does with each message. The old program's side is `hand_over`.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use fanwire_fanout::Shards;
+use fanwire_shard::{MovedConnection, SavedConnection};
+
+use super::link::{LinkMessage, MessageKind, ProgramLink};
+use super::{FORMAT, Hello, SNAPSHOT_LOCK, VARIABLE};
+
+/// A takeover from a running server, which goes on to serve until this program has everything. For
+/// [`Builder::take_over`](crate::Builder::take_over).
+pub struct Takeover {
+    link: ProgramLink,
+    /// The version of the old program.
+    version: String,
+    inherited: Inherited,
+}
+
+/// What the old program gives before this one is ready.
+#[derive(Default)]
+pub(crate) struct Inherited {
+    pub(crate) listeners: InheritedListeners,
+    pub(crate) snapshot_lock: Option<File>,
+    /// The id of the node.
+    pub(crate) node: Option<String>,
+}
+
+/// The listeners of another program, by their names.
+#[derive(Default)]
+pub(crate) struct InheritedListeners(Vec<(String, TcpListener)>);
+
+impl InheritedListeners {
+    /// The listener of this name, if it listens where it is to.
+    pub(crate) fn take(&mut self, name: &str, wanted: SocketAddr) -> Option<TcpListener> {
+        let listens = |listener: &TcpListener| {
+            listener.local_addr().is_ok_and(|address| {
+                address.ip() == wanted.ip() && [0, address.port()].contains(&wanted.port())
+            })
+        };
+        let at = self.0.iter().position(|(of, listener)| of == name && listens(listener))?;
+        Some(self.0.swap_remove(at).1)
+    }
+}
+
+impl Takeover {
+    /// The takeover for which [`Server::hand_over`](crate::Server::hand_over) has started this process, if it has.
+    ///
+    /// # Errors
+    /// The old program hands over in another format, or the standard input is no takeover.
+    pub fn of_process() -> io::Result<Option<Self>> {
+        if std::env::var_os(VARIABLE).is_none() {
+            return Ok(None);
+        }
+        let socket = io::stdin().as_fd().try_clone_to_owned()?;
+        match Self::of_socket(socket.into()) {
+            // The old program has ended, so this one starts as if there had been none.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
+            taken => taken.map(Some),
+        }
+    }
+
+    pub(crate) fn of_socket(socket: UnixStream) -> io::Result<Self> {
+        let mut link = ProgramLink::new(socket);
+        let LinkMessage { kind, payload, descriptors } = link.receive()?;
+        let decoded: Option<Hello> = serde_json::from_slice(&payload).ok();
+        let Some(hello) =
+            decoded.filter(|hello| kind == MessageKind::Hello && hello.format == FORMAT)
+        else {
+            let reason = "the old program hands over in another format: restart instead";
+            link.send(MessageKind::Refused, reason.as_bytes(), &[])?;
+            return Err(io::Error::new(ErrorKind::InvalidData, reason));
+        };
+        let mut named: Vec<(String, OwnedFd)> =
+            hello.descriptors.into_iter().zip(descriptors).collect();
+        let lock = named.iter().position(|(name, _)| name == SNAPSHOT_LOCK);
+        let snapshot_lock = lock.map(|at| File::from(named.swap_remove(at).1));
+        let listener = |(name, descriptor)| (name, TcpListener::from(descriptor));
+        let listeners = InheritedListeners(named.into_iter().map(listener).collect());
+        let inherited = Inherited { listeners, snapshot_lock, node: Some(hello.node) };
+        Ok(Self { link, version: hello.version, inherited })
+    }
+
+    /// Returns what the old program has given.
+    pub(crate) fn inherited(&mut self) -> Inherited {
+        std::mem::take(&mut self.inherited)
+    }
+
+    /// Tells the old program why this one cannot serve. It goes on.
+    pub fn refuse(mut self, reason: &str) {
+        // Without the old program there is no one to tell.
+        let _ = self.link.send(MessageKind::Refused, reason.as_bytes(), &[]);
+    }
+
+    /// Takes everything, and lets the shards serve. `restore` gets the engine. Blocks.
+    pub(crate) fn run(
+        mut self,
+        shards: &Shards,
+        restore: impl FnOnce(&mut dyn Read) -> io::Result<()>,
+    ) {
+        let mut frozen = shards.freeze(Duration::ZERO);
+        match self.receive(restore) {
+            Ok(connections) => {
+                let count = connections.len();
+                for (socket, record) in connections {
+                    let Some(permit) = shards.permit(0) else { continue };
+                    frozen.take(MovedConnection { socket, record, permit });
+                }
+                // Who publishes from now on reaches all of them.
+                frozen.wait();
+                // Without the old program this one goes on all the same.
+                let _ = self.link.send(MessageKind::Serving, &[], &[]);
+                tracing::info!(connections = count, of = self.version, "taken over");
+            }
+            Err(error) => tracing::error!(
+                %error,
+                "the old program ended before everything had come: this one serves without its connections"
+            ),
+        }
+    }
+
+    fn receive(
+        &mut self,
+        restore: impl FnOnce(&mut dyn Read) -> io::Result<()>,
+    ) -> io::Result<Vec<(TcpStream, SavedConnection)>> {
+        self.link.send(MessageKind::Ready, &[], &[])?;
+        let mut engine =
+            EngineReader { link: &mut self.link, part: Vec::new(), read: 0, is_over: false };
+        restore(&mut engine)?;
+        io::copy(&mut engine, &mut io::sink())?;
+        let mut connections = Vec::new();
+        loop {
+            let LinkMessage { kind, payload, descriptors } = self.link.receive()?;
+            match kind {
+                MessageKind::Connections => {
+                    add_connections(&payload, descriptors, &mut connections)?
+                }
+                MessageKind::Complete => return Ok(connections),
+                _ => return Err(ErrorKind::InvalidData.into()),
+            }
+        }
+    }
+}
+
+/// Adds the connections of a message: each record behind its length, and its socket. One whose record is not understood is closed.
+fn add_connections(
+    mut payload: &[u8],
+    sockets: Vec<OwnedFd>,
+    connections: &mut Vec<(TcpStream, SavedConnection)>,
+) -> io::Result<()> {
+    for socket in sockets {
+        let (length, rest) = payload.split_first_chunk().ok_or(ErrorKind::InvalidData)?;
+        let length = u32::from_le_bytes(*length) as usize;
+        let (record, rest) = rest.split_at_checked(length).ok_or(ErrorKind::InvalidData)?;
+        payload = rest;
+        match SavedConnection::decode(record) {
+            Some(record) => connections.push((socket.into(), record)),
+            None => tracing::error!("a connection is closed: its record is not understood"),
+        }
+    }
+    Ok(())
+}
+
+/// The engine, in parts, up to an empty one.
+struct EngineReader<'a> {
+    link: &'a mut ProgramLink,
+    part: Vec<u8>,
+    /// Bytes of the part.
+    read: usize,
+    is_over: bool,
+}
+
+impl Read for EngineReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.read == self.part.len() && !self.is_over {
+            let LinkMessage { kind, payload, .. } = self.link.receive()?;
+            if kind != MessageKind::Engine {
+                return Err(ErrorKind::InvalidData.into());
+            }
+            self.is_over = payload.is_empty();
+            self.part = payload;
+            self.read = 0;
+        }
+        let read = (&self.part[self.read..]).read(buffer)?;
+        self.read += read;
+        Ok(read)
+    }
+}
