@@ -81,8 +81,8 @@ export async function start(settings = {}, environment = {}) {
 }
 
 /** Starts a server with the text of a configuration file, on a free port. */
-export async function startWith(text, apiKey) {
-  const place = { FANWIRE_HTTP_SERVER_ADDRESS: '127.0.0.1', FANWIRE_HTTP_SERVER_PORT: '0' };
+export async function startWith(text, apiKey, environment = {}) {
+  const place = { FANWIRE_HTTP_SERVER_ADDRESS: '127.0.0.1', FANWIRE_HTTP_SERVER_PORT: '0', ...environment };
   const process = launch(['serve', '--config', 'fanwire.yaml'], {}, place, { 'fanwire.yaml': text });
   return new Server(process, await firstAddress(process), apiKey);
 }

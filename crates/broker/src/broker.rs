@@ -314,11 +314,22 @@ impl StreamSlice {
     }
 }
 
+/// A client whose idempotency keys are apart from those of backends and of other clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyOwner {
+    /// Tells owners apart; never empty.
+    pub name: String,
+    /// How long the key is remembered.
+    pub ttl: Duration,
+}
+
 /// Options of a publish (server API §3 publish). The default uses none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PublishOptions {
     /// "" = none.
     pub idempotency_key: String,
+    /// The client that chose the key; `None` = a backend.
+    pub key_owner: Option<KeyOwner>,
     /// Do not store the publication; it gets no offset.
     pub skip_history: bool,
     /// Subscribers that negotiated deltas may get a delta.

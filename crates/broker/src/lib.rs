@@ -34,9 +34,9 @@ pub mod conformance {
 pub use answer::{Abandoned, Answer, Promise};
 pub use broker::map;
 pub use broker::{
-    Broker, Bucket, ChangeMarks, ChangesSince, MemoryBroker, MemoryState, PublishOptions, Query,
-    RestoreOptions, Retention, Snapshot, SnapshotError, SnapshotHead, SnapshotTotals, StreamSlice,
-    SuppressedCounters, SuppressedCounts, Suppression,
+    Broker, Bucket, ChangeMarks, ChangesSince, KeyOwner, MemoryBroker, MemoryState, PublishOptions,
+    Query, RestoreOptions, Retention, Snapshot, SnapshotError, SnapshotHead, SnapshotTotals,
+    StreamSlice, SuppressedCounters, SuppressedCounts, Suppression,
 };
 pub use bus::Bus;
 pub use chance::{Chance, SystemChance};

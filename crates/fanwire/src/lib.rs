@@ -66,7 +66,8 @@ pub use fanwire_broker::map::{KeyMode, MapPublish, MapRemoval};
 /// ([example](Handle))
 #[doc(inline)]
 pub use fanwire_broker::{
-    Answer, ClientId, DeliveryClass, Epoch, Position, PresenceStats, PublishOptions, StreamSlice,
+    Answer, ClientId, DeliveryClass, Epoch, KeyOwner, Position, PresenceStats, PublishOptions,
+    StreamSlice,
 };
 /// ([example](Handle))
 #[doc(inline)]

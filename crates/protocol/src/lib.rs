@@ -30,6 +30,7 @@ pub use encoding::{Encoding, MESSAGES_PER_FRAME_MAX, join, ping};
 pub use error::{DecodeError, NotJson};
 pub use escape::json_string;
 pub use json::without_halves;
+pub use member::text_member;
 pub use message::Error as ProtocolError;
 pub use message::*;
 pub use publication::{encode_publication, has_json};
@@ -52,6 +53,7 @@ pub mod fossil;
 #[doc(hidden)]
 pub mod fuzzing;
 mod json;
+mod member;
 pub mod message;
 pub mod protobuf;
 pub mod proxy;

@@ -83,6 +83,16 @@ impl Keys {
         format!("{}.result.{}.{OPEN}{channel}{CLOSE}.{key}", self.prefix, channel.len())
     }
 
+    /// The same for a key of a client, which no key of a backend can have.
+    pub(crate) fn of_client_result(&self, channel: &str, owner: &str, key: &str) -> String {
+        let prefix = &self.prefix;
+        let channel_length = channel.len();
+        let owner_length = owner.len();
+        format!(
+            "{prefix}.client_result.{channel_length}.{owner_length}.{OPEN}{channel}{CLOSE}.{owner}.{key}"
+        )
+    }
+
     /// The name of the hash of a growing message, made in the same way.
     pub(crate) fn of_message(&self, channel: &str, key: &str) -> String {
         format!("{}.message.{}.{OPEN}{channel}{CLOSE}.{key}", self.prefix, channel.len())

@@ -38,9 +38,15 @@ pub(crate) fn publish(
         keys.of(KeyKind::PubSub, channel),
     ];
     if !options.idempotency_key.is_empty() {
-        names.push(keys.of_result(channel, &options.idempotency_key));
+        let key = &options.idempotency_key;
+        names.push(match &options.key_owner {
+            Some(owner) => keys.of_client_result(channel, &owner.name, key),
+            None => keys.of_result(channel, key),
+        });
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let owner = options.key_owner.as_ref();
+    let result_ttl_ms = owner.map_or(RESULT_TTL_MS, |owner| millis(owner.ttl));
     let length = record.length();
     let bytes = length + options.version_epoch.len() + ARGUMENT_BYTES;
     let mut command = Script::Publish.call(&names, 10, bytes);
@@ -52,7 +58,7 @@ pub(crate) fn publish(
         .number(millis(retention.meta_ttl))
         .number(options.version)
         .text(&options.version_epoch)
-        .number(RESULT_TTL_MS)
+        .number(result_ttl_ms)
         .number(options.delta.into())
         .text(keys.publish());
     command

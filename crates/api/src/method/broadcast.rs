@@ -115,6 +115,7 @@ impl Api {
             };
             let options = PublishOptions {
                 idempotency_key: request.idempotency_key,
+                key_owner: None,
                 skip_history: request.skip_history,
                 delta: request.delta,
                 version: request.version,

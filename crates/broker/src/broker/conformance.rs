@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use fanwire_protocol::{ClientInfo, Publication};
 use fanwire_testing::yield_to_others;
 
-use super::{Broker, PublishOptions, Retention, StreamSlice, SuppressedCounts, Suppression};
+use super::{
+    Broker, KeyOwner, PublishOptions, Retention, StreamSlice, SuppressedCounts, Suppression,
+};
 use crate::{Change, ClientId, Deliver, DeliverOptions, DeliveryClass, Delta, Epoch, Position};
 
 /// Makes a broker that delivers to a recorder. Called for each promise.
@@ -40,6 +42,7 @@ pub fn check_without_growing_messages(make: MakeBroker<'_>) {
     publications_of_a_channel_never_overlap(make);
     an_idempotency_key_publishes_once(make);
     an_idempotency_key_counts_per_channel(make);
+    an_idempotency_key_counts_per_owner(make);
     what_was_not_published_is_known_by_its_receipt(make);
     an_idempotency_key_publishes_once_from_many_threads(make);
     publications_arrive_after_subscribing_again(make);
@@ -149,6 +152,28 @@ fn an_idempotency_key_counts_per_channel(make: MakeBroker<'_>) {
     publish(&*broker, "b", numbered(0, 1), "bc");
     publish(&*broker, "ab", numbered(0, 2), "c");
     assert_eq!(recorder.wait_for(3).len(), 3);
+}
+
+fn an_idempotency_key_counts_per_owner(make: MakeBroker<'_>) {
+    let (recorder, broker) = start(make, &["a"]);
+    let owners = [None, Some("user 1"), Some("user 1.k"), Some("user 2")];
+    for round in 0..2 {
+        for (number, owner) in owners.iter().enumerate() {
+            let ttl = Duration::from_secs(900);
+            let key_owner = owner.map(|name| KeyOwner { name: name.to_owned(), ttl });
+            let idempotency_key = "k".to_owned();
+            let options =
+                PublishOptions { idempotency_key, key_owner, ..PublishOptions::default() };
+            let publication = numbered(round, number);
+            let retention = Retention::default();
+            let published = broker.publish("a", publication, &options, retention, Instant::now());
+            published.wait().expect("the broker is available");
+        }
+    }
+    publish(&*broker, "a", numbered(2, 0), "");
+    let arrived = numbers(&recorder.wait_for(5), "a");
+    assert_eq!(arrived, [(0, 0), (0, 1), (0, 2), (0, 3), (2, 0)], "each owner's key once");
+    assert_eq!(broker.suppressed().idempotency, 4);
 }
 
 fn an_idempotency_key_publishes_once_from_many_threads(make: MakeBroker<'_>) {

@@ -24,8 +24,8 @@ use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 
 use super::{
-    Broker, PublishOptions, Query, Retention, StreamSlice, SuppressedCounters, SuppressedCounts,
-    Suppression,
+    Broker, KeyOwner, PublishOptions, Query, Retention, StreamSlice, SuppressedCounters,
+    SuppressedCounts, Suppression,
 };
 use crate::map;
 use crate::{
@@ -57,11 +57,14 @@ pub struct MemoryBroker {
     history_bytes_max: usize,
     evictions: AtomicU64,
     results_memory: ResultsMemory,
+    client_results_memory: ResultsMemory,
     suppressed: SuppressedCounters,
 }
 
 struct Stripe {
     results: Results,
+    /// Of publications of clients.
+    client_results: Results,
     streams: Streams,
     maps: Maps,
     marks: Marks,
@@ -71,7 +74,9 @@ impl Stripe {
     fn new(of_streams: EpochKey, of_maps: EpochKey) -> Self {
         let streams = Streams::new(of_streams);
         let maps = Maps::new(of_maps);
-        Self { results: Results::default(), streams, maps, marks: Marks::default() }
+        let marks = Marks::default();
+        let results = Results::default();
+        Self { results, client_results: Results::default(), streams, maps, marks }
     }
 }
 
@@ -111,6 +116,7 @@ pub struct MemoryState {
     stripes: Vec<Stripe>,
     streams_bytes: usize,
     results_memory: ResultsMemory,
+    client_results_memory: ResultsMemory,
 }
 
 impl MemoryState {
@@ -164,6 +170,7 @@ impl MemoryBroker {
             history_bytes_max,
             evictions: AtomicU64::new(0),
             results_memory: state.results_memory,
+            client_results_memory: state.client_results_memory,
             suppressed: SuppressedCounters::default(),
         }
     }
@@ -181,6 +188,12 @@ impl MemoryBroker {
         self.history_bytes.store(state.streams_bytes + maps.entries + maps.changes, Relaxed);
         self.map_entries_bytes.store(maps.entries, Relaxed);
         self.results_memory.replace(&state.results_memory);
+        self.client_results_memory.replace(&state.client_results_memory);
+    }
+
+    /// The memory that the results of publishes with keys of this owner take.
+    fn results_memory_of(&self, owner: Option<&KeyOwner>) -> &ResultsMemory {
+        if owner.is_some() { &self.client_results_memory } else { &self.results_memory }
     }
 
     fn stripe<'a>(&self, name: &'a str) -> (HashedChannel<'a>, &Mutex<Stripe>) {
@@ -246,10 +259,13 @@ impl Broker for MemoryBroker {
         now: Instant,
     ) -> Answer<Position> {
         let (hashed, stripe) = self.stripe(channel);
-        let Stripe { results, streams, marks, .. } = &mut *stripe.lock();
-        results.remove_expired(now, &self.results_memory);
-        let key = IdempotencyKey::new(channel, &options.idempotency_key);
-        if let Some(first) = key.as_ref().and_then(|key| results.find(key)) {
+        let Stripe { results, client_results, streams, marks, .. } = &mut *stripe.lock();
+        let owner = options.key_owner.as_ref();
+        let results = if owner.is_some() { client_results } else { results };
+        let memory = self.results_memory_of(owner);
+        results.remove_expired(now, memory);
+        let key = IdempotencyKey::new(channel, owner, &options.idempotency_key);
+        if let Some(first) = key.as_ref().and_then(|key| results.find(key, now)) {
             self.suppressed.add(Suppression::RepeatedKey, options.receipt);
             return Answer::now(Ok(first));
         }
@@ -280,7 +296,8 @@ impl Broker for MemoryBroker {
         // enter the history in the channel's order (docs/decisions/0004).
         self.deliver.deliver(channel, publication, deliver_options);
         if let Some(key) = key {
-            results.insert(key, position, now, &self.results_memory);
+            let ttl = owner.map_or(results::TTL, |owner| owner.ttl);
+            results.insert(key, position, now + ttl, memory);
         }
         Answer::now(Ok(position))
     }
@@ -374,6 +391,7 @@ impl Broker for MemoryBroker {
         for stripe in &self.stripes {
             let mut stripe = stripe.lock();
             stripe.results.remove_expired(now, &self.results_memory);
+            stripe.client_results.remove_expired(now, &self.client_results_memory);
             let freed = stripe.streams.sweep(SWEEP_SLOTS, now);
             self.history_bytes.fetch_sub(freed, Relaxed);
             self.count(0, &mut stripe.streams); // for what entries of maps have grown
@@ -398,7 +416,7 @@ impl Broker for MemoryBroker {
     }
 
     fn suppressed(&self) -> SuppressedCounts {
-        let keys_dropped = self.results_memory.dropped();
+        let keys_dropped = self.results_memory.dropped() + self.client_results_memory.dropped();
         SuppressedCounts { keys_dropped, ..self.suppressed.counts() }
     }
 

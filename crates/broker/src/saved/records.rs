@@ -193,8 +193,15 @@ pub(crate) struct ResultRecord {
     pub(crate) offset: u64,
     #[prost(string, tag = "4")]
     pub(crate) epoch: String,
+    /// When a key of a backend was used.
     #[prost(uint64, tag = "5")]
     pub(crate) since: u64,
+    /// The client that chose the key; "" = a backend.
+    #[prost(string, tag = "6")]
+    pub(crate) owner: String,
+    /// When a key of a client is forgotten.
+    #[prost(uint64, tag = "7")]
+    pub(crate) until: u64,
 }
 
 /// How many streams and maps of one stripe have ended, by the hashes of their names.

@@ -108,6 +108,10 @@ rows! { NAMESPACE: Namespace;
         "Fanwire only: most bytes of such a message, of its text in UTF-8 and its other fields; an append beyond it is refused.";
     "append_messages_max", COUNT_FROM_1, "100" => [append.messages_max],
         "Fanwire only: most such messages of a channel that are not final; one is forgotten when nothing was appended for history_ttl.";
+    "client_idempotency_field", TEXT, "" => [client_idempotency.field],
+        "Fanwire only: field of the payload with the idempotency key of publications of clients, a text; a user's second publication with the same one is accepted and not published.";
+    "client_idempotency_ttl", duration(Duration::from_secs(1), Duration::from_secs(30 * 24 * 3600)), "24h" => [client_idempotency.ttl],
+        "Fanwire only: how long such a key is remembered; the engine in memory forgets the oldest ones earlier, when all of them take more than 64 MiB.";
     "allow_tags_filter", SWITCH, "false" => [allow_tags_filter],
         "Subscribers may choose publications by their tags, with a filter in the subscribe command.";
     "allow_user_limited_channels", SWITCH, "false" => [allow_user_limited_channels],

@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use fanwire_broker::PublishOptions;
+use fanwire_broker::{KeyOwner, PublishOptions};
 use fanwire_policy::InNamespace;
 use fanwire_policy::channel::{check_data, may_publish};
 use fanwire_policy::hooks::{CommandDecision, PublishEvent, PublishGrant};
-use fanwire_policy::options::SubscriptionType;
-use fanwire_protocol::{ErrorCode, Publication, PublishRequest, PublishResult, Reply};
+use fanwire_policy::options::{ClientIdempotency, Namespace, SubscriptionType};
+use fanwire_protocol::{ErrorCode, Publication, PublishRequest, PublishResult, Reply, text_member};
 
 use super::hook::{HookDecision, RoutedHook};
 use super::{CommandContext, CommandStep, StepResult, named};
@@ -30,6 +30,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
     }
     check_data(namespace.publication_data_format, &request.data)
         .map_err(|code| CommandError::error(code, WRONG_DATA))?;
+    let key = client_key(context, namespace, &request.data)?;
     let own = context.subscription_to(&request.channel);
     let session = context.session();
     let info = session.client_info(own.map(|own| session.subscription(own)));
@@ -61,7 +62,11 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
     };
     let publication = Publication { data, tags, info: Some(info), ..Publication::default() };
     let exclude_client = namespace.exclude_publisher.then(|| context.session().client_id());
-    let options = PublishOptions { exclude_client, delivery: None, ..options };
+    let mut options = PublishOptions { exclude_client, delivery: None, ..options };
+    if let Some((idempotency_key, owner)) = key.filter(|_| options.idempotency_key.is_empty()) {
+        options.idempotency_key = idempotency_key;
+        options.key_owner = Some(owner);
+    }
     let retention = namespace.retention();
     let accepted = context.node.channels().publish_checked(
         &request.channel,
@@ -77,10 +82,40 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
     Ok(step)
 }
 
+/// The idempotency key in the data of a client, where the namespace has a field for it. Each user has keys of their own, and so has each
+/// connection without a user: who guesses the key of another takes nothing from them.
+///
+/// # Errors
+/// 107 when the field is missing, empty or too long, or no text.
+fn client_key(
+    context: &CommandContext<'_>,
+    namespace: &Namespace,
+    data: &[u8],
+) -> Result<Option<(String, KeyOwner)>, CommandError> {
+    let ClientIdempotency { field, ttl } = &namespace.client_idempotency;
+    if field.is_empty() {
+        return Ok(None);
+    }
+    let key = text_member(data, field)
+        .filter(|key| (1..=KEY_BYTES_MAX).contains(&key.len()))
+        .ok_or(CommandError::error(ErrorCode::BAD_REQUEST, NO_KEY))?;
+    let session = context.session();
+    let name = if session.user.is_empty() {
+        format!("client {}", session.client())
+    } else {
+        format!("user {}", session.user)
+    };
+    Ok(Some((key, KeyOwner { name, ttl: *ttl })))
+}
+
 fn result() -> Outcome {
     Reply { publish: Some(PublishResult {}), ..Reply::default() }.into()
 }
 
+/// Longest idempotency key of a client, in bytes.
+const KEY_BYTES_MAX: usize = 256;
+const NO_KEY: &str =
+    "data has no text of 1 to 256 bytes in the client_idempotency_field of the namespace";
 const OTHER_TYPE: &str = "type is not the subscription_type of the namespace";
 const WRONG_DATA: &str =
     "data is missing, or has another format than publication_data_format of the namespace";

@@ -93,6 +93,84 @@ fn a_publisher_that_does_not_receive_its_publication_is_answered_at_once() {
     }
 }
 
+/// A namespace whose publications of clients have their key in `id`.
+fn keyed() -> Options {
+    options(|options| options.channel.without_namespace.client_idempotency.field = "id".into())
+}
+
+#[test]
+fn a_publication_of_a_client_that_is_sent_again_is_published_once() {
+    check(
+        &keyed(),
+        r#"
+        ada > {"id":2,"subscribe":{"channel":"a"}}
+        ada < {"id":2,"subscribe":{}}
+        ada > {"id":3,"publish":{"channel":"a","data":{"id":"m1","text":"hi"}}}
+        ada < {"push":{"channel":"a","pub":{"data":{"id":"m1","text":"hi"},"info":{"user":"","client":"ada"}}}}
+        ada < {"id":3,"publish":{}}
+        ada > {"id":4,"publish":{"channel":"a","data":{"id":"m1","text":"hi"}}}
+        ada < {"id":4,"publish":{}}
+        ada > {"id":5,"publish":{"channel":"b","data":{"id":"m1"}}}
+        ada < {"id":5,"publish":{}}
+        ada > {"id":6,"publish":{"channel":"a","data":{"id":"m2"}}}
+        ada < {"push":{"channel":"a","pub":{"data":{"id":"m2"},"info":{"user":"","client":"ada"}}}}
+        ada < {"id":6,"publish":{}}
+        wait 86399s
+        ada > {"id":7,"publish":{"channel":"a","data":{"id":"m1"}}}
+        ada < {"id":7,"publish":{}}
+        wait 2s
+        ada > {"id":8,"publish":{"channel":"a","data":{"id":"m1"}}}
+        ada < {"push":{"channel":"a","pub":{"data":{"id":"m1"},"info":{"user":"","client":"ada"}}}}
+        ada < {"id":8,"publish":{}}
+    "#,
+    );
+}
+
+#[test]
+fn a_payload_without_the_key_is_107() {
+    let long = format!(r#"{{"id":"{}"}}"#, "k".repeat(257));
+    for data in ["{}", "1", r#"{"id":1}"#, r#"{"id":""}"#, r#"{"id":null}"#, &long] {
+        check(
+            &keyed(),
+            &format!(
+                r#"ada > {{"id":2,"publish":{{"channel":"a","data":{data}}}}}
+                   ada < {{"id":2,"error":{{"code":107,"message":"bad request"}}}}"#
+            ),
+        );
+    }
+}
+
+/// A user has the same keys on each of its connections; other users, connections without one, and the API have their own.
+#[test]
+fn a_key_belongs_to_its_user() {
+    let mut world = World::new(keyed());
+    for (name, hello) in
+        [("ada", "as 42"), ("ann", "as 42"), ("bob", "as 43"), ("eve", ""), ("eva", "")]
+    {
+        world.connected(name, crate::script::hello(hello));
+    }
+    world.play(
+        r#"bob > {"id":2,"subscribe":{"channel":"a"}}
+           bob < {"id":2,"subscribe":{}}"#,
+    );
+    let command = PublishOptions { idempotency_key: "m1".to_owned(), ..PublishOptions::default() };
+    let api = world.node.channels().publish("a", publication(b"0"), command, world.now);
+    assert!(api.wait().is_ok());
+    world.settle();
+    world.play(r#"bob < {"push":{"channel":"a","pub":{"data":0}}}"#);
+    for (name, is_new) in
+        [("ada", true), ("ann", false), ("bob", true), ("eve", true), ("eva", true)]
+    {
+        world.say(name, r#"{"id":3,"publish":{"channel":"a","data":{"id":"m1"}}}"#);
+        assert_eq!(
+            world.heard("bob").is_some_and(|it| it.contains(r#""data":{"id":"m1"}"#)),
+            is_new,
+            "{name}"
+        );
+        assert_eq!(world.heard(name).as_deref(), Some(r#"{"id":3,"publish":{}}"#));
+    }
+}
+
 #[test]
 fn checks_come_in_order_102_then_107_then_103() {
     check(

@@ -148,6 +148,7 @@ fn mistakes_of(
         check_delta_types(&namespace, prefix_key),
         check_delivery(&namespace, prefix_key),
         check_areas(&namespace, prefix_key),
+        check_client_idempotency(&namespace, prefix_key),
         rate("publish_rate_", namespace.publish_rate),
         rate("subscribe_rate_", namespace.subscribe_rate),
         compile(prefix_key, "channel_regex", &namespace.channel_regex).map(drop),
@@ -202,6 +203,18 @@ fn check_areas(namespace: &Namespace, prefix_key: &str) -> Result<(), OptionsErr
         return Err(OptionsError::value(key, areas.tile_size, expected));
     }
     Ok(())
+}
+
+/// The field is of JSON objects, and maps have their keys.
+fn check_client_idempotency(namespace: &Namespace, prefix_key: &str) -> Result<(), OptionsError> {
+    let field = &namespace.client_idempotency.field;
+    let is_json = namespace.publication_data_format != DataFormat::Binary;
+    if field.is_empty() || is_json && namespace.is_of_streams() {
+        return Ok(());
+    }
+    let expected =
+        "empty where channels are maps or shared polls, or publication_data_format is binary";
+    Err(OptionsError::value(format!("{prefix_key}.client_idempotency_field"), field, expected))
 }
 
 fn check_batch(namespace: &Namespace, prefix_key: &str) -> Result<(), OptionsError> {

@@ -10,8 +10,8 @@ use fanwire_broker::map::MapRetention;
 use fanwire_broker::{AppendLimits, Retention};
 
 use super::{
-    AreaOptions, CompressionPolicy, DataFormat, DeliveryOptions, MapOptions, NamespacePollOptions,
-    ProxyChoice, ProxyRoute, Rate, RecoveryMode, SubscriptionType,
+    AreaOptions, ClientIdempotency, CompressionPolicy, DataFormat, DeliveryOptions, MapOptions,
+    NamespacePollOptions, ProxyChoice, ProxyRoute, Rate, RecoveryMode, SubscriptionType,
 };
 
 /// Rules for the channels of one namespace (`channel.namespaces[NAME].*`), everything off by default.
@@ -88,6 +88,8 @@ pub struct Namespace {
     pub history_meta_ttl: Duration,
     /// Limits of messages that backends append to.
     pub append: AppendLimits,
+    /// Publications of clients have the idempotency key that a field of their payload names.
+    pub client_idempotency: ClientIdempotency,
     /// Clients may choose publications by their tags.
     pub allow_tags_filter: bool,
     /// Kinds of deltas a subscriber may negotiate; only [`FOSSIL`](Self::FOSSIL) is supported.

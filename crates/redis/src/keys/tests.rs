@@ -39,6 +39,7 @@ fn all_names_of_a_channel_have_one_hash_tag() {
             assert_eq!(tag(&keys.of(kind, channel)), expected, "{kind:?} of {channel}");
         }
         assert_eq!(tag(&keys.of_result(channel, "any} key")), expected, "{channel}");
+        assert_eq!(tag(&keys.of_client_result(channel, "any}", "key")), expected, "{channel}");
         assert_eq!(tag(&keys.of_message(channel, "any} key")), expected, "{channel}");
         let name = keys.of(KeyKind::Meta, channel);
         assert_eq!(keys.slot(channel), slot::of(name.as_bytes()), "{channel}");
@@ -51,6 +52,11 @@ fn different_kinds_have_different_names() {
     let mut names: Vec<_> = KINDS.iter().map(|kind| keys.of(*kind, "news")).collect();
     assert_eq!(names[1], "fanwire.stream.{:news}");
     assert_eq!(keys.of_result("news", "k"), "fanwire.result.4.{:news}.k");
+    let of_client = keys.of_client_result("news", "user 1", "k");
+    assert_eq!(of_client, "fanwire.client_result.4.6.{:news}.user 1.k");
+    let [first, second] =
+        [("u.a", "b"), ("u", "a.b")].map(|(owner, key)| keys.of_client_result("news", owner, key));
+    assert_ne!(first, second);
     assert_ne!(keys.of_result("a}.x", "y"), keys.of_result("a", "x}.y"));
     names.sort();
     names.dedup();

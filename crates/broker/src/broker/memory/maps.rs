@@ -11,7 +11,7 @@ use std::mem;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use super::results::IdempotencyKey;
+use super::results::{IdempotencyKey, TTL};
 use super::streams::Streams;
 use super::{HashedChannel, MemoryBroker, Stripe};
 use crate::broker::Suppression;
@@ -35,10 +35,10 @@ impl MemoryBroker {
         apply: impl FnOnce(&mut Map, usize) -> Result<Applied, MapError>,
     ) -> Result<MapOutcome, MapError> {
         let (hashed, stripe) = self.stripe(channel.name);
-        let Stripe { results, streams, maps, marks } = &mut *stripe.lock();
+        let Stripe { results, streams, maps, marks, .. } = &mut *stripe.lock();
         results.remove_expired(now, &self.results_memory);
-        let key = IdempotencyKey::new(channel.name, idempotency_key);
-        if let Some(position) = key.as_ref().and_then(|key| results.find(key)) {
+        let key = IdempotencyKey::new(channel.name, None, idempotency_key);
+        if let Some(position) = key.as_ref().and_then(|key| results.find(key, now)) {
             self.suppressed.add(Suppression::RepeatedKey, 0);
             let suppression = Some(MapSuppression::Idempotency);
             return Ok(MapOutcome { position, suppression });
@@ -68,7 +68,7 @@ impl MemoryBroker {
         // Under the lock, as publications are.
         self.deliver.deliver(channel.name, *publication, options);
         if let Some(key) = key {
-            results.insert(key, position, now, &self.results_memory);
+            results.insert(key, position, now + TTL, &self.results_memory);
         }
         Ok(MapOutcome { position, suppression: None })
     }
@@ -180,7 +180,7 @@ impl MapBroker for MemoryBroker {
 
     fn clear(&self, channel: MapChannel<'_>, now: Instant) -> Answer<()> {
         let (hashed, stripe) = self.stripe(channel.name);
-        let Stripe { results, streams, maps, marks } = &mut *stripe.lock();
+        let Stripe { results, streams, maps, marks, .. } = &mut *stripe.lock();
         marks.change(hashed.hash);
         results.remove_channel(channel.name, &self.results_memory);
         let before = maps.bytes();

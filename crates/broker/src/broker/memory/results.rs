@@ -1,5 +1,5 @@
 //! The results of idempotent publishes (server API §6.1), for one stripe of the memory broker.
-//! In: keys with the position of their first publish, and the time → out: that position for 300 s, in bounded memory.
+//! In: keys with the position of their first publish, and the time → out: that position until its end, in bounded memory.
 //! Uses: a map and a queue. Never: streams; a result is independent of stored publications.
 //! Change here: how long and how many results are kept.
 
@@ -11,12 +11,14 @@ use std::time::{Duration, Instant};
 use hashbrown::HashMap;
 
 use crate::saved::{ResultRecord, ResultsSection, SnapshotClock};
-use crate::{Epoch, Position};
+use crate::{Epoch, KeyOwner, Position};
 
-/// Idempotency results, oldest first.
+/// Idempotency results, oldest first. Those of clients and of backends have a value each, so that neither takes the memory of the
+/// others.
 #[derive(Default)]
 pub(super) struct Results {
-    positions: HashMap<Arc<IdempotencyKey>, Position>,
+    positions: HashMap<Arc<IdempotencyKey>, StoredResult>,
+    /// The ends of results.
     queue: VecDeque<(Instant, Arc<IdempotencyKey>)>,
     pub(super) bytes: usize,
 }
@@ -49,51 +51,61 @@ impl ResultsMemory {
     }
 }
 
+/// The position of the first publish, and when that is forgotten.
+#[derive(Clone, Copy)]
+struct StoredResult {
+    position: Position,
+    until: Instant,
+}
+
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct IdempotencyKey {
     channel: Box<str>,
+    /// The client that chose it; "" = a backend.
+    owner: Box<str>,
     key: Box<str>,
 }
 
 impl IdempotencyKey {
     /// `None` for the empty key: the publish is not idempotent.
-    pub(super) fn new(channel: &str, key: &str) -> Option<Self> {
-        if key.is_empty() { None } else { Some(Self { channel: channel.into(), key: key.into() }) }
+    pub(super) fn new(channel: &str, owner: Option<&KeyOwner>, key: &str) -> Option<Self> {
+        let owner = owner.map_or("", |owner| &owner.name);
+        let new = || Self { channel: channel.into(), owner: owner.into(), key: key.into() };
+        (!key.is_empty()).then(new)
     }
 
     /// Approximate memory of its result.
     fn bytes(&self) -> usize {
-        self.channel.len() + self.key.len() + KEY_BYTES_OVERHEAD
+        self.channel.len() + self.owner.len() + self.key.len() + KEY_BYTES_OVERHEAD
     }
 }
 
 impl Results {
     /// The position of the first publish with `key`.
-    pub(super) fn find(&self, key: &IdempotencyKey) -> Option<Position> {
-        self.positions.get(key).copied()
+    pub(super) fn find(&self, key: &IdempotencyKey, now: Instant) -> Option<Position> {
+        let stored = self.positions.get(key).filter(|stored| stored.until > now);
+        stored.map(|stored| stored.position)
     }
 
-    /// All results have the same lifetime, so the oldest expires first.
+    /// Removes the oldest results as long as they have ended. Where lifetimes differ, some stay for as long as an older one.
     pub(super) fn remove_expired(&mut self, now: Instant, memory: &ResultsMemory) {
-        while (self.queue.front())
-            .is_some_and(|(since, _)| now.saturating_duration_since(*since) >= TTL)
-        {
+        while self.queue.front().is_some_and(|(until, _)| *until <= now) {
             self.remove_oldest(memory);
         }
     }
 
-    /// Stores `position`. Without memory it removes the oldest results of this stripe before they expire.
+    /// Stores `position` until a time. Without memory it removes the oldest results of this stripe before they expire.
     pub(super) fn insert(
         &mut self,
         key: IdempotencyKey,
         position: Position,
-        now: Instant,
+        until: Instant,
         memory: &ResultsMemory,
     ) {
         let key = Arc::new(key);
         self.resize(self.bytes + key.bytes(), memory);
-        self.queue.push_back((now, Arc::clone(&key)));
-        self.positions.insert(key, position);
+        self.queue.push_back((until, Arc::clone(&key)));
+        self.positions.insert(key, StoredResult { position, until });
         while self.bytes > SHARE_BYTES && memory.borrowed.load(Relaxed) > BORROWED_BYTES_MAX {
             self.remove_oldest(memory);
             memory.dropped.fetch_add(1, Relaxed);
@@ -111,17 +123,21 @@ impl Results {
 
     /// The results, oldest first.
     pub(super) fn save(&self, clock: &SnapshotClock) -> ResultsSection {
-        let record = |(since, key): &(Instant, Arc<IdempotencyKey>)| {
-            let Position { offset, epoch } = self.positions[key];
-            ResultRecord {
+        let record = |(until, key): &(Instant, Arc<IdempotencyKey>)| {
+            let stored = self.positions.get(key).filter(|stored| stored.until == *until)?;
+            let Position { offset, epoch } = stored.position;
+            let until = clock.unix_ms(*until);
+            Some(ResultRecord {
                 channel: key.channel.to_string(),
                 key: key.key.to_string(),
                 offset,
                 epoch: epoch.as_str().to_owned(),
-                since: clock.unix_ms(*since),
-            }
+                since: until.saturating_sub(TTL.as_millis() as u64),
+                owner: key.owner.to_string(),
+                until,
+            })
         };
-        ResultsSection { results: self.queue.iter().map(record).collect() }
+        ResultsSection { results: self.queue.iter().filter_map(record).collect() }
     }
 
     /// Adds the result of a record. Returns whether its epoch can be one.
@@ -132,10 +148,23 @@ impl Results {
         memory: &ResultsMemory,
     ) -> bool {
         let Some(epoch) = Epoch::parse(&record.epoch) else { return false };
-        let Some(key) = IdempotencyKey::new(&record.channel, &record.key) else { return false };
-        if self.find(&key).is_none() {
+        if record.key.is_empty() {
+            return false;
+        }
+        let key = IdempotencyKey {
+            channel: record.channel.as_str().into(),
+            owner: record.owner.as_str().into(),
+            key: record.key.as_str().into(),
+        };
+        if !self.positions.contains_key(&key) {
             let position = Position { offset: record.offset, epoch };
-            self.insert(key, position, clock.instant(record.since), memory);
+            let is_of_backend = record.owner.is_empty();
+            let until = if is_of_backend {
+                clock.instant(record.since) + TTL
+            } else {
+                clock.instant(record.until)
+            };
+            self.insert(key, position, until, memory);
         }
         true
     }
@@ -147,9 +176,12 @@ impl Results {
     }
 
     fn remove_oldest(&mut self, memory: &ResultsMemory) {
-        if let Some((_, key)) = self.queue.pop_front() {
+        if let Some((until, key)) = self.queue.pop_front() {
             self.resize(self.bytes - key.bytes(), memory);
-            self.positions.remove(&key);
+            // A key that was used again after its end has another end.
+            if self.positions.get(&key).is_some_and(|stored| stored.until == until) {
+                self.positions.remove(&key);
+            }
         }
     }
 
@@ -160,7 +192,7 @@ impl Results {
     }
 }
 
-/// How long a repeated idempotency key returns the first result.
+/// How long a repeated idempotency key of a backend returns the first result.
 pub(super) const TTL: Duration = Duration::from_secs(300);
 /// Memory of one stripe that others cannot use: 32 MiB of all 64 stripes.
 pub(super) const SHARE_BYTES: usize = 512 * 1024;

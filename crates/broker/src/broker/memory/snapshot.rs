@@ -102,6 +102,8 @@ impl MemoryBroker {
             }
             let results = stripe.lock().results.save(&clock);
             file.section(RESULTS, &results)?;
+            let client_results = stripe.lock().client_results.save(&clock);
+            file.section(RESULTS, &client_results)?;
             let epochs = stripe.lock().save_epochs(index);
             file.section(EPOCHS, &epochs)?;
         }
@@ -235,6 +237,7 @@ impl MemoryState {
             stripes: (0..STRIPES).map(|_| Stripe::new(seeds.streams, seeds.maps)).collect(),
             streams_bytes: 0,
             results_memory: ResultsMemory::default(),
+            client_results_memory: ResultsMemory::default(),
         }
     }
 
@@ -268,8 +271,12 @@ impl MemoryState {
         clock: &SnapshotClock,
     ) -> Result<(), SnapshotError> {
         let (_, stripe) = self.seeds.channel(&record.channel);
-        let results = &mut self.stripes[stripe].results;
-        let is_valid = results.restore(record, clock, &self.results_memory);
+        let stripe = &mut self.stripes[stripe];
+        let is_valid = if record.owner.is_empty() {
+            stripe.results.restore(record, clock, &self.results_memory)
+        } else {
+            stripe.client_results.restore(record, clock, &self.client_results_memory)
+        };
         if is_valid { Ok(()) } else { Err(SnapshotError::Spoiled) }
     }
 

@@ -64,6 +64,47 @@ fn an_idempotency_key_is_forgotten_after_five_minutes() {
     }
 }
 
+fn publish_as(broker: &MemoryBroker, name: &str, key: &str, ttl: Duration, now: Instant) {
+    let key_owner = Some(KeyOwner { name: name.into(), ttl });
+    let options =
+        PublishOptions { idempotency_key: key.into(), key_owner, ..PublishOptions::default() };
+    let none = Retention::default();
+    let published = broker.publish("a", Publication::default(), &options, none, now);
+    assert_eq!(published.wait(), Ok(Position::default()));
+}
+
+#[test]
+fn a_key_of_a_client_is_forgotten_at_its_end_also_behind_one_that_lasts_longer() {
+    let (deliver, broker) = broker();
+    let start = Instant::now();
+    let day = Duration::from_secs(86_400);
+    let hour = Duration::from_secs(3600);
+    publish_as(&broker, "user 1", "long", day, start);
+    for (seconds, published) in [(0, 2), (3599, 2), (3600, 3), (7199, 3), (7200, 4)] {
+        publish_as(&broker, "user 1", "short", hour, start + Duration::from_secs(seconds));
+        assert_eq!(*deliver.0.lock(), published, "after {seconds} s");
+    }
+    publish_as(&broker, "user 1", "long", day, start + day - hour);
+    assert_eq!(*deliver.0.lock(), 4);
+    broker.sweep(start + 2 * day);
+    assert!(broker.stripes.iter().all(|stripe| stripe.lock().client_results.is_empty()));
+    assert!(broker.client_results_memory.is_free());
+}
+
+#[test]
+fn keys_of_clients_take_no_memory_of_those_of_backends() {
+    let (deliver, broker) = broker();
+    let now = Instant::now();
+    let long = "k".repeat((results::SHARE_BYTES + results::BORROWED_BYTES_MAX) / 4);
+    publish(&broker, "a", &long, now);
+    for number in 0..9 {
+        publish_as(&broker, "user 1", &format!("{number}{long}"), Duration::from_secs(900), now);
+    }
+    assert_eq!(broker.suppressed().keys_dropped, 6);
+    publish(&broker, "a", &long, now);
+    assert_eq!(*deliver.0.lock(), 10, "that of the backend is kept");
+}
+
 #[test]
 fn idempotency_results_take_bounded_memory_and_the_oldest_are_removed_first() {
     let (deliver, broker) = broker();

@@ -8,7 +8,10 @@ use std::time::Duration;
 use fanwire_broker::DeliveryClass;
 
 use crate::channel::ChannelRules;
-use crate::options::{BatchOptions, ChannelOptions, DeliveryOptions, Namespace, RecoveryMode};
+use crate::options::{
+    BatchOptions, ChannelOptions, DataFormat, DeliveryOptions, Namespace, RecoveryMode,
+    SubscriptionType,
+};
 
 fn error(change: impl FnOnce(&mut ChannelOptions)) -> String {
     let mut options = ChannelOptions::default();
@@ -181,4 +184,26 @@ fn a_batch_has_an_end_and_promises_no_every_publication_when_it_leaves_some_out(
     let text = wrong(latest, true);
     let expected = "channel.without_namespace.batch_flush_latest is \"true\", expected false where subscribers may recover";
     assert!(text.starts_with(expected), "{text}");
+}
+
+#[test]
+fn a_field_with_idempotency_keys_is_of_json_in_streams() {
+    let with_field = |change: fn(&mut Namespace)| {
+        move |options: &mut ChannelOptions| {
+            options.without_namespace.client_idempotency.field = "id".to_owned();
+            change(&mut options.without_namespace);
+        }
+    };
+    let mut options = ChannelOptions::default();
+    with_field(|_| {})(&mut options);
+    assert!(ChannelRules::new(&options).is_ok());
+    let binary = with_field(|namespace| namespace.publication_data_format = DataFormat::Binary);
+    let of_polls =
+        with_field(|namespace| namespace.subscription_type = SubscriptionType::SharedPoll);
+    for text in [error(binary), error(of_polls)] {
+        assert!(
+            text.starts_with("channel.without_namespace.client_idempotency_field is"),
+            "{text}"
+        );
+    }
 }

@@ -13,8 +13,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::map::{MapBroker, MapChannel, MapPublish, MapRemoval, MapRetention, StateQuery};
 use crate::{
-    Append, Broker, Change, Deliver, DeliverOptions, Epoch, Fragment, Position, PublishOptions,
-    Query, Retention, SystemChance,
+    Append, Broker, Change, Deliver, DeliverOptions, Epoch, Fragment, KeyOwner, Position,
+    PublishOptions, Query, Retention, SystemChance,
 };
 
 /// The newest offset that was delivered, by channel and epoch.
@@ -93,7 +93,10 @@ fn apply(broker: &MemoryBroker, call: &Call, now: Instant) {
     match *call {
         Call::Publish { channel, key, version } => {
             let idempotency_key = if key == 0 { String::new() } else { key.to_string() };
-            let options = PublishOptions { idempotency_key, version, ..PublishOptions::default() };
+            let ttl = Duration::from_secs(900);
+            let key_owner = (key % 2 == 1).then(|| KeyOwner { name: "user 1".to_owned(), ttl });
+            let options =
+                PublishOptions { idempotency_key, key_owner, version, ..PublishOptions::default() };
             let name = channel.to_string();
             let published =
                 Broker::publish(broker, &name, publication(key), &options, RETENTION, now);
