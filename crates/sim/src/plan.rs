@@ -106,7 +106,7 @@ impl SeedPlan {
         plan.faults = faults::draw(targets, &mut random.fork("faults", 0));
         let mut overlap = random.fork("overlap", 0);
         if overlap.percent(30) {
-            // Most faults of the past needed two things at once, and a backend that commands meanwhile.
+            // Most faults of the past needed two things at once, and a backend that commands while it lasts.
             plan.faults = faults::draw_overlapping(targets, &mut overlap);
             plan.habits.commands = plan.habits.commands.max(60);
             plan.habits.blocks = *overlap.pick(&[0, 20, 60]);
