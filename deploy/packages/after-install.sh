@@ -12,7 +12,7 @@ getent passwd fanwire > /dev/null || useradd --system --gid fanwire --no-create-
 
 if [ ! -e "$config" ]; then
     # Random secrets; the text that `init` prints has a token, and does not belong into a log.
-    fanwire init "$config" > /dev/null
+    fanwire init "$config" --snapshot /var/lib/fanwire/snapshot > /dev/null
     chown root:fanwire "$config"
     chmod 640 "$config"
     echo "fanwire: $config is written, with secrets of its own: http_api.key, client.token.hmac_secret_key."

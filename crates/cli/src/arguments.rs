@@ -174,6 +174,9 @@ pub(crate) struct Init {
     /// The same, with the flag of `serve`
     #[arg(short, long, value_name = "FILE", conflicts_with = "file")]
     config: Option<PathBuf>,
+    /// File for histories, blocks and revocations over a restart; without it one next to the configuration
+    #[arg(long, value_name = "FILE")]
+    pub(crate) snapshot: Option<PathBuf>,
     /// Purpose of the namespace in the file
     #[arg(long = "for", value_name = "JOB", value_enum, default_value_t = Job::Chat)]
     pub(crate) job: Job,

@@ -12,6 +12,7 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow};
 use fanwire_config::{Config, FileError, Format, example, load};
 use rand::distr::{Alphanumeric, SampleString};
+use serde_json::Value;
 
 use crate::arguments::{Algorithm, Init, Job, Token};
 use crate::{config_file, document, environment, token};
@@ -31,7 +32,9 @@ pub(crate) fn run(arguments: &Init, default_file: &str) -> Result<()> {
         let file = quoted(&path.display().to_string());
         return document::print(&format!("{file} is written, {INSTRUCTIONS_FOR_SECRETS}"));
     }
-    let yaml = yaml(arguments.job, &token_secret, &api_key);
+    let given = arguments.snapshot.clone();
+    let snapshot = std::path::absolute(given.unwrap_or_else(|| path.with_extension("snapshot")))?;
+    let yaml = yaml(arguments.job, &token_secret, &api_key, &snapshot);
     let text = converted(path, yaml)?;
     let variables = environment::variables()?;
     write(path, &text, arguments.force)?;
@@ -42,7 +45,8 @@ pub(crate) fn run(arguments: &Init, default_file: &str) -> Result<()> {
 }
 
 /// The configuration in YAML, which has comments.
-fn yaml(job: Job, token_secret: &str, api_key: &str) -> String {
+fn yaml(job: Job, token_secret: &str, api_key: &str, snapshot: &Path) -> String {
+    let snapshot_path = Value::from(snapshot.to_string_lossy()); // with quotation marks, as YAML knows them, too
     let namespace: String = job.namespace().lines().map(|line| format!("      {line}\n")).collect();
     format!(
         "client:
@@ -50,10 +54,10 @@ fn yaml(job: Job, token_secret: &str, api_key: &str) -> String {
   allowed_origins: [\"http://localhost:*\", \"http://127.0.0.1:*\"]
   token:
     hmac_secret_key: \"{token_secret}\" # your backend signs the tokens of users with it
-# TLS without a proxy in front (docs/tls.md):
-# http_server: {{ tls: {{ enabled: true, cert_pem: cert.pem, key_pem: key.pem }} }}
+# http_server: {{ tls: {{ enabled: true, cert_pem: cert.pem, key_pem: key.pem }} }} # without a proxy in front (docs/tls.md)
 http_api:
   key: \"{api_key}\" # your backend publishes with it
+engine: {{ memory: {{ snapshot_path: {snapshot_path} }} }} # histories, blocks and revocations outlive a restart
 health: {{ enabled: true }}
 # prometheus: {{ enabled: true }} # needs no key: give it a port of its own, http_server.internal_port
 channel:
@@ -77,7 +81,7 @@ FANWIRE_HTTP_API_KEY={api_key}
 
 /// The YAML in the format that the file's name asks for.
 fn converted(path: &Path, yaml: String) -> Result<String> {
-    let tree = || serde_saphyr::from_str::<serde_json::Value>(&yaml);
+    let tree = || serde_saphyr::from_str::<Value>(&yaml);
     match Format::of(path) {
         Some(Format::Yaml) => Ok(yaml),
         Some(Format::Json) => Ok(serde_json::to_string_pretty(&tree()?)? + "\n"),

@@ -184,7 +184,9 @@ async fn start_in_memory(
     let presence = Arc::new(MemoryPresence::new());
     let user_statuses = Arc::new(MemoryUserStatuses::default());
     let made = Arc::<Mutex<Option<MadeBroker>>>::default();
-    let make_broker = match open_snapshots(config, snapshot_lock).await? {
+    let opened = open_snapshots(config, snapshot_lock).await?;
+    let revocations = opened.as_ref().and_then(Opened::revocations);
+    let make_broker = match opened {
         Some(opened) => opened.factory(made.clone()),
         None => new_broker(bytes_max, made.clone()),
     };
@@ -192,6 +194,7 @@ async fn start_in_memory(
         make_broker: Some(make_broker),
         presence: Some(presence.clone()),
         user_statuses: Some(user_statuses.clone()),
+        revocations,
         ..parts
     };
     let node =

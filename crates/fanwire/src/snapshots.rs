@@ -2,10 +2,11 @@
 //! In: the configuration, the broker → out: the state that the broker begins with; a new file now and then, and at a planned stop.
 //! Uses a blocking thread for each write. Never: knows what is in the file; `broker` makes and checks its content.
 //! Changed here: when a snapshot is made, and what a start does with a file that it cannot use. Files are in `snapshots/files.rs`, lists of
-//! changes in `snapshots/change_list.rs`.
+//! changes in `snapshots/change_list.rs`, blocks and revocations in `snapshots/revocation_list.rs`.
 
 mod change_list;
 mod files;
+mod revocation_list;
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -16,8 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use fanwire_broker::{
-    ChangeMarks, ChangesSince, MemoryBroker, MemoryState, RestoreOptions, Snapshot, SnapshotClock,
-    SnapshotHead, SystemChance,
+    ChangeMarks, ChangesSince, MemoryBroker, MemoryState, RestoreOptions, RevocationStore,
+    Snapshot, SnapshotClock, SnapshotHead, SystemChance,
 };
 use fanwire_config::{Config, EngineKind};
 use fanwire_fanout::unix_ms;
@@ -28,6 +29,7 @@ use tokio::task::JoinHandle;
 
 use self::change_list::{ChangeList, LateChange};
 use self::files::{Files, ReadError};
+use self::revocation_list::RevocationList;
 use crate::error::StartError;
 
 /// The snapshots of a running server.
@@ -73,6 +75,7 @@ pub(crate) struct Opened {
     connections: u64,
     current: Current,
     history_bytes_max: usize,
+    revocations: Option<Arc<dyn RevocationStore>>,
 }
 
 /// The broker that a node has made at its start.
@@ -115,12 +118,18 @@ impl Opened {
             if is_taken_over { SavedState::default() } else { restore(&files, config) };
         Ok(Some(Self {
             current: begin(&files, generation),
+            revocations: open_revocations(&files),
             files,
             interval: options.snapshot_interval,
             state,
             connections,
             history_bytes_max: config.node_options().channel.history_memory_max,
         }))
+    }
+
+    /// The list of blocks and revocations; `None` if they cannot be saved.
+    pub(crate) fn revocations(&self) -> Option<Arc<dyn RevocationStore>> {
+        self.revocations.clone()
     }
 
     /// A function that makes the broker, and gives it and its snapshots to `made`.
@@ -145,6 +154,18 @@ impl Opened {
             *made.lock() = Some(MadeBroker { broker: broker.clone(), snapshots });
             broker
         })
+    }
+}
+
+fn open_revocations(files: &Files) -> Option<Arc<dyn RevocationStore>> {
+    let path = files.revocations();
+    match RevocationList::open(path.clone(), unix_ms() / 1000) {
+        Ok(list) => Some(Arc::new(list)),
+        Err(error) => {
+            let path = path.display().to_string();
+            log_failure(&path, &error, "a restart forgets blocks and revocations");
+            None
+        }
     }
 }
 

@@ -13,11 +13,12 @@ use crate::arguments::Job;
 
 #[test]
 fn a_file_of_each_job_and_format_is_the_same_configuration_without_findings() {
+    let snapshot = Path::new("/var/lib/it's \"mine\"/snapshot");
     for job in Job::value_variants() {
         let [first, rest @ ..] = ["yaml", "json", "toml"].map(|extension| {
             let path = std::env::temp_dir()
                 .join(format!("fanwire-init-{job:?}-{}.{extension}", std::process::id()));
-            let text = converted(&path, yaml(*job, &"s".repeat(43), &"k".repeat(32)));
+            let text = converted(&path, yaml(*job, &"s".repeat(43), &"k".repeat(32), snapshot));
             std::fs::write(&path, text.expect("a format")).expect("the folder is writable");
             let loaded = load(Some(&path), std::iter::empty(), &[]);
             std::fs::remove_file(&path).expect("it was written");
@@ -25,6 +26,7 @@ fn a_file_of_each_job_and_format_is_the_same_configuration_without_findings() {
         });
         assert_eq!(first.1, [], "{job:?}");
         assert!(rest.iter().all(|other| *other == first), "{job:?}");
+        assert_eq!(Path::new(&first.0.engine.memory.snapshot_path), snapshot);
         assert_eq!(first.0.channel.namespaces[0].name, job.name());
     }
 }
@@ -32,7 +34,7 @@ fn a_file_of_each_job_and_format_is_the_same_configuration_without_findings() {
 #[test]
 fn a_file_is_short() {
     for job in Job::value_variants() {
-        let text = yaml(*job, "secret", "key");
+        let text = yaml(*job, "secret", "key", Path::new("/snapshot"));
         assert!(text.lines().count() <= 25, "{text}");
     }
 }

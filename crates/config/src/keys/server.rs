@@ -86,7 +86,7 @@ rows! { SERVER: Config;
     "engine.type", Kind::Choice(&["memory", "redis"]), "memory" => [engine.kind = engine_kind],
         "Where publications, history, presence and maps meet: in memory for one server, in Redis for several that act as one.";
     "engine.memory.snapshot_path", TEXT, "" => [engine.memory.snapshot_path],
-        "Fanwire only: file of this server alone that keeps histories, positions, maps and idempotency keys over a restart; other files are made next to it; empty keeps none.";
+        "Fanwire only: file of this server alone that keeps histories, positions, maps, idempotency keys, blocks and revocations over a restart; other files are made next to it; empty keeps none.";
     "engine.memory.snapshot_interval", duration(Duration::from_secs(1), DAY), "30s" => [engine.memory.snapshot_interval],
         "Fanwire only: time between two writes of that file; it is also written at a planned stop.";
     "map_broker.type", Kind::Choice(&["memory", "redis", "postgres"]), "memory" => [map_broker.kind = map_broker_kind],

@@ -1,4 +1,5 @@
-//! The files of a snapshot: `<path>`, `<path>.tmp` while it is written, `<path>.lock`, and a list of changes for each generation.
+//! The files of a snapshot: `<path>`, `<path>.tmp` while it is written, `<path>.lock`, `<path>.revocations`, and a list of changes for each
+//! generation.
 //! In: a path → out: the locked file, what is in it, and a new one in its place.
 //! Uses `flock`, syncs and a rename, so a file is whole or the one before it. Never: the content.
 //! Changed here: names, and in which order they are written and removed.
@@ -87,28 +88,14 @@ impl Files {
         &self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<u64>,
     ) -> io::Result<u64> {
-        let new = with_suffix(&self.path, "tmp");
-        let written = self.write_new(&new, write);
-        if written.is_err() {
-            // A full disk has room for other files again.
-            let _missing = fs::remove_file(&new);
-        }
-        written
-    }
-
-    fn write_new(
-        &self,
-        new: &Path,
-        write: impl FnOnce(&mut dyn Write) -> io::Result<u64>,
-    ) -> io::Result<u64> {
-        let mut options = File::options();
-        let file = options.create(true).write(true).truncate(true).mode(0o600).open(new)?;
-        let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
-        let written = write(&mut out)?;
-        out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-        fs::rename(new, &self.path)?;
+        let written = replace(&self.path, write)?;
         self.sync_folder()?;
         Ok(written)
+    }
+
+    /// Path of the list of blocks and revocations.
+    pub(super) fn revocations(&self) -> PathBuf {
+        with_suffix(&self.path, "revocations")
     }
 
     pub(super) fn sync_folder(&self) -> io::Result<()> {
@@ -147,6 +134,32 @@ impl Files {
     fn changes(&self, generation: u64) -> PathBuf {
         with_suffix(&self.path, &format!("changes.{generation}"))
     }
+}
+
+/// Puts what `write` writes into the place of a file, which is whole or the one before it. Returns what `write` returns.
+pub(super) fn replace<T>(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
+) -> io::Result<T> {
+    let new = with_suffix(path, "tmp");
+    let written = write_new(&new, write).and_then(|written| {
+        fs::rename(&new, path)?;
+        Ok(written)
+    });
+    if written.is_err() {
+        // A full disk has room for other files again.
+        let _missing = fs::remove_file(&new);
+    }
+    written
+}
+
+fn write_new<T>(new: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
+    let mut options = File::options();
+    let file = options.create(true).write(true).truncate(true).mode(0o600).open(new)?;
+    let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
+    let written = write(&mut out)?;
+    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+    Ok(written)
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

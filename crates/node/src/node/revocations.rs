@@ -153,7 +153,7 @@ impl Revocations {
         let Some(SharedRevocations { store, .. }) = &self.shared else {
             self.forgets.call_once(|| {
                 tracing::warn!(
-                    "blocks and revocations are in the memory of this node: a restart forgets them, and with engine.type redis it does not"
+                    "blocks and revocations are in the memory of this node: a restart forgets them, and with engine.memory.snapshot_path or engine.type redis it does not"
                 );
             });
             return Ok(Answer::now(Ok(())));

@@ -139,7 +139,11 @@ fn two_files_have_different_secrets() {
     };
     let (first, second) = (text("a.yaml"), text("b.yaml"));
     let differing = first.lines().zip(second.lines()).filter(|(one, other)| one != other);
-    assert_eq!(differing.count(), 2, "the secret of tokens and the key of the API");
+    assert_eq!(
+        differing.count(),
+        3,
+        "the secret of tokens, the key of the API, the path of the snapshot"
+    );
 }
 
 #[test]
