@@ -52,17 +52,12 @@ impl Api {
         self.keys().callers().cloned().collect()
     }
 
-    /// Makes `HttpApi` answer 503 from now on, because the process shuts down or hands over.
-    pub fn close(&self) {
-        self.closing.store(true, Ordering::Relaxed);
+    /// Makes `HttpApi` answer 503 from now on, because the process shuts down or hands over; or serve again.
+    pub fn set_closing(&self, is_closing: bool) {
+        self.closing.store(is_closing, Ordering::Relaxed);
     }
 
-    /// Undoes [`close`](Self::close).
-    pub fn reopen(&self) {
-        self.closing.store(false, Ordering::Relaxed);
-    }
-
-    /// Whether `close` was called.
+    /// Whether calls are refused.
     pub fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Relaxed)
     }

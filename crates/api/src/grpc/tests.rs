@@ -319,7 +319,7 @@ fn the_key_must_be_exact() {
     check("k", &[], Some(UNAUTHENTICATED));
     check("", &[], None);
     let api = grpc_api("", ErrorMode::Body);
-    api.api().close();
+    api.api().set_closing(true);
     let error = api.authorize(&HeaderMap::new(), "Publish", PEER).expect_err("it stops");
     assert_eq!(error.code, UNAVAILABLE);
 }

@@ -194,7 +194,7 @@ async fn an_incomplete_body_is_malformed() {
 #[tokio::test]
 async fn a_closing_server_answers_503() {
     let harness = Harness::new();
-    harness.api.close();
+    harness.api.set_closing(true);
     assert_eq!(
         harness.post("/api/info", "{}").await,
         plain(503, "Service Unavailable: the server stops")

@@ -63,12 +63,12 @@ impl Apis {
 
     /// Answers calls again.
     pub(super) fn reopen(&self) {
-        self.named().iter().for_each(|(_, api)| api.reopen());
+        self.named().iter().for_each(|(_, api)| api.set_closing(false));
     }
 
     /// Refuses further calls.
     pub(super) fn close(&self) {
-        self.named().iter().for_each(|(_, api)| api.close());
+        self.named().iter().for_each(|(_, api)| api.set_closing(true));
     }
 }
 
