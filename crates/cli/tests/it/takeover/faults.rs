@@ -150,5 +150,5 @@ fn a_program_that_is_killed_at_any_moment_leaves_the_other_one() {
     }
 }
 
-/// Longer than a takeover takes.
-const KILL_WITHIN_US: u64 = 1_500_000;
+/// Most of a takeover on a machine that is not busy. A later kill finds one program that serves.
+const KILL_WITHIN_US: u64 = 300_000;
