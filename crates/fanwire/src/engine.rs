@@ -152,7 +152,7 @@ impl Engine {
             SnapshotError::Io(error) => error,
             error => io::Error::new(ErrorKind::InvalidData, error),
         })?;
-        node.revocations().take_over(&revocations);
+        node.revocations().take_over(&revocations, clock.now);
         Ok(())
     }
 

@@ -208,11 +208,14 @@ impl Revocations {
         self.table.origins(unix)
     }
 
-    /// Goes on with those that another program saved. Its sessions obey them already.
-    pub fn take_over(&self, changes: &[RevocationChange]) {
+    /// Goes on with those that another program saved. Its sessions obey them already. A store may lack the last ones.
+    pub fn take_over(&self, changes: &[RevocationChange], now: Instant) {
         for change in changes {
             if self.insert(change).is_err() {
                 self.has_full_table.store(true, Relaxed);
+            }
+            if let Some(shared) = &self.shared {
+                shared.store.change(change, now).then(drop);
             }
         }
     }

@@ -65,7 +65,7 @@ impl World {
         let uid = Some(self.node.uid().to_owned());
         let (next, node) = Memory::start(memory.options, uid, self.now, unix_ms);
         let restored = next.engine.restore(&mut engine.as_slice(), clock);
-        node.revocations().take_over(&restored.expect("it was just written"));
+        node.revocations().take_over(&restored.expect("it was just written"), self.now);
         self.node = node;
         self.memory = Some(next);
         self.peers.values_mut().for_each(|peer| peer.key = NO_KEY);
