@@ -34,6 +34,7 @@ use self::{
     apis::Apis,
     backends::Backends,
     bind::Listeners,
+    hand_over::MovedStores,
     http_side::{HttpSide, Serving},
 };
 use crate::{
@@ -73,7 +74,7 @@ pub struct Server {
     readiness: Arc<Readiness>,
     reloads: Arc<Reloads>,
     shutdown: ShutdownOptions,
-    engine: Engine,
+    stores: MovedStores,
     /// Why this server cannot be handed over.
     obstacle: Option<&'static str>,
     /// The limit of open files.

@@ -44,3 +44,22 @@ fn a_check_counts_connections_and_changes_nothing() {
     world.publish_for(Duration::from_millis(100));
     world.check_everything_arrived();
 }
+
+#[test]
+fn durable_streams_go_on_with_their_producers() {
+    let world = World::start("durable", &[]);
+    let json = "Content-Type: application/json\r\n";
+    let producer =
+        |seq| format!("{json}Producer-Id: p\r\nProducer-Epoch: 0\r\nProducer-Seq: {seq}\r\n");
+    let created = world.request("PUT /v1/stream/a", json, "");
+    assert!(created.starts_with("HTTP/1.1 201"), "{created}");
+    let first = world.request("POST /v1/stream/a", &producer(0), "[1]");
+    assert!(first.starts_with("HTTP/1.1 200"), "{first}");
+    world.server().upgrade(&[]).expect("it is upgraded");
+    let again = world.request("POST /v1/stream/a", &producer(0), "[1]");
+    assert!(again.starts_with("HTTP/1.1 204"), "it is known: {again}");
+    let next = world.request("POST /v1/stream/a", &producer(1), "[2]");
+    assert!(next.starts_with("HTTP/1.1 200"), "{next}");
+    let read = world.request("GET /v1/stream/a?offset=-1", "", "");
+    assert!(read.contains("content-type: application/json") && read.ends_with("[1,2]"), "{read}");
+}

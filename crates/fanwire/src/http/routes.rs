@@ -56,6 +56,7 @@ pub(crate) struct Services {
     pub internal: Option<RootService>,
     /// For unidirectional gRPC, if it has a listener.
     pub uni_grpc: Option<UniGrpcService>,
+    pub durable: Option<Arc<DurableStreams>>,
 }
 
 /// The services; `stopped` becomes true when the server stops.
@@ -72,7 +73,7 @@ pub(crate) fn services(config: &Config, parts: Parts, stopped: watch::Receiver<b
     if config.serves_demo() {
         router = router.merge(demo(config, parts.metrics, &parts.demo_curl));
     }
-    if let Some(durable) = durable {
+    if let Some(durable) = &durable {
         durable.close_with(stopped);
         router = router.merge(durable.router());
     }
@@ -102,7 +103,7 @@ pub(crate) fn services(config: &Config, parts: Parts, stopped: watch::Receiver<b
     };
     if !config.http_server.is_split() {
         let public = root_service(router.merge(pages), api);
-        return Services { public, plain_requests, internal: None, uni_grpc };
+        return Services { public, plain_requests, internal: None, uni_grpc, durable };
     }
     let (public_api, internal_api) =
         if config.http_api.external { (api, None) } else { (None, api) };
@@ -111,6 +112,7 @@ pub(crate) fn services(config: &Config, parts: Parts, stopped: watch::Receiver<b
         plain_requests,
         internal: Some(root_service(pages, internal_api)),
         uni_grpc,
+        durable,
     }
 }
 

@@ -3,7 +3,7 @@
 //! Uses `takeover`. Never: a message between the programs.
 //! Changed here: what stops before the shards do, and which servers cannot be handed over.
 
-use std::io;
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::process::Command;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use fanwire_config::{Config, EngineKind};
 use fanwire_consumers::PausedConsumers;
+use fanwire_durable::DurableStreams;
 use fanwire_fanout::Shards;
 use fanwire_shard::{MovableConnections, Stop};
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -19,6 +20,35 @@ use tokio::time::timeout;
 use super::Server;
 use crate::engine::Engine;
 use crate::takeover::{HandOverError, HandedOver, Moving, NewProgram, SNAPSHOT_LOCK, Takeover};
+
+/// What a new program stores from then on.
+#[derive(Clone)]
+pub(super) struct MovedStores {
+    pub(super) engine: Engine,
+    pub(super) durable: Option<Arc<DurableStreams>>,
+}
+
+impl MovedStores {
+    /// Writes the streams of `durable_streams` behind their length, then the engine.
+    fn save(&self, out: &mut dyn Write) -> io::Result<()> {
+        let streams = self.durable.as_ref().map(|durable| durable.save()).unwrap_or_default();
+        out.write_all(&(streams.len() as u64).to_le_bytes())?;
+        out.write_all(&streams)?;
+        self.engine.save(out)
+    }
+
+    fn restore(&self, saved: &mut dyn Read) -> io::Result<()> {
+        let mut length = [0; 8];
+        saved.read_exact(&mut length)?;
+        let mut streams = Vec::new();
+        Read::take(&mut *saved, u64::from_le_bytes(length)).read_to_end(&mut streams)?;
+        self.engine.restore(saved)?;
+        match &self.durable {
+            Some(durable) if !durable.take_over(&streams) => Err(ErrorKind::InvalidData.into()),
+            _ => Ok(()),
+        }
+    }
+}
 
 impl Server {
     /// Starts a new program, which takes the listeners, the engine and the connections of this server over; then this one is empty and
@@ -51,7 +81,7 @@ impl Server {
         start: impl FnOnce() -> Result<NewProgram, HandOverError> + Send + 'static,
     ) -> Result<HandedOver, HandOverError> {
         let http_side = Arc::clone(&self.http_side);
-        let engine = self.engine.clone();
+        let engine = self.stores.engine.clone();
         let node = Arc::clone(&self.node);
         let mut program = blocking(move || {
             let mut program = start()?;
@@ -69,11 +99,11 @@ impl Server {
         .await?;
         let paused = self.stop_input().await;
         let shards = Arc::clone(&self.shards);
-        let engine = self.engine.clone();
+        let stores = self.stores.clone();
         let given = blocking(move || {
-            let snapshots = engine.snapshots();
+            let snapshots = stores.engine.snapshots();
             let paused = snapshots.as_ref().map(|snapshots| snapshots.pause());
-            let save_engine = |out: &mut dyn io::Write| engine.save(out);
+            let save_engine = |out: &mut dyn Write| stores.save(out);
             let patience = FINISH_TIME;
             let given =
                 program.give(&Moving { shards: &shards, patience, save_engine: &save_engine });
@@ -136,9 +166,6 @@ pub(super) fn obstacle(config: &Config, has_rooms: bool) -> Option<&'static str>
             "with an engine in Redis a server is not handed over: restart it; its clients recover",
         );
     }
-    if config.durable_streams.enabled {
-        return Some("with durable_streams.enabled a server is not handed over: restart it");
-    }
     has_rooms.then_some("a server with rooms is not handed over: restart it")
 }
 
@@ -146,12 +173,12 @@ pub(super) fn obstacle(config: &Config, has_rooms: bool) -> Option<&'static str>
 pub(super) async fn take_everything(
     takeover: &mut Option<Takeover>,
     shards: &Arc<Shards>,
-    engine: &Engine,
+    stores: &MovedStores,
 ) -> bool {
     let Some(takeover) = takeover.take() else { return false };
     let shards = Arc::clone(shards);
-    let engine = engine.clone();
-    blocking(move || takeover.run(&shards, |input| engine.restore(input))).await;
+    let stores = stores.clone();
+    blocking(move || takeover.run(&shards, |input| stores.restore(input))).await;
     true
 }
 

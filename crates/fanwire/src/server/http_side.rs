@@ -68,7 +68,7 @@ pub(super) struct Serving {
 
 impl HttpServices {
     pub(super) fn new(services: routes::Services, grpc_api: Option<GrpcService>) -> Self {
-        let routes::Services { public, plain_requests, internal, uni_grpc } = services;
+        let routes::Services { public, plain_requests, internal, uni_grpc, .. } = services;
         Self {
             public: Arc::new(public),
             plain_requests,

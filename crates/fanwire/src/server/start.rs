@@ -25,6 +25,7 @@ use super::{
     bind,
     bind::Listeners,
     hand_over,
+    hand_over::MovedStores,
     http_side::{Acceptors, HttpServices, HttpSide},
     shards::RunningShards,
     tasks::{Handshakes, Observed, background_tasks, begin_consumers, outgoing},
@@ -109,11 +110,11 @@ pub(super) async fn start(
     let (stop, stopped) = watch::channel(false);
     let services = routes::services(&parts.config, parts.routes(&metrics, &addresses), stopped);
     let grpc_service = parts.apis.grpc_service(&parts.config, &parts.running.shards);
+    let stores = MovedStores { engine: parts.engine.clone(), durable: services.durable.clone() };
     let services = HttpServices::new(services, grpc_service);
     let http_side = Arc::new(parts.http_side(listeners, services));
-    let is_taken_over =
-        hand_over::take_everything(takeover, &parts.running.shards, &parts.engine).await;
-    let snapshots = parts.engine.snapshots();
+    let is_taken_over = hand_over::take_everything(takeover, &parts.running.shards, &stores).await;
+    let snapshots = stores.engine.snapshots();
     let before = snapshots.as_ref().map_or(0, |snapshots| snapshots.connections_before());
     let consumers = parts.consumers;
     let mut outgoing = outgoing(parts.acme, traces);
@@ -143,7 +144,7 @@ pub(super) async fn start(
         readiness: parts.readiness,
         reloads: parts.reloads,
         shutdown: parts.config.shutdown,
-        engine: parts.engine,
+        stores,
         obstacle,
         descriptors,
     })

@@ -150,6 +150,15 @@ impl World {
         self.server.pid()
     }
 
+    /// The response to a request with the key of the API.
+    pub(super) fn request(&self, line: &str, headers: &str, body: &str) -> String {
+        let length = body.len();
+        let request = format!(
+            "{line} HTTP/1.1\r\nHost: a\r\nX-API-Key: key\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+        );
+        exchange(self.server.address, &request).expect("a response")
+    }
+
     /// Connects clients of every kind, and waits until all are subscribed.
     pub(super) fn connect(&mut self, websockets: usize, streams: usize) {
         let subscribed = Arc::new(AtomicU64::new(0));
@@ -448,7 +457,9 @@ fn config(folder: &Folder) -> String {
          http_api: {{key: key}}\nclient: {{insecure: true, allow_anonymous_connect_without_token: true}}\n\
          websocket: {{compression: true}}\n\
          uni_sse: {{enabled: true}}\nprometheus: {{enabled: true}}\n\
-         channel: {{without_namespace: {{allow_subscribe_for_client: true, allow_subscribe_for_anonymous: true}}}}\n",
+         channel: {{without_namespace: {{allow_subscribe_for_client: true, allow_subscribe_for_anonymous: true}},\n\
+         \x20 namespaces: [{{name: answers, history_size: 100, history_ttl: 1h, force_recovery: true}}]}}\n\
+         durable_streams: {{enabled: true, namespace: answers}}\n",
         path = folder.path()
     )
 }
