@@ -33,7 +33,7 @@ mod tests;
 /// Without a command it serves; without a configuration it serves in development mode.
 #[derive(Debug, Parser)]
 #[command(name = "fanwire", version = VERSION, args_conflicts_with_subcommands = true)]
-#[command(after_help = "`fanwire --help` lists every key of the configuration; \
+#[command(after_help = "`fanwire --help` lists every key of the configuration, `sample-config` prints a file with them; \
                         `completions SHELL`, `man`, `config-doc` and `api-doc` print what shells, man(1), \
                         pages and OpenAPI tools read.")]
 pub(crate) struct Arguments {
@@ -105,6 +105,7 @@ pub(crate) enum CliCommand {
     /// Print the values in force, of the file and the environment, with their sources and without secrets
     Config(ShowConfig),
     /// Print a configuration file with every key at its default
+    #[command(hide = true)]
     SampleConfig(SampleConfig),
     /// Print a variable for every key, with its default or the value of a file
     #[command(alias = "defaultenv", hide = true)]

@@ -26,9 +26,11 @@ pub struct RebalanceRequest {
 /// The clients that are to leave a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(extend("required" = ["node"]))]
 pub struct EvacuateRequest {
     /// Id or name of the node.
     #[serde(deserialize_with = "or_default")]
+    #[schemars(length(min = 1))]
     pub node: String,
     /// Percent of its clients, 1 to 100; 0 means all.
     #[serde(deserialize_with = "or_default")]

@@ -137,8 +137,9 @@ async fn accepts(harness: &Harness, method: &str, field: &str, value: &str) -> b
     ];
     let epoch = (field == "expected_offset").then_some(("expected_epoch", "\"ABCDEFGH\""));
     let version = is_polled.then_some(("version", "1"));
-    let required =
-        required.into_iter().chain(epoch).chain(version).filter(|(name, _)| *name != field);
+    let node = (method == "evacuate").then_some(("node", "\"n\""));
+    let sometimes = epoch.into_iter().chain(version).chain(node);
+    let required = required.into_iter().chain(sometimes).filter(|(name, _)| *name != field);
     fields.extend(required.map(|(name, value)| format!(r#""{name}":{value}"#)));
     let body = format!("{{{}}}", fields.join(","));
     let answer = harness.post(&format!("/api/{method}"), body).await;
