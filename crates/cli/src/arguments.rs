@@ -33,9 +33,11 @@ mod tests;
 /// Without a command it serves; without a configuration it serves in development mode.
 #[derive(Debug, Parser)]
 #[command(name = "fanwire", version = VERSION, args_conflicts_with_subcommands = true)]
-#[command(after_help = "`fanwire --help` lists every key of the configuration, `sample-config` prints a file with them; \
+#[command(
+    after_help = "`fanwire --help` lists every key of the configuration, `sample-config` prints a file with them; \
                         `completions SHELL`, `man`, `config-doc` and `api-doc` print what shells, man(1), \
-                        pages and OpenAPI tools read.")]
+                        pages and OpenAPI tools read."
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Option<CliCommand>,

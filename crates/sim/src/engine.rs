@@ -35,7 +35,7 @@ pub const BLOCKS: &str = "\0blocks";
 pub struct Engine {
     streams: BTreeMap<String, ModelStream>,
     members: BTreeMap<String, BTreeMap<String, Member>>,
-    /// Positions of publishes with an idempotency key, by channel and key, with their end.
+    /// Positions of publishes with an idempotency key, by channel, and owner with key; with their end.
     results: BTreeMap<(String, String), (Position, Instant)>,
     blocks: Blocks,
     feeds: BTreeMap<usize, EngineFeed>,

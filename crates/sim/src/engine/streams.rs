@@ -48,7 +48,9 @@ pub(super) struct Publish {
 impl Engine {
     pub(super) fn publish(&mut self, publish: Publish, now: Instant) -> Published {
         let Publish { channel, mut publication, options, retention } = publish;
-        let key = (channel.clone(), options.idempotency_key.clone());
+        let owner = options.key_owner.as_ref().map_or("", |owner| owner.name.as_str());
+        let key = (channel.clone(), format!("{owner}\0{}", options.idempotency_key));
+        let ttl = options.key_owner.as_ref().map_or(RESULT_TTL, |owner| owner.ttl);
         let is_keyed = !options.idempotency_key.is_empty();
         let known = self.results.get(&key).filter(|(_, end)| is_keyed && *end > now);
         if let Some((position, _)) = known {
@@ -87,7 +89,7 @@ impl Engine {
             },
         );
         if is_keyed {
-            let before = self.results.insert(key.clone(), (position, now + RESULT_TTL));
+            let before = self.results.insert(key.clone(), (position, now + ttl));
             self.remember(now, Undo::Result(key, before));
         }
         Published { position, suppression: None }

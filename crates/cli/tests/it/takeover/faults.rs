@@ -107,8 +107,12 @@ fn a_second_upgrade_is_refused_while_one_runs() {
 
 #[test]
 fn an_engine_in_redis_stays_where_it_is() {
-    let world =
-        World::start("redis", &["--engine.type=redis", "--engine.redis.address=127.0.0.1:1"]);
+    let flags = [
+        "--engine.type=redis",
+        "--engine.redis.address=127.0.0.1:1",
+        "--durable_streams.enabled=false",
+    ];
+    let world = World::start("redis", &flags);
     let answer = world.server().upgrade(&[]);
     assert!(answer.is_err_and(|reason| reason.contains("restart it; its clients recover")));
 }
