@@ -71,7 +71,7 @@ struct Start {
     logs: Logs,
     requests: Requests,
     program: Program,
-    /// From the program that this one replaces while it runs.
+    /// The takeover from the program that this one replaces while it runs.
     takeover: Option<Takeover>,
 }
 

@@ -358,7 +358,8 @@ impl Watch {
         for (from, report) in reports {
             occupancy.receive(&from, report, now);
         }
-        let (present, own) = (&self.peers, &self.pipeline.own_channels);
+        let present = &self.peers;
+        let own = &self.pipeline.own_channels;
         let around = Surroundings { now, present, is_in_cluster, room, told, own };
         let output = occupancy.tick(&around);
         let is_lost = self.pipeline.change(|state| {

@@ -63,7 +63,7 @@ pub struct MemoryBroker {
 
 struct Stripe {
     results: Results,
-    /// Of publications of clients.
+    /// Results of publishes with keys of clients.
     client_results: Results,
     streams: Streams,
     maps: Maps,

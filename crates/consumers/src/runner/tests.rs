@@ -57,7 +57,8 @@ async fn run(
     let node = Node::new(Options::default()).expect("valid options");
     let api = Arc::new(Api::new(node, ApiOptions::default()));
     let (sender, stop) = watch::channel(false);
-    let (state, settled) = (Arc::new(ConsumerState::new("a")), Arc::default());
+    let state = Arc::new(ConsumerState::new("a"));
+    let settled = Arc::default();
     let pause = Arc::default();
     let runner = Runner { api, state: Arc::clone(&state), mode: None, stop, pause };
     let lane = Scripted { script: script.into(), settled: Arc::clone(&settled), stop: sender };
@@ -107,7 +108,8 @@ async fn a_batch_that_comes_during_a_pause_waits_and_is_given_back_at_the_stop()
     let api = Arc::new(Api::new(node, ApiOptions::default()));
     for (is_stopped, expected) in [(false, 1), (true, 0)] {
         let (sender, stop) = watch::channel(false);
-        let (state, settled) = (Arc::new(ConsumerState::new("a")), Arc::<Mutex<Vec<_>>>::default());
+        let state = Arc::new(ConsumerState::new("a"));
+        let settled = Arc::<Mutex<Vec<_>>>::default();
         let pause = Arc::<RwLock<()>>::default();
         let runner =
             Runner { api: api.clone(), state, mode: None, stop, pause: Arc::clone(&pause) };

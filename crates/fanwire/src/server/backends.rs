@@ -15,7 +15,7 @@ use crate::{Hooks, Rooms, error::StartError, hooks::all_hooks};
 
 /// The parts outside the node that decide about clients or hear of them.
 pub(super) struct Backends {
-    /// Of JWKS documents, for both kinds of tokens.
+    /// Fetchers of JWKS documents, for both kinds of tokens.
     fetchers: Option<[Arc<KeyFetcher>; 2]>,
     pub(super) proxies: Option<EventProxies>,
     pub(super) events: Option<Events>,

@@ -21,7 +21,7 @@ use super::Server;
 use crate::engine::Engine;
 use crate::takeover::{HandOverError, HandedOver, Moving, NewProgram, SNAPSHOT_LOCK, Takeover};
 
-/// What a new program stores from then on.
+/// The stores that move to a new program.
 #[derive(Clone)]
 pub(super) struct MovedStores {
     pub(super) engine: Engine,

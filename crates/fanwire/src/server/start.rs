@@ -183,7 +183,7 @@ impl Parts {
         background_tasks(&self.node, &self.contexts, metrics, &self.handshakes, observed)
     }
 
-    /// What the handlers of requests use.
+    /// The parts that the handlers of requests use.
     fn routes(&self, metrics: &Arc<ServerMetrics>, addresses: &Addresses) -> routes::Parts {
         let demo = self.config.serves_demo();
         let refusals = &self.handshakes.refusals;

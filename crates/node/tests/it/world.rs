@@ -118,8 +118,7 @@ impl World {
         self.shards[shard].hub.open(key, hello, self.now);
         let id = String::new();
         let heard = VecDeque::new();
-        let (answers_pings, is_open) = (true, true);
-        let peer = Peer { shard, key, encoding, id, heard, answers_pings, is_open };
+        let peer = Peer { shard, key, encoding, id, heard, answers_pings: true, is_open: true };
         self.peers.insert(name.into(), peer);
     }
 

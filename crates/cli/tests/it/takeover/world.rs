@@ -46,7 +46,7 @@ pub(super) struct World {
     runtime: Runtime,
     channels: Arc<Vec<Channel>>,
     received: Vec<Arc<Received>>,
-    /// What a client must not see.
+    /// Mistakes that clients saw, such as a publication that came twice.
     faults: Arc<Mutex<Vec<String>>>,
     clients: Vec<Client>,
 }

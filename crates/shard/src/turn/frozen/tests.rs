@@ -161,7 +161,7 @@ fn a_shard_that_runs_on_has_its_connections_as_before() {
     pair.send(&message[5..]);
     pair.before.run_on();
     pair.before.settle();
-    assert_eq!(pair.received(), reply(b"1 one"), "the reader took no byte meanwhile");
+    assert_eq!(pair.received(), reply(b"1 one"), "the reader took no byte while it stood still");
 }
 
 #[test]

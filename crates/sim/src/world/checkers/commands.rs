@@ -34,7 +34,8 @@ impl Commands {
 }
 
 impl Checkers {
-    /// No shard executes a command more often than it was given. One that hears it late executes it for whoever is there then.
+    /// No shard executes a command more often than it was given. A late command is for the
+    /// clients that the shard has then.
     pub(super) fn check_counts(&mut self, world: &World, client: usize, seen: &Seen) {
         let channel = match seen {
             Seen::Subscribed { channel, .. } => {
