@@ -18,7 +18,7 @@ pub(crate) struct Observations {
     pub(crate) websocket: TransportResult,
     pub(crate) http_stream: TransportResult,
     pub(crate) sse: TransportResult,
-    /// Whether the answer to an offer of permessage-deflate accepts it; `None`: there is no WebSocket.
+    /// Whether the answer to an offer of permessage-deflate accepts it; `None`: it did not open a WebSocket.
     pub(crate) deflate: Option<bool>,
     pub(crate) address: Option<SeenAddress>,
 }

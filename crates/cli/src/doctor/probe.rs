@@ -89,11 +89,17 @@ pub(crate) async fn observe(options: &Doctor) -> Result<Observations> {
         websocket,
         http_stream,
         sse,
-        deflate: offered.filter(|_| is_open).map(|head| {
-            text(head, header::SEC_WEBSOCKET_EXTENSIONS.as_str()).contains("permessage-deflate")
+        deflate: response.as_ref().filter(|answer| is_upgraded(answer)).map(|answer| {
+            let extensions = text(answer.headers(), header::SEC_WEBSOCKET_EXTENSIONS.as_str());
+            extensions.contains("permessage-deflate")
         }),
         address,
     })
+}
+
+/// Whether a WebSocket was opened; the error page of a busy proxy says nothing about extensions.
+fn is_upgraded(answer: &http::Response<Incoming>) -> bool {
+    answer.status() == StatusCode::SWITCHING_PROTOCOLS
 }
 
 impl Probe<'_> {
