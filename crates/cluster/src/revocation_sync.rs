@@ -14,6 +14,8 @@ pub struct RevocationSync {
     reading: Option<Reading>,
     /// The last reading failed.
     has_failed: bool,
+    /// Some page since the last reading that did not fail contained what the table did not.
+    has_news: bool,
     /// The most advanced position of another node that was ahead at the last comparison.
     ahead: Option<Position>,
     /// The position of another node that the last reading was for.
@@ -31,8 +33,6 @@ struct Reading {
     received: Option<(u64, Position)>,
     /// Changes may be missing: the list is read again.
     is_void: bool,
-    /// Some page contained what the table did not.
-    has_news: bool,
 }
 
 /// The step that follows a change that arrived.
@@ -98,8 +98,8 @@ impl RevocationSync {
 
     /// A page arrived, and `has_news` of it was new. Returns false when it is of another list than the page before it.
     pub fn page(&mut self, position: Position, has_news: bool) -> bool {
+        self.has_news |= has_news;
         let Some(reading) = &mut self.reading else { return false };
-        reading.has_news |= has_news;
         reading.from.get_or_insert(position).epoch == position.epoch
     }
 
@@ -124,7 +124,7 @@ impl RevocationSync {
         }
         let has_lost_entries =
             self.known.is_some_and(|known| known.epoch != Epoch::NONE && known.epoch != from.epoch);
-        let has_news = reading.has_news;
+        let has_news = std::mem::take(&mut self.has_news);
         self.known = Some(if last.offset > from.offset { last } else { from });
         self.reading = None;
         AfterPages::Done { has_lost_entries, has_news }

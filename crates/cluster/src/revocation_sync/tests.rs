@@ -110,6 +110,19 @@ fn a_reading_that_fails_loses_no_change() {
     assert_eq!(sync.fail(), [block("ada")]);
 }
 
+/// The table has the news of a reading that failed, and the sessions are checked after the next one.
+#[test]
+fn a_reading_that_fails_leaves_its_news_to_the_next_one() {
+    let mut sync = at_position(4, OLD);
+    assert!(sync.begin() && sync.page(at(5, OLD), true));
+    assert!(!sync.begin(), "a gap");
+    assert_eq!(sync.end(), AfterPages::Failed(Vec::new()));
+    for has_news in [true, false] {
+        assert!(sync.begin() && sync.page(at(5, OLD), false));
+        assert_eq!(sync.end(), AfterPages::Done { has_lost_entries: false, has_news });
+    }
+}
+
 #[test]
 fn a_list_of_another_epoch_has_lost_its_entries() {
     for (known, read, has_lost_entries) in [

@@ -32,6 +32,12 @@ fn a_client_of_a_killed_process_is_not_one_of_the_next() {
     check(444_797_475_112);
 }
 
+/// The list of blocks was read while a gap was reported: that reading failed, and the next one found nothing new.
+#[test]
+fn news_of_a_reading_that_failed_end_connections() {
+    check(542_475_856_111);
+}
+
 #[test]
 fn fresh_seeds_keep_every_promise() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
