@@ -35,7 +35,7 @@ pub use receipt::{Receipt, ReceiptRecord, Receipts};
 pub use revocation_sync::{AfterPages, Received, RevocationSync};
 use survey::{Answers, Survey};
 pub use survey::{ClusterTimes, Surveyed};
-use unacknowledged::{ReceivedCommands, SettledPromise, UnacknowledgedCommands};
+use unacknowledged::{OtherNodes, ReceivedCommands, SettledPromise, UnacknowledgedCommands};
 
 /// State of the other nodes. Without a bus there are none.
 pub struct Cluster {
@@ -61,6 +61,10 @@ struct NodeTable {
     cannot_receive: bool,
     /// Last time a state was not delivered, or this node did not receive its own.
     cut_at: Option<Instant>,
+    /// First time that this node received its own state.
+    heard_at: Option<Instant>,
+    /// It has received messages for so long since then that each live node is in the table.
+    knows_others: bool,
     times: Arc<ClusterTimes>,
 }
 
@@ -139,7 +143,7 @@ impl Cluster {
         let table = Arc::clone(&self.table);
         bus.send(None, message).then(move |reached| {
             let mut table = table.lock();
-            let others = table.peers.len();
+            let others = table.others();
             let settled = table.commands.reached(number, reached, others);
             drop(table);
             settled.into_iter().for_each(SettledPromise::keep);
@@ -213,12 +217,8 @@ impl Cluster {
         }
         let mut table = self.table.lock();
         if from == self.uid {
-            if matches!(command, ControlCommand::State(_))
-                && std::mem::take(&mut table.cannot_receive)
-                && let Some(told_at) = table.told_at
-            {
-                let lag = now.saturating_duration_since(told_at);
-                table.times.pub_sub_lag.observe(lag);
+            if matches!(command, ControlCommand::State(_)) {
+                table.hear_own_state(now);
             }
             return Task::Nothing;
         }
@@ -352,6 +352,7 @@ impl Cluster {
     pub fn tick(&self, now: Instant) -> bool {
         let mut table = self.table.lock();
         table.forget_silent(now);
+        table.complete(now);
         let done = table.give_up_late(now);
         let is_old = |told_at| now.saturating_duration_since(told_at) >= STATE_INTERVAL;
         let is_due = table.told_at.is_some_and(is_old);
@@ -395,12 +396,35 @@ impl Cluster {
 }
 
 impl NodeTable {
-    /// How many nodes sent something since then. All count if this node may not have received them: a node whose own
+    /// This node received its own state.
+    fn hear_own_state(&mut self, now: Instant) {
+        self.heard_at.get_or_insert(now);
+        if std::mem::take(&mut self.cannot_receive)
+            && let Some(told_at) = self.told_at
+        {
+            let lag = now.saturating_duration_since(told_at);
+            self.times.pub_sub_lag.observe(lag);
+        }
+    }
+
+    /// Notices when every live node has told this one that it is there. A node that does not receive messages cannot answer an
+    /// introduction, but it sends its state in each interval.
+    fn complete(&mut self, now: Instant) {
+        let has_time_passed = |at| now.saturating_duration_since(at) >= COMPLETE_AFTER;
+        self.knows_others |= self.heard_at.is_some_and(has_time_passed);
+    }
+
+    fn others(&self) -> OtherNodes {
+        OtherNodes { count: self.peers.len(), is_complete: self.knows_others }
+    }
+
+    /// The nodes that sent something since then. All count if this node may not have received them: a node whose own
     /// subscription is down cannot tell dead nodes from silent ones.
-    fn spoken_since(&self, since: Instant) -> usize {
+    fn spoken_since(&self, since: Instant) -> OtherNodes {
         let is_unsure =
             self.cannot_send || self.cannot_receive || self.cut_at.is_some_and(|at| at >= since);
-        self.peers.values().filter(|peer| is_unsure || peer.received_at >= since).count()
+        let spoken = self.peers.values().filter(|peer| is_unsure || peer.received_at >= since);
+        OtherNodes { count: spoken.count(), ..self.others() }
     }
 
     /// Forgets silent nodes. While this node cannot send, or does not receive its own messages, no node counts as silent, and
@@ -420,6 +444,8 @@ impl NodeTable {
 
 /// Interval between states.
 const STATE_INTERVAL: Duration = Duration::from_secs(3);
+/// Every live node sends its state within this time: [`STATE_INTERVAL`] is looked at once a second.
+const COMPLETE_AFTER: Duration = Duration::from_secs(4);
 /// A node that is silent for so long is gone.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// Concurrent surveys; each may hold the channels of all nodes.

@@ -39,7 +39,18 @@ impl Wire {
     }
 }
 
+/// A node that knows the other nodes, and is the only one that hears its wire.
 pub(crate) fn node(uid: &str) -> (Cluster, Arc<Wire>) {
+    let (cluster, wire) = new_node(uid);
+    let start = Instant::now();
+    cluster.introduce(start, || state(uid));
+    cluster.handle_message(&wire.take()[0].1, start);
+    cluster.tick(start + COMPLETE_AFTER);
+    wire.ears.store(1, Relaxed);
+    (cluster, wire)
+}
+
+fn new_node(uid: &str) -> (Cluster, Arc<Wire>) {
     let cluster = Cluster::new(uid.into());
     let wire = Arc::new(Wire::default());
     cluster.join(Arc::clone(&wire) as _);
@@ -193,7 +204,7 @@ fn a_node_that_leaves_while_it_counts_keeps_that_to_itself() {
 
 #[test]
 fn the_state_is_told_every_three_seconds() {
-    let (a, wire) = node("a");
+    let (a, wire) = new_node("a");
     let now = Instant::now();
     assert!(!a.tick(now), "not before it wants_join_leave the others");
     let told: Vec<_> = (0..8_u64)
@@ -353,7 +364,7 @@ fn nobody_counts_as_silent_while_this_node_cannot_make_itself_heard() {
 
 #[test]
 fn nobody_counts_as_silent_while_this_node_does_not_hear_itself() {
-    let (a, wire) = node("a");
+    let (a, wire) = new_node("a");
     let start = Instant::now();
     introduce(&a, "b", start);
     let mut now = start;
@@ -446,6 +457,26 @@ fn an_order_that_a_node_missed_is_given_again_and_obeyed_once_by_each() {
     assert_eq!(answer.wait(), Ok(()));
     a.tick(now + Duration::from_secs(2));
     assert_eq!(wire.take(), []);
+}
+
+/// Another node may be there whose subscription is down, too: it tells that it is there in each interval.
+#[test]
+fn a_node_believes_that_it_is_alone_when_it_has_listened_for_an_interval() {
+    let (a, wire) = new_node("a");
+    let start = Instant::now();
+    let after = |millis| start + Duration::from_millis(millis);
+    wire.ears.store(1, Relaxed);
+    let command = || a.command(ControlCommand::unsubscribe(&ConnectionSelector::default(), None));
+    a.tick(after(9_000));
+    let early = command().ready().expect_err("it has not heard itself");
+    a.introduce(after(9_500), NodeState::default);
+    let (_, state) = wire.take().remove(1);
+    a.handle_message(&state, after(9_600));
+    a.tick(after(12_600));
+    let early = early.ready().expect_err("others may not have told that they are there");
+    a.tick(after(13_600));
+    assert_eq!(early.wait(), Ok(()), "it was given again");
+    assert_eq!(command().ready().expect("at once"), Ok(()));
 }
 
 #[test]

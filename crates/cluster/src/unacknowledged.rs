@@ -26,6 +26,15 @@ struct SentCommand {
     promise: Promise<(), ErrorCode>,
 }
 
+/// The other nodes that are alive.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OtherNodes {
+    /// How many are known.
+    pub(super) count: usize,
+    /// No other one can be missing.
+    pub(super) is_complete: bool,
+}
+
 /// A result to be delivered after the lock is released.
 #[must_use]
 pub(super) struct SettledPromise(Promise<(), ErrorCode>, Result<(), ErrorCode>);
@@ -48,18 +57,19 @@ impl UnacknowledgedCommands {
         self.given.insert(number, SentCommand { message, reached: None, since: None, promise });
     }
 
-    /// A command reached `count` nodes, this one included if its subscription works, while `others` were alive. It
-    /// succeeds when that is all of them, and fails when no node received it, or too many commands wait already.
+    /// A command reached some nodes, this one included if its subscription works, while `others` were alive. It succeeds when
+    /// that is all of them, and fails when the bus did not take it. If too many commands wait, those that are known count.
     pub(super) fn reached(
         &mut self,
         number: u64,
         reached: Result<usize, BrokerError>,
-        others: usize,
+        others: OtherNodes,
     ) -> Option<SettledPromise> {
         let is_full = self.given.len() > COMMANDS_MAX;
         let given = self.given.get_mut(&number)?;
         let result = match reached {
-            Ok(count) if is_enough(count, others) => Ok(()),
+            Ok(count) if others.are_all_among(count) => Ok(()),
+            Ok(count) if is_full && count > others.count => Ok(()),
             Ok(count) if !is_full => {
                 given.reached = Some(count);
                 return None;
@@ -74,7 +84,7 @@ impl UnacknowledgedCommands {
     pub(super) fn due(
         &mut self,
         now: Instant,
-        spoken_since: impl Fn(Instant) -> usize,
+        spoken_since: impl Fn(Instant) -> OtherNodes,
     ) -> (Vec<(u64, Bytes)>, Vec<SettledPromise>) {
         let is_over = |_: &u64, given: &mut SentCommand| {
             given.reached.is_some() && *given.since.get_or_insert(now) + ORDER_TIME <= now
@@ -83,8 +93,8 @@ impl UnacknowledgedCommands {
             .given
             .extract_if(.., is_over)
             .map(|(_, given)| {
-                let others = given.since.map_or(0, &spoken_since);
-                let is_done = given.reached.is_some_and(|count| is_enough(count, others));
+                let others = spoken_since(given.since.unwrap_or(now));
+                let is_done = given.reached.is_some_and(|count| others.are_all_among(count));
                 SettledPromise(
                     given.promise,
                     if is_done { Ok(()) } else { Err(ErrorCode::INTERNAL) },
@@ -98,9 +108,11 @@ impl UnacknowledgedCommands {
     }
 }
 
-/// Whether a command that reached `count` nodes has reached this one and the `others`.
-fn is_enough(count: usize, others: usize) -> bool {
-    others == 0 || count > others
+impl OtherNodes {
+    /// Whether a command that reached `count` nodes has reached this one and all others.
+    fn are_all_among(self, count: usize) -> bool {
+        self.is_complete && count > self.count
+    }
 }
 
 /// Which commands of another node were received: a window of its last [`COMMANDS_MAX`] (RFC 4303 §3.4.3).

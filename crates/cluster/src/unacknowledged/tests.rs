@@ -17,16 +17,32 @@ fn one() -> (UnacknowledgedCommands, Answer<(), ErrorCode>) {
     (commands, answer)
 }
 
+fn all(count: usize) -> OtherNodes {
+    OtherNodes { count, is_complete: true }
+}
+
+/// Another one may be missing.
+fn some(count: usize) -> OtherNodes {
+    OtherNodes { count, is_complete: false }
+}
+
 fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
 #[test]
 fn an_order_is_done_when_it_reached_all() {
-    for (count, others, is_done) in [(0, 0, true), (2, 1, true), (3, 1, true), (1, 1, false)] {
+    for (count, others, is_done) in [
+        (1, all(0), true),
+        (2, all(1), true),
+        (3, all(1), true),
+        (1, all(1), false),
+        (0, all(0), false),
+        (9, some(0), false),
+    ] {
         let (mut commands, answer) = one();
         let settled = commands.reached(1, Ok(count), others);
-        assert_eq!(settled.is_some(), is_done, "{count} of {others}");
+        assert_eq!(settled.is_some(), is_done, "{count} of {others:?}");
         settled.into_iter().for_each(SettledPromise::keep);
         assert_eq!(answer.ready().is_ok(), is_done);
     }
@@ -35,7 +51,7 @@ fn an_order_is_done_when_it_reached_all() {
 #[test]
 fn an_order_that_nobody_took_has_failed() {
     let (mut commands, answer) = one();
-    commands.reached(1, Err(BrokerError::Unavailable), 0).expect("at once").keep();
+    commands.reached(1, Err(BrokerError::Unavailable), all(0)).expect("at once").keep();
     assert_eq!(answer.wait(), Err(ErrorCode::INTERNAL));
 }
 
@@ -44,36 +60,38 @@ fn an_order_is_given_again_until_it_reaches_all() {
     let (mut commands, answer) = one();
     let now = Instant::now();
     let again = |commands: &mut UnacknowledgedCommands, at| {
-        let (again, over) = commands.due(now + seconds(at), |_| 1);
+        let (again, over) = commands.due(now + seconds(at), |_| all(1));
         assert!(over.is_empty());
         again.len()
     };
     assert_eq!(again(&mut commands, 0), 0, "what became of the first try is not known yet");
     for second in 1..4 {
-        assert!(commands.reached(1, Ok(1), 1).is_none());
+        assert!(commands.reached(1, Ok(1), all(1)).is_none());
         assert_eq!(again(&mut commands, second), 1);
         assert_eq!(again(&mut commands, second), 0, "once");
     }
-    commands.reached(1, Ok(2), 1).expect("all").keep();
+    commands.reached(1, Ok(2), all(1)).expect("all").keep();
     assert_eq!(answer.wait(), Ok(()));
     assert_eq!(again(&mut commands, 5), 0);
 }
 
 #[test]
 fn at_last_those_count_that_said_something() {
-    for (spoken, expect) in [(0, Ok(())), (1, Err(ErrorCode::INTERNAL))] {
+    for (spoken, expect) in
+        [(all(0), Ok(())), (all(1), Err(ErrorCode::INTERNAL)), (some(0), Err(ErrorCode::INTERNAL))]
+    {
         let (mut commands, answer) = one();
         let now = Instant::now();
-        assert!(commands.reached(1, Ok(1), 1).is_none());
-        assert_eq!(commands.due(now, |_| 1).0, [(1, Bytes::from_static(b"command"))]);
-        assert!(commands.reached(1, Ok(1), 1).is_none());
+        assert!(commands.reached(1, Ok(1), all(1)).is_none());
+        assert_eq!(commands.due(now, |_| all(1)).0, [(1, Bytes::from_static(b"command"))]);
+        assert!(commands.reached(1, Ok(1), all(1)).is_none());
         let (again, over) = commands.due(now + ORDER_TIME, |since| {
             assert_eq!(since, now);
             spoken
         });
         assert!(again.is_empty());
         over.into_iter().for_each(SettledPromise::keep);
-        assert_eq!(answer.ready().expect("over"), expect, "{spoken}");
+        assert_eq!(answer.ready().expect("over"), expect, "{spoken:?}");
     }
 }
 
@@ -85,12 +103,17 @@ fn orders_that_wait_are_bounded() {
             let (promise, answer) = Answer::later();
             let number = commands.next();
             commands.begin(number, Bytes::new(), promise);
-            commands.reached(number, Ok(1), 1).into_iter().for_each(SettledPromise::keep);
+            commands.reached(number, Ok(1), all(1)).into_iter().for_each(SettledPromise::keep);
             answer
         })
         .collect();
     assert_eq!(answers.pop().map(Answer::wait), Some(Err(ErrorCode::INTERNAL)));
     assert!(answers.into_iter().all(|answer| answer.ready().is_err()), "the others wait");
+    let (promise, answer) = Answer::later();
+    let number = commands.next();
+    commands.begin(number, Bytes::new(), promise);
+    commands.reached(number, Ok(2), some(1)).expect("it does not wait").keep();
+    assert_eq!(answer.wait(), Ok(()), "all nodes that are known");
 }
 
 #[test]

@@ -58,6 +58,8 @@ impl Bus for Ether {
     }
 }
 
+const INTRODUCTION: Duration = Duration::from_secs(5);
+
 /// Nodes with one connected peer each, which is subscribed to `news`.
 fn cluster(names: &[&str]) -> Vec<World> {
     cluster_on(&Ether::default(), names)
@@ -78,6 +80,10 @@ fn cluster_on(ether: &Ether, names: &[&str]) -> Vec<World> {
         })
         .collect();
     worlds.iter().for_each(|world| world.node.introduce(world.now));
+    // By then each node knows that there are no others.
+    for world in &worlds {
+        world.node.cluster().tick(world.now + INTRODUCTION);
+    }
     worlds
 }
 

@@ -32,6 +32,12 @@ fn a_client_of_a_killed_process_is_not_one_of_the_next() {
     check(444_797_475_112);
 }
 
+/// A node starts while no PUB/SUB connection works, so it knows no other node, and is commanded.
+#[test]
+fn a_node_that_knows_no_other_does_not_take_itself_for_the_only_one() {
+    check(418);
+}
+
 /// The list of blocks was read while a gap was reported: that reading failed, and the next one found nothing new.
 #[test]
 fn news_of_a_reading_that_failed_end_connections() {
