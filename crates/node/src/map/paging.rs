@@ -141,6 +141,11 @@ impl Paging {
         self.has_stream
     }
 
+    /// Whether the client has read entries, and so recovers nothing.
+    pub(crate) fn has_entries(&self) -> bool {
+        self.first.is_some()
+    }
+
     /// Whether the client took longer than `timeout`; zero = no limit.
     pub(crate) fn is_over(&self, timeout: Duration, now: Instant) -> bool {
         !timeout.is_zero() && now.saturating_duration_since(self.began_at) >= timeout

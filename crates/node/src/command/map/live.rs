@@ -36,7 +36,7 @@ pub(super) fn go_live(
     let reservation = reserved.ok_or(ErrorCode::PERMISSION_DENIED)?;
     let has_stream = reservation.paging.has_stream();
     let changes_max = reservation.grant.live_changes_max;
-    let recovers = page.request.recovers;
+    let recovers = page.request.recovers && !reservation.paging.has_entries();
     let followed = if has_stream {
         follow(context, &page.channel, since, changes_max)
     } else {
