@@ -50,6 +50,8 @@ pub struct Cluster {
 struct NodeTable {
     /// Other nodes, by uid.
     peers: BTreeMap<String, Peer>,
+    /// Nodes that sent commands, by uid. A node that has not told its state yet may send some.
+    senders: BTreeMap<String, CommandSender>,
     commands: UnacknowledgedCommands,
     surveys: HashMap<u64, Survey>,
     last_survey: u64,
@@ -70,6 +72,10 @@ struct NodeTable {
 
 struct Peer {
     state: NodeState,
+    received_at: Instant,
+}
+
+struct CommandSender {
     received_at: Instant,
     executed: ReceivedCommands,
 }
@@ -225,9 +231,7 @@ impl Cluster {
         match command {
             ControlCommand::State(state) => {
                 let Some(peer) = table.peers.get_mut(&from) else {
-                    let peer =
-                        Peer { state, received_at: now, executed: ReceivedCommands::default() };
-                    table.peers.insert(from.clone(), peer);
+                    table.peers.insert(from.clone(), Peer { state, received_at: now });
                     return Task::Introduce(from);
                 };
                 (peer.state, peer.received_at) = (state, now);
@@ -250,8 +254,7 @@ impl Cluster {
                 Task::Nothing
             }
             command => {
-                let peer = table.peers.get_mut(&from).filter(|_| number > 0);
-                let is_new = peer.is_none_or(|peer| peer.executed.is_new(number));
+                let is_new = number == 0 || table.is_new_command(from, number, now);
                 if is_new { Task::Execute(command) } else { Task::Nothing }
             }
         }
@@ -414,6 +417,14 @@ impl NodeTable {
         self.knows_others |= self.heard_at.is_some_and(has_time_passed);
     }
 
+    /// Whether a command has not been executed yet.
+    fn is_new_command(&mut self, from: String, number: u64, now: Instant) -> bool {
+        let new = || CommandSender { received_at: now, executed: ReceivedCommands::default() };
+        let sender = self.senders.entry(from).or_insert_with(new);
+        sender.received_at = now;
+        sender.executed.is_new(number)
+    }
+
     fn others(&self) -> OtherNodes {
         OtherNodes { count: self.peers.len(), is_complete: self.knows_others }
     }
@@ -430,6 +441,10 @@ impl NodeTable {
     /// Forgets silent nodes. While this node cannot send, or does not receive its own messages, no node counts as silent, and
     /// each has the full time again afterwards.
     fn forget_silent(&mut self, now: Instant) {
+        self.senders.retain(|uid, sender| {
+            let age = now.saturating_duration_since(sender.received_at);
+            self.peers.contains_key(uid) || age < SILENCE_MAX
+        });
         if self.cannot_send {
             return;
         }

@@ -38,6 +38,12 @@ fn a_node_that_knows_no_other_does_not_take_itself_for_the_only_one() {
     check(418);
 }
 
+/// The same while the others do not know it: they execute a command once that it sends again.
+#[test]
+fn a_command_of_an_unknown_node_is_executed_once() {
+    check(700_000_000_026);
+}
+
 /// The list of blocks was read while a gap was reported: that reading failed, and the next one found nothing new.
 #[test]
 fn news_of_a_reading_that_failed_end_connections() {
