@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use fanwire_node::RevocationError;
 use fanwire_node::protocol::ErrorCode;
+use fanwire_node::{RevocationError, is_key};
 use schemars::JsonSchema;
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
@@ -126,6 +126,20 @@ pub(crate) const NO_METHOD: ApiError =
 /// The error of a command whose field `channel` is missing or empty.
 pub(crate) const NO_CHANNEL: ApiError =
     ApiError::BAD_REQUEST.because("channel is missing or empty, expected its name");
+
+/// Checks the fields `channel` and `key` of a command.
+///
+/// # Errors
+/// 107 for a field that is missing, or a key that is too long.
+pub(crate) fn check_key(channel: &str, key: &str) -> Result<(), ApiError> {
+    if channel.is_empty() {
+        return Err(NO_CHANNEL);
+    }
+    if is_key(key) {
+        return Ok(());
+    }
+    Err(ApiError::BAD_REQUEST.because("key has not 1 to 255 bytes"))
+}
 
 impl From<ErrorCode> for ApiError {
     /// The row with the same code; 100 for codes that exist only in the client protocol. 103 of the node is about a client.

@@ -137,9 +137,8 @@ pub use last_event_id::LastEventId;
 pub use meters::Meters;
 pub use node::{
     BrokerFactory, ChannelPublisher, Channels, ConnectionCommands, Counts, Diagnostics,
-    KEY_BYTES_MAX, KeepClosedLog, Maps, Node, NodeLog, NodeParts, Page, ReadError, ReadPermit,
-    ReadRequest, Rebalancing, RefusalLevel, RevocationError, Revocations, SharedPolls, Users,
-    questions,
+    KeepClosedLog, Maps, Node, NodeLog, NodeParts, Page, ReadError, ReadPermit, ReadRequest,
+    Rebalancing, RefusalLevel, RevocationError, Revocations, SharedPolls, Users, is_key, questions,
 };
 pub use notice::{Inbox, Notice};
 pub use outbox::Outbox;

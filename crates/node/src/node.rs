@@ -42,7 +42,7 @@ pub use channels::{ChannelPublisher, Channels, Page};
 pub use connections::ConnectionCommands;
 pub use diagnostics::{Diagnostics, KeepClosedLog};
 pub use log::{NodeLog, RefusalLevel};
-pub use maps::{KEY_BYTES_MAX, Maps};
+pub use maps::{Maps, is_key};
 pub use parts::{BrokerFactory, NodeParts};
 pub use readers::{ReadError, ReadPermit, ReadRequest};
 pub use rebalancing::Rebalancing;

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::runtime::Handle;
 
-use crate::error::NO_CHANNEL;
+use crate::error::check_key;
 use crate::json::{is_zero, or_default, raw};
 use crate::{Api, ApiError, Method};
 
@@ -104,12 +104,7 @@ fn publish_later(node: Arc<Node>, channel: String, key: String, wait: Duration) 
 impl AppendRequest {
     fn fragment(&self) -> Result<Fragment, ApiError> {
         let Self { channel, key, data, append_field, at, is_final } = self;
-        if channel.is_empty() {
-            return Err(NO_CHANNEL);
-        }
-        if !(1..=KEY_BYTES_MAX).contains(&key.len()) {
-            return Err(ApiError::BAD_REQUEST.because("key has not 1 to 255 bytes"));
-        }
+        check_key(channel, key)?;
         let mut fragment = if append_field.is_empty() {
             let text = serde_json::from_slice(data)
                 .map_err(|_| ApiError::BAD_REQUEST.because(NO_STRING))?;
@@ -176,7 +171,6 @@ impl From<AppendError> for ApiError {
     }
 }
 
-const KEY_BYTES_MAX: usize = 255;
 const NO_STRING: &str =
     "data is not a JSON string of whole characters, as it must be without append_field";
 const NO_FIELD: &str =

@@ -8,13 +8,12 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use fanwire_broker::map::{KeyMode, MapError, MapOutcome, MapPublish, MapRemoval};
 use fanwire_broker::{Epoch, Position};
-use fanwire_node::KEY_BYTES_MAX;
 use fanwire_node::protocol::Publication;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Empty;
-use crate::error::NO_CHANNEL;
+use crate::error::{NO_CHANNEL, check_key};
 use crate::json::{is_zero, or_default, payload, raw};
 use crate::{Api, ApiError, Method, json};
 
@@ -131,7 +130,7 @@ impl Api {
         request: MapPublishRequest,
     ) -> Result<MapChangeResult, ApiError> {
         self.measure_async(Method::MapPublish, async |now| {
-            check(&request.channel, &request.key)?;
+            check_key(&request.channel, &request.key)?;
             let mode = "key_mode is neither if_new nor if_exists, nor empty";
             let publish = MapPublish {
                 publication: Publication {
@@ -160,7 +159,7 @@ impl Api {
     /// 107 without a channel or key, an expected position without stream, or for a channel that is no map; 102 for an unknown namespace.
     pub async fn map_remove(&self, request: MapRemoveRequest) -> Result<MapChangeResult, ApiError> {
         self.measure_async(Method::MapRemove, async |now| {
-            check(&request.channel, &request.key)?;
+            check_key(&request.channel, &request.key)?;
             let removal = MapRemoval {
                 publication: Publication { key: request.key, ..Publication::default() },
                 idempotency_key: request.idempotency_key,
@@ -210,16 +209,6 @@ impl From<MapError> for ApiError {
                 .because("the entries of all maps would be larger than channel.history_memory_max: raise it"),
         }
     }
-}
-
-fn check(channel: &str, key: &str) -> Result<(), ApiError> {
-    if channel.is_empty() {
-        return Err(NO_CHANNEL);
-    }
-    if (1..=KEY_BYTES_MAX).contains(&key.len()) {
-        return Ok(());
-    }
-    Err(ApiError::BAD_REQUEST.because("key has not 1 to 255 bytes"))
 }
 
 /// The position of two fields, of which the first one asks for the check.

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Empty;
-use crate::error::NO_CHANNEL;
+use crate::error::check_key;
 use crate::json::{or_default, payload, raw};
 use crate::{Api, ApiError, Method, json};
 
@@ -55,9 +55,7 @@ impl Api {
     ) -> Result<Empty, ApiError> {
         self.measure_async(Method::SharedPollPublish, async |now| {
             let SharedPollPublishRequest { channel, key, data, b64data, version, epoch } = request;
-            if channel.is_empty() {
-                return Err(NO_CHANNEL);
-            }
+            check_key(&channel, &key)?;
             let data = payload(data, &b64data)?;
             let publish = DirectPublish { key, data, version, epoch };
             self.node.channels().publish_value(&channel, publish, now).await?;

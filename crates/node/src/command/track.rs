@@ -16,6 +16,7 @@ use hashbrown::HashSet;
 use super::{CommandContext, ReplyResult};
 use crate::deadlines;
 use crate::index::SubscriptionIndex;
+use crate::node::is_key;
 use crate::refusal::CommandError;
 use crate::session::Lifetime;
 
@@ -61,7 +62,7 @@ fn check(
 ) -> Result<(), CommandError> {
     let items: Vec<_> = request.track.iter().flat_map(|batch| &batch.items).map(item).collect();
     let is_incomplete = request.track.iter().any(|batch| batch.items.is_empty());
-    if items.is_empty() || is_incomplete || items.iter().any(|item| item.key.is_empty()) {
+    if items.is_empty() || is_incomplete || !items.iter().all(|item| is_key(item.key)) {
         return Err(CommandError::error(ErrorCode::BAD_REQUEST, NO_KEYS));
     }
     let none = TrackedKeys::default();
@@ -149,7 +150,7 @@ fn untrack(context: &mut CommandContext<'_>, own: SubscriptionIndex, keys: &[Str
     context.node.shared_polls().untrack(&channel, untracked);
 }
 
-const NO_KEYS: &str = "the command names no keys, or an empty one";
+const NO_KEYS: &str = "the command names no keys, or one that has not 1 to 255 bytes";
 const TOO_MANY_KEYS: &str = "the client would track more keys than shared_poll.max_keys_per_connection of the namespace allows";
 const NO_SECRET: &str = "shared_poll.hmac_secret_key is not set";
 const INVALID: &str = "the signature is not of these keys in this order, this user, this channel and a secret of shared_poll";

@@ -53,7 +53,7 @@ impl Maps<'_> {
     /// Sets a key for the server API. The change carries its time.
     ///
     /// # Errors
-    /// Those of all methods; 107 for a key of no byte or more than [`KEY_BYTES_MAX`], and for data of another format than the namespace
+    /// Those of all methods; 107 for a text that is no [key](is_key), and for data of another format than the namespace
     /// demands.
     pub fn publish(
         &self,
@@ -77,7 +77,7 @@ impl Maps<'_> {
     /// Removes a key for the server API.
     ///
     /// # Errors
-    /// Those of all methods; 107 for a key of no byte or more than [`KEY_BYTES_MAX`].
+    /// Those of all methods; 107 for a text that is no [key](is_key).
     pub fn remove(
         &self,
         channel: &str,
@@ -235,13 +235,15 @@ impl Maps<'_> {
 }
 
 fn check_key(key: &str) -> Result<(), ErrorCode> {
-    if (1..=KEY_BYTES_MAX).contains(&key.len()) { Ok(()) } else { Err(ErrorCode::BAD_REQUEST) }
+    if is_key(key) { Ok(()) } else { Err(ErrorCode::BAD_REQUEST) }
+}
+
+/// Whether a text can be a key of a map, a shared poll or a message that grows: it has 1 to 255 bytes.
+pub fn is_key(text: &str) -> bool {
+    (1..=255).contains(&text.len())
 }
 
 fn recoverable<T>(read: Result<Result<T, PositionLost>, BrokerError>) -> Result<T, ErrorCode> {
     let read = read.map_err(temporary)?;
     read.map_err(|PositionLost| ErrorCode::UNRECOVERABLE_POSITION)
 }
-
-/// Most bytes of a key.
-pub const KEY_BYTES_MAX: usize = 255;

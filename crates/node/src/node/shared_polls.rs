@@ -19,7 +19,7 @@ use fanwire_policy::shared_poll::{
 use fanwire_protocol::{ErrorCode, Publication};
 use parking_lot::Mutex;
 
-use super::maps::KEY_BYTES_MAX;
+use super::maps::is_key;
 use super::{Channels, Node};
 use crate::broadcast::Broadcast;
 use crate::deliver::BroadcastRouter;
@@ -270,8 +270,7 @@ impl Channels {
     fn check_value(&self, channel: &str, publish: &DirectPublish) -> Result<(), ErrorCode> {
         let settings = self.settings.read();
         let namespace = settings.channels.resolve_trusted(channel)?;
-        let is_key = (1..=KEY_BYTES_MAX).contains(&publish.key.len());
-        if !is_polled(namespace) || !is_key || publish.version == 0 {
+        if !is_polled(namespace) || !is_key(&publish.key) || publish.version == 0 {
             return Err(ErrorCode::BAD_REQUEST);
         }
         if !namespace.shared_poll.publish_enabled {

@@ -418,9 +418,10 @@ fn a_connection_tracks_5000_keys_and_one_more_is_106() {
 
 /// The text of a signature separates keys by NUL, so that a key cannot contain it.
 #[test]
-fn a_key_has_at_least_a_byte_and_no_nul() {
+fn a_key_has_1_to_255_bytes_and_no_nul() {
     let mut subject = Subject::new(PollMode::Versioned, |_| {});
-    let long = "k".repeat(256);
+    let long = "k".repeat(255);
+    let too_long = track(&format!("{long}k:0"), UNIX + 1000);
     let odd = "\u{2028}\u{feff}é";
     subject.play(&format!("ada tracks {long}:0,{odd}:1"));
     assert_eq!(subject.run(), [format!("{long}:0")]);
@@ -429,6 +430,8 @@ fn a_key_has_at_least_a_byte_and_no_nul() {
     let nul = signed.replace(r#""key":"a""#, r#""key":"a\u0000""#);
     subject.play(&format!(
         r#"
+        ada > {too_long}
+        ada < {{"id":9,"error":{{"code":107,"message":"bad request"}}}}
         ada > {empty}
         ada < {{"id":9,"error":{{"code":107,"message":"bad request"}}}}
         ada > {nul}
