@@ -8,7 +8,8 @@
 pub mod log_file;
 mod ring;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -20,8 +21,10 @@ use ring::{RING_BYTES_MAX, Ring};
 /// The logs of one shard's connections. Empty, it owns no memory.
 #[derive(Debug, Default)]
 pub struct FlightRecorder {
-    /// Logs by number: the oldest connection first.
-    logs: BTreeMap<u64, Box<FlightLog>>,
+    /// Logs by number; a later connection has a higher one.
+    logs: HashMap<u64, Box<FlightLog>>,
+    /// Numbers of the logs that give way when memory is used up, the oldest connection first. Some logs may be gone.
+    evictable: VecDeque<u64>,
     /// Numbers of the logs of open connections, by the index of the connection.
     open: HashMap<u32, u64>,
     /// Numbers of the logs of refused connects, the oldest first.
@@ -97,6 +100,7 @@ impl FlightRecorder {
         self.last_number += 1;
         self.logs.insert(self.last_number, Box::new(log));
         self.open.insert(connection, self.last_number);
+        self.evictable.push_back(self.last_number);
         self.evict(bytes_max);
     }
 
@@ -221,12 +225,15 @@ impl FlightRecorder {
         client: Option<u128>,
         now_ms: u64,
     ) -> impl Iterator<Item = &'a FlightLog> {
-        self.logs.values().rev().map(Box::as_ref).filter(move |log| {
+        let is_wanted = |log: &FlightLog| {
             let FlightLog { facts, ended_ms, .. } = log;
             user.is_none_or(|user| user == &*facts.user)
                 && client.is_none_or(|client| client == facts.client)
                 && (*ended_ms == 0 || now_ms.saturating_sub(*ended_ms) < KEPT_MS)
-        })
+        };
+        let mut found: Vec<_> = self.logs.iter().filter(|(_, log)| is_wanted(log)).collect();
+        found.sort_unstable_by_key(|(number, _)| Reverse(**number));
+        found.into_iter().map(|(_, log)| log.as_ref())
     }
 
     /// Bytes of all logs.
@@ -259,14 +266,19 @@ impl FlightRecorder {
     /// Drops the oldest logs. A log that grows may exceed the bound until the next connection begins, by its ring.
     fn evict(&mut self, bytes_max: usize) {
         while self.bytes > bytes_max
-            && let Some((oldest, _)) = self.logs.iter().find(|(_, log)| !log.is_kept)
+            && let Some(oldest) = self.evictable.pop_front()
         {
-            let oldest = *oldest;
-            self.remove(oldest);
-            self.evicted += 1;
+            if self.logs.get(&oldest).is_some_and(|log| !log.is_kept) {
+                self.remove(oldest);
+                self.evicted += 1;
+            }
         }
-        if self.ended.len() > 2 * self.logs.len() + ENDED_MIN {
+        let numbers_max = 2 * self.logs.len() + GONE_MIN;
+        if self.ended.len() > numbers_max {
             self.ended.retain(|(_, number)| self.logs.contains_key(number));
+        }
+        if self.evictable.len() > numbers_max {
+            self.evictable.retain(|number| self.logs.contains_key(number));
         }
     }
 
@@ -342,10 +354,10 @@ const REFUSED_LOGS_MAX: usize = 256;
 /// Round trips below this are equal.
 const PING_NOISE_MS: u32 = 20;
 
-/// Entries of ended logs that may have no log any more.
-const ENDED_MIN: usize = 1024;
+/// Numbers in a queue whose logs may be gone.
+const GONE_MIN: usize = 1024;
 
-/// A log without user and events: its box, entries in three tables, headers of heap blocks.
+/// A log without user and events: its box, entries in four tables, headers of heap blocks.
 const LOG_BYTES: usize = size_of::<FlightLog>() + 128;
 
 const _: () = assert!(LOG_BYTES + RING_BYTES_MAX < 1126, "1.1 KB for each connection");

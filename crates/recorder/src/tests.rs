@@ -108,7 +108,7 @@ fn many_ended_connections_leave_nothing_behind() {
     for number in 0..100_000 {
         recorder.begin(0, facts(number, "ann"), START, 10 * 1024);
     }
-    assert!(recorder.ended.len() < 2 * ENDED_MIN && recorder.open.len() == 1);
+    assert!(recorder.ended.len() < 2 * GONE_MIN && recorder.open.len() == 1);
     recorder.end(0, CLOSE, START);
     recorder.begin(0, facts(0, "bob"), START + KEPT_MS, 10 * 1024);
     assert_eq!((recorder.counts().0, recorder.ended.len()), (1, 0));
