@@ -257,6 +257,10 @@ impl Application for Realtime {
         self.frames.finish();
     }
 
+    fn can_move(&mut self, key: SlotKey) -> bool {
+        !self.responses.is_pending(key.index) && self.hub.can_move(connection(key))
+    }
+
     fn save(&mut self, key: SlotKey, now: Instant) -> Option<Vec<u8>> {
         if self.responses.is_pending(key.index) {
             return None;

@@ -76,6 +76,10 @@ pub trait Application: 'static {
     }
     /// The shard stops for a takeover: sends what it holds back, also to sockets that take no bytes.
     fn settle(&mut self, _now: Instant, _out: &mut ConnectionWriter) {}
+    /// Whether an open connection can move to another program now.
+    fn can_move(&mut self, _key: SlotKey) -> bool {
+        false
+    }
     /// The state of an open connection for another program; `None` if it cannot move.
     fn save(&mut self, _key: SlotKey, _now: Instant) -> Option<Vec<u8>> {
         None

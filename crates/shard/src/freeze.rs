@@ -5,32 +5,34 @@
 
 use std::{
     io,
-    net::TcpStream,
-    os::fd::BorrowedFd,
+    os::fd::{BorrowedFd, OwnedFd},
     sync::{
         Arc,
         mpsc::{Receiver, Sender},
     },
 };
 
-use crate::{new_connection::Permit, saved_connection::SavedConnection};
+use crate::new_connection::Permit;
 
 /// Receives the connections of shards that are frozen, on the threads of all of them.
 pub trait ConnectionSink: Send + Sync {
-    /// Takes the record of a connection. Its socket is the shard's until the end of the call.
+    /// Takes the records of some connections, each behind its length, and their sockets in the same order, at most
+    /// [`GIVEN_MAX`]. The sockets are the shard's until the end of the call.
     ///
     /// # Errors
     /// The shard gives no further connection.
-    fn take(&self, record: &[u8], socket: BorrowedFd<'_>) -> io::Result<()>;
+    fn take(&self, records: &[u8], sockets: &[BorrowedFd<'_>]) -> io::Result<()>;
 }
 
-/// A connection that another program had.
-pub struct MovedConnection {
-    pub socket: TcpStream,
-    pub record: SavedConnection,
-    /// Counts the connection while it exists.
-    pub permit: Permit,
+/// Connections that another program had: what one call of [`ConnectionSink::take`] got.
+pub struct MovedConnections {
+    pub records: Vec<u8>,
+    pub sockets: Vec<OwnedFd>,
 }
+
+/// Connections in one call of [`ConnectionSink::take`]: as many descriptors as a message between two processes may have (SCM_MAX_FD of
+/// Linux).
+pub const GIVEN_MAX: usize = 253;
 
 /// Open connections by whether they can move to another program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,10 +60,12 @@ pub(crate) enum FreezeStep {
 pub(crate) enum FrozenCommand {
     /// Gives a record of each connection. Returns how many there are.
     Give(Arc<dyn ConnectionSink>, Sender<io::Result<usize>>),
-    /// Adds a connection, which goes on when the shard runs.
-    Take(Box<MovedConnection>),
-    /// Nothing, behind the commands before it.
-    Wait(Sender<()>),
+    /// Adds connections, which go on when the shard runs; each has a permit.
+    Take(MovedConnections, Vec<Permit>),
+    /// Returns how many connections were added and exist.
+    Wait(Sender<usize>),
+    /// Closes the connections that were added.
+    CloseTaken(Sender<()>),
     /// The connections that were given belong to another program: they are dropped without a byte.
     Forget(Sender<()>),
 }

@@ -12,7 +12,7 @@ use crate::transport::Transport;
 
 /// An open connection of a shard.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SavedConnection {
+pub(crate) struct SavedConnection {
     pub(crate) transport: Transport,
     pub(crate) is_binary: bool,
     pub(crate) compression: Compression,
@@ -44,26 +44,40 @@ pub(crate) struct StreamState {
 }
 
 impl SavedConnection {
-    /// The record in bytes.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut out = vec![VERSION, self.transport as u8];
-        out.push(self.is_binary.into());
-        out.push(compression_byte(self.compression));
-        out.push(inbound_byte(self.inbound));
-        put_bytes(&self.client_window, &mut out);
+    /// Appends the record behind its length.
+    pub(crate) fn append(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend([0; LENGTH_BYTES]);
+        self.encode(out);
+        let length = length_of(&out[start + LENGTH_BYTES..]);
+        out[start..start + LENGTH_BYTES].copy_from_slice(&length);
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend([VERSION, self.transport as u8, self.is_binary.into()]);
+        out.extend([compression_byte(self.compression), inbound_byte(self.inbound)]);
+        put_bytes(&self.client_window, out);
         let address = self.address.map_or_else(String::new, |address| address.to_string());
-        put_bytes(address.as_bytes(), &mut out);
+        put_bytes(address.as_bytes(), out);
         out.push(self.has_small_buffer.into());
-        put_bytes(&self.input, &mut out);
-        put_bytes(&self.begun, &mut out);
-        put_bytes(&self.queued, &mut out);
-        put_stream(self.stream, &mut out);
-        put_bytes(&self.application, &mut out);
-        out
+        put_bytes(&self.input, out);
+        put_bytes(&self.begun, out);
+        put_bytes(&self.queued, out);
+        put_stream(self.stream, out);
+        put_bytes(&self.application, out);
+    }
+
+    /// The next of records that were [appended](Self::append); `None` if it is of another version, or none is there. `records` are then
+    /// those behind it.
+    pub(crate) fn take_first(records: &mut &[u8]) -> Option<Self> {
+        let mut fields = RecordFields(records);
+        let record = fields.bytes()?;
+        *records = fields.0;
+        Self::decode(record)
     }
 
     /// The record in these bytes; `None` if they are of another version, or no record.
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut fields = RecordFields(bytes);
         if fields.byte()? != VERSION {
             return None;
@@ -87,9 +101,13 @@ impl SavedConnection {
 }
 
 fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    let length = u32::try_from(bytes.len()).expect("a part of a connection is far below 4 GiB");
-    out.extend(length.to_le_bytes());
+    out.extend(length_of(bytes));
     out.extend_from_slice(bytes);
+}
+
+fn length_of(bytes: &[u8]) -> [u8; LENGTH_BYTES] {
+    let length = u32::try_from(bytes.len()).expect("a part of a connection is far below 4 GiB");
+    length.to_le_bytes()
 }
 
 fn put_stream(stream: Option<StreamState>, out: &mut Vec<u8>) {
@@ -200,6 +218,9 @@ impl<'a> RecordFields<'a> {
 }
 
 const VERSION: u8 = 1;
+
+/// Before each field of bytes, and before each record.
+const LENGTH_BYTES: usize = 4;
 
 #[cfg(test)]
 mod tests;

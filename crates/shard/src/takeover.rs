@@ -5,8 +5,10 @@
 
 use std::{
     io,
+    os::fd::OwnedFd,
     sync::{
         Arc,
+        atomic::AtomicUsize,
         mpsc::{Sender, SyncSender, channel, sync_channel},
     },
     time::{Duration, Instant},
@@ -14,13 +16,16 @@ use std::{
 
 use crate::{
     Application, ShardMessage, Shards,
-    freeze::{ConnectionSink, FreezeStep, FrozenCommand, MovableConnections, MovedConnection},
+    freeze::{ConnectionSink, FreezeStep, FrozenCommand, MovableConnections, MovedConnections},
+    new_connection::Permit,
 };
 
 /// Shards that stand still. Dropping this value lets them run on with the connections that they have.
 pub struct FrozenShards {
     shards: Vec<SyncSender<FrozenCommand>>,
     next: usize,
+    /// How many connections there are.
+    connections: Arc<AtomicUsize>,
 }
 
 impl<A: Application> Shards<A> {
@@ -31,7 +36,8 @@ impl<A: Application> Shards<A> {
         let deadline = Instant::now() + patience;
         self.all(FreezeStep::Pause, Some(deadline));
         self.all(FreezeStep::CloseOthers, None);
-        let mut frozen = FrozenShards { shards: Vec::new(), next: 0 };
+        let connections = Arc::clone(&self.connections);
+        let mut frozen = FrozenShards { shards: Vec::new(), next: 0, connections };
         let step = |done| {
             let (sender, commands) = sync_channel(COMMANDS_MAX);
             frozen.shards.push(sender);
@@ -84,26 +90,28 @@ impl FrozenShards {
     /// # Errors
     /// The first error of `sink`.
     pub fn give(&self, sink: &Arc<dyn ConnectionSink>) -> io::Result<usize> {
-        let (sender, given) = channel();
-        for shard in &self.shards {
-            // A shard that has ended has no connections.
-            let _ = shard.send(FrozenCommand::Give(Arc::clone(sink), sender.clone()));
-        }
-        drop(sender);
-        given.iter().sum()
+        let given = self.command_all(|given| FrozenCommand::Give(Arc::clone(sink), given));
+        given.into_iter().sum()
     }
 
-    /// Adds a connection of another program to the next shard, round robin.
-    pub fn take(&mut self, connection: MovedConnection) {
+    /// Adds connections of another program to the next shard, round robin.
+    pub fn take(&mut self, connections: MovedConnections) {
+        let permit = |_: &OwnedFd| Permit::acquire(&self.connections, NO_LIMIT);
+        let permits = connections.sockets.iter().filter_map(permit).collect();
         let shard = self.next % self.shards.len();
         self.next += 1;
-        // A shard that has ended closes the socket.
-        let _ = self.shards[shard].send(FrozenCommand::Take(Box::new(connection)));
+        // A shard that has ended closes the sockets.
+        let _ = self.shards[shard].send(FrozenCommand::Take(connections, permits));
     }
 
-    /// Waits until the shards have all connections that they were to take.
-    pub fn wait(&self) {
-        self.command_all(FrozenCommand::Wait);
+    /// Waits until the shards have the connections that they were to take. Returns how many there are.
+    pub fn wait(&self) -> usize {
+        self.command_all(FrozenCommand::Wait).into_iter().sum()
+    }
+
+    /// Closes the connections that the shards have taken. Blocks.
+    pub fn close_taken(&self) {
+        self.command_all(FrozenCommand::CloseTaken);
     }
 
     /// Drops the connections that were given, and lets the shards run on with the others. Blocks.
@@ -111,17 +119,19 @@ impl FrozenShards {
         self.command_all(FrozenCommand::Forget);
     }
 
-    /// Sends a command to all shards, and waits until each has executed it.
-    fn command_all(&self, command: fn(Sender<()>) -> FrozenCommand) {
+    /// Sends a command to all shards, and waits until each has executed it. Returns their answers.
+    fn command_all<T>(&self, command: impl Fn(Sender<T>) -> FrozenCommand) -> Vec<T> {
         let (sender, done) = channel();
         for shard in &self.shards {
             // A shard that has ended has no connections.
             let _ = shard.send(command(sender.clone()));
         }
         drop(sender);
-        done.iter().for_each(drop);
+        done.iter().collect()
     }
 }
 
-/// Connections that wait for a shard while it takes others.
-const COMMANDS_MAX: usize = 256;
+/// Calls of [`FrozenShards::take`] that wait for a shard.
+const COMMANDS_MAX: usize = 16;
+
+const NO_LIMIT: usize = 0;

@@ -4,7 +4,7 @@
 //! Changed here: what the old program sends, and when it gives up. The new program's side is `take_over`.
 
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use fanwire_fanout::Shards;
 use fanwire_shard::{ConnectionSink, FrozenShards};
 use parking_lot::Mutex;
 
-use super::link::{DESCRIPTORS_MAX, LinkMessage, MessageKind, ProgramLink};
+use super::link::{LinkMessage, MessageKind, ProgramLink};
 use super::{FORMAT, Hello, VARIABLE};
 
 /// Why a server was not handed over. It serves as before, except after [`Ended`](Self::Ended).
@@ -151,10 +151,8 @@ impl NewProgram {
         engine.flush()?;
         drop(engine);
         self.link.lock().send(MessageKind::Engine, &[], &[])?;
-        let sink = Arc::new(Batches { link: Arc::clone(&self.link), batch: Mutex::default() });
-        let shared: Arc<dyn ConnectionSink> = sink.clone();
-        let count = frozen.give(&shared)?;
-        sink.flush(&mut sink.batch.lock())?;
+        let sink: Arc<dyn ConnectionSink> = Arc::new(LinkSink(Arc::clone(&self.link)));
+        let count = frozen.give(&sink)?;
         self.link.lock().send(MessageKind::Complete, &[], &[])?;
         self.receive_serving()?;
         Ok(count)
@@ -193,38 +191,12 @@ impl Write for EngineWriter<'_> {
     }
 }
 
-/// Sends the connections of all shards, many in a message.
-struct Batches {
-    link: Arc<Mutex<ProgramLink>>,
-    batch: Mutex<ConnectionBatch>,
-}
+/// Sends the connections of all shards.
+struct LinkSink(Arc<Mutex<ProgramLink>>);
 
-#[derive(Default)]
-struct ConnectionBatch {
-    records: Vec<u8>,
-    /// Copies, as a shard keeps its own.
-    sockets: Vec<OwnedFd>,
-}
-
-impl Batches {
-    fn flush(&self, batch: &mut ConnectionBatch) -> io::Result<()> {
-        let ConnectionBatch { records, sockets } = std::mem::take(batch);
-        let sockets: Vec<_> = sockets.iter().map(|socket| socket.as_fd()).collect();
-        self.link.lock().send(MessageKind::Connections, &records, &sockets)
-    }
-}
-
-impl ConnectionSink for Batches {
-    fn take(&self, record: &[u8], socket: BorrowedFd<'_>) -> io::Result<()> {
-        let length = u32::try_from(record.len()).map_err(|_| ErrorKind::InvalidData)?;
-        let mut batch = self.batch.lock();
-        batch.records.extend(length.to_le_bytes());
-        batch.records.extend_from_slice(record);
-        batch.sockets.push(socket.try_clone_to_owned()?);
-        if batch.sockets.len() == DESCRIPTORS_MAX || batch.records.len() >= PART_BYTES {
-            self.flush(&mut batch)?;
-        }
-        Ok(())
+impl ConnectionSink for LinkSink {
+    fn take(&self, records: &[u8], sockets: &[BorrowedFd<'_>]) -> io::Result<()> {
+        self.0.lock().send(MessageKind::Connections, records, sockets)
     }
 }
 

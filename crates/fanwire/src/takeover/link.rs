@@ -9,6 +9,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use fanwire_shard::GIVEN_MAX;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -165,8 +166,7 @@ impl ProgramLink {
     }
 }
 
-/// The kernel's limit for one message (SCM_MAX_FD) is 253.
-pub(super) const DESCRIPTORS_MAX: usize = 128;
+pub(super) const DESCRIPTORS_MAX: usize = GIVEN_MAX;
 
 /// MessageKind, number of descriptors, bytes of the payload.
 const HEADER_BYTES: usize = 6;

@@ -5,13 +5,13 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use fanwire_fanout::Shards;
-use fanwire_shard::{MovedConnection, SavedConnection};
+use fanwire_shard::{FrozenShards, MovedConnections};
 
 use super::link::{LinkMessage, MessageKind, ProgramLink};
 use super::{FORMAT, Hello, SNAPSHOT_LOCK, VARIABLE};
@@ -107,66 +107,45 @@ impl Takeover {
         restore: impl FnOnce(&mut dyn Read) -> io::Result<()>,
     ) {
         let mut frozen = shards.freeze(Duration::ZERO);
-        match self.receive(restore) {
-            Ok(connections) => {
-                let count = connections.len();
-                for (socket, record) in connections {
-                    let Some(permit) = shards.permit(0) else { continue };
-                    frozen.take(MovedConnection { socket, record, permit });
-                }
+        match self.receive(restore, &mut frozen) {
+            Ok(()) => {
                 // Who publishes from now on reaches all of them.
-                frozen.wait();
+                let connections = frozen.wait();
                 // Without the old program this one goes on all the same.
                 let _ = self.link.send(MessageKind::Serving, &[], &[]);
-                tracing::info!(connections = count, of = self.version, "taken over");
+                tracing::info!(connections, of = self.version, "taken over");
             }
-            Err(error) => tracing::error!(
-                %error,
-                "the old program ended before everything had come: this one serves without its connections"
-            ),
+            Err(error) => {
+                frozen.close_taken();
+                tracing::error!(
+                    %error,
+                    "the old program ended before everything had come: this one serves without its connections"
+                );
+            }
         }
     }
 
+    /// Gives the engine to `restore`, and the connections to the shards, which take some while others come.
     fn receive(
         &mut self,
         restore: impl FnOnce(&mut dyn Read) -> io::Result<()>,
-    ) -> io::Result<Vec<(TcpStream, SavedConnection)>> {
+        frozen: &mut FrozenShards,
+    ) -> io::Result<()> {
         self.link.send(MessageKind::Ready, &[], &[])?;
         let mut engine =
             EngineReader { link: &mut self.link, part: Vec::new(), read: 0, is_over: false };
         restore(&mut engine)?;
         io::copy(&mut engine, &mut io::sink())?;
-        let mut connections = Vec::new();
         loop {
-            let LinkMessage { kind, payload, descriptors } = self.link.receive()?;
+            let LinkMessage { kind, payload: records, descriptors: sockets } =
+                self.link.receive()?;
             match kind {
-                MessageKind::Connections => {
-                    add_connections(&payload, descriptors, &mut connections)?
-                }
-                MessageKind::Complete => return Ok(connections),
+                MessageKind::Connections => frozen.take(MovedConnections { records, sockets }),
+                MessageKind::Complete => return Ok(()),
                 _ => return Err(ErrorKind::InvalidData.into()),
             }
         }
     }
-}
-
-/// Adds the connections of a message: each record behind its length, and its socket. One whose record is not understood is closed.
-fn add_connections(
-    mut payload: &[u8],
-    sockets: Vec<OwnedFd>,
-    connections: &mut Vec<(TcpStream, SavedConnection)>,
-) -> io::Result<()> {
-    for socket in sockets {
-        let (length, rest) = payload.split_first_chunk().ok_or(ErrorKind::InvalidData)?;
-        let length = u32::from_le_bytes(*length) as usize;
-        let (record, rest) = rest.split_at_checked(length).ok_or(ErrorKind::InvalidData)?;
-        payload = rest;
-        match SavedConnection::decode(record) {
-            Some(record) => connections.push((socket.into(), record)),
-            None => tracing::error!("a connection is closed: its record is not understood"),
-        }
-    }
-    Ok(())
 }
 
 /// The engine, in parts, up to an empty one.

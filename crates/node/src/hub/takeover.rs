@@ -27,18 +27,23 @@ impl Hub {
         }
     }
 
-    /// The state of a session for another program, when the inbox of the shard is empty. `None` if it cannot move: a command of
-    /// its client is not finished, it is subscribed to a shared poll, or something around the node
-    /// [stays](fanwire_policy::hooks::Hooks::stays) here.
-    pub fn save(&mut self, key: ConnectionKey, now: Instant) -> Option<Vec<u8>> {
+    /// Whether a session can move to another program now. It cannot while a command of its client is not finished, with a subscription to
+    /// a shared poll, and if something around the node [stays](fanwire_policy::hooks::Hooks::stays) here.
+    pub fn can_move(&mut self, key: ConnectionKey) -> bool {
         self.node.refresh_settings(&mut self.settings);
         let table = &self.session_table;
-        let session = table.session(key)?;
-        if table.pending.has_unfinished(key.index)
-            || stays(&self.node, &self.settings, table, key.index)
-        {
+        table.session(key).is_some()
+            && !table.pending.has_unfinished(key.index)
+            && !stays(&self.node, &self.settings, table, key.index)
+    }
+
+    /// The state of a session for another program, when the inbox of the shard is empty. `None` if it [cannot move](Self::can_move).
+    pub fn save(&mut self, key: ConnectionKey, now: Instant) -> Option<Vec<u8>> {
+        if !self.can_move(key) {
             return None;
         }
+        let table = &self.session_table;
+        let session = table.session(key)?;
         let mut record = table.record(key.index, session, self.node.clock().moment(now));
         let rates = table.limits.save(key.index, self.node.clock().nanos(now));
         record.rates = rates.map(|rates| rates_record(&rates, &self.settings));
@@ -63,13 +68,16 @@ impl Hub {
 
 /// Whether a session has a subscription that cannot move.
 fn stays(node: &Node, settings: &NodeSettings, table: &SessionTable, index: u32) -> bool {
-    let client = table.at(index).map(Session::client).unwrap_or_default();
-    let has_state = |channel: &Arc<str>| {
-        let stays = node.hooks().stays.as_ref();
+    let is_shared_poll = |channel: &Arc<str>| {
         let namespace = settings.channels.resolve_trusted(channel);
-        namespace.is_ok_and(is_polled) || stays.is_some_and(|stays| stays(&client, channel))
+        namespace.is_ok_and(is_polled)
     };
-    table.tracks_keys(index) || table.channels_of(index).any(has_state)
+    if table.tracks_keys(index) || table.channels_of(index).any(is_shared_poll) {
+        return true;
+    }
+    let Some(stays) = &node.hooks().stays else { return false };
+    let client = table.at(index).map(Session::client).unwrap_or_default();
+    table.channels_of(index).any(|channel| stays(&client, channel))
 }
 
 fn rates_record(rates: &SavedRates, settings: &NodeSettings) -> RatesRecord {

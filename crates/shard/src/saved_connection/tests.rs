@@ -77,15 +77,27 @@ prop_compose! {
     }
 }
 
+fn encoded(record: &SavedConnection) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    record.encode(&mut bytes);
+    bytes
+}
+
 proptest! {
     #[test]
-    fn a_record_is_read_as_it_was_written(record in records()) {
-        prop_assert_eq!(SavedConnection::decode(&record.encode()), Some(record));
+    fn records_are_read_as_they_were_written(records in prop::collection::vec(records(), 0..4)) {
+        let mut bytes = Vec::new();
+        records.iter().for_each(|record| record.append(&mut bytes));
+        let mut left = bytes.as_slice();
+        for record in records {
+            prop_assert_eq!(SavedConnection::take_first(&mut left), Some(record));
+        }
+        prop_assert_eq!(SavedConnection::take_first(&mut left), None);
     }
 
     #[test]
     fn a_record_that_is_cut_or_continued_is_none(record in records(), at in any::<prop::sample::Index>()) {
-        let bytes = record.encode();
+        let bytes = encoded(&record);
         prop_assert_eq!(SavedConnection::decode(&bytes[..at.index(bytes.len())]), None);
         prop_assert_eq!(SavedConnection::decode(&[&bytes[..], &[0]].concat()), None);
     }
@@ -93,7 +105,7 @@ proptest! {
     #[test]
     fn any_bytes_are_a_record_or_none(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
         if let Some(record) = SavedConnection::decode(&bytes) {
-            prop_assert_eq!(SavedConnection::decode(&record.encode()), Some(record));
+            prop_assert_eq!(SavedConnection::decode(&encoded(&record)), Some(record));
         }
     }
 
@@ -101,7 +113,7 @@ proptest! {
     fn a_changed_byte_gives_another_record_or_none(
         record in records(), at in any::<prop::sample::Index>(), change in 1..=255_u8
     ) {
-        let mut bytes = record.encode();
+        let mut bytes = encoded(&record);
         let at = at.index(bytes.len());
         bytes[at] ^= change;
         prop_assert_ne!(SavedConnection::decode(&bytes), Some(record));
@@ -110,7 +122,7 @@ proptest! {
 
 #[test]
 fn a_record_of_another_version_is_none() {
-    let mut bytes = SavedConnection {
+    let record = SavedConnection {
         transport: Transport::WebSocket,
         is_binary: false,
         compression: Compression::Raw,
@@ -123,9 +135,15 @@ fn a_record_of_another_version_is_none() {
         queued: Vec::new(),
         stream: None,
         application: Vec::new(),
-    }
-    .encode();
+    };
+    let mut bytes = encoded(&record);
     assert!(SavedConnection::decode(&bytes).is_some());
     bytes[0] = 2;
     assert!(SavedConnection::decode(&bytes).is_none());
+    let mut records = Vec::new();
+    put_bytes(&bytes, &mut records);
+    record.append(&mut records);
+    let mut left = records.as_slice();
+    assert_eq!(SavedConnection::take_first(&mut left), None);
+    assert_eq!(SavedConnection::take_first(&mut left), Some(record), "the next one is read");
 }

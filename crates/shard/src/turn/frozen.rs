@@ -5,7 +5,7 @@
 
 use std::{
     io,
-    os::fd::AsFd as _,
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
     sync::{
         Arc,
         mpsc::{Receiver, Sender},
@@ -21,8 +21,11 @@ use crate::{
     budget::Budget,
     client_window::ClientWindow,
     connection::{Connection, Phase, SlotKey, any, open},
-    freeze::{ConnectionSink, FreezeStep, FrozenCommand, MovableConnections, MovedConnection},
+    freeze::{
+        ConnectionSink, FreezeStep, FrozenCommand, GIVEN_MAX, MovableConnections, MovedConnections,
+    },
     inbox::ShardMessage,
+    new_connection::Permit,
     saved_connection::{SavedConnection, StreamState},
 };
 
@@ -38,6 +41,8 @@ pub(super) struct FreezeState<N, H> {
     order: Option<FreezeOrder>,
     /// Connections that another program may have.
     given: Vec<SlotKey>,
+    /// Connections that another program had.
+    taken: Vec<SlotKey>,
     /// It has run on and has not looked at its accepted sockets since.
     pub(super) has_run_on: bool,
 }
@@ -56,6 +61,7 @@ impl<N, H> Default for FreezeState<N, H> {
             postponed: Vec::new(),
             order: None,
             given: Vec::new(),
+            taken: Vec::new(),
             has_run_on: false,
         }
     }
@@ -85,7 +91,7 @@ impl<A: Application> Turn<A> {
             }
             FreezeStep::CloseOthers(_done) => {
                 for key in self.open_keys() {
-                    if self.record(key).is_none() {
+                    if !self.can_move(key) {
                         self.application.shut_down(key, &mut self.out);
                     }
                 }
@@ -125,14 +131,16 @@ impl<A: Application> Turn<A> {
             match command {
                 // Who does not wait for the result has ended the channel.
                 FrozenCommand::Give(sink, given) => drop(given.send(self.give(&*sink))),
-                FrozenCommand::Take(connection) => drop(self.take(*connection)),
-                FrozenCommand::Wait(_done) => {}
+                FrozenCommand::Take(moved, permits) => self.take_all(moved, permits),
+                FrozenCommand::Wait(taken) => drop(taken.send(self.frozen.taken.len())),
+                FrozenCommand::CloseTaken(_done) => self.close_taken(),
                 FrozenCommand::Forget(_done) => self.forget(),
             }
         }
         self.frozen.is_paused = false;
         self.frozen.has_run_on = true;
         self.frozen.given.clear();
+        self.frozen.taken = Vec::new();
         let postponed = self.frozen.postponed.drain(..).map(|message| (message, 0));
         self.messages.extend(postponed);
     }
@@ -150,10 +158,12 @@ impl<A: Application> Turn<A> {
         let mut counts = MovableConnections::default();
         for key in self.open_keys() {
             let is_encrypted = self.out.connections[key.index as usize].is_encrypted();
-            match self.record(key) {
-                Some(_) => counts.movable += 1,
-                None if is_encrypted => counts.encrypted += 1,
-                None => counts.others += 1,
+            if self.can_move(key) {
+                counts.movable += 1;
+            } else if is_encrypted {
+                counts.encrypted += 1;
+            } else {
+                counts.others += 1;
             }
         }
         counts
@@ -165,12 +175,40 @@ impl<A: Application> Turn<A> {
     }
 
     fn give(&mut self, sink: &dyn ConnectionSink) -> io::Result<usize> {
+        let mut records = Vec::with_capacity(2 * RECORDS_BYTES);
+        let mut keys = Vec::with_capacity(GIVEN_MAX);
         for key in self.open_keys() {
             let Some(record) = self.record(key) else { continue };
-            self.frozen.given.push(key);
-            sink.take(&record.encode(), self.out.connections[key.index as usize].socket.as_fd())?;
+            record.append(&mut records);
+            keys.push(key);
+            if keys.len() == GIVEN_MAX || records.len() >= RECORDS_BYTES {
+                self.give_some(&records, &keys, sink)?;
+                records.clear();
+                keys.clear();
+            }
         }
+        self.give_some(&records, &keys, sink)?;
         Ok(self.frozen.given.len())
+    }
+
+    fn give_some(
+        &mut self,
+        records: &[u8],
+        keys: &[SlotKey],
+        sink: &dyn ConnectionSink,
+    ) -> io::Result<()> {
+        self.frozen.given.extend(keys);
+        let connections = &self.out.connections;
+        let socket = |key: &SlotKey| connections[key.index as usize].socket.as_fd();
+        let sockets: Vec<BorrowedFd<'_>> = keys.iter().map(socket).collect();
+        sink.take(records, &sockets)
+    }
+
+    /// Whether an open connection can move to another program.
+    fn can_move(&mut self, key: SlotKey) -> bool {
+        open(&mut self.out.connections, key)
+            .is_some_and(|connection| !connection.is_encrypted() && !connection.is_waiting)
+            && self.application.can_move(key)
     }
 
     /// The record of an open connection; `None` if it cannot move.
@@ -202,10 +240,25 @@ impl<A: Application> Turn<A> {
         })
     }
 
+    /// Adds connections of another program. Those that cannot go on here are closed.
+    fn take_all(&mut self, moved: MovedConnections, permits: Vec<Permit>) {
+        let mut records = moved.records.as_slice();
+        self.out.connections.reserve(moved.sockets.len());
+        for (socket, permit) in moved.sockets.into_iter().zip(permits) {
+            let record = SavedConnection::take_first(&mut records);
+            let taken = record.and_then(|record| self.take(socket, record, permit));
+            self.frozen.taken.extend(taken);
+        }
+    }
+
     /// Adds a connection of another program. `None` if it cannot go on here; then its socket closes.
-    fn take(&mut self, moved: MovedConnection) -> Option<()> {
-        let MovedConnection { socket, record, permit } = moved;
-        let mut socket = mio::net::TcpStream::from_std(socket);
+    fn take(
+        &mut self,
+        socket: OwnedFd,
+        record: SavedConnection,
+        permit: Permit,
+    ) -> Option<SlotKey> {
+        let mut socket = mio::net::TcpStream::from_std(socket.into());
         let index = self.out.connections.vacant_key();
         let interest = Interest::READABLE | Interest::WRITABLE;
         // Fails only if the kernel has no memory for one more watch.
@@ -223,9 +276,19 @@ impl<A: Application> Turn<A> {
             drop(self.out.remove(key.index));
             return None;
         }
-        // What was read by the other program, and what came since.
-        self.out.released.push(key);
-        Some(())
+        // What comes, and what has come since, raises an event.
+        if !record.input.is_empty() {
+            self.out.released.push(key);
+        }
+        Some(key)
+    }
+
+    /// The other program has ended before it has given everything.
+    fn close_taken(&mut self) {
+        for key in std::mem::take(&mut self.frozen.taken) {
+            self.out.abort(key);
+        }
+        self.report_closed();
     }
 
     /// Drops the connections that were given, without a byte. Their sockets stay open in the other program, so this poller would hear
@@ -265,6 +328,9 @@ fn resumed(
     }
     Some(connection)
 }
+
+/// Records are given when they have so many bytes, or their sockets are [`GIVEN_MAX`].
+const RECORDS_BYTES: usize = 128 << 10;
 
 #[cfg(test)]
 mod tests;

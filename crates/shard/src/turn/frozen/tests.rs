@@ -210,9 +210,28 @@ fn connections_that_cannot_move_are_closed_first() {
 #[test]
 fn a_state_that_the_application_does_not_know_closes_its_connection() {
     let mut pair = Pair::open(raw());
-    let mut copies = pair.before.give();
-    copies[0].record.application.push(0);
-    pair.after.turn.take(copies.remove(0)).ok_or(()).expect_err("two bytes are no counter");
+    let copy = pair.before.give().remove(0);
+    let mut record = SavedConnection::take_first(&mut copy.records.as_slice()).expect("a record");
+    record.application.push(0);
+    let mut records = Vec::new();
+    record.append(&mut records);
+    let permits = permits(&copy);
+    pair.after.turn.take_all(MovedConnections { records, ..copy }, permits);
+    assert!(pair.after.turn.out.connections.is_empty(), "two bytes are no counter");
+}
+
+#[test]
+fn connections_of_a_program_that_has_not_given_all_are_closed() {
+    let mut pair = Pair::open(raw());
+    for moved in pair.before.give() {
+        let permits = permits(&moved);
+        pair.after.turn.take_all(moved, permits);
+    }
+    pair.before.turn.forget();
+    assert_eq!(pair.after.turn.application.sessions.len(), 1);
+    pair.after.turn.close_taken();
+    assert!(pair.after.turn.application.sessions.is_empty());
+    pair.after.turn();
     assert!(pair.after.turn.out.connections.is_empty());
 }
 
@@ -249,6 +268,7 @@ fn connections_of_shards_on_threads_move_at_one_point() {
         for connection in std::mem::take(&mut *sink.0.lock().expect("no panic")) {
             taking.take(connection);
         }
+        assert_eq!(taking.wait(), peers.len());
         frozen.forget();
         drop(taking);
     }
@@ -308,9 +328,14 @@ impl Pair {
     }
 
     fn move_all(&mut self) {
-        for connection in self.before.give() {
-            self.after.turn.take(connection).expect("it goes on");
+        for moved in self.before.give() {
+            let permits = permits(&moved);
+            let known = self.after.turn.frozen.taken.len();
+            let count = moved.sockets.len();
+            self.after.turn.take_all(moved, permits);
+            assert_eq!(self.after.turn.frozen.taken.len(), known + count, "all go on");
         }
+        self.after.run_on();
         self.before.turn.forget();
         self.before.run_on();
         self.before.turn();
@@ -352,12 +377,12 @@ impl Shard {
         self.turn.out.flush();
     }
 
-    /// All connections as another program receives them: records in bytes, and copies of the sockets.
-    fn give(&mut self) -> Vec<MovedConnection> {
+    /// All connections as another program receives them, with copies of the sockets.
+    fn give(&mut self) -> Vec<MovedConnections> {
         let sink = Copies::default();
         let count = self.turn.give(&sink).expect("the sink takes all");
         let copies = sink.0.into_inner().expect("no panic");
-        assert_eq!(count, copies.len());
+        assert_eq!(count, copies.iter().map(|some| some.sockets.len()).sum());
         copies
     }
 
@@ -370,17 +395,21 @@ impl Shard {
 }
 
 #[derive(Default)]
-struct Copies(Mutex<Vec<MovedConnection>>);
+struct Copies(Mutex<Vec<MovedConnections>>);
 
 impl ConnectionSink for Copies {
-    fn take(&self, record: &[u8], socket: BorrowedFd<'_>) -> io::Result<()> {
-        let record = SavedConnection::decode(record).expect("a record");
-        let socket = TcpStream::from(socket.try_clone_to_owned()?);
-        let permit = Permit::acquire(&Arc::default(), 0).expect("no limit");
-        let moved = MovedConnection { socket, record, permit };
-        self.0.lock().expect("no panic").push(moved);
+    fn take(&self, records: &[u8], sockets: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let records = records.to_vec();
+        let sockets = sockets.iter().map(|socket| socket.try_clone_to_owned());
+        let sockets = sockets.collect::<io::Result<_>>()?;
+        self.0.lock().expect("no panic").push(MovedConnections { records, sockets });
         Ok(())
     }
+}
+
+fn permits(moved: &MovedConnections) -> Vec<Permit> {
+    let permit = |_| Permit::acquire(&Arc::default(), 0).expect("no limit");
+    moved.sockets.iter().map(permit).collect()
 }
 
 /// Answers each message with its number; a message "hold" holds its connection.
@@ -428,6 +457,10 @@ impl Application for Counter {
 
     fn close(&mut self, key: SlotKey, _: CloseCause, _: Instant, _: &ConnectionWriter) {
         self.sessions.retain(|it| it.0 != key);
+    }
+
+    fn can_move(&mut self, key: SlotKey) -> bool {
+        self.sessions.iter().any(|(known, _)| *known == key)
     }
 
     fn save(&mut self, key: SlotKey, _: Instant) -> Option<Vec<u8>> {
