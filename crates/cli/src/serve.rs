@@ -106,6 +106,9 @@ async fn serve(arguments: &Serve, start: Start) -> Result<()> {
         match until_failed(event, server.failed()).await? {
             Event::Control(request) => {
                 if upgrade::answer(request, &mut server, &program, &control).await {
+                    if let Some(file) = &mut pid_file {
+                        file.leave();
+                    }
                     return Ok(());
                 }
             }

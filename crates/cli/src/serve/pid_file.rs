@@ -53,6 +53,11 @@ impl<'a> PidFile<'a> {
         written.with_context(|| cannot_be_written(self.path))
     }
 
+    /// Leaves the file to the program that has taken over, which writes its own id.
+    pub(super) fn leave(&mut self) {
+        self.is_ours = false;
+    }
+
     fn overwrite(&mut self) -> io::Result<()> {
         // The previous server has ended after `open` and removed its file.
         if !Path::new(self.path).exists() {

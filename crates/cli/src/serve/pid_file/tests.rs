@@ -46,6 +46,16 @@ fn a_new_file_contains_the_id_until_the_end() {
 }
 
 #[test]
+fn a_file_that_is_left_to_another_process_stays() {
+    let folder = Folder::new("pid-left");
+    let path = folder.path("pid");
+    let mut file = PidFile::open(&path).expect("a folder of ours").expect("a path");
+    file.leave();
+    drop(file);
+    assert_eq!(read_to_string(&path).ok(), own_id());
+}
+
+#[test]
 fn an_existing_file_is_kept_by_a_start_that_fails() {
     let folder = Folder::new("pid-kept");
     let path = folder.path("pid");
