@@ -3,7 +3,6 @@
 //! Uses tokio in the test's process. Never: an expectation about an upgrade.
 //! Changed here: how a client connects and what it checks.
 
-use std::io::ErrorKind::ConnectionRefused;
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
@@ -18,11 +17,12 @@ use fanwire_client::{
 };
 use fanwire_testing::{pause, wait_for};
 use flate2::{Decompress, FlushDecompress};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
+use super::publisher::{Channel, Content, DelaySummary, Delays, Publisher};
 use crate::run;
 use crate::started::process::{Folder, Process};
 
@@ -46,26 +46,25 @@ pub(super) struct World {
     runtime: Runtime,
     channels: Arc<Vec<Channel>>,
     received: Vec<Arc<Received>>,
+    delays: Arc<Delays>,
     /// Mistakes that clients saw, such as a publication that came twice.
     faults: Arc<Mutex<Vec<String>>>,
     clients: Vec<Client>,
 }
 
-/// The number of the last publication.
-#[derive(Default)]
-struct Channel(AtomicU64);
-
 /// The numbers of the first and the last publication that a client received.
-#[derive(Default)]
 struct Received {
     channel: usize,
     first: AtomicU64,
     last: AtomicU64,
+    delays: Arc<Delays>,
 }
 
 impl Received {
     /// Each publication once, and in order.
-    fn note(&self, number: u64) -> Result<(), String> {
+    fn note(&self, content: Content) -> Result<(), String> {
+        self.delays.note(content.planned_us);
+        let number = content.number;
         let last = self.last.swap(number, SeqCst);
         if last == 0 {
             self.first.store(number, SeqCst);
@@ -131,12 +130,13 @@ impl World {
         command.env_clear().args(["serve", "--config", &config]).args(flags);
         let first = Process::serve(&mut command);
         let address = first.address.parse().expect("an address");
-        let channels = (0..CHANNELS).map(|_| Channel::default()).collect();
+        let channels = (0..number("CHANNELS", 24)).map(|_| Channel::default()).collect();
         Self {
             server: Server { _first: first, folder, address },
             runtime: Runtime::new().expect("threads"),
             channels: Arc::new(channels),
             received: Vec::new(),
+            delays: Arc::default(),
             faults: Arc::default(),
             clients: Vec::new(),
         }
@@ -148,6 +148,12 @@ impl World {
 
     pub(super) fn pid(&self) -> u32 {
         self.server.pid()
+    }
+
+    /// The process that serves, once it is another one than these.
+    pub(super) fn pid_other_than(&self, known: &[u32]) -> Result<u32, u32> {
+        let pid = self.pid();
+        if known.contains(&pid) { Err(pid) } else { Ok(pid) }
     }
 
     /// The response to a request with the key of the API.
@@ -163,12 +169,13 @@ impl World {
     pub(super) fn connect(&mut self, websockets: usize, streams: usize) {
         let subscribed = Arc::new(AtomicU64::new(0));
         for index in 0..websockets {
-            let received = self.add_received(index % CHANNELS);
+            let received = self.add_received(index);
             let faults = Arc::clone(&self.faults);
             let counted = Arc::clone(&subscribed);
             let _runtime = self.runtime.enter();
             let url = format!("ws://{}/connection/websocket", self.server.address);
-            let client = Client::new(&url, client_config(index)).expect("an address");
+            let client =
+                Client::new(&url, client_config(index, self.channels.len())).expect("an address");
             let channel = format!("news{}", received.channel);
             let subscription = client
                 .new_subscription(&channel, SubscriptionConfig::default())
@@ -180,7 +187,7 @@ impl World {
                 while let Some(event) = events.next().await {
                     let noted_event = match event {
                         SubscriptionEvent::Publication { publication, .. } => {
-                            received.note(number_in(&publication.data))
+                            received.note(content_of(&publication.data))
                         }
                         SubscriptionEvent::Subscribed(_) => {
                             counted.fetch_add(1, SeqCst);
@@ -211,7 +218,7 @@ impl World {
         }
         wait_for(|| subscribed.load(SeqCst) == websockets as u64, PATIENCE);
         for index in 0..streams {
-            let received = self.add_received(index % CHANNELS);
+            let received = self.add_received(index);
             let faults = Arc::clone(&self.faults);
             let address = self.server.address;
             let stream = self.runtime.block_on(EventStream::open(
@@ -226,8 +233,13 @@ impl World {
         }
     }
 
-    fn add_received(&mut self, channel: usize) -> Arc<Received> {
-        let received = Arc::new(Received { channel, ..Received::default() });
+    fn add_received(&mut self, index: usize) -> Arc<Received> {
+        let received = Arc::new(Received {
+            channel: index % self.channels.len(),
+            first: AtomicU64::default(),
+            last: AtomicU64::default(),
+            delays: Arc::clone(&self.delays),
+        });
         self.received.push(Arc::clone(&received));
         received
     }
@@ -240,13 +252,10 @@ impl World {
     pub(super) fn while_publishing<T>(&self, work: impl FnOnce(&Server) -> T) -> T {
         let stop = Arc::new(AtomicBool::new(false));
         let publishers: Vec<_> = (0..PUBLISHERS)
-            .map(|publisher| {
-                let publisher = Publisher {
-                    address: self.server.address,
-                    channels: Arc::clone(&self.channels),
-                    first: publisher,
-                    stop: Arc::clone(&stop),
-                };
+            .map(|first| {
+                let channels = Arc::clone(&self.channels);
+                let publisher =
+                    Publisher::new(self.server.address, channels, first, Arc::clone(&stop));
                 std::thread::spawn(|| publisher.run())
             })
             .collect();
@@ -256,6 +265,12 @@ impl World {
             publisher.join().expect("no panic");
         }
         done
+    }
+
+    /// The delays of all deliveries so far, which it forgets. Waits until each client has everything.
+    pub(super) fn take_delays(&self) -> DelaySummary {
+        self.check_everything_arrived();
+        self.delays.take()
     }
 
     /// Waits until each client has the last publication of its channel. None saw anything else.
@@ -300,56 +315,15 @@ impl World {
     }
 }
 
-/// A third each without compression, with messages that stand alone, and in context; half in JSON, half in Protobuf.
-fn client_config(index: usize) -> ClientConfig {
-    let encoding = if index.is_multiple_of(2) { Encoding::Json } else { Encoding::Protobuf };
+/// A third each without compression, with messages that stand alone, and in context; half in JSON, half in Protobuf. A channel has
+/// subscribers of each kind.
+fn client_config(index: usize, channels: usize) -> ClientConfig {
+    let kind = index + index / channels;
+    let encoding = if kind.is_multiple_of(2) { Encoding::Json } else { Encoding::Protobuf };
     let mut compression = CompressionConfig::default();
-    compression.server.context_takeover = index % 3 == 2;
-    let compression = (!index.is_multiple_of(3)).then_some(compression);
+    compression.server.context_takeover = kind % 3 == 2;
+    let compression = (!kind.is_multiple_of(3)).then_some(compression);
     ClientConfig::default().encoding(encoding).compression(compression)
-}
-
-/// Publishes into every `PUBLISHERS`-th channel, in turn.
-struct Publisher {
-    address: SocketAddr,
-    channels: Arc<Vec<Channel>>,
-    first: usize,
-    stop: Arc<AtomicBool>,
-}
-
-impl Publisher {
-    fn run(self) {
-        let rate = number("RATE", 400) as f64 / PUBLISHERS as f64;
-        for channel in (self.first..CHANNELS).step_by(PUBLISHERS).cycle() {
-            if self.stop.load(SeqCst) {
-                return;
-            }
-            let number = self.channels[channel].0.fetch_add(1, SeqCst) + 1;
-            self.publish(channel, number);
-            pause(Duration::from_secs_f64(1.0 / rate));
-        }
-    }
-
-    /// Publishes once, however often it has to ask.
-    fn publish(&self, channel: usize, number: u64) {
-        let data = json!({"number": number, "text": "publications of a channel resemble each other ".repeat(4)});
-        let body = json!({"channel": format!("news{channel}"), "data": data, "idempotency_key": number.to_string()});
-        let body = body.to_string();
-        let request = format!(
-            "POST /api/publish HTTP/1.1\r\nHost: {}\r\nX-API-Key: key\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-            self.address,
-            body.len()
-        );
-        let attempt = || match exchange(self.address, &request) {
-            Ok(answer) if answer.starts_with("HTTP/1.1 200") && !answer.contains("\"error\"") => {
-                Ok(())
-            }
-            // A test may have killed the one program that serves.
-            Err(error) if self.stop.load(SeqCst) && error.kind() == ConnectionRefused => Ok(()),
-            other => Err(other),
-        };
-        wait_for(attempt, PATIENCE);
-    }
 }
 
 fn exchange(address: SocketAddr, request: &str) -> std::io::Result<String> {
@@ -434,9 +408,7 @@ impl EventStream {
             let data = event.lines().find_map(|line| line.strip_prefix("data: "));
             if let Some(data) = data.filter(|data| data.contains("\"number\"")) {
                 let push: Value = serde_json::from_str(data).expect("JSON");
-                if let Err(fault) =
-                    received.note(push["pub"]["data"]["number"].as_u64().expect("a number"))
-                {
+                if let Err(fault) = received.note(Content::of(&push["pub"]["data"])) {
                     return fault;
                 }
             } else if event.is_empty() && !self.receive().await {
@@ -446,9 +418,8 @@ impl EventStream {
     }
 }
 
-fn number_in(data: &[u8]) -> u64 {
-    let data: Value = serde_json::from_slice(data).expect("JSON");
-    data["number"].as_u64().expect("a number")
+fn content_of(data: &[u8]) -> Content {
+    Content::of(&serde_json::from_slice(data).expect("JSON"))
 }
 
 fn config(folder: &Folder) -> String {
@@ -464,6 +435,5 @@ fn config(folder: &Folder) -> String {
     )
 }
 
-const CHANNELS: usize = 24;
-const PUBLISHERS: usize = 8;
+pub(super) const PUBLISHERS: usize = 8;
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
