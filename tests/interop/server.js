@@ -60,6 +60,16 @@ export class Server {
     return (await this.api('info')).nodes[0].num_clients;
   }
 
+  /** Lets a new process go on with the connections of this one. It ends with the test `t`. Needs a `pid_file`. */
+  async upgrade(t) {
+    const { child, lines } = launchIn(this.folder, ['upgrade', '--config', 'config.json']);
+    await within(once(child, 'close'), 'end of the upgrade');
+    const text = lines.join('\n');
+    const pid = Number(/^process (\d+) serves now/m.exec(text)?.[1]);
+    assert.ok(pid > 0 && pid !== this.child.pid, text);
+    t.after(() => process.kill(pid, 'SIGKILL'));
+  }
+
   /** Sends a signal and returns the exit code (null when the signal ended it). */
   async stop(signal = 'SIGTERM') {
     if (this.child.exitCode === null && this.child.signalCode === null) {
@@ -213,7 +223,7 @@ function launch(programArguments, settings, environment = {}, files = {}) {
   return launchIn(folder, programArguments, environment);
 }
 
-function launchIn(folder, programArguments, environment) {
+function launchIn(folder, programArguments, environment = {}) {
   const env = { ...process.env, ...NOT_FOR_THE_SERVER, ...environment };
   const child = inCharge(spawn(PROGRAM, programArguments, { stdio: ['ignore', 'pipe', 'pipe'], cwd: folder, env }));
   const lines = [];

@@ -12,6 +12,7 @@ import hmac
 import json
 import os
 import re
+import signal
 import subprocess
 import tempfile
 import threading
@@ -36,6 +37,7 @@ class Server:
 
     def __init__(self, settings):
         self._folder = tempfile.TemporaryDirectory(prefix="fanwire-")
+        self._successor = None
         file = Path(self._folder.name) / "config.json"
         file.write_text(json.dumps(_merge(_COMMON_SETTINGS, settings)))
         self.process = subprocess.Popen(
@@ -93,8 +95,19 @@ class Server:
             raise AssertionError(f"no {pattern} in:\n" + "".join(self.lines))
         return match.group(1)
 
+    def upgrade(self):
+        """Lets a new process go on with the connections. Needs a `pid_file`."""
+        command = [_PROGRAM, "upgrade", "--config", "config.json"]
+        options = {"cwd": self._folder.name, "capture_output": True, "text": True}
+        answer = subprocess.run(command, timeout=PATIENCE_S, **options)
+        found = re.match(r"process (\d+) serves now", answer.stdout)
+        assert found, answer
+        self._successor = int(found.group(1))
+
     def stop(self):
         """Ends the server with SIGTERM and returns its exit status."""
+        if self._successor:
+            os.kill(self._successor, signal.SIGKILL)
         if self.process.poll() is None:
             self.process.terminate()
         status = self.process.wait(timeout=40)

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -43,6 +44,7 @@ type server struct {
 	*gocent.Client
 	http      string
 	websocket string
+	folder    string
 }
 
 // open is what most tests need of a channel: everybody with a token may do everything with it.
@@ -93,8 +95,26 @@ func start(t *testing.T, settings keys) *server {
 		Client:    gocent.New(gocent.Config{Addr: http + "/api", Key: apiKey}),
 		http:      http,
 		websocket: "ws://" + host + "/connection/websocket",
+		folder:    folder,
 	}
 }
+
+// upgrade lets a new process go on with the connections; it ends with the test. It needs a `pid_file`.
+func (server *server) upgrade(t *testing.T) {
+	t.Helper()
+	command := exec.Command(programPath(), "upgrade", "--config", "config.json")
+	command.Dir = server.folder
+	text, err := command.CombinedOutput()
+	found := successor.FindSubmatch(text)
+	if err != nil || found == nil {
+		t.Fatalf("not upgraded: %v\n%s", err, text)
+	}
+	process, err := strconv.Atoi(string(found[1]))
+	must(t, err)
+	t.Cleanup(func() { _ = syscall.Kill(process, syscall.SIGKILL) })
+}
+
+var successor = regexp.MustCompile(`^process (\d+) serves now`)
 
 var common = keys{
 	"http_server": keys{"address": "127.0.0.1", "port": 0},
