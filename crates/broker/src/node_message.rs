@@ -12,10 +12,6 @@ pub struct Renewal {
     pub expire_at: Option<u64>,
     /// `conn_info` from now on; empty = as before.
     pub info: Bytes,
-    /// `meta` from now on; empty = as before. Only hooks set it; control commands do not carry it.
-    pub meta: Bytes,
-    /// The tag filter of the subscription from now on, as JSON text; empty = as before. Only hooks of subscriptions set it.
-    pub server_tags_filter: Bytes,
 }
 
 /// An announcement (to all nodes), a report, or a request for one. A node that does not know the message ignores it.

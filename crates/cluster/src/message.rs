@@ -276,7 +276,7 @@ impl ControlCommand {
     }
 
     pub fn refresh(target: &ConnectionSelector, renewal: &Renewal) -> Self {
-        let Renewal { expire_at, info, .. } = renewal.clone();
+        let Renewal { expire_at, info } = renewal.clone();
         let command = RefreshCommand { target: target.clone(), expire_at, info };
         select(target, command, Self::Refresh, Self::RefreshSelected)
     }
@@ -316,7 +316,7 @@ impl SubscribeCommand {
 
 impl RefreshCommand {
     pub fn into_parts(self) -> (ConnectionSelector, Renewal) {
-        (self.target, Renewal { expire_at: self.expire_at, info: self.info, ..Renewal::default() })
+        (self.target, Renewal { expire_at: self.expire_at, info: self.info })
     }
 }
 

@@ -244,7 +244,7 @@ fn an_order_to_subscribe_or_refresh_arrives_with_all_it_says() {
         },
         recover_since: Some(StreamPosition { offset: 4, epoch: "e".into() }),
     };
-    let renewal = Renewal { expire_at: Some(5), info: "6".into(), ..Renewal::default() };
+    let renewal = Renewal { expire_at: Some(5), info: "6".into() };
     let carried = |command| {
         assert_eq!(a.command(command).wait(), Ok(()));
         b.handle_message(&wire.take()[0].1, now)

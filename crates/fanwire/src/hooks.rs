@@ -6,12 +6,12 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use fanwire_broker::map::{MapPublish, MapRemoval};
-use fanwire_broker::{Answer, Renewal};
+use fanwire_broker::Answer;
 use fanwire_events::Events;
 use fanwire_node::hooks::{
     ClientReport, ConnectEvent, ConnectGrant, Hook as NodeHook, Hooks as NodeHooks, MapEvent,
-    PublishEvent, PublishGrant, RefreshEvent, Rejection, RpcEvent, SubscribeEvent, SubscribeGrant,
+    MapGrant, PublishEvent, PublishGrant, RefreshEvent, RefreshGrant, Rejection, RpcEvent,
+    SubscribeEvent, SubscribeGrant,
 };
 use fanwire_protocol::{ClientInfo, Disconnect};
 use fanwire_proxy::EventProxies;
@@ -117,7 +117,7 @@ impl Hooks {
 
     /// Renews a connection whose expiry time has passed. With this hook clients do not refresh by token. Without a decision,
     /// or with an error, the connection ends with 3005.
-    pub fn refresh(self, hook: impl Hook<RefreshEvent, Decision<Renewal>>) -> Self {
+    pub fn refresh(self, hook: impl Hook<RefreshEvent, Decision<RefreshGrant>>) -> Self {
         self.with(|hooks, caller| hooks.refresh = Some(caller.decide("refresh", hook)))
     }
 
@@ -132,13 +132,13 @@ impl Hooks {
         self.with(|hooks, caller| hooks.publish = Some(caller.decide("publish", hook)))
     }
 
-    /// Decides about a publish of a client into a map, with the whole change. Without a decision the permissions of the namespace apply.
-    pub fn map_publish(self, hook: impl Hook<MapEvent, Decision<MapPublish>>) -> Self {
+    /// Decides about a publish of a client into a map. Without a decision the permissions of the namespace apply.
+    pub fn map_publish(self, hook: impl Hook<MapEvent, Decision<MapGrant>>) -> Self {
         self.with(|hooks, caller| hooks.map_publish = Some(caller.decide("map_publish", hook)))
     }
 
     /// The same for the removal of a key from a map.
-    pub fn map_remove(self, hook: impl Hook<MapEvent, Decision<MapRemoval>>) -> Self {
+    pub fn map_remove(self, hook: impl Hook<MapEvent, Decision<MapGrant>>) -> Self {
         self.with(|hooks, caller| hooks.map_remove = Some(caller.decide("map_remove", hook)))
     }
 

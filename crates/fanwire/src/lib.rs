@@ -59,10 +59,7 @@ pub use takeover::{HandOverError, HandedOver, Takeover};
 pub use fanwire_auth::{ChannelGrant, Overrides};
 /// ([example](Hooks))
 #[doc(inline)]
-pub use fanwire_broker::Renewal;
-/// ([example](Hooks))
-#[doc(inline)]
-pub use fanwire_broker::map::{KeyMode, MapPublish, MapRemoval};
+pub use fanwire_broker::map::KeyMode;
 /// ([example](Handle))
 #[doc(inline)]
 pub use fanwire_broker::{
@@ -78,8 +75,8 @@ pub use fanwire_node::{Counts, Page};
 /// ([example](Hooks))
 #[doc(inline)]
 pub use fanwire_policy::hooks::{
-    ClientContext, ConnectEvent, ConnectGrant, MapEvent, PublishEvent, PublishGrant, RefreshEvent,
-    Rejection, RpcEvent, SubscribeEvent, SubscribeGrant,
+    ClientContext, ConnectEvent, ConnectGrant, MapEvent, MapGrant, PublishEvent, PublishGrant,
+    RefreshEvent, RefreshGrant, Rejection, RpcEvent, SubscribeEvent, SubscribeGrant,
 };
 /// ([example](Hooks))
 #[doc(inline)]

@@ -193,7 +193,9 @@ impl Rooms {
         hooks.publish = Some(Hook::new(move |event: PublishEvent| {
             if let Some(room) = shared.find(&event.channel) {
                 return Answer::now(match room.input(&event.client.client, event.data) {
-                    Ok(()) => Ok(Some(PublishGrant::Processed)),
+                    Ok(()) => {
+                        Ok(Some(PublishGrant { is_processed: true, ..PublishGrant::default() }))
+                    }
                     Err(refused) => Err(Rejection::Error(code_of(refused).into())),
                 });
             }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use fanwire_area::View;
 use fanwire_broker::{ClientId, Renewal};
 use fanwire_cluster::ServerSubscribe;
-use fanwire_policy::hooks::Rejection;
+use fanwire_policy::hooks::{RefreshGrant, Rejection};
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 use uuid::Uuid;
 
@@ -81,14 +81,14 @@ pub struct Refreshed {
     pub(crate) key: ConnectionKey,
     /// `None` for the connection.
     pub(crate) channel: Option<Arc<str>>,
-    pub(crate) decision: Result<Option<Renewal>, Rejection>,
+    pub(crate) decision: Result<Option<RefreshGrant>, Rejection>,
 }
 
 impl Refreshed {
     /// Bytes of payloads that it keeps alive.
     pub(crate) fn payload_bytes(&self) -> usize {
-        let renewal = self.decision.as_ref().ok().and_then(Option::as_ref);
-        renewal.map_or(0, |renewal| renewal.info.len() + renewal.meta.len())
+        let grant = self.decision.as_ref().ok().and_then(Option::as_ref);
+        grant.map_or(0, |grant| grant.info.len() + grant.meta.len())
     }
 }
 

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fanwire_area::ViewChange;
 use fanwire_auth::{ChannelGrant, Overrides};
-use fanwire_broker::map::{MapPublish, MapRemoval};
-use fanwire_broker::{Abandoned, Answer, OccupancyReport, PublishOptions, Renewal};
+use fanwire_broker::map::KeyMode;
+use fanwire_broker::{Abandoned, Answer, OccupancyReport, Position};
 use fanwire_protocol::{ClientInfo, Disconnect, ProtocolError};
 
 use crate::channel::Decider;
@@ -24,23 +24,29 @@ use crate::shared_poll::PollAnswer;
 ///
 /// An answer `None` decides nothing: the node continues as without the hook. Of a refresh it means that the connection
 /// or the subscription expired.
+///
+/// # Grants
+/// One rule holds for the grants of all hooks. A grant is a struct whose fields are all public, and each of them is a choice of the
+/// program: numbers and positions that the node assigns are no fields. Its `Default` permits the request as the client made it, adds
+/// nothing to it, and never expires. A program names the fields that it sets: `ConnectGrant { user, ..ConnectGrant::default() }`. Grants
+/// are therefore not `#[non_exhaustive]`, and a new field does not break that line. Events are `#[non_exhaustive]`: a program reads them.
+/// The answer to an rpc call is its data alone, because the reply of the protocol has no other field.
 #[derive(Default)]
 pub struct Hooks {
     /// Authenticates a connect that has no token, or one that no configured key can verify.
     pub connect: Option<Hook<ConnectEvent, ConnectGrant>>,
     /// Gives a connection a new expiry time when the old one has passed. With this hook clients do not refresh.
-    pub refresh: Option<Hook<RefreshEvent, Renewal>>,
+    pub refresh: Option<Hook<RefreshEvent, RefreshGrant>>,
     /// Gives a subscription a new expiry time when the old one has passed. Where it applies clients need not refresh.
-    pub sub_refresh: Option<Hook<RefreshEvent, Renewal>>,
+    pub sub_refresh: Option<Hook<RefreshEvent, RefreshGrant>>,
     /// Decides about a subscribe without a token, to a channel that is neither private nor of listed users.
     pub subscribe: Option<Hook<SubscribeEvent, SubscribeGrant>>,
     /// Decides about a publish, before the permissions of the namespace.
     pub publish: Option<Hook<PublishEvent, PublishGrant>>,
-    /// Decides about a publish into a map, before the permissions of the namespace. The grant is the whole change; the node adds
-    /// the client's `info`.
-    pub map_publish: Option<Hook<MapEvent, MapPublish>>,
+    /// Decides about a publish into a map, before the permissions of the namespace.
+    pub map_publish: Option<Hook<MapEvent, MapGrant>>,
     /// The same for the removal of a key.
-    pub map_remove: Option<Hook<MapEvent, MapRemoval>>,
+    pub map_remove: Option<Hook<MapEvent, MapGrant>>,
     /// Answers a call of a method that the node does not have, with the data of the result.
     pub rpc: Option<Hook<RpcEvent, Bytes>>,
     /// Returns the values of keys of a shared poll channel. The node calls it outside of the threads of shards.
@@ -199,13 +205,60 @@ pub struct SubscribeGrant {
     pub server_tags_filter: Bytes,
 }
 
-/// Handling of a permitted publication. The client gets an empty result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PublishGrant {
-    /// The node publishes it with this data. In `options`, `exclude_client` and `delivery` have no effect.
-    Publish { data: Bytes, tags: BTreeMap<String, String>, options: PublishOptions },
-    /// The program has processed it; nothing is published.
-    Processed,
+/// The new expiry time and attributes of a connection or a subscription.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RefreshGrant {
+    /// Unix second at which it expires; `None` = never.
+    pub expire_at: Option<u64>,
+    /// `conn_info` or `chan_info` from now on; empty = as before.
+    pub info: Bytes,
+    /// [`ClientContext::meta`] of later events; empty = as before. A refresh of a subscription does not change it.
+    pub meta: Bytes,
+    /// The tag filter of the subscription from now on, as JSON text; empty = as before.
+    pub server_tags_filter: Bytes,
+}
+
+/// Attributes of a permitted publication. The client gets an empty result.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PublishGrant {
+    /// Data in place of those that the client sent; `None` = those of the client.
+    pub data: Option<Bytes>,
+    pub tags: BTreeMap<String, String>,
+    /// "" = the key that the namespace takes from the data, if any.
+    pub idempotency_key: String,
+    /// The publication is not stored and gets no offset.
+    pub skip_history: bool,
+    /// Subscribers that negotiated deltas may get a delta. It replaces `delta_publish` of the namespace.
+    pub delta: bool,
+    /// The node publishes only if it is larger than the stored version; 0 = no check. It works only with history.
+    pub version: u64,
+    /// Versions are compared when this is "" or equal to the stored epoch; a different epoch accepts every version.
+    pub version_epoch: String,
+    /// The program has processed the publication itself; the node publishes nothing.
+    pub is_processed: bool,
+}
+
+/// Attributes of a permitted change of a map: a new value or the removal of a key. The client gets an empty result.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MapGrant {
+    /// The key in place of the one that the client sent; `None` = that of the client.
+    pub key: Option<String>,
+    /// Data in place of those that the client sent; `None` = those of the client. A removal has no data.
+    pub data: Option<Bytes>,
+    /// Tags of the new value; a removal without tags has those of the value.
+    pub tags: BTreeMap<String, String>,
+    /// "" = none.
+    pub idempotency_key: String,
+    /// The change is made only if this is the epoch, and the offset of the last change of the key.
+    pub expected: Option<Position>,
+    /// Whether the key may, or has to, exist for a new value.
+    pub key_mode: KeyMode,
+    /// The value is set only if it is larger than the version of the entry; 0 = no check.
+    pub version: u64,
+    /// Versions are compared when this is "" or equal to that of the entry.
+    pub version_epoch: String,
+    /// Subscribers that negotiated deltas may get one against the value before.
+    pub delta: bool,
 }
 
 /// The refusal of an event.
@@ -449,8 +502,7 @@ pub enum CommandDecision {
     Connect(Option<ConnectGrant>),
     Subscribe(Option<SubscribeGrant>),
     Publish(Option<PublishGrant>),
-    MapPublish(Option<Box<MapPublish>>),
-    MapRemove(Option<Box<MapRemoval>>),
+    Map(Option<Box<MapGrant>>),
     Rpc(Option<Bytes>),
 }
 
@@ -467,20 +519,12 @@ impl CommandDecision {
         if let Self::Publish(granted) = self { granted } else { None }
     }
 
-    pub fn of_map_publish(granted: Option<MapPublish>) -> Self {
-        Self::MapPublish(granted.map(Box::new))
+    pub fn of_map(granted: Option<MapGrant>) -> Self {
+        Self::Map(granted.map(Box::new))
     }
 
-    pub fn of_map_remove(granted: Option<MapRemoval>) -> Self {
-        Self::MapRemove(granted.map(Box::new))
-    }
-
-    pub fn into_map_publish(self) -> Option<MapPublish> {
-        if let Self::MapPublish(granted) = self { granted.map(|granted| *granted) } else { None }
-    }
-
-    pub fn into_map_remove(self) -> Option<MapRemoval> {
-        if let Self::MapRemove(granted) = self { granted.map(|granted| *granted) } else { None }
+    pub fn into_map(self) -> Option<MapGrant> {
+        if let Self::Map(granted) = self { granted.map(|granted| *granted) } else { None }
     }
 
     pub fn into_rpc(self) -> Option<Bytes> {
@@ -501,10 +545,9 @@ impl CommandDecision {
             Self::Subscribe(Some(grant)) => {
                 grant.info.len() + grant.data.len() + grant.server_tags_filter.len()
             }
-            Self::Publish(Some(PublishGrant::Publish { data, .. })) | Self::Rpc(Some(data)) => {
-                data.len()
-            }
-            Self::MapPublish(Some(granted)) => granted.publication.data.len(),
+            Self::Publish(Some(grant)) => grant.data.as_ref().map_or(0, Bytes::len),
+            Self::Map(Some(grant)) => grant.data.as_ref().map_or(0, Bytes::len),
+            Self::Rpc(Some(data)) => data.len(),
             _ => 0,
         }
     }

@@ -10,13 +10,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use fanwire_auth::{ChannelGrant, Overrides};
-use fanwire_broker::map::{KeyMode, MapPublish, MapRemoval};
-use fanwire_broker::{PublishOptions, Renewal};
+use fanwire_broker::map::KeyMode;
 use fanwire_node::check_filter;
-use fanwire_node::hooks::{ConnectGrant, MapEvent, PublishGrant, Rejection, SubscribeGrant};
+use fanwire_node::hooks::{
+    ConnectGrant, MapGrant, PublishGrant, RefreshGrant, Rejection, SubscribeGrant,
+};
 use fanwire_node::shared_poll::{PollAnswer, PollItem};
 use fanwire_protocol::proxy as pb;
-use fanwire_protocol::{Disconnect, FilterNode, ProtocolError, Publication};
+use fanwire_protocol::{Disconnect, FilterNode, ProtocolError};
 
 use crate::event::ProxyResponse;
 
@@ -67,24 +68,24 @@ pub(crate) fn connect(result: pb::ConnectResult) -> Result<ConnectGrant, Rejecti
 }
 
 /// `None` when the connection or the subscription expired: a result without a new end renews nothing.
-pub(crate) fn refresh(result: pb::RefreshResult) -> Result<Option<Renewal>, Rejection> {
+pub(crate) fn refresh(result: pb::RefreshResult) -> Result<Option<RefreshGrant>, Rejection> {
     let info = payload(result.info, &result.b64info)?;
     let meta = not_null(result.meta);
     let renewed = renewed_until(result.expired, result.expire_at);
-    Ok(renewed.map(|renewal| Renewal { info, meta, ..renewal }))
+    Ok(renewed.map(|renewal| RefreshGrant { info, meta, ..renewal }))
 }
 
 /// `None` when the subscription expired. A result without a filter does not change it.
-pub(crate) fn sub_refresh(result: pb::SubRefreshResult) -> Result<Option<Renewal>, Rejection> {
+pub(crate) fn sub_refresh(result: pb::SubRefreshResult) -> Result<Option<RefreshGrant>, Rejection> {
     let info = payload(result.info, &result.b64info)?;
     let server_tags_filter = filter(result.server_tags_filter)?;
     let renewed = renewed_until(result.expired, result.expire_at);
-    Ok(renewed.map(|renewal| Renewal { info, server_tags_filter, ..renewal }))
+    Ok(renewed.map(|renewal| RefreshGrant { info, server_tags_filter, ..renewal }))
 }
 
-fn renewed_until(is_expired: bool, unix: i64) -> Option<Renewal> {
+fn renewed_until(is_expired: bool, unix: i64) -> Option<RefreshGrant> {
     let expire_at = expire_at(unix).filter(|_| !is_expired)?;
-    Some(Renewal { expire_at: Some(expire_at), ..Renewal::default() })
+    Some(RefreshGrant { expire_at: Some(expire_at), ..RefreshGrant::default() })
 }
 
 pub(crate) fn subscribe(result: pb::SubscribeResult) -> Result<SubscribeGrant, Rejection> {
@@ -98,33 +99,24 @@ pub(crate) fn subscribe(result: pb::SubscribeResult) -> Result<SubscribeGrant, R
     })
 }
 
-/// The publication: `data` of the result if it has any, which wins over `b64data` here, else that of the client.
-pub(crate) fn publish(result: pb::PublishResult, data: Bytes) -> Result<PublishGrant, Rejection> {
-    let data = replaced(data, result.data, &result.b64data)?;
-    let options = PublishOptions {
+pub(crate) fn publish(result: pb::PublishResult) -> Result<PublishGrant, Rejection> {
+    Ok(PublishGrant {
+        data: replacement(result.data, &result.b64data)?,
+        tags: result.tags,
         idempotency_key: result.idempotency_key,
         skip_history: result.skip_history,
         delta: result.delta,
         version: result.version,
         version_epoch: result.version_epoch,
-        ..PublishOptions::default()
-    };
-    Ok(PublishGrant::Publish { data, tags: result.tags, options })
+        is_processed: false,
+    })
 }
 
-/// A change of a map: key and data of the result if it has them, else those of the client.
-pub(crate) fn map_publish(
-    result: pb::MapPublishResult,
-    event: MapEvent,
-) -> Result<MapPublish, Rejection> {
-    let publication = Publication {
-        key: replaced_key(event.key, result.key),
-        data: replaced(event.command.data, result.data, &result.b64data)?,
+pub(crate) fn map_publish(result: pb::MapPublishResult) -> Result<MapGrant, Rejection> {
+    Ok(MapGrant {
+        key: Some(result.key).filter(|key| !key.is_empty()),
+        data: replacement(result.data, &result.b64data)?,
         tags: result.tags,
-        ..Publication::default()
-    };
-    Ok(MapPublish {
-        publication,
         idempotency_key: result.idempotency_key,
         version: result.version,
         version_epoch: result.version_epoch,
@@ -135,14 +127,13 @@ pub(crate) fn map_publish(
     })
 }
 
-pub(crate) fn map_remove(result: pb::MapRemoveResult, event: MapEvent) -> MapRemoval {
-    let publication = Publication {
-        key: replaced_key(event.key, result.key),
+pub(crate) fn map_remove(result: pb::MapRemoveResult) -> MapGrant {
+    MapGrant {
+        key: Some(result.key).filter(|key| !key.is_empty()),
         tags: result.tags,
-        ..Publication::default()
-    };
-    let idempotency_key = result.idempotency_key;
-    MapRemoval { publication, idempotency_key, expected: None }
+        idempotency_key: result.idempotency_key,
+        ..MapGrant::default()
+    }
 }
 
 pub(crate) fn rpc(result: pb::RpcResult) -> Result<Bytes, Rejection> {
@@ -178,14 +169,10 @@ fn filter(filter: Option<FilterNode>) -> Result<Bytes, Rejection> {
     Ok(pb::write(&filter).map(Bytes::from).unwrap_or_default())
 }
 
-/// The data of a client, unless the backend sent others. JSON wins over base64 here.
-fn replaced(data: Bytes, json: Bytes, base64: &str) -> Result<Bytes, Rejection> {
+/// The data of the backend in place of those of the client; `None` when it sent none. JSON wins over base64 here.
+fn replacement(json: Bytes, base64: &str) -> Result<Option<Bytes>, Rejection> {
     let by_backend = if json.is_empty() { decode(base64)? } else { json };
-    Ok(if by_backend.is_empty() { data } else { by_backend })
-}
-
-fn replaced_key(key: String, by_backend: String) -> String {
-    if by_backend.is_empty() { key } else { by_backend }
+    Ok(Some(by_backend).filter(|data| !data.is_empty()))
 }
 
 /// Base64 wins over JSON.

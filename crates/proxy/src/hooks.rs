@@ -10,11 +10,11 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use fanwire_broker::map::{MapPublish, MapRemoval};
-use fanwire_broker::{Answer, Renewal};
+use fanwire_broker::Answer;
 use fanwire_node::hooks::{
-    ClientContext, ClientReport, ConnectEvent, ConnectGrant, Hook, Hooks, MapEvent, PollEvent,
-    PublishEvent, PublishGrant, RefreshEvent, Rejection, RpcEvent, SubscribeEvent, SubscribeGrant,
+    ClientContext, ClientReport, ConnectEvent, ConnectGrant, Hook, Hooks, MapEvent, MapGrant,
+    PollEvent, PublishEvent, PublishGrant, RefreshEvent, RefreshGrant, Rejection, RpcEvent,
+    SubscribeEvent, SubscribeGrant,
 };
 use fanwire_node::options::ProxyRoute;
 use fanwire_node::shared_poll::PollAnswer;
@@ -103,7 +103,7 @@ impl ProxyTable {
         })
     }
 
-    fn refresh(&self, event: RefreshEvent, _: ProxyRoute) -> PendingDecision<Renewal> {
+    fn refresh(&self, event: RefreshEvent, _: ProxyRoute) -> PendingDecision<RefreshGrant> {
         let Some(proxy) = self.refresh.clone() else { return Answer::now(Ok(None)) };
         self.run(async move {
             let RefreshEvent { client, context, .. } = event;
@@ -115,7 +115,7 @@ impl ProxyTable {
         })
     }
 
-    fn sub_refresh(&self, event: RefreshEvent, route: ProxyRoute) -> PendingDecision<Renewal> {
+    fn sub_refresh(&self, event: RefreshEvent, route: ProxyRoute) -> PendingDecision<RefreshGrant> {
         let Some(proxy) = find(&self.sub_refresh, &route.proxy) else {
             return Answer::now(Ok(None));
         };
@@ -167,63 +167,63 @@ impl ProxyTable {
     fn publish(&self, event: PublishEvent, route: ProxyRoute) -> PendingDecision<PublishGrant> {
         if route.has_stream {
             let sent = self.streams.publish(&event.client.client, &event.channel, event.data);
-            return Answer::now(sent.map(|()| Some(PublishGrant::Processed)));
+            return Answer::now(
+                sent.map(|()| Some(PublishGrant { is_processed: true, ..PublishGrant::default() })),
+            );
         }
         let Some(proxy) = find(&self.publish, &route.proxy) else { return Answer::now(Ok(None)) };
         self.run(async move {
             let PublishEvent { client, context, channel, data, .. } = event;
-            let (json, b64data) = payload(&proxy, data.clone());
+            let (data, b64data) = payload(&proxy, data);
             let request = request!(PublishRequest, proxy, client.client, context, {
                 user: client.user,
                 channel: channel,
-                data: json,
+                data: data,
                 b64data: b64data,
                 meta: meta(&proxy, &context),
                 labels: BTreeMap::clone(&context.labels),
             });
             let result = proxy.call(request, &context).await?.unwrap_or_default();
-            answer::publish(result, data).map(Some)
+            answer::publish(result).map(Some)
         })
     }
 
-    fn map_publish(&self, event: MapEvent, route: ProxyRoute) -> PendingDecision<MapPublish> {
+    fn map_publish(&self, event: MapEvent, route: ProxyRoute) -> PendingDecision<MapGrant> {
         let Some(proxy) = find(&self.map_publish, &route.proxy) else {
             return Answer::now(Ok(None));
         };
         self.run(async move {
-            let command = &event.command;
-            let context = &command.context;
-            let (data, b64data) = payload(&proxy, command.data.clone());
-            let request = request!(MapPublishRequest, proxy, command.client.client.clone(), context, {
-                user: command.client.user.clone(),
-                channel: command.channel.clone(),
-                key: event.key.clone(),
+            let PublishEvent { client, context, channel, data, .. } = event.command;
+            let (data, b64data) = payload(&proxy, data);
+            let request = request!(MapPublishRequest, proxy, client.client, context, {
+                user: client.user,
+                channel: channel,
+                key: event.key,
                 data: data,
                 b64data: b64data,
-                meta: meta(&proxy, context),
+                meta: meta(&proxy, &context),
                 labels: BTreeMap::clone(&context.labels),
             });
-            let result = proxy.call(request, context).await?.unwrap_or_default();
-            answer::map_publish(result, event).map(Some)
+            let result = proxy.call(request, &context).await?.unwrap_or_default();
+            answer::map_publish(result).map(Some)
         })
     }
 
-    fn map_remove(&self, event: MapEvent, route: ProxyRoute) -> PendingDecision<MapRemoval> {
+    fn map_remove(&self, event: MapEvent, route: ProxyRoute) -> PendingDecision<MapGrant> {
         let Some(proxy) = find(&self.map_remove, &route.proxy) else {
             return Answer::now(Ok(None));
         };
         self.run(async move {
-            let command = &event.command;
-            let context = &command.context;
-            let request = request!(MapRemoveRequest, proxy, command.client.client.clone(), context, {
-                user: command.client.user.clone(),
-                channel: command.channel.clone(),
-                key: event.key.clone(),
-                meta: meta(&proxy, context),
+            let PublishEvent { client, context, channel, .. } = event.command;
+            let request = request!(MapRemoveRequest, proxy, client.client, context, {
+                user: client.user,
+                channel: channel,
+                key: event.key,
+                meta: meta(&proxy, &context),
                 labels: BTreeMap::clone(&context.labels),
             });
-            let result = proxy.call(request, context).await?.unwrap_or_default();
-            Ok(Some(answer::map_remove(result, event)))
+            let result = proxy.call(request, &context).await?.unwrap_or_default();
+            Ok(Some(answer::map_remove(result)))
         })
     }
 

@@ -8,15 +8,14 @@ use std::time::Duration;
 
 use crate::options::{Proxies, ProxyOptions, StatusMeaning, StatusTransform};
 use bytes::Bytes;
-use fanwire_broker::PublishOptions;
-use fanwire_broker::map::{KeyMode, MapPublish, MapRemoval};
+use fanwire_broker::map::KeyMode;
 use fanwire_node::hooks::{
-    ConnectEvent, MapEvent, PollEvent, PublishEvent, PublishGrant, Rejection, RpcEvent,
+    ConnectEvent, MapEvent, MapGrant, PollEvent, PublishEvent, PublishGrant, Rejection, RpcEvent,
     SubscribeEvent, SubscribeGrant,
 };
 use fanwire_node::options::ProxyRoute;
 use fanwire_node::shared_poll::{PollAnswer, PollItem};
-use fanwire_protocol::{ClientInfo, Disconnect, ErrorCode, ProtocolError, Publication};
+use fanwire_protocol::{ClientInfo, Disconnect, ErrorCode, ProtocolError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -306,20 +305,20 @@ async fn rpc_in_base64_and_publish_with_options() {
     );
     let body = r#"{"result":{"skip_history":true,"tags":{"a":"b"},"idempotency_key":"k","delta":true,"version":7,"version_epoch":"e"}}"#;
     let (url, _requests) = backend(json(body)).await;
-    let data = Bytes::from_static(b"{}");
-    let event = PublishEvent::new(client(), Arc::default(), "a".into(), data.clone());
+    let event = PublishEvent::new(client(), Arc::default(), "a".into(), "{}".into());
     let publish = proxies(options(url)).hooks().publish.expect("there is one");
     let granted = publish.call(event, route()).await;
-    let options = PublishOptions {
+    let expected = PublishGrant {
+        data: None,
+        tags: [("a".to_owned(), "b".to_owned())].into(),
         idempotency_key: "k".into(),
         skip_history: true,
         delta: true,
         version: 7,
         version_epoch: "e".into(),
-        ..PublishOptions::default()
+        is_processed: false,
     };
-    let tags = [("a".to_owned(), "b".to_owned())].into();
-    assert_eq!(granted, Ok(Some(PublishGrant::Publish { data, tags, options })));
+    assert_eq!(granted, Ok(Some(expected)));
 }
 
 fn map_event(data: &'static str) -> MapEvent {
@@ -332,14 +331,12 @@ async fn an_empty_result_permits_the_change_of_the_client() {
     let (url, mut requests) = backend(json("{}")).await;
     let hooks = proxies(options(url)).hooks();
     let publish = hooks.map_publish.expect("there is one").call(map_event("{}"), route()).await;
-    let publication = Publication { key: "k".into(), data: "{}".into(), ..Publication::default() };
-    assert_eq!(publish, Ok(Some(MapPublish { publication, ..MapPublish::default() })));
+    assert_eq!(publish, Ok(Some(MapGrant::default())));
     let request = requests.recv().await.expect("one request");
     let expected = r#""encoding":"json","user":"u\"1\u0007","channel":"m","key":"k","data":{}}"#;
     assert!(request.ends_with(expected), "{request}");
     let removal = hooks.map_remove.expect("there is one").call(map_event(""), route()).await;
-    let publication = Publication { key: "k".into(), ..Publication::default() };
-    assert_eq!(removal, Ok(Some(MapRemoval { publication, ..MapRemoval::default() })));
+    assert_eq!(removal, Ok(Some(MapGrant::default())));
     let request = requests.recv().await.expect("one request");
     let expected = r#""encoding":"json","user":"u\"1\u0007","channel":"m","key":"k"}"#;
     assert!(request.ends_with(expected), "{request}");
@@ -351,14 +348,10 @@ async fn a_backend_changes_the_change_of_a_map() {
         "delta":true,"version":7,"version_epoch":"e","score":3,"stream_data":{}}}"#;
     let (url, _requests) = backend(json(body)).await;
     let publish = proxies(options(url)).hooks().map_publish.expect("there is one");
-    let publication = Publication {
-        key: "l".into(),
-        data: "[1]".into(),
+    let expected = MapGrant {
+        key: Some("l".into()),
+        data: Some("[1]".into()),
         tags: [("a".to_owned(), "b".to_owned())].into(),
-        ..Publication::default()
-    };
-    let expected = MapPublish {
-        publication,
         idempotency_key: "i".into(),
         version: 7,
         version_epoch: "e".into(),

@@ -43,7 +43,7 @@ impl Api {
             if expired {
                 self.node.connections().disconnect(target, Disconnect::EXPIRED).await?;
             } else {
-                let renewal = Renewal { expire_at: unix(expire_at), info, ..Renewal::default() };
+                let renewal = Renewal { expire_at: unix(expire_at), info };
                 self.node.connections().refresh(target, renewal).await?;
             }
             Ok(Empty {})

@@ -12,8 +12,8 @@ use std::{
 
 use fanwire::{
     Builder, ConnectEvent, ConnectGrant, Decision, Disconnect, DisconnectEvent, ErrorCode, Hook,
-    Hooks, KeyMode, MapEvent, MapPublish, MapRemoval, Publication, PublishEvent, PublishGrant,
-    Rejection, RpcEvent, Server, SubscribeEvent, SubscribeGrant, config::Config,
+    Hooks, KeyMode, MapEvent, MapGrant, PublishEvent, PublishGrant, Rejection, RpcEvent, Server,
+    SubscribeEvent, SubscribeGrant, config::Config,
 };
 use fanwire_node::options::{MapMode, SubscriptionType};
 
@@ -69,11 +69,7 @@ impl Hook<SubscribeEvent, Decision<SubscribeGrant>> for Rooms {
 async fn hooks_decide_about_connect_subscribe_publish_and_rpc() {
     let publish = |event: PublishEvent| async move {
         let data = format!(r#"{{"from":"{}"}}"#, event.client.user).into();
-        Ok(Some(PublishGrant::Publish {
-            data,
-            tags: Default::default(),
-            options: Default::default(),
-        }))
+        Ok(Some(PublishGrant { data: Some(data), ..PublishGrant::default() }))
     };
     let rpc = |event: RpcEvent| async move { Ok(Some(event.data)) };
     let hooks = Hooks::new().subscribe(Rooms { open: vec!["red"] }).publish(publish).rpc(rpc);
@@ -96,21 +92,16 @@ async fn hooks_decide_about_connect_subscribe_publish_and_rpc() {
 /// The hook refuses the key `no`, and puts the user before other keys; only that user removes them.
 #[tokio::test]
 async fn hooks_decide_about_changes_of_maps() {
-    let publication = |event: MapEvent| {
-        let key = format!("{}-{}", event.command.client.user, event.key);
-        Publication { key, data: event.command.data, ..Publication::default() }
-    };
+    let key = |event: MapEvent| Some(format!("{}-{}", event.command.client.user, event.key));
     let publish = move |event: MapEvent| async move {
         if event.key == "no" {
             return Err(Rejection::Error(ErrorCode::TOO_MANY_REQUESTS.into()));
         }
         let key_mode = KeyMode::IfNew { refreshes: false };
-        let publication = publication(event);
-        Ok(Some(MapPublish { publication, key_mode, ..MapPublish::default() }))
+        Ok(Some(MapGrant { key: key(event), key_mode, ..MapGrant::default() }))
     };
     let remove = move |event: MapEvent| async move {
-        let publication = publication(event);
-        Ok(Some(MapRemoval { publication, ..MapRemoval::default() }))
+        Ok(Some(MapGrant { key: key(event), ..MapGrant::default() }))
     };
     let hooks = Hooks::new().map_publish(publish).map_remove(remove);
     let server = start_with(hooks, |config| {

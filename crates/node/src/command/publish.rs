@@ -4,8 +4,6 @@
 //! Uses: channel rules, the broker through the node. Never: delivers by itself.
 //! Change here: order of the checks and the contents of a client's publication.
 
-use std::collections::BTreeMap;
-
 use fanwire_broker::{KeyOwner, PublishOptions};
 use fanwire_policy::InNamespace;
 use fanwire_policy::channel::{check_data, may_publish};
@@ -41,28 +39,34 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
     let route = namespace.route_of_publishes();
     let hook = context.node.hooks().publish.as_ref().filter(|hook| hook.applies(&route));
     let routed = hook.map(|hook| RoutedHook { hook, route });
-    let (data, tags, options) = match context.ask(
-        routed,
-        event,
-        CommandDecision::Publish,
-        CommandDecision::into_publish,
-    )? {
+    let decision =
+        context.ask(routed, event, CommandDecision::Publish, CommandDecision::into_publish)?;
+    let grant = match decision {
         HookDecision::Pending(answer) => return Ok(CommandStep::Ask(answer)),
-        HookDecision::Made(Some(PublishGrant::Processed)) => {
-            return Ok(CommandStep::Done(result()));
-        }
-        HookDecision::Made(Some(PublishGrant::Publish { data, tags, options })) => {
-            (data, tags, options)
-        }
+        HookDecision::Made(Some(grant)) => grant,
         HookDecision::Made(None) => {
             may_publish(context.who(), namespace, own.is_some())?;
-            let delta = namespace.delta_publish;
-            (request.data, BTreeMap::new(), PublishOptions { delta, ..PublishOptions::default() })
+            PublishGrant { delta: namespace.delta_publish, ..PublishGrant::default() }
         }
     };
-    let publication = Publication { data, tags, info: Some(info), ..Publication::default() };
-    let exclude_client = namespace.exclude_publisher.then(|| context.session().client_id());
-    let mut options = PublishOptions { exclude_client, delivery: None, ..options };
+    if grant.is_processed {
+        return Ok(CommandStep::Done(result()));
+    }
+    let publication = Publication {
+        data: grant.data.unwrap_or(request.data),
+        tags: grant.tags,
+        info: Some(info),
+        ..Publication::default()
+    };
+    let mut options = PublishOptions {
+        idempotency_key: grant.idempotency_key,
+        skip_history: grant.skip_history,
+        delta: grant.delta,
+        version: grant.version,
+        version_epoch: grant.version_epoch,
+        exclude_client: namespace.exclude_publisher.then(|| context.session().client_id()),
+        ..PublishOptions::default()
+    };
     if let Some((idempotency_key, owner)) = key.filter(|_| options.idempotency_key.is_empty()) {
         options.idempotency_key = idempotency_key;
         options.key_owner = Some(owner);

@@ -6,9 +6,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fanwire_broker::Renewal;
 use fanwire_policy::filter::Filter;
-use fanwire_policy::hooks::{RefreshEvent, Rejection};
+use fanwire_policy::hooks::{RefreshEvent, RefreshGrant, Rejection};
 use fanwire_policy::options::ProxyRoute;
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 
@@ -50,8 +49,8 @@ fn renew(
     now: Instant,
 ) -> Option<Ended> {
     let Refreshed { key, channel, decision } = refreshed;
-    let renewal = match decision {
-        Ok(renewal) => renewal,
+    let grant = match decision {
+        Ok(grant) => grant,
         Err(Rejection::Error(_)) => None,
         Err(Rejection::Disconnect(disconnect)) if disconnect.is_close_code() => {
             return Some(Ended::Connection(disconnect));
@@ -64,15 +63,15 @@ fn renew(
     };
     // What has expired by now is not renewed.
     let unix = node.clock().unix(now);
-    let renewal = renewal.filter(|one| one.expire_at.is_none_or(|expire_at| expire_at > unix));
+    let grant = grant.filter(|one| one.expire_at.is_none_or(|expire_at| expire_at > unix));
     let ended = match channel {
         Some(channel) => {
-            renew_subscription(session_table, key, &channel, renewal).unwrap_or_else(|NoFilter| {
+            renew_subscription(session_table, key, &channel, grant).unwrap_or_else(|NoFilter| {
                 node.log().failed_refresh(NO_FILTER, now);
                 None
             })
         }
-        None => renew_connection(session_table, key, renewal),
+        None => renew_connection(session_table, key, grant),
     };
     deadlines::schedule(node, session_table, key.index);
     ended
@@ -81,15 +80,15 @@ fn renew(
 fn renew_connection(
     session_table: &mut SessionTable,
     key: ConnectionKey,
-    renewal: Option<Renewal>,
+    grant: Option<RefreshGrant>,
 ) -> Option<Ended> {
-    let Some(renewal) = renewal else { return Some(Ended::Connection(Disconnect::EXPIRED)) };
+    let Some(grant) = grant else { return Some(Ended::Connection(Disconnect::EXPIRED)) };
     let session = session_table.session_mut(key)?;
-    session.expire_at = renewal.expire_at.unwrap_or(NO_EXPIRY);
-    if !renewal.info.is_empty() {
-        session.info = renewal.info;
+    session.expire_at = grant.expire_at.unwrap_or(NO_EXPIRY);
+    if !grant.info.is_empty() {
+        session.info = grant.info;
     }
-    session.set_meta(renewal.meta);
+    session.set_meta(grant.meta);
     None
 }
 
@@ -102,7 +101,7 @@ fn renew_subscription(
     session_table: &mut SessionTable,
     key: ConnectionKey,
     channel: &str,
-    renewal: Option<Renewal>,
+    grant: Option<RefreshGrant>,
 ) -> Result<Option<Ended>, NoFilter> {
     let Some(own) = session_table.subscription_to(key.index, channel) else { return Ok(None) };
     let Some(session) = session_table.session_mut(key) else { return Ok(None) };
@@ -110,17 +109,17 @@ fn renew_subscription(
     let terms = subscription.terms.as_mut().filter(|terms| terms.is_refreshed_by_hook);
     // Otherwise it ended, and the client subscribed again.
     let Some(terms) = terms else { return Ok(None) };
-    let Some(renewal) = renewal else {
+    let Some(grant) = grant else {
         return Ok(Some(if subscription.server_side {
             Ended::Connection(Disconnect::SUBSCRIPTION_EXPIRED)
         } else {
             Ended::Subscription(own)
         }));
     };
-    let of_server = Filter::of_backend(&renewal.server_tags_filter).map_err(|_| NoFilter)?;
-    terms.expire_at = renewal.expire_at.unwrap_or(NO_EXPIRY);
-    if !renewal.info.is_empty() {
-        terms.info = renewal.info;
+    let of_server = Filter::of_backend(&grant.server_tags_filter).map_err(|_| NoFilter)?;
+    terms.expire_at = grant.expire_at.unwrap_or(NO_EXPIRY);
+    if !grant.info.is_empty() {
+        terms.info = grant.info;
     }
     if of_server.is_some() {
         session_table.set_server_filter(key.index, own, of_server);

@@ -335,7 +335,7 @@ fn an_ordered_subscription_and_a_refresh_reach_connections_of_every_node() {
     );
     worlds[0].settle();
     assert_eq!(ordered.wait(), Ok(()), "without the other node");
-    let renewal = Renewal { expire_at: Some(UNIX + 10), info: "{}".into(), ..Renewal::default() };
+    let renewal = Renewal { expire_at: Some(UNIX + 10), info: "{}".into() };
     assert_eq!(
         worlds[0].node.connections().refresh(ConnectionSelector::default(), renewal).wait(),
         Ok(())
@@ -362,7 +362,7 @@ fn an_order_that_other_nodes_do_not_hear_is_obeyed_here_and_answered_with_100() 
     let now = worlds[0].now;
     let extra = || ServerSubscription { channel: "extra".into(), ..ServerSubscription::default() };
     let bye = || Disconnect { code: 4_000, reason: "bye".into() };
-    let renewal = Renewal { expire_at: Some(UNIX + 10), info: "{}".into(), ..Renewal::default() };
+    let renewal = Renewal { expire_at: Some(UNIX + 10), info: "{}".into() };
     let everybody = ConnectionSelector::default;
     let unheard = [
         node.connections().subscribe(everybody(), extra(), now),

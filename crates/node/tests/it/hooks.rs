@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use fanwire_auth::{ChannelGrant, Overrides};
-use fanwire_broker::{Answer, Promise, PublishOptions};
+use fanwire_broker::{Answer, Promise};
+use fanwire_node::Options;
 use fanwire_node::hooks::{
     ClientReport, ConnectEvent, ConnectGrant, Hook, Hooks, PublishEvent, PublishGrant,
-    RefreshEvent, Rejection, RpcEvent, SubscribeEvent, SubscribeGrant,
+    RefreshEvent, RefreshGrant, Rejection, RpcEvent, SubscribeEvent, SubscribeGrant,
 };
-use fanwire_node::{Options, Renewal};
 use fanwire_protocol::{Disconnect, ProtocolError};
 
 use crate::tokens::{connect, guarded};
@@ -280,13 +280,11 @@ fn a_message_without_reply_reaches_the_hook_as_a_method() {
 #[test]
 fn a_publish_hook_changes_replaces_or_takes_a_publication() {
     let decide = |event: PublishEvent| {
-        Ok(Some(match &event.data[..] {
-            b"1" => PublishGrant::Processed,
-            _ => PublishGrant::Publish {
-                data: format!("[{}]", String::from_utf8_lossy(&event.data)).into(),
-                tags: BTreeMap::from([("by".to_owned(), "hook".to_owned())]),
-                options: PublishOptions::default(),
-            },
+        Ok(Some(PublishGrant {
+            data: Some(format!("[{}]", String::from_utf8_lossy(&event.data)).into()),
+            tags: BTreeMap::from([("by".to_owned(), "hook".to_owned())]),
+            is_processed: event.data == "1",
+            ..PublishGrant::default()
         }))
     };
     let hooks = Hooks { publish: now(decide), ..Hooks::default() };
@@ -306,7 +304,7 @@ fn a_publish_hook_changes_replaces_or_takes_a_publication() {
 
 #[test]
 fn an_expired_connection_is_refreshed_by_the_hook_or_ends() {
-    let asked = Asked::<RefreshEvent, Renewal>::default();
+    let asked = Asked::<RefreshEvent, RefreshGrant>::default();
     let grant = |_| Ok(Some(ConnectGrant { expire_at: Some(UNIX + 60), ..Default::default() }));
     let hooks = Hooks { connect: now(grant), refresh: later(&asked), ..Hooks::default() };
     let mut world = World::with_hooks(options(|_| {}), hooks);
@@ -314,7 +312,7 @@ fn an_expired_connection_is_refreshed_by_the_hook_or_ends() {
     world.play(&format!("{ADA}\n wait 59s"));
     assert!(asked.lock().expect("one thread").is_empty());
     world.play("wait 2s");
-    let renewal = Renewal { expire_at: Some(UNIX + 100), ..Renewal::default() };
+    let renewal = RefreshGrant { expire_at: Some(UNIX + 100), ..RefreshGrant::default() };
     one(&asked).1.keep(Ok(Some(renewal)));
     world.settle();
     world.play("wait 40s"); // the client never knew of an end

@@ -322,7 +322,7 @@ fn data_that_is_not_json_ends_a_json_connection_with_3506() {
 }
 
 fn renewal(expire_at: Option<u64>, info: &'static str) -> Renewal {
-    Renewal { expire_at, info: info.into(), ..Renewal::default() }
+    Renewal { expire_at, info: info.into() }
 }
 
 fn refresh(world: &mut World, renewal: Renewal) {

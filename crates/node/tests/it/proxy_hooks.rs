@@ -6,12 +6,12 @@
 use std::sync::{Arc, Mutex};
 
 use fanwire_broker::{Answer, Promise};
+use fanwire_node::ConnectionInfo;
 use fanwire_node::hooks::{
-    ConnectEvent, ConnectGrant, Hook, Hooks, RefreshEvent, Rejection, RpcEvent, SubscribeEvent,
-    SubscribeGrant,
+    ConnectEvent, ConnectGrant, Hook, Hooks, RefreshEvent, RefreshGrant, Rejection, RpcEvent,
+    SubscribeEvent, SubscribeGrant,
 };
 use fanwire_node::options::{Namespace, Options, ProxyChoice, ProxyRoute};
-use fanwire_node::{ConnectionInfo, Renewal};
 
 use crate::script::hello;
 use crate::world::{UNIX, World, options};
@@ -181,7 +181,7 @@ fn a_subscription_is_refreshed_by_its_proxy_until_it_is_not() {
     let answers = Arc::new(Mutex::new(vec![
         Ok(None),
         Err(Rejection::Unavailable("down".into())),
-        Ok(Some(Renewal { expire_at: Some(UNIX + 100), ..Renewal::default() })),
+        Ok(Some(RefreshGrant { expire_at: Some(UNIX + 100), ..RefreshGrant::default() })),
     ]));
     let asked = Arc::clone(&answers);
     let refresh = move |event: RefreshEvent| {

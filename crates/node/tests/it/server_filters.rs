@@ -7,12 +7,14 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use fanwire_broker::{Answer, PublishOptions};
+use fanwire_node::Options;
 use fanwire_node::area::Place;
-use fanwire_node::hooks::{Hook, Hooks, RefreshEvent, Rejection, SubscribeEvent, SubscribeGrant};
+use fanwire_node::hooks::{
+    Hook, Hooks, RefreshEvent, RefreshGrant, Rejection, SubscribeEvent, SubscribeGrant,
+};
 use fanwire_node::options::{
     AreaOptions, MapMode, MapOptions, Namespace, RecoveryMode, SubscriptionType,
 };
-use fanwire_node::{Options, Renewal};
 use fanwire_protocol::Publication;
 
 use crate::script::{hello, play_in_both};
@@ -285,7 +287,7 @@ fn a_hook_sets_a_filter_and_its_refresh_replaces_it() {
         let (seconds, filter) = renewal.expect("a refresh too many");
         let expire_at = Some(UNIX + seconds);
         let server_tags_filter = filter.into();
-        Ok(Some(Renewal { expire_at, server_tags_filter, ..Renewal::default() }))
+        Ok(Some(RefreshGrant { expire_at, server_tags_filter, ..RefreshGrant::default() }))
     };
     let hooks = Hooks { subscribe: now(subscribe), sub_refresh: now(refresh), ..Hooks::default() };
     let mut world = World::with_hooks(crate::world::options(|_| {}), hooks);

@@ -157,7 +157,7 @@ async fn a_removal_from_a_map_is_a_unary_call_too() {
     let hook = hooks(&address).map_remove.expect("there is a proxy");
     let answer = hook.call(MapEvent::new(command, "k".into()), route()).await;
     let removal = answer.expect("an answer").expect("a result");
-    assert_eq!(removal.publication.key, "l");
+    assert_eq!(removal.key.as_deref(), Some("l"));
     let mut request = got.recv().await.expect("a request");
     assert_eq!(request.path, "/centrifugal.centrifugo.proxy.CentrifugoProxy/MapRemove");
     let message = request.messages.recv().await.expect("a message");
@@ -263,7 +263,8 @@ async fn publications_of_a_client_go_up_a_stream_both_ways() {
     let grant = hooks.subscribe.expect("there is one").call(subscribe_event(), stream(true)).await;
     let grant = grant.expect("granted").expect("decided");
     assert_eq!(grant.overrides.force_recovery, Some(false));
-    assert_eq!(publish.call(event("1"), stream(true)).await, Ok(Some(PublishGrant::Processed)));
+    let processed = PublishGrant { is_processed: true, ..PublishGrant::default() };
+    assert_eq!(publish.call(event("1"), stream(true)).await, Ok(Some(processed)));
     let mut got = got.recv().await.expect("one request");
     assert!(got.path.ends_with("/SubscribeBidirectional"), "{}", got.path);
     let first = got.messages.recv().await.expect("the request");

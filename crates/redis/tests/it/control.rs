@@ -102,7 +102,7 @@ impl Member {
         let to_all = ConnectionSelector::default;
         let now = Instant::now();
         let extra = ServerSubscription { channel: "extra".into(), ..Default::default() };
-        let renewal = Renewal { expire_at: None, info: "{}".into(), ..Renewal::default() };
+        let renewal = Renewal { expire_at: None, info: "{}".into() };
         let bye = Disconnect { code: 4_000, reason: "bye".into() };
         let calls = [
             node.connections().subscribe(to_all(), extra, now),

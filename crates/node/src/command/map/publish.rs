@@ -8,7 +8,7 @@ use fanwire_broker::Answer;
 use fanwire_broker::map::{MapError, MapOutcome, MapPublish, MapRemoval};
 use fanwire_policy::InNamespace;
 use fanwire_policy::channel::{check_data, may_remove_keys, may_set_keys};
-use fanwire_policy::hooks::{CommandDecision, MapEvent, PublishEvent, Rejection};
+use fanwire_policy::hooks::{CommandDecision, MapEvent, MapGrant, PublishEvent, Rejection};
 use fanwire_policy::options::{ClientKey, MapOptions, ProxyRoute, SubscriptionType};
 use fanwire_protocol::{ClientInfo, ErrorCode, Publication, PublishRequest, PublishResult, Reply};
 
@@ -97,21 +97,33 @@ fn publish(
     let decision = context.ask(
         hook.map(|hook| RoutedHook { hook, route }),
         |context| command.event(context),
-        CommandDecision::of_map_publish,
-        CommandDecision::into_map_publish,
+        CommandDecision::of_map,
+        CommandDecision::into_map,
     )?;
-    let mut publish = match decision {
+    let grant = match decision {
         HookDecision::Pending(answer) => return Ok(MapChangeStep::Asked(answer)),
-        HookDecision::Made(Some(granted)) => granted,
+        HookDecision::Made(Some(grant)) => grant,
         HookDecision::Made(None) => {
             may_set_keys(context.who(), command.map, command.is_subscribed)?;
-            let key = command.key()?;
-            let data = command.request.data.clone();
-            let publication = Publication { key, data, ..Publication::default() };
-            MapPublish { publication, ..MapPublish::default() }
+            MapGrant { key: Some(command.key()?), ..MapGrant::default() }
         }
     };
-    publish.publication.info = Some(command.info.clone());
+    let publication = Publication {
+        key: grant.key.unwrap_or_else(|| command.request.key.clone()),
+        data: grant.data.unwrap_or_else(|| command.request.data.clone()),
+        tags: grant.tags,
+        info: Some(command.info.clone()),
+        ..Publication::default()
+    };
+    let publish = MapPublish {
+        publication,
+        idempotency_key: grant.idempotency_key,
+        version: grant.version,
+        version_epoch: grant.version_epoch,
+        key_mode: grant.key_mode,
+        expected: grant.expected,
+        delta: grant.delta,
+    };
     let maps = context.node.maps();
     Ok(MapChangeStep::Made(maps.publish(&command.request.channel, publish, context.now)))
 }
@@ -125,18 +137,24 @@ fn removal(
     let decision = context.ask(
         hook.map(|hook| RoutedHook { hook, route }),
         |context| command.event(context),
-        CommandDecision::of_map_remove,
-        CommandDecision::into_map_remove,
+        CommandDecision::of_map,
+        CommandDecision::into_map,
     )?;
-    let removal = match decision {
+    let grant = match decision {
         HookDecision::Pending(answer) => return Ok(MapChangeStep::Asked(answer)),
-        HookDecision::Made(Some(granted)) => granted,
+        HookDecision::Made(Some(grant)) => grant,
         HookDecision::Made(None) => {
             may_remove_keys(context.who(), command.map, command.is_subscribed)?;
-            let publication = Publication { key: command.key()?, ..Publication::default() };
-            MapRemoval { publication, ..MapRemoval::default() }
+            MapGrant { key: Some(command.key()?), ..MapGrant::default() }
         }
     };
+    let publication = Publication {
+        key: grant.key.unwrap_or_else(|| command.request.key.clone()),
+        tags: grant.tags,
+        ..Publication::default()
+    };
+    let MapGrant { idempotency_key, expected, .. } = grant;
+    let removal = MapRemoval { publication, idempotency_key, expected };
     let maps = context.node.maps();
     Ok(MapChangeStep::Made(maps.remove(&command.request.channel, removal, context.now)))
 }

@@ -4,12 +4,12 @@
 //! Changed here: dialogues of publishes and removals.
 
 use fanwire_broker::Answer;
-use fanwire_broker::map::{KeyMode, MapPublish, MapRemoval};
-use fanwire_node::hooks::{Hook, Hooks, MapEvent, Rejection};
+use fanwire_broker::map::KeyMode;
+use fanwire_node::hooks::{Hook, Hooks, MapEvent, MapGrant, Rejection};
 use fanwire_node::options::{
     ClientKey, DataFormat, MapMode, MapOptions, Options, ProxyChoice, ProxyRoute,
 };
-use fanwire_protocol::{ErrorCode, Publication};
+use fanwire_protocol::ErrorCode;
 
 use super::maps;
 use crate::publish::check;
@@ -142,17 +142,16 @@ fn proxied() -> Hooks {
         if event.key == "no" {
             return Answer::now(Err(Rejection::Error(ErrorCode::TOO_MANY_REQUESTS.into())));
         }
-        let key = format!("card {}", event.key);
-        let tags = [("of".to_owned(), event.command.channel)].into();
-        let data = event.command.data;
-        let publication = Publication { key, data, tags, ..Publication::default() };
-        let key_mode = KeyMode::IfNew { refreshes: false };
-        Answer::now(Ok(Some(MapPublish { publication, key_mode, ..MapPublish::default() })))
+        Answer::now(Ok(Some(MapGrant {
+            key: Some(format!("card {}", event.key)),
+            tags: [("of".to_owned(), event.command.channel)].into(),
+            key_mode: KeyMode::IfNew { refreshes: false },
+            ..MapGrant::default()
+        })))
     };
     let remove = |event: MapEvent, _: ProxyRoute| {
         assert!(event.command.data.is_empty());
-        let publication = Publication { key: event.key, ..Publication::default() };
-        Answer::now(Ok(Some(MapRemoval { publication, ..MapRemoval::default() })))
+        Answer::now(Ok(Some(MapGrant::default())))
     };
     Hooks {
         map_publish: Some(Hook::of_proxies(publish)),
