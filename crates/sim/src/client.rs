@@ -21,7 +21,7 @@ use crate::chance::SeededRandom;
 use crate::plan::{CLOSED, Habits, SECRET, SeedPlan, UNIX_MS};
 use crate::truth::key_of;
 pub use frames::{Claim, Seen};
-use frames::{decoded, framed};
+use frames::{EMPTY_REPLY, decoded, framed};
 use maps::MAP;
 pub use maps::MapCopy;
 pub use subscriptions::{SubscriptionState, WantedSubscription};
@@ -198,7 +198,7 @@ impl SimulatedClient {
     pub fn receive(
         &mut self,
         connection: u64,
-        message: &[u8],
+        message: Bytes,
         now: Duration,
         busy: bool,
     ) -> Vec<Action> {
@@ -208,13 +208,13 @@ impl SimulatedClient {
             return Vec::new();
         }
         self.heard_at = now;
-        let Some(reply) = decoded(message) else {
-            return vec![see(Seen::Garbage)];
-        };
-        if reply == Reply::default() {
+        if *message == EMPTY_REPLY {
             let frame = framed(&[Command::default()]); // the pong
             return vec![Action::Send { connection, frame }];
         }
+        let Some(reply) = decoded(message) else {
+            return vec![see(Seen::Garbage)];
+        };
         if reply.id > 0 {
             let Some(pending) = self.pending.remove(&reply.id) else {
                 return vec![see(Seen::Unasked { id: reply.id })];

@@ -24,7 +24,7 @@ use crate::chance::SeededRandom;
 use crate::truth::Truth;
 use blocks::Blocks;
 use members::Member;
-use streams::ModelStream;
+use streams::{ModelStream, StreamBefore};
 
 /// The name under which hosts receive messages of other nodes.
 pub const NODES: &str = "\0nodes";
@@ -67,16 +67,8 @@ pub struct Outgoing {
 /// A message of PUB/SUB.
 #[derive(Clone)]
 pub enum FeedMessage {
-    Publication {
-        channel: String,
-        publication: Box<Publication>,
-        options: Box<DeliverOptions>,
-    },
-    JoinLeave {
-        channel: String,
-        change: Change,
-        info: ClientInfo,
-    },
+    Publication(Arc<FeedPublication>),
+    JoinLeave(Arc<FeedJoinLeave>),
     /// The subscription to a name that was asked for with this number is active.
     Confirmed {
         name: String,
@@ -86,9 +78,24 @@ pub enum FeedMessage {
     OfBlocks(RevocationEvent),
 }
 
+/// A publication as it is delivered.
+pub struct FeedPublication {
+    pub channel: String,
+    pub publication: Publication,
+    pub options: DeliverOptions,
+}
+
+/// A join or a leave.
+pub struct FeedJoinLeave {
+    pub channel: String,
+    pub change: Change,
+    pub info: ClientInfo,
+}
+
 /// The state of one key before a write.
 enum Undo {
     ModelStream(String, Option<ModelStream>),
+    Publish(String, StreamBefore),
     Member(String, String, Option<Member>),
     Result((String, String), Option<(Position, Instant)>),
     Blocks(Blocks),
@@ -170,8 +177,8 @@ impl Engine {
     }
 
     fn send_join_leave(&mut self, channel: &str, change: Change, info: ClientInfo) {
-        let name = channel.to_owned();
-        self.send_to_feeds(channel, &FeedMessage::JoinLeave { channel: name, change, info });
+        let sent = FeedJoinLeave { channel: channel.to_owned(), change, info };
+        self.send_to_feeds(channel, &FeedMessage::JoinLeave(Arc::new(sent)));
     }
 
     fn change_block(&mut self, change: &RevocationChange, at: Instant) {
@@ -218,6 +225,11 @@ impl Engine {
     fn undo(&mut self, undo: Undo) {
         match undo {
             Undo::ModelStream(channel, stream) => put_back(&mut self.streams, channel, stream),
+            Undo::Publish(channel, before) => {
+                if let Some(stream) = self.streams.get_mut(&channel) {
+                    stream.undo(before);
+                }
+            }
             Undo::Result(key, result) => put_back(&mut self.results, key, result),
             Undo::Blocks(blocks) => self.blocks = blocks,
             Undo::Member(channel, client, member) => {

@@ -285,17 +285,13 @@ impl Process {
         sent
     }
 
-    /// The shards that have notices or timers, with the time of the next turn that they need.
-    pub fn needed_turns(&self, now: Instant) -> Vec<(usize, Instant)> {
-        let shards = self.shards.iter().enumerate();
-        shards
-            .filter_map(|(number, shard)| {
-                if !shard.mailbox.0.lock().is_empty() {
-                    return Some((number, now));
-                }
-                Some((number, shard.hub.next_deadline()?.max(now)))
-            })
-            .collect()
+    /// When a shard needs its next turn, if it has notices or timers.
+    pub fn needs_turn_at(&self, shard: usize, now: Instant) -> Option<Instant> {
+        let shard = &self.shards[shard];
+        if !shard.mailbox.0.lock().is_empty() {
+            return Some(now);
+        }
+        Some(shard.hub.next_deadline()?.max(now))
     }
 }
 

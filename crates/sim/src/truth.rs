@@ -14,8 +14,8 @@ pub struct Truth {
     epochs: BTreeMap<String, EpochTruth>,
     /// By channel: publications without a place in a stream, in their order.
     unstored: BTreeMap<String, Vec<u64>>,
-    /// By channel and publication: how often it was accepted.
-    accepted: BTreeMap<(String, u64), u32>,
+    /// By publication and channel: how often it was accepted. Numbers come first because they are compared faster.
+    accepted: BTreeMap<(u64, String), u32>,
     /// An epoch that two streams had, or an offset that two publications had.
     contradiction: Option<String>,
 }
@@ -81,7 +81,7 @@ impl Truth {
     /// A publication was stored.
     pub fn store(&mut self, channel: &str, epoch: &str, offset: u64, entry: TruthEntry) {
         if entry.number != REMOVAL {
-            *self.accepted.entry((channel.to_owned(), entry.number)).or_default() += 1;
+            *self.accepted.entry((entry.number, channel.to_owned())).or_default() += 1;
         }
         let of_epoch = self.epochs.entry(epoch.to_owned()).or_default();
         if of_epoch.channel.is_empty() {
@@ -97,7 +97,7 @@ impl Truth {
 
     /// A publication was accepted and not stored.
     pub fn pass_on(&mut self, channel: &str, number: u64) {
-        *self.accepted.entry((channel.to_owned(), number)).or_default() += 1;
+        *self.accepted.entry((number, channel.to_owned())).or_default() += 1;
         self.unstored.entry(channel.to_owned()).or_default().push(number);
     }
 
@@ -154,13 +154,13 @@ impl Truth {
 
     /// Whether a publication was accepted.
     pub fn is_accepted(&self, channel: &str, number: u64) -> bool {
-        self.accepted.contains_key(&(channel.to_owned(), number))
+        self.accepted.contains_key(&(number, channel.to_owned()))
     }
 
     /// A publication that was accepted more than once.
     pub fn accepted_twice(&self) -> Option<(&str, u64)> {
         let twice = self.accepted.iter().find(|(_, count)| **count > 1);
-        twice.map(|((channel, number), _)| (channel.as_str(), *number))
+        twice.map(|((number, channel), _)| (channel.as_str(), *number))
     }
 
     pub fn contradiction(&self) -> Option<&str> {

@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use crate::backend::{Backend, CommandResult, Job};
 use crate::chance::SeededRandom;
 use crate::client::{Action, SimulatedClient, Timer};
-use crate::engine::ports::{Call, Finish, GiveUp};
+use crate::engine::ports::{Finish, GiveUp, Run};
 use crate::engine::{Engine, Outgoing};
 use crate::host::{Effect, Host, SentEffect};
 use crate::network::{LinkId, Network};
@@ -49,7 +49,7 @@ pub enum WorldEvent {
         origin: Origin,
         generation: u64,
         number: u64,
-        call: Call,
+        run: Run,
     },
     /// Its answer arrives at the host.
     Answer {
@@ -135,7 +135,7 @@ pub enum WorldEvent {
         client: usize,
         timer: Timer,
     },
-    Job(Job),
+    Job(Box<Job>),
     FaultBegins(usize),
     FaultEnds(usize),
     /// Once a second checkers look at the whole.
@@ -282,9 +282,13 @@ impl World {
             self.queue.at(fault.at + fault.lasts, WorldEvent::FaultEnds(number));
         }
         for (at, job) in self.backend.first_jobs() {
-            self.queue.at(at, WorldEvent::Job(job));
+            self.schedule_job(at, job);
         }
         self.queue.at(Duration::from_secs(1), WorldEvent::Look);
+    }
+
+    pub(crate) fn schedule_job(&mut self, at: Duration, job: Job) {
+        self.queue.at(at, WorldEvent::Job(Box::new(job)));
     }
 
     /// At the end nothing is late any more: what clients and the engine know has to be the same.
@@ -310,10 +314,14 @@ impl World {
     }
 
     fn happen(&mut self, event: WorldEvent) {
-        let Some(event) = self.freeze(event) else { return };
+        let host = self.host_of_event(&event).map(|host| &mut self.hosts[host]);
+        if let Some(frozen) = host.and_then(|host| host.frozen.as_mut()) {
+            frozen.push(event);
+            return;
+        }
         match event {
-            WorldEvent::Call { origin, generation, number, call } => {
-                self.execute(origin, generation, number, call);
+            WorldEvent::Call { origin, generation, number, run } => {
+                self.execute(origin, generation, number, run);
             }
             WorldEvent::Answer { origin, generation, number, finish } => {
                 self.answer(origin, generation, number, finish);
@@ -353,7 +361,9 @@ impl World {
                 }
             }
             WorldEvent::Message { connection, client, message } => {
-                self.deliver_to_client(connection, client, &message);
+                let busy = self.now < self.plan.busy;
+                let actions = self.clients[client].receive(connection, message, self.now, busy);
+                self.act(client, actions);
             }
             WorldEvent::Closed { connection, client, disconnect } => {
                 self.story.tell(
@@ -368,7 +378,7 @@ impl World {
                 let actions = self.clients[client].timer(timer, self.now, busy);
                 self.act(client, actions);
             }
-            WorldEvent::Job(job) => self.work(job),
+            WorldEvent::Job(job) => self.work(*job),
             WorldEvent::FaultBegins(number) => faults::begin(self, number),
             WorldEvent::FaultEnds(number) => faults::end(self, number),
             WorldEvent::Look => {
@@ -384,9 +394,9 @@ impl World {
         }
     }
 
-    /// Keeps an event for a process that stands still.
-    fn freeze(&mut self, event: WorldEvent) -> Option<WorldEvent> {
-        let host = match &event {
+    /// The host of an event that has to wait while the process of the host stands still.
+    fn host_of_event(&self, event: &WorldEvent) -> Option<usize> {
+        match event {
             WorldEvent::Answer { origin, .. }
             | WorldEvent::GiveUp { origin, .. }
             | WorldEvent::Expire { origin, .. }
@@ -396,28 +406,14 @@ impl World {
             | WorldEvent::EventsAnswered { origin, .. }
             | WorldEvent::OpenFeed { origin }
             | WorldEvent::Reconnect { origin }
-            | WorldEvent::Decided { origin, .. } => origin.host,
-            WorldEvent::Feed(outgoing) => outgoing.host,
-            WorldEvent::Open { host, .. } => *host,
+            | WorldEvent::Decided { origin, .. } => Some(origin.host),
+            WorldEvent::Feed(outgoing) => Some(outgoing.host),
+            WorldEvent::Open { host, .. } => Some(*host),
             WorldEvent::Frame { connection, .. } | WorldEvent::CloseByClient { connection } => {
-                *self.host_of.get(connection)?
+                self.host_of.get(connection).copied()
             }
-            _ => return Some(event),
-        };
-        match &mut self.hosts[host].frozen {
-            Some(frozen) => {
-                frozen.push(event);
-                None
-            }
-            None => Some(event),
+            _ => None,
         }
-    }
-
-    /// A frame arrives at a client.
-    fn deliver_to_client(&mut self, connection: u64, client: usize, message: &[u8]) {
-        let busy = self.now < self.plan.busy;
-        let actions = self.clients[client].receive(connection, message, self.now, busy);
-        self.act(client, actions);
     }
 
     /// Does what a client decided, and shows checkers what it saw.

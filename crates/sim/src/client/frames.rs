@@ -125,6 +125,9 @@ pub(super) fn framed(commands: &[Command]) -> Bytes {
 }
 
 /// The reply in a frame of the server.
-pub(super) fn decoded(frame: &[u8]) -> Option<Reply> {
+pub(super) fn decoded(frame: Bytes) -> Option<Reply> {
     Reply::decode_length_delimited(frame).ok()
 }
+
+/// The frame of a ping: a reply without fields.
+pub(super) const EMPTY_REPLY: [u8; 1] = [0];

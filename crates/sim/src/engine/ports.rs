@@ -31,10 +31,13 @@ pub enum EngineRequest {
 /// One call of the engine.
 pub struct Call {
     /// Executes the call; what it returns sends the answer to the node.
-    pub run: Box<dyn FnOnce(&mut Engine) -> Finish + Send>,
+    pub run: Run,
     /// Answers that the engine is not available.
     pub give_up: GiveUp,
 }
+
+/// The step of a call at the engine.
+pub type Run = Box<dyn FnOnce(&mut Engine) -> Finish + Send>;
 
 /// The last step of a call, at the node.
 pub type Finish = Box<dyn FnOnce() + Send>;
@@ -98,14 +101,15 @@ impl EnginePort {
                 }
             }
             FeedMessage::Confirmed { .. } | FeedMessage::OfNode(_) => {}
-            FeedMessage::Publication { channel, publication, options } => {
+            FeedMessage::Publication(sent) => {
                 if let Some(deliver) = self.deliver.lock().clone() {
-                    deliver.deliver(&channel, *publication, *options);
+                    let publication = sent.publication.clone();
+                    deliver.deliver(&sent.channel, publication, sent.options.clone());
                 }
             }
-            FeedMessage::JoinLeave { channel, change, info } => {
+            FeedMessage::JoinLeave(sent) => {
                 if let Some(deliver) = self.deliver.lock().clone() {
-                    deliver.deliver_join_leave(&channel, change, info);
+                    deliver.deliver_join_leave(&sent.channel, sent.change, sent.info.clone());
                 }
             }
         }

@@ -13,7 +13,7 @@ use fanwire_broker::{
 };
 use fanwire_protocol::Publication;
 
-use super::{Engine, FeedMessage, Undo};
+use super::{Engine, FeedMessage, FeedPublication, Undo};
 use crate::truth::{TruthEntry, number_of};
 
 /// The stream of a channel.
@@ -28,6 +28,14 @@ pub(super) struct ModelStream {
     until: Option<Instant>,
     replication_history: u64,
     inherited: Position,
+}
+
+/// What a publish changed in a stream: its fields before, and the oldest publications, which it dropped.
+pub(super) struct StreamBefore {
+    top: Position,
+    version: (u64, String),
+    stored_until: Instant,
+    dropped: Vec<Arc<Publication>>,
 }
 
 /// The result of a publish.
@@ -48,12 +56,10 @@ pub(super) struct Publish {
 impl Engine {
     pub(super) fn publish(&mut self, publish: Publish, now: Instant) -> Published {
         let Publish { channel, mut publication, options, retention } = publish;
-        let owner = options.key_owner.as_ref().map_or("", |owner| owner.name.as_str());
-        let key = (channel.clone(), format!("{owner}\0{}", options.idempotency_key));
         let ttl = options.key_owner.as_ref().map_or(RESULT_TTL, |owner| owner.ttl);
-        let is_keyed = !options.idempotency_key.is_empty();
-        let known = self.results.get(&key).filter(|(_, end)| is_keyed && *end > now);
-        if let Some((position, _)) = known {
+        let key = key_of_result(&channel, &options);
+        let result = key.as_ref().and_then(|key| self.results.get(key));
+        if let Some((position, _)) = result.filter(|(_, end)| *end > now) {
             return Published { position: *position, suppression: Some(Suppression::RepeatedKey) };
         }
         let mut delta = Delta::candidate(options.delta, None);
@@ -79,16 +85,9 @@ impl Engine {
             receipt: options.receipt,
             accepted_at: now,
         };
-        let name = channel.clone();
-        self.send_to_feeds(
-            &name,
-            &FeedMessage::Publication {
-                channel,
-                publication: Box::new(publication),
-                options: Box::new(options),
-            },
-        );
-        if is_keyed {
+        let sent = Arc::new(FeedPublication { channel, publication, options });
+        self.send_to_feeds(&sent.channel, &FeedMessage::Publication(Arc::clone(&sent)));
+        if let Some(key) = key {
             let before = self.results.insert(key.clone(), (position, now + ttl));
             self.remember(now, Undo::Result(key, before));
         }
@@ -103,20 +102,24 @@ impl Engine {
         retention: Retention,
         now: Instant,
     ) -> Position {
-        let before = self.streams.get(channel).cloned();
-        self.remember(now, Undo::ModelStream(channel.to_owned(), before));
         let stream = self.streams.get_mut(channel).expect("it was touched");
+        let mut before = StreamBefore {
+            top: stream.top,
+            version: stream.version.clone(),
+            stored_until: stream.stored_until,
+            dropped: Vec::new(),
+        };
         stream.top.offset += 1;
         let offset = stream.top.offset;
         stream.stored.push_back(Arc::new(Publication { offset, ..publication.clone() }));
-        while stream.stored.len() > retention.size {
-            stream.stored.pop_front();
-        }
+        let surplus = stream.stored.len().saturating_sub(retention.size);
+        before.dropped.extend(stream.stored.drain(..surplus));
         stream.stored_until = now + retention.ttl;
         if options.version > 0 {
             stream.version = (options.version, options.version_epoch.clone());
         }
         let top = stream.top;
+        self.remember(now, Undo::Publish(channel.to_owned(), before));
         if let Some(entry) = TruthEntry::of(publication, self.now.unwrap_or(now)) {
             self.truth.lock().store(channel, top.epoch.as_str(), offset, entry);
         }
@@ -135,15 +138,16 @@ impl Engine {
         }
         let stream = self.touch(channel, retention, now);
         let limit = query.limit.unwrap_or(usize::MAX);
-        let since = query.since;
+        let stored = &stream.stored;
+        let copy = |it: &Arc<Publication>| it.as_ref().clone();
         let publications = if query.reverse {
-            let is_before = |it: &&Arc<Publication>| since.is_none_or(|since| it.offset < since);
-            let found = stream.stored.iter().rev().filter(is_before).take(limit);
-            found.map(|it| it.as_ref().clone()).collect()
+            let since = query.since.unwrap_or(u64::MAX);
+            let end = stored.partition_point(|it| it.offset < since);
+            stored.range(..end).rev().take(limit).map(copy).collect()
         } else {
-            let is_after = |it: &&Arc<Publication>| since.is_none_or(|since| it.offset > since);
-            let found = stream.stored.iter().filter(is_after).take(limit);
-            found.map(|it| it.as_ref().clone()).collect()
+            let since = query.since.unwrap_or(0);
+            let first = stored.partition_point(|it| it.offset <= since);
+            stored.range(first..).take(limit).map(copy).collect()
         };
         StreamSlice { publications, top: stream.top, inherited: stream.inherited, dropped: None }
     }
@@ -207,6 +211,23 @@ impl ModelStream {
         };
         Self { top, replication_history, inherited, ..parent }
     }
+
+    /// Takes back the last publish.
+    pub(super) fn undo(&mut self, before: StreamBefore) {
+        let StreamBefore { top, version, stored_until, dropped } = before;
+        self.top = top;
+        self.version = version;
+        self.stored_until = stored_until;
+        self.stored.pop_back();
+        dropped.into_iter().rev().for_each(|it| self.stored.push_front(it));
+    }
+}
+
+/// Under which key the result of a publish is remembered, if it is.
+fn key_of_result(channel: &str, options: &PublishOptions) -> Option<(String, String)> {
+    let owner = options.key_owner.as_ref().map_or("", |owner| owner.name.as_str());
+    let is_keyed = !options.idempotency_key.is_empty();
+    is_keyed.then(|| (channel.to_owned(), format!("{owner}\0{}", options.idempotency_key)))
 }
 
 fn is_old(stream: &ModelStream, options: &PublishOptions) -> bool {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{HookCall, Origin, World, WorldEvent};
-use crate::engine::ports::{Call, EngineRequest, Finish};
+use crate::engine::ports::{Call, EngineRequest, Finish, Run};
 use crate::engine::{FeedMessage, NODES, Outgoing};
 use crate::host::Outstanding;
 use crate::network::LinkId;
@@ -93,20 +93,19 @@ impl World {
         let generation = process.generation;
         let Call { run, give_up } = call;
         process.outstanding.insert(number, Outstanding { give_up, is_behind_feed });
-        let call = Call { run, give_up: Arc::new(|| {}) };
         self.queue.at(self.now + IO_TIMEOUT, WorldEvent::GiveUp { origin, number });
-        let event = WorldEvent::Call { origin, generation, number, call };
+        let event = WorldEvent::Call { origin, generation, number, run };
         self.send(LinkId::ToEngine(origin.host), event);
     }
 
     /// A call arrives at the engine, which executes it unless its connection is gone.
-    pub(super) fn execute(&mut self, origin: Origin, generation: u64, number: u64, call: Call) {
+    pub(super) fn execute(&mut self, origin: Origin, generation: u64, number: u64, run: Run) {
         let process = self.hosts[origin.host].process.as_ref();
         if !self.is_running(origin) || process.is_none_or(|it| it.generation != generation) {
             return;
         }
         self.engine.now = Some(self.instant());
-        let finish = (call.run)(&mut self.engine);
+        let finish = run(&mut self.engine);
         self.send_outgoing();
         let event = WorldEvent::Answer { origin, generation, number, finish };
         self.send(LinkId::FromEngine(origin.host), event);

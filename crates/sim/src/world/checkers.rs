@@ -42,8 +42,8 @@ pub(crate) struct Checkers {
     occupancy: Occupancy,
     /// When the first frame of a connection arrived at its host.
     arrived: BTreeMap<u64, Duration>,
-    /// Since when a client lacks a subscription, or with "" its connection.
-    absent: BTreeMap<(usize, String), Duration>,
+    /// By client: since when it lacks a subscription, or with "" its connection.
+    absent: BTreeMap<usize, BTreeMap<String, Duration>>,
     has_engine: bool,
     concurrency: usize,
     has_lost_data: bool,

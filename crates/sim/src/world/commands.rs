@@ -11,7 +11,7 @@ use fanwire_broker::{Answer, PublishOptions, Renewal, RevocationChange, Revocati
 use fanwire_node::{ConnectionSelector, Node, ServerSubscription};
 use fanwire_protocol::{Disconnect, ErrorCode, Publication};
 
-use super::{World, WorldEvent};
+use super::World;
 use crate::backend::{
     BACKEND_CODE, BackendCommand, CommandResult, GivenCommand, Job, ORDERED, Publishing,
 };
@@ -26,7 +26,7 @@ impl World {
                     let publishing = self.backend.next_publication(self.now);
                     publishing.into_iter().for_each(|publishing| self.publish(publishing));
                     let pause = self.backend.pause();
-                    self.queue.at(self.now + pause, WorldEvent::Job(Job::NextPublication));
+                    self.schedule_job(self.now + pause, Job::NextPublication);
                 }
             }
             Job::Publish(publishing) => self.publish(publishing),
@@ -34,7 +34,7 @@ impl World {
                 if self.now < self.plan.busy {
                     let (kind, pause) = self.backend.next_command(unix_at(self.now));
                     self.give(kind);
-                    self.queue.at(self.now + pause, WorldEvent::Job(Job::NextCommand));
+                    self.schedule_job(self.now + pause, Job::NextCommand);
                 }
             }
             Job::Give(kind) => self.give(kind),
@@ -95,14 +95,14 @@ impl World {
         if publishing.is_keyed && publishing.tries < TRIES_MAX {
             publishing.host = None;
             let pause = self.backend.random.between_ms(200, 1500);
-            self.queue.at(self.now + pause, WorldEvent::Job(Job::Publish(publishing)));
+            self.schedule_job(self.now + pause, Job::Publish(publishing));
         }
     }
 
     fn give(&mut self, kind: BackendCommand) {
         let Some(host) = self.host_to_call() else {
             let again = self.now + Duration::from_secs(1);
-            return self.queue.at(again, WorldEvent::Job(Job::Give(kind)));
+            return self.schedule_job(again, Job::Give(kind));
         };
         self.story.tell(self.now, format_args!("backend commands {kind:?} at h{host}"));
         self.checkers.command_given(&kind, self.now);
@@ -195,7 +195,7 @@ impl World {
             );
             if is_of_list {
                 let again = self.now + Duration::from_secs(1);
-                self.queue.at(again, WorldEvent::Job(Job::Give(kind)));
+                self.schedule_job(again, Job::Give(kind));
             }
             return;
         }
@@ -204,18 +204,18 @@ impl World {
                 let mut publishing = self.backend.publication(ORDERED.to_owned());
                 publishing.host = Some(command.host);
                 command.marker = Some(publishing.number);
-                self.queue.at(self.now, WorldEvent::Job(Job::Publish(publishing)));
+                self.schedule_job(self.now, Job::Publish(publishing));
             }
             BackendCommand::Block { user } => {
                 let kind = BackendCommand::Unblock { user: user.clone() };
                 let later = self.now + self.backend.random.between_ms(5000, 30_000);
-                self.queue.at(later, WorldEvent::Job(Job::Give(kind)));
+                self.schedule_job(later, Job::Give(kind));
             }
             BackendCommand::Unblock { user } => self.log_in_again(user),
             _ => {}
         }
         self.checkers.command_done(&command);
-        self.queue.at(self.now + EFFECT_TIME, WorldEvent::Job(Job::Verify(command)));
+        self.schedule_job(self.now + EFFECT_TIME, Job::Verify(command));
     }
 
     /// Clients of a user that may connect again do so.

@@ -170,7 +170,8 @@ impl World {
         let origin = self.origin(host);
         let delay = self.hosts[host].turn_delay;
         let Some(process) = &mut self.hosts[host].process else { return };
-        for (shard, due) in process.needed_turns(now) {
+        for shard in 0..process.shards.len() {
+            let Some(due) = process.needs_turn_at(shard, now) else { continue };
             let soon = self.random.between_ms(0, 2) + delay + Duration::from_nanos(1);
             let at = self.now + (due - now).max(soon);
             let scheduled = process.shards[shard].turn_at;

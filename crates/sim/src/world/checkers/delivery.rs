@@ -16,10 +16,10 @@ use crate::client::{Claim, ClientState, MapCopy, Seen, SubscriptionState};
 use crate::truth::{Truth, number_of};
 use crate::world::World;
 
-/// The subscriptions of all clients.
+/// The subscriptions of all clients, by client and channel.
 #[derive(Default)]
 pub(super) struct DeliveryCheck {
-    subscriptions: BTreeMap<(usize, String), Followed>,
+    subscriptions: BTreeMap<usize, BTreeMap<String, Followed>>,
     /// What clients received in the channel to which backends subscribe them.
     ordered: BTreeSet<(usize, u64)>,
 }
@@ -52,7 +52,7 @@ impl DeliveryCheck {
 impl Checkers {
     pub(super) fn check_delivery(&mut self, world: &World, client: usize, seen: &Seen) {
         let truth = world.engine.truth.lock();
-        let subscriptions = &mut self.delivery.subscriptions;
+        let subscriptions = self.delivery.subscriptions.entry(client).or_default();
         match seen {
             Seen::Subscribed { channel, claim, filter, asked_at, result } => {
                 let asked =
@@ -69,7 +69,7 @@ impl Checkers {
                 let may_repeat = self.has_lost_data;
                 let filter = (*filter).clone();
                 let followed = Followed { position, place: None, may_repeat, filter };
-                subscriptions.insert((client, channel.clone()), followed);
+                subscriptions.insert(channel.clone(), followed);
                 if let Err(text) = checked {
                     self.broken_for(RECOVERED, client, channel, text);
                 }
@@ -79,7 +79,7 @@ impl Checkers {
                     let number = number_of(publication);
                     self.delivery.ordered.extend(number.map(|number| (client, number)));
                 }
-                let Some(followed) = subscriptions.get_mut(&(client, channel.clone())) else {
+                let Some(followed) = subscriptions.get_mut(channel) else {
                     let text = format!("{publication:?} outside of a subscription");
                     return self.broken_for(ONCE, client, channel, text);
                 };
@@ -88,9 +88,9 @@ impl Checkers {
                 }
             }
             Seen::Unsubscribed { channel, .. } | Seen::Left { channel } => {
-                subscriptions.remove(&(client, channel.clone()));
+                subscriptions.remove(channel);
             }
-            Seen::Disconnected { .. } => subscriptions.retain(|(of, _), _| *of != client),
+            Seen::Disconnected { .. } => subscriptions.clear(),
             _ => {}
         }
     }

@@ -109,15 +109,12 @@ impl Checkers {
 
     /// Remembers since when a client has no connection, and which subscriptions it lacks.
     fn note_absence(&mut self, client: &SimulatedClient, now: Duration) {
+        let absent = self.absent.entry(client.number).or_default();
         let mut note = |channel: &str, is_there: bool| {
-            if is_there && self.absent.is_empty() {
-                return;
-            }
-            let key = (client.number, channel.to_owned());
-            if is_there {
-                self.absent.remove(&key);
-            } else {
-                self.absent.entry(key).or_insert(now);
+            if !is_there {
+                absent.entry(channel.to_owned()).or_insert(now);
+            } else if !absent.is_empty() {
+                absent.remove(channel);
             }
         };
         note("", matches!(client.state, ClientState::Connected | ClientState::Ended(_)));
@@ -135,7 +132,7 @@ impl Checkers {
                 continue;
             }
             let is_away = |channel: &str| {
-                let since = self.absent.get(&(client.number, channel.to_owned()));
+                let since = self.absent.get(&client.number).and_then(|it| it.get(channel));
                 since.is_some_and(|since| *since + BACK_TIME < world.now)
             };
             if is_away("") {

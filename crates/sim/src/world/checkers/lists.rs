@@ -98,6 +98,9 @@ impl Checkers {
                 let text = format!("{} is blocked since {since:?}", client.user);
                 self.broken_for(OUT, client.number, "connection", text);
             }
+            if self.lists.invalid.is_empty() {
+                continue;
+            }
             for (channel, subscription) in &client.subscriptions {
                 let is_on = subscription.state == SubscriptionState::On;
                 let Some(issued_at) = subscription.token.filter(|_| is_on) else { continue };
