@@ -55,6 +55,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if dig "uni_grpc" "enabled" false $config -}}
 {{- $_ := set $set "uni_grpc" (dict "port" (int $ports.uniGrpc)) -}}
 {{- end -}}
+{{- if .Values.snapshotClaim -}}
+{{- if ne $engine "memory" -}}
+{{- fail "snapshotClaim is for the memory engine: an engine in Redis keeps its histories by itself" -}}
+{{- end -}}
+{{- $_ := set $set "engine" (dict "memory" (dict "snapshot_path" "/var/lib/fanwire/snapshot")) -}}
+{{- end -}}
 {{- mergeOverwrite $config $set | toYaml -}}
 {{- end -}}
 

@@ -283,6 +283,31 @@ ports: {uniGrpc: 12000}
 	}
 }
 
+func TestASnapshotHasAVolumeAndOneNode(t *testing.T) {
+	objects, err := render("snapshotClaim: state\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployment := objects["Deployment/prod-fanwire"].(*apps.Deployment)
+	if found := deployment.Spec.Strategy; found.Type != apps.RecreateDeploymentStrategyType || found.RollingUpdate != nil {
+		t.Errorf("two nodes would have one file: %+v", found)
+	}
+	pod := deployment.Spec.Template.Spec
+	volume := pod.Volumes[len(pod.Volumes)-1]
+	if volume.PersistentVolumeClaim == nil || volume.PersistentVolumeClaim.ClaimName != "state" {
+		t.Errorf("%+v", volume)
+	}
+	mounts := pod.Containers[0].VolumeMounts
+	mount := mounts[len(mounts)-1]
+	config := objects["ConfigMap/prod-fanwire"].(*core.ConfigMap).Data["fanwire.yaml"]
+	if mount.Name != volume.Name || !strings.Contains(config, "snapshot_path: "+mount.MountPath+"/snapshot") {
+		t.Errorf("%+v is not the place of the file in\n%s", mount, config)
+	}
+	if _, err := render(redis + "snapshotClaim: state\n"); err == nil || !strings.Contains(err.Error(), "snapshotClaim") {
+		t.Errorf("Redis needs no file: %v", err)
+	}
+}
+
 func TestAnotherConfigurationStartsARollout(t *testing.T) {
 	sum := func(values string) string {
 		deployment := find[*apps.Deployment](t, must(t, values), "Deployment/prod-fanwire")
