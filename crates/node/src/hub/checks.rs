@@ -46,7 +46,7 @@ pub(super) fn check(
         None => position_tracker.sure_at.after(delay),
     };
     if due <= moment {
-        position_tracker.may_have_gap = false;
+        let may_have_gap = std::mem::take(&mut position_tracker.may_have_gap);
         due = moment.after(delay);
         let known = position_tracker.furthest();
         let name = &session_table.subscribers().channel_subscribers(channel).channel;
@@ -55,7 +55,7 @@ pub(super) fn check(
         } else {
             node.channels().top(name, now)
         };
-        node.channels().send_position(name, known, read);
+        node.channels().send_position(name, known, may_have_gap, read);
     }
     session_table.schedule_check(channel, due);
     over.map(|PossibleGap { top, .. }| lacking(session_table, channel, top)).unwrap_or_default()

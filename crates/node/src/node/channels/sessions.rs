@@ -169,25 +169,32 @@ impl Channels {
 
     /// Sends the top of a channel's stream, which was at `known` before, to every shard with
     /// subscribers: behind the publications up to it when the broker answers at once, else when the answer comes.
-    /// Sends nothing when the broker fails.
+    /// When the broker fails after a possible gap, the gap is reported again; else the next check is early enough.
     pub(crate) fn send_position(
         &self,
         channel: &Arc<str>,
         known: Position,
+        may_have_gap: bool,
         read: Answer<StreamSlice, ErrorCode>,
     ) {
         let router = Arc::clone(&self.router);
         let name = Arc::clone(channel);
-        let send = move |top: Position, is_in_order| {
-            let has_lost_end = top.epoch == known.epoch && top.offset < known.offset;
-            let check = PositionCheck { top, is_in_order, has_lost_end };
-            router.send_to_shards(&name, &Notice::Position { channel: Arc::clone(&name), check });
+        let send = move |read: Result<StreamSlice, ErrorCode>, is_in_order| {
+            let channel = Arc::clone(&name);
+            let notice = match read {
+                Ok(StreamSlice { top, .. }) => {
+                    let has_lost_end = top.epoch == known.epoch && top.offset < known.offset;
+                    let check = PositionCheck { top, is_in_order, has_lost_end };
+                    Notice::Position { channel, check }
+                }
+                Err(ErrorCode::INTERNAL) if may_have_gap => Notice::PossibleGap(channel),
+                Err(_) => return,
+            };
+            router.send_to_shards(&name, &notice);
         };
         match read.ready() {
-            Ok(read) => read.into_iter().for_each(|read| send(read.top, true)),
-            Err(later) => {
-                later.then(move |read| read.into_iter().for_each(|read| send(read.top, false)));
-            }
+            Ok(read) => send(read, true),
+            Err(later) => later.then(move |read| send(read, false)),
         }
     }
 

@@ -179,6 +179,21 @@ fn a_loss_after_a_suspicion_that_came_to_nothing_is_noticed_soon() {
 }
 
 #[test]
+fn a_loss_is_looked_for_until_the_broker_answers() {
+    let mut distant = Distant::with(&["ada"]);
+    distant.subscribe("ada", 0);
+    distant.interrupt();
+    for _ in 0..3 {
+        distant.wait_ms(2_100);
+        assert_eq!(distant.questions(), 1);
+        distant.slow.held.lock().expect("one thread").clear(); // the broker fails
+        distant.slow.world.settle();
+    }
+    distant.wait_with_answers(7_400);
+    distant.play(&lost("ada"));
+}
+
+#[test]
 fn a_loss_while_a_session_is_entering_is_noticed_soon() {
     let mut distant = Distant::with(&["ada"]);
     distant.play(r#"ada > {"id":2,"subscribe":{"channel":"news"}}"#);
